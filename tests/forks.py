@@ -50,7 +50,6 @@ command = ["sh", "-c", "cat > /dev/null; echo Fine."]
 LAZY = (
     "asyncio",
     "getpass",
-    "platformdirs.unix",
     "rich.markdown",
     "sqlite3",
     "typer._click._textwrap",

@@ -6,7 +6,6 @@ Its Content-Security-Policy allows one style and one script, by their hashes.
 from __future__ import annotations
 
 import base64
-import hashlib
 import re
 from collections.abc import Iterator, Mapping
 from importlib.resources import files
@@ -18,6 +17,7 @@ from teamchat.cli.output.lines import plural
 from teamchat.cli.output.terminal.look import colours_of
 from teamchat.core.messages import name_of
 from teamchat.core.transcripts.transcript import MemberTurn, Said, Step, Transcript
+from teamchat.digests import sha256
 
 LONGEST_OUTPUT = 20_000  # characters of a tool's output; JSON has all of it
 _OWN_ID = re.compile(r"msg-[0-9]{1,18}")
@@ -145,4 +145,4 @@ def hexadecimal(colour: int) -> str:
 
 
 def _hash(text: str) -> str:
-    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+    return f"'sha256-{base64.b64encode(sha256(text.encode()).digest()).decode()}'"

@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
 import shutil
 from pathlib import Path
@@ -19,6 +18,7 @@ from teamchat.core.checkpoint.git import GitFailed, GitProgram
 from teamchat.core.checkpoint.shadow import Shadow, open_shadow
 from teamchat.core.checkpoint.values import GitRepository
 from teamchat.core.errors import CheckpointFailed
+from teamchat.digests import sha256
 from teamchat.runners.regular_files import read_regular
 
 _LONGEST_S = 60.0
@@ -110,7 +110,7 @@ def _all_refs(shadow: Shadow) -> set[str]:
 
 def _own(repository: GitRepository, folder: Path) -> Path:
     """What the repository keeps of the work tree at `folder`: its HEAD and its index."""
-    digest = hashlib.sha256(os.fsencode(folder)).hexdigest()[:12]
+    digest = sha256(os.fsencode(folder)).hexdigest()[:12]
     return repository.common_dir / "worktrees" / f"teamchat-{digest}"
 
 

@@ -25,6 +25,7 @@ from teamchat.core.checkpoint.shadow import open_shadow
 from teamchat.core.checkpoint.values import EXECUTABLE, LINK, SUBMODULE, GitRepository, TreeEntry
 from teamchat.core.errors import CheckpointFailed
 from teamchat.core.text.clean import printable
+from teamchat.digests import sha256
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -155,7 +156,7 @@ def _put(folders: _Folders, path: str, entry: TreeEntry, content: bytes) -> None
     parent, _, name = path.rpartition("/")
     folder = folders.get(parent, make=True)
     bits = _clear(folder, name)
-    new = f".teamchat-{hashlib.sha256(os.fsencode(name)).hexdigest()[:16]}.new"
+    new = f".teamchat-{sha256(os.fsencode(name)).hexdigest()[:16]}.new"
     with contextlib.suppress(FileNotFoundError):
         os.unlink(new, dir_fd=folder)  # of a process that was killed
     try:

@@ -28,6 +28,7 @@ from msgspec.structs import replace
 from teamchat.core.checkpoint.git import GitFailed, GitProgram, git_environment
 from teamchat.core.checkpoint.values import GitRepository
 from teamchat.core.errors import CheckpointFailed
+from teamchat.digests import sha256
 from teamchat.runners.regular_files import read_regular
 
 _CONFIG = """[core]
@@ -176,7 +177,7 @@ def _ready(repository: GitRepository, folder: Path, seconds: float, lock: int, s
 
 
 def _key(top: Path) -> str:
-    return hashlib.sha256(os.fsencode(top)).hexdigest()[:16]
+    return sha256(os.fsencode(top)).hexdigest()[:16]
 
 
 def _link(link: Path, to: Path) -> None:

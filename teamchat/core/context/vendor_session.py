@@ -7,7 +7,6 @@ begins a fresh session with the full context, and its receipt says why.
 
 from __future__ import annotations
 
-import hashlib
 import json
 
 from msgspec import Struct
@@ -22,6 +21,7 @@ from teamchat.core.store.sessions import edits_of
 from teamchat.core.store.turns import Turn, last_turn_of
 from teamchat.core.store.vendor_turns import VendorTurns
 from teamchat.core.team.team import AgentSpec, Member
+from teamchat.digests import sha256
 from teamchat.runners.events import FailureKind, Usage
 
 
@@ -88,7 +88,7 @@ def session_key(member: Member, agent: AgentSpec, system_text: str) -> str:
         agent.name, agent.command, member.model, member.access, member.allow, str(member.cwd), member.args,
         member.project_settings, member.web, member.mcp, member.git, system_text,
     ]  # fmt: skip
-    return hashlib.sha256(json.dumps(bound, default=list).encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    return sha256(json.dumps(bound, default=list).encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 def session_for(

@@ -5,13 +5,14 @@ They are outside the folders that agents work in, so that no agent edits the rec
 
 from __future__ import annotations
 
-import hashlib
 import os
+import pwd
 import re
-from collections.abc import Callable
+import sys
 from pathlib import Path
 
 from teamchat.core.errors import StoreError
+from teamchat.digests import sha256
 
 STORE_NAME = "teamchat.db"
 TRUST_NAME = "trust.json"
@@ -26,9 +27,7 @@ def state_path() -> Path:
     """
     if home := os.environ.get("TEAMCHAT_HOME"):
         return Path(home).absolute()
-    from platformdirs import user_state_dir
-
-    if folder := _in_home(user_state_dir):
+    if folder := _users_own("XDG_STATE_HOME", ".local/state"):
         return folder
     raise StoreError(f"this user has no home folder; {WRITABLE}")
 
@@ -37,7 +36,7 @@ def workspace_path(root: Path) -> Path:
     """The state folder of the workspace `root`, the same however `root` is written; it need not exist."""
     real = root.resolve()
     name = _UNFIT.sub("-", real.name).strip(".-")[:40] or "folder"
-    digest = hashlib.sha256(os.fsencode(real)).hexdigest()[:12]
+    digest = sha256(os.fsencode(real)).hexdigest()[:12]
     return state_path() / "workspaces" / f"{name}-{digest}"
 
 
@@ -56,16 +55,23 @@ def workspace_dir(root: Path) -> Path:
 
 def config_dir() -> Path:
     """The folder that holds the user's `teams/`; without a home folder the state folder. It need not exist."""
-    from platformdirs import user_config_dir
-
-    return _in_home(user_config_dir) or state_path()
+    return _users_own("XDG_CONFIG_HOME", ".config") or state_path()
 
 
-def _in_home(find: Callable[[str], str]) -> Path | None:
-    try:
-        return Path(find("teamchat"))
-    except RuntimeError:  # what platformdirs says of a user that the machine does not know
-        return None
+def _users_own(variable: str, below: str) -> Path | None:
+    """The folder `teamchat` in that of the variable, else `below` the home folder; None without a home folder.
+
+    A relative path in a variable would be another place in every working folder, so it counts as none.
+    """
+    if os.path.isabs(parent := os.environ.get(variable, "")):  # noqa: PTH117
+        return Path(parent, "teamchat")
+    home = os.environ.get("HOME", "")
+    if not os.path.isabs(home):  # noqa: PTH117
+        try:
+            home = pwd.getpwuid(os.getuid()).pw_dir
+        except KeyError:  # a user that the machine does not know
+            return None
+    return Path(home, "Library/Application Support" if sys.platform == "darwin" else below, "teamchat")
 
 
 def _private(folder: Path) -> Path:

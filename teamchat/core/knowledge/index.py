@@ -7,7 +7,6 @@ only lists the folders. The index holds no messages and belongs to no session.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
 import sqlite3
 import time
@@ -24,6 +23,7 @@ from teamchat.core.files.whole_files import write_private
 from teamchat.core.knowledge.files import KnowledgeFile, harmless_text, read_source
 from teamchat.core.knowledge.pieces import cut_pieces
 from teamchat.core.text.words import TOKENIZER, spaced
+from teamchat.digests import sha256
 
 INDEX_NAME = "knowledge.db"
 VERSION = 2  # of the tables, and of how texts are read and cut; an index of another version is deleted
@@ -184,7 +184,7 @@ class OpenIndex:
     def _index(self, file: KnowledgeFile) -> None:
         """Index one file in its own transaction: a process that indexes the same files waits for one, not for all."""
         content = read_source(file)
-        digest = hashlib.sha256(content).hexdigest() if content is not None else ""
+        digest = sha256(content).hexdigest() if content is not None else ""
         stamp = "" if time.time_ns() - file.changed_ns < JUST_CHANGED_NS else file.stamp
         with _transaction(self._db):
             self._write(file, content, digest, stamp)

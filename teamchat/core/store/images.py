@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable
 
 from teamchat.core.store.database import Database
@@ -10,12 +9,13 @@ from teamchat.core.store.image_values import Image, Kind
 from teamchat.core.store.lineage import MESSAGES
 from teamchat.core.store.rows import Row
 from teamchat.core.store.texts import Packed, get_text, put_text
+from teamchat.digests import sha256
 
 
 def put_images(db: Database, session: int, message: str, images: Iterable[Image]) -> None:
     """Store the images of a message, in the caller's transaction."""
     for number, image in enumerate(images, 1):
-        key = hashlib.sha256(image.data).hexdigest()
+        key = sha256(image.data).hexdigest()
         body = put_text(db, Packed(key, len(image.data), compressed=False, body=image.data))  # it is compressed already
         db.execute(
             "INSERT INTO images VALUES (?, ?, ?, ?, ?, ?)", session, message, number, image.name, image.kind, body

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import secrets
+import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -78,7 +78,7 @@ def rescue(damaged: Database, to: Path) -> dict[str, int]:
             for kind in KINDS:
                 _copy(damaged, new, kind)
             for sql in MENDING:
-                new.execute(sql, *(secrets.token_hex(16), time.time())[: 2 * ("?1" in sql)])
+                new.execute(sql, *(os.urandom(16).hex(), time.time())[: 2 * ("?1" in sql)])
             for lesson in new.values(a_lesson, "SELECT * FROM lessons"):
                 new.execute("INSERT INTO lesson_words (rowid, body) VALUES (?, ?)", lesson.number, spaced(lesson.text))
         return row_counts(new)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import secrets
+import os
 import sqlite3
 import time
 from difflib import get_close_matches
@@ -69,7 +69,7 @@ def create_session(
     title: str | None = None,
 ) -> Session:
     """A new session, named `s1`, `s2`, ... unless a name is given; with a key of its own unless it replays one's."""
-    now, key = time.time(), secrets.token_hex(16) if fence_key is None else fence_key
+    now, key = time.time(), os.urandom(16).hex() if fence_key is None else fence_key
     with db.transaction():
         cursor = db.execute(
             "INSERT INTO sessions (name, team, task, fence_key, created_at, used_at, title)"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import codecs
-import hashlib
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 
@@ -11,6 +10,7 @@ from msgspec import Struct
 
 from teamchat.core.store.database import NO_VALUE, Database
 from teamchat.core.store.rows import Row
+from teamchat.digests import sha256
 from teamchat.runners.growing import joined
 
 COMPRESS_FROM = 512  # bytes; below that zlib gains nothing
@@ -45,7 +45,7 @@ def pack_text(text: str) -> Packed:
 
 
 def _packed(slices: Iterable[bytes], whole: Callable[[], bytes]) -> Packed:
-    digest, stream, size = hashlib.sha256(), zlib.compressobj(LEVEL), 0
+    digest, stream, size = sha256(), zlib.compressobj(LEVEL), 0
     packed: list[bytes] = []
     for data in slices:
         digest.update(data)
@@ -78,7 +78,7 @@ def stored_text(db: Database, key: str) -> str:
 def stored_pieces(db: Database, key: str) -> Iterator[str]:
     """The text of a key in pieces, which are made as they are asked for. Raises `DamagedStore`, maybe at the end."""
     compressed, body = db.the(lambda row: (row.integer("compressed"), row.blob("body")), SELECT, key)
-    digest = hashlib.sha256()
+    digest = sha256()
 
     def noted(pieces: Iterator[bytes]) -> Iterator[bytes]:
         for piece in pieces:
@@ -112,6 +112,6 @@ def _inflated(body: bytes) -> Iterator[bytes]:
 
 def a_text(row: Row) -> bytes:
     body = zlib.decompress(row.blob("body")) if row.integer("compressed") else row.blob("body")
-    if hashlib.sha256(body).hexdigest() != row.text("hash"):
+    if sha256(body).hexdigest() != row.text("hash"):
         raise ValueError("it is not what was stored")
     return body

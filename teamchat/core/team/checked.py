@@ -8,7 +8,6 @@ used, so a changed file, a damaged one and another version of teamchat are check
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import os
 from collections.abc import Mapping
@@ -20,6 +19,7 @@ from teamchat import __version__
 from teamchat.core.errors import StoreError
 from teamchat.core.files.folders import state_path
 from teamchat.core.files.whole_files import locked_beside, put_in_place, write_private
+from teamchat.digests import sha256
 from teamchat.runners.regular_files import read_regular
 
 if TYPE_CHECKING:
@@ -53,14 +53,14 @@ def keep(path: Path, text: str, file: TeamFile) -> None:
 
 
 def _place(path: Path) -> Path:
-    return state_path() / "checked" / f"{hashlib.sha256(os.fsencode(path)).hexdigest()[:24]}.json"
+    return state_path() / "checked" / f"{sha256(os.fsencode(path)).hexdigest()[:24]}.json"
 
 
 def _seal(text: str, tables: str) -> str:
     """The digest of the tables and of what they were made from. Raises `OSError` for a program without sources."""
     schema = os.stat(_SCHEMA)  # noqa: PTH116 (a checkout changes without a new version)
     parts = [__version__, str(schema.st_mtime_ns), str(schema.st_size), text, tables]
-    return hashlib.sha256("".join(f"{len(part)} {part}" for part in parts).encode()).hexdigest()
+    return sha256("".join(f"{len(part)} {part}" for part in parts).encode()).hexdigest()
 
 
 def _form(value: Any) -> object:

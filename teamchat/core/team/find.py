@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import pwd
 import shutil
@@ -15,6 +14,7 @@ from teamchat.core.errors import AgentMissing, NotTrusted, TeamFileError, Unknow
 from teamchat.core.team.team import BUILTIN_AGENTS, INSTALL, Member, Team, default_human, folder_name, login_name
 from teamchat.core.text.clean import printable
 from teamchat.core.text.commands import quote
+from teamchat.digests import sha256
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -76,7 +76,7 @@ def load(path: Path, root: Path | None = None, login: str | None = None) -> Team
         raise TeamFileError(f"{printable(str(path))}: {mistake}") from None
     if not known:
         keep(path, text, file)
-    return replace(team, digest=hashlib.sha256(text.encode()).hexdigest())
+    return replace(team, digest=sha256(text.encode()).hexdigest())
 
 
 def _checked(text: str) -> TeamFile:

@@ -6,7 +6,6 @@ be cut, and it is not kept for a variable of `env`.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
@@ -16,6 +15,7 @@ from msgspec import Struct
 from teamchat.core.team.trust_files import file_states
 from teamchat.core.team.trust_needs import Need, covered, fingerprint
 from teamchat.core.text.clean import printable
+from teamchat.digests import sha256
 from teamchat.runners.environment import is_secret
 
 if TYPE_CHECKING:
@@ -137,7 +137,7 @@ def _kept_line(name: _Name, line: str) -> str:
 
 
 def _digest(parts: Iterable[str]) -> str:
-    return hashlib.sha256(json.dumps([*parts]).encode()).hexdigest()
+    return sha256(json.dumps([*parts]).encode()).hexdigest()
 
 
 def _text(value: object) -> str:

@@ -6,7 +6,6 @@ or by a module's name; and programs in the folders of `env.PATH`. What such a sc
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import shutil
@@ -17,6 +16,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from teamchat.core.team.team import Member, Team
+from teamchat.digests import sha256
 from teamchat.runners.regular_files import open_regular, read_regular
 
 LARGE = 16 * 1024 * 1024  # bytes; a model file named by an argument is not read before each turn
@@ -226,7 +226,7 @@ def _state(file: Path) -> str:
     try:
         about = file.stat()
         if about.st_size <= LARGE:
-            return hashlib.sha256(read_regular(file, LARGE)).hexdigest()
+            return sha256(read_regular(file, LARGE)).hexdigest()
     except ValueError:  # the file has grown
         pass
     except OSError:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import shlex
@@ -16,6 +15,7 @@ from msgspec.structs import asdict
 from teamchat.core.team.team import BUILTIN_AGENTS, AgentSpec, Limits, Member, Team
 from teamchat.core.team.trust_files import file_states
 from teamchat.core.text.clean import printable
+from teamchat.digests import sha256
 from teamchat.runners.environment import is_secret
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def fingerprint(team: Team, wanted: tuple[Need, ...]) -> str:
     """sha256 over the file's path, all that trust covers (`wanted`), and the files that its commands name."""
     asked = sorted([need.member, need.key, *need.value] for need in wanted)
     files = sorted([str(file), state] for file, state in file_states(team).items())
-    return hashlib.sha256(json.dumps([str(team.path), asked, files]).encode()).hexdigest()
+    return sha256(json.dumps([str(team.path), asked, files]).encode()).hexdigest()
 
 
 def _weakened(team: Team) -> Iterator[Need]:

@@ -6,8 +6,8 @@ one transaction with the reply and the queue.
 
 from __future__ import annotations
 
+import os
 import random
-import secrets
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -165,7 +165,7 @@ class Attempts(Struct):
         interrupted = Interrupted(f"{member.name} was interrupted before its turn began")
         if run.stopped(member.name):
             return NoAnswer(route, interrupted)
-        folder = run.folder / secrets.token_hex(8)
+        folder = run.folder / os.urandom(8).hex()
         scratch, answer = run.host.scratch(folder), None
         try:
             placed = await run.placed(member, route)

@@ -6,7 +6,6 @@ marked, whether its CLI reported the change or only the file system shows it.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import stat
@@ -19,6 +18,7 @@ from msgspec.structs import replace
 
 from teamchat.core.agents import CLIS
 from teamchat.core.team.team import BUILTIN_AGENTS, AgentSpec, Member
+from teamchat.digests import sha256
 from teamchat.runners.process.running import Exit, Launch
 from teamchat.runners.regular_files import read_regular
 
@@ -124,7 +124,7 @@ def _state(file: Path) -> str | None:
     try:
         about = file.stat()
         opened = about.st_size <= MOST_READ and file.name not in UNOPENED
-        content = hashlib.sha256(read_regular(file, MOST_READ)).hexdigest() if opened else _times(about)
+        content = sha256(read_regular(file, MOST_READ)).hexdigest() if opened else _times(about)
     except ValueError:  # it has grown since
         content = _times(about)
     except OSError:

@@ -6,7 +6,7 @@ transaction. Until then, and whenever it fails, everything else stays as it was.
 
 from __future__ import annotations
 
-import secrets
+import os
 from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar
 
@@ -56,7 +56,7 @@ def for_side_turn(member: Member) -> Member:
 
 async def run_side_turn(run: Run, side: SideTurn[T]) -> T | TurnFailure:
     """The result of the turn, or why it failed. Raises `TeamchatError` for what is known before it begins."""
-    folder = run.folder / secrets.token_hex(8)
+    folder = run.folder / os.urandom(8).hex()
     scratch = run.host.scratch(folder)
     try:
         run.begin_tree(side.member)

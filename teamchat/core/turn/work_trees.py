@@ -6,7 +6,6 @@ process has ended. Their difference is on the receipt, and undo reverts it.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import time
 from collections.abc import Iterator
@@ -26,6 +25,7 @@ from teamchat.core.store.database import Database
 from teamchat.core.store.sessions import fence_key, name_of
 from teamchat.core.turn.ahead import Ahead
 from teamchat.core.worktrees.records import Owner
+from teamchat.digests import sha256
 from teamchat.runners.file_changes import FileChange, FileChanges, Kind, NoCheckpoint
 
 MOST_LISTED = 1_000  # changed files on a receipt; the checkpoints have all
@@ -34,7 +34,7 @@ SLOW_S = 240.0  # a checkpoint that takes longer is told
 
 def refs_of(secret: str) -> str:
     """Where a session keeps its checkpoints. `secret` is its own: stores may share a repository."""
-    return f"refs/teamchat/{hashlib.sha256(secret.encode()).hexdigest()[:12]}"
+    return f"refs/teamchat/{sha256(secret.encode()).hexdigest()[:12]}"
 
 
 def owner_of(db: Database, session: int) -> Owner:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import re
 from pathlib import Path
@@ -19,6 +18,7 @@ from teamchat.core.errors import CheckpointFailed, StoreError
 from teamchat.core.files.folders import WRITABLE
 from teamchat.core.files.whole_files import locked_beside, put_in_place, write_private
 from teamchat.core.routing.names import fold
+from teamchat.digests import sha256
 from teamchat.runners.regular_files import read_regular
 
 FOLDER = "worktrees"
@@ -67,7 +67,7 @@ class Opened(Struct, frozen=True):
 
 def member_key(member: str) -> str:
     """What a member is called in names of files and refs: the same whatever the case of its name."""
-    return hashlib.sha256(fold(member).encode()).hexdigest()[:12]
+    return sha256(fold(member).encode()).hexdigest()[:12]
 
 
 def branch_name(session: str, member: str) -> str:

@@ -10,7 +10,6 @@ of dangerous settings, and one that is written later has no effect (observed wit
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
 import re
 import threading
@@ -19,6 +18,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from teamchat.digests import sha256
 from teamchat.runners.git_server.output import LONGEST_S, GitError, Page, read_from_line, read_whole
 from teamchat.runners.regular_files import open_regular
 
@@ -132,7 +132,7 @@ class Git:
 
 def _stand_in(common: Path, folder: Path, config: str) -> Path:
     """The folder with that configuration and the rest of `common`; several servers at a time may make the same one."""
-    made = folder / hashlib.sha256(os.fsencode(common)).hexdigest()[:16]
+    made = folder / sha256(os.fsencode(common)).hexdigest()[:16]
     made.mkdir(mode=0o700, parents=True, exist_ok=True)
     for name in _LINKS:
         with contextlib.suppress(FileExistsError):
