@@ -5,8 +5,10 @@ A script pays for every import at every `send`, so nothing heavy is imported her
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
+import threading
 from collections.abc import Iterable
 from difflib import get_close_matches
 from functools import cache
@@ -213,5 +215,20 @@ def run(args: list[str]) -> int:
 def main() -> None:
     prepare()
     code = run(sys.argv[1:])
-    end_at_once()  # the interpreter takes its time to end
+    end_at_once()
+    leave(code)
+
+
+def leave(code: int) -> None:
+    """End the program as the interpreter does, but without taking apart all that was imported: that takes 10 to 40 ms.
+
+    Where the streams cannot be flushed, the interpreter makes an exit code of its own.
+    """
+    for thread in threading.enumerate():
+        if not (thread.daemon or thread is threading.main_thread()):
+            thread.join()
+    with contextlib.suppress(OSError, ValueError):
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
     sys.exit(code)
