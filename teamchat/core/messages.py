@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import re
 import time
 from typing import Literal
 
 from msgspec import Struct, field
+
+from teamchat.patterns import regex
 
 MAX_TEAM_TASK_BYTES = 5 * 1024
 SpeakerType = Literal["ai", "human", "system"]
@@ -78,7 +79,7 @@ class Said(Struct, frozen=True, gc=False):
 
 
 PIECE = 1 << 20  # characters that are searched at once: other threads wait for it
-_SURROGATE = re.compile("[\ud800-\udfff]")  # to encode a large text only to see would take as much memory again
+_SURROGATE = regex("[\ud800-\udfff]")  # to encode a large text only to see would take as much memory again
 
 
 def well_formed(text: str) -> str:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-
+from teamchat.patterns import regex
 from teamchat.runners.events import Failure, FailureKind
 
 # The matching is linear: each character is read once, and nothing is tried again.
@@ -19,7 +18,7 @@ _UNSEEN = (
     r"\uffa0\ufff0-\ufffb\U000110bd\U000110cd\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
     r"\U000e0000-\U000e0fff"
 )
-_NOTHING = re.compile(rf"(?:{_SEQUENCE}|[{_UNSEEN}]){{1,65536}}+")  # no other thread runs while one is found
+_NOTHING = regex(rf"(?:{_SEQUENCE}|[{_UNSEEN}]){{1,65536}}+")  # no other thread runs while one is found
 
 NO_ANSWER = Failure(FailureKind.AGENT, "finished without an answer")
 

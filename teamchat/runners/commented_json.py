@@ -6,11 +6,12 @@ import json
 import re
 from pathlib import Path
 
+from teamchat.patterns import regex
 from teamchat.runners.regular_files import LARGEST, read_regular_text
 from teamchat.runners.untrusted_json import one_line
 
 # A string may be open: it is taken as far as its line goes, or each of its quotes would be looked at again.
-_COMMENT = re.compile(r'"(?:[^"\\\n]|\\.)*+"?|//[^\n]*+|/\*.*?(?:\*/|\Z)', re.DOTALL)
+_COMMENT = regex(r'"(?:[^"\\\n]|\\.)*+"?|//[^\n]*+|/\*.*?(?:\*/|\Z)', re.DOTALL)
 
 
 def table_in(file: Path) -> dict[str, object]:

@@ -10,13 +10,15 @@ import re
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
+from teamchat.patterns import regex
+
 USERS_OWN_WINS = frozenset({"CLAUDE_CODE_MAX_RETRIES"})  # of what a command asks for
 BUILT_ON_THE_MEMBERS = frozenset({"NODE_OPTIONS", "PATH"})  # with the member's own value in what is asked for
 
 HIDDEN = "(hidden)"
-SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|(?<!ASK)PASS|CREDENTIAL|AUTH|COOKIE", re.IGNORECASE)
+SECRET_NAME = regex(r"KEY|TOKEN|SECRET|(?<!ASK)PASS|CREDENTIAL|AUTH|COOKIE", re.IGNORECASE)
 """The name of a variable whose value counts as a secret. The value of `GIT_ASKPASS` is a program."""
-_SECRET_VALUE = re.compile(r"://[^/\s@]+@")  # a password inside an address
+_SECRET_VALUE = regex(r"://[^/\s@]+@")  # a password inside an address
 
 
 def environment(

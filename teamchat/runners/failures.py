@@ -12,6 +12,7 @@ from signal import Signals
 
 from msgspec import Struct
 
+from teamchat.patterns import regex
 from teamchat.runners.events import Failure, FailureKind
 from teamchat.runners.untrusted_json import one_line
 
@@ -21,7 +22,7 @@ _Words = tuple[tuple[FailureKind, re.Pattern[str]], ...]
 
 def _words(*rows: tuple[FailureKind, str]) -> _Words:
     """Patterns for a text in lower case: without `IGNORECASE` a search takes a fifth of the time."""
-    return tuple((kind, re.compile(words)) for kind, words in rows)
+    return tuple((kind, regex(words)) for kind, words in rows)
 
 
 _STRONGER_THAN_STATUS = _words(
@@ -56,7 +57,7 @@ _WEAKER_THAN_STATUS = _words(
         ),
     ),
 )
-_STATUS = re.compile(r'(?:status:?|API Error:|"code":)\s*([45]\d\d)\b|\(([45]\d\d)\)')
+_STATUS = regex(r'(?:status:?|API Error:|"code":)\s*([45]\d\d)\b|\(([45]\d\d)\)')
 _LEADS = {
     FailureKind.LOGIN: "is not logged in, or the login was refused",
     FailureKind.TOO_LARGE: "got a prompt that is too large",
@@ -67,9 +68,9 @@ _LEADS = {
     FailureKind.INTERRUPTED: "was interrupted",
     FailureKind.GONE: "has lost its own session",
 }
-_SAYS_NOTHING = re.compile(r"(?:success|succeeded|ok|completed|done|none|null|undefined|unknown)\W*", re.IGNORECASE)
-_PREFIX = re.compile(r"^(?:\S+Z ERROR \S+: |(?:exception )?\w*error: |warning: )+", re.IGNORECASE)
-_TELLING = re.compile(
+_SAYS_NOTHING = regex(r"(?:success|succeeded|ok|completed|done|none|null|undefined|unknown)\W*", re.IGNORECASE)
+_PREFIX = regex(r"^(?:\S+Z ERROR \S+: |(?:exception )?\w*error: |warning: )+", re.IGNORECASE)
+_TELLING = regex(
     r"error|cannot|can't|could not|failed|denied|invalid|unknown|not found|missing|must|exceeds",
     re.IGNORECASE,
 )
@@ -79,7 +80,7 @@ class Voice(Struct, frozen=True):
     """How one CLI words its failures: its login command, and the stderr lines to ignore."""
 
     login: str
-    noise: re.Pattern[str] = re.compile(r"(?!)")
+    noise: re.Pattern[str] = regex(r"(?!)")
 
 
 def classify(message: str, status: int | None = None) -> FailureKind:

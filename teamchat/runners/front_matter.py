@@ -9,14 +9,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from teamchat.patterns import regex
+
 HARMLESS = frozenset(
     {"name", "description", "argument-hint", "arguments", "when_to_use", "when-to-use", "version", "license", "author"}
     | {"model", "effort", "color", "tools", "disallowedTools", "disallowed-tools", "maxTurns", "skills"}
     | {"user-invocable", "disable-model-invocation"}
 )
 FENCE = "---"
-_KEY = re.compile(r"([A-Za-z][\w-]*):(?:[ \t].*)?", re.ASCII)
-_OTHER_LINE_ENDS = re.compile("[\r\0\x0b\x0c\x85\u2028\u2029]")
+_KEY = regex(r"([A-Za-z][\w-]*):(?:[ \t].*)?", re.ASCII)
+_OTHER_LINE_ENDS = regex("[\r\0\x0b\x0c\x85\u2028\u2029]")
 
 
 def harmless(text: str) -> str | None:

@@ -11,6 +11,7 @@ import os
 import re
 from codecs import getincrementaldecoder
 
+from teamchat.patterns import regex
 from teamchat.runners.growing import GrowingText
 from teamchat.runners.untrusted_json import LongLine, scalar
 
@@ -18,8 +19,8 @@ LONG_TEXT = 64 * 1024  # bytes of a string in a long line from which on it is de
 HEAD = 64 * 1024  # bytes that are kept of a line that is no JSON
 _ESCAPE = 6  # bytes of the longest one
 _BODY = rb'[^"\\]*+(?:\\(?:u[0-9a-fA-F]{4}|[^u])[^"\\]*+)*+'  # of a string, up to its end or to half an escape
-_IN_STRING = re.compile(_BODY, re.DOTALL)
-_BETWEEN = re.compile(rb'(?:[^"]++|"' + _BODY + rb'")*+', re.DOTALL)  # whole strings and what is between them
+_IN_STRING = regex(_BODY, re.DOTALL)
+_BETWEEN = regex(rb'(?:[^"]++|"' + _BODY + rb'")*+', re.DOTALL)  # whole strings and what is between them
 
 
 class LongLineReader:

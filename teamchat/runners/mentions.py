@@ -12,15 +12,16 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 
+from teamchat.patterns import regex
 from teamchat.runners.base import Prepared
 from teamchat.runners.untrusted_json import scalar
 
 _CHECKS = 10_000  # existence checks per prompt; after that everything is escaped, so that hostile text costs no time
 _LONGEST_NAME = 255  # characters of one path component
 _LONGEST_PATH = 4096
-_QUOTED = re.compile(r'"([^"\n]{1,4096})"')
-_STEP = re.compile(r"\\.|\w+|[^\s\w]", re.ASCII)
-_ESCAPED = re.compile(r"\\(.)", re.DOTALL)
+_QUOTED = regex(r'"([^"\n]{1,4096})"')
+_STEP = regex(r"\\.|\w+|[^\s\w]", re.ASCII)
+_ESCAPED = regex(r"\\(.)", re.DOTALL)
 
 
 def mention(begin: str = r"\S", text_behind: str = "") -> str:

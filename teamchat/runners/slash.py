@@ -11,10 +11,11 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
+from teamchat.patterns import regex
 from teamchat.runners.base import Slash, Vendor
 
 LARGEST = 1 << 20  # bytes of a command's file
-_COMMAND = re.compile(r"/([\w-][\w.-]*(?::[\w-][\w.-]*)*)(?=\s|$)", re.ASCII)
+_COMMAND = regex(r"/([\w-][\w.-]*(?::[\w-][\w.-]*)*)(?=\s|$)", re.ASCII)
 
 
 def command_name(typed: str) -> str | None:

@@ -11,8 +11,10 @@ import re
 import tomllib
 from collections.abc import Sequence
 
+from teamchat.patterns import regex
+
 # What is in a string or a comment is no key. One that does not end reaches to the end of its line, or of the text.
-_QUOTED = re.compile(
+_QUOTED = regex(
     r'"""(?:[^\\"]|\\.|"(?!""))*+(?:"""|\Z)|'
     r"'''(?:[^']|'(?!''))*+(?:'''|\Z)|"
     r'"(?:[^"\\\n]|\\[^\n])*+"?|'

@@ -7,13 +7,14 @@ this module has only what a pattern cannot say.
 from __future__ import annotations
 
 import json
-import re
 from typing import Any, Self
 
 import msgspec
 
-_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
-_CONTROL = re.compile(  # also direction marks and the byte order mark
+from teamchat.patterns import regex
+
+_SURROGATE = regex(r"\\u[dD][89a-fA-F]")
+_CONTROL = regex(  # also direction marks and the byte order mark
     r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[ -/]*[0-~])|[\x00-\x08\x0e-\x1b\x7f-\x9f]"
     r"|[\u202a-\u202e\u2066-\u2069\ufeff]"
 )

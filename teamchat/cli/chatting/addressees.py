@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from teamchat.core.routing.markers import parse_targets
 from teamchat.core.routing.names import Directory, Found
 from teamchat.core.team.team import Member
+from teamchat.patterns import regex
 
-_ADDRESS = re.compile(r"\s*@(\S+)\s*")
+_ADDRESS = regex(r"\s*@(\S+)\s*")
 _ENDING = ":,;，、"
 
 

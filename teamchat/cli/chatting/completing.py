@@ -9,12 +9,13 @@ from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 
 from teamchat.cli.chatting.kept import Place
+from teamchat.patterns import regex
 
-_AT = re.compile(r"(?:^|\s)@(?:\S*[+,])?([^\s+,]*)\Z")
-_NEXT = re.compile(r"\[NEXT:\s*(?:[^\]\n]*[+,]\s*)?([^\]\n+,]*)\Z", re.IGNORECASE)
-_TO = re.compile(r"--(?:to|with)(?:\s+|=)(?:\S*[+,])?([^\s+,]*)\Z")
-_COMMAND = re.compile(r"\A/(\S*)\Z")
-_MEMBER = re.compile(r"\A/open\s+(\S*)\Z")
+_AT = regex(r"(?:^|\s)@(?:\S*[+,])?([^\s+,]*)\Z")
+_NEXT = regex(r"\[NEXT:\s*(?:[^\]\n]*[+,]\s*)?([^\]\n+,]*)\Z", re.IGNORECASE)
+_TO = regex(r"--(?:to|with)(?:\s+|=)(?:\S*[+,])?([^\s+,]*)\Z")
+_COMMAND = regex(r"\A/(\S*)\Z")
+_MEMBER = regex(r"\A/open\s+(\S*)\Z")
 _LONGEST = 2000  # characters before the cursor that are looked at; the patterns' time grows faster than the text
 
 

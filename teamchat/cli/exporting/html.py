@@ -6,7 +6,6 @@ Its Content-Security-Policy allows one style and one script, by their hashes.
 from __future__ import annotations
 
 import base64
-import re
 from collections.abc import Iterator, Mapping
 from importlib.resources import files
 
@@ -18,9 +17,10 @@ from teamchat.cli.output.terminal.look import colours_of
 from teamchat.core.messages import name_of
 from teamchat.core.transcripts.transcript import MemberTurn, Said, Step, Transcript
 from teamchat.digests import sha256
+from teamchat.patterns import regex
 
 LONGEST_OUTPUT = 20_000  # characters of a tool's output; JSON has all of it
-_OWN_ID = re.compile(r"msg-[0-9]{1,18}")
+_OWN_ID = regex(r"msg-[0-9]{1,18}")
 
 
 def write(transcript: Transcript, options: Options) -> Iterator[str]:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from teamchat.cli.exporting.formats import Options
 from teamchat.cli.exporting.words import changed_file, footer, heading, step_line, when
 from teamchat.core.text.clean import printable, visible
 from teamchat.core.transcripts.transcript import MemberTurn, Said, Transcript
+from teamchat.patterns import regex
 
-SPECIAL = re.compile(r"[\\`*_\[\]<>~&|]|^[#+\-=:](?=.)|(?<=^\d)[.)]")
+SPECIAL = regex(r"[\\`*_\[\]<>~&|]|^[#+\-=:](?=.)|(?<=^\d)[.)]")
 
 
 def write(transcript: Transcript, options: Options) -> Iterator[str]:

@@ -14,12 +14,13 @@ from pygments.lexers import get_lexer_by_name
 
 from teamchat.cli.output.terminal.markdown import LEXERS, LONGEST_LINE
 from teamchat.core.text.clean import visible
+from teamchat.patterns import regex
 
 MOST_RENDERED = 50_000  # characters of a text that is read as Markdown, for which the time grows faster than the text
 MOST_BRACKETS = 2_000  # of such a text: each may begin a link
 MOST_HIGHLIGHTED = 50_000  # characters of code
 MOST_NESTED = 60  # levels; Markdown beyond them would be left out
-_HTTP = re.compile(r"https?://[^\s]+", re.IGNORECASE)
+_HTTP = regex(r"https?://[^\s]+", re.IGNORECASE)
 STYLES = {"light": "default", "dark": "github-dark"}
 
 

@@ -14,11 +14,12 @@ from rich.console import Console
 from teamchat.cli.exporting.formats import Options
 from teamchat.cli.exporting.playing import harmless, moments, shown_on
 from teamchat.core.transcripts.transcript import Transcript
+from teamchat.patterns import regex
 
 COLUMNS, ROWS = 100, 36
 # without the fonts that would be fetched
 TEMPLATE = re.sub(r"\s*(?:@font-face \{\{.*?\}\}|<!--.*?-->)", "", CONSOLE_SVG_FORMAT, flags=re.DOTALL)
-_NOT_IN_XML = re.compile("[\ufffe\uffff]")
+_NOT_IN_XML = regex("[\ufffe\uffff]")
 
 
 class _Written:

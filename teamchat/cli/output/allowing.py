@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Collection, Iterable, Iterator
 
+from teamchat.patterns import regex
 from teamchat.runners import git_server
 from teamchat.runners.events import Denied
 
 _WEB = frozenset({"WebFetch", "WebSearch", "web_fetch", "google_web_search", "web_search"})
 _SHELLS = frozenset({"Bash", "run_shell_command", "command_execution"})
-_GIT = re.compile(r"(?:^|[;&|(])\s*git\s")
-_ODD = re.compile(r"[^A-Za-z0-9_-]")  # these become `_` in the names of a server's tools
+_GIT = regex(r"(?:^|[;&|(])\s*git\s")
+_ODD = regex(r"[^A-Za-z0-9_-]")  # these become `_` in the names of a server's tools
 _SERVERS = "MCP servers "  # what the note has before the names of the member's servers
 _OTHERWISE = "access or allow"
 

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 
 from teamchat.assemblers.truncation import byte_length
 from teamchat.core.text.clean import VisibleCleaner
+from teamchat.patterns import regex
 
 PIECE = 1024 * 1024  # characters
 MARGIN = "  | "
 LONGEST = 64 * 1024  # characters of one text shown at a terminal; a person reads a few thousand
-_LINE_END = re.compile("[\n\u2028\u2029]")
+_LINE_END = regex("[\n\u2028\u2029]")
 
 
 def text_pieces(text: str) -> Iterator[str]:

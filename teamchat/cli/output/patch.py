@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
 from collections.abc import Iterable, Iterator
 
 from teamchat.cli.output.lines import plural
 from teamchat.core.text.clean import printable, visible
+from teamchat.patterns import regex
 from teamchat.runners.file_changes import FileChange
 
 MARKS = {"added": "new", "changed": "", "deleted": "deleted", "mode": "x bit", "type": "another type"}
 _BOLD, _RED, _GREEN, _CYAN, _END = "\x1b[1m", "\x1b[31m", "\x1b[32m", "\x1b[36m", "\x1b[m"
-_INDEX = re.compile(r"(?<=^index )([0-9a-f]{7})[0-9a-f]*\.\.([0-9a-f]{7})[0-9a-f]*")
+_INDEX = regex(r"(?<=^index )([0-9a-f]{7})[0-9a-f]*\.\.([0-9a-f]{7})[0-9a-f]*")
 _COLORS = {"+": _GREEN, "-": _RED, "@": _CYAN}
 
 

@@ -6,17 +6,18 @@ that a shell would split, because shells evaluate what they are offered.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
+from teamchat.patterns import regex
+
 if TYPE_CHECKING:
     from teamchat.core.team.team import Team
 
-_LAST_NAME = re.compile(r"[^,，、+＋\s]*\Z")
+_LAST_NAME = regex(r"[^,，、+＋\s]*\Z")
 
 
 def members(ctx: typer.Context, incomplete: str) -> list[str]:

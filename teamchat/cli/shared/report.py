@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import io
 import os
-import re
 import select
 import sys
 from collections.abc import Callable, Sequence
@@ -18,6 +17,7 @@ from teamchat.cli.shared.typed import behind_dashes, commands, placed, retyped
 from teamchat.core.errors import ExitCode, TeamchatError, UnknownPerson
 from teamchat.core.text.clean import printable
 from teamchat.core.text.commands import saying
+from teamchat.patterns import regex
 
 
 class OutputLost(OSError):
@@ -96,12 +96,12 @@ def silence(stream: TextIO | io.FileIO) -> None:
 HINTS = {errno.EMFILE: "ulimit -n 1024"}
 NO_THREAD = "can't start new thread"  # Python's own warnings
 IN_OUR_WORDS = (  # Typer's messages to programmers
-    (re.compile(r"\(Possible options: (.*)\)"), r"(perhaps \1)"),
-    (re.compile(r"No such command (.*)"), r"there is no command \1"),
-    (re.compile(r"is not a valid int( range)?"), "is not a whole number"),
-    (re.compile(r"is not a valid float( range)?"), "is not a number"),
+    (regex(r"\(Possible options: (.*)\)"), r"(perhaps \1)"),
+    (regex(r"No such command (.*)"), r"there is no command \1"),
+    (regex(r"is not a valid int( range)?"), "is not a whole number"),
+    (regex(r"is not a valid float( range)?"), "is not a number"),
     (
-        re.compile(r"Got unexpected extra argument\(s\) \((.*)\)"),
+        regex(r"Got unexpected extra argument\(s\) \((.*)\)"),
         r"too many arguments: \1 (a text with spaces needs quotes)",
     ),
 )

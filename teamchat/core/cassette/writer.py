@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -32,12 +31,13 @@ from teamchat.core.text.clean import printable
 from teamchat.core.text.commands import saying, unused
 from teamchat.core.text.redact import Redactor
 from teamchat.core.text.secret_words import secrets_in
+from teamchat.patterns import regex
 from teamchat.runners.base import Slash
 from teamchat.runners.file_changes import FileChanges, NoCheckpoint
 from teamchat.runners.process.running import CutShort
 
 Cooling = Mapping[str, float]  # agents that were cooling down, with the seconds left
-NAME = re.compile(r"[a-z_]+")  # the path of a field
+NAME = regex(r"[a-z_]+")  # the path of a field
 NONE_COOLS: Cooling = MappingProxyType({})
 
 

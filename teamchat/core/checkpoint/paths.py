@@ -6,8 +6,10 @@ import os
 import re
 from collections.abc import Collection, Iterator
 
-_GITS_OWN = re.compile(r"(\.git|git~[0-9]+)[ .]*(:.*)?", re.IGNORECASE | re.DOTALL)
-_IGNORED = re.compile("[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]")  # by the file system of a Mac, in names
+from teamchat.patterns import regex
+
+_GITS_OWN = regex(r"(\.git|git~[0-9]+)[ .]*(:.*)?", re.IGNORECASE | re.DOTALL)
+_IGNORED = regex("[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]")  # by the file system of a Mac, in names
 
 
 def is_safe(path: str) -> bool:

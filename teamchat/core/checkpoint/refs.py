@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import time
 from pathlib import Path
 
 from teamchat.core.checkpoint.shadow import Shadow, open_shadow
 from teamchat.core.checkpoint.values import GitRepository
+from teamchat.patterns import regex
 
 _PREFIX = "refs/teamchat/"
-_NAME = re.compile(r"refs/teamchat(/(?!\.)[A-Za-z0-9._-]+(?<!\.)(?<!\.lock))+")
+_NAME = regex(r"refs/teamchat(/(?!\.)[A-Za-z0-9._-]+(?<!\.)(?<!\.lock))+")
 _TIMES = "times"
-_BEFORE_A_TURN = re.compile(rb"\d+ refs/teamchat/\w+/\d+/before\n")
+_BEFORE_A_TURN = regex(rb"\d+ refs/teamchat/\w+/\d+/before\n")
 _PRUNED = "pruned"  # when old refs were removed last
 _DAY_S = 86_400
 _LONGEST_S = 60.0

@@ -29,6 +29,7 @@ from teamchat.core.checkpoint.git import GitFailed, GitProgram, git_environment
 from teamchat.core.checkpoint.values import GitRepository
 from teamchat.core.errors import CheckpointFailed
 from teamchat.digests import sha256
+from teamchat.patterns import regex
 from teamchat.runners.regular_files import read_regular
 
 _CONFIG = """[core]
@@ -57,8 +58,8 @@ _ATTRIBUTES = "* -text !eol !crlf !ident !filter !working-tree-encoding !diff !m
 _UNBORN = "ref: refs/heads/none\n"
 _LINKS = ("refs", "packed-refs", "reftable")
 _TAKEN_OVER = {"core.ignorecase", "core.precomposeunicode", "extensions.refstorage"}
-_PLAIN = re.compile(r"[A-Za-z0-9]{1,20}")
-_TREE = re.compile(rb"tree ([0-9a-f]{40,64})\n")
+_PLAIN = regex(r"[A-Za-z0-9]{1,20}")
+_TREE = regex(rb"tree ([0-9a-f]{40,64})\n")
 _POLL_S = 0.01
 _LONGEST_LOCK_S = 900.0
 _LONGEST_LOOK_S = 240.0  # an agent may have put a pipe in the place of a `.gitignore`

@@ -19,6 +19,7 @@ from teamchat.core.checkpoint.paths import is_safe
 from teamchat.core.checkpoint.refs import check_ref, has_ended_since, mark_of, set_ref
 from teamchat.core.checkpoint.shadow import Shadow, keep_file, open_shadow, stamp_of_index
 from teamchat.core.checkpoint.values import Checkpoint, CheckpointLimits, GitRepository, Latest, LeftOut, TreeEntry
+from teamchat.patterns import regex
 
 _STATUS = (
     "status",
@@ -30,8 +31,8 @@ _STATUS = (
 )
 _MOST_NAMED = 5
 _MOST_TRIES = 3
-_FAILED = re.compile(rb"Unable to process path (.*)\n", re.DOTALL)
-_CLOSED = re.compile(rb"^warning: could not open directory '(.*)/': Permission denied$", re.MULTILINE)
+_FAILED = regex(rb"Unable to process path (.*)\n", re.DOTALL)
+_CLOSED = regex(rb"^warning: could not open directory '(.*)/': Permission denied$", re.MULTILINE)
 
 
 def take(repository: GitRepository, state_folder: Path, ref: str, limits: CheckpointLimits | None = None) -> Checkpoint:

@@ -5,7 +5,6 @@ Nothing of it is part of the conversation. The lessons are a proposal until a pe
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 
@@ -30,6 +29,7 @@ from teamchat.core.turn.ready import TurnReason
 from teamchat.core.turn.run import Run
 from teamchat.core.turn.side_turn import SideTurn, for_side_turn, run_side_turn
 from teamchat.core.turn.tally import TurnFailure
+from teamchat.patterns import regex
 
 WHY = "a person asked for lessons from the conversation"
 MOST = 10
@@ -37,9 +37,9 @@ KNOWN_TOKENS = 4000  # of known lessons in the prompt; a quarter of the prompt a
 NONE = "NONE"
 LONGEST_LINE = 16_000  # characters of a line with its markers; a longer one is too long for a lesson
 MOST_NESTED = 10  # markers in one another; a line with more is no lesson
-_HEAD = re.compile(r"\A\s*(?:[-*+•–—]\s+|\(?\d{1,3}[.):]\s+|#{1,6}\s+)*")  # bullets, numbers, headings
-_FENCE = re.compile(r"\s*(?:```|~~~)")
-_WORD = re.compile(r"[^\W_]")
+_HEAD = regex(r"\A\s*(?:[-*+•–—]\s+|\(?\d{1,3}[.):]\s+|#{1,6}\s+)*")  # bullets, numbers, headings
+_FENCE = regex(r"\s*(?:```|~~~)")
+_WORD = regex(r"[^\W_]")
 
 
 def learner_of(team: Team, name: str | None) -> Member:

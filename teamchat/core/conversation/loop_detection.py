@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 
-WORDS = re.compile(r"[^\W\d_]+")
-DONE = re.compile(
+from teamchat.patterns import regex
+
+WORDS = regex(r"[^\W\d_]+")
+DONE = regex(
     r"\b(?:(?:all|we(?:'re| are)|i(?:'m| am)|it(?:'s| is)) done|nothing (?:more|else|further|left) to (?:add|do|say)|"
     r"no further (?:comments|questions|changes)|task (?:is )?complete|goodbye)\b",
     re.IGNORECASE,

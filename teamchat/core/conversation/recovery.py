@@ -31,6 +31,7 @@ from teamchat.core.turn.execution import FinishedTurn
 from teamchat.core.turn.host import scratch_of
 from teamchat.core.turn.kept import free_output, keep_end, read_end
 from teamchat.core.turn.work_trees import WorkTrees
+from teamchat.patterns import regex
 from teamchat.runners.base import Verdict
 from teamchat.runners.events import Failure, FailureKind, ShownOnly
 from teamchat.runners.file_changes import FileChanges
@@ -40,7 +41,7 @@ from teamchat.runners.process.running import LIVE
 
 REASON = "was running when teamchat was killed"
 TURNS = "turns"  # the folder of a workspace in which turns keep their output
-_OURS = re.compile(rf"[0-9a-f]{{16}}({re.escape(LIVE)})?")
+_OURS = regex(rf"[0-9a-f]{{16}}({re.escape(LIVE)})?")
 
 
 def turns_dir(db: Database) -> Path:

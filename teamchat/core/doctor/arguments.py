@@ -11,11 +11,12 @@ from teamchat.core.agents import AGENT_TYPES
 from teamchat.core.doctor.checks import Check
 from teamchat.core.doctor.versions import ANSWER_S, Ask
 from teamchat.core.text.secret_words import masked
+from teamchat.patterns import regex
 from teamchat.runners.base import Runner
 from teamchat.runners.process.start_errors import SpawnFailed
 
-_OPTION = re.compile(r"--[A-Za-z][\w-]*|-[A-Za-z]")
-_REFUSED = re.compile(
+_OPTION = regex(r"--[A-Za-z][\w-]*|-[A-Za-z]")
+_REFUSED = regex(
     r"unknown (?:option|argument)|unexpected argument|invalid (?:value|choice|values)|argument '.*' is invalid|"
     r"argument missing|required for '?--|Not enough arguments",
     re.IGNORECASE,

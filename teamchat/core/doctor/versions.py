@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -10,6 +9,7 @@ from teamchat.core.doctor.checks import Check
 from teamchat.core.doctor.ledger import newest_proven, shortfalls, version_numbers
 from teamchat.core.errors import ExitCode
 from teamchat.core.team.team import INSTALL
+from teamchat.patterns import regex
 from teamchat.runners.base import Runner, Vendor
 from teamchat.runners.failures import ending
 from teamchat.runners.process.start_errors import SpawnFailed
@@ -19,7 +19,7 @@ Ask = Callable[[Sequence[str], Mapping[str, str], Path, float], tuple[int | None
 
 PROVE = "teamchat doctor --offline"
 ANSWER_S = 10.0  # seconds; Gemini takes one and a half
-_VERSION = re.compile(rb"\d{1,9}(?:\.\d{1,9})+[0-9A-Za-z.+-]*")
+_VERSION = regex(rb"\d{1,9}(?:\.\d{1,9})+[0-9A-Za-z.+-]*")
 _NOT_STARTED = (126, 127)  # the exit code of shells and `env` for a script without an interpreter
 
 

@@ -7,17 +7,17 @@ from __future__ import annotations
 
 import os
 import pwd
-import re
 import sys
 from pathlib import Path
 
 from teamchat.core.errors import StoreError
 from teamchat.digests import sha256
+from teamchat.patterns import regex
 
 STORE_NAME = "teamchat.db"
 TRUST_NAME = "trust.json"
 WRITABLE = "set TEAMCHAT_HOME to a folder that can be written"
-_UNFIT = re.compile(r"[^A-Za-z0-9._-]+")
+_UNFIT = regex(r"[^A-Za-z0-9._-]+")
 
 
 def state_path() -> Path:

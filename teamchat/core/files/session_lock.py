@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-import re
 import stat
 import time
 from collections.abc import Callable, Iterator
@@ -15,12 +14,13 @@ from teamchat.core.errors import SessionBusy, StoreError
 from teamchat.core.files.folders import WRITABLE
 from teamchat.core.text.clean import printable
 from teamchat.core.text.commands import quote, saying
+from teamchat.patterns import regex
 from teamchat.runners.process.guardian import processes
 
 POLL_S = 0.1
 STARTING_S = 2.0
 """How long a lock is waited for whose holder has ended: a child it was just starting holds it until its exec."""
-_PROCESS = re.compile(r"process ([1-9]\d{0,8}) ")
+_PROCESS = regex(r"process ([1-9]\d{0,8}) ")
 LONGEST_HOLDER = 300  # characters that are told of what a lock says
 
 

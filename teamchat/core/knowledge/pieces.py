@@ -7,19 +7,19 @@ sentences, then words.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator
 
 from msgspec import Struct
 
 from teamchat.assemblers.truncation import byte_length
+from teamchat.patterns import regex
 
 LARGEST = 1600  # UTF-8 bytes of a piece, about 400 tokens
 DEEPEST = 6  # levels of headings
 SEPARATOR = " > "  # separates the headings above a piece
-_LINE = re.compile(r"[^\n]*\n|[^\n]+")
-_WORD = re.compile(r"[^\s。！？；]*(?:[\s。！？；]+|\Z)")
-_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
+_LINE = regex(r"[^\n]*\n|[^\n]+")
+_WORD = regex(r"[^\s。！？；]*(?:[\s。！？；]+|\Z)")
+_FENCE = regex(r" {0,3}(`{3,}|~{3,})")
 
 
 class Piece(Struct, frozen=True):

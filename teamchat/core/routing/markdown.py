@@ -21,25 +21,27 @@ from itertools import islice
 
 from msgspec import Struct, field
 
+from teamchat.patterns import regex
+
 _END = r"(?:\r\n|\n|\r)"
 _AT_END = r"(?=[\r\n]|\Z)"
-_LIST_ITEM = re.compile(r"(?:[-+*]|[0-9]{1,9}[.)])(?=[ \t\r\n]|\Z)")
-_FENCE = re.compile(rf"(?P<run>`{{3,}}+)[^`\r\n]*+{_AT_END}|(?P<tildes>~{{3,}}+)")
-_FENCE_END = re.compile(rf"(?<![^\r\n])(?P<indent>[ \t]*+)(?P<run>`{{3,}}+|~{{3,}}+)[ \t]*+{_AT_END}")
+_LIST_ITEM = regex(r"(?:[-+*]|[0-9]{1,9}[.)])(?=[ \t\r\n]|\Z)")
+_FENCE = regex(rf"(?P<run>`{{3,}}+)[^`\r\n]*+{_AT_END}|(?P<tildes>~{{3,}}+)")
+_FENCE_END = regex(rf"(?<![^\r\n])(?P<indent>[ \t]*+)(?P<run>`{{3,}}+|~{{3,}}+)[ \t]*+{_AT_END}")
 # An underline and a rule are told by their characters.
 _BLOCK = rf">|#{{1,6}}(?=[ \t\r\n]|\Z)|{_LIST_ITEM.pattern}|`{{3,}}+[^`\r\n]*+{_AT_END}|~~~|[-=*_ \t]*+{_AT_END}"
-_BEGINS_BLOCK = re.compile(_BLOCK)
-_LINE = re.compile(rf"(?P<indent>[ \t]*+)(?P<block>(?={_BLOCK}))?[^\r\n]*+")
-_LINE_END = re.compile(rf"{_END}?")
-_BLANK_LINES = re.compile(rf"(?:[ \t]*+{_END})++")
+_BEGINS_BLOCK = regex(_BLOCK)
+_LINE = regex(rf"(?P<indent>[ \t]*+)(?P<block>(?={_BLOCK}))?[^\r\n]*+")
+_LINE_END = regex(rf"{_END}?")
+_BLANK_LINES = regex(rf"(?:[ \t]*+{_END})++")
 # They begin no block, which most are seen to by their first character.
-_PLAIN_LINES = re.compile(rf"(?:[ \t]*+(?:[^ \t\r\n>#+*0-9`~=_-]|(?!{_BLOCK})[^ \t\r\n])[^\r\n]*+(?:{_END}|\Z))++")
-_QUOTE_LINES = re.compile(rf"(?:[ ]{{0,3}}+>[^\r\n]*+(?:{_END}|\Z))++")
+_PLAIN_LINES = regex(rf"(?:[ \t]*+(?:[^ \t\r\n>#+*0-9`~=_-]|(?!{_BLOCK})[^ \t\r\n])[^\r\n]*+(?:{_END}|\Z))++")
+_QUOTE_LINES = regex(rf"(?:[ ]{{0,3}}+>[^\r\n]*+(?:{_END}|\Z))++")
 # Three backticks, closed, and no line in it that may be another fence.
 _WHOLE_FENCE = rf"```[^`\r\n]*+{_END}(?:(?![ \t]*+```)[^\r\n]*+{_END})*+```[ \t]*+{_AT_END}"
-_WHOLE_FENCES = re.compile(rf"{_WHOLE_FENCE}(?:{_END}{_WHOLE_FENCE})*+")
-_INDENT = re.compile(r"[ \t]*+")
-_BACKTICKS = re.compile(r"`+")
+_WHOLE_FENCES = regex(rf"{_WHOLE_FENCE}(?:{_END}{_WHOLE_FENCE})*+")
+_INDENT = regex(r"[ \t]*+")
+_BACKTICKS = regex(r"`+")
 _DEEPEST = 100  # list items in one another; what lies deeper is text
 _MOST_RUNS = 1_000_000  # of backticks in one paragraph, so that memory is bounded; no code is found behind them
 

@@ -24,14 +24,15 @@ from msgspec import Struct
 from teamchat.core.routing.markdown import Place, Places, is_escaped, places_of
 from teamchat.core.routing.todos import todo_text
 from teamchat.core.text.clean import sequences, told
+from teamchat.patterns import regex
 
 Priority = Literal[1, 2, 3]
 
-_SEPARATOR = re.compile("[,，、]")
-_PLUS = re.compile("[+＋]")
-_SIGN = re.compile("[,，、+＋!！#＃]")
+_SEPARATOR = regex("[,，、]")
+_PLUS = regex("[+＋]")
+_SIGN = regex("[,，、+＋!！#＃]")
 _BEFORE_PRIORITY = frozenset("!！#＃")
-_PRIORITY = re.compile("[!！#＃][PpＰｐ]([1-3１-３])")
+_PRIORITY = regex("[!！#＃][PpＰｐ]([1-3１-３])")
 _PRIORITIES: dict[int, Priority] = {1: 1, 2: 2, 3: 3}
 
 
@@ -68,8 +69,8 @@ def _target(item: str) -> Target | None:
     return Target(tuple(names), _PRIORITIES[min(priorities, default=2)]) if names else None
 
 
-_RUN_OF_SPACES = re.compile(r"\s{2,}")
-_LINE_END = re.compile(r"\r\n|\n|\r|\Z")
+_RUN_OF_SPACES = regex(r"\s{2,}")
+_LINE_END = regex(r"\r\n|\n|\r|\Z")
 
 
 class Edit(NamedTuple):
@@ -145,13 +146,13 @@ SPACE = r"[\t \u00a0\u1680\u2000-\u200a\u202f\u205f\u3000]"
 _SPACES = "\t \u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000"
 _KIND = "NEXT|FROM|TEAM_TASK|DROP|TODO|DONE"
 _BEGINS = rf"\[{SPACE}*+(?:(?:{_KIND}){SPACE}*+[:：]|TEAM_TASK{SPACE}*+\])"
-_MARKER = re.compile(
+_MARKER = regex(
     # ASCII, or IGNORECASE would take the long s and the Kelvin sign for letters of a keyword
     rf"\[{SPACE}*+(?:(?P<block>TEAM_TASK){SPACE}*+\]|(?P<kind>{_KIND}){SPACE}*+[:：]"
     rf"(?P<body>(?:[^\[\]\r\n]++|(?!{_BEGINS})\[)*+)(?P<close>\])?)",
     re.IGNORECASE | re.ASCII,
 )
-_STOP = re.compile(r"[\]\r\n]")
+_STOP = regex(r"[\]\r\n]")
 # Characters: no other thread runs while a piece is searched. Without an end that far a marker is text.
 PIECE = 64 * 1024
 MOST_MARKERS = 10_000  # in one message; what comes behind them is text, so that reading one takes no second

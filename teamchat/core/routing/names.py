@@ -8,7 +8,6 @@ letters of other scripts stay different: `mаx` with a Cyrillic а is no member'
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Iterable
 from difflib import get_close_matches
@@ -19,10 +18,11 @@ from unicodedata import name as letter_name
 from msgspec import Struct
 
 from teamchat.core.text.invisible import INVISIBLE
+from teamchat.patterns import regex
 
-_INVISIBLE = re.compile(f"[{INVISIBLE}\u061c\u200e\u200f]")
+_INVISIBLE = regex(f"[{INVISIBLE}\u061c\u200e\u200f]")
 # NFKC makes U+2010 of the hyphen that does not break, which models like to write
-_SEPARATOR = re.compile("[\\s_\u2010-]")
+_SEPARATOR = regex("[\\s_\u2010-]")
 _IN_NAMES = frozenset({"Lu", "Ll", "Lt", "Lm", "Lo", "Mn", "Mc", "Nd"})  # many scripts write vowels as marks
 LONGEST_NAME = 40  # characters: prompts, receipts and lines on a terminal repeat it
 _ALIKE = frozenset({"CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE"})  # alphabets with letters that look like Latin ones

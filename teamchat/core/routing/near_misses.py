@@ -14,36 +14,37 @@ from teamchat.core.routing.markers import HUMANS_ONLY, SPACE, Author, Marker, Ma
 from teamchat.core.routing.names import fold
 from teamchat.core.routing.requests import few, quoted, shortened
 from teamchat.core.text.invisible import INVISIBLE, TURNS
+from teamchat.patterns import regex
 
 _NAME = r"@?+[^\s,，、+＋!！#＃@:：()\[\]{}［］【】<>*`'\"]++"
 # How many names a suggestion repeats is bounded, so that a line of them costs no more than its length.
 _NAMES = rf"(?P<names>{_NAME}(?:{SPACE}*+[,，、+＋]{SPACE}*+{_NAME}){{0,9}}+)"
-_ONE_NAME = re.compile(_NAME)
+_ONE_NAME = regex(_NAME)
 _PUNCTUATION = ".;?…。"
 _UNSEEN = rf"{INVISIBLE}{TURNS}\u061c\u200e\u200f\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f"
-_ANY_UNSEEN = re.compile(f"[{_UNSEEN}]")
+_ANY_UNSEEN = regex(f"[{_UNSEEN}]")
 _GAP = rf"(?:{SPACE}|[{_UNSEEN}])*+"
 _KINDS = "|".join(f"[{_UNSEEN}]*+".join(kind) for kind in MarkerKind)
-_ODD = re.compile(  # the brackets, or something unseen in front of the body
+_ODD = regex(  # the brackets, or something unseen in front of the body
     rf"[\[［【]{_GAP}(?P<kind>{_KINDS}){_GAP}[:：](?P<body>[^\[\]［］【】\r\n]*+)[］】\]]",
     re.IGNORECASE | re.ASCII,
 )
-_NEXT = re.compile("NEXT", re.IGNORECASE)  # many times as fast as what follows, and most pieces have none
-_AT = re.compile("@")
-_ODD_CHARACTER = re.compile(f"[［【{_UNSEEN}]")
-_NO_COLON = re.compile(rf"(?<!\\)(?P<hit>\[{SPACE}*+NEXT{SPACE}++{_NAMES})", re.IGNORECASE)
-_NO_BRACKETS = re.compile(
+_NEXT = regex("NEXT", re.IGNORECASE)  # many times as fast as what follows, and most pieces have none
+_AT = regex("@")
+_ODD_CHARACTER = regex(f"[［【{_UNSEEN}]")
+_NO_COLON = regex(rf"(?<!\\)(?P<hit>\[{SPACE}*+NEXT{SPACE}++{_NAMES})", re.IGNORECASE)
+_NO_BRACKETS = regex(
     rf"(?P<bracket>[\[［【]{SPACE}*+)?(?<!\w)(?P<hit>NEXT{SPACE}*+[:：]\*{{0,2}}+{SPACE}*+{_NAMES})", re.IGNORECASE
 )
 # Who is told about is not spoken to: `@max said so`, `@max's plan`
-_MENTION = re.compile(
+_MENTION = regex(
     rf"(?<![^\r\n]){SPACE}*+(?P<hit>(?=@){_NAMES})"
     rf"(?!['’]s\b|{SPACE}++(?:said|says|wrote|writes|thought|thinks|suggested|suggests|is|was|has|had)\b)",
     re.IGNORECASE,
 )
 _MOST_GUESSED = 20  # names for which somebody is looked for who was perhaps meant: comparing costs much
 PIECE = 64 * 1024  # characters searched at once: other threads wait for it, and most pieces have no near miss
-_UNCLOSED_BODY = re.compile(rf"{SPACE}*+{_NAMES}")
+_UNCLOSED_BODY = regex(rf"{SPACE}*+{_NAMES}")
 
 
 _Piece = tuple[int, int]  # where it begins and ends

@@ -28,11 +28,12 @@ from teamchat.core.routing.markers import (
 )
 from teamchat.core.routing.names import Ambiguous, Directory, Found, Named, Unknown, fold
 from teamchat.core.routing.todos import Add, Finish, Wish, todo_number
+from teamchat.patterns import regex
 
 _LONGEST_SHOWN = 60  # characters
 _MOST_SHOWN = 5  # lines on what one message has wrong
 _MOST_GUESSED = 20  # names for which somebody is looked for who was perhaps meant
-_BETWEEN = re.compile(r"\s*[;/&|]\s*|\s+and\s+|\s+", re.IGNORECASE)
+_BETWEEN = regex(r"\s*[;/&|]\s*|\s+and\s+|\s+", re.IGNORECASE)
 
 
 class ProblemKind(StrEnum):

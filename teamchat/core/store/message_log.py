@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Sequence
 from itertools import count
 from typing import Protocol
@@ -13,9 +12,10 @@ from typing import Protocol
 from teamchat.core.errors import UsageError
 from teamchat.core.messages import ConversationMessage, NewMessage, Said
 from teamchat.core.routing.quoted import quoted_text
+from teamchat.patterns import regex
 
 NOT_EMPTY = "a conversation can only be restored into an empty one"
-_NUMBERED = re.compile(r"msg-([0-9]{1,18})")  # a longer number may not fit into the 64 bits of a store
+_NUMBERED = regex(r"msg-([0-9]{1,18})")  # a longer number may not fit into the 64 bits of a store
 
 
 class MessageLog(Protocol):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from functools import lru_cache
 from typing import Annotated
 
@@ -13,6 +12,7 @@ from msgspec.json import Decoder
 from teamchat.core.messages import ConversationMessage, NewMessage, Routing, Speaker, SpeakerType
 from teamchat.core.routing.quoted import quoted_text
 from teamchat.core.store.rows import Row
+from teamchat.patterns import regex
 
 LONGEST_QUOTED = 64 * 1024  # characters of a message whose quoted text is stored; of a longer one it is made each time
 AS_SAID = 0  # stored for a quoted text that is the content
@@ -24,7 +24,7 @@ COLUMNS = """messages.id, messages.message, content, quoted, speaker_id, speaker
 MOST_SHARED = 100  # speakers, and routings, that messages share: a conversation has few
 _Routing = tuple[tuple[str, ...], tuple[str, ...]]
 _routing = Decoder(_Routing).decode
-_PLACE = re.compile(r" - at `\$\[(\d+)\]`")
+_PLACE = regex(r" - at `\$\[(\d+)\]`")
 
 
 class MessageRow(Struct, frozen=True, array_like=True):

@@ -20,13 +20,14 @@ from teamchat.core.routing.names import LONGEST_NAME, fold, valid_name
 from teamchat.core.team.problems import TeamFileProblem, first_problem
 from teamchat.core.team.team import MOST, TOKENS, Limits, Member, Team, Workspace
 from teamchat.core.text.durations import parse_duration
+from teamchat.patterns import regex
 from teamchat.runners.base import Access, Memory
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 LONGEST_HEADING = 255  # characters that every prompt repeats; a folder's name, which may name the team, has no more
-_MODEL = re.compile(r"[A-Za-z0-9._:/@\[\]][A-Za-z0-9._:/@\[\]-]*")
+_MODEL = regex(r"[A-Za-z0-9._:/@\[\]][A-Za-z0-9._:/@\[\]-]*")
 
 
 def _line(value: str) -> str:

@@ -7,7 +7,6 @@ or by a module's name; and programs in the folders of `env.PATH`. What such a sc
 from __future__ import annotations
 
 import os
-import re
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
@@ -17,6 +16,7 @@ from msgspec.structs import replace
 
 from teamchat.core.team.team import Member, Team
 from teamchat.digests import sha256
+from teamchat.patterns import regex
 from teamchat.runners.regular_files import open_regular, read_regular
 
 LARGE = 16 * 1024 * 1024  # bytes; a model file named by an argument is not read before each turn
@@ -46,13 +46,13 @@ ENDINGS = frozenset(
     {".sh", ".bash", ".zsh", ".fish", ".py", ".js", ".cjs", ".mjs", ".ts", ".rb", ".pl", ".php", ".lua"}
 )
 MOST_FOLDERS = 8  # folders, besides the member's own, that its words may name
-_HERE = re.compile(r"\$PWD\b|\$\{PWD\}|\$\( *pwd *\)|` *pwd *`")
-_SHELL_TEXT = re.compile(r"-[A-Za-z]*c")  # the option before a shell's text
-_WRITES = re.compile(
+_HERE = regex(r"\$PWD\b|\$\{PWD\}|\$\( *pwd *\)|` *pwd *`")
+_SHELL_TEXT = regex(r"-[A-Za-z]*c")  # the option before a shell's text
+_WRITES = regex(
     r"""('[^']*'|"(?:\\.|[^"\\])*"|\\.)"""  # text in quotes may be run by another shell
     r"""|(?<![<=-])>>?\|?[ \t]*(?:'[^']*'|"[^"$`\\]*"|[\w./@%+,:~-]+)(?=[\s;&|()<>]|$)"""
 )
-_BETWEEN = re.compile(r"[\s;&|()<>{}'\"`$=,:]+")  # separates the words of a shell's text
+_BETWEEN = regex(r"[\s;&|()<>{}'\"`$=,:]+")  # separates the words of a shell's text
 
 
 def file_states(team: Team) -> dict[Path, str]:

@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterator
 
 from teamchat.core.text.invisible import CodedPieces, with_codes, without_invisible
+from teamchat.patterns import regex
 
 
 def printable(text: str) -> str:
@@ -41,11 +42,11 @@ _STRING = r"(?: \x1b [\]P^_X] | [\x9d\x90\x9e\x9f\x98] )"  # OSC, DCS, PM, APC, 
 _TEXT = r"[^\x07\x1b\x9c\n]*+"
 _OTHER = r"\x1b [ -/]{0,16}+"
 _ONE = rf"(?: {_CSI} [@-~] | {_STRING} {_TEXT} (?: \x07 | \x1b\\ | \x9c )? | {_OTHER} [0-~] )"
-_SEQUENCE = re.compile(_ONE, re.VERBOSE)
-_SEQUENCES = re.compile(rf"{_ONE}{{1,1000}}+", re.VERBOSE)  # a hostile text has nothing else
-_OPEN = re.compile(rf"(?P<intro> {_STRING} ) {_TEXT} (?P<last> \x1b? ) \Z | {_CSI} \Z | {_OTHER} \Z", re.VERBOSE)
-_BEGINS_SEQUENCE = re.compile(r"[\x1b\x80-\x9f]")
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]+")
+_SEQUENCE = regex(_ONE, re.VERBOSE)
+_SEQUENCES = regex(rf"{_ONE}{{1,1000}}+", re.VERBOSE)  # a hostile text has nothing else
+_OPEN = regex(rf"(?P<intro> {_STRING} ) {_TEXT} (?P<last> \x1b? ) \Z | {_CSI} \Z | {_OTHER} \Z", re.VERBOSE)
+_BEGINS_SEQUENCE = regex(r"[\x1b\x80-\x9f]")
+_CONTROL = regex(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]+")
 _BYTES = bytes(code for code in range(128) if _CONTROL.match(chr(code)))
 _PIECE = 64 * 1024  # characters that one call searches: Ctrl-C waits for it
 _ASCII_PIECE = 1024 * 1024  # of what is looked at much faster

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-import re
+
+from teamchat.patterns import regex
 
 _NUMBER = r"[0-9]+(?:\.[0-9]+)?"
-_SECONDS = re.compile(_NUMBER)
-_UNITS = re.compile(rf"(?:({_NUMBER})d)? ?(?:({_NUMBER})h)? ?(?:({_NUMBER})m)? ?(?:({_NUMBER})s)?")
+_SECONDS = regex(_NUMBER)
+_UNITS = regex(rf"(?:({_NUMBER})d)? ?(?:({_NUMBER})h)? ?(?:({_NUMBER})m)? ?(?:({_NUMBER})s)?")
 
 
 def parse_duration(text: str) -> float:

@@ -12,6 +12,8 @@ import re
 from collections.abc import Callable
 from functools import cache
 
+from teamchat.patterns import regex
+
 # the default-ignorable characters of Unicode 15, without marks of direction, which writing from right to left needs
 INVISIBLE = (
     "\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200d\u2060-\u2065\u206a-\u206f"
@@ -75,7 +77,7 @@ _NOT_NEEDED = "|".join(
 )
 _PIECE = 64 * 1024  # characters at a time: no call takes long, which would keep Ctrl-C waiting, or much memory
 # the last character that people see, and what nobody sees behind it; in a longer run no place needs one
-_TAIL = re.compile(f"[^{INVISIBLE}{TURNS}][{INVISIBLE}]{{0,{_TAGS_OF_FLAG}}}\\Z")
+_TAIL = regex(f"[^{INVISIBLE}{TURNS}][{INVISIBLE}]{{0,{_TAGS_OF_FLAG}}}\\Z")
 
 
 @cache  # built for the first text beyond ASCII: most commands see none, and building takes milliseconds

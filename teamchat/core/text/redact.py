@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 
 from teamchat.core.text.key_shapes import ADDRESSES, INSIDE, OPEN_PRIVATE_KEYS, PRIVATE_KEYS, RUN, SHAPES, SHORTEST_RUN
+from teamchat.patterns import regex
 from teamchat.runners.environment import SECRET_NAME
 
 SHORTEST = 6  # characters; a shorter value ("1", "true") is no secret and stands everywhere
@@ -30,12 +31,12 @@ def _word(start: str, rest: str) -> re.Pattern[str]:
 
 
 _compiled = cache(re.compile)
-_RUN = re.compile(rf"{RUN}{{{SHORTEST_RUN},}}+")
-_NOT_LINE_ENDS = re.compile(r"(\\++[nr])|[^\r\n\\]++|\\++")
+_RUN = regex(rf"{RUN}{{{SHORTEST_RUN},}}+")
+_NOT_LINE_ENDS = regex(r"(\\++[nr])|[^\r\n\\]++|\\++")
 _PIECE = 64 * 1024  # characters that one call searches: Ctrl-C waits for it
 _LONGEST = 16 * 1024  # characters of a key
-_BREAK = re.compile(r"\s(?:(?<! )|(?<=\w )(?=\w))")  # no key but a private one goes on behind it
-_STARS = re.compile(r"\**+")
+_BREAK = regex(r"\s(?:(?<! )|(?<=\w )(?=\w))")  # no key but a private one goes on behind it
+_STARS = regex(r"\**+")
 
 
 def redact_shapes(text: str) -> tuple[str, int]:

@@ -8,12 +8,14 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import NamedTuple
 
+from teamchat.patterns import regex
+
 MOST_PARTS = 32  # of a search; FTS5 is slow with thousands
 BEFORE, AFTER = 60, 180  # characters of a snippet before and after the first word that was found
-_PART = re.compile(r'"([^"]*)"?(\*)?|([^\s"]+)')
+_PART = regex(r'"([^"]*)"?(\*)?|([^\s"]+)')
 _WORD = r"[^\W_]"
-_WORDS = re.compile(f"{_WORD}+")
-_SPACE = re.compile(r"\s+")
+_WORDS = regex(f"{_WORD}+")
+_SPACE = regex(r"\s+")
 
 
 class Part(NamedTuple):

@@ -7,16 +7,17 @@ from collections.abc import Iterable, Iterator
 from itertools import pairwise
 
 from teamchat.core.text.redact import SHORTEST, redact_shapes
+from teamchat.patterns import regex
 from teamchat.runners.environment import HIDDEN
 
 _NAME = r"(?:key|token|secret|passw(?:or)?d|passphrase|pass|pwd|credentials?|auth|authorization|bearer|cookie)"
-_OPTION = re.compile(rf"--?[\w.-]*{_NAME}", re.IGNORECASE)
-_PAIR = re.compile(
+_OPTION = regex(rf"--?[\w.-]*{_NAME}", re.IGNORECASE)
+_PAIR = regex(
     rf"{_NAME}[\\\"']*\s*[=:]\s*[\\\"']*(?:(?:Bearer|Basic|Token)\s+)?([^\s\"',;}}\\]{{{SHORTEST},}})", re.IGNORECASE
 )
-_QUOTED = re.compile(rf"{_NAME}\\*[\"']\s*:\s*\\*[\"']([^\"'\\]{{{SHORTEST},}})", re.IGNORECASE)
-_HEADER = re.compile(r"[\w-]+:\s")
-_VARIABLE = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+")
+_QUOTED = regex(rf"{_NAME}\\*[\"']\s*:\s*\\*[\"']([^\"'\\]{{{SHORTEST},}})", re.IGNORECASE)
+_HEADER = regex(r"[\w-]+:\s")
+_VARIABLE = regex(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+")
 
 
 def secrets_in(words: Iterable[str]) -> Iterator[str]:

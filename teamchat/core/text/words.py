@@ -11,13 +11,15 @@ from collections import Counter
 from itertools import chain, islice
 from operator import add
 
+from teamchat.patterns import regex
+
 TOKENIZER = "porter unicode61 remove_diacritics 2"  # porter finds `tokens` by `token`
 MOST = (64, 32, 16)  # words of the first text, the second, ...
 LONGEST = 64  # characters of a word; a longer one is data
 _SCRIPTS = "\u2e80-\u2fdf\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\uff66-\uff9f"
 _CJK = f"{_SCRIPTS}\U00020000-\U0003ffff"
-_APART = re.compile(f"[{_CJK}]")
-_RUN = re.compile(rf"[{_CJK}]++|[^\W_{_CJK}]++")
+_APART = regex(f"[{_CJK}]")
+_RUN = regex(rf"[{_CJK}]++|[^\W_{_CJK}]++")
 STOP = frozenset(
     re.findall(
         r"\w+",

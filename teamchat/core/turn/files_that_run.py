@@ -19,6 +19,7 @@ from msgspec.structs import replace
 from teamchat.core.agents import CLIS
 from teamchat.core.team.team import BUILTIN_AGENTS, AgentSpec, Member
 from teamchat.digests import sha256
+from teamchat.patterns import regex
 from teamchat.runners.process.running import Exit, Launch
 from teamchat.runners.regular_files import read_regular
 
@@ -35,7 +36,7 @@ KNOWN = (
 UNOPENED = frozenset({".env", ".npmrc"})  # these may hold a login
 MOST_READ = 1 << 18  # bytes; the content of a larger file is not compared, only its size and times
 MOST_LOOKED_AT = 1_000  # names, and up to one more of each pattern
-_KNOWN = re.compile("(?:^|/)(?:" + "|".join(re.escape(known).replace(r"\*", "[^/]+") for known in KNOWN) + r")\Z")
+_KNOWN = regex("(?:^|/)(?:" + "|".join(re.escape(known).replace(r"\*", "[^/]+") for known in KNOWN) + r")\Z")
 
 _Place = tuple[Path, str]
 

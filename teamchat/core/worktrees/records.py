@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import re
 from pathlib import Path
 
 from msgspec import Struct
@@ -19,11 +18,12 @@ from teamchat.core.files.folders import WRITABLE
 from teamchat.core.files.whole_files import locked_beside, put_in_place, write_private
 from teamchat.core.routing.names import fold
 from teamchat.digests import sha256
+from teamchat.patterns import regex
 from teamchat.runners.regular_files import read_regular
 
 FOLDER = "worktrees"
 _LARGEST = 1 << 16
-_UNFIT = re.compile(r"[^\w.-]+|\.(?=\.)")
+_UNFIT = regex(r"[^\w.-]+|\.(?=\.)")
 
 
 class Owner(Struct, frozen=True):

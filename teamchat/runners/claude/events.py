@@ -6,11 +6,11 @@ Deltas are not final: when a stream breaks, Claude asks again without streaming,
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from msgspec.structs import replace
 
+from teamchat.patterns import regex
 from teamchat.runners.claude.usage import Requests, usage_of
 from teamchat.runners.edited_lines import lines_of
 from teamchat.runners.events import (
@@ -40,7 +40,7 @@ _WRITERS = _EDITORS | {"Bash"}
 _TOOL_ERROR = "<tool_use_error>"
 # A tool that is switched off is told only to the model, never in `permission_denials`, and in other words by each
 # version. So a failed call that would have written counts as refused, too, if `system/init` did not offer its tool.
-_REFUSED = re.compile(
+_REFUSED = regex(
     r"Claude requested permissions to |Permission (?:to use|for this action) .*denied"
     r"|(?:Error: )?No such tool available"
     r"|.*was blocked\. For security|.*following parts? requires? approval|This command requires approval"

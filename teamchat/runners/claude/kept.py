@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from teamchat.patterns import regex
 from teamchat.runners.base import KeptSession
 from teamchat.runners.homes import claude_folder
 from teamchat.runners.kept import MOST, first_lines, text_of, used_at
 
-_NO_NAME = re.compile(r"[^A-Za-z0-9]")
+_NO_NAME = regex(r"[^A-Za-z0-9]")
 
 
 def kept_in(env: Mapping[str, str], cwd: Path) -> Iterator[KeptSession]:

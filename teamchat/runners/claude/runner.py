@@ -9,6 +9,7 @@ from pathlib import Path
 from signal import Signals
 from types import MappingProxyType
 
+from teamchat.patterns import regex
 from teamchat.runners.base import (
     Access,
     Command,
@@ -62,8 +63,8 @@ LONGEST_ARGUMENT = 100_000  # bytes; the kernel takes 131,071 for one argument
 # hyphen is how it writes them itself where they are inert.
 _MENTION = mention(text_behind=r'\w"`(')
 _KEYWORD = r"(?i:ltra)(?=(?i:code|plan|review|think)\b)"
-_INERT = re.compile(rf"{_MENTION}|u(?<=\bu){_KEYWORD}|U(?<=\bU){_KEYWORD}", re.ASCII)
-_NO_FILE = re.compile(r'agent-|"[^"\n]{1,4096} \(agent\)"|[\w.-]+:\S', re.ASCII)  # an agent, or what an MCP server has
+_INERT = regex(rf"{_MENTION}|u(?<=\bu){_KEYWORD}|U(?<=\bU){_KEYWORD}", re.ASCII)
+_NO_FILE = regex(r'agent-|"[^"\n]{1,4096} \(agent\)"|[\w.-]+:\S', re.ASCII)  # an agent, or what an MCP server has
 READS = "CLAUDE.md of its folder and of the user, all instructions of a folder that Claude trusts, the user's "
 
 

@@ -7,10 +7,10 @@ away, since a rule of the user's may allow it. `full` has everything.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from teamchat.patterns import regex
 from teamchat.runners import git_server
 from teamchat.runners.base import Job
 from teamchat.runners.claude.project import shows
@@ -23,7 +23,7 @@ WEB = ("WebFetch", "WebSearch")
 # has none of them.
 ACTS_LATER = ("CronCreate", "CronDelete", "CronList", "ScheduleWakeup", "Monitor", "Workflow")
 LOOKING = ("Read", "Grep", "Glob")
-_ODD = re.compile(r"[^A-Za-z0-9_-]")  # these characters of a server's name become `_` in the names of its tools
+_ODD = regex(r"[^A-Za-z0-9_-]")  # these characters of a server's name become `_` in the names of its tools
 
 
 def servers(cwd: Path, env: Mapping[str, str]) -> dict[str, object]:

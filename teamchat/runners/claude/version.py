@@ -7,10 +7,11 @@ import re
 import shutil
 from collections.abc import Mapping
 
+from teamchat.patterns import regex
 from teamchat.runners.installed import installed_version
 
 PACKAGE = "@anthropic-ai/claude-code"
-_INSTALLER = re.compile(r"/claude/versions/([0-9.]+)\Z")  # the place that its own installer gives a version (2.1.330)
+_INSTALLER = regex(r"/claude/versions/([0-9.]+)\Z")  # the place that its own installer gives a version (2.1.330)
 
 
 def version_of(program: str, env: Mapping[str, str]) -> tuple[int, ...]:

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
+from teamchat.patterns import regex
 from teamchat.runners.events import (
     AgentEvent,
     Denied,
@@ -31,16 +32,16 @@ from teamchat.runners.untrusted_json import count, flat, one_line, summary
 
 VOICE = Voice(
     login="codex login",
-    noise=re.compile(r"^(?:WARNING|warning):|^Reading (?:additional input|prompt)|failed to record rollout"),
+    noise=regex(r"^(?:WARNING|warning):|^Reading (?:additional input|prompt)|failed to record rollout"),
 )
 
-_RETRY = re.compile(r"Reconnecting\.\.\. (?:(\d{1,9})/(\d{1,9})|waiting for network)(?: \((.*)\))?$", re.DOTALL)
-_SANDBOX = re.compile(r"Read-only file system|Operation not permitted")
-_ROUTER = re.compile(r"ERROR codex_core::tools::router: error=(.*)")
+_RETRY = regex(r"Reconnecting\.\.\. (?:(\d{1,9})/(\d{1,9})|waiting for network)(?: \((.*)\))?$", re.DOTALL)
+_SANDBOX = regex(r"Read-only file system|Operation not permitted")
+_ROUTER = regex(r"ERROR codex_core::tools::router: error=(.*)")
 _ASKS = "request_user_input"
-_REFUSAL = re.compile(r"reject|blocked|approval|denied")
-_SHELL = re.compile(r"(?:\S*/)?(?:ba|z|da|k)?sh")
-_PLAINLY_WRAPPED = re.compile(r"(?:[\w./-]*/)?(?:ba|z|da|k)?sh -l?c '([^']*)'", re.ASCII)
+_REFUSAL = regex(r"reject|blocked|approval|denied")
+_SHELL = regex(r"(?:\S*/)?(?:ba|z|da|k)?sh")
+_PLAINLY_WRAPPED = regex(r"(?:[\w./-]*/)?(?:ba|z|da|k)?sh -l?c '([^']*)'", re.ASCII)
 
 
 class CodexEvents(JsonEvents):

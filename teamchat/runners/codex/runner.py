@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
+from teamchat.patterns import regex
 from teamchat.runners.base import (
     Access,
     Command,
@@ -57,7 +58,7 @@ ACCESS_NOTES: Mapping[Access, str] = MappingProxyType(
         "full": "may do everything (--dangerously-bypass-approvals-and-sandbox)",
     }
 )
-_SKILL = re.compile(
+_SKILL = regex(
     r"\[[$@](?=[\w:-]++\]\s*+\()|\$(?=(?P<name>[\w:-]++))",  # a link of `@` is one to a plugin
     re.ASCII,
 )

@@ -13,6 +13,7 @@ from functools import cache
 from itertools import islice
 from pathlib import Path
 
+from teamchat.patterns import regex
 from teamchat.runners.codex.configuration import home
 from teamchat.runners.regular_files import open_regular
 
@@ -20,7 +21,7 @@ DEEPEST = 6  # folders below one of the places, as Codex itself looks; a plugin'
 MOST = 2000  # folders that are looked into in one place
 HEAD = 16 * 1024  # bytes of a file in which its name is looked for
 EVERY = "*"  # stands for any name: that of a skill whose own cannot be told
-_NAME = re.compile(r"^name:[ \t]*(?P<quote>[\"']?)(?P<name>[\w:-]+)(?P=quote)[ \t\r]*$", re.MULTILINE | re.ASCII)
+_NAME = regex(r"^name:[ \t]*(?P<quote>[\"']?)(?P<name>[\w:-]+)(?P=quote)[ \t\r]*$", re.MULTILINE | re.ASCII)
 
 
 def known_skills(cwd: Path, env: Mapping[str, str]) -> Callable[[str], bool]:

@@ -6,10 +6,10 @@ teamchat puts behind the prompt what Gemini would make of the command: the text 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from teamchat.patterns import regex
 from teamchat.runners.base import Job, Slash
 from teamchat.runners.gemini.trust import trusts
 from teamchat.runners.homes import gemini_folder
@@ -18,7 +18,7 @@ from teamchat.runners.slash import LARGEST, command_name, first_file
 from teamchat.runners.toml import loads
 
 RUNS = "!{"  # Gemini runs what follows as a shell command
-_FILE = re.compile(r"@\{([^{}\n]*)\}")
+_FILE = regex(r"@\{([^{}\n]*)\}")
 DEEPEST = 80  # parts of a key
 
 

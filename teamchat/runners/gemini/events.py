@@ -6,9 +6,9 @@ success for an answer that loop detection cut off, so any `error` event is a fai
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
+from teamchat.patterns import regex
 from teamchat.runners.base import Verdict
 from teamchat.runners.edited_lines import lines_of
 from teamchat.runners.events import (
@@ -31,7 +31,7 @@ from teamchat.runners.untrusted_json import count, flat, summary
 
 VOICE = Voice(
     login="gemini",
-    noise=re.compile(
+    noise=regex(
         r"^(?:Security )?Warning: |^\[STARTUP\]|^Ripgrep is not|^YOLO mode is|^Approval mode|^Loaded cached|^\s+at "
         r"|^\s*[{}]\s*$|^\s+\w+: .*,?$|^Attempt \d+ failed|^Error executing tool "
     ),
@@ -39,12 +39,12 @@ VOICE = Voice(
 
 _EDITORS = frozenset({"write_file", "replace"})
 _ASKS = "ask_user"
-_REFUSAL_TYPE = re.compile(r"tool_not_registered|policy|not_in_workspace")
-_REFUSAL = re.compile(  # the types of these are those of a wrong argument and of any exception (0.55.1 to 0.61.0)
+_REFUSAL_TYPE = regex(r"tool_not_registered|policy|not_in_workspace")
+_REFUSAL = regex(  # the types of these are those of a wrong argument and of any exception (0.55.1 to 0.61.0)
     r'Path not in workspace: |Tool execution for "[^"]*" requires user confirmation, which is not supported'
 )
-_RETRY = re.compile(r"Attempt (\d{1,9}) failed(?: with status (\d{3}))?[:.]\s*(?:Retrying with backoff\.\.\. )?(.*)")
-_CUT = re.compile(r"Warning: stdin input truncated to \d+ bytes")
+_RETRY = regex(r"Attempt (\d{1,9}) failed(?: with status (\d{3}))?[:.]\s*(?:Retrying with backoff\.\.\. )?(.*)")
+_CUT = regex(r"Warning: stdin input truncated to \d+ bytes")
 _STATUS_BY_EXIT = {status & 0xFF: status for status in (400, 401, 403, 404, 408, 413, 429, 500, 502, 503, 504)}
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
+from teamchat.patterns import regex
 from teamchat.runners.base import (
     Access,
     Command,
@@ -48,8 +49,8 @@ ACCESS_NOTES: Mapping[Access, str] = MappingProxyType(
     }
 )
 SYSTEM_POLICIES = (Path("/etc/gemini-cli/policies"), Path("/Library/Application Support/GeminiCli/policies"))
-_ENDS_A_PATH = re.compile(r"[\s\\,;!?()\[\]{}]")  # where no backslash stands before it
-_MENTION = re.compile(mention(r"[^\s,;!?()\[\]{}]"), re.ASCII)  # an `@` right before one of these was seen to stay text
+_ENDS_A_PATH = regex(r"[\s\\,;!?()\[\]{}]")  # where no backslash stands before it
+_MENTION = regex(mention(r"[^\s,;!?()\[\]{}]"), re.ASCII)  # an `@` right before one of these was seen to stay text
 READS = "GEMINI.md of its folder and of the user, the user's "
 
 

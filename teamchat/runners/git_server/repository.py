@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,6 +18,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from teamchat.digests import sha256
+from teamchat.patterns import regex
 from teamchat.runners.git_server.output import LONGEST_S, GitError, Page, read_from_line, read_whole
 from teamchat.runners.regular_files import open_regular
 
@@ -38,7 +38,7 @@ _SETTINGS = frozenset(
     }
 )
 """The settings copied from the user's and the repository's configuration: how files and objects are read."""
-_PLAIN = re.compile(r"[A-Za-z0-9]{1,20}")
+_PLAIN = regex(r"[A-Za-z0-9]{1,20}")
 _FIXED = "[core]\n\tfsmonitor = false\n\thooksPath = /dev/null\n\tbigFileThreshold = 16m\n"
 _PASSED = ("HOME", "XDG_CONFIG_HOME", "TMPDIR")  # the variables by which git finds the user's list of ignored files
 _QUIET = ("--no-pager", "--no-optional-locks", "--literal-pathspecs", "--no-replace-objects")

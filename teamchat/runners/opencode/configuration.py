@@ -15,6 +15,7 @@ import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from teamchat.patterns import regex
 from teamchat.runners import git_server
 from teamchat.runners.base import Job
 from teamchat.runners.commented_json import broken, table_in, table_of
@@ -28,8 +29,8 @@ READ: Mapping[str, object] = {
     **dict.fromkeys(("glob", "grep", "skill", "todowrite"), "allow"),
 }
 GIT = dict.fromkeys((".git", ".git/*", "*/.git", "*/.git/*"), "deny")  # its hooks and its configuration run programs
-_SUBSTITUTED = re.compile(r"\{(?=env:|file:)")  # before the text is read as JSON
-_TOOL_NAME = re.compile(r"[^\w-]", re.ASCII)
+_SUBSTITUTED = regex(r"\{(?=env:|file:)")  # before the text is read as JSON
+_TOOL_NAME = regex(r"[^\w-]", re.ASCII)
 
 
 def content(job: Job, system: Path | None) -> str:

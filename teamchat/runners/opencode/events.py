@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 
+from teamchat.patterns import regex
 from teamchat.runners.base import Verdict
 from teamchat.runners.edited_lines import lines_of
 from teamchat.runners.events import (
@@ -31,21 +32,21 @@ from teamchat.runners.failures import Voice
 from teamchat.runners.json_events import JsonEvents
 from teamchat.runners.untrusted_json import amount, count, one_line, summary, total
 
-VOICE = Voice(login="opencode auth login", noise=re.compile(r"^timestamp=|permission requested: "))
+VOICE = Voice(login="opencode auth login", noise=regex(r"^timestamp=|permission requested: "))
 KINDS = {
     "ContextOverflowError": FailureKind.TOO_LARGE,
     "ProviderAuthError": FailureKind.LOGIN,
     "MessageAbortedError": FailureKind.INTERRUPTED,
 }
 _EDITORS = frozenset({"write", "edit", "apply_patch"})
-_REFUSED = re.compile(
+_REFUSED = regex(
     r"The user (?:has specified a rule which prevents|rejected permission)|Model tried to call unavailable tool"
 )
-_LOG = re.compile(
+_LOG = regex(
     r'^timestamp=\S+ level=ERROR [^"]*\bmessage=(?P<what>"stream error"|failed) .*?'
     r'\berror(?:\.error)?(?:\.message)?=(?P<told>"(?:[^"\\]|\\.)*+"|\S++)'
 )
-_CLASS = re.compile(r"^\w+: ")
+_CLASS = regex(r"^\w+: ")
 _TRIED_AGAIN = frozenset({FailureKind.RATE_LIMIT, FailureKind.OVERLOADED})
 _NO_MODEL = "Model not found"
 _UNTOLD = "UnknownError"

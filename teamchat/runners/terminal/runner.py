@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterable, Iterator
 
 from msgspec.structs import replace
 
+from teamchat.patterns import regex
 from teamchat.runners import isolated
 from teamchat.runners.base import Command, EventParser, Job, Prepared, Verdict
 from teamchat.runners.blank import NO_ANSWER, is_blank
@@ -16,7 +16,7 @@ from teamchat.runners.failures import Voice, ending, last_words
 from teamchat.runners.pipe import PipeRunner
 from teamchat.runners.untrusted_json import decode, scalar
 
-_KEYS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_KEYS = regex(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _KINDS = frozenset(FailureKind)
 
 

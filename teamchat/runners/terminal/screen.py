@@ -9,17 +9,19 @@ from __future__ import annotations
 import codecs
 import re
 
+from teamchat.patterns import regex
+
 ROWS, COLUMNS = 100, 10_000  # the size that programs see: too wide to wrap; prompt_toolkit draws every row
 LONGEST_SEQUENCE = 4096  # a longer one is not an escape sequence
 
-_TOKEN = re.compile(
+_TOKEN = regex(
     r"\x1b\[([0-?]*)[ -/]*([@-~])"  # CSI: movements, erasures, modes
     r"|\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)"  # OSC and similar sequences: titles, links, colours
     r"|\x1b[ -/]*([0-OQ-WYZ\\`-~])"
     r"|([\x00-\x1a\x1c-\x1f\x7f-\x9f])"
     r"|([^\x00-\x1f\x7f-\x9f]+)"
 )
-_BEGUN = re.compile(r"\x1b(?:\[[0-?]*[ -/]*|[\]PX^_][^\x07\x1b]*\x1b?|[ -/]*)\Z")
+_BEGUN = regex(r"\x1b(?:\[[0-?]*[ -/]*|[\]PX^_][^\x07\x1b]*\x1b?|[ -/]*)\Z")
 _BRACKETED_PASTE = "?2004"
 
 

@@ -7,18 +7,19 @@ the parts of a code fence stay code. What follows `MOST` characters is no longer
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Literal
 
 from msgspec import Struct
 
+from teamchat.patterns import regex
+
 LONGEST = 8_000  # characters of a block that is read as Markdown, for which the time grows faster than the text
 MOST = 200_000  # characters of one turn that are read as Markdown; the rest is shown as it was written
 PER_BLOCK = 50  # characters that one more block counts as
-_FENCE = re.compile(r"( {0,3})(`{3,}|~{3,})[ \t]*([^\n]*)")
-_ITEM = re.compile(r" {0,3}(?:[-*+]|[0-9]{1,9}[.)])(?:[ \t]|$)")
-_HEADING = re.compile(r" {0,3}#{1,6}(?:[ \t]|$)")
+_FENCE = regex(r"( {0,3})(`{3,}|~{3,})[ \t]*([^\n]*)")
+_ITEM = regex(r" {0,3}(?:[-*+]|[0-9]{1,9}[.)])(?:[ \t]|$)")
+_HEADING = regex(r" {0,3}#{1,6}(?:[ \t]|$)")
 
 Kind = Literal["markdown", "code", "plain", "lines"]
 

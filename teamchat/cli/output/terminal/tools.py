@@ -10,10 +10,11 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from teamchat.core.text.clean import visible
+from teamchat.patterns import regex
 from teamchat.runners.events import ToolCall, ToolResult
 
 COLUMN = 8  # of the word of a line
-_SPACES = re.compile(r"\s+")
+_SPACES = regex(r"\s+")
 
 
 class _Words(NamedTuple):
@@ -53,13 +54,13 @@ _TOOLS: Mapping[str, _Words] = {
 }
 _NO_DETAIL = (PLAN,)
 _OF_FILES = (READ, EDIT, WRITE, DELETE, LIST, SEARCH)
-_CHANGE = re.compile(r"(add|update|delete|change|modify|remove) (\S.*)")
+_CHANGE = regex(r"(add|update|delete|change|modify|remove) (\S.*)")
 _CHANGES = {"add": WRITE, "delete": DELETE, "remove": DELETE}
-_PATCHED = re.compile(r"\*\*\* (?:Add|Update|Delete) File: (.+?)(?:\\n|\n|$)")
-_EXIT = re.compile(r"\s*Exit code:? (\d{1,3})\b")  # how Claude's output begins
-_LAST_EXIT = re.compile(r"^Exit Code: (\d{1,3})\b", re.MULTILINE)  # and Gemini's ends
+_PATCHED = regex(r"\*\*\* (?:Add|Update|Delete) File: (.+?)(?:\\n|\n|$)")
+_EXIT = regex(r"\s*Exit code:? (\d{1,3})\b")  # how Claude's output begins
+_LAST_EXIT = regex(r"^Exit Code: (\d{1,3})\b", re.MULTILINE)  # and Gemini's ends
 _END = 400  # characters of an output in which that is
-_SERVER = re.compile(r"mcp_+([A-Za-z0-9-]+)_+(.+)")
+_SERVER = regex(r"mcp_+([A-Za-z0-9-]+)_+(.+)")
 
 
 class Action(Struct, frozen=True):

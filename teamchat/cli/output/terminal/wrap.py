@@ -8,10 +8,12 @@ from functools import lru_cache
 
 from rich.cells import cell_len
 
+from teamchat.patterns import regex
+
 TAB = 4
-_WORDS = re.compile(r" *+[^ ]++| ++")
-_STYLE = re.compile("\x1b\\[[0-9;]*m")
-_NARROW = re.compile("[ -~\u00a1-\u00ac\u00ae-\u02ff\u0370-\u0482\u048a-\u052f]*+")  # Latin, Greek, Cyrillic
+_WORDS = regex(r" *+[^ ]++| ++")
+_STYLE = regex("\x1b\\[[0-9;]*m")
+_NARROW = regex("[ -~\u00a1-\u00ac\u00ae-\u02ff\u0370-\u0482\u048a-\u052f]*+")  # Latin, Greek, Cyrillic
 
 
 def cells(text: str) -> int:

@@ -12,6 +12,7 @@ from teamchat.core.doctor.scripted.server import messages, prompt, system_text
 from teamchat.core.doctor.selftest.traps import Traps
 from teamchat.core.doctor.selftest.watch import Observed
 from teamchat.core.errors import ExitCode
+from teamchat.patterns import regex
 from teamchat.runners.base import Limit, Runner
 from teamchat.runners.events import FailureKind, Note, Text, ToolCall, ToolResult
 from teamchat.runners.scripted import Request
@@ -25,7 +26,7 @@ ORDER = (
     *("resume", "stays", "later", "stop", "denials", "time"),
 )
 MOST_NAMES = 5  # event names in one row
-_FOLDER = re.compile(r"teamchat-\w+")  # Codex tells its model which folders it may write
+_FOLDER = regex(r"teamchat-\w+")  # Codex tells its model which folders it may write
 
 
 def flags(turns: Sequence[tuple[str, Observed]], refusal: str | None = None, unheard: Sequence[int] = ()) -> Check:

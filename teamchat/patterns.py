@@ -1,0 +1,27 @@
+"""Regular expressions that are compiled when they are first used.
+
+Most are for what happens in few runs, and to compile all takes longer than a command does.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from re import compile as regex
+else:
+
+    class regex:  # noqa: N801 (called like `re.compile`)
+        """A pattern as `re.compile` makes it. Its methods become attributes at the first use, so no later one costs."""
+
+        def __init__(self, *given: Any) -> None:
+            self.__given = given
+
+        def __getattr__(self, name: str) -> Any:
+            compiled = re.compile(*self.__given)
+            vars(self).update({each: getattr(compiled, each) for each in dir(compiled) if not each.startswith("_")})
+            return getattr(compiled, name)
+
+
+__all__ = ["regex"]
