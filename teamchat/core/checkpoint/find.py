@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from teamchat.core.checkpoint.git import GitFailed, GitProgram, git_environment
 from teamchat.core.checkpoint.values import GitRepository, NoRepository
 from teamchat.core.errors import CheckpointFailed
 from teamchat.runners.git_server import find_git
 from teamchat.runners.regular_files import read_regular
+
+if TYPE_CHECKING:
+    from teamchat.core.checkpoint.git import GitFailed
 
 _MARK = "--teamchat-next"  # rev-parse prints an option that it does not know
 _LONGEST_S = 30.0
@@ -25,6 +28,8 @@ def find_repository(folder: Path) -> GitRepository | NoRepository:
     """
     if reason := _known_reason(folder):
         return NoRepository(reason)
+    from teamchat.core.checkpoint.git import GitFailed, GitProgram, git_environment
+
     asked = ("--show-toplevel", _MARK, "--absolute-git-dir", _MARK, "--git-common-dir", _MARK, "--show-object-format")
     try:
         printed = GitProgram(folder, git_environment(users_own=True), _LONGEST_S)("rev-parse", *asked)
