@@ -49,7 +49,6 @@ command = ["sh", "-c", "cat > /dev/null; echo Fine."]
 """
 LAZY = (
     "asyncio",
-    "getpass",
     "rich.markdown",
     "sqlite3",
     "typer._click._textwrap",

@@ -22,12 +22,14 @@ def session_name(name: str | None) -> str | None:
 
 
 def session_title(title: str | None) -> str | None:
+    if title is None:
+        return None
     from teamchat.core.routing.titles import LONGEST_TITLE
 
-    line = None if title is None else " ".join(title.split())
-    if line is not None and not (line and line.isprintable()):
+    line = " ".join(title.split())
+    if not (line and line.isprintable()):
         raise typer.BadParameter(f"expected a title of printable characters, got {title!r}.")
-    if line is not None and len(line) > LONGEST_TITLE:
+    if len(line) > LONGEST_TITLE:
         raise typer.BadParameter(f"expected at most {LONGEST_TITLE} characters, got {len(line):,}.")
     return line
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hmac
 from collections.abc import Iterable, Iterator
 from itertools import count
 
@@ -60,6 +59,8 @@ def fence_code(key: str, message_id: str, texts: Iterable[str]) -> str:
 
 
 def _code(key: str, what: str) -> str:
+    import hmac  # which loads OpenSSL
+
     return hmac.new(key.encode(), what.encode(), "sha256").hexdigest()[:LENGTH]
 
 

@@ -12,11 +12,8 @@ from functools import partial
 from teamchat.core.context.context_manager import TASK_CUT, ContextManager
 from teamchat.core.conversation.addressing import Addressed, address
 from teamchat.core.conversation.conclusion import conclude, conclude_error, conclude_side_turn, conclusion
-from teamchat.core.conversation.grouping import run_together
-from teamchat.core.conversation.lessons import find_lessons, learner_of
 from teamchat.core.conversation.posting import Parsed, Posted, Posting
 from teamchat.core.conversation.recovery import clean_turns, kept_turns, recover_turns
-from teamchat.core.conversation.side_by_side import apart_in, not_merged, side_by_side
 from teamchat.core.conversation.summary import Summariser, summariser_of
 from teamchat.core.conversation.typed_ahead import Outgoing, TypedAhead
 from teamchat.core.engine.actions import (
@@ -70,6 +67,7 @@ from teamchat.core.turn.events import (
 from teamchat.core.turn.run import Run
 from teamchat.core.turn.tally import TurnFailure
 from teamchat.core.turn.watching import in_thread
+from teamchat.core.worktrees import any_made
 from teamchat.runners.events import Question
 
 _Replied = tuple[Posted[TurnEnded], tuple[Action, ...]]
@@ -221,6 +219,8 @@ class ConversationCoordinator:
 
         Raises `UnknownName`, and `UsageError` when there is nobody to ask or nothing to ask about.
         """
+        from teamchat.core.conversation.lessons import find_lessons, learner_of
+
         result = await find_lessons(self.run, learner_of(self.run.team, name), keep_as)
         if isinstance(result, TurnFailure):
             return conclude_side_turn(self.run, result)
@@ -232,8 +232,9 @@ class ConversationCoordinator:
         run = self.run
         for problem in await run.live.close():
             run.emit(Warned(problem))
-        for problem in await in_thread(partial(run.trees.prune, run.team.keep_checkpoints_s)):
-            run.emit(Warned(problem))
+        if run.trees.seen:
+            for problem in await in_thread(partial(run.trees.prune, run.team.keep_checkpoints_s)):
+                run.emit(Warned(problem))
 
     async def _follow(self, actions: tuple[Action, ...]) -> Conclusion:
         """Perform the engine's actions until one ends the run."""
@@ -323,13 +324,18 @@ class ConversationCoordinator:
 
     async def _tell_not_merged(self, *turns: Turn) -> None:
         """Tell once for each member that the changes in its worktree are not in the user's files."""
+        run = self.run
+        if not (run.host.live and any_made(run.trees.folder)):
+            return
+        from teamchat.core.conversation.side_by_side import not_merged
+
         for turn in turns:
             told = None
             if turn.member not in self.told_apart:
-                told = await in_thread(partial(not_merged, self.run, turn))
+                told = await in_thread(partial(not_merged, run, turn))
             if told:
                 self.told_apart.add(turn.member)
-                self.run.emit(Warned(told, turn.route, of_disk=True))
+                run.emit(Warned(told, turn.route, of_disk=True))
 
     def _end_turn(self, answer: Answer) -> tuple[Action, ...]:
         run, route = self.run, answer.route
@@ -351,6 +357,9 @@ class ConversationCoordinator:
 
     async def _group(self, routes: tuple[Route, ...]) -> tuple[Action, ...]:
         """Run the turns of a group at the same time. Each is stored when it ends, the replies when all have ended."""
+        from teamchat.core.conversation.grouping import run_together
+        from teamchat.core.conversation.side_by_side import apart_in, side_by_side
+
         run = self.run
         run.group = None
         run.apart = await in_thread(partial(apart_in, run, routes))

@@ -9,7 +9,7 @@ import json
 import re
 from collections.abc import Mapping
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 
 from teamchat.runners.base import Runner, Vendor
 
@@ -21,7 +21,7 @@ HOLDS = ("ok", "warning")
 @cache
 def ledger() -> Mapping[Vendor, Mapping[str, Rows]]:
     """The rows by CLI and version."""
-    found: Mapping[Vendor, Mapping[str, Rows]] = json.loads((files(__package__) / "ledger.json").read_bytes())
+    found: Mapping[Vendor, Mapping[str, Rows]] = json.loads(Path(__file__).with_name("ledger.json").read_bytes())
     return found
 
 

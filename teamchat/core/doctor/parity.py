@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 from types import MappingProxyType
 from typing import Literal
 
@@ -78,7 +78,7 @@ TOLD: Mapping[str, str] = MappingProxyType(
 @cache
 def parity() -> Mapping[Vendor, Held]:
     """The measured rows, by CLI."""
-    found: Mapping[Vendor, Held] = json.loads((files(__package__) / "parity.json").read_bytes())
+    found: Mapping[Vendor, Held] = json.loads(Path(__file__).with_name("parity.json").read_bytes())
     return found
 
 

@@ -6,6 +6,7 @@ It is plain data, checked when the team file was read (`find.py`). A command tha
 from __future__ import annotations
 
 import os
+import pwd
 from collections.abc import Iterable, Mapping
 from itertools import chain, count
 from pathlib import Path
@@ -222,9 +223,10 @@ def folder_name(folder: Path) -> str:
 
 def login_name() -> str:
     """The user's login name, or "you" on a machine that has none for this user (a container, say)."""
-    import getpass
-
+    for variable in ("LOGNAME", "USER", "LNAME", "USERNAME"):
+        if name := os.environ.get(variable):
+            return name
     try:
-        return getpass.getuser()
-    except (KeyError, OSError):
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
         return "you"

@@ -1,4 +1,7 @@
-"""Checkpoints that are begun ahead of their turns: git looks at the files while a turn is still being prepared."""
+"""Checkpoints that are begun ahead of their turns: git looks at the files while a turn is still being prepared.
+
+What takes them is imported where there is a repository.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,6 @@ from threading import Thread
 from msgspec import Struct, field
 
 from teamchat.core.checkpoint.find import find_repository
-from teamchat.core.checkpoint.take import keep_latest, take, take_latest
 from teamchat.core.checkpoint.values import Checkpoint, GitRepository, Latest, NoRepository
 from teamchat.core.errors import CheckpointFailed
 from teamchat.core.files.folders import workspace_dir
@@ -63,6 +65,8 @@ class Ahead(Struct, frozen=True):
     def _look(self, cwd: Path) -> _Look:
         repository, latest = find_repository(cwd), None
         if isinstance(repository, GitRepository) and not self._is_recent(repository):
+            from teamchat.core.checkpoint.take import take_latest
+
             latest = take_latest(repository, self.folder, None)
         return _Look(repository, latest, time.monotonic())
 
@@ -95,6 +99,8 @@ class Ahead(Struct, frozen=True):
 
     def before(self, repository: GitRepository, ref: str) -> Checkpoint:
         """The checkpoint before a turn, which `ref` keeps. Raises `CheckpointFailed`."""
+        from teamchat.core.checkpoint.take import keep_latest, take
+
         latest = self._latest.pop(repository.top, None)
         if latest and keep_latest(repository, self.folder, ref, latest, LATEST_S):
             return latest.checkpoint
@@ -102,6 +108,8 @@ class Ahead(Struct, frozen=True):
 
     def after(self, repository: GitRepository, ref: str) -> Checkpoint:
         """The checkpoint after a turn, which `ref` keeps. Raises `CheckpointFailed`."""
+        from teamchat.core.checkpoint.take import take_latest
+
         latest = take_latest(repository, self.folder, ref)
         self._remember(repository, latest)
         return latest.checkpoint

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -12,7 +13,9 @@ from teamchat.core.team.team import Member
 from teamchat.core.turn.execution import FinishedTurn
 from teamchat.core.turn.ready import ReadyTurn
 from teamchat.runners.events import Usage
-from teamchat.runners.process.live import LiveAgent
+
+if TYPE_CHECKING:
+    from teamchat.runners.process.live import LiveAgent
 
 
 class _Kept(Struct):
@@ -57,6 +60,8 @@ class LivePool:
             self._processes.remove(life)
             await life.agent.close()
             life.agent.remove()  # the next command finds what cannot be removed
+        from teamchat.runners.process.live import LiveAgent
+
         self._processes.append(_Kept(name, LiveAgent(rule), turn.setup))
         return turn, self._processes[-1].agent
 

@@ -31,8 +31,7 @@ from teamchat.core.turn.tally import Tally
 from teamchat.core.turn.vendor_limits import Cooldowns
 from teamchat.core.turn.watching import in_thread
 from teamchat.core.turn.work_trees import WorkTrees, owner_of, refs_of
-from teamchat.core.worktrees.make import place, ready
-from teamchat.core.worktrees.records import find
+from teamchat.core.worktrees import any_made
 from teamchat.runners.file_changes import WorkTree
 from teamchat.runners.process.removal import remove
 from teamchat.runners.process.supervisor import Stopper
@@ -124,8 +123,12 @@ class Run:
 
     def _began_apart(self, member: Member, route: Route) -> bool:
         """True if the last turn for the route was in the member's worktree: its group may be over by now."""
-        tree = find(self.trees.folder, self.session, member.name) if member.workspace is None else None
-        last = last_turn_of(self.db, self.session, member.name) if tree and route.attempt else None
+        if member.workspace is not None or not route.attempt or not any_made(self.trees.folder):
+            return False
+        from teamchat.core.worktrees.records import find
+
+        tree = find(self.trees.folder, self.session, member.name)
+        last = last_turn_of(self.db, self.session, member.name) if tree else None
         return bool(tree and last and last.route == route.number and Path(last.setup.cwd).is_relative_to(tree.folder))
 
     async def placed(self, member: Member, route: Route) -> Member:
@@ -135,6 +138,8 @@ class Run:
         """
         if not (self.has_worktree(member) or (self.host.live and self._began_apart(member, route))):
             return member
+        from teamchat.core.worktrees.make import ready
+
         owner = owner_of(self.db, self.session)
         cwd = await in_thread(partial(ready, self.trees.folder, owner, member.name, member.cwd))
         return replace(member, cwd=cwd)
@@ -143,6 +148,8 @@ class Run:
         """The same without making anything: the member itself where its worktree is not there yet."""
         if not self.has_worktree(member):
             return member
+        from teamchat.core.worktrees.make import place
+
         cwd = place(self.trees.folder, self.session, member.name, member.cwd)
         return replace(member, cwd=cwd) if cwd else member
 

@@ -1,1 +1,12 @@
 """Worktrees of members: each has the files of a work tree to itself, on a branch of its own, until it is merged."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+FOLDER = "worktrees"
+
+
+def any_made(state: Path) -> bool:
+    """False if no member has ever had a worktree in this state folder: then nothing here has to be loaded."""
+    return (state / FOLDER).is_dir()

@@ -17,11 +17,11 @@ from teamchat.core.errors import CheckpointFailed, StoreError
 from teamchat.core.files.folders import WRITABLE
 from teamchat.core.files.whole_files import locked_beside, put_in_place, write_private
 from teamchat.core.routing.names import fold
+from teamchat.core.worktrees import FOLDER
 from teamchat.digests import sha256
 from teamchat.patterns import regex
 from teamchat.runners.regular_files import read_regular
 
-FOLDER = "worktrees"
 _LARGEST = 1 << 16
 _UNFIT = regex(r"[^\w.-]+|\.(?=\.)")
 
