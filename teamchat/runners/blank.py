@@ -25,6 +25,8 @@ NO_ANSWER = Failure(FailureKind.AGENT, "finished without an answer")
 
 def is_blank(text: str) -> bool:
     """True if nothing of the text is visible at a terminal."""
+    if text[:1].isascii() and text[:1].isalnum():  # as most replies begin
+        return False
     at = 0
     while found := _NOTHING.match(text, at):
         at = found.end()

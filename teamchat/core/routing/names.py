@@ -36,7 +36,7 @@ def fold(name: str) -> str:
     Text that is too long to be a name, in whatever form its characters are written, is not brought into NFKC.
     """
     if name.isascii():  # what most names are has nothing else to fold
-        return _SEPARATOR.sub("", name).lower()
+        return "".join(name.split()).replace("-", "").replace("_", "").lower()
     visible = _INVISIBLE.sub("", name)
     if len(visible) > _LONGEST_FOLDED and len(bare := _SEPARATOR.sub("", visible)) > _LONGEST_FOLDED:
         return bare.casefold()
@@ -52,7 +52,7 @@ def valid_name(name: str) -> bool:
         and all(character in "_.-" or category(character) in _IN_NAMES for character in name)
         and any(character.isalnum() for character in name)
         and category(name[0])[0] != "M"
-        and _INVISIBLE.search(name) is None
+        and (name.isascii() or _INVISIBLE.search(name) is None)
         and fold(name) not in ("", "all")
     )
 

@@ -97,10 +97,14 @@ def with_codes(text: str) -> str:
 
 
 def _taken_out(text: str) -> str:
+    if text.isascii():
+        return text
     return _runs_not_needed(INVISIBLE).sub("", text)
 
 
 def _coded(text: str) -> str:
+    if text.isascii():
+        return text
     parts = _runs_not_needed(INVISIBLE + TURNS).split(text)
     # all runs at once: a hostile text has one at every other character
     parts[1::2] = "\n".join(parts[1::2]).translate(_CODES).split("\n") if len(parts) > 1 else ()

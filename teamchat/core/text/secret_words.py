@@ -24,9 +24,10 @@ def secrets_in(words: Iterable[str]) -> Iterator[str]:
     """The values in a command that its own words call secret: `--token X`, `KEY=X`, `Authorization: Bearer X`."""
     for before, word in pairwise(("", *words)):
         in_script = " " in word.strip() and not _HEADER.match(word)
-        found = [value for value in _PAIR.findall(word) if not in_script or re.search(r"[0-9]", value)]
-        found += _QUOTED.findall(word)
-        if _OPTION.fullmatch(before) and not word.startswith("-"):
+        named = ":" in word or "=" in word
+        found = [value for value in _PAIR.findall(word) if not in_script or re.search(r"[0-9]", value)] if named else []
+        found += _QUOTED.findall(word) if ":" in word else []
+        if before.startswith("-") and _OPTION.fullmatch(before) and not word.startswith("-"):
             found.append(word)
         yield from (value for value in found if len(value) >= SHORTEST and not _is_no_secret(value))
 
