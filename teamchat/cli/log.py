@@ -77,15 +77,16 @@ def print_message(
     import os
     import sys
 
-    from teamchat.cli.output.jsonl import message_fields, write_line
+    if as_json:
+        from teamchat.cli.output.jsonl import message_fields, write_line
+
+        write_line("message", **message_fields(message), turn=turn, hidden=undone)
+        return
     from teamchat.cli.output.long import write_block
     from teamchat.cli.output.terminal.look import look_of
     from teamchat.cli.shared.typed import placed_here
     from teamchat.core.messages import name_of
 
-    if as_json:
-        write_line("message", **message_fields(message), turn=turn, hidden=undone)
-        return
     back, whole_text = ("undone", "--all --full") if undone else ("", "--full")
     whole = placed_here(f"teamchat log {whole_text} {message.id}")
     if sys.stdout.isatty() and (look := look_of(os.environ)).styles:
@@ -146,8 +147,8 @@ def queue_lines(root: Path, db: Database, session: Session, team: str | None) ->
     from teamchat.cli.output.lines import called
     from teamchat.cli.shared.typed import placed_here
     from teamchat.cli.shared.workspace import abandoned
-    from teamchat.core.conversation.recovery import REASON
     from teamchat.core.engine.state import Route, RouteStatus
+    from teamchat.core.receipt import KILLED
     from teamchat.core.store.routes import open_routes
 
     def running() -> list[Route]:
@@ -158,7 +159,7 @@ def queue_lines(root: Path, db: Database, session: Session, team: str | None) ->
     gone = who_left({route.by for route in routes}, session, team)
     for route in routes:
         where = f" ({route.by} is no longer in the team)" if route.by in gone else ""
-        yield f"{REASON if route in left else route.status}: {called(route)}{where}"
+        yield f"{KILLED if route in left else route.status}: {called(route)}{where}"
     if left:
         yield f"try: {placed_here('teamchat resume')}"
 

@@ -170,11 +170,13 @@ def margined(head: str, pieces: Iterable[str], width: int | None) -> Iterator[st
 
 def text_now(db: Database, turn: Turn) -> Iterator[str]:
     """The text so far of a turn that runs, or whose process was killed, in pieces; nothing of one that is over."""
+    if turn.status != "running":
+        return iter(())
     from teamchat.cli.output.long import text_pieces
     from teamchat.core.conversation.recovery import output_folder
     from teamchat.core.conversation.turn_output import text_so_far
 
-    folder = output_folder(db, turn) if turn.status == "running" else None
+    folder = output_folder(db, turn)
     return text_pieces(text_so_far(turn, folder)) if folder else iter(())
 
 

@@ -19,6 +19,8 @@ from teamchat.runners.file_changes import FileChanges, NoCheckpoint
 
 Purpose = Literal["reply", "summary", "lessons"]
 """What a turn is to give: a message of the conversation, or something that is made of it."""
+KILLED = "was running when teamchat was killed"
+"""What is said of a turn that no process runs, and whose end nobody saw."""
 MOST_MARKED = 5  # names of files in a line
 NOT_ALL = "there are too many to compare them all"
 

@@ -17,8 +17,7 @@ from teamchat.cli.output.jsonl import outcome_fields
 from teamchat.cli.output.lines import duration, moment, part_name, plural
 from teamchat.cli.output.patch import MARKS, counted
 from teamchat.core.agents import AGENT_TYPES
-from teamchat.core.conversation.recovery import REASON
-from teamchat.core.receipt import Outcome, Setup
+from teamchat.core.receipt import KILLED, Outcome, Setup
 from teamchat.core.store.pairing import ABORTED, StoredEvent
 from teamchat.core.store.turns import Turn
 from teamchat.core.text.clean import printable, visible
@@ -67,7 +66,7 @@ def receipt_lines(
 ) -> Iterator[str]:
     """`place` adds team and session to a command. `abandoned`: teamchat was killed in the turn."""
     undone = ", undone" if turn.undone is not None else ""
-    yield f"turn {turn.number} · {turn.member} ({turn.agent}) · {REASON if abandoned else turn.status}{undone}"
+    yield f"turn {turn.number} · {turn.member} ({turn.agent}) · {KILLED if abandoned else turn.status}{undone}"
     if abandoned:
         yield f"{TRY}{place('teamchat resume')}"
     for name, value in (*_setup(turn, turn.setup), *(_outcome(turn, turn.outcome, place) if turn.outcome else ())):

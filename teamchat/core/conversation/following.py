@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from teamchat.core.conversation.conclusion import conclude, conclusion
 from teamchat.core.conversation.lessons import lessons_in
-from teamchat.core.conversation.recovery import REASON, output_folder
+from teamchat.core.conversation.recovery import output_folder
 from teamchat.core.conversation.turn_output import TurnOutput
 from teamchat.core.engine.actions import GroupFailed, HumanAsked, Idle, TurnFailed
 from teamchat.core.engine.guards import guard
@@ -25,6 +25,7 @@ from teamchat.core.engine.state import OPEN, Route, RouteStatus, State
 from teamchat.core.errors import ExitCode
 from teamchat.core.files.session_lock import holder_of
 from teamchat.core.messages import ConversationMessage
+from teamchat.core.receipt import KILLED
 from teamchat.core.routing.todos import Change
 from teamchat.core.store.database import Database
 from teamchat.core.store.lessons import newest_lessons
@@ -333,7 +334,7 @@ class Follower:
         """How the run has ended, and how it can continue, as the process that ran it told it."""
         state = self.state
         if self._dead == (state.queue, self._running):
-            why = REASON if self._running or _has(state, RouteStatus.RUNNING) else NOBODY_RUNS
+            why = KILLED if self._running or _has(state, RouteStatus.RUNNING) else NOBODY_RUNS
             return conclusion(self, ExitCode.INTERRUPTED, f"{self._who()}{why}", RESUME)
         failed = tuple(route for route in state.held if route.number in self.tally.failures)
         if failed:

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from teamchat.core.conversation.turn_output import TurnOutput
 from teamchat.core.errors import DiskFull, StoreError
-from teamchat.core.receipt import Outcome
+from teamchat.core.receipt import KILLED, Outcome
 from teamchat.core.store.database import Database
 from teamchat.core.store.turn_events import TimedEvent
 from teamchat.core.store.turns import (
@@ -39,7 +39,6 @@ from teamchat.runners.process.process import settle, sweep
 from teamchat.runners.process.removal import remove
 from teamchat.runners.process.running import LIVE
 
-REASON = "was running when teamchat was killed"
 TURNS = "turns"  # the folder of a workspace in which turns keep their output
 _OURS = regex(rf"[0-9a-f]{{16}}({re.escape(LIVE)})?")
 
@@ -108,12 +107,12 @@ def _remove(folder: Path) -> str | None:
 def _recover(db: Database, turn: Turn, folder: Path, trees: WorkTrees) -> list[str]:
     ours = _OURS.fullmatch(folder.name)
     verdict, events = _partial(turn, folder) if ours else (Verdict(""), [])
-    failure = Failure(FailureKind.INTERRUPTED, REASON)
+    failure = Failure(FailureKind.INTERRUPTED, KILLED)
     found = trees.interrupted(turn.number, Path(turn.setup.cwd))
     files = tuple(change.path for change in found.files) if isinstance(found, FileChanges) else ()
     outcome = Outcome(None, None, failure, denied=None, usage=verdict.usage, files=files, changes=found)
     _end(db, turn, FinishedTurn(outcome, verdict.text, events=tuple(events)), folder if ours else None)
-    note = f"turn {turn.number} ({turn.member}) {REASON}; its partial text: teamchat show {turn.number}"
+    note = f"turn {turn.number} ({turn.member}) {KILLED}; its partial text: teamchat show {turn.number}"
     return [note, *filter(None, [_remove(folder) if ours else None])]
 
 
