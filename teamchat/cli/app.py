@@ -5,6 +5,7 @@ A script pays for every import at every `send`, so nothing heavy is imported her
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import os
 import sys
@@ -227,6 +228,7 @@ def leave(code: int) -> None:
     for thread in threading.enumerate():
         if not (thread.daemon or thread is threading.main_thread()):
             thread.join()
+    atexit._run_exitfuncs()  # noqa: SLF001 (as the interpreter does)
     with contextlib.suppress(OSError, ValueError):
         sys.stdout.flush()
         sys.stderr.flush()

@@ -181,7 +181,7 @@ def _hides(marker: re.Match[str]) -> bool:
 
 
 def _naming(near_miss: re.Pattern[str], text: str, pieces: Iterable[_Piece], names: _Names) -> Iterator[Hint]:
-    may_be_marker = "bracket" in near_miss.groupindex
+    may_be_marker = near_miss is _NO_BRACKETS
     for found in _found(near_miss, text, pieces):
         if not (may_be_marker and found["bracket"]) and (known := names.known(found["names"])):
             yield Hint(found.start("hit"), found["hit"], f"[NEXT: {known}]", known)
