@@ -290,6 +290,8 @@ def _edits(markers: Sequence[Marker]) -> Iterator[Edit]:
 
 def _seen(text: str, author: Author) -> Iterator[tuple[re.Match[str], MarkerKind, WhyNot | None]]:
     """What looks like a marker, and why it is not obeyed; a task block as far as its own brackets go."""
+    if "[" not in text:
+        return
     before, places, unseen = 0, None, None
     matches = (found for begin, end in _pieces(text) for found in _MARKER.finditer(text, begin, end))
     for found in islice(matches, MOST_MARKERS):
