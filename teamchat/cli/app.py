@@ -21,12 +21,12 @@ from typing import Annotated, Any, Literal
 import typer
 from typer.core import TyperGroup
 
-from teamchat import __version__
 from teamchat.cli.shared.examples import explained
 from teamchat.cli.shared.interrupts import end_at_once
 from teamchat.cli.shared.report import prepare, report
 from teamchat.cli.shared.typed import TYPED
 from teamchat.core.errors import UsageError
+from teamchat.version import VERSION
 
 COMPLETES = "_TEAMCHAT_COMPLETE"  # the variable by which a shell asks for completions
 Shell = Literal["bash", "zsh", "fish", "powershell", "pwsh"]
@@ -122,7 +122,7 @@ app = typer.Typer(
 
 def print_version(ctx: typer.Context, wanted: bool) -> None:
     if wanted and not ctx.resilient_parsing:  # a shell that completes the line behind it
-        typer.echo(f"teamchat {__version__}")
+        typer.echo(f"teamchat {VERSION}")
         raise typer.Exit
 
 

@@ -15,12 +15,12 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
-from teamchat import __version__
 from teamchat.core.errors import StoreError
 from teamchat.core.files.folders import state_path
 from teamchat.core.files.whole_files import locked_beside, put_in_place, write_private
 from teamchat.digests import sha256
 from teamchat.runners.regular_files import read_regular
+from teamchat.version import VERSION
 
 if TYPE_CHECKING:
     from teamchat.core.team.schema import TeamFile
@@ -59,7 +59,7 @@ def _place(path: Path) -> Path:
 def _seal(text: str, tables: str) -> str:
     """The digest of the tables and of what they were made from. Raises `OSError` for a program without sources."""
     schema = os.stat(_SCHEMA)  # noqa: PTH116 (a checkout changes without a new version)
-    parts = [__version__, str(schema.st_mtime_ns), str(schema.st_size), text, tables]
+    parts = [VERSION, str(schema.st_mtime_ns), str(schema.st_size), text, tables]
     return sha256("".join(f"{len(part)} {part}" for part in parts).encode()).hexdigest()
 
 

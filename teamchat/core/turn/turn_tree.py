@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 
@@ -15,17 +15,29 @@ from teamchat.core.checkpoint.ignored import RULES, ignored_in
 from teamchat.core.checkpoint.paths import is_within, readable
 from teamchat.core.checkpoint.values import Checkpoint, GitRepository, Lines, PathChange
 from teamchat.core.errors import CheckpointFailed
-from teamchat.core.turn.work_trees import Span, WorkTrees
+from teamchat.core.turn.ahead import Ahead
 from teamchat.runners.file_changes import FileChange, FileChanges, Kind, NoCheckpoint
 
 MOST_LISTED = 1_000  # changed files on a receipt; the checkpoints have all
 SLOW_S = 240.0  # a checkpoint that takes longer is told
 
 
-class TurnTree(Struct, frozen=True):
-    """The work tree of one turn. `before` names the tree that it had before the turn."""
+class Span(Struct, eq=False):
+    """When a turn was at work in a work tree."""
 
-    trees: WorkTrees
+    number: int
+    top: Path
+    writes: bool
+    began: float
+    ended: float = float("inf")
+
+
+class TurnTree(Struct, frozen=True):
+    """The work tree of one turn. `before` names the tree that it had before the turn, `spans` are of all turns."""
+
+    ahead: Ahead
+    refs: str
+    spans: Sequence[Span]
     repository: GitRepository
     span: Span
     before: str
@@ -35,7 +47,7 @@ class TurnTree(Struct, frozen=True):
         """What changed since, with paths relative to `cwd`. Blocks while git reads the work tree."""
         top = self.repository.top
         try:
-            after = self.trees.ahead.after(self.repository, f"{self.trees.refs}/{self.span.number}/after")
+            after = self.ahead.after(self.repository, f"{self.refs}/{self.span.number}/after")
             same = after.tree == self.before
             found = [] if same else list(self._listed(after, cwd))
         except CheckpointFailed as failed:
@@ -49,8 +61,17 @@ class TurnTree(Struct, frozen=True):
             tuple(islice(found, MOST_LISTED)),
             max(0, len(found) - MOST_LISTED),
             tuple(sorted({readable(one.path) for taken in (self.taken, after) if taken for one in taken.left_out})),
-            self.trees.others(self.span),
+            self._others(),
             next(filter(None, (_slow(taken) for taken in (self.taken, after) if taken)), None),
+        )
+
+    def _others(self) -> tuple[int, ...]:
+        """The turns that may write and ran in the same work tree meanwhile."""
+        own = self.span
+        return tuple(
+            other.number
+            for other in self.spans
+            if other is not own and other.writes and other.top == own.top and other.ended > own.began
         )
 
     def _listed(self, after: Checkpoint, cwd: Path) -> Iterator[FileChange]:
@@ -58,7 +79,7 @@ class TurnTree(Struct, frozen=True):
         found, lines = changes_and_lines(self.repository, self.before, after.tree)
         added = [change.path for change in found if change.old is None]
         rules = any(change.path.rpartition("/")[2] == RULES for change in found)
-        ignored = ignored_in(self.repository, self.trees.folder, self.before, added) if rules else set()
+        ignored = ignored_in(self.repository, self.ahead.folder, self.before, added) if rules else set()
         for change in found:
             if change.path not in ignored:
                 count = lines.get(change.path, Lines(None, None))

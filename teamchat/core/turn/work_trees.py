@@ -22,7 +22,7 @@ from teamchat.digests import sha256
 from teamchat.runners.file_changes import FileChanges, NoCheckpoint
 
 if TYPE_CHECKING:
-    from teamchat.core.turn.turn_tree import TurnTree
+    from teamchat.core.turn.turn_tree import Span, TurnTree
     from teamchat.core.worktrees.records import Owner
 
 
@@ -59,7 +59,7 @@ class WorkTrees(Struct):
         repository = self.ahead.find(cwd)
         if isinstance(repository, NoRepository):
             return NoTree(NoCheckpoint(repository.reason))
-        from teamchat.core.turn.turn_tree import TurnTree
+        from teamchat.core.turn.turn_tree import Span, TurnTree
 
         self.seen[repository.top] = repository
         span = Span(number, repository.top, writes, time.monotonic())
@@ -68,7 +68,7 @@ class WorkTrees(Struct):
             taken = self.ahead.before(repository, f"{self.refs}/{number}/before")
         except CheckpointFailed as failed:
             return NoTree(NoCheckpoint(str(failed)))
-        return TurnTree(self, repository, span, taken.tree, taken)
+        return TurnTree(self.ahead, self.refs, self._spans, repository, span, taken.tree, taken)
 
     def interrupted(self, number: int, cwd: Path) -> FileChanges | NoCheckpoint:
         """What changed since the beginning of a turn whose end nobody saw. Blocks while git reads the work tree."""
@@ -76,7 +76,7 @@ class WorkTrees(Struct):
         if isinstance(repository, NoRepository):
             return NoCheckpoint(repository.reason)
         from teamchat.core.checkpoint.refs import tree_of
-        from teamchat.core.turn.turn_tree import TurnTree
+        from teamchat.core.turn.turn_tree import Span, TurnTree
 
         try:
             before = tree_of(repository, self.folder, f"{self.refs}/{number}/before")
@@ -84,7 +84,8 @@ class WorkTrees(Struct):
             return NoCheckpoint(str(failed))
         if before is None:
             return NoCheckpoint("it was killed before its files were recorded")
-        return TurnTree(self, repository, Span(number, repository.top, False, 0.0), before).changes(cwd)
+        span = Span(number, repository.top, False, 0.0)
+        return TurnTree(self.ahead, self.refs, self._spans, repository, span, before).changes(cwd)
 
     def prune(self, keep_s: float) -> list[str]:
         """Remove old checkpoints of the work trees that turns worked in, once a day. Returns what went wrong."""
@@ -97,24 +98,6 @@ class WorkTrees(Struct):
             except (CheckpointFailed, OSError) as failed:
                 problems.append(f"old checkpoints stay: {failed}")
         return problems
-
-    def others(self, span: Span) -> tuple[int, ...]:
-        """The turns that may write and ran in the same work tree during a span."""
-        return tuple(
-            other.number
-            for other in self._spans
-            if other is not span and other.writes and other.top == span.top and other.ended > span.began
-        )
-
-
-class Span(Struct, eq=False):
-    """When a turn was at work in a work tree."""
-
-    number: int
-    top: Path
-    writes: bool
-    began: float
-    ended: float = float("inf")
 
 
 class NoTree(Struct, frozen=True):

@@ -163,7 +163,7 @@ def test_the_record_of_another_version_is_not_used(
     file: Path, checks: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     load(file)
-    monkeypatch.setattr(checked, "__version__", "0.0.1")
+    monkeypatch.setattr(checked, "VERSION", "0.0.1")
     load(file)
     assert len(checks) == 2
 
