@@ -16,6 +16,25 @@ from benchmarks.table import amount, measured
 FOLDER = Path(__file__).parents[1] / "benchmarks"
 MEASURED = FOLDER / "measured.json"
 MOST_ROWS = 12
+TITLES = {
+    "startup": "Start of a command",
+    "prompt": "Prompts",
+    "group": "Groups",
+    "guardian": "The guardian of a turn",
+    "hostile": "Hostile text",
+    "first_delta": "The first visible text",
+    "storing": "Storing",
+    "echo": "Keys in chat",
+    "watching": "Watching from another terminal",
+    "clis": "The real CLIs",
+    "long": "A million messages",
+    "search": "Search of a million messages",
+    "memory": "Memory of a turn",
+    "replies": "Large replies",
+    "streams": "Streams of JSON lines",
+    "checkpoint": "Checkpoints and undo",
+    "chain": "What memory saves",
+}
 HEAD = "| | teamchat | floor | floor is | measured | at most |\n|---|--:|--:|---|--:|--:|\n"
 
 
@@ -39,7 +58,7 @@ def sections() -> str:
     taken = run()
     ordered = sorted(taken.figures, key=lambda figure: BENCHMARKS.index(figure.benchmark))
     told = "".join(
-        f"\n## {name.replace('_', ' ').capitalize()}\n\n{about(name)}\n\n{HEAD}{''.join(rows(list(figures)))}"
+        f"\n## {TITLES[name]}\n\n{about(name)}\n\n{HEAD}{''.join(rows(list(figures)))}"
         for name, figures in groupby(ordered, lambda figure: figure.benchmark)
     )
     return f"{machine(taken.machine)}\n{told}"

@@ -13,6 +13,7 @@ from benchmarks.__main__ import BENCHMARKS, QUICK, main
 from benchmarks.figure import Figure, Measures, Unavailable
 from benchmarks.timing import Took, interleaved, percentile, run
 from benchmarks.world import member, world
+from generators.performance import TITLES
 
 
 def figure(name: str, value: float, **more: object) -> Figure:
@@ -204,6 +205,10 @@ def test_a_world_runs_teamchat_with_a_trusted_team() -> None:
 def test_every_benchmark_is_in_the_table_of_benchmarks() -> None:
     files = {path.stem for path in Path(kept.__file__).parent.glob("*.py") if "\ndef measures(" in path.read_text()}
     assert files == set(BENCHMARKS) >= set(QUICK)
+
+
+def test_every_benchmark_has_a_title_on_the_page() -> None:
+    assert set(TITLES) >= set(BENCHMARKS)
 
 
 def test_every_kept_figure_is_one_of_a_quick_benchmark() -> None:
