@@ -26,7 +26,7 @@ def find_repository(folder: Path) -> GitRepository | NoRepository:
     nothing that a configuration names. A work tree outside the folder of its `.git` (`core.worktree`) does not count:
     a strange repository could name the user's home folder.
     """
-    if reason := _known_reason(folder):
+    if reason := known_reason(folder):
         return NoRepository(reason)
     from teamchat.core.checkpoint.git import GitFailed, GitProgram, git_environment
 
@@ -46,8 +46,8 @@ def find_repository(folder: Path) -> GitRepository | NoRepository:
     return GitRepository(Path(top).resolve(), git_dir, common_dir, common_dir / "objects", form.strip())
 
 
-def _known_reason(folder: Path) -> str | None:
-    """Why there is no repository, where git need not be asked, which takes milliseconds."""
+def known_reason(folder: Path) -> str | None:
+    """Why there is no repository, if git need not be asked, which takes milliseconds."""
     if find_git(os.environ) is None:
         return "git is not installed"
     if not folder.is_dir():

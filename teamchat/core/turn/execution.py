@@ -27,7 +27,7 @@ from teamchat.runners.events import (
     ToolResult,
     Usage,
 )
-from teamchat.runners.file_changes import FileChanges, WorkTree
+from teamchat.runners.file_changes import FileChanges, NoCheckpoint, WorkTree
 from teamchat.runners.installed import installed_version
 from teamchat.runners.logins import login_variables, with_source
 from teamchat.runners.process.running import Identity, Launch, Launcher, Stays
@@ -73,7 +73,7 @@ async def execute(
     emit: Callable[[Sequence[AgentEvent]], None],
     patience: Mapping[FailureKind, int] = NO_LIMITS,
     stays: Stays | None = None,
-    tree: WorkTree | None = None,
+    tree: WorkTree | NoCheckpoint | None = None,
 ) -> FinishedTurn:
     """Start the member's program, follow it to its end and judge it. `folder` gets its stdout and stderr.
 

@@ -11,6 +11,7 @@ import re
 import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 
 from msgspec import Struct
@@ -99,7 +100,7 @@ def _changed(before: _Look, after: _Look) -> Iterator[Path]:
 def _look(cwd: Path) -> _Look:
     """Take one name of each pattern in turn, so that one full folder does not use up the limit."""
     root = next((folder for folder in (cwd, *cwd.parents) if os.path.lexists(folder / ".git")), cwd)
-    left = {(folder, known): _matching(folder, known) for folder in dict.fromkeys((cwd, root)) for known in KNOWN}
+    left = {(folder, known): _matching(folder, known) for folder in dict.fromkeys((cwd, root)) for known in _in(folder)}
     places: dict[Path, _Place] = {}
     while left and len(places) < MOST_LOOKED_AT:
         for place, files in tuple(left.items()):
@@ -108,6 +109,15 @@ def _look(cwd: Path) -> _Look:
             else:
                 del left[place]
     return _Look({file: _state(file) for file in places}, places, frozenset(left))
+
+
+def _in(folder: Path) -> Iterator[str]:
+    """The known names, without those in folders that are not there: most are in a few of these."""
+    there = cache(lambda name: os.path.lexists(folder / name))
+    for known in KNOWN:
+        first, below, _ = known.partition("/")
+        if not below or there(first):
+            yield known
 
 
 def _matching(folder: Path, known: str) -> Iterator[Path]:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from teamchat.core.checkpoint.find import known_reason
 from teamchat.core.context.context_manager import ContextManager, manager_of
 from teamchat.core.context.layers.sources import collector_of
 from teamchat.core.engine.actions import Action, Dropped, Paused
@@ -32,7 +33,7 @@ from teamchat.core.turn.vendor_limits import Cooldowns
 from teamchat.core.turn.watching import in_thread
 from teamchat.core.turn.work_trees import WorkTrees, owner_of, refs_of
 from teamchat.core.worktrees import any_made
-from teamchat.runners.file_changes import WorkTree
+from teamchat.runners.file_changes import NoCheckpoint, WorkTree
 from teamchat.runners.process.removal import remove
 from teamchat.runners.process.supervisor import Stopper
 
@@ -155,14 +156,16 @@ class Run:
 
     def begin_tree(self, member: Member) -> None:
         """Have git look at the files of a turn's work tree while the turn is prepared."""
-        if self.host.live:
+        if self.host.live and not known_reason(member.cwd):
             self.trees.ahead.begin(member.cwd)
 
-    async def tree_before(self, turn: Turn, planned: ReadyTurn) -> WorkTree | None:
+    async def tree_before(self, turn: Turn, planned: ReadyTurn) -> WorkTree | NoCheckpoint | None:
         """The files of a turn's work tree as they are before it. A replay looks at none."""
         if not self.host.live:
             return None
         member = planned.member
+        if reason := known_reason(member.cwd):
+            return NoCheckpoint(reason)
         writes = may_write(member, planned.agent)
         return await in_thread(partial(self.trees.before, turn.number, member.cwd, writes=writes))
 

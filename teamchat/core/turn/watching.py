@@ -28,13 +28,24 @@ def watching(launcher: Launcher) -> Launcher:
     """The launcher whose exits have `changed`, `not_all_looked_at` and `files`."""
 
     def launch(what: Launch) -> Running:
-        known, files = look(what), _Files(what.tree, what.cwd) if what.tree else None
-        if files:
+        known, files = look(what), _files_of(what)
+        if isinstance(files, _Files):
             what = replace(what, at_exit=files.begin)
         compared = [compare for compare in (known, files) if compare]
         return _Watched(launcher(what), compared) if compared else launcher(what)
 
     return launch
+
+
+def _files_of(what: Launch) -> Compare | None:
+    """What tells the changed files at the end."""
+    match what.tree:
+        case None:
+            return None
+        case NoCheckpoint() as unknown:
+            return lambda ended: replace(ended, files=unknown)
+        case tree:
+            return _Files(tree, what.cwd)
 
 
 def begin(work: Callable[[], T]) -> concurrent.futures.Future[T] | None:

@@ -54,11 +54,11 @@ class WorkTrees(Struct):
         """The state folder."""
         return self.ahead.folder
 
-    def before(self, number: int, cwd: Path, *, writes: bool) -> TurnTree | NoTree:
+    def before(self, number: int, cwd: Path, *, writes: bool) -> TurnTree | NoCheckpoint:
         """The work tree of a turn that is about to start. Blocks while git reads it."""
         repository = self.ahead.find(cwd)
         if isinstance(repository, NoRepository):
-            return NoTree(NoCheckpoint(repository.reason))
+            return NoCheckpoint(repository.reason)
         from teamchat.core.turn.turn_tree import Span, TurnTree
 
         self.seen[repository.top] = repository
@@ -67,7 +67,7 @@ class WorkTrees(Struct):
         try:
             taken = self.ahead.before(repository, f"{self.refs}/{number}/before")
         except CheckpointFailed as failed:
-            return NoTree(NoCheckpoint(str(failed)))
+            return NoCheckpoint(str(failed))
         return TurnTree(self.ahead, self.refs, self._spans, repository, span, taken.tree, taken)
 
     def interrupted(self, number: int, cwd: Path) -> FileChanges | NoCheckpoint:
@@ -98,12 +98,3 @@ class WorkTrees(Struct):
             except (CheckpointFailed, OSError) as failed:
                 problems.append(f"old checkpoints stay: {failed}")
         return problems
-
-
-class NoTree(Struct, frozen=True):
-    """A turn whose files cannot be compared."""
-
-    why: NoCheckpoint
-
-    def changes(self, _cwd: Path) -> NoCheckpoint:
-        return self.why
