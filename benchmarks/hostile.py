@@ -1,10 +1,12 @@
 """What a hostile reply costs from the process to the screen, by its kind.
 
-Every step that reads a reply is measured: what it asks for, near misses, whether it is new, the store, the prompt that
-quotes it (markers and keys out, the fence) of the slowest vendor, and of the ways to show it the slowest. A marker at
-the end of each text has it read as Markdown. A kind's figure is the time of all these steps with 1 MB. The floor is one
-pass of a regular expression over prose of the same size. `growth` is the exponent between two sizes: 1 is linear. Of
-10 MB the figure is the slowest step.
+Every step that reads a text is measured alone: what it asks for with its near misses, whether it is new, the store, the
+prompt that quotes it (markers and keys out, the fence) of each vendor, each way to show it, the HTML page, a recording
+without secrets, the search for what fits it, lessons in it, and a block appended to it. A marker at the end of each
+text has it read as Markdown. A kind's figure is the time of its slowest step with 10 MB, by those of two smaller sizes:
+some steps read only the beginning as Markdown. The floor is one pass of a regular expression over prose of that size.
+`growth` is the exponent of all steps together between the two sizes: 1 is linear. The kinds of `IN_BULK` are
+measured with 10 MB, too.
 """
 
 from __future__ import annotations
@@ -22,14 +24,19 @@ from functools import partial
 from pathlib import Path
 
 from benchmarks.figure import Figure, Measures
+from teamchat.assemblers.truncation import byte_length
+from teamchat.cli.exporting.rendering import rendered
 from teamchat.cli.output import Output
 from teamchat.cli.output.jsonl import JsonOutput
 from teamchat.cli.output.plain import PlainOutput, QuietOutput
 from teamchat.cli.output.terminal.output import TerminalOutput
 from teamchat.cli.output.terminal.surface import TerminalSurface
+from teamchat.cli.shared.piped import fenced, with_block
+from teamchat.core.cassette.redaction import CutRedactor
 from teamchat.core.context.build import build_prompt, exists
 from teamchat.core.context.context_manager import manager_of
 from teamchat.core.context.layers.sources import collector_of
+from teamchat.core.conversation.lessons import lessons_in
 from teamchat.core.conversation.loop_detection import says_nothing_new
 from teamchat.core.conversation.posting import Parsed, Posting
 from teamchat.core.engine.state import Route
@@ -41,20 +48,21 @@ from teamchat.core.store.sessions import create_session
 from teamchat.core.store.texts import pack
 from teamchat.core.store.turns import NewTurn, begin_turn
 from teamchat.core.team.team import Member, Team
+from teamchat.core.text.redact import Redactor
+from teamchat.core.text.words import match_query
 from teamchat.core.turn.events import AgentSpoke, Conclusion, Replied, TurnStarted
 from teamchat.core.turn.run import Run
 from teamchat.runners.events import TextDelta
 from teamchat.runners.process.supervisor import Stopper
 
-SMALL, LARGE, HUGE = 128, 1024, 10_000  # KB
-MOST = 45  # times the floor: 3 s of a machine that takes 65 ms for the floor of 1 MB; most kinds take a third of that
-MOST_OF_HUGE_S = 2.0
-GROWTH = 1.35  # exponent; a step of eight times the size takes up to 17 times as long
+SMALL, LARGE, HUGE = 256, 1024, 10_000  # KB
+MOST_S = 2.0  # with `HUGE`
+GROWTH = 1.35  # exponent; a step of four times the size takes up to six and a half times as long
 END = "\n[NEXT: sarah]"
 READERS = {"claude": "claire", "codex": "cody", "gemini": "sarah"}
 PROMPTS = tuple(f"prompt of {vendor}" for vendor in READERS)
 SHOWN = ("piped", "quiet", "json", "terminal", "streamed")
-PIECE = 100  # characters of a streamed piece
+PIECE = 1000  # characters of a streamed piece; what a piece costs whatever its size is in `first_delta`
 TOKEN = re.compile(r"\w+|\W")
 
 
@@ -76,6 +84,7 @@ def once(before: str, piece: str, after: str = "") -> Callable[[int], str]:
     return lambda size: before + piece * (size // len(piece)) + after
 
 
+ACCENTS = "[NEXT: a" + "\u0301\u0316" * 4000 + "]\n@a" + "\u0301\u0316" * 4000 + "\n"
 KINDS: dict[str, Callable[[int], str]] = {
     "prose": repeated("The quick brown fox jumps over the lazy dog. "),
     "markers": repeated("[NEXT: max] "),
@@ -97,14 +106,22 @@ KINDS: dict[str, Callable[[int], str]] = {
     "full-width markers": repeated("［NEXT：sarah］"),
     "markers with hidden keywords": repeated("[NE\u200bXT: sarah] "),
     "near misses": repeated("NEXT: sarah "),
+    "names of accents": repeated(ACCENTS),
+    "full-width punctuation": repeated("：，［］"),
     "unlike backticks": unlike_runs("`"),
     "unlike backtick lines": unlike_runs("`", "\n"),
     "backticks": repeated("`"),
     "tildes": unlike_runs("~", "\n"),
     "fences": repeated("```\nx\n"),
+    "fences and text": repeated("```\nx\n```\ny\n"),
     "fence lookalikes": repeated("``` ` \n"),
     "nested quotes": repeated(">"),
     "quote lines": repeated("> x\n"),
+    "short lines": repeated("x\n"),
+    "code in list lines": repeated("- look at `x`\n"),
+    "code in headings": repeated("# look at `x`\n"),
+    "code in paragraphs": repeated("look at `x`\n\n"),
+    "quotes and answers": repeated("> why is it so\nbecause of `x`\n"),
     "list markers": repeated("- "),
     "list lines": lambda size: "\n".join(" " * (2 * (n % 200)) + "- x" for n in range(size // 200)),
     "numbered lists": repeated("1. "),
@@ -129,6 +146,10 @@ KINDS: dict[str, Callable[[int], str]] = {
     "key starts": repeated("sk-"),
     "keys": counted("sk-ant-api03-ABCDEFGHIJKLMNOP{0} "),
     "token starts": repeated("eyJhbGciOiJIUzI1NiJ9."),
+    "tokens of GitHub": counted("ghp_ABCDEFGHIJKLMNOPQRSTUVWXYZ{0:08} "),
+    "keys of AWS": counted("AKIAABCDEFGH{0:08} "),
+    "hexadecimal": repeated("0123456789abcdef"),
+    "cuts": repeated("…"),
     "private key starts": repeated("-----BEGIN RSA PRIVATE KEY-----\n"),
     "addresses": repeated("://a:"),
     "base64": repeated("QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVo0NTY3ODkw"),
@@ -145,7 +166,15 @@ KINDS: dict[str, Callable[[int], str]] = {
     "numbers": repeated("1"),
     "zero bytes": repeated("\0"),
 }
-IN_BULK = ("empty markers", "backticks", "brackets", "less-than signs", "keys")
+IN_BULK = ("empty markers", "backticks", "brackets", "less-than signs", "keys", "nested quotes", "line ends")
+QUICK = (*IN_BULK, "prose", "full-width punctuation", "mixed")
+
+
+def mixed(size: int) -> str:
+    """A little of every kind again and again."""
+    some = "".join(kind(200) for kind in KINDS.values())
+    return some * (size // len(some) + 1)
+
 
 MEMBERS = ("max", *READERS.values(), *(f"m{n}" for n in range(20)))
 
@@ -191,6 +220,11 @@ class Reply:
             "json": lambda: self.show(JsonOutput("hostile")),
             "terminal": lambda: self.show(on_terminal()),
             "streamed": self.stream,
+            "page": lambda: rendered(self.text),
+            "recorded": self.record,
+            "searched": lambda: match_query(self.text),
+            "lessons": lambda: lessons_in(self.text),
+            "appended": lambda: with_block(self.text, fenced(self.text)),
         }
 
     def read(self) -> None:
@@ -207,6 +241,11 @@ class Reply:
         with contextlib.suppress(PromptTooLarge):  # of 10 MB, once it is built
             built = build_prompt(self.team, member, route, self.manager, exists, collector=collector)
             pack(built.prepared.stdin)
+
+    def record(self) -> None:
+        redact = CutRedactor(Redactor({"API_KEY": "hunter2-hunter2"}))
+        redact("hunter2-hunter2")
+        redact(self.text)
 
     def show(self, output: Output) -> None:
         output(Replied(self.turn, self.said.message))
@@ -231,46 +270,44 @@ def seconds(work: Callable[[], object]) -> float:
         return time.process_time() - began
 
 
-def measure(text: str) -> dict[str, float]:
-    """Seconds of every step, but of the prompts and of the ways to show it the slowest alone."""
+def measure(kind: str, kilobytes: int) -> dict[str, float]:
+    """Seconds of every step."""
+    make = mixed if kind == "mixed" else KINDS[kind]
+    bytes_of_one = byte_length(some := make(10_000)) / len(some)
+    text = make(int(kilobytes * 1000 / bytes_of_one)) + END
     with tempfile.TemporaryDirectory() as folder, contextlib.closing(Database(Path(folder) / "teamchat.db")) as db:
-        took = {name: seconds(step) for name, step in Reply(text, team_in(Path(folder)), db).steps().items()}
-    slowest = [max(ways, key=lambda name: took[name]) for ways in (PROMPTS, SHOWN)]
-    return {name: one for name, one in took.items() if name not in PROMPTS + SHOWN or name in slowest}
+        return {name: seconds(step) for name, step in Reply(text, team_in(Path(folder)), db).steps().items()}
 
 
-def floor(kilobytes: int) -> float:
-    """Seconds of one pass over prose that makes a token of each word and space."""
-    text = KINDS["prose"](kilobytes * 1000)
-    return min(seconds(lambda: TOKEN.findall(text)) for _ in range(3))
+def floor() -> float:
+    """Seconds of one pass over `HUGE` prose that makes a token of each word and space."""
+    text = KINDS["prose"](LARGE * 1000)
+    return HUGE / LARGE * min(seconds(lambda: TOKEN.findall(text)) for _ in range(3))
 
 
 def measures(quick: bool) -> Measures:
-    for kind in IN_BULK if quick else KINDS:
-        yield kind, partial(whole, kind, floor(LARGE))
+    least = floor()
+    for kind in QUICK if quick else (*KINDS, "mixed"):
+        yield kind, partial(by_size, kind, least)
     for kind in () if quick else IN_BULK:
-        yield f"{kind}, 10 MB", partial(bulk, kind)
+        yield f"{kind}, 10 MB", partial(whole, kind)
 
 
-def of(kind: str, kilobytes: int) -> dict[str, float]:
-    return measure(KINDS[kind](kilobytes * 1000) + END)
-
-
-def whole(kind: str, least: float) -> Iterator[Figure]:
-    """All steps with 1 MB, and the growth from 128 KB on."""
-    before, took = of(kind, SMALL), of(kind, LARGE)
+def by_size(kind: str, least: float) -> Iterator[Figure]:
+    before, took = measure(kind, SMALL), measure(kind, LARGE)
+    more = (HUGE - LARGE) / (LARGE - SMALL)
+    huge = {name: one + more * max(one - before[name], 0) for name, one in took.items()}
     yield Figure(
-        name=kind, unit="s", value=sum(took.values()), floor=least, floor_is="a regular expression", bound=MOST,
-        note=most_of(took),
+        name=kind, unit="s", value=max(huge.values()), floor=least, floor_is="a regular expression", bound=MOST_S,
+        by="value", note=most_of(huge),
     )  # fmt: skip
     growth = math.log(sum(took.values()) / sum(before.values())) / math.log(LARGE / SMALL)
     yield Figure(name=f"{kind}, growth", unit="", value=growth, bound=GROWTH)
 
 
-def bulk(kind: str) -> Iterator[Figure]:
-    took = of(kind, HUGE)
-    slowest = max(took.values())
-    yield Figure(name=f"{kind}, 10 MB", unit="s", value=slowest, bound=MOST_OF_HUGE_S, note=most_of(took))
+def whole(kind: str) -> Iterator[Figure]:
+    took = measure(kind, HUGE)
+    yield Figure(name=f"{kind}, 10 MB", unit="s", value=max(took.values()), bound=MOST_S, note=most_of(took))
 
 
 def most_of(took: Mapping[str, float]) -> str:

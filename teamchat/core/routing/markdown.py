@@ -4,7 +4,7 @@ It finds fenced code, inline code and block quotes, also inside list items, wher
 differs from CommonMark in three ways: indented code does not count as code, HTML and tables are ordinary text, and a
 block quote has only the lines that begin with `>`; a lazy continuation line is the author's own text.
 
-The scan is one pass over the lines and takes runs of equal lines together. The backticks of a paragraph are read when
+The scan is one pass over the lines and takes runs of like lines together. The backticks of a paragraph are read when
 somebody asks about it. The cost is linear in the text, and no text makes it fail.
 """
 
@@ -18,12 +18,13 @@ from collections.abc import Iterator
 from enum import StrEnum
 from functools import lru_cache
 from itertools import islice
+from typing import Literal
 
 from msgspec import Struct, field
 
 from teamchat.patterns import regex
 
-_END = r"(?:\r\n|\n|\r)"
+_END = r"(?>\r\n|\n|\r)"
 _AT_END = r"(?=[\r\n]|\Z)"
 _LIST_ITEM = regex(r"(?:[-+*]|[0-9]{1,9}[.)])(?=[ \t\r\n]|\Z)")
 _FENCE = regex(rf"(?P<run>`{{3,}}+)[^`\r\n]*+{_AT_END}|(?P<tildes>~{{3,}}+)")
@@ -37,9 +38,29 @@ _BLANK_LINES = regex(rf"(?:[ \t]*+{_END})++")
 # They begin no block, which most are seen to by their first character.
 _PLAIN_LINES = regex(rf"(?:[ \t]*+(?:[^ \t\r\n>#+*0-9`~=_-]|(?!{_BLOCK})[^ \t\r\n])[^\r\n]*+(?:{_END}|\Z))++")
 _QUOTE_LINES = regex(rf"(?:[ ]{{0,3}}+>[^\r\n]*+(?:{_END}|\Z))++")
-# Three backticks, closed, and no line in it that may be another fence.
-_WHOLE_FENCE = rf"```[^`\r\n]*+{_END}(?:(?![ \t]*+```)[^\r\n]*+{_END})*+```[ \t]*+{_AT_END}"
-_WHOLE_FENCES = regex(rf"{_WHOLE_FENCE}(?:{_END}{_WHOLE_FENCE})*+")
+# Three backticks or tildes, closed, and no line in it that may be another fence.
+_WHOLE_FENCE = "(?:{})".format(
+    "|".join(
+        rf"{sign}{{3}}(?!{sign}){more}*+{_END}(?:(?![ \t]*+{sign}{{3}})[^\r\n]*+{_END})*+{sign}{{3}}[ \t]*+{_AT_END}"
+        for sign, more in (("`", r"[^`\r\n]"), ("~", r"[^\r\n]"))
+    )
+)
+_NOTHING_LINE = rf"[^`~>\r\n]*+{_END}"  # no place in it, and it opens none
+_WHOLE_FENCES = regex(
+    rf"(?P<fences>{_WHOLE_FENCE}(?:{_END}{_WHOLE_FENCE})*+)(?P<to_next>{_END}(?:{_NOTHING_LINE})*+(?=```|~~~))?"
+)
+# Lines at the margin that are a paragraph or a heading each, and quotes there. Each is followed by what begins anew
+# whatever is open: a block at the margin, or text there after a blank line or a quote.
+_ITEM_OR_HEADING = r"(?:#{1,6}(?=[ \t])|(?:[-+*]|[0-9]{1,9}[.)])(?=[ \t]))(?![-+*#0-9.) \t]*+(?:>|```|~~~))"
+_ALONE = rf"(?:{_ITEM_OR_HEADING}|(?![ \t\r\n]|{_BLOCK}))[^\r\n]*+{_END}"
+_AT_MARGIN = r"(?=[^ \t\r\n])"
+_BLANK = rf"(?:[ \t]*+{_END})"
+_SINGLE_LINES = regex(
+    rf"(?:{_ALONE}(?:{_BLANK}++{_AT_MARGIN}|(?={_BLOCK}){_AT_MARGIN})"
+    rf"|>[^\r\n]*+{_END}(?:[ ]{{0,3}}+>[^\r\n]*+{_END})*+(?![ ]{{0,3}}+>){_BLANK}*+{_AT_MARGIN})++"
+)
+_REST_OF_LINE = regex(r"[^\r\n]*+")
+_LINES_WITH_TEXT = regex(r"(?:[ ]{0,3}+>[^\r\n]*+(?:\r\n|\n|\r)?)++|[^\r\n]++")
 _INDENT = regex(r"[ \t]*+")
 _BACKTICKS = regex(r"`+")
 _DEEPEST = 100  # list items in one another; what lies deeper is text
@@ -62,7 +83,8 @@ class Span(Struct, frozen=True):
     place: Place
 
 
-_PLACES = (None, *Place)  # None is a paragraph, which may have code in it
+_Part = Place | Literal["lines"] | None  # None is a paragraph, and each of the lines one, which may have code in it
+_PLACES: tuple[_Part, ...] = (None, *Place, "lines")
 
 
 class _Spans(Struct, frozen=True):
@@ -72,7 +94,7 @@ class _Spans(Struct, frozen=True):
     ends: array[int] = field(default_factory=lambda: array("q"))
     places: bytearray = field(default_factory=bytearray)
 
-    def add(self, start: int, end: int, place: Place | None) -> None:
+    def add(self, start: int, end: int, place: _Part) -> None:
         self.starts.append(start)
         self.ends.append(end)
         self.places.append(_PLACES.index(place))
@@ -82,7 +104,7 @@ class _Spans(Struct, frozen=True):
         index = bisect_right(self.starts, position) - 1
         return index if index >= 0 and position < self.ends[index] else -1
 
-    def __iter__(self) -> Iterator[tuple[int, int, Place | None]]:
+    def __iter__(self) -> Iterator[tuple[int, int, _Part]]:
         return ((start, end, _PLACES[n]) for start, end, n in zip(self.starts, self.ends, self.places, strict=True))
 
 
@@ -102,22 +124,37 @@ class Places:
         if index < 0:
             return None
         place = _PLACES[self._blocks.places[index]]
-        return place or (Place.CODE if self._code_in(index).at(position) >= 0 else None)
+        start, end = self._blocks.starts[index], self._blocks.ends[index]
+        if place == "lines":
+            start, end = _line_around(self._text, position, start)
+            place = Place.QUOTE if _is_quote(self._text, start) else None
+        return place or (Place.CODE if self._code_in(start, end).at(position) >= 0 else None)
 
-    def _code_in(self, index: int) -> _Spans:
+    def _code_in(self, start: int, end: int) -> _Spans:
         """The inline code of a paragraph, which is looked for when it is asked for."""
-        if index not in self._code:
-            self._code[index] = _code_spans(self._text, self._blocks.starts[index], self._blocks.ends[index])
-        return self._code[index]
+        if start not in self._code:
+            self._code[start] = _code_spans(self._text, start, end)
+        return self._code[start]
 
     @property
     def spans(self) -> tuple[Span, ...]:
         """All of them, in order and apart from each other; quoted lines that follow each other are one."""
         found: list[Span] = []
-        for index, (start, end, place) in enumerate(self._blocks):
-            within = self._code_in(index) if place is None else [(start, end, place)]
-            found += (Span(begin, stop, part or Place.CODE) for begin, stop, part in within)
+        for start, end, place in self._blocks:
+            for begin, stop, part in self._paragraphs(start, end) if place == "lines" else ((start, end, place),):
+                if part:
+                    found.append(Span(begin, stop, part))
+                else:
+                    found += (Span(opens, closes, Place.CODE) for opens, closes, _ in self._code_in(begin, stop))
         return tuple(found)
+
+    def _paragraphs(self, start: int, end: int) -> Iterator[tuple[int, int, Place | None]]:
+        """The lines of a part, and the quotes in it."""
+        for found in _LINES_WITH_TEXT.finditer(self._text, start, end):
+            _, first_ends = _line_around(self._text, found.start(), found.start())
+            alone = _after_line(self._text, first_ends) >= found.end()
+            place = Place.QUOTE if _is_quote(self._text, found.start()) else None
+            yield found.start(), first_ends if alone else found.end(), place
 
 
 @lru_cache(maxsize=1)
@@ -160,11 +197,28 @@ class _Blocks(Struct):
         if self.paragraph is not None and (plain := _PLAIN_LINES.match(self.text, at)):
             self.end = plain.end()
             return self.end
+        if lines := _SINGLE_LINES.match(self.text, at):
+            return self._single_lines(at, lines.end())
         if not self.items and (fences := _WHOLE_FENCES.match(self.text, at)):
-            self._end_paragraph()
-            self.spans.add(at, fences.end(), Place.FENCE)
-            return _after_line(self.text, fences.end())
+            return self._fences(fences)
         return self._line(at)
+
+    def _single_lines(self, at: int, end: int) -> int:
+        self._end_paragraph()
+        self.items.clear()
+        if self.text.find("`", at, end) >= 0 or self.text.find(">", at, end) >= 0:
+            self.spans.add(at, end, "lines")
+        return end
+
+    def _fences(self, found: re.Match[str] | None) -> int:
+        """Reads whole fences, and those behind them with only such lines between them that have no place."""
+        self._end_paragraph()
+        end = 0
+        while found:
+            end = found.end("fences")
+            self.spans.add(found.start(), end, Place.FENCE)
+            found = _WHOLE_FENCES.match(self.text, found.end()) if found["to_next"] else None
+        return _after_line(self.text, end)
 
     def _in_fence(self, fence: _Fence, at: int) -> int:
         if fence.base:
@@ -256,6 +310,19 @@ def _column(spaces: str, column: int = 0) -> int:
     for character in spaces:
         column += 4 - column % 4 if character == "\t" else 1
     return column
+
+
+def _line_around(text: str, position: int, least: int) -> tuple[int, int]:
+    """Where the line of the character at `position` begins and ends; it does not begin before `least`."""
+    start = max(text.rfind("\n", least, position) + 1, least)
+    start = max(text.rfind("\r", start, position) + 1, start)
+    found = _REST_OF_LINE.match(text, position)
+    return start, found.end() if found else position
+
+
+def _is_quote(text: str, start: int) -> bool:
+    """Whether the line at `start`, one of single lines, is quoted."""
+    return text[start : start + 4].lstrip(" ").startswith(">")
 
 
 def _after_line(text: str, end: int) -> int:

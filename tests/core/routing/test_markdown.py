@@ -216,3 +216,70 @@ def test_code_is_where_a_commonmark_parser_sees_it(text: str) -> None:
 @pytest.mark.parametrize("piece", PATHOLOGICAL)
 def test_finding_code_takes_time_in_proportion_to_the_text(piece: str) -> None:
     assert grows_linearly(Places, piece)
+
+
+LINES = (
+    *(
+        "",
+        " ",
+        "a",
+        "a `x`",
+        "`",
+        "a `",
+        "``` `",
+        "```",
+        "~~~",
+        "- a",
+        "- `x`",
+        "1. `b",
+        "- > q",
+        "- ```",
+        "# `h`",
+        "#",
+    ),
+    *("> q", "> `q`", " > q", ">", "---", "* * *", "  a `x", "    c `d", "\t`", "  ```", "\\`", "x > `z`"),
+)
+TEXTS = st.lists(st.sampled_from(LINES), max_size=12).map("\n".join)
+
+
+@given(TEXTS, TEXTS)
+def test_a_heading_begins_anew_whatever_is_open(before: str, behind: str) -> None:
+    end = open_fence(before) or ""
+    whole = Places(f"{before}\n{end}\n# Head\n{behind}")
+    own = Places(f"# Head\n{behind}")
+    shift = len(f"{before}\n{end}\n")
+    letters = [at for at, letter in enumerate(f"# Head\n{behind}") if letter != "\n"]
+    assert [whole.at(shift + at) for at in letters] == [own.at(at) for at in letters]
+
+
+@given(TEXTS)
+def test_every_letter_is_in_the_place_whose_span_has_it(text: str) -> None:
+    places = Places(text)
+    of = {at: span.place for span in places.spans for at in range(span.start, span.end)}
+    letters = [at for at, letter in enumerate(text) if letter != "\n"]
+    assert [places.at(at) for at in letters] == [of.get(at) for at in letters]
+    assert all(one.end <= following.start for one, following in pairwise(places.spans))
+
+
+@given(TEXTS, st.sampled_from(["\r\n", "\r"]))
+def test_every_line_end_ends_a_line(text: str, end: str) -> None:
+    places, others = Places(text), Places(text.replace("\n", end))
+    lines, other_lines = text.split("\n"), text.replace("\n", end).split(end)
+    assert lines == other_lines
+    at = other = 0
+    for line in lines:
+        assert [places.at(at + n) for n in range(len(line))] == [others.at(other + n) for n in range(len(line))]
+        at, other = at + len(line) + 1, other + len(line) + len(end)
+
+
+@pytest.mark.parametrize(
+    "piece",
+    ["- `x`\n", "# `x`\n", "`x`\n\n", "> q\n`x`\n", "```\nx\n```\ny\n", "~~~\n", "- ```\n", "> q\n\n x\n", "a\n\n "],
+)
+def test_the_place_of_each_line_takes_time_in_proportion_to_the_text(piece: str) -> None:
+    def read(text: str) -> None:
+        places = Places(text)
+        for at in range(0, len(text), len(piece)):
+            places.at(at)
+
+    assert grows_linearly(read, piece)

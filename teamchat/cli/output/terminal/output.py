@@ -357,7 +357,7 @@ class TerminalOutput:
     def _write(self, lines: Sequence[str]) -> None:
         if lines:
             self._wrote = True
-            self._surface.write("".join(f"{line}\n" for line in lines))
+            self._surface.write("\n".join((*lines, "")))
 
     def _draw(self) -> None:
         if self._closed:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Literal
 
 from msgspec.structs import replace
@@ -130,7 +131,7 @@ class Voice:
 
     def plain(self, lines: Iterable[str]) -> None:
         """Show lines as they are, which have no styles."""
-        self._lines(piece for line in lines for piece in wrapped(line, self.columns))
+        self._lines(chain.from_iterable(wrapped(line, self.columns) for line in lines))
 
     def tail(self, rows: int) -> list[str]:
         """The last rows of the text that streams."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
+from itertools import chain
 
 from rich.cells import cell_len
 
@@ -43,13 +44,9 @@ def wrapped(text: str, width: int) -> Iterator[str]:
     """
     ascii_without_tabs = text.isascii() and "\t" not in text
     if ascii_without_tabs and (len(text) <= width or not _longer_line(width).search(text)):
-        yield from map(str.rstrip, text.split("\n"))  # a text of millions of short lines takes no seconds
-        return
-    for line in text.split("\n"):
-        if ascii_without_tabs and len(line) <= width:
-            yield line.rstrip()
-        else:
-            yield from _line(line.expandtabs(TAB).rstrip(), width)
+        return map(str.rstrip, text.split("\n"))  # a text of millions of short lines takes no seconds
+    lines = (line if ascii_without_tabs else line.expandtabs(TAB) for line in text.split("\n"))
+    return chain.from_iterable(_line(line.rstrip(), width) for line in lines)
 
 
 @lru_cache(maxsize=16)
@@ -57,10 +54,11 @@ def _longer_line(width: int) -> re.Pattern[str]:
     return re.compile(rf"[^\n]{{{max(width, 0) + 1}}}")
 
 
-def _line(line: str, width: int) -> Iterator[str]:
-    if cells(line) <= width:
-        yield line
-        return
+def _line(line: str, width: int) -> Iterable[str]:
+    return (line,) if cells(line) <= width else _broken(line, width)
+
+
+def _broken(line: str, width: int) -> Iterator[str]:
     body = line.lstrip(" ")
     indent = line[: len(line) - len(body)]
     indent = indent if len(indent) <= width // 2 else ""
