@@ -75,8 +75,8 @@ fuzz: $(VENV)/ready
 		tests/core/context/test_vendor_session.py tests/core/transcripts tests/cli/test_export.py \
 		tests/cli/test_export_html.py -n auto --hypothesis-profile=fuzz --timeout=0
 
-# Measures times, memory and ratios, each beside its floor, in tens of minutes; WHAT="startup group/fifty*" only these. It
-# fails if a figure is over its bound.
+# Measures times, memory and ratios, each beside its floor, in a quarter of an hour. WHAT="startup group/fifty*" takes only
+# these. It fails if a figure is over its bound.
 WHAT ?=
 bench: $(VENV)/ready
 	$(BIN)/python -m benchmarks $(WHAT)
