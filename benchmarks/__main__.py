@@ -30,6 +30,7 @@ QUICK = (
 BENCHMARKS = (
     *QUICK,
     "first_delta",
+    "streams",
     "storing",
     "echo",
     "watching",
