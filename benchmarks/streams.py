@@ -27,7 +27,7 @@ MODES = {"send": (), "send --json --stream": ("--json", "--stream")}
 MEASURED = ROOT / "tests" / "fakes" / "measured.py"
 SESSION = "5e551017-0000-4000-8000-000000000001"
 WORDS = ("The", " parser", " reads", " one", " line", " at", " a", " time", " and", ' "keeps"', " what", " it\n", " –")
-OUTPUT = "".join(f"teamchat/core/text/words.py:{line}: def words(text: str) -> list[str]:\n" for line in range(20))
+OUTPUT = "".join(f"teamchat/core/text/words.py:{line}: def words(text: str) -> list[str]:\n" for line in range(60))
 PIECES = 40  # of a text
 ANSWER = "A line of a long answer, in which nothing is meant.\n"
 FLOOR = """
@@ -113,7 +113,7 @@ def codex_step(number: int) -> Iterator[dict[str, object]]:
 
     command = {"command": f"/bin/bash -lc 'grep -n words part-{number}.py'"}
     text = "".join(WORDS[(number + at) % len(WORDS)] for at in range(PIECES))
-    changes = [{"path": f"/work/part-{number}.py", "kind": "update"}]
+    changes = [{"path": f"/work/part-{number % 100}.py", "kind": "update"}]
     yield {"type": "item.completed", "item": item(0, "reasoning", text=text)}
     yield {"type": "item.completed", "item": item(1, "agent_message", text=text)}
     begun = item(2, "command_execution", **command, aggregated_output="", exit_code=None, status="in_progress")

@@ -163,7 +163,7 @@ AgentEvent = (
     | Error
     | Done
 )
-ShownOnly = TextDelta | UsedSoFar
+SHOWN_ONLY = (TextDelta, UsedSoFar)
 """The events that the store leaves out: a later `Text` or `Usage` holds what they tell."""
 
 

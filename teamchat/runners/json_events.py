@@ -30,6 +30,7 @@ from teamchat.runners.failures import Voice, classify, ending, failure, last_wor
 from teamchat.runners.growing import GrowingText
 from teamchat.runners.untrusted_json import decode, one_line
 
+_TROUBLES, _PROGRESS = (Retry, Error), (TextDelta, Text, Thinking, ToolCall)
 _JUNK_NOTES = 20  # per turn: a program that prints no JSON at all must not flood the record
 
 
@@ -52,7 +53,7 @@ class JsonEvents(ABC):
         self._asks = False
 
     @abstractmethod
-    def read(self, event: dict[str, object]) -> Iterator[AgentEvent]:
+    def read(self, event: dict[str, object]) -> Iterable[AgentEvent]:
         """The events of one JSON object; unknown shapes have none."""
 
     def piece(self, event: dict[str, object]) -> str | None:  # noqa: ARG002 (some CLIs stream no text)
@@ -144,9 +145,9 @@ class JsonEvents(ABC):
 
     def _watch(self, event: AgentEvent) -> None:
         """Remember a retry or an error until something follows it. If the turn ends there, it is the reason."""
-        if isinstance(event, Retry | Error):
+        if isinstance(event, _TROUBLES):
             self._trouble = event
-        elif isinstance(event, TextDelta | Text | Thinking | ToolCall):
+        elif isinstance(event, _PROGRESS):
             self._trouble = None
 
     def _note_junk(self, line: bytes) -> Iterable[AgentEvent]:

@@ -64,14 +64,14 @@ class JsonOutput:
 
     def __call__(self, event: ConversationEvent) -> None:
         match event:
+            case AgentSpoke():  # the most frequent one
+                self._agent(event)
             case MessageStored(message=message):
                 write_line("message", **message_fields(message))
             case RouteQueued(route=route) | RouteDropped(route=route):
                 write_line("queued" if isinstance(event, RouteQueued) else "dropped", **route_fields(route))
             case TurnStarted() | SummaryStored() | LessonsFound() | TurnFinished():
                 self._turn(event)
-            case AgentSpoke():
-                self._agent(event)
             case RouteRefused(route=route, limit=limit):
                 write_line("refused", **route_fields(route), limit=limit)
             case Replied(turn=turn, message=message):

@@ -43,6 +43,8 @@ from teamchat.runners.events import AgentEvent, Denied, Note, Retry
 class PlainOutput:
     def __call__(self, event: ConversationEvent) -> None:
         match event:
+            case AgentSpoke(member=member, event=agent_event):  # the most frequent one
+                self._agent(member, agent_event)
             case Replied(message=message):
                 write_block(name_of(message), message.content)
             case TurnStarted() | SummaryStored() | LessonsFound() | TurnFinished():
@@ -51,8 +53,6 @@ class PlainOutput:
                 note(f"dropped: {called(route)}")
             case RouteRefused(route=route, limit=limit):
                 note(refusal(route, limit))
-            case AgentSpoke(member=member, event=agent_event):
-                self._agent(member, agent_event)
             case TodoChanged(change=change):
                 note(todo_line(change))
             case GroupCompared():

@@ -27,7 +27,7 @@ from teamchat.core.turn.events import (
     TurnStarted,
     Warned,
 )
-from teamchat.runners.events import Note, ShownOnly
+from teamchat.runners.events import SHOWN_ONLY, Note
 from teamchat.runners.process.supervisor import SILENT
 
 CHANGING = ("time_ms", "seconds", "first_byte_s", "session")
@@ -96,7 +96,9 @@ def _of_disk(event: ConversationEvent) -> bool:
 
 def _passing(spoke: AgentSpoke) -> bool:
     """True if the line only reports time, or is repeated in full later."""
-    return isinstance(spoke.event, ShownOnly) or (isinstance(spoke.event, Note) and spoke.event.text.startswith(SILENT))
+    return isinstance(spoke.event, SHOWN_ONLY) or (
+        isinstance(spoke.event, Note) and spoke.event.text.startswith(SILENT)
+    )
 
 
 def _printed_by(show: Callable[[], None]) -> str:

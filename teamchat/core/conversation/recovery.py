@@ -33,7 +33,7 @@ from teamchat.core.turn.kept import free_output, keep_end, read_end
 from teamchat.core.turn.work_trees import WorkTrees
 from teamchat.patterns import regex
 from teamchat.runners.base import Verdict
-from teamchat.runners.events import Failure, FailureKind, ShownOnly
+from teamchat.runners.events import SHOWN_ONLY, Failure, FailureKind
 from teamchat.runners.file_changes import FileChanges
 from teamchat.runners.process.process import settle, sweep
 from teamchat.runners.process.removal import remove
@@ -134,7 +134,7 @@ def _partial(turn: Turn, folder: Path) -> tuple[Verdict, list[TimedEvent]]:
     try:
         if not output.open():
             return Verdict(""), []  # it died before anything was written
-        events = [TimedEvent(0.0, event) for event in output.rest() if not isinstance(event, ShownOnly)]
+        events = [TimedEvent(0.0, event) for event in output.rest() if not isinstance(event, SHOWN_ONLY)]
         return output.so_far(), events
     finally:
         output.close()

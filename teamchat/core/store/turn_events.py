@@ -16,7 +16,7 @@ from msgspec.json import encode
 from teamchat.core.store.pairing import StoredEvent, paired
 from teamchat.core.store.rows import Row
 from teamchat.core.store.values import load
-from teamchat.runners.events import AgentEvent, Error, Note, Question, ShownOnly, Text, Thinking, ToolResult
+from teamchat.runners.events import SHOWN_ONLY, AgentEvent, Error, Note, Question, Text, Thinking, ToolResult
 from teamchat.runners.growing import joined
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def _rows(events: Iterable[TimedEvent]) -> Iterator[tuple[float, str]]:
     """The time of the first event in each row, and the row's JSON."""
     begun, parts, size = 0.0, list[bytes](), 0
     for timed in events:
-        if isinstance(timed.event, ShownOnly):
+        if isinstance(timed.event, SHOWN_ONLY):
             continue
         at = round(timed.at, 3)
         begun = begun if parts else at

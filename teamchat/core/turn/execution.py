@@ -17,12 +17,12 @@ from teamchat.core.store.turn_events import TimedEvent
 from teamchat.core.turn.files_that_run import files_that_run, may_write
 from teamchat.core.turn.ready import ReadyTurn
 from teamchat.runners.events import (
+    SHOWN_ONLY,
     AgentEvent,
     Failure,
     FailureKind,
     Note,
     Question,
-    ShownOnly,
     ToolCall,
     ToolResult,
     Usage,
@@ -129,7 +129,7 @@ class _Collector(Struct):
     def __call__(self, events: Sequence[AgentEvent]) -> None:
         at = time.monotonic() - self.started
         # there may be millions that are only shown, and the store leaves them out
-        self.events += [TimedEvent(at, event) for event in events if not isinstance(event, ShownOnly)]
+        self.events += [TimedEvent(at, event) for event in events if not isinstance(event, SHOWN_ONLY)]
         self.emit(events)
 
     def files(self, cwd: Path) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from msgspec.structs import replace
 
@@ -38,6 +38,8 @@ VOICE = Voice(
 _RETRY = regex(r"Reconnecting\.\.\. (?:(\d{1,9})/(\d{1,9})|waiting for network)(?: \((.*)\))?$", re.DOTALL)
 _SANDBOX = regex(r"Read-only file system|Operation not permitted")
 _ROUTER = regex(r"ERROR codex_core::tools::router: error=(.*)")
+_STEPS = ("item.started", "item.completed")
+_TOOLS = ("command_execution", "file_change", "web_search", "mcp_tool_call")
 _ASKS = "request_user_input"
 _REFUSAL = regex(r"reject|blocked|approval|denied")
 _SHELL = regex(r"(?:\S*/)?(?:ba|z|da|k)?sh")
@@ -49,13 +51,17 @@ class CodexEvents(JsonEvents):
         super().__init__(VOICE)
         self._open: set[str] = set()
 
-    def read(self, event: dict[str, object]) -> Iterator[AgentEvent]:
+    def read(self, event: dict[str, object]) -> Iterable[AgentEvent]:
+        kind, item = event.get("type"), event.get("item")
+        if kind in _STEPS and isinstance(item, dict):  # nearly all events
+            return self._item(item, ended=kind == "item.completed")
+        return self._turn(event)
+
+    def _turn(self, event: dict[str, object]) -> Iterator[AgentEvent]:
         match event:
             case {"type": "thread.started", "thread_id": str(thread)}:
                 yield Started()
                 yield VendorSession(thread)
-            case {"type": "item.started" | "item.completed" as step, "item": dict(item)}:
-                yield from self._item(item, ended=step == "item.completed")
             case {"type": "turn.completed"}:
                 yield usage_of(event.get("usage"))
                 self.reply, self.done = self.said[-1] if self.said else "", True
@@ -76,7 +82,13 @@ class CodexEvents(JsonEvents):
                     told = self.retry(reason or message, int(number) if number else None)
                     yield replace(told, most=int(most) if most else None)
 
-    def _item(self, item: dict[str, object], *, ended: bool) -> Iterator[AgentEvent]:
+    def _item(self, item: dict[str, object], *, ended: bool) -> Iterable[AgentEvent]:
+        name, tool = item.get("type"), item.get("id")
+        if name in _TOOLS and isinstance(tool, str):
+            return self._tool(tool, str(name), item, ended=ended)
+        return self._said(item, ended=ended)
+
+    def _said(self, item: dict[str, object], *, ended: bool) -> Iterator[AgentEvent]:
         match item:
             case {"type": "agent_message", "text": str(text)} if ended:
                 yield from self.say(text)
@@ -84,11 +96,6 @@ class CodexEvents(JsonEvents):
                 yield Thinking(text)
             case {"type": "error", "message": str(message)}:
                 yield Note(one_line(message, 500))
-            case {
-                "type": "command_execution" | "file_change" | "web_search" | "mcp_tool_call" as name,
-                "id": str(tool),
-            }:
-                yield from self._tool(tool, name, item, ended=ended)
 
     def _tool(self, tool: str, name: str, item: dict[str, object], *, ended: bool) -> Iterator[AgentEvent]:
         if tool not in self._open:
@@ -150,8 +157,8 @@ def _changes(item: dict[str, object]) -> Iterator[tuple[str, str]]:
         case list(changes):
             for change in changes:
                 match change:
-                    case {"path": str(path), **rest}:
-                        yield path, str(rest.get("kind") or "change")
+                    case {"path": str(path)}:
+                        yield path, str(change.get("kind") or "change")
 
 
 def _output(item: dict[str, object]) -> str:

@@ -42,6 +42,9 @@ from teamchat.runners.process.framing import Framer, LineFramer, framer_of
 from teamchat.runners.process.running import Chunk, CutShort, Running
 from teamchat.runners.untrusted_json import one_line
 
+_TEXTS = (TextDelta, Text, Thinking)
+_NO_SIGNS = (Retry, Note)  # of life
+_ACTED_ON = (Retry, Done, VendorSession)
 SILENT = "silent for"
 UNSAID = "did not report at once that its turn is over"
 NO_LIMITS: Mapping[FailureKind, int] = MappingProxyType({})
@@ -136,9 +139,15 @@ class _Facts(Struct):
     trouble: str | None = None  # the last retry or error, until the agent goes on
 
     def learn(self, event: AgentEvent) -> None:
-        self._watch(event)
+        if isinstance(event, _TEXTS):
+            self.trouble = None
+        else:
+            self._learn(event)
+
+    def _learn(self, event: AgentEvent) -> None:
         match event:
             case ToolCall(id=tool):
+                self.trouble = None
                 self.open_tools.add(tool)
             case ToolResult(id=tool):
                 self.open_tools.discard(tool)
@@ -150,19 +159,12 @@ class _Facts(Struct):
                 self.vendor_session = session
             case Started(model=model, version=version):
                 self.model, self.version = model or self.model, version or self.version
-            case Done(ok=ok):
-                self.done = ok
-            case _:
-                pass
-
-    def _watch(self, event: AgentEvent) -> None:
-        match event:
             case Error(text=text):
                 self.error, self.trouble = True, one_line(text)
             case Retry(reason=reason):
                 self.trouble = one_line(reason)
-            case TextDelta() | Text() | Thinking() | ToolCall():
-                self.trouble = None
+            case Done(ok=ok):
+                self.done = ok
 
 
 class _Turn:
@@ -232,18 +234,23 @@ class _Turn:
         else:
             events = tuple(event for line in lines for event in self.parser.feed_stderr(line))
         # CLIs print much that is no event of ours while they think or write a tool's input; stderr is only noise
-        signs = len(events) - sum(isinstance(event, Retry | Note) for event in events)
+        signs = len(events) - sum(isinstance(event, _NO_SIGNS) for event in events)
         if signs or (stream == "out" and len(events) < len(lines)):  # no line has two retries or notes
             self._lives()
         for event in events:
             self.facts.learn(event)
         self._emit(events)
         for event in events:
-            if isinstance(event, Retry):
+            if isinstance(event, _ACTED_ON):
+                self._act(event)
+
+    def _act(self, event: AgentEvent) -> None:
+        match event:
+            case Retry():
                 self._retries(event)
-            if isinstance(event, Done):
+            case Done():
                 self.process.over()
-            if isinstance(event, VendorSession) and self.resumes not in (None, event.id):
+            case VendorSession(id=session) if self.resumes not in (None, session):
                 # Codex does so silently (observed at 0.169.0): it would answer without its memory
                 self._end_process(Failure(FailureKind.GONE, "began a new session instead of continuing its own"))
 

@@ -35,7 +35,7 @@ from teamchat.core.turn.events import (
     Warned,
 )
 from teamchat.core.turn.run import rules_of
-from teamchat.runners.events import ShownOnly, TextDelta
+from teamchat.runners.events import SHOWN_ONLY, TextDelta
 from tests.core.fake_conversation import Fails, Reply, Stage, team_of
 from tests.trials import trials
 
@@ -139,7 +139,7 @@ def spoken(events: Sequence[Told]) -> dict[int, list[object]]:
 
 
 def without_deltas(turns: dict[int, list[object]]) -> dict[int, list[object]]:
-    kept = {turn: [event for event in events if not isinstance(event, ShownOnly)] for turn, events in turns.items()}
+    kept = {turn: [event for event in events if not isinstance(event, SHOWN_ONLY)] for turn, events in turns.items()}
     return {turn: events for turn, events in kept.items() if events}
 
 
