@@ -49,6 +49,7 @@ def world(team: str = "") -> Iterator[World]:
         folder.mkdir()
         home.mkdir()
         dropped = {name for name in os.environ if name.startswith("TEAMCHAT_")}
+        dropped.add("PYTHONDONTWRITEBYTECODE")  # an installed program is compiled, as the packages of the floors are
         env = {name: value for name, value in os.environ.items() if name not in dropped}
         env |= {"HOME": str(home), "TEAMCHAT_HOME": f"{home}/state", "PYTHONPATH": str(ROOT)}
         made = World(folder, env | {"TERM": "xterm-256color"})
