@@ -138,7 +138,7 @@ def choose_session(
 
     Without a name the workspace may have no session yet. Raises `UnknownName` for a missing one, and `UsageError`.
     """
-    with db.transaction():  # otherwise two commands at once would both find it missing
+    with db.transaction_before_another():  # otherwise two commands at once would both find it missing
         found = None if new and not name else current_session(db, name)
         if found and new:
             raise UsageError(f"session {name!r} already exists", saying("--session", found.name))

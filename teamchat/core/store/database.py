@@ -176,7 +176,7 @@ class Database:
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[None]:
-        """All or nothing. Inside another transaction it is part of that one."""
+        """All or nothing, and on the disk at the end. Inside another transaction it is part of that one."""
         if self.in_transaction:
             yield
             return
@@ -188,6 +188,19 @@ class Database:
         except BaseException:
             self._roll_back()
             raise
+
+    @contextlib.contextmanager
+    def transaction_before_another(self) -> Iterator[None]:
+        """A transaction that is on the disk with the next one. Until then a power cut would undo it."""
+        if self.in_transaction:
+            yield
+            return
+        self.execute("PRAGMA synchronous = NORMAL")
+        try:
+            with self.transaction():
+                yield
+        finally:
+            self.execute("PRAGMA synchronous = FULL")
 
     @contextlib.contextmanager
     def snapshot(self) -> Iterator[None]:
