@@ -38,7 +38,7 @@ class Cut(Struct, frozen=True, gc=False):
 
 
 def byte_length(text: str) -> int:
-    return len(text.encode())
+    return len(text) if text.isascii() else len(text.encode())
 
 
 def least_bytes(text: str) -> int:

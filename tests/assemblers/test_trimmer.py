@@ -286,7 +286,7 @@ class Measured(str):
 @pytest.mark.parametrize("budget", [100, 50_000, PLENTY])
 def test_no_line_is_measured_more_than_twice(budget: int) -> None:
     """So the cost is linear in the history, however much of it is dropped."""
-    given = AssemblerInput(tuple(PromptContextMessage("max", "x" * 99) for _ in range(1000)))
+    given = AssemblerInput(tuple(PromptContextMessage("max", "é" * 99) for _ in range(1000)))
     parts = lay_out(given, PromptFormat(speaker=addressed, layers=PLAIN))
     parts = replace(parts, history=tuple(map(Measured, parts.history)))
     Measured.times = 0

@@ -240,7 +240,8 @@ def _assemble(asked: _Asked, continued: ContinuedSession | None) -> _Assembled:
 def _history(asked: _Asked, continued: ContinuedSession | None) -> Context:
     """What the prompt quotes. The message that the turn serves keeps its middle."""
     since = continued.since if continued else None
-    context = asked.manager.get_history(up_to=asked.answers.id, since=since, quote=asked.quote)
+    quote = asked.manager.fitting(asked.quote)
+    context = asked.manager.get_history(up_to=asked.answers.id, since=since, quote=quote)
     return _with_whole(context, asked.request.id)
 
 

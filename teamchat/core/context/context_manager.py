@@ -23,6 +23,7 @@ from teamchat.core.context.history import (
     read_unsummarised,
     verbatim,
 )
+from teamchat.core.context.quoting import Fitting
 from teamchat.core.messages import MAX_TEAM_TASK_BYTES, ConversationMessage, NewMessage, Said, well_formed
 from teamchat.core.store.database import Database
 from teamchat.core.store.message_log import MemoryLog, MessageLog
@@ -99,6 +100,12 @@ class ContextManager:
         markers only do not count in the window. The cost is O(window). `quote` may change what is told of a message.
         """
         return read_context(self._messages, self._window_size, up_to, since, quote, self._summaries)
+
+    def fitting(self, quote: Quote) -> Quote:
+        """Quotes for one prompt as `quote` does, except those that the prompt has no room for."""
+        composer = self._composer
+        room = composer.max_bytes if composer.target_bytes is None else min(composer.max_bytes, composer.target_bytes)
+        return Fitting(quote, room, composer.per_message.byte_budget if composer.per_message else room)
 
     def get_unsummarised(self, *, up_to: str | None = None) -> Iterator[Said]:
         """The messages before the current one that no summary replaces, newest first, read as they are asked for."""

@@ -21,7 +21,7 @@ LARGEST_PAGE = 1000
 
 _log = logging.getLogger(__name__)
 Quote = Callable[[ConversationMessage, str], str]
-"""The text that a prompt shows for a message; it gets the message and its text without markers."""
+"""The text that a prompt shows for a message; it gets the message and its text without markers, the newest first."""
 
 
 class Context(Struct, frozen=True):
@@ -85,10 +85,10 @@ def read_context(
     """
     window = max(window, 0)
     said = _said(log, up_to, page_size=min(max(window, 1), LARGEST_PAGE))
-    newest_first = list(islice(said, 1) if since is None else _unseen(said, since))
-    if not newest_first:
+    found = list(islice(said, 1) if since is None else _unseen(said, since))
+    if not found:
         return Context("", ())
-    current, *before = newest_first
+    current, *before = found
     unbroken = 0
     if since is None:
         summary = summaries(current.message.id) if window else None
@@ -99,9 +99,11 @@ def read_context(
             unbroken = len(kept) if next(newer, None) else 0
             before += kept
     history = deduplicate(before[::-1], current)
+    current_text = quote(current.message, current.text)
+    newest_first = [in_prompt(said.message, quote(said.message, said.text)) for said in reversed(history)]
     return Context(
-        current=quote(current.message, current.text),
-        history=tuple(in_prompt(said.message, quote(said.message, said.text)) for said in history),
+        current=current_text,
+        history=tuple(reversed(newest_first)),
         answers=current.message,
         shown=tuple(said.message.id for said in (*history, current)),
         unbroken=unbroken,

@@ -8,6 +8,8 @@ from itertools import count
 from msgspec.structs import replace
 
 from teamchat.assemblers.parts import AssemblerInput
+from teamchat.assemblers.truncation import MOST_BYTES, byte_length
+from teamchat.core.context.history import Quote
 from teamchat.core.messages import ConversationMessage
 from teamchat.core.team.team import Member, Team
 from teamchat.core.team.wording import Wording
@@ -45,6 +47,27 @@ class Crossing:
         return message.agent == self._vendor
 
 
+class Fitting:
+    """Quotes a prompt's messages, of which the newest comes first, as long as there may be room for one.
+
+    A message that is sure to be left out becomes stars: as many as it has bytes, since the budget counts them. Nobody
+    looks for secrets in it, which would take long. `room` and `longest`, of one message, are in bytes.
+    """
+
+    def __init__(self, quote: Quote, room: int, longest: int) -> None:
+        self._quote, self._room, self._longest = quote, room + SLACK, max(longest - SLACK, 0)
+
+    def __call__(self, message: ConversationMessage, text: str) -> str:
+        """The text of the message, or as many stars as it has bytes."""
+        # the middle of other texts may be cut at another byte
+        if self._room < 0 and (text.isascii() or len(text) * MOST_BYTES <= self._longest):
+            return "*" * byte_length(text)
+        quoted = self._quote(message, text)
+        self._room -= min(len(quoted), self._longest)
+        return quoted
+
+
+SLACK = 64  # bytes: more than separators take, or a cut leaves of its room
 LENGTH = 8  # hexadecimal digits
 
 
@@ -53,9 +76,9 @@ def fence_code(key: str, message_id: str, texts: Iterable[str]) -> str:
 
     `key` is the conversation's secret. None of the `texts` contains the code, in either case of letters.
     """
-    lowered = "\n".join(texts).lower()  # no code has a line end
+    texts = list(texts)  # not joined: what is beyond ASCII is lowered slowly, and would make all of it slow
     codes = (_code(key, f"{message_id} {number}") for number in count())
-    return next(code for code in codes if code not in lowered)
+    return next(code for code in codes if not any(code in text.lower() for text in texts))
 
 
 def _code(key: str, what: str) -> str:
@@ -73,8 +96,8 @@ def fence_quotes(given: AssemblerInput, key: str, message_id: str, wording: Word
 
 def _texts_of(given: AssemblerInput) -> Iterator[str]:
     """All texts of a prompt. None of them may contain the code of its fence."""
-    for message in given.context_messages:
-        yield from (message.from_, message.to or "", message.content)
+    yield from {name for message in given.context_messages for name in (message.from_, message.to or "")}
+    yield from (message.content for message in given.context_messages)
     others = (given.current_message, given.request, given.team_task, given.turn_note)
     system = (given.system_instruction, given.instruction_file_text, *given.contexts.values())
     yield from (text for text in (*others, *system) if text)
