@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from functools import cache
 
@@ -36,6 +37,11 @@ _NOT_LINE_ENDS = regex(r"(\\++[nr])|[^\r\n\\]++|\\++")
 _PIECE = 64 * 1024  # characters that one call searches: Ctrl-C waits for it
 _LONGEST = 16 * 1024  # characters of a key
 _BREAK = regex(r"\s(?:(?<! )|(?<=\w )(?=\w))")  # no key but a private one goes on behind it
+_HELD = regex("|".join(held for held, _ in INSIDE))
+_BY_SIGN: defaultdict[str, list[tuple[int, tuple[str, str]]]] = defaultdict(list)
+"""The numbered shapes by the first sign in their beginnings, or none: a word without the sign begins none of them."""
+for numbered in enumerate(SHAPES):
+    _BY_SIGN[next(filter("_-.:/=".__contains__, numbered[1][0]), "")].append(numbered)
 _STARS = regex(r"\**+")
 
 
@@ -78,15 +84,21 @@ def _redacted(piece: str) -> tuple[str, int]:
     # prose has few: a hundred beginnings are looked for in little text, and splitting costs less than searching
     words = "\n".join([word for word in piece.split() if len(word) >= SHORTEST_RUN])
     runs = "\n".join(_RUN.findall(words))
-    begun = [shape for shape in SHAPES if shape[0] in runs]
+    begun = _begun(runs)
     for shape in (*begun, ADDRESSES) if "@" in piece else begun:
         piece, found = _without(shape, piece, piece)
         count += found
-    for held, whole in INSIDE:
+    for held, whole in INSIDE if _HELD.search(runs) else ():
         if _compiled(held).search(runs):
             piece, found = _compiled(whole).subn(_stars, piece)
             count += found
     return piece, count
+
+
+def _begun(runs: str) -> list[tuple[str, str]]:
+    """The shapes whose beginnings are in there, in their order."""
+    signed = [shape for sign, shapes in _BY_SIGN.items() if sign in runs for shape in shapes if shape[1][0] in runs]
+    return [shape for _, shape in sorted(signed)]
 
 
 def _without(shape: tuple[str, str], text: str, within: str) -> tuple[str, int]:
