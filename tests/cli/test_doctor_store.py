@@ -171,7 +171,7 @@ def test_of_one_without_its_last_pages_the_rest_is_rescued_and_its_file_stays_as
         assert found.groups() == ("✓", "396", None)
     else:
         assert 100 < int(found[2]) < 396
-        assert (found[1], found[3]) == ("!", f"; lost: {396 - int(found[2])} messages")
+        assert (found[1], found[3]) == ("!", "; lost: an unknown number of messages"), "no index has all of them"
     assert "teamchat doctor --store" not in ran.out
     assert (ran.code, store.read_bytes()) == (13, left)
 

@@ -223,6 +223,8 @@ _NOTHING: _Said = ((), (), None, None)
 
 def scan(text: str, author: Author) -> tuple[Marker, ...]:
     """The first `MOST_MARKERS` in a message that look like a marker, in order of their start, obeyed or not."""
+    if "[" not in text:
+        return ()
     found: list[Marker] = []
     block: int | None = None  # the index of the one that is open
     backslashes: list[int] = []  # of escaped markers since it began

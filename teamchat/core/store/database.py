@@ -38,6 +38,7 @@ class Database:
         `typed` says that a person typed the command that uses it, rather than a script.
         """
         self.path, self.typed = path, typed
+        self._errors = Errors(self)
         with self.errors():
             if not as_it_is:
                 path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -86,22 +87,9 @@ class Database:
         """How many migrations it has had; 0 for a file that was never a whole store."""
         return self.the(_version, "PRAGMA user_version")
 
-    @contextlib.contextmanager
-    def errors(self) -> Iterator[None]:
+    def errors(self) -> Errors:
         """Every failure of the store in one line that names the file."""
-        try:
-            yield
-        except NewerStore as error:
-            raise StoreError(f"the store {self.path} was written by a newer teamchat; upgrade teamchat") from error
-        except sqlite3.DatabaseError as error:
-            if _means_damage(error):
-                raise self.damaged(error) from error
-            raise _unusable(self.path, error) from error
-        except UnicodeDecodeError as error:  # raised instead of SQLite's error, whose message quotes the file
-            raise self.damaged("its schema is no text") from error
-        except OSError as error:
-            reason = error.strerror or str(error)
-            raise StoreError(f"the store {self.path} cannot be used: {reason}; {WRITABLE}") from error
+        return self._errors
 
     def damaged(self, why: object) -> DamagedStore:
         """What to raise where the store holds what no healthy one can hold."""
@@ -240,6 +228,38 @@ class Database:
 
     def close(self) -> None:
         self._connection.close()
+
+
+class Errors:
+    """A context in which every failure of a store is raised in one line that names the file.
+
+    It is entered for every statement, so it is no generator, which takes as long as SQLite for a short one.
+    """
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _: object, error: BaseException | None, _at: object) -> None:
+        if error is not None and (named := self._named(error)):
+            raise named from error
+
+    def _named(self, error: BaseException) -> StoreError | None:
+        db = self._db
+        match error:
+            case NewerStore():
+                return StoreError(f"the store {db.path} was written by a newer teamchat; upgrade teamchat")
+            case sqlite3.DatabaseError():
+                return db.damaged(error) if _means_damage(error) else _unusable(db.path, error)
+            case UnicodeDecodeError():  # raised instead of SQLite's error, whose message quotes the file
+                return db.damaged("its schema is no text")
+            case OSError():
+                reason = error.strerror or str(error)
+                return StoreError(f"the store {db.path} cannot be used: {reason}; {WRITABLE}")
+            case _:
+                return None
 
 
 def _version(row: Row) -> int:

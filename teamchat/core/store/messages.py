@@ -23,7 +23,9 @@ from teamchat.core.store.turns import LARGEST
 from teamchat.core.store.word_index import INDEXED, index_if_due
 from teamchat.runners.growing import joined
 
-NEXT = "SELECT max(last_number, shared) + 1 AS next FROM sessions WHERE id = ?"
+NEXT = f"""SELECT next,
+        EXISTS (SELECT 1 FROM {MESSAGES} WHERE lineage.session = ?1 AND message = 'msg-' || next) AS taken
+    FROM (SELECT max(last_number, shared) + 1 AS next FROM sessions WHERE id = ?1)"""  # noqa: S608 (our own words)
 ANY = f"SELECT messages.id FROM {MESSAGES} WHERE lineage.session = ? LIMIT 1"  # noqa: S608 (our own words)
 FROM = f"FROM {MESSAGES} AND messages.id <= ?2 WHERE lineage.session = ?1"
 EVERY = f"SELECT {COLUMNS} {FROM}"
@@ -62,7 +64,8 @@ class SqliteLog:
 
     def append(self, draft: NewMessage) -> ConversationMessage:
         with self._db.transaction():
-            number = free_number(self._db.the(_next, NEXT, self.session), self.has)
+            number, taken = self._db.the(_next, NEXT, self.session)
+            number = free_number(number, self.has) if taken else number
             message = draft.stored_as(f"msg-{number}")
             self._insert(message, number)
         return message
@@ -229,8 +232,8 @@ def _place(row: Row) -> int:
     return row.integer("id")
 
 
-def _next(row: Row) -> int:
-    return row.integer("next")
+def _next(row: Row) -> tuple[int, int]:
+    return row.integer("next"), row.integer("taken")
 
 
 def _task(row: Row) -> str | None:

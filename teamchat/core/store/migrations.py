@@ -552,6 +552,27 @@ def m016_batches(_db: sqlite3.Connection) -> None:
     """From here on a row of `turn_events` may have many events or a part of one, which earlier versions cannot read."""
 
 
+@migration
+def m017_fewer_indexes(db: sqlite3.Connection) -> None:
+    """Write to fewer indexes for a message."""
+    for statement in FEWER_INDEXES:
+        db.execute(statement)
+
+
+FEWER_INDEXES: tuple[str, ...] = (
+    "DROP INDEX messages_by_turn",
+    "CREATE INDEX messages_by_turn ON messages (turn) WHERE turn NOT NULL",
+    # of messages that were added to the index of words together: the first id, and the greatest time of them
+    """CREATE TABLE message_times (
+        first INTEGER PRIMARY KEY,
+        latest INTEGER NOT NULL
+    ) STRICT""",
+    """INSERT INTO message_times SELECT MIN(id), MAX(timestamp) FROM messages WHERE id <= (SELECT through FROM indexed)
+        GROUP BY id / 256""",
+    "DROP INDEX messages_by_time",
+)
+
+
 def migrate(db: sqlite3.Connection) -> None:
     """Bring the store to the schema of this version, one transaction for each migration. Raises `NewerStore`."""
     done = db.execute("PRAGMA user_version").fetchone()[0]

@@ -35,7 +35,7 @@ COUNT = f"SELECT COUNT(*) AS many FROM (SELECT 1 {FOUND} LIMIT ?8)"  # noqa: S60
 BOUNDS = """SELECT MIN((SELECT MIN(id) FROM messages WHERE session = ancestor)) AS first,
     MAX((SELECT MAX(id) FROM messages WHERE session = ancestor AND id <= through)) AS last
     FROM lineage WHERE session = ?"""
-FIRST_SINCE = "SELECT MIN(id) AS first FROM messages INDEXED BY messages_by_time WHERE timestamp >= ?"
+FIRST_SINCE = "SELECT MIN(first) AS first FROM message_times WHERE latest >= ?"  # up to some hundreds too early
 
 
 class Search(Struct, frozen=True):

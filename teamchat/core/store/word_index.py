@@ -1,7 +1,8 @@
 """The FTS5 index of the messages' words.
 
 Adding one message takes as long as storing it, and adding hundreds hardly longer. So messages are added together:
-some hundreds while they are stored, and what is missing before a search.
+some hundreds while they are stored, and what is missing before a search. The latest time of them is kept, too, so that
+a search from a time on begins near it.
 """
 
 from __future__ import annotations
@@ -17,6 +18,9 @@ BEHIND = "SELECT through, (SELECT MAX(id) FROM messages) > through AS behind FRO
 NEXT = "SELECT id, length(content) AS size FROM messages WHERE id > ? ORDER BY id LIMIT ?"
 ADD = f"""INSERT INTO message_text (rowid, content)
     SELECT id, substr(content, 1, {INDEXED}) FROM messages WHERE id > ? AND id <= ?"""  # noqa: S608 (our own words)
+
+ADD_TIME = """INSERT INTO message_times SELECT MIN(id), MAX(timestamp) FROM messages WHERE id > ? AND id <= ?
+    ON CONFLICT DO UPDATE SET latest = max(latest, excluded.latest)"""
 
 
 def index_if_due(db: Database, message: int, content: str) -> None:
@@ -42,6 +46,7 @@ def _index_some(db: Database) -> None:
             break
         through, size = message, size + length
     db.execute(ADD, begin, through)
+    db.execute(ADD_TIME, begin, through)
     db.execute("UPDATE indexed SET through = ?", through)
 
 

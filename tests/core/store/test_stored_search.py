@@ -58,9 +58,9 @@ def test_an_undone_message_is_found_where_it_is_not_undone(said: Database) -> No
 
 
 def test_a_search_is_narrowed_by_member_and_time(said: Database) -> None:
-    assert found(said, "slug", member="max") == [(2, "msg-1")]
-    assert found(said, "slug", since=4e9) == []
     said.execute("UPDATE messages SET timestamp = 5000000000000 WHERE id = 4")
+    assert found(said, "slug", member="max") == [(2, "msg-1")]
+    assert found(said, "slug", since=6e9) == []
     assert found(said, "slug", since=4e9) == [(2, "msg-1")]
     assert found(said, "slug", since=4e9, session=1) == []
 

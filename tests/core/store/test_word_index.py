@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from teamchat.core.store import word_index
 from teamchat.core.store.checking import problems
@@ -106,6 +107,20 @@ def test_a_rescued_store_is_searched_to_its_last_message(db: Database, session: 
 def test_a_lost_note_of_what_is_indexed_is_a_problem_of_the_store(db: Database, sql: str) -> None:
     db.execute(sql)
     assert list(problems(db)) == ["a search does not find all messages"]
+
+
+@given(st.lists(st.integers(1, 9), max_size=9), st.integers(0, 10))
+def test_a_search_from_a_time_on_finds_what_was_said_since_in_whatever_order(seconds: list[int], since: int) -> None:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        closing(Database(Path(folder) / "teamchat.db")) as db,
+        pytest.MonkeyPatch.context() as patch,
+    ):
+        patch.setattr(word_index, "TOGETHER", 2)
+        log = SqliteLog(db, create_session(db, "team", None).id)
+        said = [(log.append(replace(draft("word"), timestamp=1000 * at)).id, at) for at in seconds]
+        hits = search(db, Search(search_parts("word"), since=since), 0)[0]
+        assert [hit.message for hit in hits][::-1] == [message for message, at in said if at >= since]
 
 
 STEPS = st.lists(st.one_of(st.sampled_from(("say one", "say two", "say long", "search", "restart")), st.integers(0, 2)))
