@@ -1,4 +1,4 @@
-"""When the lines of `--json` are given to who reads them."""
+"""How the lines of `--json` are written, and when they are given to who reads them."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ import json
 import sys
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from teamchat.cli.output.jsonl import JsonOutput
+from teamchat.cli.output.jsonl import JsonOutput, write_line
 from teamchat.core.turn.events import spoken
 from teamchat.runners.events import AgentEvent, Done, Note, TextDelta, ToolCall
 
@@ -41,3 +43,19 @@ def test_what_came_at_once_is_flushed_once(
     for event in spoken("max", 1, events):
         output(event)
     assert pipe.flushed == [flushed]
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(st.characters()),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(VALUES)
+def test_a_line_is_what_json_dumps_makes_of_it(value: object) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        pipe = Pipe()
+        patch.setattr(sys, "stdout", pipe)
+        write_line("note", text=value)
+    assert pipe.getvalue() == json.dumps({"v": 1, "type": "note", "text": value}, ensure_ascii=False) + "\n"
