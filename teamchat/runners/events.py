@@ -23,30 +23,30 @@ class FailureKind(StrEnum):
     GONE = "gone"  # the vendor session that it was to continue no longer exists
 
 
-class Started(Struct, frozen=True):
+class Started(Struct, frozen=True, gc=False):
     """The CLI has started. `model` and `version` are what it reports."""
 
     model: str | None = None
     version: str | None = None
 
 
-class TextDelta(Struct, frozen=True):
+class TextDelta(Struct, frozen=True, gc=False):
     """A piece of text as it streams; a later `Text` replaces all pieces since the last one."""
 
     text: str
 
 
-class Text(Struct, frozen=True):
+class Text(Struct, frozen=True, gc=False):
     """A finished block of the agent's text."""
 
     text: str
 
 
-class Thinking(Struct, frozen=True):
+class Thinking(Struct, frozen=True, gc=False):
     text: str
 
 
-class ToolCall(Struct, frozen=True):
+class ToolCall(Struct, frozen=True, gc=False):
     """A tool that began to run; `summary` is one line (a command, a path) for a person to read.
 
     `lines` are those that an edit adds and removes, if its arguments tell.
@@ -58,7 +58,7 @@ class ToolCall(Struct, frozen=True):
     lines: tuple[int, int] | None = None
 
 
-class ToolResult(Struct, frozen=True):
+class ToolResult(Struct, frozen=True, gc=False):
     """The end of the tool call of that id. `paths` are files the CLI says it changed.
 
     `exit_code` is that of a command, if the CLI reports it apart from the output.
@@ -71,20 +71,20 @@ class ToolResult(Struct, frozen=True):
     exit_code: int | None = None
 
 
-class Denied(Struct, frozen=True):
+class Denied(Struct, frozen=True, gc=False):
     """An action the CLI refused the agent; `detail` is one line."""
 
     tool: str
     detail: str
 
 
-class Question(Struct, frozen=True):
+class Question(Struct, frozen=True, gc=False):
     """What the agent asked its user by a tool of its CLI, with the options. Nobody answered."""
 
     text: str
 
 
-class Retry(Struct, frozen=True):
+class Retry(Struct, frozen=True, gc=False):
     """The CLI retries its model by itself. For the stall clock this is no sign of life.
 
     `attempt` is the number of this retry, of `most` at most, and `delay_s` is the wait before it; None is unknown.
@@ -97,7 +97,7 @@ class Retry(Struct, frozen=True):
     delay_s: float | None = None
 
 
-class Usage(Struct, frozen=True):
+class Usage(Struct, frozen=True, gc=False):
     """What the CLI reports it used; None is unknown, never zero. `input_tokens` includes the cached ones.
 
     `cumulative` marks figures that add up over a vendor session (Codex): subtract the previous turn's.
@@ -115,7 +115,7 @@ class Usage(Struct, frozen=True):
         return not (self.input_tokens or self.cached_tokens or self.output_tokens)
 
 
-class UsedSoFar(Struct, frozen=True):
+class UsedSoFar(Struct, frozen=True, gc=False):
     """What the turn has used by now, if the CLI reports it before the end. Each one replaces the one before.
 
     It is only shown: the `Usage` of the turn's end counts.
@@ -124,23 +124,23 @@ class UsedSoFar(Struct, frozen=True):
     usage: Usage
 
 
-class VendorSession(Struct, frozen=True):
+class VendorSession(Struct, frozen=True, gc=False):
     id: str
 
 
-class Note(Struct, frozen=True):
+class Note(Struct, frozen=True, gc=False):
     """Something a person may want to know; never fatal."""
 
     text: str
 
 
-class Error(Struct, frozen=True):
+class Error(Struct, frozen=True, gc=False):
     """An error the CLI reported and may still recover from."""
 
     text: str
 
 
-class Done(Struct, frozen=True):
+class Done(Struct, frozen=True, gc=False):
     """The CLI's own terminal event; no other event decides success."""
 
     ok: bool
@@ -167,7 +167,7 @@ SHOWN_ONLY = (TextDelta, UsedSoFar)
 """The events that the store leaves out: a later `Text` or `Usage` holds what they tell."""
 
 
-class Failure(Struct, frozen=True):
+class Failure(Struct, frozen=True, gc=False):
     """Why a turn failed, in words for the user, and what to do if that is known."""
 
     kind: FailureKind

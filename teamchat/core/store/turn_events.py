@@ -33,7 +33,7 @@ KINDS = {kind.__name__: kind for kind in get_args(AgentEvent)}
 SELECT = "SELECT at, type, data FROM turn_events WHERE turn = ? ORDER BY number"
 
 
-class TimedEvent(Struct, frozen=True):
+class TimedEvent(Struct, frozen=True, gc=False):
     """An agent event and when it came, in seconds since the turn began."""
 
     at: float

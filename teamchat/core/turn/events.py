@@ -45,7 +45,7 @@ class TurnStarted(Struct, frozen=True):
     route: Route | None
 
 
-class AgentSpoke(Struct, frozen=True):
+class AgentSpoke(Struct, frozen=True, gc=False):
     """An event of an agent whose turn runs. `more`: another one follows at once, which came with it."""
 
     member: str

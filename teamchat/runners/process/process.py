@@ -32,7 +32,7 @@ from teamchat.runners.process.start_errors import FolderReplaced, SpawnFailed, s
 from teamchat.runners.process.start_folder import open_folder
 from teamchat.runners.process.written import POLL_S, Written
 
-READ_BYTES = 64 * 1024  # bytes at a time, so that a flood of short lines leaves time for others
+READ_BYTES = 128 * 1024  # at a time, so that a flood of short lines leaves time for others
 DRAIN_S = 30.0  # for what a flood has left up to its limit; short lines can cost much more to read than to write
 SETTLE_S = 5.0  # for a guardian to end a tree whose teamchat was killed; it takes two
 DEAF_S = 10.0  # for a guardian to answer, on a busy machine, beyond the time of its work
