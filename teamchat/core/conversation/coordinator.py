@@ -7,15 +7,14 @@ together. A process that is killed between two steps leaves a conversation that 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import cached_property, partial
+from typing import TYPE_CHECKING
 
 from teamchat.core.context.context_manager import TASK_CUT, ContextManager
 from teamchat.core.conversation.addressing import Addressed, address
 from teamchat.core.conversation.conclusion import conclude, conclude_error, conclude_side_turn, conclusion
 from teamchat.core.conversation.posting import Parsed, Posted, Posting
 from teamchat.core.conversation.recovery import clean_turns, kept_turns, recover_turns
-from teamchat.core.conversation.summary import Summariser, summariser_of
-from teamchat.core.conversation.typed_ahead import Outgoing, TypedAhead
 from teamchat.core.engine.actions import (
     Action,
     Deliver,
@@ -49,7 +48,6 @@ from teamchat.core.routing.todos import Noted
 from teamchat.core.store.database import Database
 from teamchat.core.store.image_values import Image
 from teamchat.core.store.turns import Turn, deliver_turn, events_of, get_turn, last_turn_of, partial_of
-from teamchat.core.store.unsent import remove_unsent
 from teamchat.core.team.team import Member
 from teamchat.core.text.commands import saying
 from teamchat.core.turn.attempts import Answer, Attempts, NoAnswer
@@ -70,6 +68,10 @@ from teamchat.core.turn.watching import in_thread
 from teamchat.core.worktrees import any_made
 from teamchat.runners.events import Question
 
+if TYPE_CHECKING:
+    from teamchat.core.conversation.summary import Summariser
+    from teamchat.core.conversation.typed_ahead import Outgoing, TypedAhead
+
 _Replied = tuple[Posted[TurnEnded], tuple[Action, ...]]
 """A stored reply, and what the engine wants next."""
 
@@ -82,9 +84,22 @@ class ConversationCoordinator:
 
     def __init__(self, run: Run) -> None:
         self.run = run
-        self.posting, self.attempts, self.summariser = Posting(run), Attempts(run), Summariser(run)
-        self.typed_ahead = TypedAhead(run, self._store_unsent)
+        self.posting, self.attempts = Posting(run), Attempts(run)
         self.told_apart: set[str] = set()  # members whose worktrees were told to have changes that are not merged
+
+    @cached_property
+    def summariser(self) -> Summariser:
+        """Has members summarise what was said."""
+        from teamchat.core.conversation.summary import Summariser
+
+        return Summariser(self.run)
+
+    @cached_property
+    def typed_ahead(self) -> TypedAhead:
+        """Sends what a person typed meanwhile."""
+        from teamchat.core.conversation.typed_ahead import TypedAhead
+
+        return TypedAhead(self.run, self._store_unsent)
 
     @property
     def manager(self) -> ContextManager:
@@ -166,6 +181,8 @@ class ConversationCoordinator:
 
     def _store_unsent(self, out: Outgoing) -> tuple[Action, ...]:
         """The same for a kept message, which is removed in the same step; () if the person has removed it."""
+        from teamchat.core.store.unsent import remove_unsent
+
         run, addressed = self.run, out.addressed
         with run.transaction():
             if not remove_unsent(run.db, out.unsent.id):
@@ -204,6 +221,8 @@ class ConversationCoordinator:
 
         Raises `UnknownName`, and `UsageError` when there is nobody to ask or nothing to summarise.
         """
+        from teamchat.core.conversation.summary import summariser_of
+
         member = summariser_of(self.run.team, name)
         if not self.summariser.pending():
             raise UsageError("there is nothing to summarise: prompts quote the newest message as it is", "teamchat log")
@@ -250,7 +269,8 @@ class ConversationCoordinator:
                 self._tell(action)
             last = actions[-1]
             try:
-                if changed := self.typed_ahead.between_turns(last, before):
+                typing = run.types_ahead or run.stopper.only_turn
+                if typing and (changed := self.typed_ahead.between_turns(last, before)):
                     actions = changed
                     continue
                 if not isinstance(last, RunTurn | RunGroup | Deliver):
@@ -288,7 +308,8 @@ class ConversationCoordinator:
 
         Returns the budget guard if that used the budget up; the queue is then on hold.
         """
-        await self.summariser.summarise_if_due(up_to)
+        if self.run.team.compactor is not None:
+            await self.summariser.summarise_if_due(up_to)
         paused = budget_guard(self.run.state)
         if paused:
             self.run.step(StopRequested(self.run.host.now()))

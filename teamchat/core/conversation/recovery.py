@@ -14,7 +14,6 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from teamchat.core.conversation.turn_output import TurnOutput
 from teamchat.core.errors import DiskFull, StoreError
 from teamchat.core.receipt import KILLED, Outcome
 from teamchat.core.store.database import Database
@@ -129,6 +128,8 @@ def _end(db: Database, turn: Turn, finished: FinishedTurn, folder: Path | None) 
 
 def _partial(turn: Turn, folder: Path) -> tuple[Verdict, list[TimedEvent]]:
     """The agent's partial text and events, from its parser over what it wrote."""
+    from teamchat.core.conversation.turn_output import TurnOutput
+
     _wait_until_dead(folder)
     output = TurnOutput(turn, folder)
     try:

@@ -11,11 +11,11 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from teamchat.core.context.vendor_session import AdoptedSession, ContinuedSession, own_share
-from teamchat.core.doctor.ledger import reports_denials
 from teamchat.core.receipt import Outcome
 from teamchat.core.store.turn_events import TimedEvent
 from teamchat.core.turn.files_that_run import files_that_run, may_write
 from teamchat.core.turn.ready import ReadyTurn
+from teamchat.runners.base import Runner
 from teamchat.runners.events import (
     SHOWN_ONLY,
     AgentEvent,
@@ -200,7 +200,7 @@ def _outcome(
         model=end.model,
         usage=own_share(end.usage, before) if before else end.usage,
         version=version,
-        denied=end.denied if end.denied or reports_denials(turn.runner, version) else None,
+        denied=end.denied if end.denied or _reports_denials(turn.runner, version) else None,
         files=files,
         reported=reported,
         changes=end.files,
@@ -212,3 +212,12 @@ def _outcome(
         notes=tuple(notes),
         stderr_tail=end.stderr_tail[-4000:],
     )
+
+
+def _reports_denials(runner: Runner, version: str | None) -> bool:
+    """True if a turn without a reported refusal had none."""
+    if not runner.reports_denials:
+        return False
+    from teamchat.core.doctor.ledger import reports_denials
+
+    return reports_denials(runner, version)

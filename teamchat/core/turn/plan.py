@@ -13,7 +13,6 @@ from teamchat.core.context.build import BuiltPrompt, build_prompt
 from teamchat.core.context.context_manager import ContextManager
 from teamchat.core.context.layers.collector import ContextCollector
 from teamchat.core.context.vendor_session import NOTHING_BEFORE, AdoptedSession, ContinuedSession, Past
-from teamchat.core.doctor.parity import features_without
 from teamchat.core.engine.state import Route
 from teamchat.core.receipt import Setup
 from teamchat.core.store.image_values import ImagesOf, image_files, no_images
@@ -94,6 +93,11 @@ def plan_turn(
         tmpdir=scratch,
     )
     changed = {name: value and redact_shapes(value)[0] for name, value in changed_variables(host.env, env).items()}
+    without: tuple[str, ...] = ()
+    if reason.first and host.live:
+        from teamchat.core.doctor.parity import features_without
+
+        without = features_without(agent, job)
     setup = _setup(member, runner, prompt, reason, command, changed, secrets_in((*agent.command, *member.args)))
     return ReadyTurn(
         member=member,
@@ -103,7 +107,7 @@ def plan_turn(
         command=command,
         program=find_program(command.argv[0], env) if host.live else command.argv[0],
         env=env,
-        setup=replace(setup, without=features_without(agent, job) if reason.first and host.live else ()),
+        setup=replace(setup, without=without),
         scratch=scratch,
         clocks=Clocks(member.first_byte_s, member.stall_s or runner.stall_s, member.timeout_s)
         if host.live

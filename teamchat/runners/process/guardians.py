@@ -28,7 +28,7 @@ class Guardians:
         self._server: subprocess.Popen[bytes] | None = None
         self._control: socket.socket | None = None
         os.register_at_fork(after_in_child=self._forget)
-        atexit.register(self.end)
+        atexit.register(self.end, at_once=True)
 
     def begin(self) -> None:
         """Start the server if there is none. Returns before it is ready. Raises `OSError`."""
