@@ -9,13 +9,14 @@ from __future__ import annotations
 import asyncio
 import re
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
-from benchmarks.figure import Figure, Measures
+from benchmarks.figure import Figure, Measures, Unavailable
 from benchmarks.timing import REPEATS, Took, interleaved
 from teamchat.runners.pipe import PipeOutput
 from teamchat.runners.process.guardians import GUARDIANS
@@ -46,6 +47,8 @@ def start(name: str, guarded: Callable[[], Took], repeats: int) -> Iterator[Figu
 
 
 def memory() -> Iterator[Figure]:
+    if sys.platform != "linux":
+        raise Unavailable("only Linux tells the memory that a process shares with nobody")
     guardian, server = map(int, re.findall(rb"(\d+) kB", output_of(("/bin/sh", "-c", OWN_MEMORY))))
     yield Figure(name="own memory, with the server", unit="MB", value=(guardian + server) * 1024 / 1e6, bound=8)
 
