@@ -78,10 +78,21 @@ def keep_latest(repository: GitRepository, state_folder: Path, ref: str, latest:
     with open_shadow(repository, state_folder, CheckpointLimits().seconds) as shadow:
         if time.monotonic() - latest.at > seconds or has_ended_since(shadow.folder, latest.mark):
             return False
-        try:
-            set_ref(shadow, ref, latest.checkpoint.tree)
-        except GitFailed:
-            return False
+        return _names(shadow, ref, latest)
+
+
+def keep(repository: GitRepository, state_folder: Path, ref: str, latest: Latest) -> bool:
+    """Have `ref` keep that checkpoint, too. False if its tree is gone. Raises `CheckpointFailed`."""
+    check_ref(ref)
+    with open_shadow(repository, state_folder, CheckpointLimits().seconds) as shadow:
+        return _names(shadow, ref, latest)
+
+
+def _names(shadow: Shadow, ref: str, latest: Latest) -> bool:
+    try:
+        set_ref(shadow, ref, latest.checkpoint.tree)
+    except GitFailed:
+        return False
     return True
 
 

@@ -75,6 +75,11 @@ class Latest(Struct, frozen=True):
     mark: tuple[int, int]
     at: float
 
+    @property
+    def began(self) -> float:
+        """When the first file was looked at, or a moment earlier."""
+        return self.at - self.checkpoint.seconds
+
 
 class TreeEntry(Struct, frozen=True):
     """`mode` as git writes it (six octal digits); `blob` names the content, or the commit of a submodule."""

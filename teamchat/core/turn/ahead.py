@@ -9,7 +9,7 @@ import contextlib
 import time
 from concurrent.futures import Future
 from pathlib import Path
-from threading import Thread
+from threading import Lock, Thread
 
 from msgspec import Struct, field
 
@@ -44,6 +44,7 @@ class Ahead(Struct, frozen=True):
     folder: Path
     _begun: dict[Path, Future[_Look]] = field(default_factory=dict)
     _latest: dict[Path, Latest] = field(default_factory=dict)
+    _looks: dict[Path, Lock] = field(default_factory=dict)
 
     def begin(self, cwd: Path) -> None:
         """Begin the checkpoint before the next turn in `cwd`. The end of the program does not wait for it."""
@@ -108,16 +109,19 @@ class Ahead(Struct, frozen=True):
 
     def after(self, repository: GitRepository, ref: str) -> Checkpoint:
         """The checkpoint after a turn, which `ref` keeps. Raises `CheckpointFailed`."""
-        from teamchat.core.checkpoint.take import take_latest
+        from teamchat.core.checkpoint.take import keep, take_latest
 
-        latest = take_latest(repository, self.folder, ref)
-        self._remember(repository, latest)
+        asked = time.monotonic()
+        with self._looks.setdefault(repository.top, Lock()):  # turns that end meanwhile share the next look
+            latest = self._latest.get(repository.top)
+            if not (latest and latest.began > asked and keep(repository, self.folder, ref, latest)):
+                latest = take_latest(repository, self.folder, ref)
+                self._remember(repository, latest)
         return latest.checkpoint
 
 
 def begun_for(team: Team) -> Ahead:
-    """With the checkpoint begun if every member would have its next turn in the same folder, and with a process that
-    can start agents.
+    """Begin what the next turn needs: the server of guardians, and its checkpoint if all members work in one folder.
 
     The first checkpoint of a workspace, which reads all files, is left to its turn: the command may still be refused.
     """

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
 
+from teamchat.core.checkpoint import take as taking
 from teamchat.core.checkpoint.compare import changes
 from teamchat.core.checkpoint.find import find_repository
 from teamchat.core.checkpoint.take import take
-from teamchat.core.checkpoint.values import GitRepository, NoRepository
+from teamchat.core.checkpoint.values import GitRepository, Latest, NoRepository
 from teamchat.core.team.team import AgentSpec
 from teamchat.core.turn import ahead as module
 from teamchat.core.turn.ahead import Ahead
 from teamchat.runners.file_changes import FileChanges
 from tests.core.checkpoint.worktree import WorkTree
 from tests.core.fake_conversation import Stage, team_of
+from tests.runners.processes import eventually
 
 BEFORE, AFTER = "refs/teamchat/s/2/before", "refs/teamchat/s/1/after"
 
@@ -130,6 +134,37 @@ def test_where_no_checkpoint_can_be_taken_the_reason_is_found(tmp_path: Path) ->
     ahead = Ahead(tmp_path / "state")
     ahead.begin(tmp_path)
     assert ahead.find(tmp_path) == NoRepository("no git repository") == find_repository(tmp_path)
+
+
+def test_turns_that_end_while_others_are_looked_at_share_the_next_look(
+    tree: WorkTree, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks: list[str | None] = []
+    refs = [f"refs/teamchat/s/{number}/after" for number in range(8)]
+    take_latest = taking.take_latest
+
+    def look(repository: GitRepository, state_folder: Path, ref: str | None) -> Latest:
+        looks.append(ref)
+        found = take_latest(repository, state_folder, ref)
+        if len(looks) == 1:  # the others end before this one is over
+            others = [pool.submit(ahead.after, repository, one) for one in refs[1:]]
+            assert eventually(lambda: all(one.running() for one in others))
+            time.sleep(0.05)  # until all of them wait
+        return found
+
+    monkeypatch.setattr(taking, "take_latest", look)
+    ahead = Ahead(tree.state)
+    with ThreadPoolExecutor(len(refs)) as pool:
+        ahead.after(tree.repository, refs[0])
+    assert len(looks) == 2
+    assert len(set(tree.git("rev-parse", *refs).split())) == 1
+
+
+def test_a_turn_that_ends_after_a_look_began_is_not_served_by_it(tree: WorkTree) -> None:
+    ahead = Ahead(tree.state)
+    before = ahead.after(tree.repository, AFTER)
+    tree.write("notes.txt", b"changed\n")
+    assert ahead.after(tree.repository, "refs/teamchat/s/2/after").tree != before.tree
 
 
 def test_what_is_changed_between_two_messages_of_a_program_is_nobodys_change(tree: WorkTree) -> None:
