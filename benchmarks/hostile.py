@@ -1,12 +1,12 @@
 """What a hostile reply costs from the process to the screen, by its kind.
 
-Every step that reads a text is measured alone: what it asks for with its near misses, whether it is new, the store, the
-prompt that quotes it (markers and keys out, the fence) of each vendor, each way to show it, the HTML page, a recording
-without secrets, the search for what fits it, lessons in it, and a block appended to it. A marker at the end of each
-text has it read as Markdown. A kind's figure is the time of its slowest step with 10 MB, by those of two smaller sizes:
-some steps read only the beginning as Markdown. The floor is one pass of a regular expression over prose of that size.
-`growth` is the exponent of all steps together between the two sizes: 1 is linear. The kinds of `IN_BULK` are
-measured with 10 MB, too.
+Every pass over a text is measured alone: what it asks for with its near misses, whether it is new, the store, markers
+and keys out of it, the code of its fence, its mentions made inert for each vendor, the ways to show it, the HTML page,
+a recording without secrets, the search for what fits it, lessons in it, and a block appended to it. A marker at the end
+has it read as Markdown. A kind's figure is the time of its slowest pass with 10 MB, by those of two smaller sizes: some
+passes read only the beginning as Markdown. The floor is one pass of a regular expression over prose of that size.
+`growth` is the exponent of all passes together between the two sizes: 1 is linear. The kinds of `IN_BULK` are measured
+with 10 MB, too.
 """
 
 from __future__ import annotations
@@ -27,41 +27,37 @@ from benchmarks.figure import Figure, Measures
 from teamchat.assemblers.truncation import byte_length
 from teamchat.cli.exporting.rendering import rendered
 from teamchat.cli.output import Output
-from teamchat.cli.output.jsonl import JsonOutput
-from teamchat.cli.output.plain import PlainOutput, QuietOutput
+from teamchat.cli.output.plain import PlainOutput
 from teamchat.cli.output.terminal.output import TerminalOutput
 from teamchat.cli.output.terminal.surface import TerminalSurface
 from teamchat.cli.shared.piped import fenced, with_block
 from teamchat.core.cassette.redaction import CutRedactor
-from teamchat.core.context.build import build_prompt, exists
 from teamchat.core.context.context_manager import manager_of
-from teamchat.core.context.layers.sources import collector_of
+from teamchat.core.context.quoting import fence_code
 from teamchat.core.conversation.lessons import lessons_in
 from teamchat.core.conversation.loop_detection import says_nothing_new
 from teamchat.core.conversation.posting import Parsed, Posting
 from teamchat.core.engine.state import Route
-from teamchat.core.errors import ExitCode, PromptTooLarge
 from teamchat.core.messages import NewMessage, Routing, Speaker
 from teamchat.core.receipt import Setup
+from teamchat.core.routing.markers import read_markers
 from teamchat.core.store.database import Database
 from teamchat.core.store.sessions import create_session
 from teamchat.core.store.texts import pack
 from teamchat.core.store.turns import NewTurn, begin_turn
 from teamchat.core.team.team import Member, Team
-from teamchat.core.text.redact import Redactor
+from teamchat.core.text.redact import Redactor, redact_shapes
 from teamchat.core.text.words import match_query
-from teamchat.core.turn.events import AgentSpoke, Conclusion, Replied, TurnStarted
+from teamchat.core.turn.events import AgentSpoke, Replied, TurnStarted
 from teamchat.core.turn.run import Run
 from teamchat.runners.events import TextDelta
 from teamchat.runners.process.supervisor import Stopper
 
 SMALL, LARGE, HUGE = 256, 1024, 10_000  # KB
 MOST_S = 2.0  # with `HUGE`
-GROWTH = 1.35  # exponent; a step of four times the size takes up to six and a half times as long
+GROWTH = 1.35  # exponent; a text of four times the size takes up to six and a half times as long
 END = "\n[NEXT: sarah]"
 READERS = {"claude": "claire", "codex": "cody", "gemini": "sarah"}
-PROMPTS = tuple(f"prompt of {vendor}" for vendor in READERS)
-SHOWN = ("piped", "quiet", "json", "terminal", "streamed")
 PIECE = 1000  # characters of a streamed piece; what a piece costs whatever its size is in `first_delta`
 TOKEN = re.compile(r"\w+|\W")
 
@@ -166,6 +162,7 @@ KINDS: dict[str, Callable[[int], str]] = {
     "numbers": repeated("1"),
     "zero bytes": repeated("\0"),
 }
+LONGER = {"half flags": 5}  # how many times as long the text is in which a person is shown their codes
 IN_BULK = ("empty markers", "backticks", "brackets", "less-than signs", "keys", "nested quotes", "line ends")
 QUICK = (*IN_BULK, "prose", "full-width punctuation", "mixed")
 
@@ -192,7 +189,7 @@ def team_in(folder: Path) -> Team:
 
 @dataclass
 class Reply:
-    """One reply of `max` with `text`, and every step that is taken with it."""
+    """One reply of `max` with `text`, and every pass over it."""
 
     text: str
     team: Team
@@ -209,15 +206,16 @@ class Reply:
         self.posting = Posting(run)
         self.parsed: list[Parsed] = []
 
-    def steps(self) -> dict[str, Callable[[], object]]:
+    def passes(self) -> dict[str, Callable[[], object]]:
         return {
             "read": self.read,
             "new": lambda: says_nothing_new(self.text, [("max", self.text + "x")], "max", 0.9),
             "store": self.store,
-            **{step: partial(self.prompt, name) for step, name in zip(PROMPTS, READERS.values(), strict=True)},
+            "markers out": lambda: read_markers(self.text, "ai").quoted,
+            "keys out": lambda: redact_shapes(self.text),
+            "fence code": lambda: fence_code("key", "msg-1", [self.text]),
+            **{f"inert for {vendor}": partial(self.prepare, name) for vendor, name in READERS.items()},
             "piped": lambda: self.show(PlainOutput()),
-            "quiet": lambda: QuietOutput().finish(Conclusion(ExitCode.DONE, text=self.text)),
-            "json": lambda: self.show(JsonOutput("hostile")),
             "terminal": lambda: self.show(on_terminal()),
             "streamed": self.stream,
             "page": lambda: rendered(self.text),
@@ -234,13 +232,9 @@ class Reply:
         with self.db.transaction():
             self.said = self.posting.reply(self.parsed[0], self.turn, Route("msg-1", "kailai", "msg-1", 1, "max"))
 
-    def prompt(self, reader: str) -> None:
-        member = self.team.member(reader)
-        route = Route("msg-1", "kailai", self.said.message.id, 2, reader)
-        collector = collector_of(self.team, self.db, self.session)
-        with contextlib.suppress(PromptTooLarge):  # of 10 MB, once it is built
-            built = build_prompt(self.team, member, route, self.manager, exists, collector=collector)
-            pack(built.prepared.stdin)
+    def prepare(self, reader: str) -> None:
+        runner = self.team.agent_of(self.team.member(reader)).type.runner
+        runner.prepare(self.text, typed=range(0), exists=lambda _name: False)
 
     def record(self) -> None:
         redact = CutRedactor(Redactor({"API_KEY": "hunter2-hunter2"}))
@@ -271,12 +265,12 @@ def seconds(work: Callable[[], object]) -> float:
 
 
 def measure(kind: str, kilobytes: int) -> dict[str, float]:
-    """Seconds of every step."""
+    """Seconds of every pass."""
     make = mixed if kind == "mixed" else KINDS[kind]
     bytes_of_one = byte_length(some := make(10_000)) / len(some)
     text = make(int(kilobytes * 1000 / bytes_of_one)) + END
     with tempfile.TemporaryDirectory() as folder, contextlib.closing(Database(Path(folder) / "teamchat.db")) as db:
-        return {name: seconds(step) for name, step in Reply(text, team_in(Path(folder)), db).steps().items()}
+        return {name: seconds(work) for name, work in Reply(text, team_in(Path(folder)), db).passes().items()}
 
 
 def floor() -> float:
@@ -298,7 +292,8 @@ def by_size(kind: str, least: float) -> Iterator[Figure]:
     more = (HUGE - LARGE) / (LARGE - SMALL)
     huge = {name: one + more * max(one - before[name], 0) for name, one in took.items()}
     yield Figure(
-        name=kind, unit="s", value=max(huge.values()), floor=least, floor_is="a regular expression", bound=MOST_S,
+        name=kind, unit="s", value=max(huge.values()), floor=least, floor_is="a regular expression",
+        bound=MOST_S * LONGER.get(kind, 1),
         by="value", note=most_of(huge),
     )  # fmt: skip
     growth = math.log(sum(took.values()) / sum(before.values())) / math.log(LARGE / SMALL)

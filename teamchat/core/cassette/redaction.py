@@ -44,8 +44,9 @@ class CutRedactor:
         if not self._heads.longest or CUT not in clean:
             return clean
         first, *others = clean.split(CUT)
-        parts = [first, *map(self._without_tail, others)]
-        return CUT.join([*map(self._without_head, parts[:-1]), parts[-1]])
+        parts = [first, *(self._without_tail(part) if len(part) >= SHORTEST else part for part in others)]
+        last = parts.pop()
+        return CUT.join([*(self._without_head(part) if len(part) >= SHORTEST else part for part in parts), last])
 
     def _without_tail(self, part: str) -> str:
         """What follows a cut, without the longest end of a secret at its beginning."""
@@ -70,10 +71,15 @@ class _Beginnings:
         self.longest = 0
         self._texts: list[str] = []
         self._starts: set[str] = set()
+        self._new: set[str] = set()  # not among the others yet: most outputs have no cut
 
     def add(self, texts: set[str]) -> None:
-        self._starts.update(text[:SHORTEST] for text in texts)
+        self._new |= texts
         self.longest = max([self.longest, *(len(text) - 1 for text in texts)])
+
+    def _put_in_order(self) -> None:
+        texts, self._new = self._new, set()
+        self._starts.update(text[:SHORTEST] for text in texts)
         if len(texts) > FEW:
             self._texts = sorted({*self._texts, *texts})
             return
@@ -84,6 +90,8 @@ class _Beginnings:
 
     def at_end_of(self, text: str) -> int:
         """The length of the longest beginning that `text` ends with; 0 if it ends with none."""
+        if self._new:
+            self._put_in_order()
         starts = self._starts
         for at in range(len(text) - SHORTEST + 1):
             if text[at : at + SHORTEST] in starts and self._begins_one(text[at:]):

@@ -36,6 +36,7 @@ MOST = 10
 KNOWN_TOKENS = 4000  # of known lessons in the prompt; a quarter of the prompt at most
 NONE = "NONE"
 LONGEST_LINE = 16_000  # characters of a line with its markers; a longer one is too long for a lesson
+MOST_LINES = 10_000  # that differ; an answer is asked for ten lessons
 MOST_NESTED = 10  # markers in one another; a line with more is no lesson
 _HEAD = regex(r"\A\s*(?:[-*+•–—]\s+|\(?\d{1,3}[.):]\s+|#{1,6}\s+)*")  # bullets, numbers, headings
 _FENCE = regex(r"\s*(?:```|~~~)")
@@ -58,7 +59,7 @@ def lessons_in(answer: str, known: Iterable[str] = ()) -> tuple[str, ...]:
     """The lessons of an answer, one a line, without those that are `known`: ten at most.
 
     Later prompts contain them, so escape sequences, markers and well-known keys are taken out. A line that is too long
-    for a lesson is left out, and so is one with markers nested more than `MOST_NESTED` deep.
+    for a lesson is left out, and so is one with markers nested more than `MOST_NESTED` deep. `MOST_LINES` are read.
     """
     return tuple(islice(_new(_lines(answer), {gist(text) for text in known}), MOST))
 
@@ -73,8 +74,9 @@ def _new(lines: Iterable[str], seen: set[str]) -> Iterator[str]:
 
 def _lines(answer: str) -> Iterator[str]:
     text = redact_shapes(told(well_formed(answer)))[0]  # the whole text at once: a private key has many lines
-    for line in dict.fromkeys(text.splitlines()):  # a hostile answer has millions of equal ones
-        if len(line) > LONGEST_LINE or not _WORD.search(line) or _FENCE.match(line):
+    lines = (line for line in dict.fromkeys(text.splitlines()) if _WORD.search(line) and not _FENCE.match(line))
+    for line in islice(lines, MOST_LINES):
+        if len(line) > LONGEST_LINE:
             continue
         try:
             lesson = lesson_text(redact_shapes(_without_markers(_HEAD.sub("", line)))[0])

@@ -16,7 +16,7 @@ from teamchat.patterns import regex
 
 LONGEST = 8_000  # characters of a block that is read as Markdown, for which the time grows faster than the text
 MOST = 200_000  # characters of one turn that are read as Markdown; the rest is shown as it was written
-PER_BLOCK = 50  # characters that one more block counts as
+PER_BLOCK = 100  # characters that one more block counts as; to render one takes as long as 200 of prose
 _FENCE = regex(r"( {0,3})(`{3,}|~{3,})[ \t]*([^\n]*)")
 _ITEM = regex(r" {0,3}(?:[-*+]|[0-9]{1,9}[.)])(?:[ \t]|$)")
 _HEADING = regex(r" {0,3}#{1,6}(?:[ \t]|$)")

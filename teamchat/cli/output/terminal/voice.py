@@ -143,7 +143,7 @@ class Voice:
     def _show(self, blocks: list[Block]) -> None:
         for block in blocks:
             if block.kind == "lines":
-                self.plain([*([""] if self.last == "text" else []), block.text.removesuffix("\n")])
+                self._as_written("\n" * (self.last == "text") + block.text.removesuffix("\n"))
                 self.last, self.begun = "lines", True
                 continue
             if not block.text.strip():
@@ -195,6 +195,14 @@ class Voice:
         marked = gap + styled if right else ""
         self._lines([f"  {self.look.dim(line)}{marked}"])
         self.last = "tool"
+
+    def _as_written(self, text: str) -> None:
+        """Show the lines of a text, all in one piece: there may be millions."""
+        bar = self.look.coloured(BAR, self.colour)
+        under = (
+            "\n".join(wrapped(f"\n{text}", self.columns)).replace("\n", f"\n{bar} ").replace(f"{bar} \n", f"{bar}\n")
+        )
+        self.write([under[1:].rstrip()])
 
     def _lines(self, lines: Iterable[str]) -> None:
         bar = self.look.coloured(BAR, self.colour)

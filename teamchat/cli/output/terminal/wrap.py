@@ -22,6 +22,17 @@ def cells(text: str) -> int:
     return len(text) if _is_narrow(text) else sum(map(_cell, text))
 
 
+def _cells_up_to(text: str, most: int) -> int:
+    """`cells`, or any number over `most` if there are more: no more of a long word is looked at."""
+    if _is_narrow(text):
+        return len(text)
+    used = at = 0
+    while at < len(text) and used <= most:
+        used += sum(map(_cell, text[at : at + most + 1]))
+        at += most + 1
+    return used
+
+
 def _is_narrow(text: str) -> bool:
     """True of most texts: each character takes one column, which is quick to find."""
     return text.isascii() or _NARROW.fullmatch(text) is not None
@@ -55,7 +66,7 @@ def _longer_line(width: int) -> re.Pattern[str]:
 
 
 def _line(line: str, width: int) -> Iterable[str]:
-    return (line,) if cells(line) <= width else _broken(line, width)
+    return (line,) if _cells_up_to(line, width) <= width else _broken(line, width)
 
 
 def _broken(line: str, width: int) -> Iterator[str]:
@@ -65,11 +76,11 @@ def _broken(line: str, width: int) -> Iterator[str]:
     done, used = [indent], len(indent)
     for found in _WORDS.finditer(body):
         word = found[0]
-        size = cells(word)
+        size = _cells_up_to(word, width)
         if used + size > width and used > len(indent):
             yield "".join(done).rstrip()
             word = word.lstrip(" ")
-            size = cells(word)
+            size = _cells_up_to(word, width)
             done, used = [indent], len(indent)
         if used + size > width >= size:  # it fits where no indentation is
             done, used = [], 0
