@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import re
-import tomllib
 from collections.abc import Sequence
 
 from teamchat.patterns import regex
@@ -30,6 +29,8 @@ class TooDeep(ValueError):
 
 def loads(text: str, deepest: int) -> dict[str, object]:
     """The tables of a TOML text whose keys have up to `deepest` parts. Raises `ValueError`."""
+    import tomllib  # most commands read none
+
     if re.search(rf"(?<![\w-])(?:{_PART}\.[ \t]*+){{{deepest}}}", _QUOTED.sub("''", text)):
         raise TooDeep(f"a key of more than {deepest} parts")
     try:
