@@ -4,7 +4,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -68,6 +68,18 @@ def test_a_store_is_for_its_user_alone_and_safe_against_a_power_cut(db: Database
     assert [row[0] for row in db.rows("PRAGMA journal_mode")] == ["wal"]
     assert [row[0] for row in db.rows("PRAGMA synchronous")] == [2]
     assert [row[0] for row in db.rows("PRAGMA foreign_keys")] == [1]
+
+
+def test_a_transaction_before_another_is_one_and_the_next_is_safe_again(db: Database) -> None:
+    with db.transaction_before_another():
+        create_session(db, "team", "task", "kept")
+    with suppress(ZeroDivisionError), db.transaction_before_another():
+        create_session(db, "team", "task", "undone")
+        raise ZeroDivisionError
+    with db.taken_back(), db.transaction_before_another():
+        create_session(db, "team", "task", "taken back")
+    assert names(db) == ["kept"]
+    assert db.the(lambda row: row.integer("synchronous"), "PRAGMA synchronous") == 2
 
 
 def test_only_the_missing_steps_are_taken(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
