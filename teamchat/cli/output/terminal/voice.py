@@ -18,6 +18,7 @@ from teamchat.core.text.clean import VisibleCleaner, visible
 from teamchat.runners.events import AgentEvent, Denied, Note, Retry, Text, TextDelta, ToolCall, ToolResult
 
 WIDEST = 120  # columns of a text that a person reads
+AT_ONCE = 64 * 1024  # characters of a text that is shown as it was written; more at once takes longer
 REPLACED = "(the text above was replaced:)"
 WRONG = "✗"
 DENIED = f"{WRONG} denied"
@@ -197,12 +198,15 @@ class Voice:
         self.last = "tool"
 
     def _as_written(self, text: str) -> None:
-        """Show the lines of a text, all in one piece: there may be millions."""
+        """Show the lines of a text, many in one piece: there may be millions."""
         bar = self.look.coloured(BAR, self.colour)
-        under = (
-            "\n".join(wrapped(f"\n{text}", self.columns)).replace("\n", f"\n{bar} ").replace(f"{bar} \n", f"{bar}\n")
-        )
-        self.write([under[1:].rstrip()])
+        at = 0
+        while at <= len(text):
+            end = text.find("\n", at + AT_ONCE)
+            end = end if end >= 0 else len(text)
+            lines = "\n".join(wrapped(text[at:end], self.columns)).replace("\n", f"\n{bar} ")
+            self.write([f"{bar} {lines}".replace(f"{bar} \n", f"{bar}\n").rstrip()])
+            at = end + 1
 
     def _lines(self, lines: Iterable[str]) -> None:
         bar = self.look.coloured(BAR, self.colour)
