@@ -60,7 +60,7 @@ class Running:
         self.reply = reply
         self.exit: Exit | None = None
         self.stopped = asyncio.Event()
-        launch.folder.mkdir(parents=True)
+        launch.folder.mkdir(parents=True, exist_ok=True)
         (launch.folder / "stdout").write_text(output)
         self.output = output.encode()
 

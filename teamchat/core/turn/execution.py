@@ -30,6 +30,7 @@ from teamchat.runners.events import (
 from teamchat.runners.file_changes import FileChanges, NoCheckpoint, WorkTree
 from teamchat.runners.installed import installed_version
 from teamchat.runners.logins import login_variables, with_source
+from teamchat.runners.process.process import make_private
 from teamchat.runners.process.running import Identity, Launch, Launcher, Stays
 from teamchat.runners.process.start_errors import FolderReplaced, HasEnded, SpawnFailed, start_error
 from teamchat.runners.process.supervisor import NO_LIMITS, Stopper, TurnEnd, run_turn
@@ -102,6 +103,7 @@ async def execute(
         tree=tree,
     )
     try:
+        make_private(folder)  # first: where teamchat is killed, it reminds the next command of the private folder
         turn.scratch.mkdir(0o700)
         turn.command.write_files()
         process = launcher(what)

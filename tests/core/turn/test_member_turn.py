@@ -294,6 +294,16 @@ def test_a_start_that_had_to_wait_for_others_of_its_vendor_says_so(
     assert waited is (wait_s > 0 and protocol == "claude")
 
 
+def test_the_folder_that_reminds_of_the_private_one_is_there_before_it(stage: Stage) -> None:
+    folder, turn = stage.folder / "turns" / "turn", made_ready(stage)
+    turn.scratch.mkdir()  # so that nothing else is made
+
+    end = asyncio.run(execute(turn, folder, REAL.launcher, Stopper(), nothing))
+    assert end.outcome.failure is not None
+    assert "File exists" in end.outcome.failure.reason
+    assert folder.is_dir()
+
+
 def test_files_of_a_command_that_can_not_be_written_are_no_crash(stage: Stage) -> None:
     turn = made_ready(stage)
     turn = replace(turn, command=replace(turn.command, files={stage.folder / "gone" / "x": b"x"}))

@@ -140,4 +140,4 @@ def test_a_server_that_can_not_start_is_an_error_of_the_guard(
     monkeypatch.setattr(sys, "executable", "/bin/false")
     with pytest.raises(ConnectionError):
         guardian_is_forked(guardians)
-    assert eventually(lambda: children() == before)
+    assert eventually(lambda: children() <= before)
