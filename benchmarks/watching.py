@@ -70,7 +70,7 @@ class Watcher:
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def end(self) -> None:
-        self.process.send_signal(signal.SIGINT)
+        self.process.send_signal(signal.SIGTERM)  # SIGINT is ignored by what a shell runs in the background
         until = time.monotonic() + 10
         while self.process.poll() is None and time.monotonic() < until:
             if select.select([self.output], [], [], 0.1)[0]:
