@@ -125,8 +125,7 @@ def turn(vendor: Vendor, asked: str, session: str | None, work: Path, env: Mappi
     with tempfile.TemporaryDirectory() as scratch:
         job = Job((vendor,), work, Path(scratch), model=MODELS[vendor], memory="resume", resumes=session, env=env)
         command = runner.command(job)
-        for path, content in command.files.items():
-            path.write_bytes(content)
+        command.write_files()
         done = clis.run(command.argv, asked.encode(), work, {**env, **command.env}, 120)
     assert done.exit_code == 0, done.stderr
     events = (event for line in done.stdout.split("\n") for event in runner.parser().feed(line.encode()))

@@ -30,7 +30,7 @@ TEXTS = {
     "one line": LINE.replace("\n", "|"),
     "Latin letters": LINE.replace("A", "Ä"),
     "backticks and openings": "`a ``b ```c [NEXT ",
-    "escapes": "\x1b]0;x\x07\x1bc",
+    "escapes": "\x1b]0;x\x07\x1bcx",
 }
 COMMANDS = ("send Go", "show --reply", "log --full msg-2", "send --new --json Go", "send --new --quiet Go")
 MOST = 2.0

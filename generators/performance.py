@@ -83,7 +83,7 @@ def rows(figures: Sequence[Taken]) -> Iterable[str]:
         alike = [one for one in figures if (one.bound, one.by, one.unit) == (figure.bound, figure.by, figure.unit)]
         highest = max(alike, key=lambda one: one.measured)
         if few or figure is highest or not figure.ok:
-            yield row(figure, f" (highest of {len(alike)})" if not few and figure is highest else "")
+            yield row(figure, f" (highest of {len(alike)})" if len(alike) > 1 and not few and figure is highest else "")
 
 
 def row(figure: Figure, more: str) -> str:
