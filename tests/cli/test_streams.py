@@ -19,7 +19,8 @@ from typing import IO, Literal
 import pytest
 
 from tests.cli.helpers import actors, notes, objects, queue, refused, said, steady, turn
-from tests.program import TIMEOUT_S, Result, argv, cli, ended, run_here, start
+from tests.cli.test_terminal import claude
+from tests.program import TIMEOUT_S, Result, Started, argv, cli, ended, run_here, start
 from tests.runners.processes import Pids, eventually
 from tests.scripted_team import Crew, crew
 
@@ -160,21 +161,13 @@ PAGE = 4096  # the least that a pipe holds
 
 
 def is_full(pipe: IO[bytes]) -> bool:
-    """Whether the next line has no room in it."""
+    """Whether the next line has no room in it, if each line is written by itself."""
     unread = array("i", [0])
     fcntl.ioctl(pipe, termios.FIONREAD, unread)
     return unread[0] > PAGE * 3 // 4
 
 
-@pytest.mark.parametrize("args", [["send", "--json", "--stream"], ["send"]], ids=["stdout", "stderr"])
-def test_the_second_ctrl_c_ends_what_nobody_reads(pids: Pids, args: list[str]) -> None:
-    """Standard error has a note on each line that is no event."""
-    actors({"max": [*["reply", "x" * 600, "+"] * 15, "hang"]}, like="claude")
-    process = start(*args, "Go")
-    pipe = process.stdout if "--json" in args else process.stderr
-    assert pipe
-    fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, PAGE)
-    assert eventually(lambda: is_full(pipe))
+def assert_the_second_ctrl_c_ends(process: Started, pids: Pids) -> None:
     process.send_signal(signal.SIGINT)
     time.sleep(0.2)  # two at once are one to the system
     process.send_signal(signal.SIGINT)
@@ -182,6 +175,30 @@ def test_the_second_ctrl_c_ends_what_nobody_reads(pids: Pids, args: list[str]) -
     ended(process)
     assert eventually(lambda: pids.alive() == [])
     assert queue() == [("max", "held")]
+
+
+def test_the_second_ctrl_c_ends_a_line_that_nobody_reads_on(pids: Pids) -> None:
+    """Who has seen the beginning of a line knows that the rest is being written."""
+    actors({"max": claude(f"claude-delta {'x' * 5 * PAGE}", "hang")}, like="claude")
+    with start("send", "--json", "--stream", "Go") as process:
+        assert process.stdout
+        fcntl.fcntl(process.stdout, fcntl.F_SETPIPE_SZ, PAGE)
+        seen = b""
+        while b"xxx" not in seen:
+            seen += os.read(process.stdout.fileno(), PAGE)
+        assert b"text_delta" in seen
+        assert_the_second_ctrl_c_ends(process, pids)
+
+
+def test_the_second_ctrl_c_ends_notes_that_nobody_reads(pids: Pids) -> None:
+    """Standard error has a note on each line that is no event."""
+    actors({"max": [*["reply", "x" * 600, "+"] * 15, "hang"]}, like="claude")
+    with start("send", "Go") as process:
+        pipe = process.stderr
+        assert pipe
+        fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, PAGE)
+        assert eventually(lambda: is_full(pipe))
+        assert_the_second_ctrl_c_ends(process, pids)
 
 
 def test_ctrl_c_ends_a_list_that_nobody_reads(world: Path) -> None:
