@@ -234,10 +234,8 @@ def leave(code: int) -> None:
 
     Where the streams cannot be flushed, the interpreter makes an exit code of its own.
     """
-    for thread in threading.enumerate():
-        if not (thread.daemon or thread is threading.main_thread()):
-            thread.join()
-    atexit._run_exitfuncs()  # noqa: SLF001 (as the interpreter does)
+    threading._shutdown()  # type: ignore[attr-defined]  # noqa: SLF001 (as the interpreter does, and the next)
+    atexit._run_exitfuncs()  # noqa: SLF001
     with contextlib.suppress(OSError, ValueError):
         sys.stdout.flush()
         sys.stderr.flush()
