@@ -44,9 +44,6 @@ class Row(sqlite3.Row):
         number = float(value) if isinstance(value, int | float) else math.nan
         return number if math.isfinite(number) else self._refuse(name)
 
-    def real_or_none(self, name: str) -> float | None:
-        return None if self[name] is None else self.real(name)
-
     def moment(self, name: str) -> float:
         """Seconds since 1970 that are a date."""
         value = self.real(name)

@@ -6,7 +6,7 @@ import json
 import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -22,9 +22,6 @@ from teamchat.core.store.texts import Packed, get_text, pack_text, put_text, sto
 from teamchat.core.store.turn_events import TimedEvent, agent_events, put_events, stored_events
 from teamchat.core.store.values import dump, load, load_outcome
 from teamchat.runners.events import AgentEvent
-
-if TYPE_CHECKING:
-    pass
 
 LARGEST = 2**63 - 1  # that SQLite holds
 TurnStatus = Literal["running", "answered", "done", "failed", "interrupted"]
@@ -280,12 +277,6 @@ def turn_of_session(db: Database, session: int, turn: int) -> Turn | None:
 def turns_after(db: Database, session: int, number: int) -> list[Turn]:
     """The turns with a higher number, undone ones among them, in order."""
     return db.values(a_turn, "SELECT * FROM turns WHERE session = ? AND number > ? ORDER BY number", session, number)
-
-
-def last_turn_for(db: Database, session: int, route: int) -> Turn | None:
-    """The newest turn of a route."""
-    sql = "SELECT * FROM turns WHERE session = ? AND route = ? ORDER BY number DESC LIMIT 1"
-    return db.value(a_turn, sql, session, route)
 
 
 def begun_after(db: Database, turn: Turn) -> int | None:

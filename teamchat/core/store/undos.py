@@ -101,11 +101,6 @@ def undos_in(db: Database, session: int) -> list[Undo]:
     return db.values(an_undo, "SELECT * FROM undos WHERE session = ? ORDER BY number", session)
 
 
-def undo_of(db: Database, undo: int) -> Undo:
-    """The undo of that id."""
-    return db.the(an_undo, "SELECT * FROM undos WHERE id = ?", undo)
-
-
 def an_undo(row: Row) -> Undo:
     before = a_before(row)
     if before is None:
