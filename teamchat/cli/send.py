@@ -90,17 +90,9 @@ def send(
 
     Piped text is appended to the message as a fenced block: git diff | teamchat send --to max "Find bugs"
     """
-    from contextlib import nullcontext
-
-    from msgspec.structs import replace
-
-    from teamchat.cli.output.lines import note
-    from teamchat.cli.shared.piped import read_message
     from teamchat.cli.shared.showing import OutputOptions
-    from teamchat.cli.shared.typed import saying_what_to_type
     from teamchat.cli.shared.workspace import begun, choose_session, find_team, need_trust, open_store
     from teamchat.core.engine.state import Bounds
-    from teamchat.core.store.sessions import current_session
     from teamchat.core.turn.ahead import begun_for
 
     show, bounds = OutputOptions(as_json, stream, quiet, notify), Bounds(turns, only)
@@ -111,13 +103,21 @@ def send(
 
             check_recording(record)
         need_trust(found, give=trust)
+    ahead = None if dry_run else begun_for(found)
+    from contextlib import nullcontext  # these imports take as long as git
+
+    from msgspec.structs import replace
+
+    from teamchat.cli.output.lines import note
+    from teamchat.cli.shared.answering import Answering
+    from teamchat.cli.shared.piped import read_message
+    from teamchat.cli.shared.typed import saying_what_to_type
+    from teamchat.core.conversation.entry import check_entry
+    from teamchat.core.store.sessions import current_session
+
     message = read_message(words or (), None if cut else found.max_bytes, file or ())
     typed = 0 if anyway else message.typed
     sent = replace(message, typed=len(message.text)) if expand else message
-    ahead = None if dry_run else begun_for(found)
-    from teamchat.cli.shared.answering import Answering  # these imports take as long as git
-    from teamchat.core.conversation.entry import check_entry
-
     with open_store(found.root) as db, saying_what_to_type(message):
         if dry_run:
             from teamchat.cli.shared.dry_run import explain
