@@ -2,7 +2,7 @@
 
 The floors are `git status` and `git add --all` with an index of its own over the same files, and a `git checkout` of
 the same 1,000. The delay of a turn is what a command with one turn of a shell member takes longer with its two
-checkpoints than where there is no git, and so none; the bound for each is one `git status`.
+checkpoints than where there is no git, and so none; the bound for each is a tenth of `git status` and 20 ms.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ def delay(at: World) -> Iterator[Figure]:
         )
         yield Figure(
             name=f"{what}, each checkpoint", unit="ms", value=each, floor=status.wall_ms, floor_is="git status",
-            bound=1.0,
+            bound=status.wall_ms / 10 + 20, by="value",
         )  # fmt: skip
 
 
