@@ -106,16 +106,17 @@ def team_of(folder: Path, protocols: Mapping[str, ProtocolName], humans: Sequenc
 class Stage:
     """`says` has each member's replies in order: retries get the same one again.
 
-    `launched` are all processes that were started, `events` all that was told, `check` runs before each start.
-    `answers`, `session_of` and `usage_of` may say otherwise what a process replies and reports; `visible_at` has what
-    the conversation held when each was started.
+    `launched` are all processes that were started, in the order of their turns: the members of a group may start in
+    another one. `events` is all that was told, `check` runs before each start. `answers`, `session_of` and `usage_of`
+    may say otherwise what a process replies and reports; `visible_at` has what the conversation held when each was
+    started.
     """
 
     folder: Path
     team: Team
     says: dict[str, list[Reply]] = field(default_factory=dict)
     check: Callable[[ReadyTurn], None] = lambda _: None
-    launched: list[Launch] = field(default_factory=list)
+    starts: dict[int, tuple[Launch, list[ConversationMessage]]] = field(default_factory=dict)
     events: list[ConversationEvent] = field(default_factory=list)
     stopper: Stopper = field(default_factory=Stopper)
     make: Callable[[Path], Database] = Database
@@ -124,7 +125,6 @@ class Stage:
     answers: Callable[[Launch], Reply | None] = lambda _: None
     session_of: Callable[[Launch], str | None] = lambda _: None
     usage_of: Callable[[Launch], dict[str, int] | None] = lambda _: None
-    visible_at: list[list[ConversationMessage]] = field(default_factory=list)
     types_ahead: bool = False
 
     def __post_init__(self) -> None:
@@ -165,18 +165,21 @@ class Stage:
         self.hear(event)
 
     def _launch(self, launch: Launch) -> Running:
-        self.launched.append(launch)
+        self.keep(launch)
         name = launch.identity.member
         spoke = sum(message.speaker.role_name == name for message in self.log)
         replies = self.says.get(name, [])
         said = replies[spoke] if spoke < len(replies) else f"{name} has nothing to say"
         reply = self.answers(launch) or said
-        self.visible_at.append(self.log)
         protocol = self.team.agent_of(self.team.member(name)).protocol
         going_on = [word for before, word in pairwise(launch.argv) if before in ("--resume", "resume")]
-        session = self.session_of(launch) or (going_on[0] if going_on else f"{name}-{len(self.launched)}")
+        session = self.session_of(launch) or (going_on[0] if going_on else f"{name}-{len(self.starts)}")
         output = spoken(protocol, reply, session, self.usage_of(launch)) if isinstance(reply, str) else reply.partial
         return Running(launch, output, reply)
+
+    def keep(self, launch: Launch) -> None:
+        (turn,) = (turn.id for turn in self.turns if turn.folder == launch.folder)
+        self.starts[turn] = launch, self.log
 
     def send(self, text: str, *, speaker: str | None = None, to: str | None = None) -> Conclusion:
         return asyncio.run(self._send(text, speaker, to))
@@ -205,8 +208,16 @@ class Stage:
         return [f"{message.speaker.role_name}: {message.content}" for message in self.log]
 
     @property
+    def launched(self) -> list[Launch]:
+        return [launch for _, (launch, _) in sorted(self.starts.items())]
+
+    @property
+    def visible_at(self) -> list[list[ConversationMessage]]:
+        return [log for _, (_, log) in sorted(self.starts.items())]
+
+    @property
     def spoke(self) -> list[str]:
-        """Whose process was started, in order."""
+        """Whose process was started, in the order of the turns."""
         return [launch.identity.member for launch in self.launched]
 
     @property

@@ -119,7 +119,7 @@ class Scene(Stage):
     def _launch(self, launch: Launch) -> Running:
         name = launch.identity.member
         reply = self.says[name][self.spoke.count(name)]
-        self.launched.append(launch)
+        self.keep(launch)
         protocol = self.team.agent_of(self.team.member(name)).protocol
         return Running(launch, spoken(protocol, reply) if isinstance(reply, str) else reply.partial, reply)
 
