@@ -15,6 +15,8 @@ from collections.abc import Iterator
 from teamchat.core.text.invisible import CodedPieces, with_codes, without_invisible
 from teamchat.patterns import regex
 
+MOST_ESCAPES = 10_000  # characters that are remembered; all of Unicode takes more than 50 MB
+
 
 def printable(text: str) -> str:
     """`text` with every line break, control, escape and direction-changing character written as its escape code.
@@ -25,9 +27,11 @@ def printable(text: str) -> str:
 
 
 class _Escapes(dict[int, str]):
-    """Made when a character is met first."""
+    """What `printable` makes of each character, made when it is first met."""
 
     def __missing__(self, code: int) -> str:
+        if len(self) >= MOST_ESCAPES:
+            self.clear()
         character = chr(code)
         self[code] = character if character.isprintable() else character.encode("unicode_escape").decode("ascii")
         return self[code]

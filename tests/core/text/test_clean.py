@@ -361,3 +361,9 @@ def test_on_one_line_everything_can_be_printed_and_read_back(text: str) -> None:
     line = printable(text)
     assert line.isprintable()
     assert line == "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in text)
+
+
+def test_a_text_of_all_characters_is_not_remembered() -> None:
+    everything = "".join(map(chr, [*range(0xD800), *range(0xE000, 0x110000)]))
+    assert printable(everything).isprintable()
+    assert len(module._ESCAPES) <= module.MOST_ESCAPES
