@@ -8,7 +8,7 @@ import sys
 from teamchat.cli.shared.interrupts import end_at_once
 
 COLLECTED_AFTER = 100_000
-"""New objects between two collections. Python's own 700 take a tenth of a start and find nothing."""
+"""New objects between two collections. Python's default of 700 takes a tenth of a start and frees nothing."""
 
 end_at_once()
 gc.set_threshold(COLLECTED_AFTER)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 else:
 
     class regex:  # noqa: N801 (called like `re.compile`)
-        """A pattern as `re.compile` makes it. Its methods become attributes at the first use, so no later one costs."""
+        """A pattern as `re.compile` makes it. The first use makes its methods attributes: later ones are as fast."""
 
         def __init__(self, *given: Any) -> None:
             self.__given = given

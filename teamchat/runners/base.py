@@ -49,7 +49,7 @@ class EventParser(Protocol):
         ...
 
     def feed(self, *lines: bytes) -> Iterable[AgentEvent]:
-        """The events of stdout lines (without their newlines) that were read at once, or of some bytes.
+        """The events of stdout lines (without their newlines) that were read together, or of some bytes.
 
         Junk becomes a `Note`. Pieces of text that follow each other may come as one.
         """

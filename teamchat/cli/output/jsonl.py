@@ -103,7 +103,7 @@ class JsonOutput:
                 write_line("turn_finished", **at, **given, **outcome_fields(outcome), partial=partial)
 
     def _agent(self, spoke: AgentSpoke) -> None:
-        """Print what an agent did; who reads it gets at once what came at once."""
+        """Print what an agent did. The last of the events that were read together flushes the output."""
         kind, fields = _told(spoke.event)
         if kind and (self.stream or kind not in STREAMED):
             _put_line(kind, {"turn": spoke.turn, "member": spoke.member, **fields})

@@ -48,7 +48,7 @@ class Crossing:
 
 
 class Fitting:
-    """Quotes a prompt's messages, of which the newest comes first, as long as there may be room for one.
+    """Quotes the messages of a prompt, the newest first, while there may be room for them.
 
     A message that is sure to be left out becomes stars: as many as it has bytes, since the budget counts them. Nobody
     looks for secrets in it, which would take long. `room` and `longest`, of one message, are in bytes.

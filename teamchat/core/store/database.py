@@ -179,7 +179,7 @@ class Database:
 
     @contextlib.contextmanager
     def transaction_before_another(self) -> Iterator[None]:
-        """A transaction that is on the disk with the next one. Until then a power cut would undo it."""
+        """A transaction that reaches the disk with the next one. A power cut before that undoes it."""
         if self.in_transaction:
             yield
             return
@@ -233,7 +233,7 @@ class Database:
 class Errors:
     """A context in which every failure of a store is raised in one line that names the file.
 
-    It is entered for every statement, so it is no generator, which takes as long as SQLite for a short one.
+    It is a class because it is entered for every statement: a generator takes as long as a short statement does.
     """
 
     def __init__(self, db: Database) -> None:

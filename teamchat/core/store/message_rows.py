@@ -112,7 +112,7 @@ def stored_quote(message: NewMessage) -> str | int | None:
 
 
 def quote_of(stored: MessageRow, message: ConversationMessage) -> str:
-    """The text that prompts quote. An older store has it of no message: it is made then, as of a long message."""
+    """The text that prompts quote. It is made here for a long message, and for one of an older version."""
     if isinstance(stored.quoted, str):
         return stored.quoted
     return quoted_text(message) if stored.quoted is None else message.content

@@ -100,7 +100,7 @@ class SqliteLog:
         return self._db.values(self._a_message, f"{SHOWN} {NEWEST_FIRST} LIMIT ?3", self.session, before, size)[::-1]
 
     def said(self, before_id: str, size: int) -> list[Said]:
-        """What an earlier prompt of the run has quoted is not read again, but whether it is hidden now is."""
+        """Of messages that an earlier prompt of the run has quoted it only reads whether they are hidden."""
         before = self.place(before_id) - 1
         settled = not self._db.in_transaction  # else it may be undone, and its places given to other messages
         if settled and self._quotes.reach(before):

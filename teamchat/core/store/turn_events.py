@@ -1,7 +1,7 @@
 """What agents did in their turns, as rows: many events in one, and a long text in several.
 
-A turn may have a hundred thousand events, and one of hundreds of megabytes: neither takes a statement for each event
-nor memory for several copies of a text. Earlier versions stored each event in a row of its own.
+A turn may have a hundred thousand events, or one of hundreds of megabytes. A statement for each event would take long,
+and a row for such a text several times its memory. Earlier versions stored each event in a row of its own.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A member's turns in one session of its CLI, of which the next turn has to know only a little."""
+"""What a member's next turn needs of its earlier turns in one session of its CLI."""
 
 from __future__ import annotations
 
@@ -20,16 +20,15 @@ USED = "SELECT * FROM vendor_usage WHERE session = ? AND member = ? AND vendor_s
 class VendorTurns:
     """The turns of `member` in its vendor session `name`. Another member's vendor session may have the same name.
 
-    Nothing is read before it is asked for, and no answer reads all turns.
+    Each answer is read when it is asked for.
     """
 
     def __init__(self, db: Database, session: int, member: str, name: str) -> None:
         self._db, self._key = db, (session, member, name)
 
     def had(self, message: str) -> bool:
-        """Whether a turn was for the request of that id, or was shown it beside its history. A request is repeated by
-        the next turns, so the newest turns are asked first.
-        """
+        """Whether a turn was for the request of that id, or was shown it beside its history."""
+        # the newest first: most requests are repeated by the next turns
         turns = self._db.each(a_turn, NEWEST_FIRST, *self._key)
         return any(message in (turn.setup.request, *turn.setup.beside) for turn in turns)
 

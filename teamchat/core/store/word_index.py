@@ -12,7 +12,7 @@ from teamchat.core.store.rows import Row
 
 INDEXED = 1_000_000  # characters at the beginning of a message
 TOGETHER = 256  # messages
-LONG = 20_000  # characters; to add a message of more takes much longer than to begin with it
+LONG = 20_000  # characters; for a longer message the cost of beginning does not matter
 AT_ONCE = 2_000_000  # characters that are added in one transaction, which keeps others from writing
 BEHIND = "SELECT through, (SELECT MAX(id) FROM messages) > through AS behind FROM indexed"
 NEXT = "SELECT id, length(content) AS size FROM messages WHERE id > ? ORDER BY id LIMIT ?"

@@ -2,7 +2,7 @@
 
 A check needs pydantic and the TOML parser, whose imports take longer than the rest of a command. The kept tables begin
 with a seal over them, the text that they were made from and the program that checked it. Without that seal they are not
-used, so a changed file, a damaged one and another version of teamchat are checked as ever.
+used: the file is checked again if it, its record or teamchat has changed.
 """
 
 from __future__ import annotations

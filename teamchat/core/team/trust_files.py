@@ -57,9 +57,8 @@ _BETWEEN = regex(r"[\s;&|()<>{}'\"`$=,:]+")  # separates the words of a shell's 
 
 def file_states(team: Team) -> dict[Path, str]:
     """Each of the files with its digest; "none" for a program that is missing or no regular file."""
-    different = {
-        _runs(team, member): member for member in team.ai_members
-    }  # members of one command have the same files
+    # members with the same command have the same files, which are looked for once
+    different = {_runs(team, member): member for member in team.ai_members}
     return {file: _state(file) for file in {file for one in different.values() for file in _files_of(team, one)}}
 
 

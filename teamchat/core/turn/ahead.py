@@ -1,6 +1,6 @@
 """Checkpoints that are begun ahead of their turns: git looks at the files while a turn is still being prepared.
 
-What takes them is imported where there is a repository.
+The code that takes them is imported only where there is a repository.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ class TurnStarted(Struct, frozen=True):
 
 
 class AgentSpoke(Struct, frozen=True, gc=False):
-    """An event of an agent whose turn runs. `more`: another one follows at once, which came with it."""
+    """An event of an agent whose turn runs. `more`: the next event was read together with it."""
 
     member: str
     turn: int
@@ -55,7 +55,7 @@ class AgentSpoke(Struct, frozen=True, gc=False):
 
 
 def spoken(member: str, turn: int, events: Sequence[AgentEvent]) -> Iterator[AgentSpoke]:
-    """What an agent did, of which the caller heard at once."""
+    """The events of an agent that were read together."""
     last = len(events) - 1
     return (AgentSpoke(member, turn, event, place < last) for place, event in enumerate(events))
 

@@ -103,7 +103,7 @@ async def execute(
         tree=tree,
     )
     try:
-        make_private(folder)  # first: where teamchat is killed, it reminds the next command of the private folder
+        make_private(folder)  # first: if teamchat is killed, the next command finds the private folder by it
         turn.scratch.mkdir(0o700)
         turn.command.write_files()
         process = launcher(what)

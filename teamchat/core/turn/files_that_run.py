@@ -112,7 +112,7 @@ def _look(cwd: Path) -> _Look:
 
 
 def _in(folder: Path) -> Iterator[str]:
-    """The known names, without those in folders that are not there: most are in a few of these."""
+    """The known names, except those below folders that are missing: most are below a few folders."""
     there = cache(lambda name: os.path.lexists(folder / name))
     for known in KNOWN:
         first, below, _ = known.partition("/")

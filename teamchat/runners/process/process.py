@@ -255,7 +255,7 @@ class Process:
             sweep(self._launch.scratch)
 
     def _release(self) -> None:
-        """Say the last word to the guardian, which ends whatever still runs."""
+        """Send the guardian its last line, after which it ends whatever still runs."""
         with contextlib.suppress(OSError):
             if self.exit:
                 self._control.send(b"done\n")

@@ -228,7 +228,7 @@ class _Turn:
         self._lines(chunk.stream, lines)
 
     def _lines(self, stream: str, lines: Sequence[bytes]) -> None:
-        """Take lines that were read at once."""
+        """Take lines that were read together."""
         if stream == "out":
             events = tuple(self.parser.feed(*lines))
         else:
@@ -383,7 +383,7 @@ async def run_turn(
     patience: Mapping[FailureKind, int] = NO_LIMITS,
     resumes: str | None = None,
 ) -> TurnEnd:
-    """Follow `process` to its end and judge it; `emit` gets all events, those at once that were read at once.
+    """Follow `process` to its end and judge it; `emit` gets all events; those that were read together come together.
 
     `patience` is how many retries of its own, by their kind, the CLI may report before it is ended.
     It is also ended when it continues another vendor session than `resumes`.

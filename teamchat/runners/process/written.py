@@ -1,7 +1,7 @@
 """Waits until another process writes to a file.
 
-Linux tells by inotify, which Python's library lacks. Elsewhere, and where the user has no inotify instance left, the
-caller looks again after a short wait.
+Linux reports it by inotify, which Python's library lacks. Elsewhere, and where the user has no inotify instance left,
+the caller looks again after a short wait.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from collections.abc import Callable, Collection, Sequence
 from functools import cache
 from typing import Any
 
-POLL_S = 0.01  # between two looks at files that nobody tells of
-LOOK_S = 0.1  # and at watched ones, for what inotify does not tell: writes through a mapping, or from another machine
+POLL_S = 0.01  # seconds between two looks at files that are not watched
+LOOK_S = 0.1  # at watched ones: inotify does not report writes through a mapping, or from another machine
 EARLY = 3  # waits before the files are watched: an agent that answers at once is not worth it
 MODIFIED = 0x2  # IN_MODIFY of <sys/inotify.h>
 NOTICES = 64 * 1024  # bytes of notices that are read at once
