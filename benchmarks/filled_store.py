@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 from teamchat.core.engine.state import Route, RouteStatus
 from teamchat.core.receipt import Outcome, Setup
+from teamchat.core.store.counting import COUNT
 from teamchat.core.store.database import Database
 from teamchat.core.store.lineage import share_messages
 from teamchat.core.store.migrations import RECOUNT_USAGE
@@ -83,7 +84,7 @@ def fill(file: Path, messages: int, sessions: int = 1) -> None:
             exchanges = _exchanges(pairs, sessions)
             while some := list(itertools.islice(exchanges, 10_000)):
                 _insert(db, some, BEGAN - sessions * pairs)
-            for sql in RECOUNT_USAGE:
+            for sql in (COUNT, *RECOUNT_USAGE):
                 db.execute(sql)
             index_messages(db)
             _undo(db, pairs, sessions)

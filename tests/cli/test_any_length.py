@@ -135,14 +135,16 @@ def test_no_query_of_a_command_reads_a_whole_table_or_sorts_one(world: Path) -> 
     assert wrong == {}
 
 
-def plan_of(db: sqlite3.Connection, sql: str, values: Any) -> list[str]:
-    """The steps of SQLite's plan; none of a statement that has no plan."""
-    return [row[3] for row in db.execute(f"EXPLAIN QUERY PLAN {sql}", values)] if sql.startswith(PLANNED) else []
+def plan_of(db: sqlite3.Connection, sql: str, values: Any) -> list[tuple[int, str]]:
+    """The steps of SQLite's plan, each with the number of the query or subquery; none of a statement without a plan."""
+    return (
+        [(row[1], row[3]) for row in db.execute(f"EXPLAIN QUERY PLAN {sql}", values)] if sql.startswith(PLANNED) else []
+    )
 
 
-def is_quick(plan: list[str]) -> bool:
+def is_quick(plan: list[tuple[int, str]]) -> bool:
     """True if no table that grows with a conversation is read to its end, or sorted."""
-    read = [found for step in plan if (found := STEP.match(step))]
-    grows = [found for found in read if found["what"] not in SMALL and found["index"] not in FEW_ROWS]
-    sorts = any("TEMP B-TREE" in step for step in plan)
-    return not (any(found["how"] == "SCAN" for found in grows) or (sorts and grows))
+    read = [(query, found) for query, step in plan if (found := STEP.match(step))]
+    grows = [one for one in read if one[1]["what"] not in SMALL and one[1]["index"] not in FEW_ROWS]
+    sorted_in = {query for query, step in plan if "TEMP B-TREE" in step}
+    return not any(found["how"] == "SCAN" or query in sorted_in for query, found in grows)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from teamchat.core.errors import UsageError
+from teamchat.core.store.counting import count_messages
 from teamchat.core.store.database import Database
 from teamchat.core.store.rows import Row
 from teamchat.core.text.commands import command_of
@@ -26,6 +27,7 @@ def share_messages(db: Database, session: int, branch: int, through: int) -> Non
     The branch also gets the todo list, the summaries and the hidden messages as of that message. Part of the caller's
     transaction.
     """
+    count_messages(db, session)
     for sql in SHARE:
         db.execute(sql, session, branch, through)
 

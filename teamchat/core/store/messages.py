@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from teamchat.core.errors import NoMessage, UsageError
 from teamchat.core.messages import ConversationMessage, NewMessage, Said
 from teamchat.core.routing.requests import quoted
+from teamchat.core.store.counting import LAST_NUMBER, count_if_due, count_messages
 from teamchat.core.store.database import NO_VALUE, Database
 from teamchat.core.store.lineage import MESSAGES, place_of
 from teamchat.core.store.message_log import NOT_EMPTY, free_number, next_number
@@ -25,7 +26,7 @@ from teamchat.runners.growing import joined
 
 NEXT = f"""SELECT next,
         EXISTS (SELECT 1 FROM {MESSAGES} WHERE lineage.session = ?1 AND message = 'msg-' || next) AS taken
-    FROM (SELECT max(last_number, shared) + 1 AS next FROM sessions WHERE id = ?1)"""  # noqa: S608 (our own words)
+    FROM (SELECT max({LAST_NUMBER}, shared) + 1 AS next FROM sessions WHERE id = ?1)"""  # noqa: S608 (our own words)
 ANY = f"SELECT messages.id FROM {MESSAGES} WHERE lineage.session = ? LIMIT 1"  # noqa: S608 (our own words)
 FROM = f"FROM {MESSAGES} AND messages.id <= ?2 WHERE lineage.session = ?1"
 EVERY = f"SELECT {COLUMNS} {FROM}"
@@ -68,6 +69,7 @@ class SqliteLog:
             number = free_number(number, self.has) if taken else number
             message = draft.stored_as(f"msg-{number}")
             self._insert(message, number)
+            count_if_due(self._db, self.session, number)
         return message
 
     def has(self, message_id: str) -> bool:
@@ -221,6 +223,7 @@ class SqliteLog:
             for message in messages:
                 number = next_number((message,)) - 1
                 self._insert(replace(message, turn_id=None), number or None)
+            count_messages(self._db, self.session)
 
 
 def _rest(content: str) -> Iterator[bytes]:

@@ -12,7 +12,7 @@ from teamchat.core.errors import DamagedStore
 from teamchat.core.store.checking import KINDS, Kind
 from teamchat.core.store.database import NO_VALUE, Database
 from teamchat.core.store.lessons import a_lesson
-from teamchat.core.store.migrations import RECOUNT, RECOUNT_USAGE, RECOUNT_VENDOR_USAGE
+from teamchat.core.store.migrations import ALL_COUNTED, RECOUNT, RECOUNT_USAGE, RECOUNT_VENDOR_USAGE
 from teamchat.core.store.rows import Row
 from teamchat.core.text.words import spaced
 
@@ -58,6 +58,7 @@ MENDING = (
     """DELETE FROM images WHERE body NOT IN (SELECT hash FROM texts) OR NOT EXISTS (
         SELECT 1 FROM messages WHERE messages.session = images.session AND messages.message = images.message)""",
     RECOUNT,
+    ALL_COUNTED,
     *RECOUNT_USAGE,
     *RECOUNT_VENDOR_USAGE,
 )

@@ -12,6 +12,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from teamchat.core.errors import UnknownName
+from teamchat.core.store.counting import NOT_COUNTED
 from teamchat.core.store.database import Database
 from teamchat.core.store.lineage import refuse_branches
 from teamchat.core.store.rows import Row
@@ -38,8 +39,8 @@ class Session(Struct, frozen=True):
 
 
 MOST_LISTED = 10  # in a line that says which there are
-COUNTS = ("message_count", "turn_count", "turns_with_cost")
-SELECT = "SELECT * FROM sessions"
+COUNTS = ("message_count", "not_counted", "turn_count", "turns_with_cost")
+SELECT = f"SELECT *, {NOT_COUNTED} AS not_counted FROM sessions"  # noqa: S608 (our own words)
 USED_BY = {True: "used_typed", False: "used_by_scripts"}
 
 
@@ -52,7 +53,7 @@ def a_session(row: Row) -> Session:
         task=row.text_or_none("task"),
         created_at=row.moment("created_at"),
         used_at=row.moment("used_at"),
-        messages=counts["message_count"],
+        messages=counts["message_count"] + counts["not_counted"],
         turns=counts["turn_count"],
         title=row.text_or_none("title") if row.has("title") else None,
         cost_usd=row.real("spent_usd") if counts["turns_with_cost"] else None,
@@ -109,7 +110,8 @@ def last_session(db: Database, *, typed: bool | None = None) -> Session | None:
     the person continues. Who has used none gets the last of all. `typed` tells the two apart, by default as `db` does.
     """
     kind = USED_BY[db.typed if typed is None else typed]
-    return db.value(a_session, f"{SELECT} ORDER BY {kind} DESC, used DESC, sessions.id DESC LIMIT 1")
+    last = f"SELECT id FROM sessions ORDER BY {kind} DESC, used DESC, id DESC LIMIT 1"  # noqa: S608 (our own names)
+    return db.value(a_session, f"{SELECT} WHERE id = ({last})")
 
 
 def current_session(db: Database, name: str | None) -> Session | None:

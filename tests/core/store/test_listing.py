@@ -13,7 +13,7 @@ from teamchat.core.store.database import Database
 from teamchat.core.store.lineage import share_messages
 from teamchat.core.store.listing import list_sessions, title_of
 from teamchat.core.store.messages import SqliteLog
-from teamchat.core.store.migrations import RECOUNT
+from teamchat.core.store.migrations import ALL_COUNTED, RECOUNT
 from teamchat.core.store.rescue import rescue
 from teamchat.core.store.sessions import all_sessions, create_session, find_session, last_session, rename_session
 from teamchat.core.store.turns import end_turn
@@ -23,15 +23,14 @@ from tests.core.store.test_stored_turns import some_turn
 from tests.core.store.test_undos import older, say
 from tests.hiding import hide
 
-COUNTED = "SELECT name, message_count, turn_count, spent_usd, turns_with_cost FROM sessions ORDER BY id"
+
+def counts(db: Database) -> list[tuple[str, int, int, float | None, int]]:
+    return [(one.name, one.messages, one.turns, one.cost_usd, one.turns_with_cost) for one in all_sessions(db)][::-1]
 
 
-def counts(db: Database) -> list[tuple[object, ...]]:
-    return [tuple(row) for row in db.rows(COUNTED)]
-
-
-def recounted(db: Database) -> list[tuple[object, ...]]:
-    db.execute(RECOUNT)
+def recounted(db: Database) -> list[tuple[str, int, int, float | None, int]]:
+    for sql in (RECOUNT, ALL_COUNTED):
+        db.execute(sql)
     return counts(db)
 
 
@@ -51,8 +50,8 @@ def busy(db: Database, session: int) -> Database:
 
 
 def test_the_counts_are_those_of_the_rows(busy: Database) -> None:
-    assert counts(busy) == [("s1", 2, 4, 0.75, 2), ("branch", 3, 0, 0.0, 0)]
-    assert recounted(busy) == [("s1", 2, 4, 0.75, 2), ("branch", 3, 0, 0.0, 0)]
+    assert counts(busy) == [("s1", 2, 4, 0.75, 2), ("branch", 3, 0, None, 0)]
+    assert recounted(busy) == [("s1", 2, 4, 0.75, 2), ("branch", 3, 0, None, 0)]
 
 
 def test_a_cost_that_is_unknown_is_not_zero(busy: Database) -> None:
