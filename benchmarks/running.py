@@ -25,11 +25,16 @@ class Rows(msgspec.Struct, frozen=True):
 
 @dataclass
 class Run:
-    """`judge` says in words what a figure is over. With `again`, what is over something is measured once more."""
+    """`judge` says in words what a figure is over.
+
+    What is over something is measured up to `again` times more. If `busy` then says that other programs use the
+    processors, it is printed and does not count.
+    """
 
     chosen: Sequence[str]
     judge: Callable[[str, Figure], str]
-    again: bool
+    again: int = 0
+    busy: Callable[[], bool] = lambda: False
     figures: dict[str, Figure] = field(default_factory=dict)
     over: dict[str, str] = field(default_factory=dict)
 
@@ -47,7 +52,10 @@ class Run:
             for figure in self._taken(benchmark, measures):
                 name = f"{benchmark}/{figure.name}"
                 self.figures[name] = figure
-                if why := self.judge(name, figure):
+                why = self.judge(name, figure)
+                if why and self.again and self.busy():
+                    print(f"  not judged, other programs use the processors: {why}")
+                elif why:
                     self.over[name] = why
         except Unavailable as reason:
             print(f"  left out: {reason}")
@@ -60,7 +68,9 @@ class Run:
             if not self.chooses_one(f"{benchmark}/{name}"):
                 continue
             found = list(take())
-            if self.again and any(self.judge(f"{benchmark}/{figure.name}", figure) for figure in found):
+            for _ in range(self.again):
+                if not any(self.judge(f"{benchmark}/{figure.name}", figure) for figure in found):
+                    break
                 found = [min(pair, key=lambda figure: figure.measured) for pair in zip(found, take(), strict=True)]
             for figure in found:
                 print(table.row(figure), flush=True)
