@@ -16,6 +16,7 @@ import pytest
 
 from teamchat.runners.process import supervisor as turn
 from teamchat.runners.process.guardian import below, processes
+from teamchat.runners.process.guardians import GUARDIANS
 from teamchat.runners.process.process import Process
 from teamchat.runners.process.running import Chunk, Exit, Running
 from tests.program import fake
@@ -172,17 +173,19 @@ def guardian_of(process: Process) -> int:
 
 
 def children() -> set[int]:
-    """The processes below this one."""
-    return set(below(os.getpid(), processes()))
+    """The processes below this one, but for the server of guardians: a new one replaces one that has ended."""
+    server = GUARDIANS._server
+    return set(below(os.getpid(), processes())) - ({server.pid} if server else set())
 
 
 def descriptors() -> list[str]:
-    """This process's open files, by what they are."""
-    folder = Path("/proc/self/fd")
+    """This process's open files, by what they are, but for the socket to the server of guardians."""
+    folder, control = Path("/proc/self/fd"), GUARDIANS._control
     names = []
     for link in folder.iterdir():
         try:
-            names.append(str(link.readlink()))
+            if not (control and int(link.name) == control.fileno()):
+                names.append(str(link.readlink()))
         except OSError:  # the folder itself, opened to list it
             continue
     return sorted(names)
