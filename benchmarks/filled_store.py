@@ -21,7 +21,7 @@ from teamchat.core.receipt import Outcome, Setup
 from teamchat.core.store.counting import COUNT
 from teamchat.core.store.database import Database
 from teamchat.core.store.lineage import share_messages
-from teamchat.core.store.migrations import RECOUNT_USAGE
+from teamchat.core.store.migrations.m014_any_length import RECOUNT_USAGE
 from teamchat.core.store.turns import Before
 from teamchat.core.store.values import dump
 from teamchat.core.store.word_index import index_messages

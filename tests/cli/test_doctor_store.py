@@ -18,7 +18,7 @@ from teamchat.core.messages import NewMessage, Speaker
 from teamchat.core.store.checking import problems
 from teamchat.core.store.database import GONE, Database
 from teamchat.core.store.messages import HEAD, SqliteLog
-from teamchat.core.store.migrations import MIGRATIONS
+from teamchat.core.store.migrations.in_order import MIGRATIONS
 from tests.cli.helpers import objects, refused, said
 from tests.program import Result, run_here
 from tests.scripted_team import crew

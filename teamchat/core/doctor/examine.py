@@ -21,7 +21,7 @@ from teamchat.core.doctor.versions import Ask
 from teamchat.core.errors import AgentMissing, DamagedStore, ExitCode, NotTrusted, StoreError, TeamFileError
 from teamchat.core.files.folders import STORE_NAME, TRUST_NAME, WRITABLE, state_path, workspace_path
 from teamchat.core.store.database import CHECK, GONE, Database, was_there
-from teamchat.core.store.migrations import migrate
+from teamchat.core.store.upgrade import migrate
 from teamchat.core.team.find import resolve_team
 from teamchat.core.team.team import BUILTIN_AGENTS, INSTALL, Team
 from teamchat.core.team.trust import TrustStore, needs, trust_command

@@ -17,8 +17,8 @@ from typing import Any, TypeVar
 from teamchat.core.errors import DamagedStore, DiskFull, StoreError, StoreGone
 from teamchat.core.files.folders import WRITABLE
 from teamchat.core.files.whole_files import locked_beside, put_in_place, write_private
-from teamchat.core.store.migrations import NewerStore, migrate
 from teamchat.core.store.rows import Row
+from teamchat.core.store.upgrade import NewerStore, migrate
 from teamchat.core.text.clean import printable
 
 BUSY_S = 30.0  # how long a write waits for another process's transaction

@@ -12,7 +12,10 @@ from teamchat.core.errors import DamagedStore
 from teamchat.core.store.checking import KINDS, Kind
 from teamchat.core.store.database import NO_VALUE, Database
 from teamchat.core.store.lessons import a_lesson
-from teamchat.core.store.migrations import ALL_COUNTED, RECOUNT, RECOUNT_USAGE, RECOUNT_VENDOR_USAGE
+from teamchat.core.store.migrations.m010_finding import RECOUNT
+from teamchat.core.store.migrations.m014_any_length import RECOUNT_USAGE
+from teamchat.core.store.migrations.m015_vendor_sessions import RECOUNT_VENDOR_USAGE
+from teamchat.core.store.migrations.m018_counted_together import ALL_COUNTED
 from teamchat.core.store.rows import Row
 from teamchat.core.text.words import spaced
 

@@ -13,8 +13,9 @@ from teamchat.core.errors import DamagedStore, ExitCode, StoreError
 from teamchat.core.files.folders import WRITABLE
 from teamchat.core.store import database
 from teamchat.core.store.database import Database
-from teamchat.core.store.migrations import MIGRATIONS
+from teamchat.core.store.migrations.in_order import MIGRATIONS, Migration
 from teamchat.core.store.sessions import all_sessions, create_session
+from teamchat.core.store.upgrade import SCHEMA
 from teamchat.core.store.word_index import index_messages
 from tests.program import ROOT
 
@@ -82,6 +83,17 @@ def test_a_transaction_before_another_is_one_and_the_next_is_safe_again(db: Data
     assert db.the(lambda row: row.integer("synchronous"), "PRAGMA synchronous") == 2
 
 
+def add(step: Migration, patch: pytest.MonkeyPatch) -> None:
+    """Have a later version's migration follow those of this one."""
+    patch.setattr("teamchat.core.store.migrations.in_order.MIGRATIONS", (*MIGRATIONS, step))
+    patch.setattr("teamchat.core.store.upgrade.SCHEMA", SCHEMA + 1)
+
+
+def test_the_schema_is_that_of_the_last_migration() -> None:
+    assert len(MIGRATIONS) == SCHEMA
+    assert [step.__name__[:4] for step in MIGRATIONS] == [f"m{number:03}" for number in range(1, SCHEMA + 1)]
+
+
 def test_only_the_missing_steps_are_taken(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with closing(Database(path)) as db:
         create_session(db, "team", None)
@@ -89,7 +101,7 @@ def test_only_the_missing_steps_are_taken(path: Path, monkeypatch: pytest.Monkey
     def m999_added(db: sqlite3.Connection) -> None:
         db.execute("ALTER TABLE sessions ADD COLUMN added TEXT DEFAULT 'new'")
 
-    monkeypatch.setattr("teamchat.core.store.migrations.MIGRATIONS", [*MIGRATIONS, m999_added])
+    add(m999_added, monkeypatch)
     with closing(Database(path)) as db:
         assert [tuple(row) for row in db.rows("SELECT name, added FROM sessions")] == [("s1", "new")]
         assert [row["name"] for row in db.rows("SELECT name FROM migrations")][-1] == "m999_added"
@@ -104,7 +116,7 @@ def test_a_step_that_fails_leaves_the_store_as_it_was(path: Path, monkeypatch: p
         db.execute("SELECT * FROM nothing")
 
     with monkeypatch.context() as patch, refused(path):
-        patch.setattr("teamchat.core.store.migrations.MIGRATIONS", [*MIGRATIONS, m999_broken])
+        add(m999_broken, patch)
         Database(path)
     with closing(Database(path)) as db:
         assert tables(db) == TABLES

@@ -13,7 +13,8 @@ from teamchat.core.store.database import Database
 from teamchat.core.store.lineage import share_messages
 from teamchat.core.store.listing import list_sessions, title_of
 from teamchat.core.store.messages import SqliteLog
-from teamchat.core.store.migrations import ALL_COUNTED, RECOUNT
+from teamchat.core.store.migrations.m010_finding import RECOUNT
+from teamchat.core.store.migrations.m018_counted_together import ALL_COUNTED
 from teamchat.core.store.rescue import rescue
 from teamchat.core.store.sessions import all_sessions, create_session, find_session, last_session, rename_session
 from teamchat.core.store.turns import end_turn

@@ -15,7 +15,7 @@ from teamchat.core.store import sessions
 from teamchat.core.store.checking import problems
 from teamchat.core.store.database import Database
 from teamchat.core.store.messages import SqliteLog
-from teamchat.core.store.migrations import MIGRATIONS
+from teamchat.core.store.migrations.in_order import MIGRATIONS
 from teamchat.core.store.sessions import (
     all_sessions,
     create_session,

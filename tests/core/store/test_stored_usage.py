@@ -11,7 +11,8 @@ from teamchat.core.receipt import Outcome
 from teamchat.core.store.checking import problems
 from teamchat.core.store.database import Database
 from teamchat.core.store.messages import SqliteLog
-from teamchat.core.store.migrations import RECOUNT_USAGE, RECOUNT_VENDOR_USAGE
+from teamchat.core.store.migrations.m014_any_length import RECOUNT_USAGE
+from teamchat.core.store.migrations.m015_vendor_sessions import RECOUNT_VENDOR_USAGE
 from teamchat.core.store.rescue import rescue
 from teamchat.core.store.sessions import create_session, remove_session
 from teamchat.core.store.turns import deliver_turn, end_turn, find_turn, trace

@@ -13,7 +13,7 @@ from teamchat.core.store.checking import problems
 from teamchat.core.store.database import Database
 from teamchat.core.store.hides import hide_messages, show_messages
 from teamchat.core.store.messages import SqliteLog
-from teamchat.core.store.migrations import MIGRATIONS
+from teamchat.core.store.migrations.in_order import MIGRATIONS
 from teamchat.core.store.rescue import rescue
 from teamchat.core.store.routes import open_routes, save_state
 from teamchat.core.store.sessions import edits_of, remove_session
