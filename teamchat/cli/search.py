@@ -15,38 +15,42 @@ LIMIT = 20
 INDENT = "  "
 
 
+Words = Annotated[
+    list[str],
+    typer.Argument(metavar="WORDS...", help="Words, beginnings such as deploy*, and phrases: '\"in quotes\"'."),
+]
+OneSessionOption = Annotated[
+    str | None,
+    typer.Option(
+        "--session",
+        metavar="NAME",
+        autocompletion=complete.sessions,
+        callback=session_name,
+        help="Search only this conversation (default: all of this workspace).",
+    ),
+]
+FromOption = Annotated[
+    str | None,
+    typer.Option("--from", metavar="TIME", help="Search from a time on: 2026-03-01, 2026-03-01T14:30, today, 3d."),
+]
+SpeakerOption = Annotated[
+    str | None,
+    typer.Option(
+        "--member", metavar="NAME", autocompletion=complete.anybody, help="Search what this member or person said."
+    ),
+]
+UndoneOption = Annotated[bool, typer.Option("--all", help="Include messages that were undone, marked as such.")]
+LimitOption = Annotated[int, typer.Option("--limit", min=0, metavar="N", help="Print at most N hits; 0 prints all.")]
+
+
 def search(
-    words: Annotated[
-        list[str],
-        typer.Argument(metavar="WORDS...", help="Words, beginnings such as deploy*, and phrases: '\"in quotes\"'."),
-    ],
+    words: Words,
     team: TeamOption = None,
-    session: Annotated[
-        str | None,
-        typer.Option(
-            "--session",
-            metavar="NAME",
-            autocompletion=complete.sessions,
-            callback=session_name,
-            help="Search only this conversation (default: all of this workspace).",
-        ),
-    ] = None,
-    since: Annotated[
-        str | None,
-        typer.Option("--from", metavar="TIME", help="Search from a time on: 2026-03-01, 2026-03-01T14:30, today, 3d."),
-    ] = None,
-    member: Annotated[
-        str | None,
-        typer.Option(
-            "--member", metavar="NAME", autocompletion=complete.anybody, help="Search what this member or person said."
-        ),
-    ] = None,
-    everything: Annotated[
-        bool, typer.Option("--all", help="Include messages that were undone, marked as such.")
-    ] = False,
-    limit: Annotated[
-        int, typer.Option("--limit", min=0, metavar="N", help="Print at most N hits; 0 prints all.")
-    ] = LIMIT,
+    session: OneSessionOption = None,
+    since: FromOption = None,
+    member: SpeakerOption = None,
+    everything: UndoneOption = False,
+    limit: LimitOption = LIMIT,
     as_json: JsonOption = False,
 ) -> None:
     """Find messages by their words in all conversations of this workspace, the newest first.

@@ -33,44 +33,55 @@ if TYPE_CHECKING:
     from teamchat.core.turn.events import Conclusion
 
 
+Words = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[TEXT]...",
+        show_default=False,
+        help='The message, such as "[NEXT:max] Hi"; - or none reads standard input.',
+    ),
+]
+ToOption = Annotated[
+    str | None,
+    typer.Option(
+        "--to",
+        metavar="NAMES",
+        autocompletion=members,
+        help="Who answers: max, or max,sarah in turn, or max+sarah at once.",
+    ),
+]
+AsOption = Annotated[
+    str | None, typer.Option("--as", metavar="NAME", autocompletion=people, help="The person you speak as.")
+]
+NewOption = Annotated[bool, typer.Option("--new", help="Start a new conversation, named by --session if given.")]
+AnywayOption = Annotated[
+    bool, typer.Option("--anyway", help="Send the text even if it looks like a call but calls nobody.")
+]
+CutOption = Annotated[
+    bool, typer.Option("--cut", help="Send a text that exceeds the prompt limit; prompts leave out its middle.")
+]
+FileOption = Annotated[
+    list[str] | None,
+    typer.Option("--file", metavar="PATH", help="Attach a text file, or an image if the member's CLI accepts images."),
+]
+ExpandOption = Annotated[bool, typer.Option("--expand", help="Expand @paths in piped text and files, too.")]
+DryRunOption = Annotated[
+    bool, typer.Option("--dry-run", help="Show the routing, prompts and commands without running anything.")
+]
+
+
 def send(
-    words: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="[TEXT]...",
-            show_default=False,
-            help='The message, such as "[NEXT:max] Hi"; - or none reads standard input.',
-        ),
-    ] = None,
-    to: Annotated[
-        str | None,
-        typer.Option(
-            "--to",
-            metavar="NAMES",
-            autocompletion=members,
-            help="Who answers: max, or max,sarah in turn, or max+sarah at once.",
-        ),
-    ] = None,
-    as_: Annotated[
-        str | None, typer.Option("--as", metavar="NAME", autocompletion=people, help="The person you speak as.")
-    ] = None,
+    words: Words = None,
+    to: ToOption = None,
+    as_: AsOption = None,
     team: TeamOption = None,
     session: SessionOption = None,
-    new: Annotated[bool, typer.Option("--new", help="Start a new conversation, named by --session if given.")] = False,
+    new: NewOption = False,
     title: TitleOption = None,
-    anyway: Annotated[
-        bool, typer.Option("--anyway", help="Send the text even if it looks like a call but calls nobody.")
-    ] = False,
-    cut: Annotated[
-        bool, typer.Option("--cut", help="Send a text that exceeds the prompt limit; prompts leave out its middle.")
-    ] = False,
-    file: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--file", metavar="PATH", help="Attach a text file, or an image if the member's CLI accepts images."
-        ),
-    ] = None,
-    expand: Annotated[bool, typer.Option("--expand", help="Expand @paths in piped text and files, too.")] = False,
+    anyway: AnywayOption = False,
+    cut: CutOption = False,
+    file: FileOption = None,
+    expand: ExpandOption = False,
     as_json: JsonOption = False,
     stream: StreamOption = False,
     quiet: QuietOption = False,
@@ -82,9 +93,7 @@ def send(
     notify: NotifyOption = None,
     no_input: NoInputOption = False,
     record: RecordOption = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show the routing, prompts and commands without running anything.")
-    ] = False,
+    dry_run: DryRunOption = False,
 ) -> int:
     """Send a message and let members answer until nobody is left to speak.
 
