@@ -15,10 +15,10 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 
-from benchmarks.figure import Figure, Measures, Unavailable
+from benchmarks.figure import Figure, Measures
+from benchmarks.real_clis import of_each_cli
 from teamchat.core.agents import AGENT_TYPES
 from teamchat.core.doctor.scripted.home import MODELS
 from teamchat.core.doctor.scripted.server import ModelServer
@@ -32,7 +32,6 @@ FILES = ("spec.md", "code.py")
 LINE = "{name} line {number}: what a member has to know before it can write or review anything."
 LINES = 80  # of each file: 7 KB
 WORDS = 160  # of each answer: 1 KB
-VENDORS: tuple[Vendor, ...] = ("claude", "codex", "gemini")
 MOST = 1.3
 
 
@@ -133,12 +132,7 @@ def turn(vendor: Vendor, asked: str, session: str | None, work: Path, env: Mappi
 
 
 def measures(_quick: bool) -> Measures:
-    try:
-        programs = clis.installed(clis.chosen())
-    except clis.Unavailable as reason:
-        raise Unavailable(str(reason)) from reason
-    for vendor in VENDORS:
-        yield vendor, partial(compared, vendor, programs)
+    yield from of_each_cli(compared)
 
 
 def compared(vendor: Vendor, programs: str) -> Iterator[Figure]:

@@ -16,7 +16,8 @@ from pathlib import Path
 
 import msgspec
 
-from benchmarks.figure import Figure, Measures, Unavailable
+from benchmarks.figure import Figure, Measures
+from benchmarks.real_clis import of_each_cli
 from benchmarks.timing import REPEATS, Took, interleaved, run
 from benchmarks.world import PERSON, ROOT, World
 from teamchat.core.doctor.scripted.home import MODELS
@@ -24,7 +25,6 @@ from teamchat.core.doctor.scripted.server import ModelServer
 from teamchat.runners.base import Vendor
 from tests.real import clis
 
-VENDORS: tuple[Vendor, ...] = ("claude", "codex", "gemini")
 WALL_MS, CPU_MS = 130, 120
 SEND = ("send", "--quiet", "--new", "Hi")
 WRITES_DOWN = """#!/bin/sh
@@ -57,12 +57,7 @@ class Call(msgspec.Struct, frozen=True):
 
 
 def measures(_quick: bool) -> Measures:
-    try:
-        programs = clis.installed(clis.chosen())
-    except clis.Unavailable as reason:
-        raise Unavailable(str(reason)) from reason
-    for vendor in VENDORS:
-        yield vendor, partial(figures, vendor, programs)
+    yield from of_each_cli(figures)
 
 
 def figures(vendor: Vendor, programs: str) -> Iterator[Figure]:
