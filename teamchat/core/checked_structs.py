@@ -15,6 +15,8 @@ from pydantic_core import CoreSchema, core_schema
 
 
 class Checked:
+    """Has pydantic check a Struct by a dataclass of the same fields, whose JSON schema it also gets."""
+
     def __get_pydantic_core_schema__(self, kind: type[Struct], handler: GetCoreSchemaHandler) -> CoreSchema:
         hints = get_type_hints(kind, include_extras=True)
         names = [(one.name, _checked(hints[one.name]), _default(one)) for one in fields(kind)]

@@ -38,7 +38,7 @@ def assert_fails(ran: Result, code: int, reason: str, *, half: bool) -> None:
 
 
 @pytest.mark.parametrize("file", [".", "teamchat.toml", "/dev/full"])
-def test_a_conversation_that_cannot_be_recorded_does_not_begin(world: Path, file: str) -> None:
+def test_no_session_is_created_if_the_recording_cannot_be_written(world: Path, file: str) -> None:
     """The next message continues the earlier conversation, and not an empty one."""
     crew(world, {"max": ["Hi.", "Again."]})
     assert run_here("send", "Go").code == 0
@@ -49,8 +49,8 @@ def test_a_conversation_that_cannot_be_recorded_does_not_begin(world: Path, file
     assert "· session s1 continues" in run_here("send", "Go on").err
 
 
-class TestBeforeAnythingBegins:
-    """Mistakes in the message or its options are reported first: no session begins and nothing is stored."""
+class TestInvalidMessageOrOptions:
+    """A wrong message or option is reported before a session is created, and nothing is stored."""
 
     @pytest.fixture(autouse=True)
     def team(self, world: Path) -> None:
@@ -113,7 +113,7 @@ class TestBeforeAnythingBegins:
         ],
         ids=lambda value: " ".join(value).encode("ascii", "replace").decode() if isinstance(value, list) else "",
     )
-    def test_it_is_one_line_and_the_exit_code(self, world: Path, args: list[str], code: int, error: str) -> None:
+    def test_it_is_one_line_with_its_exit_code(self, world: Path, args: list[str], code: int, error: str) -> None:
         ran = run_here("send", *args)
         refused(ran)
         expected = error.format(work=world / "work", home=world / "home")
@@ -176,7 +176,7 @@ class TestTheAgent:
             (["err", "\x1b[31mred\x1b[0m\x07 alert", "+", "exit-with", "2"], "ended with exit code 2: red alert"),
         ],
     )
-    def test_a_failure_is_never_an_answer(self, steps: list[str], reason: str) -> None:
+    def test_a_failed_turn_stores_no_reply(self, steps: list[str], reason: str) -> None:
         actors({"max": steps})
         assert_fails(run_here("send", "Hi"), 1, reason, half="half" in steps)
 
@@ -206,7 +206,7 @@ class TestTheAgent:
         assert pids.all()
         assert pids.alive() == []
 
-    def test_the_members_that_wait_are_held_as_well(self, world: Path) -> None:
+    def test_the_queued_members_are_on_hold_too(self, world: Path) -> None:
         crew(world, {"max": [{"say": "half", "exit": 3}], "sarah": []})
         ran = run_here("send", "--quiet", "[NEXT: max, sarah] Hi")
         assert ran == Result(
@@ -372,7 +372,7 @@ class TestTheStore:
         )
 
 
-def test_a_second_process_is_refused_and_the_first_one_named(pids: Pids) -> None:
+def test_the_error_of_a_second_process_names_the_first(pids: Pids) -> None:
     actors({"max": ["reply", "half", "+", "hang"]})
     assert run_here("send", "--to", "nobody", "Hi").code == 4
     first = start("send", "--to", "max", "Hi\nthere")

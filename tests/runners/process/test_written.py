@@ -93,31 +93,27 @@ def test_writes_to_other_files_wake_nobody_and_all_watches_share_an_instance(
     assert instances() == before
 
 
-def test_without_inotify_the_wait_is_short(file: BinaryIO, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(written, "LOOK_S", 3600.0)
-    monkeypatch.setattr(written, "_libc", lambda: None)
-
+def assert_wait_is_short(*files: int) -> None:
     async def waits_for_nothing() -> None:
-        waits = Written([file.fileno()])
+        waits = Written(list(files))
         await early(waits)
         await waits.wait()
         waits.close()
 
     assert_ends(waits_for_nothing())
+
+
+def test_without_inotify_the_wait_is_short(file: BinaryIO, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(written, "LOOK_S", 3600.0)
+    monkeypatch.setattr(written, "_libc", lambda: None)
+    assert_wait_is_short(file.fileno())
 
 
 @inotify
 def test_a_file_that_cannot_be_watched_leaves_the_wait_short(file: BinaryIO, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(written, "LOOK_S", 3600.0)
-
-    async def waits_for_nothing() -> None:
-        waits = Written([file.fileno(), 10_000])
-        await early(waits)
-        await waits.wait()
-        waits.close()
-
     before = instances()
-    assert_ends(waits_for_nothing())
+    assert_wait_is_short(file.fileno(), 10_000)
     assert instances() == before
 
 
