@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from msgspec import Struct
 
 from teamchat.core.engine.state import Route
+
+if TYPE_CHECKING:
+    from teamchat.core.engine.process import Process
 
 
 class PauseKind(StrEnum):
@@ -49,19 +52,39 @@ class Refused(Struct, frozen=True):
 
 
 class NotCalled(Struct, frozen=True):
-    """A member that an agent calls in `message` and that is not queued: the run hands over to nobody."""
+    """A member that an agent calls in `message` and that is not queued: the run hands over to nobody.
+
+    `process`: the process decides who speaks.
+    """
 
     final: ClassVar[bool] = False
     target: str
     by: str
     message: str
+    process: bool = False
+
+
+class Reassigned(Struct, frozen=True):
+    """The part of a member that failed goes to `route.target`."""
+
+    final: ClassVar[bool] = False
+    route: Route
+    failed: str
+
+
+class Moved(Struct, frozen=True):
+    """A process has got further, or is over."""
+
+    final: ClassVar[bool] = False
+    process: Process
 
 
 class RunGroup(Struct, frozen=True):
-    """The turns of these routes of one group run at the same time."""
+    """The turns of these routes of one group run at the same time, at most `jobs` of them."""
 
     final: ClassVar[bool] = True
     routes: tuple[Route, ...]
+    jobs: int | None = None
 
 
 class Deliver(Struct, frozen=True):
@@ -106,6 +129,14 @@ class TurnFailed(Struct, frozen=True):
     route: Route
 
 
+class Stuck(Struct, frozen=True):
+    """A process cannot continue, and `reason` says why. These routes, which try it again, are held."""
+
+    final: ClassVar[bool] = True
+    routes: tuple[Route, ...]
+    reason: str
+
+
 class Idle(Struct, frozen=True):
     """Nobody is left to speak."""
 
@@ -118,6 +149,8 @@ Action = (
     | NotDropped
     | Refused
     | NotCalled
+    | Reassigned
+    | Moved
     | RunTurn
     | RunGroup
     | Deliver
@@ -125,5 +158,6 @@ Action = (
     | Paused
     | TurnFailed
     | GroupFailed
+    | Stuck
     | Idle
 )

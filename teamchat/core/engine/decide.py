@@ -17,8 +17,10 @@ from teamchat.core.engine.actions import (
     GroupFailed,
     HumanAsked,
     Idle,
+    NotCalled,
     Paused,
     PauseKind,
+    Reassigned,
     RunGroup,
     RunTurn,
     TurnFailed,
@@ -51,12 +53,25 @@ def go_on(draft: Draft) -> None:
     state = draft.state
     head = next((route for route in state.queue if route.status in OPEN), None)
     if head is None:
-        draft.actions.append(Idle())
+        if _process_continues(draft):
+            go_on(draft)
+        elif not (draft.actions and draft.actions[-1].final):
+            draft.actions.append(Idle())
     elif head.target in state.rules.humans and head.answer is None:
         draft.change(head.number, status=RouteStatus.ASKED)
         draft.actions.append(HumanAsked(replace(head, status=RouteStatus.ASKED)))
     else:
         _speak(draft, head)
+
+
+def _process_continues(draft: Draft) -> bool:
+    """Queue the next step of the process, if there is one and nothing of it waits. True if somebody is to speak."""
+    process = draft.state.process
+    if process is None or process.over or any(route.part for route in draft.state.queue):
+        return False
+    from teamchat.core.engine.processes.advance import advance  # only `teamchat run` needs the processes
+
+    return advance(draft, process)
 
 
 def _speak(draft: Draft, head: Route) -> None:
@@ -74,38 +89,60 @@ def _speak(draft: Draft, head: Route) -> None:
         allowed = waiting if most is None else waiting[: most - draft.state.turns]
         running = tuple(replace(route, status=RouteStatus.RUNNING) for route in allowed)
         draft.put((*running, *(route for route in draft.state.queue if route not in allowed)))
-        draft.actions.append(RunGroup(running) if len(mates) > 1 else RunTurn(running[0]))
+        process = draft.state.process
+        jobs = process.jobs if process and head.part else None
+        draft.actions.append(RunGroup(running, jobs) if len(mates) > 1 else RunTurn(running[0]))
 
 
 def turn_ended(draft: Draft, event: TurnEnded) -> None:
+    if event.reply is None and not event.stopped and _reassigned(draft, event.route):
+        return
     if event.reply is None:
         ended = draft.state.route(event.route)
         draft.hold_all()
         draft.actions.append(TurnFailed(ended))
         return
+    part = draft.state.route(event.route).part
     draft.state = replace(draft.state, turns=draft.state.turns + 1)
-    _said(draft, new=event.new)
+    _said(draft, new=event.new or part is not None)  # a process ends by itself, whatever its members say
     _replied(draft, event)
 
 
-def group_ran(draft: Draft, failed: tuple[int, ...]) -> None:
+def group_ran(draft: Draft, event: GroupRan) -> None:
     """Hold the members without a reply. The other replies are delivered once nobody of the group waits any more.
 
-    Members whose turn was not started wait again.
+    Members whose turn was not started wait again. A part of a process that others may do goes to the next of them.
     """
+    failed = tuple(number for number in event.failed if event.stopped or not _reassigned(draft, number))
     for number in failed:
         draft.change(number, status=RouteStatus.HELD)
     draft.not_begun()
-    if failed and not any(route.status is RouteStatus.ANSWERED for route in draft.state.queue):
+    given = len(failed) < len(event.failed)
+    if failed and not given and not any(route.status is RouteStatus.ANSWERED for route in draft.state.queue):
+        mates = draft.state.mates(
+            draft.state.route(failed[0])
+        )  # some may have failed before the others were given away
         draft.hold_all()
-        routes = tuple(route for route in draft.state.queue if route.number in failed)
+        numbers = {route.number for route in mates if route.status is RouteStatus.HELD}
+        routes = tuple(route for route in draft.state.queue if route.number in numbers)
         draft.actions.append(GroupFailed(routes, all_of_it=True))
+
+
+def _reassigned(draft: Draft, number: int) -> bool:
+    """Give the part of a route that failed to the next member that may do it. False if there is none."""
+    route = draft.state.route(number)
+    if route.part is None or not route.part.others:
+        return False
+    target, *others = route.part.others
+    draft.change(number, status=RouteStatus.WAITING, target=target, part=replace(route.part, others=tuple(others)))
+    draft.actions.append(Reassigned(draft.state.route(number), route.target))
+    return True
 
 
 def group_delivered(draft: Draft, ends: tuple[TurnEnded, ...]) -> None:
     mates = draft.state.mates(draft.state.route(ends[0].route))
     failed = tuple(route for route in mates if route.status is RouteStatus.HELD)
-    _said(draft, new=any(end.new for end in ends))
+    _said(draft, new=any(end.new or draft.state.route(end.route).part for end in ends))
     for end in ends:
         _replied(draft, end)
     if failed:  # reported even if a reply of the group has dropped it
@@ -125,6 +162,11 @@ def _replied(draft: Draft, event: TurnEnded) -> None:
     draft.state = replace(draft.state, last_ai=speaker)
     draft.drop_named(event.drops, speaker)
     assert event.reply is not None
+    if done.part:
+        draft.finish(done, speaker, event.reply, event.finding)
+        if not done.part.handover:
+            draft.actions += [NotCalled(wish.target, speaker, event.reply, process=True) for wish in event.requests]
+        return
     requests = draft.allowed(event.requests, speaker, event.reply)
     draft.enqueue(requests, Route(parent=event.reply, by=speaker, request=done.request), ahead=False)
 
@@ -141,8 +183,8 @@ def decide(state: State, event: Event) -> tuple[State, tuple[Action, ...]]:
             _human_spoke(draft, event)
         case TurnEnded():
             turn_ended(draft, event)
-        case GroupRan(failed=failed):
-            group_ran(draft, failed)
+        case GroupRan():
+            group_ran(draft, event)
         case GroupDelivered(ends=ends):
             group_delivered(draft, ends)
         case Resumed() | Released():
@@ -158,8 +200,13 @@ def decide(state: State, event: Event) -> tuple[State, tuple[Action, ...]]:
 
 
 def default_target(state: State, speaker: str) -> str | None:
-    """Who answers a message that names nobody: the member that asked, else the lead, the last AI, the first."""
+    """Who answers a message that names nobody: the member that asked, else the lead, the last AI, the first.
+
+    Nobody does after a question of a process.
+    """
     answered = state.answered_by(speaker)
+    if answered and answered.part:
+        return None  # the process decides who speaks next
     asker = now_called(answered.by, state.rules) if answered else None
     candidates = (asker, state.rules.lead, state.last_ai, *state.rules.ai)
     return next((name for name in candidates if name in state.rules.ai), None)  # the team may have changed since
@@ -197,8 +244,15 @@ def _human_spoke(draft: Draft, event: HumanSpoke) -> None:
     answered = draft.state.answered_by(event.speaker)
     if answered and event.answers:
         draft.remove(answered)
+        draft.finish(answered, event.speaker, event.message)
     draft.drop_named(event.drops)
     draft.state = replace(draft.state, turns=0, since=event.now, stale=0)
+    process = draft.state.process
+    if event.process:
+        process = replace(event.process, request=event.message, speaker=event.speaker)
+    elif process and (process.over or event.drops is None):
+        process = None
+    draft.state = replace(draft.state, process=process)
     draft.enqueue(event.requests, Route(parent=event.message, by=event.speaker, request=event.message), ahead=True)
 
 
@@ -215,6 +269,7 @@ def _resumed(draft: Draft, mode: ResumeMode, only: tuple[int, ...] | None) -> No
     queue = draft.state.queue
     if mode is ResumeMode.DROP:
         draft.drop(queue)
+        draft.state = replace(draft.state, process=None)
     elif mode is ResumeMode.SKIP:
         stopped = (
             route for route in queue if route.status in (RouteStatus.HELD, RouteStatus.ASKED) and route.answer is None
@@ -266,5 +321,6 @@ def _put_back(draft: Draft, before: State) -> None:
         since=min(before.since, draft.now),
         last_ai=before.last_ai,
         stale=before.stale,
+        process=before.process,
     )
     fit_queue(draft)  # the team may have changed since

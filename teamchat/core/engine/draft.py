@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -11,6 +11,9 @@ from msgspec.structs import replace
 from teamchat.core.engine.actions import Action, Dropped, NotCalled, NotDropped, Queued, Refused
 from teamchat.core.engine.state import Route, RouteStatus, State
 from teamchat.core.routing.requests import RouteRequest
+
+if TYPE_CHECKING:
+    from teamchat.core.engine.process import Finding
 
 MAX_WAITING = 50
 
@@ -29,22 +32,36 @@ class Draft(Struct):
         self.put(other for other in self.state.queue if other is not route)
 
     def drop(self, routes: tuple[Route, ...]) -> None:
+        """Take the routes out of the queue. A process continues without their parts."""
+        for route in routes:
+            if route.part:
+                self.finish(route, route.target, None)
         self.put(route for route in self.state.queue if route not in routes)
         self.actions += [Dropped(route) for route in routes]
 
     def drop_named(self, names: tuple[str, ...] | None, agent: str | None = None) -> None:
         """Drop the routes to these names; None is DROP: ALL. A route that has its reply stays.
 
-        An `agent` drops only what agents have queued.
+        An `agent` drops only what agents have queued, and nothing of a process.
         """
         named = tuple(
             route
             for route in self.state.queue
             if route.status is not RouteStatus.ANSWERED and (names is None or route.target in names)
         )
-        kept = tuple(route for route in named if agent and route.by not in self.state.rules.ai)
+        kept = tuple(route for route in named if agent and (route.part or route.by not in self.state.rules.ai))
         self.drop(tuple(route for route in named if route not in kept))
         self.actions += [NotDropped(route, agent or "") for route in kept]
+
+    def finish(self, route: Route, member: str, message: str | None, finding: Finding | None = None) -> None:
+        """Note in the process that the part of the route is over: `message` is the reply, None if it was skipped."""
+        process = self.state.process
+        if process is None or route.part is None:
+            return
+        from teamchat.core.engine.process import Done
+
+        done = Done(route.part, member, message, finding)
+        self.state = replace(self.state, process=replace(process, done=(*process.done, done)))
 
     def hold_all(self) -> None:
         """Hold the whole queue, except people who are asked: only a resume continues it."""

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from teamchat.core.engine.state import State
 from teamchat.core.routing.requests import RouteRequest
+
+if TYPE_CHECKING:
+    from teamchat.core.engine.process import Finding, Process
 
 
 class ResumeMode(StrEnum):
@@ -19,7 +23,8 @@ class ResumeMode(StrEnum):
 class HumanSpoke(Struct, frozen=True):
     """A person's message was stored. `drops` holds names to drop from the queue; None is DROP: ALL.
 
-    A message of markers only, or one that was typed before the question, does not `answer` it.
+    A message of markers only, or one that was typed before the question, does not `answer` it. With a `process` the
+    message is its task.
     """
 
     now: float
@@ -28,6 +33,7 @@ class HumanSpoke(Struct, frozen=True):
     requests: tuple[RouteRequest, ...] = ()
     drops: tuple[str, ...] | None = ()
     answers: bool = True
+    process: Process | None = None
 
 
 class TurnBegan(Struct, frozen=True):
@@ -42,6 +48,8 @@ class TurnEnded(Struct, frozen=True):
     """The turn of a route is over. `reply` is the stored message; None is a failure.
 
     `speaker` is the member that answered: the target or a fallback. `new` is False for a reply that says nothing new.
+    `finding` is what a process reads in the reply. A part of a process that failed is not given to another member after
+    an interruption (`stopped`).
     """
 
     now: float
@@ -51,6 +59,8 @@ class TurnEnded(Struct, frozen=True):
     drops: tuple[str, ...] | None = ()
     speaker: str | None = None
     new: bool = True
+    stopped: bool = False
+    finding: Finding | None = None
 
 
 class Spent(Struct, frozen=True):
@@ -70,10 +80,14 @@ class MemberAnswered(Struct, frozen=True):
 
 
 class GroupRan(Struct, frozen=True):
-    """All started turns of a group are over. Those of the routes `failed` have no reply."""
+    """All started turns of a group are over. Those of the routes `failed` have no reply.
+
+    What the group does is not given to other members after an interruption (`stopped`).
+    """
 
     now: float
     failed: tuple[int, ...] = ()
+    stopped: bool = False
 
 
 class GroupDelivered(Struct, frozen=True):

@@ -8,8 +8,14 @@ from __future__ import annotations
 
 import math
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
+
+from teamchat.core.engine.part import Part
+
+if TYPE_CHECKING:
+    from teamchat.core.engine.process import Process
 
 
 class RouteStatus(StrEnum):
@@ -31,6 +37,7 @@ class Route(Struct, frozen=True):
     `as_of` is the message that the turn answers. It is fixed at the first start, so that a retry sees the same.
     `attempt` counts the turns that began. `answer` is the turn that keeps a reply for a group that is not over.
     `instead_of` is the member that was called, if a person has given the call to another one.
+    `part` is what the turn does in a process (`teamchat run`).
     """
 
     parent: str
@@ -45,6 +52,7 @@ class Route(Struct, frozen=True):
     attempt: int = 0
     answer: int | None = None
     instead_of: str | None = None
+    part: Part | None = None
 
 
 class Bounds(Struct, frozen=True):
@@ -81,7 +89,7 @@ class State(Struct, frozen=True):
 
     `turns`, `since` and `stale` count from a person's last message or the last resume; `tokens` and `cost_usd` from the
     session's beginning or the last resume after a budget guard. `stale` is the number of replies in a row that said
-    nothing new; the replies of a group count as one.
+    nothing new; the replies of a group count as one. `process` is the one that runs, is on hold, or ran last.
     """
 
     rules: Rules
@@ -93,6 +101,7 @@ class State(Struct, frozen=True):
     tokens: int = 0
     cost_usd: float = 0.0
     stale: int = 0
+    process: Process | None = None
 
     @property
     def waiting(self) -> tuple[Route, ...]:

@@ -3,18 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from teamchat.core.engine.part import Part
 from teamchat.core.engine.state import Route, RouteStatus, Rules, State
 from teamchat.core.store.database import Database
 from teamchat.core.store.rows import Row
+from teamchat.core.store.values import dump, load
+
+if TYPE_CHECKING:
+    from teamchat.core.engine.process import Process
 
 
 def load_state(db: Database, session: int, rules: Rules) -> State:
     """The state as it was last saved."""
     state = db.the(a_state, "SELECT * FROM sessions WHERE id = ?", session)
     return replace(state, rules=rules, queue=open_routes(db, session))
+
+
+def process_of(row: Row) -> Process | None:
+    """The process of a session's row."""
+    written = row.json_or_none("process") if row.has("process") else None
+    if written is None:
+        return None
+    from teamchat.core.engine.process import Process  # only `teamchat run` needs the processes
+
+    return load(Process, written)
 
 
 def a_state(row: Row) -> State:
@@ -28,6 +44,7 @@ def a_state(row: Row) -> State:
         tokens=row.count("tokens"),
         cost_usd=row.real("cost_usd"),
         stale=row.count("stale"),
+        process=process_of(row),
     )
 
 
@@ -38,6 +55,7 @@ def open_routes(db: Database, session: int) -> tuple[Route, ...]:
 
 
 def a_route(row: Row) -> Route:
+    part = row.json_or_none("part") if row.has("part") else None
     return Route(
         number=row.count("number"),
         target=row.text("target"),
@@ -51,15 +69,17 @@ def a_route(row: Row) -> Route:
         attempt=row.count("attempt"),
         answer=row.integer_or_none("answer"),
         instead_of=row.text_or_none("instead_of") if row.has("instead_of") else None,
+        part=None if part is None else load(Part, part),
     )
 
 
 def save_state(db: Database, session: int, old: State, new: State, dropped: Collection[Route] = ()) -> None:
     """Write what changed. A route that left the queue was taken out if it is in `dropped`; otherwise it is done."""
     db.execute(
-        "UPDATE sessions SET next_route = ?, turns = ?, since = ?, last_ai = ?, tokens = ?, cost_usd = ?, stale = ?"
-        " WHERE id = ?",
-        new.next_route, new.turns, new.since, new.last_ai, new.tokens, new.cost_usd, new.stale, session,
+        "UPDATE sessions SET next_route = ?, turns = ?, since = ?, last_ai = ?, tokens = ?, cost_usd = ?, stale = ?,"
+        " process = ? WHERE id = ?",
+        new.next_route, new.turns, new.since, new.last_ai, new.tokens, new.cost_usd, new.stale,
+        dump(new.process) if new.process else None, session,
     )  # fmt: skip
     left = {route.number for route in old.queue} - {route.number for route in (*new.queue, *dropped)}
     for route in old.queue:
@@ -75,10 +95,10 @@ def save_state(db: Database, session: int, old: State, new: State, dropped: Coll
 
 def _write(db: Database, session: int, route: Route, place: int | None) -> None:
     db.execute(
-        "INSERT OR REPLACE INTO routes VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "INSERT OR REPLACE INTO routes VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         session, route.number, place, route.target, route.priority, route.group, route.parent, route.by,
         route.request, route.as_of, route.status.value, route.attempt, route.answer,
-        route.instead_of,
+        route.instead_of, dump(route.part) if route.part else None,
     )  # fmt: skip
 
 

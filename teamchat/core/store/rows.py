@@ -57,6 +57,9 @@ class Row(sqlite3.Row):
     def json(self, name: str) -> Any:
         return json.loads(self.text(name))
 
+    def json_or_none(self, name: str) -> Any:
+        return None if self[name] is None else self.json(name)
+
     def _of(self, kind: type[T], name: str) -> T:
         value = self[name]
         return value if type(value) is kind else self._refuse(name)

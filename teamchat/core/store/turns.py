@@ -6,7 +6,7 @@ import json
 import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -23,6 +23,9 @@ from teamchat.core.store.turn_events import TimedEvent, agent_events, put_events
 from teamchat.core.store.values import dump, load, load_outcome
 from teamchat.runners.events import AgentEvent
 
+if TYPE_CHECKING:
+    from teamchat.core.engine.process import Process
+
 LARGEST = 2**63 - 1  # that SQLite holds
 TurnStatus = Literal["running", "answered", "done", "failed", "interrupted"]
 
@@ -31,7 +34,7 @@ class Before(Struct, frozen=True):
     """What an undo of a turn restores: the queue, the counters and the task when the turn was about to begin.
 
     `through` is the id of the session's newest message in the store, 0 without one. The turns of a group begin from one
-    state, that of the turn whose number is `first`.
+    state, that of the turn whose number is `first`. `process` is the one that ran, as JSON.
     """
 
     queue: tuple[Route, ...]
@@ -42,11 +45,21 @@ class Before(Struct, frozen=True):
     task: str | None
     through: int
     first: int
+    process: str | None = None
 
     @property
     def state(self) -> State:
         """As a state of the engine, without rules, route numbers and what was spent."""
-        return State(Rules((), ()), self.queue, 1, self.turns, self.since, self.last_ai, stale=self.stale)
+        process = _process(self.process) if self.process else None
+        return State(
+            Rules((), ()), self.queue, 1, self.turns, self.since, self.last_ai, stale=self.stale, process=process
+        )
+
+
+def _process(written: str) -> Process:
+    from teamchat.core.engine.process import Process  # only `teamchat run` needs the processes
+
+    return load(Process, json.loads(written))
 
 
 class NewTurn(Struct, frozen=True):
@@ -160,6 +173,7 @@ def state_now(db: Database, session: int, state: State, first: int) -> Before:
         task=task,
         through=through,
         first=first,
+        process=dump(state.process) if state.process else None,
     )
 
 

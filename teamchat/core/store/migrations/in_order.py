@@ -23,6 +23,7 @@ from teamchat.core.store.migrations.m015_vendor_sessions import m015_vendor_sess
 from teamchat.core.store.migrations.m016_batches import m016_batches
 from teamchat.core.store.migrations.m017_fewer_indexes import m017_fewer_indexes
 from teamchat.core.store.migrations.m018_counted_together import m018_counted_together
+from teamchat.core.store.migrations.m019_processes import m019_processes
 
 Migration = Callable[[sqlite3.Connection], None]
 MIGRATIONS: tuple[Migration, ...] = (
@@ -44,4 +45,5 @@ MIGRATIONS: tuple[Migration, ...] = (
     m016_batches,
     m017_fewer_indexes,
     m018_counted_together,
+    m019_processes,
 )

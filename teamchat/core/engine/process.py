@@ -1,0 +1,151 @@
+"""A process: a fixed way in which several members work on one task (`teamchat run`), as a value in the engine's state.
+
+A strategy (`processes/`, one file each) is a set of pure functions of this value. Whenever nothing of the process
+waits, the engine asks it for the next step. It knows messages by their ids. What a reply says in the form that the
+process asks for is read outside of the engine, and comes with the reply as its finding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from enum import StrEnum
+
+from msgspec import Struct
+
+from teamchat.core.engine.part import Part
+from teamchat.core.routing.requests import RouteRequest
+
+
+class Kind(StrEnum):
+    SEQUENTIAL = "sequential"
+    HIERARCHICAL = "hierarchical"
+    MAPREDUCE = "mapreduce"
+    DEBATE = "debate"
+    VOTE = "vote"
+    BEST = "best"
+
+
+class Fault(Struct, frozen=True, tag=True):
+    """A reply that lacks the form that was asked for, and why."""
+
+    why: str
+
+
+class Handout(Struct, frozen=True, tag=True):
+    """The members that the lead has called, and whether all of them speak at the same time."""
+
+    requests: tuple[RouteRequest, ...]
+
+
+class Plan(Struct, frozen=True, tag=True):
+    subtasks: tuple[str, ...]
+
+
+class Position(Struct, frozen=True, tag=True):
+    """What a member holds. `changed`: it held something else before; None if it does not say."""
+
+    position: str
+    changed: bool | None = None
+
+
+class Synthesis(Struct, frozen=True, tag=True):
+    """Who agrees with the synthesis of a debate, and who dissents with what."""
+
+    agree: tuple[str, ...]
+    dissent: dict[str, str]
+
+
+class Ballot(Struct, frozen=True, tag=True):
+    """A vote; without an `option` it is an abstention."""
+
+    option: str | None
+    reason: str
+
+
+class Pick(Struct, frozen=True, tag=True):
+    """The member whose work the judge picks."""
+
+    winner: str
+    reasons: str
+
+
+Finding = Fault | Handout | Plan | Position | Synthesis | Ballot | Pick
+
+
+class Done(Struct, frozen=True):
+    """A part that is over: the reply of `member` is `message`. Without one, the part was skipped or dropped."""
+
+    part: Part
+    member: str
+    message: str | None
+    finding: Finding | None = None
+
+
+class Process(Struct, frozen=True):
+    """A process and what is done of it.
+
+    - `request` is the id of the message that asks for it, said by `speaker`.
+    - `members` do the work; `lead` plans, leads, reduces, judges or writes the synthesis, where no one else is named.
+    - `name` is the one that the team file gives it. `prompt` is what the team file tells every member of it.
+    - `most` is the largest number of subtasks. `jobs` is how many turns run at the same time; None is no limit.
+    """
+
+    kind: Kind
+    members: tuple[str, ...]
+    lead: str
+    name: str = ""
+    prompt: str = ""
+    rounds: int = 1
+    planner: str = ""
+    reducer: str = ""
+    judge: str = ""
+    jobs: int | None = None
+    most: int = 0
+    options: tuple[str, ...] = ()
+    request: str = ""
+    speaker: str = ""
+    done: tuple[Done, ...] = ()
+    over: bool = False
+
+    def of(self, role: str, number: int | None = None) -> tuple[Done, ...]:
+        """The parts of that role that are over, in the order of their ends."""
+        return tuple(done for done in self.done if done.part.role == role and number in (None, done.part.number))
+
+
+class Call(Struct, frozen=True):
+    """A member to call for a part. The turn answers the message `as_of`; None is the newest one.
+
+    The call is made by the message `parent` of `by`; without them by the one that asks for the process.
+    """
+
+    target: str
+    part: Part
+    as_of: str | None = None
+    parent: str = ""
+    by: str = ""
+
+
+class Step(Struct, frozen=True):
+    """What a process does next: the turns of `calls`, at the same time if they are `together`.
+
+    With a `fault` the calls are on hold, and the run ends with that reason: a resume tries them.
+    """
+
+    calls: tuple[Call, ...]
+    together: bool = True
+    fault: str | None = None
+
+
+class Strategy(Struct, frozen=True):
+    """The rules of one kind of process. All functions are pure.
+
+    - `check` says what is wrong with a process that is about to begin, None if nothing is.
+    - `step` is the next step; None when the process is over.
+    - `read` reads what a reply says in the form that its part asks for. It gets the calls of the reply, too.
+    - `report` is the result so far, as `--json` shows it.
+    """
+
+    check: Callable[[Process], str | None]
+    step: Callable[[Process], Step | None]
+    read: Callable[[Process, Part, str, Sequence[RouteRequest]], Finding | None]
+    report: Callable[[Process], Struct]

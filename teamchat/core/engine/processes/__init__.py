@@ -1,0 +1,1 @@
+"""The strategies of the processes, one file each."""

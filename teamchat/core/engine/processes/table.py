@@ -1,0 +1,11 @@
+"""The table of strategies. A new kind of process is a file here, a row here, and its notes for prompts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from teamchat.core.engine.process import Kind, Strategy
+from teamchat.core.engine.processes.sequential import SEQUENTIAL
+
+STRATEGIES: Mapping[Kind, Strategy] = MappingProxyType({Kind.SEQUENTIAL: SEQUENTIAL})
