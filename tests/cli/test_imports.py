@@ -30,11 +30,11 @@ UNUSED = frozenset(
 )
 COMPLETING = {"_TEAMCHAT_COMPLETE": "complete_bash", "COMP_WORDS": "teamchat send --to m", "COMP_CWORD": "3"}
 BUDGETS: Mapping[tuple[str, ...], tuple[int, frozenset[str]]] = {
-    ("--version",): (16, HEAVY | AGENTS | {"msgspec", "sqlite3", "json"}),
-    ("log", "-n", "20"): (89, HEAVY | AGENTS | UNUSED),
-    ("status",): (89, HEAVY | AGENTS | UNUSED),
-    ("show",): (101, HEAVY | AGENTS | UNUSED),
-    ("sessions",): (89, HEAVY | AGENTS | UNUSED),
+    ("--version",): (17, HEAVY | AGENTS | {"msgspec", "sqlite3", "json"}),
+    ("log", "-n", "20"): (90, HEAVY | AGENTS | UNUSED),
+    ("status",): (90, HEAVY | AGENTS | UNUSED),
+    ("show",): (102, HEAVY | AGENTS | UNUSED),
+    ("sessions",): (90, HEAVY | AGENTS | UNUSED),
     ("send", "-q", "Hi"): (190, HEAVY | UNUSED),
     ("resume",): (190, HEAVY | UNUSED),
     (): (55, HEAVY | AGENTS | UNUSED),
