@@ -18,9 +18,9 @@ from teamchat.cli.output.lines import (
     todo_line,
     turn_line,
 )
-from teamchat.cli.output.long import all_shown, text_pieces, write_block, write_pieces
+from teamchat.cli.output.long import all_shown, write_block, write_pieces
 from teamchat.core.messages import name_of
-from teamchat.core.routing.markers import strip_markers
+from teamchat.core.routing.markers import read_markers
 from teamchat.core.text.clean import printable, visible
 from teamchat.core.turn.events import (
     AgentSpoke,
@@ -117,8 +117,8 @@ class QuietOutput:
 
     def finish(self, conclusion: Conclusion) -> None:
         if conclusion.text:
-            text = strip_markers(conclusion.text, author="ai")
-            write_pieces(chain(all_shown(text_pieces(text)), "\n"))
+            pieces = read_markers(conclusion.text, author="ai").stripped_pieces()
+            write_pieces(chain(all_shown(pieces), "\n"))
         for line in closing_lines(conclusion):
             note(visible(line))
 

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from functools import cache, cached_property, lru_cache
 from itertools import islice
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from msgspec import Struct
 
@@ -25,6 +25,9 @@ from teamchat.core.routing.markdown import Place, Places, is_escaped, places_of
 from teamchat.core.routing.todos import todo_text
 from teamchat.core.text.clean import sequences, told
 from teamchat.patterns import regex
+
+if TYPE_CHECKING:  # most commands strip no text
+    from teamchat.core.routing.edits import Edit
 
 Priority = Literal[1, 2, 3]
 
@@ -67,77 +70,6 @@ def _target(item: str) -> Target | None:
         if name:
             names.append(name)
     return Target(tuple(names), _PRIORITIES[min(priorities, default=2)]) if names else None
-
-
-_RUN_OF_SPACES = regex(r"\s{2,}")
-_LINE_END = regex(r"\r\n|\n|\r|\Z")
-
-
-class Edit(NamedTuple):
-    """The characters from `start` up to `end` are taken out; `tidy` says whether their lines are tidied."""
-
-    start: int
-    end: int
-    tidy: bool
-
-
-def without_edits(text: str, edits: Sequence[Edit]) -> str:
-    """The text without the edits (in order, not overlapping), and without blank lines at its beginning and end.
-
-    In a tidied line runs of spaces become one and the ends are trimmed, except the indentation of a line that begins
-    with text; when nothing is left the line goes. Lines that an edit joins are one line.
-    """
-    kept: list[str] = []
-    done = at = 0
-    while at < len(edits):
-        first = _line_start(text, done, edits[at].start)
-        kept.append(text[done:first])
-        line, done, at = _without(text, first, edits, at)
-        kept.append(line)
-    return _trim_blank_lines("".join((*kept, text[done:])))
-
-
-def _line_start(text: str, begin: int, at: int) -> int:
-    """Where the line of `at` begins, which is not before `begin`."""
-    return max(text.rfind("\n", begin, at) + 1, text.rfind("\r", begin, at) + 1, begin)
-
-
-def _without(text: str, begin: int, edits: Sequence[Edit], at: int) -> tuple[str, int, int]:
-    """The line at `begin` without its edits, the first of which is at index `at`; where the next line and edit are."""
-    pieces: list[str] = []
-    lead, end, after = None, begin, begin
-    while at < len(edits) and (edits[at].start < after or not pieces):
-        edit = edits[at]
-        pieces.append(text[begin : edit.start])
-        if edit.tidy and lead is None:
-            lead = "".join(pieces)
-        begin, at = edit.end, at + 1
-        if begin > end:
-            end, after = _line_end(text, begin)
-    rest = "".join((*pieces, text[begin:end]))
-    if lead is not None:
-        rest = _tidy(rest, lead)
-    return (rest + text[end:after] if rest or lead is None else ""), after, at
-
-
-def _line_end(text: str, at: int) -> tuple[int, int]:
-    """Where the line of `at` ends, and where the next one begins."""
-    found = _LINE_END.search(text, at)
-    return found.span() if found else (len(text), len(text))
-
-
-def _tidy(line: str, lead: str) -> str:
-    """The line tidied; `lead` is what stood in it before the first edit."""
-    indentation = lead[: len(lead) - len(lead.lstrip())] if lead.strip() else ""
-    return indentation + _RUN_OF_SPACES.sub(" ", line.strip())
-
-
-def _trim_blank_lines(text: str) -> str:
-    body = text.rstrip()
-    first = len(body) - len(body.lstrip())
-    begin = max(text.rfind("\n", 0, first), text.rfind("\r", 0, first)) + 1
-    trailing = text[len(body) :]
-    return text[begin : len(body)] + trailing.split("\n", 1)[0].split("\r", 1)[0] if body else ""
 
 
 Author = Literal["human", "ai"]
@@ -258,7 +190,17 @@ class MarkedText(Struct, frozen=True, dict=True):
 
         An escaped marker loses its backslash, so stripping twice is not stripping once.
         """
-        return without_edits(self.text, list(_edits(self.markers)))
+        if not self.markers and self.text[:1].strip() and self.text[-1:].strip():  # as most are
+            return self.text
+        from teamchat.core.routing.edits import without_edits
+
+        return without_edits(self.text, _edits(self.markers))
+
+    def stripped_pieces(self) -> Iterator[str]:
+        """The `stripped` text in pieces, which are made as they are asked for."""
+        from teamchat.core.routing.edits import pieces_without_edits
+
+        return pieces_without_edits(self.text, _edits(self.markers))
 
     @cached_property
     def quoted(self) -> str:
@@ -281,14 +223,18 @@ def strip_markers(text: str, *, author: Author = "human") -> str:
     return read_markers(text, author).stripped
 
 
-def _edits(markers: Sequence[Marker]) -> Iterator[Edit]:
+def _edits(markers: Sequence[Marker]) -> list[Edit]:
+    from teamchat.core.routing.edits import Edit
+
+    edits: list[Edit] = []
     done = 0  # where the last marker that counts ends: a task block goes with the escaped markers in it
     for marker in markers:
         if marker.counts:
-            yield Edit(marker.start, marker.end, tidy=True)
+            edits.append(Edit(marker.start, marker.end, tidy=True))
             done = marker.end
         elif marker.why_not is WhyNot.ESCAPED and marker.start > done:
-            yield Edit(marker.start - 1, marker.start, tidy=False)
+            edits.append(Edit(marker.start - 1, marker.start, tidy=False))
+    return edits
 
 
 def _seen(text: str, author: Author) -> Iterator[tuple[re.Match[str], MarkerKind, WhyNot | None]]:
