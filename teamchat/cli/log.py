@@ -8,7 +8,7 @@ import typer
 from teamchat.cli.shared.options import JsonOption, SessionOption, TeamOption
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from teamchat.core.messages import ConversationMessage
@@ -148,20 +148,32 @@ def queue_lines(root: Path, db: Database, session: Session, team: str | None) ->
     from teamchat.cli.shared.typed import placed_here
     from teamchat.cli.shared.workspace import abandoned
     from teamchat.core.engine.state import Route, RouteStatus
-    from teamchat.core.receipt import KILLED
     from teamchat.core.store.routes import open_routes
 
     def running() -> list[Route]:
         return [route for route in open_routes(db, session.id) if route.status is RouteStatus.RUNNING]
 
     left = abandoned(root, session.id, running)
+    how = how_routes_were_left(db, session) if left else {}
     routes = list(open_routes(db, session.id))
     gone = who_left({route.by for route in routes}, session, team)
     for route in routes:
         where = f" ({route.by} is no longer in the team)" if route.by in gone else ""
-        yield f"{KILLED if route in left else route.status}: {called(route)}{where}"
+        yield f"{how[route.number] if route in left else route.status}: {called(route)}{where}"
     if left:
         yield f"try: {placed_here('teamchat resume')}"
+
+
+def how_routes_were_left(db: Database, session: Session) -> Mapping[int | None, str]:
+    """What became of the turns that no process runs any more, by the numbers of their routes."""
+    from collections import defaultdict
+
+    from teamchat.core.conversation.recovery import how_left
+    from teamchat.core.receipt import KILLED
+    from teamchat.core.store.turns import running_turns
+
+    left = {turn.route: how_left(db, turn) for turn in running_turns(db, session.id)}
+    return defaultdict(lambda: KILLED, left)  # a route runs before its turn begins
 
 
 def who_left(names: set[str], session: Session, team: str | None) -> set[str]:

@@ -123,8 +123,13 @@ def print_receipt(db: Database, turn: Turn, chosen: Session, *, abandoned: bool)
     elsewhere = [] if session == chosen.name else ["--session", session]
     place = partial(placed, args=[*elsewhere, *TYPED.get()])
 
+    left = None
+    if abandoned:
+        from teamchat.core.conversation.recovery import how_left
+
+        left = how_left(db, turn)
     width = wrap_width()
-    for line in receipt_lines(turn, events_of(db, turn), place, abandoned=abandoned):
+    for line in receipt_lines(turn, events_of(db, turn), place, left=left):
         for row in fitted(line, width):
             print(row)
     for head, key in left_by(db, turn):

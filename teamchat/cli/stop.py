@@ -14,9 +14,9 @@ def stop(team: TeamOption = None, session: SessionOption = None) -> None:
 
     from teamchat.cli.output.lines import note
     from teamchat.cli.shared.workspace import abandoned, find_root, lock_file, open_store, session_typed
+    from teamchat.core.conversation.recovery import how_left
     from teamchat.core.errors import TeamchatError
     from teamchat.core.files.session_lock import holder_of
-    from teamchat.core.receipt import KILLED
     from teamchat.core.store.sessions import need_session
     from teamchat.core.store.turns import running_turns
 
@@ -25,12 +25,13 @@ def stop(team: TeamOption = None, session: SessionOption = None) -> None:
         chosen = need_session(db, session)
         typed = session_typed(db, chosen)
         left = abandoned(root, chosen.id, lambda: running_turns(db, chosen.id))
+        how = [f"turn {turn.number} ({turn.member}) {how_left(db, turn)}" for turn in left]
     lock = lock_file(root, chosen.id)
     holder = holder_of(lock)
     if holder is None:
         note(f"session {chosen.name} is not running")
-        for turn in left:
-            note(f"turn {turn.number} ({turn.member}) {KILLED}; teamchat resume{typed} continues")
+        for turn in how:
+            note(f"{turn}; teamchat resume{typed} continues")
         return
     with contextlib.suppress(ProcessLookupError):  # it has just ended
         os.kill(holder[0], signal.SIGTERM)

@@ -21,6 +21,8 @@ Purpose = Literal["reply", "summary", "lessons"]
 """What a turn is to give: a message of the conversation, or something that is made of it."""
 KILLED = "was running when teamchat was killed"
 """What is said of a turn that no process runs, and whose end nobody saw."""
+NOT_STORED = "has finished and is not stored yet"
+"""What is said of a turn that no process runs, and whose end is kept beside the store."""
 MOST_MARKED = 5  # names of files in a line
 NOT_ALL = "there are too many to compare them all"
 

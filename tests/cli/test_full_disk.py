@@ -17,6 +17,16 @@ from tests.program import TIMEOUT_S, Result
 FILLS = 'import os, sys\nwhile True:\n    os.write(1, b"x" * 65536)\n'
 HIDES = 'import os, sys\ntry:\n    while True: os.write(1, b"x" * 65536)\nexcept OSError:\n    pass\n'
 
+# a reply that does not compress, and on the disk no room for it in the store
+ANSWERS_AND_FILLS = """import base64, os
+with open("runs", "a") as file:
+    file.write("x")
+os.write(1, b"Abc " + base64.b64encode(os.urandom(250_000)))
+disk = os.statvfs(os.environ["TEAMCHAT_HOME"])
+with open(os.environ["TEAMCHAT_HOME"] + "/filler", "wb", 0) as file:
+    file.write(bytes(disk.f_bfree * disk.f_frsize - 90_000))
+"""
+
 
 @functools.cache
 def unshares() -> bool:
@@ -80,3 +90,29 @@ def test_an_agent_that_fills_the_disk_fails_and_gives_its_space_back(world: Path
     assert [part[0] for part in (second, third, fourth, fifth)] == ["1", "0", "0", "0"], ran.err
     log = "msg-1 kailai -> max:\nBegin\n\nmsg-2 kailai -> sarah:\nAnd you?\n\nmsg-3 sarah (turn 2):\nHi.\n\n"
     assert ran.out == f"sarah:\nHi.\n\n{log}"
+
+
+@own_mounts
+def test_a_reply_that_the_full_disk_kept_out_of_the_store_is_stored_by_resume(world: Path) -> None:
+    team(ANSWERS_AND_FILLS)
+    ran = on_a_small_disk(
+        world,
+        "teamchat send --trust --to sarah Begin",
+        "teamchat send --to max Begin",
+        "teamchat status",
+        "teamchat show",
+        "teamchat stop",
+        f"rm '{world}/state/filler'",
+        "teamchat resume",
+        "teamchat log -n 1",
+    )
+    assert "Traceback" not in ran.err
+    _, sent, status, show, stop, resume, log, _ = ran.err.split("= ")
+    assert "; the end of turn 2 (max) is kept, and the next command stores it; held: max\n" in sent
+    assert "· has finished and is not stored yet: max, called by kailai in msg-3\n· try: teamchat resume\n" in status
+    assert "\nturn 2 · max (max-agent) · has finished and is not stored yet\n" in ran.out
+    assert "· turn 2 (max) has finished and is not stored yet; teamchat resume continues\n" in stop
+    assert "· turn 2 (max) had finished and is stored now\n" in resume
+    assert "begins" not in resume
+    assert (Path("runs").read_text(), ran.out.count("\nmsg-4 max (turn 2):\nAbc")) == ("x", 1)
+    assert [part[0] for part in (sent, status, show, stop, resume, log)] == ["0", "1", "0", "0", "0", "0"]

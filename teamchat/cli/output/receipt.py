@@ -17,7 +17,7 @@ from teamchat.cli.output.jsonl import outcome_fields
 from teamchat.cli.output.lines import duration, moment, part_name, plural
 from teamchat.cli.output.patch import MARKS, counted
 from teamchat.core.agents import AGENT_TYPES
-from teamchat.core.receipt import KILLED, Outcome, Setup
+from teamchat.core.receipt import Outcome, Setup
 from teamchat.core.store.pairing import ABORTED, StoredEvent
 from teamchat.core.store.turns import Turn
 from teamchat.core.text.clean import printable, visible
@@ -62,12 +62,12 @@ def receipt_fields(
 
 
 def receipt_lines(
-    turn: Turn, events: Sequence[StoredEvent], place: Callable[[str], str], *, abandoned: bool
+    turn: Turn, events: Sequence[StoredEvent], place: Callable[[str], str], *, left: str | None
 ) -> Iterator[str]:
-    """`place` adds team and session to a command. `abandoned`: teamchat was killed in the turn."""
+    """`place` adds team and session to a command. `left` says what became of a turn that no process runs any more."""
     undone = ", undone" if turn.undone is not None else ""
-    yield f"turn {turn.number} · {turn.member} ({turn.agent}) · {KILLED if abandoned else turn.status}{undone}"
-    if abandoned:
+    yield f"turn {turn.number} · {turn.member} ({turn.agent}) · {left or turn.status}{undone}"
+    if left:
         yield f"{TRY}{place('teamchat resume')}"
     for name, value in (*_setup(turn, turn.setup), *(_outcome(turn, turn.outcome, place) if turn.outcome else ())):
         yield f"  {name:<9} {visible(value)}"

@@ -133,7 +133,9 @@ class ConversationCoordinator:
             route = next((route for route in run.state.queue if route.number == turn.route), None)
             if route is None:
                 continue
-            run.emit(Warned(f"turn {turn.number} ({turn.member}) had finished and is stored now"))
+            failure = finished.outcome.failure
+            had = f"had failed ({failure.reason})" if failure else "had finished"
+            run.emit(Warned(f"turn {turn.number} ({turn.member}) {had} and is stored now"))
             answer = Answer(turn, finished, run.host.scratch(turn.folder), route, self._speaker(turn))
             if len(run.state.mates(route)) > 1:
                 self._end_of_member(answer)

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from teamchat.core.conversation.conclusion import conclude, conclusion
 from teamchat.core.conversation.lessons import lessons_in
-from teamchat.core.conversation.recovery import output_folder
+from teamchat.core.conversation.recovery import how_left, output_folder
 from teamchat.core.conversation.turn_output import TurnOutput
 from teamchat.core.engine.actions import GroupFailed, HumanAsked, Idle, TurnFailed
 from teamchat.core.engine.guards import guard
@@ -334,7 +334,7 @@ class Follower:
         """How the run has ended, and how it can continue, as the process that ran it told it."""
         state = self.state
         if self._dead == (state.queue, self._running):
-            why = KILLED if self._running or _has(state, RouteStatus.RUNNING) else NOBODY_RUNS
+            why = self._how_left() if self._running or _has(state, RouteStatus.RUNNING) else NOBODY_RUNS
             return conclusion(self, ExitCode.INTERRUPTED, f"{self._who()}{why}", RESUME)
         failed = tuple(route for route in state.held if route.number in self.tally.failures)
         if failed:
@@ -350,6 +350,10 @@ class Follower:
         return conclusion(
             self, ExitCode.MEMBER_FAILED, "the next turn did not begin (why is said where it runs)", RESUME
         )
+
+    def _how_left(self) -> str:
+        left = {how_left(self.db, one.turn) for one in self._open.values()}
+        return left.pop() if len(left) == 1 else KILLED
 
     def _who(self) -> str:
         names = [one.turn.member for one in self._open.values()]

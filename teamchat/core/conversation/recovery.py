@@ -15,7 +15,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from teamchat.core.errors import DiskFull, StoreError
-from teamchat.core.receipt import KILLED, Outcome
+from teamchat.core.receipt import KILLED, NOT_STORED, Outcome
 from teamchat.core.store.database import Database
 from teamchat.core.store.turn_events import TimedEvent
 from teamchat.core.store.turns import (
@@ -28,7 +28,7 @@ from teamchat.core.store.turns import (
 )
 from teamchat.core.turn.execution import FinishedTurn
 from teamchat.core.turn.host import scratch_of
-from teamchat.core.turn.kept import free_output, keep_end, read_end
+from teamchat.core.turn.kept import free_output, has_end, keep_end, read_end
 from teamchat.core.turn.work_trees import WorkTrees
 from teamchat.patterns import regex
 from teamchat.runners.base import Verdict
@@ -50,6 +50,12 @@ def turns_dir(db: Database) -> Path:
 def output_folder(db: Database, turn: Turn) -> Path | None:
     """Where a turn that is not over has its output; None where the store names no folder of teamchat's own."""
     return turns_dir(db) / turn.folder.name if _OURS.fullmatch(turn.folder.name) else None
+
+
+def how_left(db: Database, turn: Turn) -> str:
+    """What became of a turn that the store says is running, and that no process runs."""
+    folder = output_folder(db, turn)
+    return NOT_STORED if folder and has_end(folder) else KILLED
 
 
 def recover_turns(db: Database, session: int, folder: Path, trees: WorkTrees) -> list[str]:

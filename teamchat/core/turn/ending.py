@@ -104,11 +104,11 @@ def _stored(run: Run, ended: OpenTurn, write: Callable[[], Written[T]]) -> Writt
         if turn.route is None:
             raise
         if isinstance(error, StoreGone):
-            run.tally.text = finished.text
-            run.emit(Warned(f"what {turn.member} said is not stored: {error}\n{finished.text}"))
+            _tell_lost(run, ended, error)
             run.remove(ended.scratch, turn.folder)  # no later command can find them without a store
             raise
         if not keep_end(turn.folder, finished):
+            _tell_lost(run, ended, error)
             raise
         if isinstance(error, DiskFull):
             free_output(turn.folder)
@@ -116,6 +116,12 @@ def _stored(run: Run, ended: OpenTurn, write: Callable[[], Written[T]]) -> Writt
                 return write()
         kept = f"the end of turn {turn.number} ({turn.member}) is kept, and the next command stores it"
         raise StoreError(f"{error}; {kept}", error.hint) from error
+
+
+def _tell_lost(run: Run, ended: OpenTurn, error: StoreError) -> None:
+    """Tell the text of a turn that nothing has kept."""
+    run.tally.text = ended.finished.text
+    run.emit(Warned(f"what {ended.turn.member} said is not stored: {error}\n{ended.finished.text}"))
 
 
 def _tell_end(run: Run, ended: OpenTurn, reply: str | None) -> None:

@@ -113,10 +113,14 @@ async def execute(
         outcome = Outcome(exit_code=None, seconds=0.0, failure=failure)
         return FinishedTurn(outcome, "", unreported=isinstance(error, HasEnded))
     resumes, before = turn.setup.resumes, _used_before(turn)
-    end = await run_turn(process, turn.runner.parser(), turn.clocks, stopper, collector, patience, resumes)
+    parser = turn.runner.parser()
+    end = await run_turn(process, parser, turn.clocks, stopper, collector, patience, resumes)
+    # of events that end with the CLI's own word of success, only what broke a line can be missing
+    whole = parser.by_lines and end.failure is None and not collector.count(Note)
     version = (installed if end.version is None else end.version) or None
     refused = with_source(end.failure, login if end.login is None else end.login)
-    outcome = _outcome(turn, end, collector, before, _judged(refused, folder), version)
+    judged = refused if whole else _judged(refused, folder)
+    outcome = _outcome(turn, end, collector, before, judged, version)
     unreported = stays is not None and end.untold
     return FinishedTurn(outcome, end.text, end.interrupted, unreported, end.vendor_session, tuple(collector.events))
 

@@ -54,6 +54,11 @@ def free_output(folder: Path) -> None:
             os.close(os.open(folder / stream, os.O_WRONLY | os.O_TRUNC | os.O_NOFOLLOW | os.O_NONBLOCK))
 
 
+def has_end(folder: Path) -> bool:
+    """Whether the end of a turn is kept in its folder, as far as can be told without reading it."""
+    return (folder / NAME).is_file()
+
+
 def read_end(folder: Path) -> FinishedTurn | None:
     """The end of a turn that is kept in its folder; None if there is none, or it is damaged."""
     try:

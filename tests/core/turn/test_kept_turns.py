@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import sqlite3
 import zlib
 from collections.abc import Callable, Iterator
@@ -112,6 +113,37 @@ def test_a_turn_that_failed_is_stored_as_such_and_its_partial_text(stage: Stage)
     assert turn.outcome is not None
     assert turn.outcome.failure == Failure(FailureKind.AGENT, "ended with exit code 3: broke")
     assert stage.queue == ["max held"]
+
+
+def test_what_is_said_of_a_turn_that_is_stored_later_is_how_it_ended(stage: Stage) -> None:
+    stage.says["max"] = [Fails("half", 3, "broke")]
+    locked(stage, "max", lambda: stage.send("Begin", to="max"))
+    stage.says["max"] = ["Whole."]
+    stage.resume()
+    assert stage.warnings == ["turn 1 (max) had failed (ended with exit code 3: broke) and is stored now"]
+    assert stage.said == ["kailai: Begin", "max: Whole."]
+
+
+def test_what_nothing_can_keep_is_told(stage: Stage) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "full")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(kept, "write_private", full)
+        locked(stage, "max", lambda: stage.send("Begin", to="max"))
+    (told,) = stage.warnings
+    assert told.startswith("what max said is not stored: the store ")
+    assert told.endswith("\nPlan it. [NEXT: sarah]")
+
+
+def test_on_a_full_disk_only_a_reply_that_its_cli_calls_complete_counts(stage: Stage) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("teamchat.core.turn.execution.room_in", lambda _: 0)
+        assert stage.send("Begin", to="sarah").code is ExitCode.DONE
+        end = stage.send("And you?", to="max")
+    assert stage.said == ["kailai: Begin", "sarah: Fine.", "kailai: And you?"]
+    assert end.code is ExitCode.MEMBER_FAILED
+    assert "may have lost some of its answer" in (end.reason or "")
 
 
 @pytest.mark.parametrize("junk", [b"", b"{}", b"[]", b"null", b"\xff", b"[" * 50_000, b'{"text": 1, "events": [[1]]}'])
