@@ -120,6 +120,8 @@ class LazyGroup(TyperGroup):
         return super().resolve_command(ctx, args)
 
 
+# Typer evaluates the annotations of each function twice. The first time is enough; the second one takes `send` 1 ms.
+vars(typer.utils)["get_type_hints"] = lambda _function: {}
 app = typer.Typer(
     cls=LazyGroup,
     no_args_is_help=True,
