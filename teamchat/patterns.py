@@ -13,15 +13,14 @@ if TYPE_CHECKING:
 else:
 
     class regex:  # noqa: N801 (called like `re.compile`)
-        """A pattern as `re.compile` makes it. The first use makes its methods attributes: later ones are as fast."""
+        """A pattern as `re.compile` makes it. The first use of a method makes it an attribute, which is as fast."""
 
         def __init__(self, *given: Any) -> None:
             self.__given = given
 
         def __getattr__(self, name: str) -> Any:
-            compiled = re.compile(*self.__given)
-            vars(self).update({each: getattr(compiled, each) for each in dir(compiled) if not each.startswith("_")})
-            return getattr(compiled, name)
+            found = vars(self)[name] = getattr(re.compile(*self.__given), name)  # `re` keeps what it has compiled
+            return found
 
 
 __all__ = ["regex"]

@@ -32,6 +32,7 @@ _ODD = regex(  # the brackets, or something unseen in front of the body
 _NEXT = regex("NEXT", re.IGNORECASE)  # many times as fast as what follows, and most pieces have none
 _AT = regex("@")
 _ODD_CHARACTER = regex(f"[［【{_UNSEEN}]")
+_ODD_ASCII = regex(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")  # most texts are ASCII, and all of them take 0.3 ms to compile
 _NO_COLON = regex(rf"(?<!\\)(?P<hit>\[{SPACE}*+NEXT{SPACE}++{_NAMES})", re.IGNORECASE)
 _NO_BRACKETS = regex(
     rf"(?P<bracket>[\[［【]{SPACE}*+)?(?<!\w)(?P<hit>NEXT{SPACE}*+[:：]\*{{0,2}}+{SPACE}*+{_NAMES})", re.IGNORECASE
@@ -158,7 +159,7 @@ def _not_closed(markers: Iterable[Marker], names: _Names) -> Iterator[Hint]:
 def _odd(text: str, author: Author, names: _Names) -> Iterator[Hint]:
     """Markers in full-width brackets, and those with something in front of their body that people do not see."""
     meant = cache(partial(_meant, names))  # the same is written again and again
-    for found in _found(_ODD, text, _pieces_with(_ODD_CHARACTER, text)):
+    for found in _found(_ODD, text, _pieces_with(_ODD_ASCII if text.isascii() else _ODD_CHARACTER, text)):
         if found[0][0] == "[" and (is_escaped(text, found.start()) or not _hides(found)):
             continue
         kind, suggestion, calls = meant(found["kind"], found["body"])

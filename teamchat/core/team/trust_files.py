@@ -83,12 +83,16 @@ def _runs(team: Team, member: Member) -> tuple[object, ...]:
 
 def _files_of(team: Team, member: Member) -> set[Path]:
     """The files of one member, relative to its working folder and to the workspace's folders that its words name."""
-    program, *words = (_HERE.sub("./", word) for word in (*team.agent_of(member).command, *member.args))
-    values = [_HERE.sub("./", value) for value in member.env.values()]
+    program, *words = map(_without_here, (*team.agent_of(member).command, *member.args))
+    values = [_without_here(value) for value in member.env.values()]
     folders = _folders(team, member.cwd, (*words, *values))
     of_env = (file for value in values for file in _scripts("", [value], folders))
     scripts = {*_scripts(program, words, folders), *(file for file in of_env if _in_workspace(team, file))}
     return {*scripts, *_program(team, member), *_on_path(team, member)}
+
+
+def _without_here(word: str) -> str:
+    return _HERE.sub("./", word) if "$" in word or "`" in word else word
 
 
 def _folders(team: Team, cwd: Path, words: Iterable[str]) -> list[Path]:
@@ -136,7 +140,7 @@ def _marked(program: str, words: Sequence[str]) -> Iterator[tuple[str, bool]]:
 
 def _without_written(text: str) -> str:
     """A shell's text without the names of files that it only redirects output to."""
-    return _WRITES.sub(lambda found: found[1] or " ", text)
+    return _WRITES.sub(lambda found: found[1] or " ", text) if ">" in text else text
 
 
 def _parts(text: str) -> list[str]:
