@@ -18,7 +18,7 @@ from teamchat.core.messages import ConversationMessage
 from teamchat.core.store.adoptions import adoption_of
 from teamchat.core.store.database import Database
 from teamchat.core.store.sessions import edits_of
-from teamchat.core.store.turns import Turn, last_turn_of
+from teamchat.core.store.turns import Turn, has_turn, last_turn_of
 from teamchat.core.store.vendor_turns import VendorTurns
 from teamchat.core.team.team import AgentSpec, Member
 from teamchat.digests import sha256
@@ -48,7 +48,8 @@ class AdoptedSession(Struct, frozen=True):
 class Past(Struct, frozen=True):
     """A member's last turn in the store, and the `turns` of its vendor session, if it left one.
 
-    `turn` is None before the first turn. `adopted` is the session that the next turn adopts.
+    `first`: there is no turn yet. `turn` is also None for a member without memory, which continues none.
+    `adopted` is the session that the next turn adopts.
     `edits` counts the messages of the session that were hidden,
     without those that a redo brought back.
     """
@@ -57,6 +58,7 @@ class Past(Struct, frozen=True):
     turns: VendorTurns | None = None
     edits: int = 0
     adopted: AdoptedSession | None = None
+    first: bool = True
 
 
 NOTHING_BEFORE = Past()
@@ -64,6 +66,8 @@ NOTHING_BEFORE = Past()
 
 def past_of(db: Database, session: int, member: Member, agent: AgentSpec) -> Past:
     """The last turn of `member` in this session, and what a person has had it adopt since."""
+    if member.memory == "fresh":  # to read a turn whole takes a millisecond
+        return Past(edits=edits_of(db, session), first=not has_turn(db, session, member.name))
     turn = last_turn_of(db, session, member.name)
     turns = VendorTurns(db, session, member.name, turn.vendor_session) if turn and turn.vendor_session else None
     adopted = adoption_of(db, session, member.name)
@@ -73,6 +77,7 @@ def past_of(db: Database, session: int, member: Member, agent: AgentSpec) -> Pas
         turns,
         edits_of(db, session),
         AdoptedSession(adopted.vendor_session) if adopted and waits else None,
+        first=turn is None,
     )
 
 

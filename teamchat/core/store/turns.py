@@ -313,6 +313,12 @@ def last_turn_of(db: Database, session: int, member: str) -> Turn | None:
     return next(turns_of_member(db, session, member), None)
 
 
+def has_turn(db: Database, session: int, member: str) -> bool:
+    """True if the member had a turn with a route."""
+    sql = "SELECT 1 FROM turns WHERE session = ? AND member = ? AND route IS NOT NULL LIMIT 1"
+    return db.row(sql, session, member) is not None
+
+
 def turns_of_member(db: Database, session: int, member: str) -> Iterator[Turn]:
     """The member's turns that had a route, the newest first."""
     sql = "SELECT * FROM turns WHERE session = ? AND member = ? AND route IS NOT NULL ORDER BY number DESC"

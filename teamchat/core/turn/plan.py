@@ -54,7 +54,7 @@ def plan_reply(
     job = job_of(member, agent, host.env, scratch)
     find_slash = partial(host.slash, member, agent.type.runner, job)
     prompt = build_prompt(team, member, route, manager, host.exists, past, collector, images, scratch, find_slash)
-    reason = TurnReason(why(route, member), route.request, route.attempt + 1, past.edits, past.turn is None)
+    reason = TurnReason(why(route, member), route.request, route.attempt + 1, past.edits, past.first)
     return plan_turn(member, agent, job, prompt, reason, host, budget_usd=budget_usd)
 
 

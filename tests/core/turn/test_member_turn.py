@@ -31,7 +31,6 @@ from teamchat.runners.process.process import Process
 from teamchat.runners.process.running import Launch
 from teamchat.runners.process.supervisor import Stopper
 from tests.core.fake_conversation import Running, Stage, team_of
-from tests.core.store.test_stored_turns import some_turn
 from tests.fakes.scripted import spoken
 from tests.runners.processes import clocks_wait_for
 
@@ -87,7 +86,7 @@ def test_the_first_turn_of_a_member_names_what_it_lacks(stage: Stage) -> None:
     host = Host(REAL.launcher, REAL.check, lambda *_: lambda _name: False, env=ENV, live=False)
     manager = manager_of(stage.team, stage.db, stage.session)
     assert plan_reply(stage.team, ROUTE, manager, host).setup.without == ()  # a replay is on another machine
-    later = Past(some_turn(stage.db, stage.session))
+    later = Past(first=False)
     assert plan_reply(stage.team, ROUTE, manager, replace(host, live=True), past=later).setup.without == ()
 
 
