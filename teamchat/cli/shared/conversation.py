@@ -43,6 +43,7 @@ from teamchat.core.turn.host import REAL, Host
 from teamchat.core.turn.run import Run
 from teamchat.core.turn.trust import with_trust_checks
 from teamchat.core.turn.vendor_limits import Cooldowns
+from teamchat.runners.process.guardians import GUARDIANS
 from teamchat.runners.process.supervisor import Stopper
 
 Work = Callable[[ConversationCoordinator], Awaitable[Conclusion]]
@@ -111,6 +112,8 @@ def converse(
             ),
             work,
         )
+        if not KEYBOARD.get():
+            GUARDIANS.dismiss()
     if console.ended:
         tell(console.ended, session.name, time.monotonic() - began, show.notify)
     return code

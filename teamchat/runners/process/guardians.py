@@ -34,6 +34,7 @@ class Guardians:
         """Start the server if there is none. Returns before it is ready. Raises `OSError`."""
         if self._control:
             return
+        self.end()
         ours, theirs = socket.socketpair()
         try:
             with theirs:
@@ -77,13 +78,19 @@ class Guardians:
                 self.end(at_once=True)
             raise
 
+    def dismiss(self) -> None:
+        """Have the server end by itself, as no agent is to start soon: `end` takes a millisecond, and now less."""
+        if self._control:
+            self._control.close()
+            self._control = None
+
     def end(self, *, at_once: bool = False) -> None:
         """End the server. Its guardians work on."""
-        server, control = self._server, self._control
-        self._server = self._control = None
-        if not server or not control:
+        server = self._server
+        self.dismiss()
+        self._server = None
+        if not server:
             return
-        control.close()
         if not at_once:
             server.send_signal(signal.SIGCONT)
             with contextlib.suppress(subprocess.TimeoutExpired):
@@ -94,10 +101,10 @@ class Guardians:
 
     def _forget(self) -> None:
         """In a child of this process, which has no part in the server."""
-        if self._control and self._server:
-            self._control.close()
+        self.dismiss()
+        if self._server:
             self._server.returncode = 0  # it is not the child's to wait for
-        self._server = self._control = None
+            self._server = None
 
 
 def _first_report(control: socket.socket) -> int:
