@@ -1,0 +1,158 @@
+"""Finds the JSON list or object that a member was asked for in its reply. Pure, in time linear in the text.
+
+Agents write it alone, in a fence, or with prose around it. The one that counts is
+
+1. the last line of the reply, if an object is asked for and the line is a whole one;
+2. else the last fence that is marked as JSON, or whose text begins like JSON;
+3. else the last value that begins a line;
+4. else the last value anywhere.
+
+If that one is cut off or wrong, nothing is read: neither a part of it nor an earlier value takes its place. Numbers are
+floats, so that a very long one costs no more than its length.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from msgspec import Struct
+
+from teamchat.core.engine.process import Fault
+from teamchat.patterns import regex
+
+_NAMES: dict[type, str] = {list: "list", dict: "object"}
+_OPENERS: dict[type, str] = {list: "[", dict: "{"}
+_FENCE = regex(r"^[ \t]*+(`{3,}+)[ \t]*+([^`\n]*+)$", re.MULTILINE)
+_BEGIN = regex(r'\[\s*+(?:["\[{\]]|-?\d|true\b|false\b|null\b|\Z)|\{\s*+(?:["}]|\Z)')
+_BRACKET = regex(r'"(?:[^"\\]|\\.)*+"?|[\[{]|[\]}]', re.DOTALL)  # or a string, whose brackets are text
+
+
+class Written(Struct, frozen=True):
+    """A value, and where in the text it is, with its fence if it has one."""
+
+    value: Any
+    start: int
+    end: int
+
+
+class _Span(Struct, frozen=True):
+    start: int
+    end: int
+
+
+class _Fence(Struct, frozen=True):
+    whole: _Span
+    inside: _Span
+    is_json: bool
+
+
+def written_list(text: str) -> Written | Fault:
+    """The list that a reply was to be, or why there is none."""
+    return _in_fence(text, list) or _between_prose(text, list)
+
+
+def written_object(text: str) -> Written | Fault:
+    """The object that a reply was to be, or to end with, or why there is none."""
+    line = _stripped(text, _Span(text.rstrip().rfind("\n") + 1, len(text)))
+    if text.startswith("{", line.start):
+        last = _read(text, line, dict)
+        if isinstance(last, Written):
+            return last
+    return _in_fence(text, dict) or _between_prose(text, dict)
+
+
+def _in_fence(text: str, kind: type) -> Written | Fault | None:
+    fences = [fence for fence in _fences(text) if fence.is_json or _BEGIN.match(text, fence.inside.start)]
+    if not fences:
+        return None
+    found = _read(text, fences[-1].inside, kind)
+    return Written(found.value, fences[-1].whole.start, fences[-1].whole.end) if isinstance(found, Written) else found
+
+
+def _fences(text: str) -> Iterator[_Fence]:
+    """The fenced blocks of the text. One that is not closed ends with the text."""
+    opened: re.Match[str] | None = None
+    for line in _FENCE.finditer(text):
+        if opened is None:
+            opened = line
+        elif not line[2].strip() and len(line[1]) >= len(opened[1]):
+            yield _fence(text, opened, line.start(), line.end())
+            opened = None
+    if opened is not None:
+        yield _fence(text, opened, len(text), len(text))
+
+
+def _fence(text: str, opened: re.Match[str], close: int, end: int) -> _Fence:
+    is_json = opened[2].strip().lower().startswith("json")
+    return _Fence(_Span(opened.start(), end), _stripped(text, _Span(opened.end(), close)), is_json)
+
+
+def _between_prose(text: str, kind: type) -> Written | Fault:
+    spans = list(_values(text))
+    asked = [span for span in spans if text[span.start] == _OPENERS[kind]]
+    on_lines = [span for span in asked if _begins_line(text, span.start)]
+    counting = (on_lines or asked or spans)[-1:]
+    return _read(text, counting[0], kind) if counting else Fault(f"there is no JSON {_NAMES[kind]} in it")
+
+
+def _values(text: str) -> Iterator[_Span]:
+    """What begins like a JSON value: up to the bracket that closes it, or to the end of the text."""
+    position = 0
+    while begin := _BEGIN.search(text, position):
+        position = _closed(text, begin.start())
+        yield _Span(begin.start(), position)
+
+
+def _closed(text: str, start: int) -> int:
+    depth = 0
+    for found in _BRACKET.finditer(text, start):
+        depth += {"[": 1, "{": 1, "]": -1, "}": -1}.get(found[0], 0)
+        if depth == 0:
+            return found.end()
+    return len(text)
+
+
+def _begins_line(text: str, start: int) -> bool:
+    while start and text[start - 1] in " \t":
+        start -= 1
+    return start == 0 or text[start - 1] == "\n"
+
+
+def _read(text: str, span: _Span, kind: type) -> Written | Fault:
+    try:
+        value = json.loads(text[span.start : span.end], parse_int=float, parse_constant=_no_number)
+    except json.JSONDecodeError as error:
+        return Fault(_broken(text, span, error))
+    except RecursionError:
+        return Fault(f"its JSON {_NAMES[kind]} is nested too deeply")
+    except ValueError as error:
+        return Fault(str(error))
+    if not isinstance(value, kind):
+        return Fault(f"its JSON is not {'an' if kind is dict else 'a'} {_NAMES[kind]}")
+    return Written(value, span.start, span.end)
+
+
+def _no_number(name: str) -> float:
+    raise ValueError(f"its JSON has {name}, which is no number in JSON")
+
+
+def _broken(text: str, span: _Span, error: json.JSONDecodeError) -> str:
+    """What is wrong, and where in the reply."""
+    if text[span.start : span.start + 1] not in ("[", "{"):
+        return "its fence has no JSON"
+    at = span.start + error.pos
+    line, column = text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)
+    if error.msg.startswith("Unterminated string"):
+        return f"its JSON is cut off in a string that begins at line {line}, column {column}"
+    if not text[at : span.end].strip():
+        return f"its JSON is cut off at line {line}, column {column}"
+    return f"its JSON is broken at line {line}, column {column}: {error.msg[0].lower()}{error.msg[1:]}"
+
+
+def _stripped(text: str, span: _Span) -> _Span:
+    inside = text[span.start : span.end]
+    start = span.start + len(inside) - len(inside.lstrip())
+    return _Span(start, max(start, span.start + len(inside.rstrip())))
