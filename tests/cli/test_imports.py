@@ -35,9 +35,9 @@ BUDGETS: Mapping[tuple[str, ...], tuple[int, frozenset[str]]] = {
     ("status",): (90, HEAVY | AGENTS | UNUSED),
     ("show",): (102, HEAVY | AGENTS | UNUSED),
     ("sessions",): (90, HEAVY | AGENTS | UNUSED),
-    ("send", "-q", "Hi"): (190, HEAVY | UNUSED),
-    ("resume",): (190, HEAVY | UNUSED),
-    (): (55, HEAVY | AGENTS | UNUSED),
+    ("send", "-q", "Hi"): (180, HEAVY | UNUSED),
+    ("resume",): (178, HEAVY | UNUSED),
+    (): (53, HEAVY | AGENTS | UNUSED),
 }
 """For each command the most modules of teamchat, and packages and modules that are not loaded; () completes a name."""
 

@@ -72,14 +72,15 @@ def receipt_lines(
     for name, value in (*_setup(turn, turn.setup), *(_outcome(turn, turn.outcome, place) if turn.outcome else ())):
         yield f"  {name:<9} {visible(value)}"
     calls: dict[object, str] = {}
-    for at, kind, data in events:
-        if kind in SHOWN:
-            words = SHOWN[kind].format(**data)
+    for event in events:
+        at, data = event.at, event.data
+        if event.type in SHOWN:
+            words = SHOWN[event.type].format(**data)
             calls[data.get("id")] = words
             yield visible(f"  {at:7.1f}s  {words}".replace("\n", " "))
         elif data.get("output") == ABORTED:
             yield f"  {at:7.1f}s  {ABORTED}"
-        elif kind == "ToolResult" and data.get("failed"):
+        elif event.type == "ToolResult" and data.get("failed"):
             told = one_line(str(data.get("output") or ""), LONGEST_OUTPUT)
             yield visible(f"  {at:7.1f}s  failed: {calls.get(data.get('id'), 'a tool')}{told and f': {told}'}")
 

@@ -123,7 +123,7 @@ def _turn(db: Database, turn: Turn) -> dict[str, Any]:
         "setup": _facts(turn.setup, SETUP),
         "outcome": _facts(turn.outcome, OUTCOME) if turn.outcome else None,
         "partial": partial_of(db, turn),
-        "events": [(kind, data) for _, kind, data in events_of(db, turn) if not _silent(data.get("text"))],
+        "events": [(event.type, event.data) for event in events_of(db, turn) if not _silent(event.data.get("text"))],
     }
 
 

@@ -28,7 +28,6 @@ from teamchat.core.store.turns import (
 )
 from teamchat.core.turn.execution import FinishedTurn
 from teamchat.core.turn.host import scratch_of
-from teamchat.core.turn.kept import free_output, has_end, keep_end, read_end
 from teamchat.core.turn.work_trees import WorkTrees
 from teamchat.patterns import regex
 from teamchat.runners.base import Verdict
@@ -54,6 +53,8 @@ def output_folder(db: Database, turn: Turn) -> Path | None:
 
 def how_left(db: Database, turn: Turn) -> str:
     """What became of a turn that the store says is running, and that no process runs."""
+    from teamchat.core.turn.kept import has_end
+
     folder = output_folder(db, turn)
     return NOT_STORED if folder and has_end(folder) else KILLED
 
@@ -70,6 +71,8 @@ def recover_turns(db: Database, session: int, folder: Path, trees: WorkTrees) ->
 def kept_turns(db: Database, session: int, folder: Path) -> Iterator[tuple[Turn, FinishedTurn]]:
     """The turns whose ends could not be stored, with their kept ends."""
     for turn in running_turns(db, session):
+        from teamchat.core.turn.kept import read_end
+
         own = folder / turn.folder.name
         if _OURS.fullmatch(own.name) and (finished := read_end(own)):
             yield replace(turn, folder=own), finished
@@ -126,6 +129,8 @@ def _end(db: Database, turn: Turn, finished: FinishedTurn, folder: Path | None) 
     try:
         end_turn(db, turn, "interrupted", finished.outcome, partial)
     except DiskFull:
+        from teamchat.core.turn.kept import free_output, keep_end
+
         if folder is None or not keep_end(folder, finished):
             raise
         free_output(folder)  # its output may be what has filled the disk

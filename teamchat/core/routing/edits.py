@@ -6,7 +6,6 @@ The text is made in pieces, so that one of a hundred megabytes is printed withou
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
 
 from msgspec import Struct
 
@@ -21,7 +20,7 @@ Part = tuple[int, int]
 """Where a part of a text begins and ends."""
 
 
-class Edit(NamedTuple):
+class Edit(Struct, frozen=True, gc=False):
     """The characters from `start` up to `end` are taken out; `tidy` says whether their lines are tidied."""
 
     start: int

@@ -26,11 +26,12 @@ from teamchat.patterns import regex
 
 _END = r"(?>\r\n|\n|\r)"
 _AT_END = r"(?=[\r\n]|\Z)"
-_LIST_ITEM = regex(r"(?:[-+*]|[0-9]{1,9}[.)])(?=[ \t\r\n]|\Z)")
+_ITEM = r"(?:[-+*]|[0-9]{1,9}[.)])(?=[ \t\r\n]|\Z)"
+_LIST_ITEM = regex(_ITEM)
 _FENCE = regex(rf"(?P<run>`{{3,}}+)[^`\r\n]*+{_AT_END}|(?P<tildes>~{{3,}}+)")
 _FENCE_END = regex(rf"(?<![^\r\n])(?P<indent>[ \t]*+)(?P<run>`{{3,}}+|~{{3,}}+)[ \t]*+{_AT_END}")
 # An underline and a rule are told by their characters.
-_BLOCK = rf">|#{{1,6}}(?=[ \t\r\n]|\Z)|{_LIST_ITEM.pattern}|`{{3,}}+[^`\r\n]*+{_AT_END}|~~~|[-=*_ \t]*+{_AT_END}"
+_BLOCK = rf">|#{{1,6}}(?=[ \t\r\n]|\Z)|{_ITEM}|`{{3,}}+[^`\r\n]*+{_AT_END}|~~~|[-=*_ \t]*+{_AT_END}"
 _BEGINS_BLOCK = regex(_BLOCK)
 _LINE = regex(rf"(?P<indent>[ \t]*+)(?P<block>(?={_BLOCK}))?[^\r\n]*+")
 _LINE_END = regex(rf"{_END}?")

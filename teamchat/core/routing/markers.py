@@ -17,17 +17,18 @@ from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from functools import cache, cached_property, lru_cache
 from itertools import islice
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from teamchat.core.routing.markdown import Place, Places, is_escaped, places_of
 from teamchat.core.routing.todos import todo_text
 from teamchat.core.text.clean import sequences, told
 from teamchat.patterns import regex
 
-if TYPE_CHECKING:  # most commands strip no text
+if TYPE_CHECKING:
     from teamchat.core.routing.edits import Edit
+    from teamchat.core.routing.markdown import Places
 
 Priority = Literal[1, 2, 3]
 
@@ -39,7 +40,7 @@ _PRIORITY = regex("[!！#＃][PpＰｐ]([1-3１-３])")
 _PRIORITIES: dict[int, Priority] = {1: 1, 2: 2, 3: 3}
 
 
-class Target(NamedTuple):
+class Target(Struct, frozen=True):
     """Who is asked to speak: one name, or the names of a group that speaks at the same time. 1 is the most urgent."""
 
     names: tuple[str, ...]
@@ -117,12 +118,12 @@ class WhyNot(StrEnum):
 
 
 _KINDS = {written: kind for kind in MarkerKind for written in (kind.value, kind.value.lower())}  # as most are written
-_PLACES = {Place.FENCE: WhyNot.FENCE, Place.CODE: WhyNot.CODE, Place.QUOTE: WhyNot.QUOTE}
+_PLACES = {"fence": WhyNot.FENCE, "code": WhyNot.CODE, "quote": WhyNot.QUOTE}  # by the value of `Place`
 HUMANS_ONLY = {MarkerKind.FROM, MarkerKind.TEAM_TASK}
 _OF_NAMES = {MarkerKind.NEXT, MarkerKind.FROM, MarkerKind.DROP, MarkerKind.DONE}
 
 
-class Marker(NamedTuple):
+class Marker(Struct, frozen=True):
     """Something in a text that looks like a marker: `text[start:end]` is `raw`, and `body` what it holds.
 
     Only a marker that counts has `targets` (NEXT), `names` (FROM: one, DROP and DONE: any number), a `task` (TEAM_TASK;
@@ -241,6 +242,8 @@ def _seen(text: str, author: Author) -> Iterator[tuple[re.Match[str], MarkerKind
     """What looks like a marker, and why it is not obeyed; a task block as far as its own brackets go."""
     if "[" not in text:
         return
+    from teamchat.core.routing.markdown import places_of  # most messages have none, and it takes half a millisecond
+
     before, places, unseen = 0, None, None
     matches = (found for begin, end in _pieces(text) for found in _MARKER.finditer(text, begin, end))
     for found in islice(matches, MOST_MARKERS):
@@ -266,6 +269,8 @@ def _why_not(
     text: str, found: re.Match[str], kind: MarkerKind, author: Author, places: Places, unseen: _Unseen, before: int
 ) -> WhyNot | None:
     """`before` is where the last one ended."""
+    from teamchat.core.routing.markdown import is_escaped
+
     start, end = found.span()
     closed = found["block"] or found["close"]
     if place := places.at(start) or (places.at(end - 1) if closed else None):
@@ -315,7 +320,7 @@ def _up_to(block: Marker, text: str, limit: int, backslashes: list[int]) -> Mark
         pieces.append(text[at:backslash])
         at = backslash + 1
     task = "".join((*pieces, text[at:limit])).strip()
-    return block._replace(end=limit, raw=text[block.start : limit], body=text[block.end : limit], task=task)
+    return replace(block, end=limit, raw=text[block.start : limit], body=text[block.end : limit], task=task)
 
 
 def _says(kind: MarkerKind, body: str) -> _Said:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 from difflib import get_close_matches
-from typing import Generic, NamedTuple, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 from unicodedata import category, normalize
 from unicodedata import name as letter_name
 
@@ -80,7 +80,7 @@ class Ambiguous(Struct, Generic[M], frozen=True):
     candidates: tuple[M, ...]
 
 
-class Unknown(NamedTuple):
+class Unknown(Struct, frozen=True):
     """Nobody's name or title; `closest` is the member who was perhaps meant.
 
     `strange` is a letter in it that looks like another alphabet's, and that nobody here has.

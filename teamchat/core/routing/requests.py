@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from enum import StrEnum
-from typing import NamedTuple
 from unicodedata import name as letter_name
 
 from msgspec import Struct, field
@@ -47,7 +46,7 @@ class ProblemKind(StrEnum):
     TOO_MANY = "too many"
 
 
-class Problem(NamedTuple):
+class Problem(Struct, frozen=True):
     """Something in a marker that was not done, in words for the user; `closest` is the member perhaps meant."""
 
     kind: ProblemKind

@@ -7,13 +7,15 @@ they came. Every reader gets them from here.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
+
+from msgspec import Struct
 
 CALL, RESULT = "ToolCall", "ToolResult"
 ABORTED = "aborted"
 
 
-class StoredEvent(NamedTuple):
+class StoredEvent(Struct, frozen=True):
     """An event of a turn as it is stored: seconds since the turn began, the event's type, and its fields."""
 
     at: float

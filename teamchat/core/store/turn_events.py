@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from msgspec import Struct, convert, to_builtins
 from msgspec.json import encode
+from msgspec.structs import replace
 
 from teamchat.core.store.pairing import StoredEvent, paired
 from teamchat.core.store.rows import Row
@@ -135,4 +136,4 @@ def _continued(event: StoredEvent, more: list[str]) -> StoredEvent:
     if not more:
         return event
     name = LONG[KINDS[event.type]]
-    return event._replace(data={**event.data, name: joined([event.data[name], *more])})
+    return replace(event, data={**event.data, name: joined([event.data[name], *more])})

@@ -51,7 +51,7 @@ _SEQUENCES = regex(rf"{_ONE}{{1,1000}}+", re.VERBOSE)  # a hostile text has noth
 _OPEN = regex(rf"(?P<intro> {_STRING} ) {_TEXT} (?P<last> \x1b? ) \Z | {_CSI} \Z | {_OTHER} \Z", re.VERBOSE)
 _BEGINS_SEQUENCE = regex(r"[\x1b\x80-\x9f]")
 _CONTROL = regex(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]+")
-_BYTES = bytes(code for code in range(128) if _CONTROL.match(chr(code)))
+_BYTES = bytes((*range(0x09), *range(0x0B, 0x20), 0x7F))  # of these, the ASCII ones
 _PIECE = 64 * 1024  # characters that one call searches: Ctrl-C waits for it
 _ASCII_PIECE = 1024 * 1024  # of what is looked at much faster
 

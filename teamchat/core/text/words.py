@@ -6,7 +6,6 @@ text is indexed (`spaced`), and searched in adjacent pairs.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from itertools import chain, islice
 from operator import add
@@ -20,18 +19,14 @@ _SCRIPTS = "\u2e80-\u2fdf\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\ua
 _CJK = f"{_SCRIPTS}\U00020000-\U0003ffff"
 _APART = regex(f"[{_CJK}]")
 _RUN = regex(rf"[{_CJK}]++|[^\W_{_CJK}]++")
-STOP = frozenset(
-    re.findall(
-        r"\w+",
-        """
-        a about after all also an and any are as at be because been before but by can could did do does doing done for
-        from get give go had has have he her here him his how if in into is it its just let like make me more most my
-        need no not now of on one only or other our out over please said say see she should so some such tell than
-        thank thanks that the their them then there these they this those to too up us use very want was we were what
-        when where which while who why will with would yes you your
-        """,
-    )
-)
+_COMMON = """
+    a about after all also an and any are as at be because been before but by can could did do does doing done for
+    from get give go had has have he her here him his how if in into is it its just let like make me more most my
+    need no not now of on one only or other our out over please said say see she should so some such tell than
+    thank thanks that the their them then there these they this those to too up us use very want was we were what
+    when where which while who why will with would yes you your
+"""
+STOP = frozenset(_COMMON.split())
 """English words that say nothing about a text's subject. In other languages bm25 gives common words no weight."""
 
 

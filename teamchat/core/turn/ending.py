@@ -20,7 +20,6 @@ from teamchat.core.receipt import Outcome
 from teamchat.core.store.turns import Turn, TurnStatus, end_turn, trace
 from teamchat.core.turn.events import TurnFinished, Warned
 from teamchat.core.turn.execution import FinishedTurn
-from teamchat.core.turn.kept import free_output, keep_end
 from teamchat.core.turn.run import Run
 from teamchat.runners.events import Failure, FailureKind, Usage
 
@@ -107,6 +106,8 @@ def _stored(run: Run, ended: OpenTurn, write: Callable[[], Written[T]]) -> Writt
             _tell_lost(run, ended, error)
             run.remove(ended.scratch, turn.folder)  # no later command can find them without a store
             raise
+        from teamchat.core.turn.kept import free_output, keep_end
+
         if not keep_end(turn.folder, finished):
             _tell_lost(run, ended, error)
             raise

@@ -26,7 +26,6 @@ from teamchat.runners.base import Job, Runner, Slash
 from teamchat.runners.process.process import launch
 from teamchat.runners.process.running import Launcher
 from teamchat.runners.process.supervisor import Stopper
-from teamchat.runners.slash import unknown
 
 
 def scratch_of(folder: Path) -> Path:
@@ -81,8 +80,11 @@ def need_program(member: Member, program: str, found: str | Unusable) -> str:
 
 def find_slash(_member: Member, runner: Runner, job: Job, typed: str) -> Slash | None:
     """The custom command that a typed text begins with, or an unknown one; None if it begins with none."""
-    found = runner.slash.find(typed, job) if runner.slash else None
-    return found or (unknown(typed, runner.vendor) if runner.vendor else None)
+    if runner.vendor is None:
+        return None
+    from teamchat.runners.slash import unknown
+
+    return (runner.slash.find(typed, job) if runner.slash else None) or unknown(typed, runner.vendor)
 
 
 class Host(Struct, frozen=True):

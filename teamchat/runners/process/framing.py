@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from teamchat.runners.base import EventParser
-from teamchat.runners.long_lines import LongLineReader
+
+if TYPE_CHECKING:
+    from teamchat.runners.long_lines import LongLineReader
 
 LONG_LINE = 1 << 20  # bytes; shorter lines are kept whole
 
@@ -58,6 +60,8 @@ class JsonFramer:
         lines = self._lines.push(chunk)
         self._size = len(chunk) - chunk.rfind(b"\n") - 1 + (0 if lines else self._size)
         if self._size > LONG_LINE:
+            from teamchat.runners.long_lines import LongLineReader
+
             self._long = LongLineReader()
             for piece in self._lines.flush():
                 self._long.push(piece)

@@ -191,7 +191,7 @@ def test_a_turn_keeps_the_exact_bytes_and_why_it_ran(tmp_path: Path) -> None:
     assert turn.outcome.reply == "msg-2"
     assert turn.outcome.usage == Usage(100, None, 20, 0.25)
     assert turn.outcome.code is ExitCode.DONE
-    assert [kind for _, kind, _ in events_of(stage.db, turn)] == ["Started", "VendorSession", "Text", "Usage", "Done"]
+    assert [event.type for event in events_of(stage.db, turn)] == ["Started", "VendorSession", "Text", "Usage", "Done"]
     assert SqliteLog(stage.db, stage.session).get("msg-2").turn_id == turn.id
 
 

@@ -195,7 +195,7 @@ def test_the_partial_text_is_read_in_the_agents_own_format(stage: Stage, protoco
     assert partial_of(stage.db, turn) == "what it\nhad said"
     head = ["Started", "VendorSession"]
     kept = {"plain": [], "claude": [*head, "Text"], "codex": [*head, "Text"], "gemini": head}[protocol]
-    assert [kind for _, kind, _ in events_of(stage.db, turn)] == kept
+    assert [event.type for event in events_of(stage.db, turn)] == kept
 
 
 def test_what_a_dead_turn_had_used_by_then_is_kept(stage: Stage) -> None:

@@ -12,6 +12,7 @@ from teamchat.core.errors import DamagedStore
 from teamchat.core.receipt import Outcome, Setup
 from teamchat.core.store.checking import problems
 from teamchat.core.store.database import Database
+from teamchat.core.store.pairing import StoredEvent
 from teamchat.core.store.sessions import create_session
 from teamchat.core.store.texts import pack
 from teamchat.core.store.turn_events import PART, TimedEvent
@@ -149,11 +150,11 @@ def test_events_are_kept_with_their_times_and_without_those_that_are_only_shown(
     timed = [TimedEvent(number + 0.12345, event) for number, event in enumerate(events)]
     end_turn(db, turn, "done", OUTCOME, trace(events=timed))
     kept = events_of(db, turn)
-    assert [kind for _, kind, _ in kept] == ["Started", "Text", "ToolCall", "ToolResult", "Retry", "Note", "Done"]
-    assert kept[1] == (4.123, "Text", {"text": "ab"})
-    assert kept[3][2] == {"id": "t1", "output": "file", "failed": False, "paths": ["a.py"], "exit_code": None}
+    assert [event.type for event in kept] == ["Started", "Text", "ToolCall", "ToolResult", "Retry", "Note", "Done"]
+    assert kept[1] == StoredEvent(4.123, "Text", {"text": "ab"})
+    assert kept[3].data == {"id": "t1", "output": "file", "failed": False, "paths": ["a.py"], "exit_code": None}
     told = {"reason": "rate limit", "kind": "rate_limit", "attempt": 1, "most": 10, "delay_s": 0.5}
-    assert kept[4][2] == told
+    assert kept[4].data == told
 
 
 @pytest.mark.parametrize("text", AWKWARD)
@@ -165,7 +166,7 @@ def test_any_text_can_be_part_of_a_receipt(db: Database, session: int, text: str
     found = find_turn(db, session)
     assert found is not None
     assert (found.setup, found.outcome) == (setup, outcome)
-    assert events_of(db, found) == [(0.0, "Note", {"text": text})]
+    assert events_of(db, found) == [StoredEvent(0.0, "Note", {"text": text})]
 
 
 @pytest.mark.parametrize("text", AWKWARD)
@@ -207,7 +208,7 @@ def test_texts_of_any_length_are_stored_in_parts(db: Database, session: int, tex
     events += [ToolResult("1", text, failed=True, exit_code=3), Thinking(text)]
     end_turn(db, turn, "done", OUTCOME, trace(events=[TimedEvent(1.0, event) for event in events]))
     assert agent_events_of(db, turn) == events
-    assert [fields for _, _, fields in events_of(db, turn)] == [
+    assert [event.data for event in events_of(db, turn)] == [
         json.loads(json.dumps(to_builtins(event))) for event in events
     ]
     assert not [problem for problem in problems(db) if "event" in problem]
@@ -227,7 +228,7 @@ def test_events_of_earlier_versions_have_a_row_each(db: Database, session: int) 
     end_turn(db, turn, "done", OUTCOME, trace(events=[TimedEvent(1.0, Note("new"))]))
     db.execute("INSERT INTO turn_events VALUES (?, 1, 2.0, 'Text', ?)", turn.id, dump(Text("old")))
     assert agent_events_of(db, turn) == [Note("new"), Text("old")]
-    assert events_of(db, turn)[1] == (2.0, "Text", {"text": "old"})
+    assert events_of(db, turn)[1] == StoredEvent(2.0, "Text", {"text": "old"})
 
 
 @pytest.mark.parametrize(
@@ -260,7 +261,7 @@ def test_a_tool_call_that_was_cut_short_is_read_with_a_result(db: Database, sess
     events: list[AgentEvent] = [ToolResult("t0", "nobody asked"), ToolCall("t1", "Bash", "ls"), Note("stopped")]
     end_turn(db, turn, "interrupted", OUTCOME, trace(events=[TimedEvent(1.0, event) for event in events]))
     kept = events_of(db, turn)
-    assert [kind for _, kind, _ in kept] == ["ToolCall", "ToolResult", "Note"]
+    assert [event.type for event in kept] == ["ToolCall", "ToolResult", "Note"]
     assert kept[1].data == {"id": "t1", "output": "aborted", "failed": True, "paths": []}
 
 

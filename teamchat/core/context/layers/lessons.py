@@ -9,7 +9,6 @@ from teamchat.core.context.layers.collector import LayerContext, LayerText
 from teamchat.core.knowledge.excerpt import Excerpt
 from teamchat.core.store.database import Database
 from teamchat.core.store.lessons import Lesson, fitting_lessons, newest_lessons
-from teamchat.core.text.words import match_query
 
 
 class LessonsLayer:
@@ -23,6 +22,8 @@ class LessonsLayer:
         newest = newest_lessons(self._db)
         chosen = [(lesson, "all fit in") for lesson in newest]
         if _size(newest) > self._max_bytes:
+            from teamchat.core.text.words import match_query
+
             query = match_query(context.text, context.request, context.task)
             fitting = fitting_lessons(self._db, query) if query else []
             ranked = [(one, f"rank {rank}, score {one.score:.2f}") for rank, one in enumerate(fitting, 1)]
