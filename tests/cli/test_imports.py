@@ -31,10 +31,10 @@ UNUSED = frozenset(
 COMPLETING = {"_TEAMCHAT_COMPLETE": "complete_bash", "COMP_WORDS": "teamchat send --to m", "COMP_CWORD": "3"}
 BUDGETS: Mapping[tuple[str, ...], tuple[int, frozenset[str]]] = {
     ("--version",): (17, HEAVY | AGENTS | {"msgspec", "sqlite3", "json"}),
-    ("log", "-n", "20"): (90, HEAVY | AGENTS | UNUSED),
-    ("status",): (90, HEAVY | AGENTS | UNUSED),
-    ("show",): (102, HEAVY | AGENTS | UNUSED),
-    ("sessions",): (90, HEAVY | AGENTS | UNUSED),
+    ("log", "-n", "20"): (91, HEAVY | AGENTS | UNUSED),
+    ("status",): (91, HEAVY | AGENTS | UNUSED),
+    ("show",): (103, HEAVY | AGENTS | UNUSED),
+    ("sessions",): (91, HEAVY | AGENTS | UNUSED),
     ("send", "-q", "Hi"): (180, HEAVY | UNUSED),
     ("resume",): (178, HEAVY | UNUSED),
     (): (53, HEAVY | AGENTS | UNUSED),

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from teamchat.core.agents import ProtocolName
 from teamchat.core.conversation.coordinator import ConversationCoordinator
 from teamchat.core.engine.events import ResumeMode
+from teamchat.core.engine.process import Process
 from teamchat.core.messages import ConversationMessage
 from teamchat.core.store.database import Database
 from teamchat.core.store.messages import SqliteLog
@@ -186,6 +187,12 @@ class Stage:
 
     async def _send(self, text: str, speaker: str | None, to: str | None) -> Conclusion:
         return await self.open().send(text, speaker=speaker, to=to)
+
+    def run_process(self, text: str, process: Process, *, speaker: str | None = None) -> Conclusion:
+        async def run() -> Conclusion:
+            return await self.open().run_process(text, process, speaker=speaker)
+
+        return asyncio.run(run())
 
     def resume(self, mode: ResumeMode = ResumeMode.RETRY) -> Conclusion:
         async def run() -> Conclusion:

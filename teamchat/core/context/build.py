@@ -25,6 +25,7 @@ from teamchat.core.context.vendor_session import (
     session_for,
     session_key,
 )
+from teamchat.core.engine.part import Part
 from teamchat.core.engine.state import Route
 from teamchat.core.errors import PromptTooLarge, UsageError
 from teamchat.core.messages import ConversationMessage
@@ -49,7 +50,8 @@ class BuiltPrompt(Struct, frozen=True):
     The session has seen every message from `shown_from` on, and those in `beside`. `fresh_bytes` is the size of a fresh
     prompt. `redacted` is how many secrets were taken out of the prompt. `gathered` is what the layers are made of, also
     those that did not fit. `images` are those that it shows, `unseen` the names of those that its CLI does not take.
-    `slash` is the custom command that the person typed.
+    `slash` is the custom command that the person typed. `left_out` names what it should show of a process and has no
+    room for.
     """
 
     assembled: AssemblerOutput
@@ -65,6 +67,7 @@ class BuiltPrompt(Struct, frozen=True):
     images: tuple[Image, ...] = ()
     unseen: tuple[str, ...] = ()
     slash: Slash | None = None
+    left_out: tuple[str, ...] = ()
 
     @property
     def system_text(self) -> str | None:
@@ -99,13 +102,15 @@ class _Asked(Struct, frozen=True):
 class _Assembled(Struct, frozen=True):
     """A prompt, and what its vendor session has been shown with it: every message from `shown_from` on.
 
-    `redacted` counts the removed secrets. `beside` are messages in the prompt that are older than `shown_from`.
+    `redacted` counts the removed secrets. `beside` are messages in the prompt that are older than `shown_from`,
+    `left_out` names what a process should show and has no room for.
     """
 
     output: AssemblerOutput
     shown_from: str
     redacted: int
     beside: tuple[str, ...]
+    left_out: tuple[str, ...]
 
 
 def build_prompt(
@@ -154,6 +159,7 @@ def build_prompt(
         images=shown if takes else (),
         unseen=() if takes else tuple(image.name for image in shown),
         slash=slash,
+        left_out=built.left_out,
     )
 
 
@@ -163,13 +169,26 @@ def _ask(team: Team, member: Member, route: Route, manager: ContextManager, coll
     if answers is None:
         raise UsageError("no message has text that a member could answer", reading(route.target))
     request = manager.get_message(route.request)
-    gathered = collector.gather(
-        LayerContext(member, answers, quoted_text(answers), manager.get_team_task(), quoted_text(request))
-    )
+    part = route.part
+    text = _text_of(part, answers)
+    served = "" if part and part.instead else quoted_text(request)
+    gathered = collector.gather(LayerContext(member, answers, text, _task(manager, part), served, part))
     kind = team.agent_of(member).type
     return _Asked(
         team, member, kind, route, manager, answers, request, gathered, texts_of(gathered), Crossing(team, member)
     )
+
+
+def _text_of(part: Part | None, answers: ConversationMessage) -> str:
+    if part is None:
+        return quoted_text(answers)
+    from teamchat.core.context.process_part import text_of  # only `teamchat run` needs it
+
+    return text_of(part, answers)
+
+
+def _task(manager: ContextManager, part: Part | None) -> str | None:
+    return manager.get_team_task() if part is None or part.task else None
 
 
 def _key(asked: _Asked) -> str:
@@ -207,8 +226,12 @@ def _prepared(
 
 
 def _images(asked: _Asked, continued: ContinuedSession | AdoptedSession | str, images: ImagesOf) -> tuple[Image, ...]:
-    """The images of the message that a turn answers and of the one that it serves, except those its session has had."""
-    had = isinstance(continued, ContinuedSession) and _had(asked, continued)
+    """The images of the message that a turn answers and of the one that it serves, except those its session has had.
+
+    A part of a process with a text of its own gets nothing of the message that it serves.
+    """
+    part = asked.route.part
+    had = bool(part and part.instead) or (isinstance(continued, ContinuedSession) and _had(asked, continued))
     ids = [asked.answers.id] if had else dict.fromkeys((asked.request.id, asked.answers.id))
     return tuple(image for message in ids for image in images(message))
 
@@ -222,9 +245,11 @@ def _had(asked: _Asked, continued: ContinuedSession) -> bool:
 def _assemble(asked: _Asked, continued: ContinuedSession | None) -> _Assembled:
     """The prompt for a vendor session that is continued, or for a fresh one. Raises `PromptTooLarge`."""
     history = _history(asked, continued)
-    known = asked.request.id in history.shown or (continued is not None and _had(asked, continued))
+    part = asked.route.part
+    apart = part is not None and not part.continues  # it sees of the request what the process shows it
+    known = apart or asked.request.id in history.shown or (continued is not None and _had(asked, continued))
     output = _formatted(asked, continued, history, with_request=not known)
-    if asked.request.id in history.shown[: output.trimmed.history_messages]:  # the budget left it out
+    if not apart and asked.request.id in history.shown[: output.trimmed.history_messages]:  # the budget left it out
         known, output = False, _formatted(asked, continued, history, with_request=True)
     gap = output.trimmed.history_messages
     begin = max(gap, history.unbroken)
@@ -234,13 +259,25 @@ def _assemble(asked: _Asked, continued: ContinuedSession | None) -> _Assembled:
         continued.shown_from if continued and not gap else history.shown[begin],
         redacted=asked.quote.count((*history.shown[gap:], *request)),
         beside=(*history.shown[gap:begin], *request),
+        left_out=_left_out(part, history, gap) if part and part.shows else (),
     )
+
+
+def _left_out(part: Part, history: Context, dropped: int) -> tuple[str, ...]:
+    from teamchat.core.context.process_part import left_out
+
+    return left_out(part, history.shown, dropped)
 
 
 def _history(asked: _Asked, continued: ContinuedSession | None) -> Context:
     """What the prompt quotes. The message that the turn serves keeps its middle."""
     since = continued.since if continued else None
     quote = asked.manager.fitting(asked.quote)
+    part = asked.route.part
+    if part and not part.continues:
+        from teamchat.core.context.process_part import part_context
+
+        return part_context(asked.manager, part, asked.answers, quote)
     context = asked.manager.get_history(up_to=asked.answers.id, since=since, quote=quote)
     return _with_whole(context, asked.request.id)
 
@@ -259,6 +296,7 @@ def _formatted(
         contexts={name: text for name, text in asked.contexts.items() if name not in had_before},
         turn_note=turn_note(asked.route, member, asked.request, asked.answers, asked.team.wording),
         request=asked.request_text if with_request else None,
+        with_task=asked.route.part is None or asked.route.part.task,
     )
     try:
         return asked.kind.assembler.assemble(given)

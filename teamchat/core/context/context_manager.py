@@ -131,6 +131,7 @@ class ContextManager:
         contexts: Mapping[str, str] | None = None,
         turn_note: str | None = None,
         request: str | None = None,
+        with_task: bool = True,
     ) -> AssemblerInput:
         """The parts of a prompt that answers the current message of `history`, by default of all that was said.
 
@@ -141,7 +142,7 @@ class ContextManager:
         return self._composer.compose(
             system_instruction=system_instruction,
             instruction_file_text=instruction_file_text,
-            task=self.get_team_task(),
+            task=self.get_team_task() if with_task else None,
             contexts=contexts,
             history=context.history,
             message=context.current,

@@ -116,6 +116,34 @@ def address(
     )
 
 
+def address_task(text: str, team: Team, *, speaker: str | None = None) -> Addressed:
+    """What a person's message that begins a process asks for: nobody is called by it.
+
+    Raises `UsageError` for an empty message and for one that calls somebody, `UnknownPerson`, and `UnknownName` for an
+    ambiguous title.
+    """
+    text = well_formed(text)
+    read = read_markers(text, "human")
+    if not read.stripped.strip():
+        raise UsageError("there is no task for the process")
+    resolution = resolve(read.markers, team.members, speaker, "human", ())
+    who = _speaker(team, speaker, resolution)
+    if _names_anyone(read.markers):
+        raise UsageError("the process decides who speaks; remove the [NEXT: ...] markers, or put them in quotes")
+    _refuse_unknown(resolution, (), named=False)
+    return Addressed(
+        text=text,
+        speaker=who,
+        requests=(),
+        drops=resolution.drops,
+        task=resolution.task,
+        todos=resolution.todos,
+        markers=(),
+        problems=tuple(few(problem.message for problem in resolution.problems)),
+        wordless=False,
+    )
+
+
 def _default(
     typed: str, markers: Sequence[Marker], team: Team, state: State, who: Member
 ) -> tuple[str | None, str | None]:

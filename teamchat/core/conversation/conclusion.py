@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from teamchat.core.engine.actions import Action, GroupFailed, HumanAsked, Paused, PauseKind, TurnFailed
+from msgspec import Struct
+
+from teamchat.core.engine.actions import Action, GroupFailed, HumanAsked, Paused, PauseKind, Stuck, TurnFailed
 from teamchat.core.engine.state import Route, State
 from teamchat.core.errors import CODES, ExitCode, StoreGone, TeamchatError
 from teamchat.core.team.team import Team
@@ -30,6 +32,8 @@ def conclude(run: Concluded, action: Action) -> Conclusion:
             return _failures(run, (route,), alone=True)
         case GroupFailed(routes=routes, all_of_it=all_of_it):
             return _failures(run, routes, alone=False, all_of_it=all_of_it)
+        case Stuck(reason=reason):
+            return conclusion(run, ExitCode.MEMBER_FAILED, reason, RESUME)
         case HumanAsked(route=route):
             return _waiting(run, route)
         case Paused(kind=kind, reason=reason):
@@ -71,7 +75,17 @@ def conclusion(
         turns=tally.turns,
         denied=tally.denied,
         usage=tally.usage,
+        process=_report(run.state) if tally.process else None,
     )
+
+
+def _report(state: State) -> Struct | None:
+    """The result of the session's process so far."""
+    if state.process is None:
+        return None
+    from teamchat.core.engine.processes.table import STRATEGIES  # only `teamchat run` needs the processes
+
+    return STRATEGIES[state.process.kind].report(state.process)
 
 
 def _waiting(run: Concluded, route: Route) -> Conclusion:

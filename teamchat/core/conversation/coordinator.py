@@ -11,7 +11,7 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from teamchat.core.context.context_manager import TASK_CUT, ContextManager
-from teamchat.core.conversation.addressing import Addressed, address
+from teamchat.core.conversation.addressing import Addressed, address, address_task
 from teamchat.core.conversation.conclusion import conclude, conclude_error, conclude_side_turn, conclusion
 from teamchat.core.conversation.posting import Parsed, Posted, Posting
 from teamchat.core.conversation.recovery import clean_turns, kept_turns, recover_turns
@@ -20,10 +20,12 @@ from teamchat.core.engine.actions import (
     Deliver,
     Dropped,
     Idle,
+    Moved,
     NotCalled,
     NotDropped,
     Paused,
     Queued,
+    Reassigned,
     Refused,
     RunGroup,
     RunTurn,
@@ -55,6 +57,7 @@ from teamchat.core.turn.ending import Written, close_turn
 from teamchat.core.turn.events import (
     Conclusion,
     MessageStored,
+    ProcessMoved,
     Replied,
     RouteDropped,
     RouteQueued,
@@ -71,6 +74,7 @@ from teamchat.runners.events import Question
 if TYPE_CHECKING:
     from teamchat.core.conversation.summary import Summariser
     from teamchat.core.conversation.typed_ahead import Outgoing, TypedAhead
+    from teamchat.core.engine.process import Process
 
 _Replied = tuple[Posted[TurnEnded], tuple[Action, ...]]
 """A stored reply, and what the engine wants next."""
@@ -162,6 +166,29 @@ class ConversationCoordinator:
         actions = self.store(addressed, images, len(well_formed(text[:typed])))
         return await self._follow(actions)
 
+    async def run_process(
+        self,
+        text: str,
+        process: Process,
+        *,
+        speaker: str | None = None,
+        images: Sequence[Image] = (),
+        typed: int = 0,
+    ) -> Conclusion:
+        """Store a person's message as the task of `process`, and follow the process until it is over or stops.
+
+        `speaker` and `typed` are as for `send`. Raises what `address_task` and `check_process` do, before anything is
+        stored.
+        """
+        from teamchat.core.conversation.processes import check_process
+
+        check_process(self.run.state, process)
+        addressed = address_task(text, self.run.team, speaker=speaker)
+        for problem in addressed.problems:
+            self.run.emit(Warned(problem))
+        self.run.tally.process = True
+        return await self._follow(self.store(addressed, images, len(well_formed(text[:typed])), process))
+
     def address(self, text: str, *, speaker: str | None = None, to: str | None = None, typed: int = 0) -> Addressed:
         """What a person's message would ask for in this session. Nothing is stored."""
         run = self.run
@@ -172,11 +199,13 @@ class ConversationCoordinator:
         """Send what a person typed and no run has sent yet, and follow the routing as `send` does."""
         return await self._follow((Idle(),))
 
-    def store(self, addressed: Addressed, images: Sequence[Image] = (), typed: int = 0) -> tuple[Action, ...]:
-        """Store a person's message and queue what it asks for."""
+    def store(
+        self, addressed: Addressed, images: Sequence[Image] = (), typed: int = 0, process: Process | None = None
+    ) -> tuple[Action, ...]:
+        """Store a person's message and queue what it asks for, or what the process that it begins asks for."""
         run = self.run
         with run.transaction():
-            posted = self.posting.message(addressed, images, typed)
+            posted = self.posting.message(addressed, images, typed, process=process)
             actions = run.decide(posted.event)
         self._tell_stored(addressed, posted)
         return actions
@@ -216,6 +245,7 @@ class ConversationCoordinator:
             return conclusion(run, ExitCode.DONE)
         if not run.state.queue:
             raise NothingToResume("nothing is waiting in this conversation", saying())
+        run.tally.process = any(route.part for route in run.state.queue)
         return await self._follow(run.step(Resumed(run.host.now(), mode, only)))
 
     async def summarise(self, name: str | None = None) -> Conclusion:
@@ -328,19 +358,29 @@ class ConversationCoordinator:
                 emit(RouteDropped(route))
             case NotDropped(route=route, agent=agent):
                 emit(Warned(f"{agent} cannot drop {route.target}, whom {route.by} called in {route.parent}"))
-            case NotCalled(target=target, by=by, message=message):
-                emit(Warned(f"{target}, whom {by} calls in {message}, is not called (--only)"))
+            case NotCalled(target=target, by=by, message=message, process=process):
+                why = "the process decides who speaks" if process else "--only"
+                emit(Warned(f"{target}, whom {by} calls in {message}, is not called ({why})"))
+            case Reassigned(route=route, failed=failed):
+                self._tell_reassigned(route, failed)
+            case Moved(process=moved):
+                emit(ProcessMoved(moved))
             case Refused(route=route, limit=limit):
                 emit(RouteRefused(route, limit))
             case _:
                 pass
+
+    def _tell_reassigned(self, route: Route, failed: str) -> None:
+        failure = self.run.tally.failures.get(route.number)
+        reason = failure.reason if failure else f"{failed} failed"
+        self.run.emit(Warned(f"{reason}; {route.target} does it instead", route.number))
 
     async def _turn(self, route: Route) -> tuple[Action, ...]:
         """Run one member's turn. Its reply, receipt, route and the new queue are stored in one transaction."""
         answer = await self.attempts.answer(route)
         if isinstance(answer, NoAnswer):
             self.run.tally.fail(route, answer.error)
-            return self.run.step(TurnEnded(self.run.host.now(), route.number, None))
+            return self.run.step(TurnEnded(self.run.host.now(), route.number, None, stopped=self.run.stopped()))
         actions = self._end_turn(answer)
         await self._tell_not_merged(answer.turn)
         return actions
@@ -364,10 +404,10 @@ class ConversationCoordinator:
         run, route = self.run, answer.route
 
         def fail() -> Written[tuple[Action, ...]]:
-            return Written(run.decide(TurnEnded(run.host.now(), route.number, None)))
+            return Written(run.decide(TurnEnded(run.host.now(), route.number, None, stopped=run.stopped())))
 
         def prepare() -> Callable[[], Written[_Replied]]:
-            [parsed] = self.posting.parse((answer.member, answer.finished.text))
+            [parsed] = self.posting.parse((answer.member, answer.finished.text, route.part))
             return lambda: reply(parsed)
 
         def reply(parsed: Parsed) -> Written[_Replied]:
@@ -397,7 +437,7 @@ class ConversationCoordinator:
                 await self._tell_not_merged(*filter(None, last))
         finally:
             run.group, run.apart = None, frozenset()
-        return run.step(GroupRan(run.host.now(), failed))
+        return run.step(GroupRan(run.host.now(), failed, stopped=run.stopped()))
 
     async def _member_of_group(self, route: Route) -> bool:
         """Run the turn of one member. True when it has a reply, which is kept with the turn."""
@@ -423,7 +463,10 @@ class ConversationCoordinator:
         run = self.run
         replies: list[tuple[Turn, Posted[TurnEnded]]] = []
         turns = [get_turn(run.db, route.answer) for route in routes if route.answer is not None]
-        parsed = self.posting.parse(*((self._speaker(turn), partial_of(run.db, turn)) for turn in turns))
+        heard = zip(routes, turns, strict=True)
+        parsed = self.posting.parse(
+            *((self._speaker(turn), partial_of(run.db, turn), route.part) for route, turn in heard)
+        )
         asked = {turn.id for turn in turns if _asked_its_user(run.db, turn)}
         with run.transaction():
             for route, turn, one in zip(routes, turns, parsed, strict=True):

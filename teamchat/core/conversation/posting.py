@@ -6,7 +6,7 @@ Everything happens in the caller's transaction. Each message comes with the even
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from teamchat.core.conversation.addressing import Addressed, AddressedReply, address_reply
 from teamchat.core.conversation.loop_detection import says_nothing_new
 from teamchat.core.engine.events import HumanSpoke, TurnEnded
+from teamchat.core.engine.part import Part
 from teamchat.core.engine.state import Route
 from teamchat.core.messages import ConversationMessage, NewMessage, Routing, Speaker
 from teamchat.core.routing.requests import RouteRequest
@@ -25,6 +26,9 @@ from teamchat.core.store.turns import Turn
 from teamchat.core.team.team import Member
 from teamchat.core.turn.events import Warned
 from teamchat.core.turn.run import Run
+
+if TYPE_CHECKING:
+    from teamchat.core.engine.process import Finding, Process
 
 LOOK_BACK = 24  # messages; a speaker's own last reply is looked for among these
 Event = TypeVar("Event")
@@ -39,12 +43,13 @@ class Posted(Struct, Generic[Event], frozen=True):
 
 
 class Parsed(Struct, frozen=True):
-    """A parsed reply: what it asks for, and whether it says something `new`."""
+    """A parsed reply: what it asks for, whether it says something `new`, and what a process reads in it."""
 
     member: Member
     text: str
     asks: AddressedReply
     new: bool
+    finding: Finding | None = None
 
 
 class Posting(Struct, frozen=True):
@@ -53,11 +58,17 @@ class Posting(Struct, frozen=True):
     run: Run
 
     def message(
-        self, addressed: Addressed, images: Sequence[Image] = (), typed: int = 0, *, answers: bool = True
+        self,
+        addressed: Addressed,
+        images: Sequence[Image] = (),
+        typed: int = 0,
+        *,
+        answers: bool = True,
+        process: Process | None = None,
     ) -> Posted[HumanSpoke]:
         """Store a person's message with its images and task. The person typed the first `typed` characters.
 
-        With `answers` off it leaves the question open that the person is asked.
+        With `answers` off it leaves the question open that the person is asked. It may begin a `process`.
         """
         run, who = self.run, addressed.speaker
         message = run.manager.add_message(
@@ -73,24 +84,48 @@ class Posting(Struct, frozen=True):
             run.manager.set_team_task(addressed.task)
         noted = note_todos(run.db, run.session, addressed.todos, who.name, message.id)
         answers = answers and not addressed.wordless
-        spoke = HumanSpoke(run.host.now(), message.id, who.name, addressed.requests, addressed.drops, answers=answers)
+        spoke = HumanSpoke(
+            run.host.now(),
+            message.id,
+            who.name,
+            addressed.requests,
+            addressed.drops,
+            answers=answers,
+            process=process,
+        )
         return Posted(message, spoke, noted)
 
-    def parse(self, *replies: tuple[Member, str]) -> list[Parsed]:
+    def parse(self, *replies: tuple[Member, str, Part | None]) -> list[Parsed]:
         """Parse replies that are to be stored one after the other, and warn of what is wrong in them.
+
+        Each comes with the part of a process that it does.
 
         A large reply takes seconds, and longer when nobody reads the warnings, so this runs outside of a transaction.
         """
         parsed: list[Parsed] = []
         earlier = self._replies_since_a_person()
-        for member, text in replies:
+        for member, text, part in replies:
             asks = address_reply(text, self.run.team, member)
             for problem in asks.problems:
                 self.run.emit(Warned(problem))
             new = not says_nothing_new(text, earlier, member.name, self.run.team.limits.similarity)
-            parsed.append(Parsed(member, text, asks, new))
+            finding = self._finding(member, text, part, asks) if part else None
+            parsed.append(Parsed(member, text, asks, new, finding))
             earlier.insert(0, (member.name, text))
         return parsed
+
+    def _finding(self, member: Member, text: str, part: Part, asks: AddressedReply) -> Finding | None:
+        """What the process reads in a reply. Warns of a reply that lacks the form."""
+        process = self.run.state.process
+        if process is None:
+            return None
+        from teamchat.core.engine.process import Fault  # only `teamchat run` needs the processes
+        from teamchat.core.engine.processes.table import STRATEGIES
+
+        finding = STRATEGIES[process.kind].read(process, part, text, asks.requests)
+        if isinstance(finding, Fault):
+            self.run.emit(Warned(f"{member.name}: {finding.why}"))
+        return finding
 
     def reply(self, parsed: Parsed, turn: Turn, route: Route, *, asked: bool = False) -> Posted[TurnEnded]:
         """Store a member's reply to the message of `route`.
@@ -99,11 +134,12 @@ class Posting(Struct, frozen=True):
         """
         run, member = self.run, parsed.member
         asks = with_first_call(self._served(route), parsed.asks) if asked else parsed.asks
+        names = asks.names if route.part is None or route.part.handover else ()
         message = run.manager.add_message(
             NewMessage(
                 parsed.text,
                 Speaker(member.name, member.name, role_title=member.title, type="ai"),
-                Routing(asks.names, asks.markers),
+                Routing(names, asks.markers),
                 turn_id=turn.id,
                 agent=turn.agent,
                 stands_for=None if member.name == route.target else route.target,
@@ -111,7 +147,14 @@ class Posting(Struct, frozen=True):
         )
         noted = note_todos(run.db, run.session, asks.todos, member.name, message.id)
         ended = TurnEnded(
-            run.host.now(), route.number, message.id, asks.requests, asks.drops, speaker=member.name, new=parsed.new
+            run.host.now(),
+            route.number,
+            message.id,
+            asks.requests,
+            asks.drops,
+            speaker=member.name,
+            new=parsed.new,
+            finding=parsed.finding,
         )
         return Posted(message, ended, noted)
 

@@ -13,6 +13,7 @@ class Part(Struct, frozen=True):
     - `continues`: the turn continues the member's vendor session, which knows what was said before.
     - `layers` are the names of the layers that it may see; None is all of them.
     - `shows` are ids of messages that its prompt quotes besides, each said by the one of `labels`, or by its speaker.
+    - `task`: its prompt shows the team's task.
     - `instead` replaces the text of the message that it answers.
     - `others` are the members that do it if this one fails, in the order of asking.
     - `options`, `fault` and `prompt` fill in the note on what is asked.
@@ -26,6 +27,7 @@ class Part(Struct, frozen=True):
     history: bool = False
     continues: bool = False
     layers: tuple[str, ...] | None = None
+    task: bool = True
     shows: tuple[str, ...] = ()
     labels: tuple[str, ...] = ()
     instead: str = ""

@@ -18,6 +18,7 @@ class Wording(Struct, frozen=True):
     `member`, `others`, `protocol` and `fence` go with the system text. `request` is the turn note when the member
     answers the request itself, `part` when it answers another message; `fallback` is added for a fallback and `code`
     when there are fences. `summary` heads the summary. The rest asks for a summary and for lessons.
+    `roles` is the number of the `RoleWording` of processes.
     """
 
     member: str
@@ -34,6 +35,7 @@ class Wording(Struct, frozen=True):
     ask_lessons: str
     known_lessons: str
     same_lessons: str
+    roles: int = 1
 
 
 _FIRST = Wording(

@@ -152,7 +152,7 @@ class Attempts(Struct):
             route,
             run.manager,
             run.host,
-            member=run.live.effective(member),
+            member=run.live.effective(_for_part(member, route)),
             past=past_of(run.db, run.session, member, run.team.agent_of(member)),
             collector=run.collector,
             scratch=scratch,
@@ -221,11 +221,18 @@ class Attempts(Struct):
         return kept if kept is not None else self.run.group
 
 
+def _for_part(member: Member, route: Route) -> Member:
+    """The member as it does the part of a route: in a fresh vendor session, unless the part continues its last one."""
+    return replace(member, memory="fresh") if route.part and not route.part.continues else member
+
+
 def cut_warnings(turn: Turn, prompt: BuiltPrompt, request: ConversationMessage) -> Iterator[str]:
     """What the prompt of a turn lacks of its messages and images, and why a custom command stays text."""
     trimmed = turn.setup.trimmed
     if prompt.slash and prompt.slash.refused:
         yield f"{turn.member} gets it as text: {turn.setup.slash}"
+    if prompt.left_out:
+        yield f"{turn.member} gets nothing of {', '.join(prompt.left_out)}: there is no room (max_bytes)"
     if prompt.unseen:
         yield f"{turn.member}'s CLI takes no images: it gets only the name of {', '.join(prompt.unseen)}"
     for message, gone in ((prompt.answers, trimmed.message_bytes), (request, trimmed.request_bytes)):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
@@ -17,6 +18,9 @@ from teamchat.core.store.summaries import Summary
 from teamchat.core.store.turns import Turn
 from teamchat.runners.events import AgentEvent, Usage
 from teamchat.runners.file_changes import FileChange
+
+if TYPE_CHECKING:
+    from teamchat.core.engine.process import Process
 
 
 class MessageStored(Struct, frozen=True):
@@ -128,6 +132,12 @@ class TriesAgain(Struct, frozen=True):
     delay_s: float
 
 
+class ProcessMoved(Struct, frozen=True):
+    """A process has begun, has got further, or is over."""
+
+    process: Process
+
+
 class Warned(Struct, frozen=True):
     """Something that a person should know and that stops nothing. `route` names the turn that it is about, if any.
 
@@ -153,6 +163,7 @@ ConversationEvent = (
     | TurnFinished
     | GroupCompared
     | TodoChanged
+    | ProcessMoved
     | Warned
 )
 
@@ -160,7 +171,8 @@ ConversationEvent = (
 class Conclusion(Struct, frozen=True):
     """How a run of the conversation ended, and how it can continue.
 
-    `text` is the last reply of this run, markers included. `held` holds the routes that wait for `resume`.
+    `text` is the last reply of this run, markers included. `held` holds the routes that wait for `resume`. `process` is
+    the result of the process that ran, as far as it got.
     """
 
     code: ExitCode
@@ -173,3 +185,4 @@ class Conclusion(Struct, frozen=True):
     turns: int = 0
     denied: int | None = 0
     usage: Usage = field(default_factory=Usage)
+    process: Struct | None = None

@@ -25,13 +25,17 @@ class TurnFailure(Struct, frozen=True):
 
 
 class Tally(Struct):
-    """The sums over the turns of one run. A sum with an unknown part is unknown. `turns` counts turns with a route."""
+    """The sums over the turns of one run. A sum with an unknown part is unknown. `turns` counts turns with a route.
+
+    `process`: the run began or continued a process.
+    """
 
     turns: int = 0
     text: str = ""
     denied: int | None = 0
     usage: Usage = field(default_factory=lambda: Usage(0, 0, 0, 0.0))
     failures: dict[int, TurnFailure] = field(default_factory=dict)
+    process: bool = False
 
     def add_reply(self, reply: ConversationMessage) -> None:
         self.text = reply.content

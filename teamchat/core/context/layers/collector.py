@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from teamchat.assemblers.parts import FRAMEWORK, LAYERS
 from teamchat.core.context.layers.framework import framework_text
+from teamchat.core.engine.part import Part
 from teamchat.core.knowledge.excerpt import Excerpt
 from teamchat.core.messages import ConversationMessage
 from teamchat.core.team.team import Member, Team
@@ -16,7 +17,8 @@ from teamchat.core.team.team import Member, Team
 class LayerContext(Struct, frozen=True):
     """What a source knows of the turn. `text` is the current message without its markers.
 
-    `request` is the human message that the turn serves, also without markers. Both may be the same message.
+    `request` is the human message that the turn serves, also without markers. Both may be the same message. `part` is
+    what the turn does in a process.
     """
 
     member: Member
@@ -24,6 +26,7 @@ class LayerContext(Struct, frozen=True):
     text: str
     task: str | None
     request: str = ""
+    part: Part | None = None
 
 
 class LayerText(Struct, frozen=True):
@@ -49,7 +52,8 @@ class ContextCollector:
 
     def gather(self, context: LayerContext) -> dict[str, LayerText]:
         """The layers whose source returned something, in the order of `LAYERS`."""
-        found = {name: source(context) for name, source in self._sources.items()}
+        allowed = context.part.layers if context.part else None
+        found = {name: source(context) for name, source in self._sources.items() if allowed is None or name in allowed}
         return {name: LayerText(told) if isinstance(told, str) else told for name, told in found.items() if told}
 
 
@@ -60,4 +64,4 @@ def texts_of(gathered: Mapping[str, LayerText]) -> dict[str, str]:
 
 def framework_only(team: Team) -> ContextCollector:
     """A collector for the one layer that needs no store: who is in the team and how to hand over."""
-    return ContextCollector({FRAMEWORK: lambda context: framework_text(team, context.member)})
+    return ContextCollector({FRAMEWORK: lambda context: framework_text(team, context.member, context.part)})

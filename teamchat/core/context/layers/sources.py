@@ -16,7 +16,7 @@ def collector_of(team: Team, db: Database, session: int) -> ContextCollector:
     """The collector of a session. Without `share_context` it gathers the framework alone."""
     return ContextCollector(
         {
-            FRAMEWORK: lambda context: framework_text(team, context.member),
+            FRAMEWORK: lambda context: framework_text(team, context.member, context.part),
             LESSONS: LessonsLayer(db, team.experience_tokens),
             KNOWLEDGE: _knowledge(team, db),
             TODO: TodoLayer(db, session, team.redact),

@@ -1,0 +1,61 @@
+"""The sentences of prompts that only processes (`teamchat run`) have, by their number in a `Wording`.
+
+As in `core/team/wording.py`, every version that was ever recorded stays here as it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from msgspec import Struct
+
+from teamchat.core.engine.part import Part
+
+
+class RoleWording(Struct, frozen=True):
+    """`protocol` replaces the one on handing over. `notes` say what a role does, by `kind.role`.
+
+    The note of `kind.role.again` counts from the second round on, if there is one. `kind.role.repair` follows after a
+    reply that lacked the form. Words in braces are filled in from the part.
+    """
+
+    protocol: str
+    notes: Mapping[str, str]
+
+
+_FIRST = RoleWording(
+    protocol=(
+        "teamchat decides who speaks next: markers such as [NEXT: ...] in your reply call nobody. "
+        "Write only your own part."
+    ),
+    notes={
+        "sequential.member": "The members speak in a fixed order. Do your part of the work after what was said before.",
+        "sequential.member.again": (
+            "The members speak in a fixed order, and this is round {number} of {total}. "
+            "Improve what was said before; say so if you have nothing to add."
+        ),
+    },
+)
+
+ROLE_WORDINGS: Mapping[int, RoleWording] = MappingProxyType({1: _FIRST})
+
+
+def role_note(part: Part, words: RoleWording) -> str:
+    """What the turn note says of a part."""
+    key = f"{part.kind}.{part.role}"
+    again = words.notes.get(f"{key}.again") if part.number > 1 else None
+    repair = words.notes[f"{key}.repair"] if part.fault else None
+    sentences = [again or words.notes[key], repair]
+    filled = [sentence.format(**_values(part)) for sentence in sentences if sentence]
+    return " ".join([*filled, *filter(None, (part.prompt,))])
+
+
+def _values(part: Part) -> dict[str, object]:
+    return {
+        "number": part.number,
+        "total": part.total,
+        "options": ", ".join(part.options),
+        "fault": part.fault,
+        "labels": ", ".join(part.labels),
+    }
