@@ -23,10 +23,11 @@ from __future__ import annotations
 import _signal as signal  # type: ignore[import-not-found]  # what `signal` is made of, without its enums
 import _socket as socket
 import marshal
-import os
+import posix as os  # what `os` is made of, without the abstract classes that take 2 ms to load
 import select
 import sys
 import time
+from posix import _exit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,7 +46,9 @@ ABANDONED_GRACE_S = 1.0  # without teamchat nobody reads the rest: the tree must
 
 def command(control: int) -> tuple[str, ...]:
     """The command line of a server that is to inherit this socket."""
-    return (sys.executable, "-I", "-S", "-B", "-c", STARTED, os.path.dirname(__file__), str(control))  # noqa: PTH120
+    from os.path import dirname
+
+    return (sys.executable, "-I", "-S", "-B", "-c", STARTED, dirname(__file__), str(control))  # noqa: PTH120
 
 
 def become_subreaper() -> bool:
@@ -74,7 +77,7 @@ def wake_at_child_end() -> socket.socket:
 def processes() -> dict[int, tuple[int, str]]:
     """Every process that is not dead: pid -> (parent, name)."""
     if sys.platform == "linux":
-        return dict(filter(None, (read_stat(name) for name in os.listdir("/proc") if name.isdigit())))  # noqa: PTH208
+        return dict(filter(None, (read_stat(name) for name in os.listdir("/proc") if name.isdigit())))
     import subprocess
 
     with subprocess.Popen(["/bin/ps", "-axo", "pid=,ppid=,stat=,comm="], stdout=subprocess.PIPE) as ps:
@@ -124,7 +127,7 @@ def marked(scratch: bytes) -> list[int]:
     entry, limit = b"TMPDIR=" + scratch, b" %d " % limit_of(scratch)
     return [
         int(pid)
-        for pid in filter(str.isdigit, os.listdir("/proc") if sys.platform == "linux" else ())  # noqa: PTH208
+        for pid in filter(str.isdigit, os.listdir("/proc") if sys.platform == "linux" else ())
         if limit in _read(f"/proc/{pid}/limits") or entry in _read(f"/proc/{pid}/environ").split(b"\0")
     ]
 
@@ -157,8 +160,9 @@ def send_signal(pid: int, number: int, *, group: bool = False) -> None:
 
 def _remove(folder: bytes) -> None:
     """Remove a private folder. The next command finds what cannot be removed."""
-    home = os.path.abspath(__file__)  # noqa: PTH100
-    sys.path.append(os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(home)))))  # noqa: PTH120 (-I leaves it out)
+    from pathlib import Path
+
+    sys.path.append(str(Path(__file__).absolute().parents[3]))  # -I leaves it out
     from teamchat.runners.process import removal
 
     removal.remove(folder)
@@ -337,7 +341,7 @@ def serve(control: socket.socket) -> list[int]:
         while os.waitpid(-1, 0):
             pass
     except ChildProcessError:
-        os._exit(0)
+        _exit(0)
 
 
 def _reap_guardians(*_: object) -> None:
@@ -381,4 +385,4 @@ def main(control: int) -> None:
         _prctl(PR_SET_PDEATHSIG, signal.SIGCONT)  # if an agent has stopped it, it ends with teamchat all the same
     os.chdir("/")
     guard(*serve(socket.socket(fileno=control)))
-    os._exit(0)  # an interpreter takes milliseconds to take itself apart
+    _exit(0)  # an interpreter takes milliseconds to take itself apart
