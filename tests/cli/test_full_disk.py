@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -26,6 +27,8 @@ disk = os.statvfs(os.environ["TEAMCHAT_HOME"])
 with open(os.environ["TEAMCHAT_HOME"] + "/filler", "wb", 0) as file:
     file.write(bytes(disk.f_bfree * disk.f_frsize - 90_000))
 """
+
+FILL = 'dd if=/dev/zero of="$TEAMCHAT_HOME/filler" bs=4096 2> /dev/null'
 
 
 @functools.cache
@@ -116,3 +119,49 @@ def test_a_reply_that_the_full_disk_kept_out_of_the_store_is_stored_by_resume(wo
     assert "begins" not in resume
     assert (Path("runs").read_text(), ran.out.count("\nmsg-4 max (turn 2):\nAbc")) == ("x", 1)
     assert [part[0] for part in (sent, status, show, stop, resume, log)] == ["0", "1", "0", "0", "0", "0"]
+
+
+@own_mounts
+def test_on_a_full_disk_what_was_said_can_be_read(world: Path) -> None:
+    actors({"max": ["reply", "Blue."]})
+    reads = ["status", "log", "show", "sessions", "search Blue", "usage", "todo", "export --format md"]
+    ran = on_a_small_disk(
+        world,
+        "teamchat send --trust Begin",
+        FILL,
+        *(f"teamchat {typed}" for typed in reads),
+        f"test -s '{world}/state/filler' && df '{world}/state' | grep -q 100% && echo full",
+    )
+    assert re.findall(r"^= (\d+)$", ran.err, re.MULTILINE) == ["0"] * (1 + len(reads)), ran.err
+    assert ran.out.endswith("full\n")
+    assert ran.out.count("msg-2 max (turn 1):\nBlue.\n") == 2  # status and log
+    assert "teamchat log --full msg-2" in ran.out  # search
+    assert "\n> Blue.\n" in ran.out  # export
+
+
+@own_mounts
+def test_on_a_full_disk_what_writes_says_so(world: Path) -> None:
+    actors({"max": ["reply", "Blue."]})
+    ran = on_a_small_disk(
+        world,
+        "teamchat send --trust Begin",
+        FILL,
+        "teamchat sessions delete --yes s1",
+        "teamchat send Again",
+        "teamchat todo add Tests",
+        f"rm '{world}/state/filler'",
+        "teamchat sessions delete --yes s1",
+    )
+    _, *refused, deleted, _ = ran.err.split("= ")
+    for said in refused:
+        assert "cannot be written: its disk is full; free some space there\n" in said
+        assert "TEAMCHAT_HOME" not in said
+    assert "session s1 is deleted" in deleted
+    assert re.findall(r"^= (\d+)$", ran.err, re.MULTILINE) == ["0", "13", "13", "13", "0"]
+
+
+@own_mounts
+def test_many_may_read_at_once_on_a_full_disk(world: Path) -> None:
+    actors({"max": ["reply", "Blue."]})
+    ran = on_a_small_disk(world, "teamchat send --trust Begin", FILL, *["teamchat log &"] * 4, "wait")
+    assert ran.out.count("max (turn 1):\nBlue.") == 4, ran.err

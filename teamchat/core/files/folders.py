@@ -5,6 +5,7 @@ They are outside the folders that agents work in, so that no agent edits the rec
 
 from __future__ import annotations
 
+import errno
 import os
 import pwd
 import sys
@@ -17,6 +18,9 @@ from teamchat.patterns import regex
 STORE_NAME = "teamchat.db"
 TRUST_NAME = "trust.json"
 WRITABLE = "set TEAMCHAT_HOME to a folder that can be written"
+NO_ROOM = "cannot be written: its disk is full; free some space there"
+FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
+"""The errors of a full disk, and of a user who may write no more there."""
 _UNFIT = regex(r"[^A-Za-z0-9._-]+")
 
 

@@ -10,8 +10,8 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from teamchat.core.errors import SessionBusy, StoreError
-from teamchat.core.files.folders import WRITABLE
+from teamchat.core.errors import DiskFull, SessionBusy, StoreError
+from teamchat.core.files.folders import FULL, NO_ROOM, WRITABLE
 from teamchat.core.text.clean import printable
 from teamchat.core.text.commands import quote, saying
 from teamchat.patterns import regex
@@ -51,8 +51,7 @@ def session_lock(path: Path, command: str, waits: Callable[[str], None] | None =
                 waits(_holder(file))
                 told = True
             time.sleep(POLL_S)
-        os.ftruncate(file, 0)
-        os.pwrite(file, f"process {os.getpid()} ({command})\n".encode(), 0)
+        _write(file, path, f"process {os.getpid()} ({command})\n")
         try:
             yield
         finally:
@@ -118,6 +117,16 @@ def _take(file: int, path: Path) -> bool:
             f"the lock {path} cannot be taken: {error.strerror}; set TEAMCHAT_HOME to a folder of another file system"
         ) from error
     return True
+
+
+def _write(file: int, path: Path, holder: str) -> None:
+    try:
+        os.ftruncate(file, 0)
+        os.pwrite(file, holder.encode(), 0)
+    except OSError as error:
+        if error.errno in FULL:
+            raise DiskFull(f"the lock {path} {NO_ROOM}") from error
+        raise
 
 
 def _inside(holder: int | None) -> bool:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from teamchat.core.errors import DamagedStore, DiskFull, StoreError, StoreGone
-from teamchat.core.files.folders import WRITABLE
+from teamchat.core.files.folders import FULL, NO_ROOM, WRITABLE
 from teamchat.core.files.whole_files import locked_beside, put_in_place, write_private
 from teamchat.core.store.rows import Row
 from teamchat.core.store.upgrade import NewerStore, migrate
@@ -44,9 +44,8 @@ class Database:
                 path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
                 if not path.exists():
                     self._create()
-            self._connection = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None)
+            self._connect()
             self._identity = _identity(path)
-            self._connection.row_factory = Row
             try:
                 if not as_it_is:
                     self._prepare()
@@ -67,8 +66,22 @@ class Database:
                 migrate(connection)
             put_in_place(new, self.path)
 
+    def _connect(self) -> None:
+        self._connection = sqlite3.connect(self.path, timeout=BUSY_S, isolation_level=None)
+        self._connection.row_factory = Row
+
     def _prepare(self) -> None:
-        self._connection.execute("PRAGMA journal_mode = WAL")
+        try:
+            self._connection.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            if not _lacks_room(error):
+                raise
+            # A connection that has the store alone keeps the index of the log in memory. Nobody else has the store
+            # open, or the index would be there.
+            self._connection.close()
+            self._connect()
+            self._connection.execute("PRAGMA locking_mode = EXCLUSIVE")
+            self._connection.execute("PRAGMA journal_mode = WAL")
         # NORMAL would survive a killed process, but not a power cut: a finished turn must be on the disk
         self._connection.execute("PRAGMA synchronous = FULL")
         self._connection.execute("PRAGMA foreign_keys = ON")
@@ -255,6 +268,8 @@ class Errors:
                 return db.damaged(error) if _means_damage(error) else _unusable(db.path, error)
             case UnicodeDecodeError():  # raised instead of SQLite's error, whose message quotes the file
                 return db.damaged("its schema is no text")
+            case OSError() if error.errno in FULL:
+                return _full(db.path)
             case OSError():
                 reason = error.strerror or str(error)
                 return StoreError(f"the store {db.path} cannot be used: {reason}; {WRITABLE}")
@@ -273,7 +288,6 @@ LOCKS = "session-*.lock"
 
 ADVICE = {
     sqlite3.SQLITE_BUSY: "wait until the other teamchat that writes to it is done",
-    sqlite3.SQLITE_FULL: "free some space on its disk",
     sqlite3.SQLITE_TOOBIG: "send less of it at once",
 }
 # The statements are ours and fit a healthy store: where SQLite finds fault with one, the store is to blame.
@@ -305,13 +319,23 @@ def _code(error: sqlite3.DatabaseError) -> int:
     return getattr(error, "sqlite_errorcode", 0) & 0xFF
 
 
+def _lacks_room(error: sqlite3.DatabaseError) -> bool:
+    """Whether a full disk is the reason; SQLite calls it another one where it makes the log's index."""
+    return _code(error) == sqlite3.SQLITE_FULL or error.sqlite_errorcode == sqlite3.SQLITE_IOERR_SHMSIZE
+
+
 def _unusable(path: Path, error: sqlite3.DatabaseError) -> StoreError:
     if _code(error) == sqlite3.SQLITE_CANTOPEN:
         _need_descriptors()
+    if _lacks_room(error):
+        return _full(path)
     advice = ADVICE.get(_code(error), WRITABLE if isinstance(error, sqlite3.OperationalError) else None)
     what = f"the store {path} cannot be used: {error}"
-    kind = DiskFull if _code(error) == sqlite3.SQLITE_FULL else StoreError
-    return kind(f"{what}; {advice}" if advice else what)
+    return StoreError(f"{what}; {advice}" if advice else what)
+
+
+def _full(path: Path) -> DiskFull:
+    return DiskFull(f"the store {path} {NO_ROOM}")
 
 
 def _need_descriptors() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from teamchat.core.errors import DiskFull
 from teamchat.core.store.database import Database
 from teamchat.core.store.rows import Row
 from teamchat.core.store.turns import LARGEST
@@ -64,7 +65,16 @@ class Hit(Struct, frozen=True):
 
 def search(db: Database, what: Search, limit: int) -> tuple[list[Hit], int]:
     """The newest hits, at most `limit` or with 0 all, and how many more there are, counted up to `COUNTED`."""
-    index_messages(db)
+    try:
+        index_messages(db)
+    except DiskFull:  # what is missing in the index is added for this search only
+        with db.taken_back():
+            index_messages(db)
+            return _found(db, what, limit)
+    return _found(db, what, limit)
+
+
+def _found(db: Database, what: Search, limit: int) -> tuple[list[Hit], int]:
     since = None if what.since is None else round(what.since * 1000)
     values = (match_of(what.parts), *_bounds(db, what.session, since), what.session, since, what.member, what.undone)
     hits = db.values(lambda row: _hit(row, what), HITS, *values, limit or -1)

@@ -217,7 +217,7 @@ def test_a_full_disk_is_refused_and_what_was_there_stays(db: Database, path: Pat
     with refused(path) as caught, db.transaction():
         create_session(db, "team", None)
         create_session(db, "team", "x" * 1_000_000)
-    assert str(caught.value).endswith("database or disk is full; free some space on its disk")
+    assert str(caught.value).endswith("cannot be written: its disk is full; free some space there")
     assert names(db) == ["s1"]
 
 
@@ -226,7 +226,7 @@ def test_a_full_disk_while_only_looking_is_told_as_such(db: Database, path: Path
     db.execute(f"PRAGMA max_page_count = {pages}")
     with refused(path) as caught, db.taken_back():
         create_session(db, "team", "x" * 1_000_000)
-    assert str(caught.value).endswith("database or disk is full; free some space on its disk")
+    assert str(caught.value).endswith("cannot be written: its disk is full; free some space there")
 
 
 def test_what_is_larger_than_any_value_can_be_is_refused_and_what_was_there_stays(db: Database, path: Path) -> None:
