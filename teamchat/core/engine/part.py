@@ -8,6 +8,7 @@ from msgspec import Struct
 class Part(Struct, frozen=True):
     """The part of a process that a turn does. `kind` and `role` say what is asked, with `number` of `total`.
 
+    - `seat` is the member for whom it is done, where that matters: a fallback may do it in its place.
     - `handover`: markers of its reply call members, and its prompt says how.
     - `history`: its prompt quotes the conversation before the message that it answers.
     - `continues`: the turn continues the member's vendor session, which knows what was said before.
@@ -23,6 +24,7 @@ class Part(Struct, frozen=True):
     role: str
     number: int = 0
     total: int = 0
+    seat: str = ""
     handover: bool = False
     history: bool = False
     continues: bool = False

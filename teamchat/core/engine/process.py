@@ -136,6 +136,11 @@ class Step(Struct, frozen=True):
     fault: str | None = None
 
 
+def last_reply(_process: Process, reply: str) -> str:
+    """The text of a process whose result is what was said last."""
+    return reply
+
+
 class Strategy(Struct, frozen=True):
     """The rules of one kind of process. All functions are pure.
 
@@ -143,9 +148,11 @@ class Strategy(Struct, frozen=True):
     - `step` is the next step; None when the process is over.
     - `read` reads what a reply says in the form that its part asks for. It gets the calls of the reply, too.
     - `report` is the result so far, as `--json` shows it.
+    - `text` is the result so far as a text, made of the last reply of the run.
     """
 
     check: Callable[[Process], str | None]
     step: Callable[[Process], Step | None]
     read: Callable[[Process, Part, str, Sequence[RouteRequest]], Finding | None]
     report: Callable[[Process], Struct]
+    text: Callable[[Process, str], str] = last_reply

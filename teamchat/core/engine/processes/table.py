@@ -6,6 +6,10 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from teamchat.core.engine.process import Kind, Strategy
+from teamchat.core.engine.processes.debate import DEBATE
 from teamchat.core.engine.processes.sequential import SEQUENTIAL
+from teamchat.core.engine.processes.vote import VOTE
 
-STRATEGIES: Mapping[Kind, Strategy] = MappingProxyType({Kind.SEQUENTIAL: SEQUENTIAL})
+STRATEGIES: Mapping[Kind, Strategy] = MappingProxyType(
+    {Kind.SEQUENTIAL: SEQUENTIAL, Kind.DEBATE: DEBATE, Kind.VOTE: VOTE}
+)

@@ -1,0 +1,234 @@
+"""Debate: every member answers blind, then each sees the others' answers without names and may change its own.
+
+`rounds` counts the rounds after the blind answers, which are round 0. At last the lead, who may be one of the members,
+writes the synthesis. It knows the names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import count, islice
+from string import ascii_uppercase
+from typing import Any
+
+from msgspec import Struct
+
+from teamchat.core.engine.part import Part
+from teamchat.core.engine.process import Call, Done, Fault, Finding, Position, Process, Step, Strategy, Synthesis
+from teamchat.core.engine.processes.seats import BLIND_LAYERS, seats, wrong_members
+from teamchat.core.engine.processes.written_json import written_object
+from teamchat.core.routing.names import fold
+from teamchat.core.routing.requests import RouteRequest, quoted
+
+BLIND, ROUND, SYNTHESIS = "blind", "round", "synthesis"
+OWN = "your answer"
+
+
+class Answer(Struct, frozen=True):
+    """A member's answer in a round. Without a `message` it was skipped; None is what the answer does not say.
+
+    `by` is the member that answered in its place, None if it did itself.
+    """
+
+    member: str
+    round: int
+    message: str | None
+    position: str | None = None
+    changed: bool | None = None
+    by: str | None = None
+
+
+class ChangeOfMind(Struct, frozen=True):
+    """A member says that it holds something else since that round. `before` is the last position that it stated."""
+
+    member: str
+    round: int
+    before: str | None
+    after: str
+
+
+class DebateReport(Struct, frozen=True):
+    """The answers in the order of rounds, and the changes of mind that members tell of.
+
+    `synthesis` is the id of the message. `agreement` is the share of all members that agree with it. `agree`,
+    `agreement` and `dissent` are None when the synthesis does not say. `missing` are the members without any answer.
+    """
+
+    kind: str
+    rounds: int
+    answers: tuple[Answer, ...]
+    changes: tuple[ChangeOfMind, ...]
+    synthesis: str | None
+    agree: tuple[str, ...] | None
+    agreement: float | None
+    dissent: dict[str, str] | None
+    missing: tuple[str, ...]
+
+
+def check(process: Process) -> str | None:
+    return wrong_members(process, least=2) or (None if process.lead else "it needs a lead for the synthesis")
+
+
+def step(process: Process) -> Step | None:
+    """One group of all members in each round, then the lead. Without any answer there is no synthesis."""
+    for number in range(process.rounds + 1):
+        done = seats(_of_round(process, number))
+        if waiting := [member for member in process.members if member not in done]:
+            return Step(tuple(_call(process, member, number) for member in waiting))
+    newest = _newest(process)
+    if process.of(SYNTHESIS) or not newest:
+        return None
+    shows, labels = tuple(done.message or "" for done in newest.values()), tuple(newest)
+    part = Part(
+        process.kind, SYNTHESIS, history=True, layers=BLIND_LAYERS, shows=shows, labels=labels, prompt=process.prompt
+    )
+    return Step((Call(process.lead, part, as_of=process.request),))
+
+
+def _of_round(process: Process, number: int) -> tuple[Done, ...]:
+    return process.of(ROUND, number) if number else process.of(BLIND)
+
+
+def _newest(process: Process) -> dict[str, Done]:
+    """The newest answer of each member that has one, in the order of the members."""
+    found = seats(done for done in process.done if done.part.role != SYNTHESIS and done.message is not None)
+    return {member: found[member] for member in process.members if member in found}
+
+
+def _call(process: Process, member: str, number: int) -> Call:
+    shown = list(_shown(process, member)) if number else []
+    part = Part(
+        process.kind,
+        ROUND if number else BLIND,
+        number,
+        process.rounds,
+        seat=member,
+        history=True,
+        layers=BLIND_LAYERS,
+        shows=tuple(message for _, message in shown),
+        labels=tuple(label for label, _ in shown),
+        prompt=process.prompt,
+    )
+    return Call(member, part, as_of=process.request)
+
+
+def _shown(process: Process, member: str) -> Iterator[tuple[str, str]]:
+    """The label and the id of each answer that the member is shown: its own one first.
+
+    An answer that it gave in another one's place is its own, too, and is not shown as another's. The label of another
+    member is the same in all rounds.
+    """
+    newest = _newest(process)
+    if member in newest:
+        yield OWN, newest[member].message or ""
+    others = [other for other in process.members if other != member]
+    for other, label in zip(others, _labels(process), strict=False):
+        done = newest.get(other)
+        if done and done.message and done.member != member:
+            yield label, done.message
+
+
+def _labels(process: Process) -> Iterator[str]:
+    """The labels of the others: "answer A", "answer B", ... A letter that is a member's name is left out."""
+    names = {fold(name) for name in process.members}
+    letters = (letter for letter in map(_letters, count()) if fold(letter) not in names)
+    return (f"answer {letter}" for letter in islice(letters, len(process.members) - 1))
+
+
+def _letters(number: int) -> str:
+    """A, B, ..., Z, AA, AB, ..."""
+    before, last = divmod(number, len(ascii_uppercase))
+    return (_letters(before - 1) if before else "") + ascii_uppercase[last]
+
+
+def read(process: Process, part: Part, text: str, _requests: Sequence[RouteRequest]) -> Finding | None:
+    written = written_object(text)
+    if isinstance(written, Fault):
+        return written
+    return _synthesis(process, written.value) if part.role == SYNTHESIS else _position(part, written.value)
+
+
+def _position(part: Part, written: dict[str, Any]) -> Position | Fault:
+    """The position. A blind answer changes nothing, whatever it says."""
+    position, changed = written.get("position"), written.get("changed")
+    if not isinstance(position, str) or not position.strip():
+        return Fault('its JSON has no text as "position"')
+    return Position(position, changed if isinstance(changed, bool) and part.role == ROUND else None)
+
+
+def _synthesis(process: Process, written: dict[str, Any]) -> Synthesis | Fault:
+    """Who agrees and who does not. What is said of the lead counts only if it is one of the members."""
+    agree, dissent = written.get("agree"), written.get("dissent")
+    if not isinstance(agree, list) or not all(isinstance(name, str) for name in agree):
+        return Fault('its JSON has no list of names as "agree"')
+    if dissent == []:
+        dissent = {}
+    if not isinstance(dissent, dict) or not all(isinstance(why, str) for why in dissent.values()):
+        return Fault('its JSON has no names with reasons as "dissent"')
+    known = {fold(process.lead): None} | {fold(name): name for name in process.members}
+    if unknown := next((name for name in (*agree, *dissent) if fold(name) not in known), None):
+        return Fault(f"its JSON names {quoted(unknown)}, who is no member of the debate")
+    agreeing = dict.fromkeys(name for written in agree if (name := known[fold(written)]))
+    against = {name: why for written, why in dissent.items() if (name := known[fold(written)])}
+    if both := next((name for name in against if name in agreeing), None):
+        return Fault(f"its JSON says that {both} agrees and that {both} dissents")
+    return Synthesis(tuple(agreeing), against)
+
+
+def report(process: Process) -> DebateReport:
+    answers = tuple(
+        _answer(member, number, done[member])
+        for number in range(process.rounds + 1)
+        for done in (seats(_of_round(process, number)),)
+        for member in process.members
+        if member in done
+    )
+    written = next((done for done in process.of(SYNTHESIS) if done.message), None)
+    said = written.finding if written and isinstance(written.finding, Synthesis) else None
+    newest = _newest(process)
+    return DebateReport(
+        kind=process.kind,
+        rounds=process.rounds,
+        answers=answers,
+        changes=tuple(_changes(answers)),
+        synthesis=written.message if written else None,
+        agree=said.agree if said else None,
+        agreement=len(said.agree) / len(process.members) if said else None,
+        dissent=said.dissent if said else None,
+        missing=tuple(member for member in process.members if member not in newest),
+    )
+
+
+def _answer(member: str, number: int, done: Done) -> Answer:
+    if done.message is None:
+        return Answer(member, number, None)
+    said = done.finding if isinstance(done.finding, Position) else None
+    by = done.member if done.member != member else None
+    return Answer(member, number, done.message, said and said.position, said and said.changed, by)
+
+
+def _changes(answers: tuple[Answer, ...]) -> Iterator[ChangeOfMind]:
+    held: dict[str, str] = {}
+    for answer in answers:
+        if answer.changed and answer.position is not None:
+            yield ChangeOfMind(answer.member, answer.round, held.get(answer.member), answer.position)
+        if answer.position is not None:
+            held[answer.member] = answer.position
+
+
+def text(process: Process, reply: str) -> str:
+    """The synthesis without its JSON; empty as long as there is none.
+
+    What does not say who agrees is no part of the form, and stays.
+    """
+    last = process.done[-1] if process.done else None
+    if last is None or last.part.role != SYNTHESIS or last.message is None:
+        return ""
+    written = written_object(reply)
+    if isinstance(written, Fault) or isinstance(_synthesis(process, written.value), Fault):
+        return reply
+    parts = (reply[: written.start].rstrip(), reply[written.end :].strip())
+    return "\n\n".join(filter(None, parts))
+
+
+DEBATE = Strategy(check, step, read, report, text)

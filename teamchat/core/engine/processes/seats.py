@@ -1,0 +1,26 @@
+"""What processes share in which every member has a seat: it answers for itself, and the others do not see it at first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from teamchat.assemblers.parts import FRAMEWORK, KNOWLEDGE, LESSONS, SUMMARY
+from teamchat.core.engine.process import Done, Process
+
+BLIND_LAYERS = (FRAMEWORK, LESSONS, KNOWLEDGE, SUMMARY)
+"""All layers but the todo list, to which an answer that others may not see yet can add."""
+
+
+def seats(done: Iterable[Done]) -> dict[str, Done]:
+    """The parts that are over by the members for whom they were done. The last one of a member counts."""
+    return {one.part.seat: one for one in done}
+
+
+def wrong_members(process: Process, least: int) -> str | None:
+    """What is wrong with the members, of whom there must be `least` different ones."""
+    twice = next((name for name in process.members if process.members.count(name) > 1), None)
+    if twice is not None:
+        return f"{twice} is named twice"
+    if len(process.members) >= least:
+        return None
+    return "it needs a member" if least == 1 else f"it needs at least {least} members"
