@@ -202,9 +202,10 @@ def report(process: Process) -> DebateReport:
 def _answer(member: str, number: int, done: Done) -> Answer:
     if done.message is None:
         return Answer(member, number, None)
-    said = done.finding if isinstance(done.finding, Position) else None
     by = done.member if done.member != member else None
-    return Answer(member, number, done.message, said and said.position, said and said.changed, by)
+    if not isinstance(done.finding, Position):
+        return Answer(member, number, done.message, by=by)
+    return Answer(member, number, done.message, done.finding.position, done.finding.changed, by)
 
 
 def _changes(answers: tuple[Answer, ...]) -> Iterator[ChangeOfMind]:

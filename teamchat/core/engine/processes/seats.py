@@ -1,4 +1,4 @@
-"""What processes share in which every member has a seat: it answers for itself, and the others do not see it at first."""
+"""What the processes share in which every member answers for itself, blind at first."""
 
 from __future__ import annotations
 

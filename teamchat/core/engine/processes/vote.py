@@ -5,7 +5,6 @@ No member sees the answer of another one. A reply without a valid vote is an abs
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Sequence
 from itertools import combinations
@@ -60,7 +59,7 @@ class VoteReport(Struct, frozen=True):
 
 
 def check(process: Process) -> str | None:
-    if len(process.options) < 2:  # noqa: PLR2004 (a choice)
+    if len(process.options) < 2:
         return "it needs at least two options"
     for option in process.options:
         if len(option) > LONGEST_OPTION or len(option.splitlines()) > 1:
@@ -108,15 +107,14 @@ def read(process: Process, _part: Part, text: str, _requests: Sequence[RouteRequ
 
 
 def _ballot(options: tuple[str, ...], written: dict[str, Any], reason: str) -> Ballot:
-    if "option" not in written:
-        return Ballot(None, f'{NO_VOTE}: it has no "option"')
-    value = written["option"]
-    if value is None:
+    option = written.get("option")
+    if option is None and "option" in written:
         return Ballot(None, reason)
-    name = value if isinstance(value, str) else json.dumps(value)  # the options may be numbers
+    if not isinstance(option, str):
+        return Ballot(None, f'{NO_VOTE}: its JSON has no text as "option"')
     return next(
-        (Ballot(option, reason) for option in options if _same(option, name)),
-        Ballot(None, f"{NO_VOTE}: {quoted(name)} is none of the options"),
+        (Ballot(meant, reason) for meant in options if _same(meant, option)),
+        Ballot(None, f"{NO_VOTE}: {quoted(option)} is none of the options"),
     )
 
 
