@@ -28,6 +28,12 @@ if TYPE_CHECKING:
 _OF_A_HUMAN = {"name", "type", "title"}
 _TOOLS = ("web", "mcp", "git")
 _OF_A_TERMINAL = {"prompt_pattern", "submit", "exit"}
+_NO_FILES = (
+    (stat.S_ISFIFO, "a named pipe"),
+    (stat.S_ISSOCK, "a socket"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+)
 
 
 def build_team(file: TeamFile, path: Path, root: Path, login: str) -> Team:
@@ -82,8 +88,9 @@ def read_text(path: Path, largest: int = LARGEST) -> str:
 
 
 def _content(path: Path, largest: int) -> bytes:
-    if not stat.S_ISREG(path.stat().st_mode):
-        raise TeamFileProblem("not a file")
+    if not stat.S_ISREG(mode := path.stat().st_mode):
+        what = next((f"{name}, " for is_one, name in _NO_FILES if is_one(mode)), "")
+        raise TeamFileProblem(f"{what}not a file")
     try:
         return read_regular(path, largest)
     except ValueError:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pwd
 import shutil
+import stat
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -29,13 +30,14 @@ Which = Callable[[str], str | None]
 
 
 def find_team_file(start: Path) -> Path | None:
-    """The `teamchat.toml` of the folder `start` or of its nearest parent that has one.
+    """The `teamchat.toml` of the folder `start` or of its nearest parent that has one; a folder of that name is none.
 
+    What lies there need not be a file that can be read: `load` says so.
     Raises `NotTrusted` for a parent's file that another user could have put there, as anybody can in /tmp.
     """
     folder = start.resolve()
     candidates = (parent / FILE_NAME for parent in (folder, *folder.parents))
-    found = next((file for file in candidates if _is_file(file)), None)
+    found = next((file for file in candidates if _may_be_file(file)), None)
     if found and found.parent != folder:
         _check_owner(found, folder)
     return found
@@ -131,19 +133,19 @@ def installed_team(root: Path, which: Which = shutil.which, login: str | None = 
 
 def _named_team(option: str, cwd: Path, config_dir: Path) -> Team:
     file = cwd.absolute() / option
-    if "/" in option or option.endswith(".toml") or _is_file(file):
+    if "/" in option or option.endswith(".toml") or _may_be_file(file):
         team = load(file)
         return replace(team, option=str(team.path))
     teams = config_dir / "teams"
     file = teams / f"{option}.toml"
-    if not _is_file(file):
+    if not _may_be_file(file):
         there = ", ".join(sorted(other.stem for other in teams.glob("*.toml"))) or "none yet"
         raise UnknownName(f"there is no team {option!r} in {teams} (teams: {there})")
     return replace(load(file, root=cwd.absolute()), option=option)
 
 
-def _is_file(path: Path) -> bool:
+def _may_be_file(path: Path) -> bool:
     try:
-        return path.is_file()
-    except (OSError, ValueError):  # a folder without permission to search; a name that no file can have
+        return not stat.S_ISDIR(path.stat().st_mode)
+    except (OSError, ValueError):  # it is not there, or cannot be looked at; a name that no file can have
         return False

@@ -306,7 +306,7 @@ def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.toml")
     with pytest.raises(TeamFileError) as wrong:
         load(tmp_path / "pipe.toml")
-    assert str(wrong.value) == f"{tmp_path}/pipe.toml: not a file"
+    assert str(wrong.value) == f"{tmp_path}/pipe.toml: a named pipe, not a file"
 
 
 def test_a_file_that_can_not_be_opened(tmp_path: Path) -> None:

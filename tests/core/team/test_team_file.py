@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
+import socket
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -194,6 +197,39 @@ def test_a_file_of_a_parent_that_is_another_users_is_refused(tmp_path: Path, giv
     assert find_team_file(shared) == file  # here it lies where one stands, as in a folder that one was given
     os.chown(mine, 54321, -1)
     assert find_team_file(mine) == file
+
+
+def a_socket(place: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as made, contextlib.chdir(place.parent):  # its whole path may be too long
+        made.bind(place.name)
+
+
+@pytest.mark.parametrize(
+    ("make", "what"),
+    [
+        (os.mkfifo, "a named pipe"),
+        (a_socket, "a socket"),
+        (lambda file: file.symlink_to(os.devnull), "a device"),
+    ],
+)
+def test_what_is_no_file_hides_no_other_team_file(tmp_path: Path, make: Callable[[Path], object], what: str) -> None:
+    write(tmp_path / "teamchat.toml", SMALL)
+    place = tmp_path / "sub" / "teamchat.toml"
+    place.parent.mkdir()
+    make(place)
+    for folder in (place.parent, place.parent / "deep"):
+        folder.mkdir(exist_ok=True)
+        with pytest.raises(TeamFileError) as refused:
+            resolve_team(None, folder, tmp_path / "config")
+        assert str(refused.value) == f"{place}: {what}, not a file"
+
+
+def test_what_is_no_file_is_told_for_a_named_team_too(tmp_path: Path) -> None:
+    teams = tmp_path / "config" / "teams"
+    teams.mkdir(parents=True)
+    os.mkfifo(teams / "crew.toml")
+    with pytest.raises(TeamFileError, match=r"crew\.toml: a named pipe, not a file"):
+        resolve_team("crew", tmp_path, tmp_path / "config")
 
 
 def test_no_team_file_is_no_error(tmp_path: Path) -> None:
