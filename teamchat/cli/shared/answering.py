@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-import termios
 from collections.abc import Awaitable
 from functools import partial
 from pathlib import Path
@@ -148,6 +147,8 @@ def _typed(prompt: str) -> str:
 
         if os.environ.get("TERM") != "dumb":
             readline.parse_and_bind("set enable-bracketed-paste on")
+    import termios
+
     sys.stderr.flush()
     with contextlib.suppress(termios.error):
         termios.tcflush(sys.stdin, termios.TCIFLUSH)  # what was typed before the question does not answer it

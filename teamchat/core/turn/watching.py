@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import concurrent.futures
 from collections.abc import AsyncGenerator, Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future
 from contextlib import aclosing
 from functools import partial
 from pathlib import Path
+from threading import Thread
 from typing import TypeVar
 
 from msgspec import Struct
@@ -48,15 +48,23 @@ def _files_of(what: Launch) -> Compare | None:
             return _Files(tree, what.cwd)
 
 
-def begin(work: Callable[[], T]) -> concurrent.futures.Future[T] | None:
+def begin(work: Callable[[], T]) -> Future[T] | None:
     """Begin what blocks in a thread; None where the system starts no more threads."""
-    executor = ThreadPoolExecutor(1)  # the one of asyncio needs another thread to be shut down
+    begun: Future[T] = Future()
+
+    def run() -> None:
+        if not begun.set_running_or_notify_cancel():
+            return
+        try:
+            begun.set_result(work())
+        except BaseException as error:  # noqa: BLE001 (raised where the result is needed)
+            begun.set_exception(error)
+
     try:
-        return executor.submit(work)
+        Thread(target=run).start()  # an executor takes half a millisecond to load
     except RuntimeError:
         return None
-    finally:
-        executor.shutdown(wait=False)
+    return begun
 
 
 async def in_thread(work: Callable[[], T]) -> T:
@@ -70,7 +78,7 @@ class _Files(Struct):
 
     tree: WorkTree
     cwd: Path
-    _begun: concurrent.futures.Future[FileChanges | NoCheckpoint] | None = None
+    _begun: Future[FileChanges | NoCheckpoint] | None = None
 
     def begin(self) -> None:
         self._begun = begin(self._changes)

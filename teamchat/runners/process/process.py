@@ -18,7 +18,6 @@ import signal
 import socket
 import stat
 import subprocess
-import tempfile
 import time
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from pathlib import Path
@@ -83,7 +82,9 @@ class Process:
             theirs, self.stdin = os.pipe()
             os.set_blocking(self.stdin, False)
             return os.fdopen(theirs, "rb")
-        stdin = tempfile.TemporaryFile(dir=self._launch.folder)  # noqa: SIM115 (the caller closes it)
+        path = self._launch.folder / "stdin"
+        stdin = os.fdopen(os.open(path, os.O_CREAT | os.O_TRUNC | os.O_RDWR, 0o600), "w+b")
+        path.unlink()  # the agent inherits it, and nobody else needs it
         stdin.write(self._launch.stdin)
         stdin.seek(0)
         return stdin
