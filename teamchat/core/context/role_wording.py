@@ -11,6 +11,7 @@ from types import MappingProxyType
 from msgspec import Struct
 
 from teamchat.core.engine.part import Part
+from teamchat.core.engine.state import Route
 
 
 class RoleWording(Struct, frozen=True):
@@ -35,24 +36,33 @@ _FIRST = RoleWording(
             "The members speak in a fixed order, and this is round {number} of {total}. "
             "Improve what was said before; say so if you have nothing to add."
         ),
+        "hierarchical.lead": (
+            "You lead this task. Hand out the work by calling members, and say what each of them is to do. "
+            "Every reply comes back to you. When the work is done, write the result and call nobody."
+        ),
+        "hierarchical.worker": (
+            "{by} leads this task and called you in {parent}. Do that part only. Your reply goes back to {by}."
+        ),
     },
 )
 
 ROLE_WORDINGS: Mapping[int, RoleWording] = MappingProxyType({1: _FIRST})
 
 
-def role_note(part: Part, words: RoleWording) -> str:
-    """What the turn note says of a part."""
+def role_note(route: Route, part: Part, words: RoleWording) -> str:
+    """What the turn note says of the part of a route."""
     key = f"{part.kind}.{part.role}"
     again = words.notes.get(f"{key}.again") if part.number > 1 else None
     repair = words.notes[f"{key}.repair"] if part.fault else None
     sentences = [again or words.notes[key], repair]
-    filled = [sentence.format(**_values(part)) for sentence in sentences if sentence]
+    filled = [sentence.format(**_values(route, part)) for sentence in sentences if sentence]
     return " ".join([*filled, *filter(None, (part.prompt,))])
 
 
-def _values(part: Part) -> dict[str, object]:
+def _values(route: Route, part: Part) -> dict[str, object]:
     return {
+        "by": route.by,
+        "parent": route.parent,
         "number": part.number,
         "total": part.total,
         "options": ", ".join(part.options),

@@ -163,6 +163,8 @@ class ConversationCoordinator:
         addressed = self.address(text, speaker=speaker, to=to)
         for problem in addressed.problems:
             self.run.emit(Warned(problem))
+        question = self.run.state.answered_by(addressed.speaker.name)
+        self.run.tally.process = bool(question and question.part)
         actions = self.store(addressed, images, len(well_formed(text[:typed])))
         return await self._follow(actions)
 

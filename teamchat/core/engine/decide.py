@@ -45,6 +45,7 @@ from teamchat.core.engine.events import (
     Undone,
 )
 from teamchat.core.engine.guards import granted, guard
+from teamchat.core.engine.part import Part
 from teamchat.core.engine.state import OPEN, Route, RouteStatus, State
 from teamchat.core.engine.team_changes import fit_queue, now_called
 
@@ -104,7 +105,7 @@ def turn_ended(draft: Draft, event: TurnEnded) -> None:
         return
     part = draft.state.route(event.route).part
     draft.state = replace(draft.state, turns=draft.state.turns + 1)
-    _said(draft, new=event.new or part is not None)  # a process ends by itself, whatever its members say
+    _said(draft, new=event.new or (part is not None and not part.continues))  # other parts end by themselves
     _replied(draft, event)
 
 
@@ -142,7 +143,8 @@ def _reassigned(draft: Draft, number: int) -> bool:
 def group_delivered(draft: Draft, ends: tuple[TurnEnded, ...]) -> None:
     mates = draft.state.mates(draft.state.route(ends[0].route))
     failed = tuple(route for route in mates if route.status is RouteStatus.HELD)
-    _said(draft, new=any(end.new or draft.state.route(end.route).part for end in ends))
+    parts = (draft.state.route(end.route).part for end in ends)
+    _said(draft, new=any(end.new or (part and not part.continues) for part, end in zip(parts, ends, strict=True)))
     for end in ends:
         _replied(draft, end)
     if failed:  # reported even if a reply of the group has dropped it
@@ -164,11 +166,18 @@ def _replied(draft: Draft, event: TurnEnded) -> None:
     assert event.reply is not None
     if done.part:
         draft.finish(done, speaker, event.reply, event.finding)
-        if not done.part.handover:
-            draft.actions += [NotCalled(wish.target, speaker, event.reply, process=True) for wish in event.requests]
+        draft.actions += [NotCalled(name, speaker, event.reply, process=True) for name in _not_called(done.part, event)]
         return
     requests = draft.allowed(event.requests, speaker, event.reply)
     draft.enqueue(requests, Route(parent=event.reply, by=speaker, request=done.request), ahead=False)
+
+
+def _not_called(part: Part, event: TurnEnded) -> list[str]:
+    """Whom a reply calls in a process that does not let it."""
+    from teamchat.core.engine.process import Handout  # only `teamchat run` needs the processes
+
+    handed = event.finding.requests if part.handover and isinstance(event.finding, Handout) else ()
+    return [request.target for request in event.requests if request not in handed]
 
 
 def decide(state: State, event: Event) -> tuple[State, tuple[Action, ...]]:

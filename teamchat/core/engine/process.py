@@ -87,12 +87,14 @@ class Process(Struct, frozen=True):
     - `request` is the id of the message that asks for it, said by `speaker`.
     - `members` do the work; `lead` plans, leads, reduces, judges or writes the synthesis, where no one else is named.
     - `name` is the one that the team file gives it. `prompt` is what the team file tells every member of it.
+    - `excluded` are AI members of the team that it does not involve.
     - `most` is the largest number of subtasks. `jobs` is how many turns run at the same time; None is no limit.
     """
 
     kind: Kind
     members: tuple[str, ...]
     lead: str
+    excluded: tuple[str, ...] = ()
     name: str = ""
     prompt: str = ""
     rounds: int = 1

@@ -84,4 +84,4 @@ def turn_note(
         return told
     from teamchat.core.context.role_wording import role_note
 
-    return f"{told} {role_note(route.part, _role_words(wording))}"
+    return f"{told} {role_note(route, route.part, _role_words(wording))}"

@@ -7,9 +7,15 @@ from types import MappingProxyType
 
 from teamchat.core.engine.process import Kind, Strategy
 from teamchat.core.engine.processes.debate import DEBATE
+from teamchat.core.engine.processes.hierarchical import HIERARCHICAL
 from teamchat.core.engine.processes.sequential import SEQUENTIAL
 from teamchat.core.engine.processes.vote import VOTE
 
 STRATEGIES: Mapping[Kind, Strategy] = MappingProxyType(
-    {Kind.SEQUENTIAL: SEQUENTIAL, Kind.DEBATE: DEBATE, Kind.VOTE: VOTE}
+    {
+        Kind.SEQUENTIAL: SEQUENTIAL,
+        Kind.HIERARCHICAL: HIERARCHICAL,
+        Kind.DEBATE: DEBATE,
+        Kind.VOTE: VOTE,
+    }
 )

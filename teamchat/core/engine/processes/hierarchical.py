@@ -1,0 +1,99 @@
+"""Hierarchical: the lead hands out work by calling members, every reply goes back to it, and it ends by calling nobody.
+
+Members are called as the lead's markers say: in order, several at the same time, by priority. People may be among them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+
+from msgspec import Struct
+
+from teamchat.core.engine.part import Part
+from teamchat.core.engine.process import Call, Done, Finding, Handout, Process, Step, Strategy
+from teamchat.core.routing.requests import RouteRequest
+
+LEAD, WORKER = "lead", "worker"
+
+
+class WorkReport(Struct, frozen=True):
+    """What a member was called for; without a `message` it was skipped."""
+
+    member: str
+    message: str | None
+
+
+class HandoutReport(Struct, frozen=True):
+    """What the lead handed out in `message`, or its result if nothing came after."""
+
+    message: str | None
+    replies: tuple[WorkReport, ...]
+
+
+class HierarchicalReport(Struct, frozen=True):
+    kind: str
+    lead: str
+    handouts: tuple[HandoutReport, ...]
+    result: str | None
+
+
+def check(process: Process) -> str | None:
+    others = [name for name in process.members if name != process.lead]
+    return None if process.lead and others else "it needs a lead and another member"
+
+
+def step(process: Process) -> Step | None:
+    led = process.of(LEAD)
+    if not led:
+        return _lead(process, 1)
+    last = led[-1]
+    if not isinstance(last.finding, Handout):
+        return None
+    answered = len(process.done) - process.done.index(last) - 1
+    for requests in _groups(last.finding):
+        if answered <= 0:
+            return Step(tuple(_work(process, last, request) for request in requests))
+        answered -= len(requests)
+    return _lead(process, len(led) + 1)
+
+
+def read(process: Process, part: Part, _text: str, requests: Sequence[RouteRequest]) -> Finding | None:
+    """The calls of the lead that the process lets it make: those of its members and of people."""
+    if part.role != LEAD:
+        return None
+    called = tuple(request for request in requests if request.target not in process.excluded)
+    return Handout(called) if called else None
+
+
+def report(process: Process) -> HierarchicalReport:
+    handouts: list[HandoutReport] = []
+    for done in process.done:
+        if done.part.role == LEAD:
+            handouts.append(HandoutReport(done.message, ()))
+        else:
+            replies = (*handouts[-1].replies, WorkReport(done.member, done.message))
+            handouts[-1] = HandoutReport(handouts[-1].message, replies)
+    result = handouts[-1].message if process.over and handouts else None
+    return HierarchicalReport(process.kind, process.lead, tuple(one for one in handouts if one.replies), result)
+
+
+def _groups(handout: Handout) -> Iterator[tuple[RouteRequest, ...]]:
+    """The calls in the order of speaking; those of a group speak at the same time."""
+    ordered = sorted(handout.requests, key=lambda request: request.priority)
+    for (_, group), requests in groupby(ordered, key=lambda request: (request.priority, request.group)):
+        found = tuple(requests)
+        yield from [found] if group is not None else [(one,) for one in found]
+
+
+def _lead(process: Process, number: int) -> Step:
+    part = Part(process.kind, LEAD, number, handover=True, history=True, continues=True, prompt=process.prompt)
+    return Step((Call(process.lead, part),))
+
+
+def _work(process: Process, lead: Done, request: RouteRequest) -> Call:
+    part = Part(process.kind, WORKER, lead.part.number, history=True, continues=True, prompt=process.prompt)
+    return Call(request.target, part, parent=lead.message or "", by=lead.member)
+
+
+HIERARCHICAL = Strategy(check, step, read, report)
