@@ -101,6 +101,8 @@ class Attempts(Struct):
 
     def order(self, target: Member) -> list[Member]:
         """The target and its fallbacks in the order of asking: those whose agent cools down come last."""
+        if not target.fallback:
+            return [target]
         return sorted([target, *map(self.run.team.member, target.fallback)], key=self._cools)
 
     def _cools(self, member: Member) -> bool:
