@@ -39,7 +39,8 @@ MOST_READ = 1 << 18  # bytes; the content of a larger file is not compared, only
 MOST_LOOKED_AT = 1_000  # names, and up to one more of each pattern
 _KNOWN = regex("(?:^|/)(?:" + "|".join(re.escape(known).replace(r"\*", "[^/]+") for known in KNOWN) + r")\Z")
 
-_Place = tuple[Path, str]
+_Place = tuple[str, str]
+# paths are strings here: to make a `Path` of each takes longer than to look whether it is there
 
 
 def files_that_run(paths: Iterable[str]) -> tuple[str, ...]:
@@ -81,15 +82,15 @@ class _Look(Struct, frozen=True):
     `places` holds the folder and pattern by which each was found, `cut` the patterns with names not looked at.
     """
 
-    states: Mapping[Path, str | None]
-    places: Mapping[Path, _Place]
+    states: Mapping[str, str | None]
+    places: Mapping[str, _Place]
     cut: frozenset[_Place]
 
-    def tells(self, file: Path, place: _Place) -> bool:
+    def tells(self, file: str, place: _Place) -> bool:
         return file in self.states or place not in self.cut
 
 
-def _changed(before: _Look, after: _Look) -> Iterator[Path]:
+def _changed(before: _Look, after: _Look) -> Iterator[str]:
     """The files that differ, if both looks cover them."""
     for file, place in sorted((dict(before.places) | dict(after.places)).items()):
         told = before.tells(file, place) and (after.tells(file, place) or not os.path.lexists(file))
@@ -100,8 +101,9 @@ def _changed(before: _Look, after: _Look) -> Iterator[Path]:
 def _look(cwd: Path) -> _Look:
     """Take one name of each pattern in turn, so that one full folder does not use up the limit."""
     root = next((folder for folder in (cwd, *cwd.parents) if os.path.lexists(folder / ".git")), cwd)
-    left = {(folder, known): _matching(folder, known) for folder in dict.fromkeys((cwd, root)) for known in _in(folder)}
-    places: dict[Path, _Place] = {}
+    folders = dict.fromkeys((str(cwd), str(root)))
+    left = {(folder, known): _matching(folder, known) for folder in folders for known in _in(folder)}
+    places: dict[str, _Place] = {}
     while left and len(places) < MOST_LOOKED_AT:
         for place, files in tuple(left.items()):
             if file := next(files, None):
@@ -111,31 +113,31 @@ def _look(cwd: Path) -> _Look:
     return _Look({file: _state(file) for file in places}, places, frozenset(left))
 
 
-def _in(folder: Path) -> Iterator[str]:
+def _in(folder: str) -> Iterator[str]:
     """The known names, except those below folders that are missing: most are below a few folders."""
-    there = cache(lambda name: os.path.lexists(folder / name))
+    there = cache(lambda name: os.path.lexists(f"{folder}/{name}"))
     for known in KNOWN:
         first, below, _ = known.partition("/")
         if not below or there(first):
             yield known
 
 
-def _matching(folder: Path, known: str) -> Iterator[Path]:
+def _matching(folder: str, known: str) -> Iterator[str]:
     parent, several, rest = known.partition("*")
     if not several:
-        yield folder / known
+        yield f"{folder}/{known}" if known else folder
         return
-    with suppress(OSError), os.scandir(folder / parent) as entries:  # `glob` would read the whole folder first
+    with suppress(OSError), os.scandir(f"{folder}/{parent}") as entries:  # `glob` would read the whole folder first
         for entry in entries:
-            yield from _matching(Path(entry.path), rest.removeprefix("/"))
+            yield from _matching(entry.path, rest.removeprefix("/"))
 
 
-def _state(file: Path) -> str | None:
+def _state(file: str) -> str | None:
     """The mode and the content or times of a regular file, or of a link to one; None for anything else."""
     try:
-        about = file.stat()
-        opened = about.st_size <= MOST_READ and file.name not in UNOPENED
-        content = sha256(read_regular(file, MOST_READ)).hexdigest() if opened else _times(about)
+        about = os.stat(file)  # noqa: PTH116
+        opened = about.st_size <= MOST_READ and file.rpartition("/")[2] not in UNOPENED
+        content = sha256(read_regular(Path(file), MOST_READ)).hexdigest() if opened else _times(about)
     except ValueError:  # it has grown since
         content = _times(about)
     except OSError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncGenerator, Callable, Sequence
 from concurrent.futures import Future
 from contextlib import aclosing
@@ -19,6 +20,7 @@ from teamchat.runners.events import Failure
 from teamchat.runners.file_changes import FileChanges, NoCheckpoint, WorkTree
 from teamchat.runners.process.running import Chunk, CutShort, Exit, Launch, Launcher, Running
 
+SOON_S = 0.002  # a look at the disk that took less time is repeated without a thread, whose start takes half of it
 T = TypeVar("T")
 Compare = Callable[[Exit], Exit]
 """Looks at the disk again, and returns the exit with what has changed. It may block."""
@@ -28,11 +30,13 @@ def watching(launcher: Launcher) -> Launcher:
     """The launcher whose exits have `changed`, `not_all_looked_at` and `files`."""
 
     def launch(what: Launch) -> Running:
+        began = time.monotonic()
         known, files = look(what), _files_of(what)
+        soon = not isinstance(files, _Files) and time.monotonic() - began < SOON_S
         if isinstance(files, _Files):
             what = replace(what, at_exit=files.begin)
         compared = [compare for compare in (known, files) if compare]
-        return _Watched(launcher(what), compared) if compared else launcher(what)
+        return _Watched(launcher(what), compared, soon=soon) if compared else launcher(what)
 
     return launch
 
@@ -91,8 +95,8 @@ class _Files(Struct):
 
 
 class _Watched:
-    def __init__(self, process: Running, compared: Sequence[Compare]) -> None:
-        self._process, self._compared = process, compared
+    def __init__(self, process: Running, compared: Sequence[Compare], *, soon: bool) -> None:
+        self._process, self._compared, self._soon = process, compared, soon
         self._exit: Exit | None = None
         self._read = False  # whether somebody reads it, who compares at its end
 
@@ -124,7 +128,8 @@ class _Watched:
             async with aclosing(self._process.chunks()) as chunks:
                 async for chunk in chunks:
                     yield chunk
-            if self._exit is None and (ended := self._process.exit):  # other members continue
-                self._exit = await in_thread(partial(self._compare, ended))
+            if self._exit is None and (ended := self._process.exit):
+                compare = partial(self._compare, ended)
+                self._exit = compare() if self._soon else await in_thread(compare)  # other members continue
         finally:
             self._read = False
