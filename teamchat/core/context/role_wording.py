@@ -5,6 +5,7 @@ As in `core/team/wording.py`, every version that was ever recorded stays here as
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from types import MappingProxyType
 
@@ -43,6 +44,31 @@ _FIRST = RoleWording(
         "hierarchical.worker": (
             "{by} leads this task and called you in {parent}. Do that part only. Your reply goes back to {by}."
         ),
+        "debate.blind": (
+            "This is a debate. The others answer the same message now, and nobody sees another answer yet. "
+            "Answer it, with your reasons. End your reply with one line of JSON: "
+            '{{"position": "POSITION"}} where POSITION is your position in one sentence.'
+        ),
+        "debate.round": (
+            "This is round {number} of {total} of the debate. Your last answer and those of the others, without their "
+            "names, are quoted above. Answer the message again: keep your position or change it, and say which of "
+            "their reasons convince you and which do not. End your reply with one line of JSON: "
+            '{{"position": "POSITION", "changed": false}} where POSITION is your position now in one sentence; write '
+            "true instead of false if it differs from the one in your last answer."
+        ),
+        "debate.synthesis": (
+            "The debate is over. The last answer of each member ({labels}) is quoted above. Write the synthesis: the "
+            "answer to the message that their reasons support. Describe what members hold against it in a section of "
+            'its own with the heading "## Dissent". End your reply with one line of JSON: '
+            '{{"agree": ["NAME"], "dissent": {{"NAME": "WHY"}}}} that has each of {labels} once: in "agree" if '
+            'its position agrees with the synthesis, else in "dissent", with what it holds instead as WHY.'
+        ),
+        "vote.member": (
+            "This is a vote, and nobody sees how the others vote. The options are {options}. You may explain your vote "
+            'first. End your reply with one line of JSON: {{"option": "OPTION", "reason": "REASON"}} where OPTION is '
+            "one of the options, exactly as it is written here, and REASON is one sentence. "
+            'To abstain, write null instead of "OPTION".'
+        ),
     },
 )
 
@@ -65,7 +91,7 @@ def _values(route: Route, part: Part) -> dict[str, object]:
         "parent": route.parent,
         "number": part.number,
         "total": part.total,
-        "options": ", ".join(part.options),
+        "options": ", ".join(json.dumps(option, ensure_ascii=False) for option in part.options),
         "fault": part.fault,
         "labels": ", ".join(part.labels),
     }

@@ -63,10 +63,12 @@ def conclusion(
     paused: PauseKind | None = None,
 ) -> Conclusion:
     """The conclusion with this code, and the sums of the run so far."""
-    tally = run.tally
+    tally, text, report = run.tally, run.tally.text, None
+    if tally.process:
+        text, report = _result(run.state, text)
     return Conclusion(
         code=code,
-        text=tally.text,
+        text=text,
         reason=reason,
         hint=hint,
         waiting_for=waiting_for,
@@ -75,17 +77,19 @@ def conclusion(
         turns=tally.turns,
         denied=tally.denied,
         usage=tally.usage,
-        process=_report(run.state) if tally.process else None,
+        process=report,
     )
 
 
-def _report(state: State) -> Struct | None:
-    """The result of the session's process so far."""
-    if state.process is None:
-        return None
+def _result(state: State, reply: str) -> tuple[str, Struct | None]:
+    """The result of the session's process so far, as a text and as a value; the text is empty if it was dropped."""
+    process = state.process
+    if process is None:
+        return "", None
     from teamchat.core.engine.processes.table import STRATEGIES  # only `teamchat run` needs the processes
 
-    return STRATEGIES[state.process.kind].report(state.process)
+    strategy = STRATEGIES[process.kind]
+    return strategy.text(process, reply), strategy.report(process)
 
 
 def _waiting(run: Concluded, route: Route) -> Conclusion:

@@ -171,8 +171,8 @@ ConversationEvent = (
 class Conclusion(Struct, frozen=True):
     """How a run of the conversation ended, and how it can continue.
 
-    `text` is the last reply of this run, markers included. `held` holds the routes that wait for `resume`. `process` is
-    the result of the process that ran, as far as it got.
+    `text` is the last reply of this run, markers included, or what the process that ran makes of it. `process` is the
+    result of that process, as far as it got. `held` holds the routes that wait for `resume`.
     """
 
     code: ExitCode
