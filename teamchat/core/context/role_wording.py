@@ -28,7 +28,7 @@ class RoleWording(Struct, frozen=True):
 
 _FIRST = RoleWording(
     protocol=(
-        "teamchat decides who speaks next: markers such as [NEXT: ...] in your reply call nobody. "
+        "Markers such as [NEXT: ...] in your reply call nobody: teamchat decides who speaks next. "
         "Write only your own part."
     ),
     notes={

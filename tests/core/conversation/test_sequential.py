@@ -53,7 +53,7 @@ def test_a_marker_calls_nobody_and_the_user_is_told(stage: Stage) -> None:
 def test_the_prompt_has_no_protocol_for_handing_over(stage: Stage) -> None:
     stage.run_process("Design it", sequential("max"))
     assert "To hand over" not in stage.prompts[0]
-    assert "markers such as [NEXT: ...] in your reply call nobody" in stage.prompts[0]
+    assert "Markers such as [NEXT: ...] in your reply call nobody" in stage.prompts[0]
 
 
 def test_a_failure_is_held_and_resume_continues_the_process(stage: Stage) -> None:
