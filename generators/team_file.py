@@ -23,6 +23,7 @@ TABLES = {  # how a reader knows a table, by the model that reads it
     "KnowledgeTable": "[knowledge]",
     "ExperienceTable": "[experience]",
     "AgentTable": "[agents.NAME]",
+    "ProcessTable": "[processes.NAME]",
 }
 
 STALL = {row.name: row.runner.stall_s / 60 for row in CLIS}  # minutes

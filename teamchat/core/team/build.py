@@ -22,7 +22,8 @@ from teamchat.runners.untrusted_json import listed
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from teamchat.core.team.schema import AgentTable, LimitsTable, MemberTable, TeamFile, TeamTable
+    from teamchat.core.team.processes import NamedProcess
+    from teamchat.core.team.schema import AgentTable, LimitsTable, MemberTable, ProcessTable, TeamFile, TeamTable
     from teamchat.runners.base import Memory
 
 _OF_A_HUMAN = {"name", "type", "title"}
@@ -72,6 +73,7 @@ def build_team(file: TeamFile, path: Path, root: Path, login: str) -> Team:
         experience_tokens=file.experience.max_tokens if file.experience.enabled else 0,
         limits=_limits(settings.limits, members, agents),
         agents=agents,
+        processes=_processes(file.processes, members),
     )
 
 
@@ -266,6 +268,14 @@ def _compactor(settings: TeamTable, members: Iterable[Member]) -> str | None:
     if settings.compactor is None and "compact_at_tokens" in settings.model_fields_set:
         raise TeamFileProblem("team: compact_at_tokens: expected only with compactor, which names who summarises")
     return _speaker("compactor", settings.compactor, members)
+
+
+def _processes(tables: Mapping[str, ProcessTable], members: Iterable[Member]) -> Mapping[str, NamedProcess]:
+    if not tables:
+        return {}
+    from teamchat.core.team.build_processes import build_processes
+
+    return build_processes(tables, members)
 
 
 def _check_fallbacks(members: Iterable[Member]) -> None:

@@ -24,6 +24,7 @@ _TYPES = {
 }
 _MISSING = {
     "command": 'a list such as ["ollama", "run", "llama3"]',
+    "kind": "a kind of process such as 'debate'",
     "members": "at least one [[members]] table",
     "name": "a name",
 }
@@ -60,8 +61,8 @@ def _place(loc: Sequence[str | int], raw: Mapping[str, object]) -> tuple[str, st
     match list(loc):
         case ["members", int(index), *rest]:
             return "members", f"{_label(raw, index)}: ", rest
-        case ["agents", str(name), *rest]:
-            return "agents", f"agents {name!r}: ", rest
+        case ["agents" | "processes" as table, str(name), *rest]:
+            return table, f"{table} {name!r}: ", rest
         case ["team", "limits", key, *rest]:
             return "team.limits", "team.limits: ", [key, *rest]
         case ["team" | "knowledge" | "experience" as table, key, *rest]:

@@ -18,6 +18,7 @@ from teamchat.core.agents import AGENT_TYPES
 from teamchat.core.messages import MAX_TEAM_TASK_BYTES
 from teamchat.core.routing.names import LONGEST_NAME, fold, valid_name
 from teamchat.core.team.problems import TeamFileProblem, first_problem
+from teamchat.core.team.processes import TAKES
 from teamchat.core.team.team import MOST, TOKENS, Limits, Member, Team, Workspace
 from teamchat.core.text.durations import parse_duration
 from teamchat.patterns import regex
@@ -135,8 +136,10 @@ Amount = Annotated[int, Field(le=MOST)]
 
 if TYPE_CHECKING:
     PipeProtocol: TypeAlias = str
+    ProcessKind: TypeAlias = str
 else:
     PipeProtocol = Literal[tuple(name for name in AGENT_TYPES if name != "terminal")]
+    ProcessKind = Literal[tuple(TAKES)]
 
 
 _LIMITS, _TEAM, _MEMBER = Limits(), Team("", (), Path()), Member("", "ai", Path())
@@ -277,12 +280,38 @@ class AgentTable(Table):
     """With `pty`: what is typed to end the program. Without it the end of file (Ctrl-D)."""
 
 
+class ProcessTable(Table):
+    kind: ProcessKind
+    """How its members work on a task: `teamchat run --help`."""
+    members: list[str] = []
+    """The AI members that take part, in the order of speaking. Without it all of them."""
+    rounds: Amount | None = Field(default=None, ge=1)
+    """How many rounds a `sequential` process or a `debate` has."""
+    prompt: Annotated[str, BeforeValidator(_joined, json_schema_input_type=str | list[str])] | None = None
+    """What every member of the process is told, besides what its kind asks. A list is joined into lines."""
+    planner: str | None = None
+    """Of a `mapreduce`: the member that splits the task. Without it the lead."""
+    workers: list[str] = []
+    """Of a `mapreduce`: the members that do the subtasks. Without it all AI members but the planner."""
+    reducer: str | None = None
+    """Of a `mapreduce`: the member that merges the results. Without it the lead."""
+    judge: str | None = None
+    """Of a `best`: the member that picks the best work. Without it the lead."""
+    lead: str | None = None
+    """Of a `hierarchical` process or a `debate`: another lead than the team's."""
+    options: list[Line] = []
+    """Of a `vote`: what the members choose from, at least two."""
+    jobs: Amount | None = Field(default=None, ge=1)
+    """How many turns run at the same time, at most."""
+
+
 class TeamFile(Table):
     team: TeamTable = TeamTable()
     members: list[MemberTable] = Field(min_length=1)
     knowledge: KnowledgeTable = KnowledgeTable()
     experience: ExperienceTable = ExperienceTable()
     agents: dict[Line, AgentTable] = {}
+    processes: dict[Name, ProcessTable] = {}
 
 
 _KEYS: Mapping[str, tuple[str, ...]] = {
@@ -295,6 +324,7 @@ _KEYS: Mapping[str, tuple[str, ...]] = {
         ("knowledge", KnowledgeTable),
         ("experience", ExperienceTable),
         ("agents", AgentTable),
+        ("processes", ProcessTable),
     )
 }
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from itertools import chain, count
 from pathlib import Path
 from types import MappingProxyType
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct, field
 
@@ -24,6 +24,9 @@ from teamchat.core.routing.names import fold, valid_name
 from teamchat.core.team.wording import TODAY, Wording
 from teamchat.core.text.commands import quote
 from teamchat.runners.base import FIRST_BYTE_S, Access, Memory, Terminal
+
+if TYPE_CHECKING:
+    from teamchat.core.team.processes import NamedProcess
 
 Workspace = Literal["shared", "worktree"]
 
@@ -131,7 +134,7 @@ class Team(Struct, frozen=True):
     `core/conversation/`). `fence` puts messages between fences in prompts. `redact` removes secrets from what goes
     from one vendor to another (both in `core/context/quoting.py`). `knowledge_tokens` and `experience_tokens` are
     the maximum sizes of those layers; 0 switches a layer off.
-    Checkpoints of files that are older than `keep_checkpoints_s` are removed.
+    Checkpoints of files that are older than `keep_checkpoints_s` are removed. `processes` are the file's own, by name.
     """
 
     name: str
@@ -157,6 +160,7 @@ class Team(Struct, frozen=True):
     option: str | None = None
     digest: str | None = None
     wording: Wording = TODAY
+    processes: Mapping[str, NamedProcess] = field(default_factory=dict)
 
     @property
     def ai_members(self) -> tuple[Member, ...]:

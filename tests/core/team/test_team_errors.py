@@ -40,7 +40,10 @@ def mistake(folder: Path, text: str | bytes) -> str:
         ("members = [1]", "members[0]: expected a table, got 1"),
         ("team = true\n" + MAX, "team: expected a table, got true"),
         ("[[membrs]]\n" + MAX, "membrs: unknown key, did you mean 'members'?"),
-        ("[other]\n" + MAX, "other: unknown key, expected one of team, members, knowledge, experience, agents"),
+        (
+            "[other]\n" + MAX,
+            "other: unknown key, expected one of team, members, knowledge, experience, agents, processes",
+        ),
         ("agents = 2026-01-01\n" + MAX, "agents: expected a table, got a date or time"),
     ],
 )
@@ -256,7 +259,7 @@ def test_an_agents_name_can_not_reach_the_terminal_raw(tmp_path: Path) -> None:
 
 
 def test_an_unknown_key_can_not_reach_the_terminal_raw(tmp_path: Path) -> None:
-    said = "a\\x1b[2J\\n: unknown key, expected one of team, members, knowledge, experience, agents"
+    said = "a\\x1b[2J\\n: unknown key, expected one of team, members, knowledge, experience, agents, processes"
     assert mistake(tmp_path, '"a\\u001b[2J\\n" = 1\n' + MAX) == said
 
 
