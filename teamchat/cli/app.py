@@ -34,6 +34,7 @@ FRONT, BEHIND = "Commands", "More commands"
 COMMANDS = {
     "init": FRONT,
     "send": FRONT,
+    "run": FRONT,
     "chat": FRONT,
     "resume": FRONT,
     "log": FRONT,

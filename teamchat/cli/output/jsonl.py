@@ -155,6 +155,7 @@ def _result_fields(session: str, conclusion: Conclusion) -> dict[str, Any]:
         "turns": conclusion.turns,
         "denied": conclusion.denied,
         "usage": usage_fields(conclusion.usage),
+        "process": conclusion.process and to_builtins(conclusion.process),
     }
 
 

@@ -35,6 +35,26 @@ def members(ctx: typer.Context, incomplete: str) -> list[str]:
     return _offered(names, incomplete)
 
 
+def ai_members(ctx: typer.Context, incomplete: str) -> list[str]:
+    """For `--members max,sa` and the like: the AI members, each after the text typed so far."""
+    before = _LAST_NAME.sub("", incomplete)
+
+    def names() -> Iterable[str]:
+        from teamchat.core.routing.markers import parse_targets
+
+        named = {name for target in parse_targets(before) for name in target.names}
+        return (before + member.name for member in _team(ctx).ai_members if member.name not in named)
+
+    return _offered(names, incomplete)
+
+
+def processes(ctx: typer.Context, incomplete: str) -> list[str]:
+    """For `run`: the kinds, and the names of the team file."""
+    from teamchat.core.team.processes import TAKES
+
+    return [*_offered(lambda: TAKES, incomplete), *_offered(lambda: _team(ctx).processes, incomplete)]
+
+
 def people(ctx: typer.Context, incomplete: str) -> list[str]:
     """For `--as`."""
     return _offered(lambda: [human.name for human in _team(ctx).humans], incomplete)

@@ -1,4 +1,4 @@
-"""`send --dry-run`: the real code explains what would happen, in a transaction that is rolled back."""
+"""`--dry-run` of `send` and `run`: the real code explains what would happen, in a transaction that is rolled back."""
 
 from __future__ import annotations
 
@@ -8,15 +8,18 @@ from collections.abc import Callable, Iterator, Sequence
 
 from teamchat.assemblers.truncation import approx_tokens
 from teamchat.cli.output.lines import called, exact, group_of, plural, refusal, todo_line
+from teamchat.cli.output.process_words import described
 from teamchat.cli.output.receipt import block_lines, cut_lines, memory_in_words, short
 from teamchat.cli.shared.piped import PersonMessage
 from teamchat.cli.shared.workspace import choose_session
 from teamchat.core.context.layers.collector import LayerText
-from teamchat.core.conversation.addressing import Addressed
+from teamchat.core.conversation.addressing import Addressed, address_task
 from teamchat.core.conversation.coordinator import ConversationCoordinator
 from teamchat.core.conversation.entry import check_images, check_room
+from teamchat.core.conversation.processes import check_process
 from teamchat.core.conversation.recovery import turns_dir
 from teamchat.core.engine.actions import Action, Dropped, Paused, Refused
+from teamchat.core.engine.process import Process
 from teamchat.core.engine.state import Bounds, Route, RouteStatus
 from teamchat.core.files.folders import state_dir
 from teamchat.core.routing.markers import read_markers
@@ -43,8 +46,12 @@ def explain(
     cut: bool,
     bounds: Bounds,
     title: str | None = None,
+    process: Process | None = None,
 ) -> int:
-    """Print markers, the order of speaking, and the first turn's prompt, command and environment."""
+    """Print markers, the order of speaking, and the first turn's prompt, command and environment.
+
+    Of a `process` that the message begins it prints what it does, and the same of all turns of its first step.
+    """
     explanation: list[str | bytes] = []
     try:
         with db.taken_back():  # printed afterwards: a pager must not keep the store locked
@@ -52,8 +59,13 @@ def explain(
             explanation.extend(marker_lines(message.text))
             told: list[ConversationEvent] = []
             coordinator = _coordinator(team, db, chosen.id, told.append, bounds)
-            addressed = coordinator.address(message.text, speaker=speaker, to=to, typed=typed)
-            explanation.extend(_explain(coordinator, addressed, told, message, cut=cut))
+            if process:
+                check_process(coordinator.state, process)
+                explanation.append(f"{process.name or process.kind}: {described(process)}")
+                addressed = address_task(message.text, team, speaker=speaker)
+            else:
+                addressed = coordinator.address(message.text, speaker=speaker, to=to, typed=typed)
+            explanation.extend(_explain(coordinator, addressed, told, message, process, cut=cut))
     finally:  # also the findings before an error of `send`
         _print(explanation)
     return 0
@@ -80,11 +92,12 @@ def _explain(
     addressed: Addressed,
     told: Sequence[ConversationEvent],
     message: PersonMessage,
+    process: Process | None,
     *,
     cut: bool,
 ) -> Iterator[str | bytes]:
     team = coordinator.run.team
-    actions = coordinator.store(addressed, message.images, message.typed)
+    actions = coordinator.store(addressed, message.images, message.typed, process)
     yield from (f"problem: {problem}" for problem in addressed.problems)
     yield from (f"problem: {event.text}" for event in told if isinstance(event, Warned))
     yield from (todo_line(event.change) for event in told if isinstance(event, TodoChanged))
@@ -94,13 +107,17 @@ def _explain(
     if coordinator.state.held:
         yield "on hold until teamchat resume: " + ", ".join(route.target for route in coordinator.state.held)
     yield from guards(team, coordinator)
+    first = [route for route in queue if group_of(route) == group_of(queue[0])] if process else queue[:1]
+    called = [(route.target, route.part) for route in first] if process else [(name, None) for name in addressed.names]
     if not addressed.wordless and (stored := coordinator.manager.get_latest_message()):
-        for member in map(team.member, addressed.names):
+        for name, part in called:
+            member = team.member(name)
             check_images(team, member, message.images)
-            check_room(team, member, stored, coordinator.manager.get_team_task(), cut=cut)
+            check_room(team, member, stored, coordinator.manager.get_team_task(), cut=cut, part=part)
     if queue and queue[0].target not in {human.name for human in team.humans}:
         yield from _compaction(coordinator, queue[0])
-        yield from _first_turn(team, coordinator, queue[0])
+        for route in first:
+            yield from _turn(team, coordinator, route)
 
 
 def speaking_order(queue: list[Route]) -> list[str]:
@@ -148,7 +165,7 @@ def _compaction(coordinator: ConversationCoordinator, route: Route) -> Iterator[
         yield "the prompt below does not have that summary"
 
 
-def _first_turn(team: Team, coordinator: ConversationCoordinator, route: Route) -> Iterator[str | bytes]:
+def _turn(team: Team, coordinator: ConversationCoordinator, route: Route) -> Iterator[str | bytes]:
     target = team.member(route.target)
     member = coordinator.attempts.order(target)[0]
     yield "" if member is target else f"\n{passed_over(target, member)}"

@@ -7,6 +7,7 @@ from typing import Any
 EXAMPLES = {
     "init": "teamchat init",
     "send": "git diff | teamchat send --only --to max 'Find bugs'",
+    "run": "teamchat run debate --members max,sarah 'Which database?'",
     "resume": "teamchat resume --skip",
     "chat": "teamchat chat --new",
     "log": "teamchat log -n 5",
@@ -42,7 +43,11 @@ EXAMPLES = {
 }
 LONG = 12  # options; a help with more has them in groups
 _WHERE, _OUTPUT, _LIMITS, _MESSAGE = "Which conversation", "What is printed", "Limits and permission", "The message"
+_PROCESS = "The process"
 _GROUPS = {
+    **dict.fromkeys(
+        ("members", "rounds", "lead", "planner", "workers", "reducer", "judge", "options", "jobs"), _PROCESS
+    ),
     **dict.fromkeys(("to", "as_", "file", "expand", "anyway", "cut"), _MESSAGE),
     **dict.fromkeys(("team", "session", "new", "title"), _WHERE),
     **dict.fromkeys(("as_json", "stream", "quiet", "record", "dry_run", "notify"), _OUTPUT),

@@ -22,6 +22,7 @@ from teamchat.core.text.clean import printable
 WAIT_NOTE_S = 3.0
 INPUT = "standard input"
 EMPTY = "standard input was empty"
+SENDING = "teamchat send 'Your message'"
 
 
 class PersonMessage(Struct, frozen=True):
@@ -32,24 +33,27 @@ class PersonMessage(Struct, frozen=True):
     images: tuple[Image, ...] = ()
 
 
-def read_message(words: Sequence[str], max_bytes: int | None = None, files: Sequence[str] = ()) -> PersonMessage:
+def read_message(
+    words: Sequence[str], max_bytes: int | None = None, files: Sequence[str] = (), *, example: str = SENDING
+) -> PersonMessage:
     """The message: the words, then piped text in a fenced block. Without words, or for `-`, it is the piped text.
 
-    The `files` follow. Raises `UsageError`, and `PromptTooLarge` for input over `max_bytes` (None: teamchat's own
-    maximum).
+    The `files` follow. Raises `UsageError` (`example` is the command that has a message), and `PromptTooLarge` for
+    input over `max_bytes` (None: teamchat's own maximum).
     """
-    message = _without_files(words, max_bytes, needed=not files)
+    message = _without_files(words, max_bytes, None if files else example)
     return attached(message, files, max_bytes) if files else message
 
 
-def _without_files(words: Sequence[str], max_bytes: int | None, *, needed: bool) -> PersonMessage:
+def _without_files(words: Sequence[str], max_bytes: int | None, example: str | None) -> PersonMessage:
+    """The message without its files. With an `example` it may not be empty."""
     text = " ".join(words)
     if words and text != "-":
         return _with_input(text, max_bytes) if _is_piped() else PersonMessage(text, len(text))
-    if not (words or needed):
+    if not (words or example):
         return _with_input("", max_bytes) if _is_piped() else PersonMessage("", 0)
     if not (words or _is_piped()):
-        raise UsageError("there is nothing to send", "teamchat send 'Your message'")
+        raise UsageError("there is nothing to send", example)
     if sys.stdin.isatty():
         note("reading the message from standard input; Ctrl-D ends it")
     piped = _read(max_bytes)

@@ -207,6 +207,9 @@ async def _again(coordinator: ConversationCoordinator, line: HumanLine | ResumeL
     if isinstance(line, ResumeLine):
         return await coordinator.resume(line.mode)
     images = [Image(image.name, image.kind, b"") for image in line.images]
+    if line.process:
+        process = line.process.process
+        return await coordinator.run_process(line.text, process, speaker=line.speaker, images=images, typed=line.typed)
     return await coordinator.send(line.text, speaker=line.speaker, to=line.to, images=images, typed=line.typed)
 
 
@@ -233,5 +236,7 @@ def typed_command(line: HumanLine | ResumeLine) -> list[str]:
         mode = [f"--{line.mode.value}"] if line.mode is not ResumeMode.RETRY else []
         return ["teamchat", "resume", *mode, *bounds]
     speaker = ["--as", line.speaker] if line.speaker else []
+    if line.process:
+        return ["teamchat", "run", line.process.name or line.process.kind, *speaker, *bounds, line.text]
     to = ["--to", line.to] if line.to else []
     return ["teamchat", "send", *speaker, *to, *bounds, line.text]

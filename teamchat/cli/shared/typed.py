@@ -31,6 +31,7 @@ IN_SESSION = (
     "redo",
     "resume",
     "retry",
+    "run",
     "search",
     "send",
     "show",

@@ -22,6 +22,7 @@ from teamchat.core.cassette.team import RecordedTeam
 from teamchat.core.checked_structs import Checked
 from teamchat.core.engine.actions import PauseKind
 from teamchat.core.engine.events import ResumeMode
+from teamchat.core.engine.process import Kind, Process
 from teamchat.core.engine.state import Bounds
 from teamchat.core.errors import UsageError
 from teamchat.core.store.image_values import Kind as ImageKind
@@ -92,14 +93,40 @@ class ImageLine(Line):
     kind: ImageKind
 
 
+class ProcessLine(Line):
+    """The process that a message began, with all its settings."""
+
+    kind: Kind
+    members: list[str]
+    lead: str
+    name: str = ""
+    prompt: str = ""
+    rounds: Annotated[int, Field(ge=1)] = 1
+    planner: str = ""
+    reducer: str = ""
+    judge: str = ""
+    jobs: Annotated[int, Field(ge=1)] | None = None
+    most: Annotated[int, Field(ge=0)] = 0
+    options: list[str] = []
+
+    @property
+    def process(self) -> Process:
+        lists = {"members": tuple(self.members), "options": tuple(self.options)}
+        return Process(**{**dict(self), **lists})
+
+
 class HumanLine(InputLine):
-    """What a person said. The first `typed` characters were typed; the rest was piped in, or comes from files."""
+    """What a person said. The first `typed` characters were typed; the rest was piped in, or comes from files.
+
+    With a `process` it is a task: the members work on it in that way.
+    """
 
     text: str
     speaker: str | None = None
     to: str | None = None
     images: list[ImageLine] = []
     typed: Annotated[int, Field(ge=0)] = 0
+    process: ProcessLine | None = None
 
 
 class ResumeLine(InputLine):

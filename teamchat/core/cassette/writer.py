@@ -14,13 +14,14 @@ from msgspec import to_builtins
 from msgspec.structs import replace
 
 from teamchat.core.cassette.account import standing_of, well_formed_json
-from teamchat.core.cassette.format import Entry, Header, Line, dump_line, fixed_words, read_cassette
+from teamchat.core.cassette.format import Entry, Header, Line, ProcessLine, dump_line, fixed_words, read_cassette
 from teamchat.core.cassette.player import NotStarted, RecordedTurn
 from teamchat.core.cassette.redaction import CutRedactor, encoded, named, output_lines, redact_lines
 from teamchat.core.cassette.team import team_to_json
 from teamchat.core.context.layers.collector import LayerContext
 from teamchat.core.engine.actions import PauseKind
 from teamchat.core.engine.events import ResumeMode
+from teamchat.core.engine.process import Process
 from teamchat.core.engine.state import UNBOUNDED, Bounds
 from teamchat.core.errors import TeamchatError, UsageError
 from teamchat.core.files.whole_files import write_private
@@ -100,12 +101,15 @@ class CassetteWriter:
         images: Sequence[Image] = (),
         typed: int = 0,
         bounds: Bounds = UNBOUNDED,
+        process: Process | None = None,
     ) -> None:
-        """What a person says. Images are recorded by name and kind. The first `typed` characters were typed."""
+        """What a person says, and the process that it begins. The first `typed` characters were typed.
+
+        Images are recorded by name and kind.
+        """
         named = [{"name": image.name, "kind": image.kind} for image in images]
-        self._input(
-            "human", {"text": text, "speaker": speaker, "to": to, "images": named, "typed": typed}, cooling, bounds
-        )
+        said = {"text": text, "speaker": speaker, "to": to, "images": named, "typed": typed}
+        self._input("human", {**said, "process": process and _asked(process)}, cooling, bounds)
 
     def resume(self, mode: ResumeMode, cooling: Cooling = NONE_COOLS, bounds: Bounds = UNBOUNDED) -> None:
         """Record that a person resumed the conversation."""
@@ -257,6 +261,10 @@ def secrets_of(team: Team, env: Mapping[str, str]) -> dict[str, str]:
     named = [*in_words, *(pair for table in variables for pair in table.items())]
     known = [(name, value) for name, value in named if value not in no_secrets]
     return {f"{number} {name}": value for number, (name, value) in enumerate(known)}
+
+
+def _asked(process: Process) -> dict[str, Any]:
+    return {name: getattr(process, name) for name in ProcessLine.model_fields}
 
 
 def _cut(cut: CutShort) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from teamchat.core.context.build import BuiltPrompt, build_prompt
 from teamchat.core.context.context_manager import ContextManager
 from teamchat.core.context.quoting import LENGTH
 from teamchat.core.conversation.addressing import Addressed, address
+from teamchat.core.engine.part import Part
 from teamchat.core.engine.state import Route, State
 from teamchat.core.engine.team_changes import fitted
 from teamchat.core.errors import NoRoom, UsageError
@@ -49,13 +50,13 @@ def check_entry(
     addressed = address(text, team, state, speaker=speaker, to=to, opens=session is None, typed=typed)
     if addressed.wordless:
         return
-    message, task = _stored(addressed, db, session), addressed.task or (session.task if session else team.task)
+    message, task = as_stored(addressed, db, session), addressed.task or (session.task if session else team.task)
     for member in map(team.member, addressed.names):
         check_images(team, member, images)
         check_room(team, member, message, task, cut=cut)
 
 
-def _stored(addressed: Addressed, db: Database, session: Session | None) -> ConversationMessage:
+def as_stored(addressed: Addressed, db: Database, session: Session | None) -> ConversationMessage:
     """The message as it would be stored."""
     latest = SqliteLog(db, session.id).latest() if session else None
     who = addressed.speaker
@@ -75,10 +76,13 @@ def check_images(team: Team, member: Member, images: Sequence[Image]) -> None:
         raise UsageError(f"{member.name}'s CLI takes no images ({names}): only {clis} do")
 
 
-def check_room(team: Team, member: Member, message: ConversationMessage, task: str | None, *, cut: bool) -> None:
+def check_room(
+    team: Team, member: Member, message: ConversationMessage, task: str | None, *, cut: bool, part: Part | None = None
+) -> None:
     """Raise `NoRoom` when a person's message does not fit into the member's prompt as a whole, unless it may be `cut`.
 
-    The smallest prompt counts: without history and layers, which are cut before the message. Also raises
+    The smallest prompt counts: without history and layers, which are cut before the message. `part` is what the member
+    does with the message in a process. Also raises
     `PromptTooLarge` when that is above the limit of its CLI, or has no room for any of the message.
     """
     if member.type == "human":
@@ -88,7 +92,7 @@ def check_room(team: Team, member: Member, message: ConversationMessage, task: s
     manager = ContextManager(
         log, context_window_size=0, max_bytes=team.max_bytes, fence_key=message.id if team.fence else None
     )
-    route = Route(message.id, message.speaker.role_name, message.id, target=member.name)
+    route = Route(message.id, message.speaker.role_name, message.id, target=member.name, part=part)
     built = build_prompt(team, member, route, manager, lambda *_: lambda _name: False)
     if built.assembled.trimmed.message_bytes and not cut:
         raise NoRoom(

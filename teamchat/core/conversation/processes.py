@@ -2,10 +2,47 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from teamchat.core.conversation.addressing import address_task
+from teamchat.core.conversation.entry import as_stored, check_images, check_room
 from teamchat.core.engine.process import Process
 from teamchat.core.engine.processes.table import STRATEGIES
 from teamchat.core.engine.state import State
+from teamchat.core.engine.team_changes import fitted
 from teamchat.core.errors import UsageError
+from teamchat.core.store.database import Database
+from teamchat.core.store.image_values import Image
+from teamchat.core.store.routes import load_state
+from teamchat.core.store.sessions import Session
+from teamchat.core.team.team import Team
+from teamchat.core.turn.run import rules_of
+
+
+def check_task(
+    team: Team,
+    db: Database,
+    session: Session | None,
+    text: str,
+    process: Process,
+    *,
+    speaker: str | None,
+    cut: bool = False,
+    images: Sequence[Image] = (),
+) -> None:
+    """Raise the reason to refuse the task of a process in that session, or in a new one (None).
+
+    See `check_process`, `address_task`, `check_images` and `check_room`; the last two are for the members that begin.
+    """
+    rules = rules_of(team)
+    check_process(fitted(load_state(db, session.id, rules)) if session else State(rules), process)
+    addressed = address_task(text, team, speaker=speaker)
+    message, task = as_stored(addressed, db, session), addressed.task or (session.task if session else team.task)
+    step = STRATEGIES[process.kind].step(process)
+    for call in step.calls if step else ():
+        member = team.member(call.target)
+        check_images(team, member, images)
+        check_room(team, member, message, task, cut=cut, part=call.part)
 
 
 def check_process(state: State, process: Process) -> None:

@@ -1,0 +1,125 @@
+"""The process that a person asks for: the kind or the team file's name of it, with the settings of both."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
+from teamchat.core.engine.process import Kind, Process
+from teamchat.core.engine.processes.table import STRATEGIES
+from teamchat.core.errors import UnknownName, UsageError
+from teamchat.core.routing.markers import Target
+from teamchat.core.routing.names import fold
+from teamchat.core.routing.requests import resolve
+from teamchat.core.team.problems import nearest
+from teamchat.core.team.processes import DEFAULTS, TAKES, NamedProcess, ProcessSettings
+from teamchat.core.team.team import Team
+from teamchat.runners.untrusted_json import listed
+
+MOST_SUBTASKS = 50
+BESIDE_SUBTASKS = 3  # turns of a mapreduce: its plan, one repair of it, and the result
+DEBATE_ROUNDS = 2
+
+
+def process_of(team: Team, name: str, given: ProcessSettings = DEFAULTS) -> Process:
+    """The process of that name: a kind, or a name of the team file, whose settings the `given` ones replace.
+
+    Raises `UnknownName` for a process or a member that is not there, and `UsageError` for what such a process does not
+    take, for a member that is a person, and for a process that the team cannot run.
+    """
+    named = _named(team, name)
+    settings = replace(named.settings, **{setting: getattr(given, setting) for setting in given.given})
+    _check_taken(named, settings)
+    process = _made(team, named, settings)
+    if problem := STRATEGIES[process.kind].check(process):
+        raise UsageError(f"{named.name}: {problem}")
+    return process
+
+
+def process_names(team: Team) -> tuple[str, ...]:
+    """The kinds, then the names of the team file."""
+    return (*(kind.value for kind in STRATEGIES), *team.processes)
+
+
+def turns_of(process: Process) -> int | None:
+    """How many turns the process takes if none fails; None if that is decided while it runs."""
+    speakers = len(process.members)
+    match process.kind:
+        case Kind.SEQUENTIAL:
+            return speakers * process.rounds
+        case Kind.DEBATE:
+            return speakers * process.rounds + 1
+        case Kind.VOTE:
+            return speakers
+        case Kind.BEST:
+            return speakers + 1
+        case _:
+            return None
+
+
+def _named(team: Team, name: str) -> NamedProcess:
+    for kind in STRATEGIES:
+        if fold(kind) == fold(name):
+            return NamedProcess(kind.value, kind.value, DEFAULTS)
+    for process in team.processes.values():
+        if fold(process.name) == fold(name):
+            return process
+    raise UnknownName(f"there is no process {name!r}: {nearest(name, process_names(team))}", "teamchat run --help")
+
+
+def _check_taken(named: NamedProcess, settings: ProcessSettings) -> None:
+    takes = TAKES[named.kind]
+    if unfit := [_option(setting) for setting in settings.given if setting not in takes]:
+        kind = named.kind if named.name == named.kind else f"{named.name} ({named.kind})"
+        raise UsageError(f"{kind} does not take {listed(*unfit)}; it takes {listed(*map(_option, takes))}")
+
+
+def _option(setting: str) -> str:
+    return f"--{setting}"
+
+
+def _made(team: Team, named: NamedProcess, settings: ProcessSettings) -> Process:
+    """The process with every default filled in."""
+    kind, everybody = Kind(named.kind), tuple(member.name for member in team.ai_members)
+    lead = _one(team, "lead", settings.lead) or team.lead or everybody[0]
+    process = Process(
+        kind=kind,
+        members=_several(team, "members", settings.members) or everybody,
+        lead=lead,
+        name="" if named.name == named.kind else named.name,
+        prompt=named.prompt,
+        rounds=settings.rounds or (DEBATE_ROUNDS if kind is Kind.DEBATE else 1),
+        jobs=settings.jobs,
+        options=settings.options,
+    )
+    if kind is Kind.BEST:
+        return replace(process, judge=_one(team, "judge", settings.judge) or lead)
+    if kind is not Kind.MAPREDUCE:
+        return process
+    planner = _one(team, "planner", settings.planner) or lead
+    workers = _several(team, "workers", settings.workers) or tuple(name for name in everybody if name != planner)
+    return replace(
+        process,
+        members=workers or everybody,
+        planner=planner,
+        reducer=_one(team, "reducer", settings.reducer) or lead,
+        most=max(1, min(MOST_SUBTASKS, team.limits.turns - BESIDE_SUBTASKS)),
+    )
+
+
+def _one(team: Team, setting: str, written: str | None) -> str | None:
+    return None if written is None else _several(team, setting, (written,))[0]
+
+
+def _several(team: Team, setting: str, written: Sequence[str]) -> tuple[str, ...]:
+    """The AI members of these names or titles, in that order, each once."""
+    found = resolve((), team.members, None, to=[Target((name,)) for name in written])
+    if found.problems:
+        problems = "; ".join(problem.message for problem in found.problems)
+        raise UnknownName(f"{_option(setting)}: {problems}", "teamchat team")
+    names = tuple(request.target for request in found.requests)
+    people = {human.name for human in team.humans}
+    if asked := [name for name in names if name in people]:
+        raise UsageError(f"{_option(setting)}: {asked[0]} is a person; only AI members take part", "teamchat team")
+    return names
