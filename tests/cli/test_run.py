@@ -136,7 +136,7 @@ def test_a_recorded_process_replays_the_same(tmp_path: Path) -> None:
     assert run_here("run", "sequential", "--rounds", "2", "--record", str(file), "Design it").code == 0
     ran = run_here("replay", str(file), "--speed", "0", "--verify")
     assert ran.code == 0, ran.err
-    assert ran.out.startswith("$ teamchat run sequential 'Design it'\n")
+    assert ran.out.startswith("$ teamchat run sequential --members max,sarah --rounds 2 'Design it'\n")
 
 
 @pytest.mark.usefixtures("made")

@@ -21,7 +21,7 @@ from teamchat.cli.shared.interrupts import raise_again
 from teamchat.cli.shared.showing import OutputOptions, choose_output, terminal_width
 from teamchat.core.cassette.account import account, progress_mark
 from teamchat.core.cassette.compare import differences
-from teamchat.core.cassette.format import Cassette, EndLine, HumanLine, RecordedRun, ResumeLine
+from teamchat.core.cassette.format import Cassette, EndLine, HumanLine, ProcessLine, RecordedRun, ResumeLine
 from teamchat.core.cassette.player import Player, RecordedTurn
 from teamchat.core.cassette.replay import recorded_host, recorded_team, recorded_turn
 from teamchat.core.cassette.team import in_folder
@@ -33,6 +33,7 @@ from teamchat.core.errors import ExitCode, UsageError
 from teamchat.core.store.database import Database
 from teamchat.core.store.image_values import Image
 from teamchat.core.store.sessions import Session, create_session
+from teamchat.core.team.processes import TAKES
 from teamchat.core.team.team import Team
 from teamchat.core.team.wording import TODAY, WORDINGS
 from teamchat.core.text.clean import visible
@@ -236,7 +237,15 @@ def typed_command(line: HumanLine | ResumeLine) -> list[str]:
         mode = [f"--{line.mode.value}"] if line.mode is not ResumeMode.RETRY else []
         return ["teamchat", "resume", *mode, *bounds]
     speaker = ["--as", line.speaker] if line.speaker else []
-    if line.process:
-        return ["teamchat", "run", line.process.name or line.process.kind, *speaker, *bounds, line.text]
     to = ["--to", line.to] if line.to else []
+    if line.process:
+        return ["teamchat", "run", *_typed_process(line.process), *speaker, *bounds, line.text]
     return ["teamchat", "send", *speaker, *to, *bounds, line.text]
+
+
+def _typed_process(line: ProcessLine) -> list[str]:
+    """The process as a person may have typed it."""
+    settings = {**dict(line), "workers": line.members, "rounds": line.rounds if line.rounds > 1 else None}
+    given = {setting: settings[setting] for setting in TAKES[line.kind] if settings[setting]}
+    words = {setting: ",".join(value) if isinstance(value, tuple) else str(value) for setting, value in given.items()}
+    return [line.name or line.kind, *(word for setting, value in words.items() for word in (f"--{setting}", value))]

@@ -139,4 +139,5 @@ def _write_input(writer: CassetteWriter, line: HumanLine | ResumeLine) -> None:
         writer.resume(line.mode, line.cooling, line.bounds)
     else:
         images = [Image(image.name, image.kind, b"") for image in line.images]
-        writer.human(line.text, line.speaker, line.to, line.cooling, images, line.typed, line.bounds)
+        process = line.process.process if line.process else None
+        writer.human(line.text, line.speaker, line.to, line.cooling, images, line.typed, line.bounds, process)

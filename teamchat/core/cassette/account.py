@@ -143,4 +143,5 @@ def _todo(item: Todo) -> dict[str, Any]:
 
 
 def _route(route: Route) -> dict[str, Any]:
-    return {name: getattr(route, name) for name in ROUTE} | {"status": route.status.value}
+    part = {"part": {"role": route.part.role, "number": route.part.number}} if route.part else {}
+    return {name: getattr(route, name) for name in ROUTE} | {"status": route.status.value} | part

@@ -21,8 +21,9 @@ from teamchat.core.agents import ProtocolName
 from teamchat.core.cassette.team import RecordedTeam
 from teamchat.core.checked_structs import Checked
 from teamchat.core.engine.actions import PauseKind
+from teamchat.core.engine.draft import MAX_WAITING
 from teamchat.core.engine.events import ResumeMode
-from teamchat.core.engine.process import Kind, Process
+from teamchat.core.engine.process import MOST_ROUNDS, Kind, Process
 from teamchat.core.engine.state import Bounds
 from teamchat.core.errors import UsageError
 from teamchat.core.store.image_values import Kind as ImageKind
@@ -94,32 +95,29 @@ class ImageLine(Line):
 
 
 class ProcessLine(Line):
-    """The process that a message began, with all its settings."""
+    """The process (`teamchat run`) that a person's message begins."""
 
     kind: Kind
-    members: list[str]
+    members: tuple[str, ...]
     lead: str
+    excluded: tuple[str, ...] = ()
     name: str = ""
     prompt: str = ""
-    rounds: Annotated[int, Field(ge=1)] = 1
+    rounds: Annotated[int, Field(ge=1, le=MOST_ROUNDS)] = 1
     planner: str = ""
     reducer: str = ""
     judge: str = ""
     jobs: Annotated[int, Field(ge=1)] | None = None
-    most: Annotated[int, Field(ge=0)] = 0
-    options: list[str] = []
+    most: Annotated[int, Field(ge=0, le=MAX_WAITING)] = 0
+    options: tuple[str, ...] = ()
 
     @property
     def process(self) -> Process:
-        lists = {"members": tuple(self.members), "options": tuple(self.options)}
-        return Process(**{**dict(self), **lists})
+        return Process(**dict(self))
 
 
 class HumanLine(InputLine):
-    """What a person said. The first `typed` characters were typed; the rest was piped in, or comes from files.
-
-    With a `process` it is a task: the members work on it in that way.
-    """
+    """What a person said. The first `typed` characters were typed; the rest was piped in, or comes from files."""
 
     text: str
     speaker: str | None = None
@@ -259,6 +257,7 @@ class StoredRoute(Line):
     as_of: str | None
     status: str
     attempt: int
+    part: dict[str, Any] | None = None
 
 
 class StoredTodo(Line):

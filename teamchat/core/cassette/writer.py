@@ -103,13 +103,16 @@ class CassetteWriter:
         bounds: Bounds = UNBOUNDED,
         process: Process | None = None,
     ) -> None:
-        """What a person says, and the process that it begins. The first `typed` characters were typed.
+        """What a person says, perhaps as the task of a process.
 
-        Images are recorded by name and kind.
+        Images are recorded by name and kind. The first `typed` characters were typed.
         """
         named = [{"name": image.name, "kind": image.kind} for image in images]
-        said = {"text": text, "speaker": speaker, "to": to, "images": named, "typed": typed}
-        self._input("human", {**said, "process": process and _asked(process)}, cooling, bounds)
+        values: dict[str, Any] = {"text": text, "speaker": speaker, "to": to, "images": named, "typed": typed}
+        if process:
+            given = {name: getattr(process, name) for name in ProcessLine.model_fields}
+            values["process"] = {name: value for name, value in given.items() if value}
+        self._input("human", values, cooling, bounds)
 
     def resume(self, mode: ResumeMode, cooling: Cooling = NONE_COOLS, bounds: Bounds = UNBOUNDED) -> None:
         """Record that a person resumed the conversation."""
@@ -261,10 +264,6 @@ def secrets_of(team: Team, env: Mapping[str, str]) -> dict[str, str]:
     named = [*in_words, *(pair for table in variables for pair in table.items())]
     known = [(name, value) for name, value in named if value not in no_secrets]
     return {f"{number} {name}": value for number, (name, value) in enumerate(known)}
-
-
-def _asked(process: Process) -> dict[str, Any]:
-    return {name: getattr(process, name) for name in ProcessLine.model_fields}
 
 
 def _cut(cut: CutShort) -> dict[str, Any]:

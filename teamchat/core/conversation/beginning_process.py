@@ -95,6 +95,9 @@ def _made(team: Team, named: NamedProcess, settings: ProcessSettings) -> Process
     )
     if kind is Kind.BEST:
         return replace(process, judge=_one(team, "judge", settings.judge) or lead)
+    if kind is Kind.HIERARCHICAL:
+        involved = {lead, *process.members}
+        return replace(process, excluded=tuple(name for name in everybody if name not in involved))
     if kind is not Kind.MAPREDUCE:
         return process
     planner = _one(team, "planner", settings.planner) or lead

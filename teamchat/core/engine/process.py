@@ -15,6 +15,8 @@ from msgspec import Struct
 from teamchat.core.engine.part import Part
 from teamchat.core.routing.requests import RouteRequest
 
+MOST_ROUNDS = 100
+
 
 class Kind(StrEnum):
     SEQUENTIAL = "sequential"
