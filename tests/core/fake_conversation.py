@@ -166,6 +166,7 @@ class Stage:
         self.hear(event)
 
     def _launch(self, launch: Launch) -> Running:
+        launch.prepare()
         self.keep(launch)
         name = launch.identity.member
         spoke = sum(message.speaker.role_name == name for message in self.log)

@@ -93,6 +93,7 @@ async def execute(
         stdin=turn.prompt.prepared.stdin,
         folder=folder,
         scratch=turn.scratch,
+        prepare=lambda: _make_scratch(turn),
         stop=turn.runner.stop,
         identity=Identity(member.name, turn.agent.protocol, turn.prompt.system_text),
         stays=stays,
@@ -104,8 +105,6 @@ async def execute(
     )
     try:
         make_private(folder)  # first: if teamchat is killed, the next command finds the private folder by it
-        turn.scratch.mkdir(0o700)
-        turn.command.write_files()
         process = launcher(what)
     except (SpawnFailed, OSError) as error:
         words = str(error) if isinstance(error, SpawnFailed) else start_error(error)
@@ -123,6 +122,11 @@ async def execute(
     outcome = _outcome(turn, end, collector, before, judged, version)
     unreported = stays is not None and end.untold
     return FinishedTurn(outcome, end.text, end.interrupted, unreported, end.vendor_session, tuple(collector.events))
+
+
+def _make_scratch(turn: ReadyTurn) -> None:
+    turn.scratch.mkdir(0o700)
+    turn.command.write_files()
 
 
 class _Collector(Struct):

@@ -45,7 +45,7 @@ def temporary_folder() -> Path:
 def scratch_of(folder: Path) -> Path:
     """The private folder of the turn whose output is in `folder`. It is its TMPDIR and holds its command's files.
 
-    `execute` makes it, and it is removed once the turn is stored. After a crash it is found by its name. Raises
+    `execute` has it made, and it is removed once the turn is stored. After a crash it is found by its name. Raises
     `StoreError`.
     """
     try:

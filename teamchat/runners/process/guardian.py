@@ -7,11 +7,12 @@ keeps nothing of a guardian that it has forked, so guardians work on if it is ki
 
 A message to the server is one byte and the descriptors of a guardian: its socket to teamchat, the open folder that the
 agent is to start in, and the agent's streams. The guardian says `{"guardian": N}`, its own number. The first line it
-reads says what to run, in `marshal`'s format and hexadecimal. It answers in JSON, for an agent could write there:
-`{"pid": N}` and, when everything is over, `{"exit": code, "left": [names]}`. Lines it then obeys: `stop` (the CLI's own
-soft signal, SIGKILL after its grace) and `kill`. A closed socket also means `stop`: that is how agents die when
-teamchat is killed. With `done` as the last line teamchat removes the turn's private folder itself; without it the
-guardian does. The guardian's own end closes the socket, which no other process has.
+reads says what to run, in `marshal`'s format and hexadecimal, and `go` starts it. In between teamchat makes the turn's
+private folder, which the guardian knows by then. It answers in JSON, for an agent could write there: `{"pid": N}` and,
+when everything is over, `{"exit": code, "left": [names]}`. Lines it then obeys: `stop` (the CLI's own soft signal,
+SIGKILL after its grace) and `kill`. A closed socket also means `stop`: that is how agents die when teamchat is killed.
+With `done` as the last line teamchat removes the turn's private folder itself; without it the guardian does. The
+guardian's own end closes the socket, which no other process has.
 
 Agent CLIs start their tools in sessions of their own, so a process group is not enough: as child subreaper (Linux) the
 guardian inherits every orphan of the tree and finds them all by their parents. Where there is no subreaper (macOS) it
@@ -41,6 +42,7 @@ STARTED = "import sys; sys.path.append(sys.argv[1]); import guardian; guardian.m
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36  # of <sys/prctl.h>
 DESCRIPTORS = 5  # that a guardian is given
 INT_BYTES = 4
+GO = b"go"
 ABANDONED_GRACE_S = 1.0  # without teamchat nobody reads the rest: the tree must end within two seconds
 
 
@@ -368,7 +370,7 @@ def guard(control: int, folder: int, *streams: int) -> None:
     order = order_of(line)
     if order["remove"]:
         _mark(order["remove"])
-    if guardian.start(order, folder):
+    if guardian.read_line(None) == GO and guardian.start(order, folder):
         guardian.watch()
         guardian.report(exit=guardian.status, left=guardian.end_leftovers())
     if order["remove"] and guardian.is_alone():

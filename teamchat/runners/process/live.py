@@ -58,7 +58,10 @@ class LiveAgent:
         return not self._ended and (self.process is None or self.process.exit is None)
 
     def turn(self, what: Launch) -> LiveTurn:
-        """A turn in this process, which is started if necessary. Raises `SpawnFailed`, also when it has ended."""
+        """A turn in this process, which is started if necessary.
+
+        Raises `SpawnFailed`, also when it has ended, and what `what.prepare` raises.
+        """
         if not self.runs():
             raise HasEnded("the process that was kept running has ended")
         if self.process is None:
@@ -67,6 +70,7 @@ class LiveAgent:
             self.scratch = what.scratch
             self._chunks = self.process.chunks()
         else:
+            what.prepare()
             self._read = self.process.begin_turn()
             self._before = guardian.below(self.process.pid, guardian.processes())
         self._wake()

@@ -115,6 +115,8 @@ class Process:
         }
         self._control.settimeout(START_S)
         self._control.sendall(guardian.order_line(order))
+        launch.prepare()
+        self._control.sendall(guardian.GO + b"\n")
 
     def _first_report(self) -> int:
         """Wait for the guardian to say that the agent runs: a few milliseconds, so this blocks."""

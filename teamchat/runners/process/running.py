@@ -36,10 +36,12 @@ class Stays(Protocol):
 class Launch(Struct, frozen=True):
     """What to start. `folder` gets the files `stdout` and `stderr`, of at most `max_output` bytes together.
 
-    The caller removes `scratch` once the turn's outcome is stored. If teamchat is killed before the process has ended,
-    the guardian removes it. With `stays` the turn runs in a process that outlives it, whose standard input is left
-    open. `through` is a program of ours, with its arguments, that runs `argv`. `version` is that of the installed
-    program, where it is known. `login` names the variables that its login is from, as `Login` does.
+    `prepare` makes `scratch` with its files, and may raise `OSError`. It is called right before the process starts,
+    when the guardian knows the folder. The caller removes it once the turn's outcome is stored. If teamchat is killed
+    before the process has ended, the guardian removes it. With `stays` the turn runs in a process that outlives it,
+    whose standard input is left open. `through` is a program of ours, with its arguments, that runs `argv`. `version`
+    is that of the installed program, where it is known. `login` names the variables that its login is from, as `Login`
+    does.
     `real_cwd` is where `cwd` must really be; None lets it be anywhere. `may_write` is False where its CLI bounds it to
     reading. `tree` is the work tree as it was before the turn, or why that is not known. `at_exit` is called once
     everything of the process has ended, which may be before all that it wrote is read; never for one that stays.
@@ -51,6 +53,7 @@ class Launch(Struct, frozen=True):
     stdin: bytes
     folder: Path
     scratch: Path | None = None
+    prepare: Callable[[], None] = lambda: None
     stop: StopRule = field(default_factory=StopRule)
     max_output: int = MAX_OUTPUT_BYTES
     identity: Identity = Identity("", "")

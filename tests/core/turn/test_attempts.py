@@ -121,6 +121,7 @@ class Scene(Stage):
         reply = self.says[name][self.spoke.count(name)]
         self.keep(launch)
         protocol = self.team.agent_of(self.team.member(name)).protocol
+        launch.prepare()
         return Running(launch, spoken(protocol, reply) if isinstance(reply, str) else reply.partial, reply)
 
 

@@ -75,7 +75,7 @@ def forked(requests: socket.socket, *streams: int) -> socket.socket:
 def order(argv: tuple[str, ...], pids: Pids, *, grace: float = 10 * PATIENCE_S, remove: Path | None = None) -> bytes:
     env = marked({"AGENT_PIDS": str(pids.file), "PATH": os.environ["PATH"]})
     fields = {"argv": argv, "env": env, "signal": 15, "group": True, "grace": grace, "remove": remove and bytes(remove)}
-    return guardian.order_line(fields)
+    return guardian.order_line(fields) + guardian.GO + b"\n"
 
 
 @pytest.fixture

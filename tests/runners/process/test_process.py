@@ -665,7 +665,7 @@ from teamchat.runners.process.process import Launch, launch
 async def main():
     argv, env = {argv!r}, {marked({"AGENT_PIDS": str(pids.file)})!r}
     stop = StopRule(grace_s={PATIENT.grace_s})
-    what = Launch(argv, Path("/"), env, b"", Path({str(folder)!r}), Path({str(scratch)!r}), stop)
+    what = Launch(argv, Path("/"), env, b"", Path({str(folder)!r}), Path({str(scratch)!r}), stop=stop)
     async for chunk in launch(what).chunks():
         print(chunk.data.decode(), flush=True)
 asyncio.run(main())
@@ -682,6 +682,30 @@ asyncio.run(main())
     assert eventually(lambda: not pids.alive())
     assert eventually(lambda: not scratch.exists())
     assert (folder / "stdout").read_bytes().endswith(b"half\ndeaf\n")
+
+
+@pytest.mark.parametrize("when", ["made", "filled", "failed"])
+def test_killed_while_it_makes_the_private_folder_teamchat_leaves_none(tmp_path: Path, when: str) -> None:
+    scratch = tmp_path / "scratch"
+    program = f"""
+import os, signal
+from pathlib import Path
+from teamchat.runners.process.process import Launch, launch
+def prepare():
+    Path({str(scratch)!r}).mkdir()
+    if {when!r} != "made":
+        Path({str(scratch / "file")!r}).write_text("x")
+    if {when!r} == "failed":
+        raise OSError
+    os.kill(os.getpid(), signal.SIGKILL)
+folder, scratch = Path({str(tmp_path / "turn")!r}), Path({str(scratch)!r})
+launch(Launch({agent("hang")!r}, Path("/"), {{}}, b"", folder, scratch, prepare))
+"""
+    killed = subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=False, capture_output=True)
+    code = 1 if when == "failed" else -signal.SIGKILL
+    assert killed.returncode == code, killed.stderr
+    assert eventually(lambda: not scratch.exists())
+    assert (tmp_path / "turn" / "stdout").read_bytes() == b""
 
 
 def test_a_process_that_was_never_followed_dies_with_its_object(tmp_path: Path, pids: Pids) -> None:

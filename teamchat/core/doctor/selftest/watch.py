@@ -146,9 +146,9 @@ async def _observe(watch: Watch, scratch: Path) -> Observed:
     )
     program = shutil.which(command.argv[0], path=env.get("PATH", os.defpath)) or command.argv[0]
     argv = (program, *command.argv[1:])
-    what = Launch(argv, job.cwd, env, watch.stdin, watch.folder, scratch, watch.runner.stop, stays=watch.life)
+    stop, prepare = watch.runner.stop, command.write_files
+    what = Launch(argv, job.cwd, env, watch.stdin, watch.folder, scratch, prepare, stop, stays=watch.life)
     try:
-        command.write_files()
         process = launch(what)
     except (SpawnFailed, OSError) as error:
         ours = f"a file of teamchat's own could not be made: {error}"
