@@ -15,7 +15,6 @@ from msgspec.structs import replace
 from teamchat.cli.output.lines import note
 from teamchat.cli.shared.reading import decoded_text, limit_of_text, read_input_file, read_within
 from teamchat.core.errors import UsageError
-from teamchat.core.routing.markdown import open_fence
 from teamchat.core.store.image_values import MOST_IMAGES, Image, image_type
 from teamchat.core.text.clean import printable
 
@@ -113,6 +112,8 @@ def with_block(text: str, block: str) -> str:
     """The message with a fenced block appended, even if its own last code fence is still open."""
     if not text:
         return block
+    from teamchat.core.routing.markdown import open_fence
+
     closing = open_fence(text)
     return f"{text}\n{closing}\n\n{block}" if closing else f"{text}\n\n{block}"
 

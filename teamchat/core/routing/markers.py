@@ -185,20 +185,30 @@ class MarkedText(Struct, frozen=True, dict=True):
     author: Author
     markers: tuple[Marker, ...]
 
+    @property
+    def _bare(self) -> str | None:
+        """The `stripped` text if only its last line end is taken out, as of most texts; None if more is."""
+        if self.markers:
+            return None
+        bare = self.text.removesuffix("\n") if len(self.text) <= PIECE else self.text
+        return bare if bare[:1].strip() and bare[-1:].strip() else None
+
     @cached_property
     def stripped(self) -> str:
         """The text without the markers that count; only the lines that held one are tidied.
 
         An escaped marker loses its backslash, so stripping twice is not stripping once.
         """
-        if not self.markers and self.text[:1].strip() and self.text[-1:].strip():  # as most are
-            return self.text
+        if bare := self._bare:
+            return bare
         from teamchat.core.routing.edits import without_edits
 
         return without_edits(self.text, _edits(self.markers))
 
     def stripped_pieces(self) -> Iterator[str]:
         """The `stripped` text in pieces, which are made as they are asked for."""
+        if len(self.text) <= PIECE and (bare := self._bare):
+            return iter((bare,))
         from teamchat.core.routing.edits import pieces_without_edits
 
         return pieces_without_edits(self.text, _edits(self.markers))
