@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 DEV := asciinema hypothesis import-linter mypy pyte pytest pytest-timeout pytest-xdist ruff
 
-.PHONY: default demo test quick crash torture lint format real newest ledger parity fuzz bench bench-quick bench-keep bench-page record-demo record-chat pages picture docs clean
+.PHONY: default demo test quick crash torture lint format real newest ledger parity fuzz bench bench-quick bench-keep bench-page record-demo record-processes record-chat pages picture docs clean
 
 default: test lint
 
@@ -100,6 +100,10 @@ bench-page: $(VENV)/ready
 # Records the session that `teamchat demo` plays, with the real CLIs and a scripted model.
 record-demo: $(VENV)/ready
 	$(BIN)/python -m tests.real.record_demo teamchat/cli/demo.cassette
+
+# Records the sessions of examples/processes with the real CLIs and a scripted model.
+record-processes: $(VENV)/ready
+	$(BIN)/python -m tests.real.record_processes
 
 # Records examples/chat.cast at a terminal, with the real CLIs and a scripted model, and draws the README's picture from it.
 record-chat: $(VENV)/ready

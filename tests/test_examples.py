@@ -19,6 +19,7 @@ from tests.installed import kills_in_time
 from tests.program import ROOT, cli
 
 EXAMPLES = ROOT / "examples"
+PROCESSES = sorted((EXAMPLES / "processes").glob("*.cassette"))
 TEAMS = sorted(EXAMPLES.glob("*/teamchat.toml"))
 REVIEWER = """
 [[members]]
@@ -52,6 +53,20 @@ def test_the_recording_is_of_the_demo_and_asciinema_plays_it() -> None:
     assert len(replies) == 6
     for word in {word for reply in replies for word in re.findall(r"[a-z]{5,}", reply)}:
         assert word in played.stdout, "make picture"
+
+
+@pytest.mark.parametrize("cassette", PROCESSES, ids=lambda file: file.stem)
+def test_a_recorded_process_replays_byte_for_byte(cassette: Path) -> None:
+    ran = cli("replay", str(cassette), "--speed", "0", "--verify")
+    assert ran.code == 0, ran.err
+    assert ran.out.startswith(f"$ teamchat run {cassette.stem} ")
+
+
+@pytest.mark.parametrize("cassette", PROCESSES, ids=lambda file: file.stem)
+def test_a_recorded_process_names_nothing_of_a_machine_and_has_no_secret(cassette: Path) -> None:
+    text = cassette.read_text(encoding="utf-8")
+    assert not re.search(r"/(?:root|Users|private|dev/shm|var)/|127\.0\.0\.1|localhost", text)
+    assert redact_shapes(text) == (text, 0)
 
 
 def played(cast: str) -> str:

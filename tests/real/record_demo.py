@@ -127,9 +127,14 @@ def main(target: Path) -> None:
         done = subprocess.run(argv, cwd=work, env=env, stdin=subprocess.DEVNULL, check=False)
         assert done.returncode == 9, done.returncode  # it ends with a question to a person
         text = cassette.read_text(encoding="utf-8")
-        for path, name in ((str(clis.CACHE), "/opt/clis"), (str(home), "/home/kai"), (folder, "/tmp")):
-            text = text.replace(path, name).replace(NO_WORD.sub("-", path), NO_WORD.sub("-", name))
-        target.write_text(text, encoding="utf-8")
+        target.write_text(without_places(text, home, folder), encoding="utf-8")
+
+
+def without_places(text: str, home: Path, folder: str) -> str:
+    """The text of a cassette with the folders of a user instead of those of this machine."""
+    for path, name in ((str(clis.CACHE), "/opt/clis"), (str(home), "/home/kai"), (folder, "/tmp")):
+        text = text.replace(path, name).replace(NO_WORD.sub("-", path), NO_WORD.sub("-", name))
+    return text
 
 
 if __name__ == "__main__":

@@ -1,0 +1,89 @@
+"""The processes over the three real CLIs and a scripted model: what is asked, what the models answer, how it ends."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from teamchat.core.doctor.scripted.server import ModelServer
+from teamchat.runners.base import Vendor
+from teamchat.runners.scripted import Reply
+
+EXAMPLES = Path(__file__).parents[2] / "examples" / "processes"
+TEAM = EXAMPLES / "teamchat.toml"
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """A command of `teamchat run` and the replies of each vendor's model, in order."""
+
+    args: tuple[str, ...]
+    replies: Mapping[Vendor, tuple[Reply, ...]]
+
+    def play(self, server: ModelServer) -> None:
+        """Have the models answer as scripted."""
+        for vendor, replies in self.replies.items():
+            server.script(vendor, replies)
+
+
+def says(*texts: str) -> tuple[Reply, ...]:
+    return tuple(map(Reply, texts))
+
+
+SEQUENTIAL = Scenario(
+    ("sequential", "Write the first lines of a README for a program that resizes photos."),
+    {
+        "claude": says("# shrink\n\nshrink makes photos smaller, many at a time."),
+        "codex": says('# shrink\n\nshrink makes photos smaller, many at a time: `shrink --width 800 "*.jpg"`.'),
+        "gemini": says("The example is what a reader needs first. One gap: say that the originals stay as they are."),
+    },
+)
+HIERARCHICAL = Scenario(
+    ("hierarchical", "Should shrink keep the date and the place in a photo?"),
+    {
+        "claude": says(
+            "Two questions decide it: what users expect, and what the formats can hold.\n\n"
+            "[NEXT: sarah + carol] sarah: which formats hold both? carol: what can go wrong if we keep the place?",
+            "Keep the date, and drop the place unless the user asks for it with `--keep-place`: people share photos "
+            "that they have resized.",
+        ),
+        "codex": says("JPEG, HEIC and WebP hold date and place; PNG has no common field for the place."),
+        "gemini": says("A photo that is shared tells where somebody lives. [NEXT: sarah]"),
+    },
+)
+DEBATE = Scenario(
+    ("debate", "--rounds", "1", "Should shrink overwrite the original by default?"),
+    {
+        "claude": says(
+            'No. A default must not destroy data.\n\n{"position": "Never overwrite by default"}',
+            'Still no: disk space is cheap.\n\n{"position": "Never overwrite by default", "changed": false}',
+            "shrink writes a new file by default; `--in-place` overwrites.\n\n## Dissent\n\n"
+            "carol would overwrite after asking.\n\n"
+            '{"agree": ["max", "sarah"], "dissent": {"carol": "overwrite after a question"}}',
+        ),
+        "codex": says(
+            'Yes, as image editors do.\n\n{"position": "Overwrite, like an editor"}',
+            "The first answer is right about scripts, where nobody sees the loss.\n\n"
+            '{"position": "Write a new file", "changed": true}',
+        ),
+        "gemini": says(
+            'Ask first.\n\n{"position": "Overwrite after a question"}',
+            'A question is enough.\n\n{"position": "Overwrite after a question", "changed": false}',
+        ),
+    },
+)
+VOTE = Scenario(
+    ("vote", "--options", "800,1200,1600", "Which width should shrink have by default?"),
+    {
+        "claude": says('Most screens show it whole.\n\n{"option": "1200", "reason": "fits most screens"}'),
+        "codex": says('{"option": "1600", "reason": "sharp on dense screens"}'),
+        "gemini": says('```json\n{"option": "1200", "reason": "small enough to send"}\n```'),
+    },
+)
+SCENARIOS: Mapping[str, Scenario] = {
+    "sequential": SEQUENTIAL,
+    "hierarchical": HIERARCHICAL,
+    "debate": DEBATE,
+    "vote": VOTE,
+}

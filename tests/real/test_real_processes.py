@@ -1,0 +1,75 @@
+"""Processes over the real CLIs: what each role was shown, by the scripted model's log of requests, and their replay."""
+
+from __future__ import annotations
+
+import pytest
+
+from teamchat.core.doctor.scripted.server import prompt, system_text
+from teamchat.runners.base import Vendor
+from tests.real.processes import SCENARIOS, TEAM
+from tests.real.world import World
+
+pytestmark = pytest.mark.real
+
+
+def played(user: World, kind: str) -> dict[str, object]:
+    """Run the scenario of that kind, recorded, and replay it byte for byte; the result of the run."""
+    user.team(TEAM.read_text(encoding="utf-8"))
+    scenario = SCENARIOS[kind]
+    scenario.play(user.server)
+    ran = user.json("run", "--trust", "--record", "run.cassette", *scenario.args)
+    assert ran.code == 0, ran.err
+    replayed = user("replay", "run.cassette", "--speed", "0", "--verify")
+    assert replayed.code == 0, replayed.err
+    result: dict[str, object] = ran.result
+    return result
+
+
+def prompts(user: World, vendor: Vendor) -> list[str]:
+    """All that the vendor's model was told in each turn, system text included."""
+    return [f"{system_text(request)}\n{prompt(request)}" for request in user.server.turns(vendor)]
+
+
+def test_sequential_members_see_what_came_before(user: World) -> None:
+    result = played(user, "sequential")
+    assert result["turns"] == 3
+    (first,), (second,), (third,) = (prompts(user, vendor) for vendor in ("claude", "codex", "gemini"))
+    assert "many at a time" not in first
+    assert "many at a time" in second
+    assert "--width 800" in third
+    assert all("To hand over" not in told for told in (first, second, third))
+
+
+def test_the_lead_gets_every_reply_and_alone_hands_over(user: World) -> None:
+    result = played(user, "hierarchical")
+    assert str(result["text"]).startswith("Keep the date")
+    first, last = prompts(user, "claude")
+    (sarah,), (carol,) = prompts(user, "codex"), prompts(user, "gemini")
+    assert "To hand over" in first
+    assert all("To hand over" not in told for told in (sarah, carol))
+    assert "where somebody lives" not in sarah
+    assert all(reply in last for reply in ("JPEG, HEIC and WebP", "where somebody lives"))
+    assert len(user.server.turns("codex")) == 1  # carol's call of sarah is refused
+
+
+def test_a_debate_is_blind_and_then_nameless(user: World) -> None:
+    result = played(user, "debate")
+    assert result["process"]["agreement"] == pytest.approx(2 / 3)  # type: ignore[index]
+    assert "Dissent" in str(result["text"])
+    (blind, again), (codex_blind, codex_again) = prompts(user, "claude")[:2], prompts(user, "codex")
+    for told, others in ((blind, ("image editors", "Ask first")), (codex_blind, ("destroy data", "Ask first"))):
+        assert not any(other in told for other in others)
+    assert all(
+        said in again for said in ("answer A -> all: Yes, as image editors do", "Ask first", "your answer -> all: No.")
+    )
+    assert "sarah ->" not in again
+    assert "carol ->" not in codex_again
+    synthesis = prompts(user, "claude")[2]
+    assert "sarah -> all: The first answer is right" in synthesis
+
+
+def test_a_vote_is_blind(user: World) -> None:
+    result = played(user, "vote")
+    assert result["text"] == "1200"
+    assert "sharp on dense" not in prompts(user, "claude")[0]
+    assert "fits most screens" not in prompts(user, "codex")[0]
