@@ -121,12 +121,12 @@ class Ahead(Struct, frozen=True):
 
 
 def begun_for(team: Team) -> Ahead:
-    """Begin what the next turn needs: the server of guardians, and its checkpoint if all members work in one folder.
+    """Begin what the next turn needs: its guardian, and its checkpoint if all members work in one folder.
 
     The first checkpoint of a workspace, which reads all files, is left to its turn: the command may still be refused.
     """
     with contextlib.suppress(OSError):  # the turn fails with a reason
-        GUARDIANS.begin()
+        GUARDIANS.prepare()
     ahead, folders = Ahead(workspace_dir(team.root)), {member.cwd for member in team.ai_members}
     apart = any(member.workspace == "worktree" for member in team.ai_members)
     if len(folders) == 1 and not apart and ahead.folder.joinpath("checkpoints").is_dir():

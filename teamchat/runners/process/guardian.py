@@ -5,14 +5,14 @@ take ten. The server runs in an interpreter of its own (`command`) and imports b
 `signal`, `socket` and `ctypes` add to them would take twice as long, and a script would be compiled at each start. It
 keeps nothing of a guardian that it has forked, so guardians work on if it is killed, and another one takes its place.
 
-A message to the server is one byte and the descriptors of a guardian: its socket to teamchat, the open folder that the
-agent is to start in, and the agent's streams. The guardian says `{"guardian": N}`, its own number. The first line it
-reads says what to run, in `marshal`'s format and hexadecimal, and `go` starts it. In between teamchat makes the turn's
-private folder, which the guardian knows by then. It answers in JSON, for an agent could write there: `{"pid": N}` and,
-when everything is over, `{"exit": code, "left": [names]}`. Lines it then obeys: `stop` (the CLI's own soft signal,
-SIGKILL after its grace) and `kill`. A closed socket also means `stop`: that is how agents die when teamchat is killed.
-With `done` as the last line teamchat removes the turn's private folder itself; without it the guardian does. The
-guardian's own end closes the socket, which no other process has.
+A message to the server is one byte and a descriptor: the socket of a guardian to teamchat. The guardian says
+`{"guardian": N}`, its own number. It then gets one byte with the open folder that the agent is to start in and the
+agent's streams. The first line that it reads says what to run, in `marshal`'s format and hexadecimal, and `go` starts
+it. In between teamchat makes the turn's private folder, which the guardian knows by then. It answers in JSON, for an
+agent could write there: `{"pid": N}` and, when everything is over, `{"exit": code, "left": [names]}`. Lines it then
+obeys: `stop` (the CLI's own soft signal, SIGKILL after its grace) and `kill`. A closed socket also means `stop`: that
+is how agents die when teamchat is killed. With `done` as the last line teamchat removes the turn's private folder
+itself; without it the guardian does. The guardian's own end closes the socket, which no other process has.
 
 Agent CLIs start their tools in sessions of their own, so a process group is not enough: as child subreaper (Linux) the
 guardian inherits every orphan of the tree and finds them all by their parents. Where there is no subreaper (macOS) it
@@ -40,7 +40,7 @@ END_S = 2.0  # how long to insist on SIGKILL: a process in an uninterruptible wa
 IGNORED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE)  # orders come through the socket alone
 STARTED = "import sys; sys.path.append(sys.argv[1]); import guardian; guardian.main(int(sys.argv[2]))"
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36  # of <sys/prctl.h>
-DESCRIPTORS = 5  # that a guardian is given
+DESCRIPTORS = 4  # that a guardian is given: a folder and three streams
 INT_BYTES = 4
 GO = b"go"
 ABANDONED_GRACE_S = 1.0  # without teamchat nobody reads the rest: the tree must end within two seconds
@@ -319,31 +319,34 @@ def order_line(order: dict[str, Any]) -> bytes:
     return marshal.dumps(order).hex().encode() + b"\n"
 
 
-def serve(control: socket.socket) -> list[int]:
-    """Fork a guardian for each message. Returns in the guardians alone: their descriptors.
+def serve(control: socket.socket) -> int:
+    """Fork a guardian for each message. Returns in the guardians alone: the descriptor of their socket.
 
     The server ends once the socket is closed and its guardians have ended.
     """
     signal.signal(signal.SIGCHLD, _reap_guardians)
     while True:
-        byte, received, _, _ = control.recvmsg(1, socket.CMSG_SPACE(DESCRIPTORS * INT_BYTES))
-        if not byte:
+        if not (descriptors := received(control, 1)):
             break
-        descriptors = [number for _, _, data in received for number in memoryview(data).cast("i")]
         try:
             if os.fork() == 0:
                 control.close()
-                return descriptors
+                return descriptors[0]
         except OSError as error:
             os.write(descriptors[0], in_json({"failed": error.strerror}).encode() + b"\n")
-        for descriptor in descriptors:
-            os.close(descriptor)
+        os.close(descriptors[0])
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     try:
         while os.waitpid(-1, 0):
             pass
     except ChildProcessError:
         _exit(0)
+
+
+def received(control: socket.socket, number: int) -> list[int]:
+    """The descriptors that come with the next byte; none if the socket is closed."""
+    byte, ancillary, _, _ = control.recvmsg(1, socket.CMSG_SPACE(number * INT_BYTES))
+    return [one for _, _, data in ancillary for one in memoryview(data).cast("i")] if byte else []
 
 
 def _reap_guardians(*_: object) -> None:
@@ -354,16 +357,19 @@ def _reap_guardians(*_: object) -> None:
         return
 
 
-def guard(control: int, folder: int, *streams: int) -> None:
-    """Be the guardian of one agent, which gets these standard streams."""
+def guard(control: int) -> None:
+    """Be the guardian of one agent."""
     os.setsid()
+    os.set_inheritable(control, False)
+    guardian = Guardian(socket.socket(fileno=control))
+    guardian.report(guardian=os.getpid())
+    if not (descriptors := received(guardian.control, DESCRIPTORS)):
+        return
+    folder, *streams = descriptors
+    os.set_inheritable(folder, False)
     for number, stream in enumerate(streams):
         os.dup2(stream, number)
         os.close(stream)
-    for descriptor in (control, folder):
-        os.set_inheritable(descriptor, False)
-    guardian = Guardian(socket.socket(fileno=control))
-    guardian.report(guardian=os.getpid())
     line = guardian.read_line(None)
     if not line:
         return
@@ -386,5 +392,5 @@ def main(control: int) -> None:
 
         _prctl(PR_SET_PDEATHSIG, signal.SIGCONT)  # if an agent has stopped it, it ends with teamchat all the same
     os.chdir("/")
-    guard(*serve(socket.socket(fileno=control)))
+    guard(serve(socket.socket(fileno=control)))
     _exit(0)  # an interpreter takes milliseconds to take itself apart

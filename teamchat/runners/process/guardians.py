@@ -1,7 +1,7 @@
 """The guardians of this process: forked one by one by a server (`guardian.py`) that stays for all turns.
 
-The server starts with the first guardian, or ahead of it (`begin`). It runs no agent by itself, and ends with this
-process. Whatever happens to it, the guardians that it has forked work on; a new server forks the next ones.
+The server and the first guardian start when they are needed, or ahead (`prepare`). It runs no agent by itself, and ends
+with this process. Whatever happens to it, the guardians that it has forked work on; a new server forks the next ones.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ class Guardians:
     def __init__(self) -> None:
         self._server: subprocess.Popen[bytes] | None = None
         self._control: socket.socket | None = None
+        self._ahead: socket.socket | None = None  # to the guardian of the next agent
         os.register_at_fork(after_in_child=self._forget)
         atexit.register(self.end, at_once=True)
 
@@ -51,6 +52,16 @@ class Guardians:
             raise
         self._control = ours
 
+    def prepare(self) -> None:
+        """Have the guardian of the next agent forked. Returns before it is ready. Raises `OSError`."""
+        self.begin()
+        assert self._control
+        if self._ahead:
+            return
+        self._ahead, theirs = socket.socketpair()
+        with theirs:
+            socket.send_fds(self._control, [b"+"], [theirs.fileno()])
+
     def guard(self, folder: int, streams: Sequence[int]) -> tuple[int, socket.socket]:
         """Start a guardian for an agent in this open folder with these streams: its number and the socket to it.
 
@@ -62,27 +73,30 @@ class Guardians:
             return self._guard(folder, streams)
 
     def _guard(self, folder: int, streams: Sequence[int]) -> tuple[int, socket.socket]:
-        self.begin()
-        assert self._control
-        assert self._server
-        ours, theirs = socket.socketpair()
         try:
-            with theirs:
-                self._server.send_signal(signal.SIGCONT)  # somebody may have stopped it
-                socket.send_fds(self._control, [b"+"], [theirs.fileno(), folder, *streams])
-            ours.settimeout(FORK_S)
-            return _first_report(ours), ours
+            self.prepare()
+            assert self._ahead
+            assert self._server
+            self._server.send_signal(signal.SIGCONT)  # somebody may have stopped it
+            self._ahead.settimeout(FORK_S)
+            number = _first_report(self._ahead)
+            guardian.send_signal(number, signal.SIGCONT)
+            socket.send_fds(self._ahead, [b"+"], [folder, *streams])
         except BaseException as error:
-            ours.close()
             if isinstance(error, ConnectionError | TimeoutError):
                 self.end(at_once=True)
+            elif self._ahead:
+                self._ahead.close()
+                self._ahead = None
             raise
+        ours, self._ahead = self._ahead, None
+        return number, ours
 
     def dismiss(self) -> None:
         """Have the server end by itself, as no agent is to start soon: `end` takes a millisecond, and now less."""
-        if self._control:
-            self._control.close()
-            self._control = None
+        for control in filter(None, (self._control, self._ahead)):
+            control.close()
+        self._control = self._ahead = None
 
     def end(self, *, at_once: bool = False) -> None:
         """End the server. Its guardians work on."""

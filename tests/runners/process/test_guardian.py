@@ -67,7 +67,8 @@ def forked(requests: socket.socket, *streams: int) -> socket.socket:
     ours.settimeout(PATIENCE_S)
     folder = os.open("/", os.O_RDONLY)
     with theirs:
-        socket.send_fds(requests, [b"+"], [theirs.fileno(), folder, *streams])
+        socket.send_fds(requests, [b"+"], [theirs.fileno()])
+        socket.send_fds(ours, [b"+"], [folder, *streams])
     os.close(folder)
     return ours
 

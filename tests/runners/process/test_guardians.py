@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from teamchat.runners.process import guardians as module
+from teamchat.runners.process.guardian import processes
 from teamchat.runners.process.guardians import Guardians
 from tests.runners.processes import PATIENCE_S, children, eventually, lives, no_tracing, state
 
@@ -39,12 +41,17 @@ def server_of(guardians: Guardians) -> int:
 
 
 def guardian_is_forked(guardians: Guardians) -> bool:
+    return guarded(guardians)[1] not in (b"Z", b"X")
+
+
+def guarded(guardians: Guardians) -> tuple[int, bytes]:
+    """A guardian and its `state`."""
     with Path(os.devnull).open("r+b") as nothing:
         folder = os.open("/", os.O_RDONLY)
         pid, control = guardians.guard(folder, [nothing.fileno()] * 3)
         os.close(folder)
     with control:
-        return lives(pid)
+        return pid, state(pid)
 
 
 def stop(server: int) -> None:
@@ -65,6 +72,39 @@ def test_a_server_that_somebody_stops_or_kills_keeps_no_agent_from_starting(
     assert guardian_is_forked(guardians)
     harm(server)
     assert guardian_is_forked(guardians)
+
+
+def forked_ahead(guardians: Guardians) -> int:
+    """The guardian of the next agent."""
+    server = server_of(guardians)
+    before = children()
+    guardians.prepare()
+    assert guardians._ahead
+    assert select.select([guardians._ahead], [], [], PATIENCE_S)[0]  # it has told its number
+    (ahead,) = children() - before
+    assert processes()[ahead][0] == server
+    return ahead
+
+
+def test_a_guardian_that_was_forked_ahead_guards_the_next_agent(guardians: Guardians) -> None:
+    ahead = forked_ahead(guardians)
+    guardians.prepare()
+    assert guarded(guardians)[0] == ahead
+    assert guarded(guardians)[0] != ahead
+
+
+def test_a_guardian_that_was_forked_ahead_ends_with_the_server(guardians: Guardians) -> None:
+    ahead = forked_ahead(guardians)
+    guardians.end()
+    assert not lives(ahead)
+
+
+@pytest.mark.parametrize("harm", [stop, kill])
+def test_a_guardian_that_somebody_stops_or_kills_ahead_keeps_no_agent_from_starting(
+    guardians: Guardians, harm: Callable[[int], None]
+) -> None:
+    harm(forked_ahead(guardians))
+    assert guarded(guardians)[1] not in (b"T", b"Z", b"X")
 
 
 @pytest.mark.skipif(no_tracing(), reason="needs to trace a process")
