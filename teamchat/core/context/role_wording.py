@@ -69,6 +69,24 @@ _FIRST = RoleWording(
             "one of the options, exactly as it is written here, and REASON is one sentence. "
             'To abstain, write null instead of "OPTION".'
         ),
+        "mapreduce.planner": (
+            "You plan: split the request into subtasks, which others do at the same time. Each of them sees nothing "
+            "but the text of its subtask, so write into it all that it needs to know, and let none need the result "
+            "of another one. Do no subtask yourself. Reply with nothing but a JSON list of 1 to {total} strings, "
+            'each a subtask: ["...", "..."]'
+        ),
+        "mapreduce.planner.repair": (
+            "Your last reply cannot be used: {fault}. Reply again, with nothing but the JSON list of strings."
+        ),
+        "mapreduce.worker": (
+            "It is subtask {number} of {total} of a larger task; the others are done at the same time by others. "
+            "Do only this one. Reply with its whole result: whoever merges the results sees nothing but your reply."
+        ),
+        "mapreduce.reducer": (
+            "The request was split into {total} subtasks. The plan and the result of each are quoted above. "
+            "Merge the results into the answer to the request."
+        ),
+        "mapreduce.reducer.repair": "Not done, and without a result: {fault}. Say in your answer what is missing.",
     },
 )
 

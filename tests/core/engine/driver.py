@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, Self
 
 from teamchat.core.engine.actions import Action, Deliver, Dropped, Refused, RunGroup, RunTurn
 from teamchat.core.engine.decide import decide
@@ -54,11 +54,11 @@ class Talk:
     def __post_init__(self) -> None:
         self.state = State(self.rules)
 
-    def take(self, event: Event) -> Talk:
+    def take(self, event: Event) -> Self:
         self.state, self.actions = decide(self.state, event)
         return self
 
-    def says(self, *written: str, by: str = "kailai", drops: tuple[str, ...] | None = (), answers: bool = True) -> Talk:
+    def says(self, *written: str, by: str = "kailai", drops: tuple[str, ...] | None = (), answers: bool = True) -> Self:
         """A person speaks."""
         return self.take(HumanSpoke(self.now, self._message(), by, wishes(*written), drops, answers=answers))
 
@@ -68,13 +68,13 @@ class Talk:
         drops: tuple[str, ...] | None = (),
         speaker: str | None = None,
         new: bool = True,
-    ) -> Talk:
+    ) -> Self:
         """The member that runs begins its turn and succeeds."""
         number = self.begins()
         ended = TurnEnded(self.now, number, self._message(), wishes(*written), drops, speaker=speaker, new=new)
         return self.take(ended)
 
-    def fails(self) -> Talk:
+    def fails(self) -> Self:
         return self.take(TurnEnded(self.now, self.begins(), None))
 
     def begins(self, name: str | None = None) -> int:
@@ -85,7 +85,7 @@ class Talk:
 
     # --- groups
 
-    def answers(self, *names: str) -> Talk:
+    def answers(self, *names: str) -> Self:
         """These members of the group that runs begin, and have their replies."""
         for name in names:
             number = self.begins(name)
@@ -93,11 +93,11 @@ class Talk:
             self.take(MemberAnswered(self.now, number, self.turns))
         return self
 
-    def group_ends(self) -> Talk:
+    def group_ends(self) -> Self:
         """Those of the group that still run have failed."""
         return self.take(GroupRan(self.now, tuple(route.number for route in self.running_all)))
 
-    def group_runs(self, *, fails: Iterable[str] = ()) -> Talk:
+    def group_runs(self, *, fails: Iterable[str] = ()) -> Self:
         """All of the group run to their ends; all but `fails` have replies."""
         for name in [route.target for route in self.running_all]:
             if name in fails:
@@ -106,7 +106,7 @@ class Talk:
                 self.answers(name)
         return self.group_ends()
 
-    def delivers(self, *, new: Iterable[str] = AI, drops: tuple[str, ...] = (), **written: str) -> Talk:
+    def delivers(self, *, new: Iterable[str] = AI, drops: tuple[str, ...] = (), **written: str) -> Self:
         """The replies of a group become messages: what each names, who says something new, what the first one drops."""
         deliver = self.ending
         assert isinstance(deliver, Deliver), self.actions
@@ -125,16 +125,16 @@ class Talk:
 
     # --- the rest
 
-    def spends(self, tokens: int = 0, cost_usd: float = 0.0) -> Talk:
+    def spends(self, tokens: int = 0, cost_usd: float = 0.0) -> Self:
         return self.take(Spent(self.now, tokens, cost_usd))
 
-    def resume(self, mode: ResumeMode = ResumeMode.RETRY, only: tuple[int, ...] | None = None) -> Talk:
+    def resume(self, mode: ResumeMode = ResumeMode.RETRY, only: tuple[int, ...] | None = None) -> Self:
         return self.take(Resumed(self.now, mode, only))
 
-    def stop(self) -> Talk:
+    def stop(self) -> Self:
         return self.take(StopRequested(self.now))
 
-    def recover(self) -> Talk:
+    def recover(self) -> Self:
         return self.take(Recovered(self.now))
 
     def _message(self) -> str:

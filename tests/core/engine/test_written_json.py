@@ -130,6 +130,10 @@ def test_an_object_is_found_as_the_last_line_in_a_fence_and_between_prose(text: 
     assert found.value == {"a": "b"}
 
 
+def test_half_a_character_becomes_one_that_can_be_stored() -> None:
+    assert written(r'["\ud83d\ude00", "a\uD800b", {"\udc00": "\u00e9"}]') == ["😀", "a\ufffdb", {"\ufffd": "é"}]
+
+
 def test_the_rest_of_a_reply_can_be_told_from_its_json() -> None:
     text = 'Yes, because.\n\n```json\n{"a": 1}\n```\nBye.'
 

@@ -8,6 +8,7 @@ from types import MappingProxyType
 from teamchat.core.engine.process import Kind, Strategy
 from teamchat.core.engine.processes.debate import DEBATE
 from teamchat.core.engine.processes.hierarchical import HIERARCHICAL
+from teamchat.core.engine.processes.mapreduce import MAPREDUCE
 from teamchat.core.engine.processes.sequential import SEQUENTIAL
 from teamchat.core.engine.processes.vote import VOTE
 
@@ -15,6 +16,7 @@ STRATEGIES: Mapping[Kind, Strategy] = MappingProxyType(
     {
         Kind.SEQUENTIAL: SEQUENTIAL,
         Kind.HIERARCHICAL: HIERARCHICAL,
+        Kind.MAPREDUCE: MAPREDUCE,
         Kind.DEBATE: DEBATE,
         Kind.VOTE: VOTE,
     }

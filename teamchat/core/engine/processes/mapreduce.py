@@ -1,0 +1,198 @@
+"""Map-reduce: a planner splits the task into subtasks, workers do them at the same time, a reducer merges the results.
+
+The planner answers with a JSON list of subtasks, and has one more try if that lacks the form. Each subtask has its own
+worker, the first one the first, the next one the next. If that one fails, the following workers are asked. Nobody
+sees the conversation before the task, and a worker sees nothing but its subtask.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from enum import StrEnum
+
+from msgspec import Struct
+
+from teamchat.assemblers.parts import FRAMEWORK, KNOWLEDGE, LESSONS
+from teamchat.core.engine.part import Part
+from teamchat.core.engine.process import Call, Done, Fault, Finding, Plan, Process, Step, Strategy
+from teamchat.core.engine.processes.written_json import written_list
+from teamchat.core.routing.markers import read_markers
+from teamchat.core.routing.requests import RouteRequest
+
+PLANNER, WORKER, REDUCER = "planner", "worker", "reducer"
+OTHER_TURNS = 3  # of the planner, which may have a second one, and of the reducer
+_LEADING = (FRAMEWORK, LESSONS, KNOWLEDGE)
+_WORKING = (FRAMEWORK, KNOWLEDGE)
+
+
+class SubtaskStatus(StrEnum):
+    OPEN = "open"
+    DONE = "done"
+    SKIPPED = "skipped"
+
+
+class Subtask(Struct, frozen=True):
+    """A subtask, who did it or was to do it at last, and its result, if it is done."""
+
+    number: int
+    task: str
+    status: SubtaskStatus
+    member: str | None = None
+    message: str | None = None
+
+
+class MapReduceReport(Struct, frozen=True):
+    """The plan and how far it is. `fault` is what the last plan lacks, `message` the result of the reducer."""
+
+    kind: str
+    planner: str
+    reducer: str
+    fault: str | None
+    subtasks: tuple[Subtask, ...]
+    message: str | None
+
+
+def check(process: Process) -> str | None:
+    if not process.members:
+        return "it needs a worker"
+    if twice := next((name for name in process.members if process.members.count(name) > 1), None):
+        return f"{twice} is named twice as a worker"
+    if process.most < 1:
+        return f"it needs at least {OTHER_TURNS + 1} turns (limits.turns)"
+    return None
+
+
+def step(process: Process) -> Step | None:
+    plans = process.of(PLANNER)
+    if not plans:
+        return Step((_planning(process),))
+    plan = plans[-1]
+    if plan.message is None:
+        return None
+    if not isinstance(plan.finding, Plan):
+        why = plan.finding.why if isinstance(plan.finding, Fault) else "it has no list"  # a person may have spoken
+        stuck = f"{plan.member}'s reply is no list of subtasks: {why}" if len(plans) > 1 else None
+        return Step((_planning(process, plan.message, why),), fault=stuck)
+    if calls := tuple(_working(process, plan, plan.finding.subtasks)):
+        return Step(calls)
+    results = sorted((done for done in process.of(WORKER) if done.message), key=_number)
+    if not results or process.of(REDUCER):
+        return None
+    return Step((_reducing(process, plan, results),))
+
+
+def _planning(process: Process, answer: str | None = None, fault: str = "") -> Call:
+    """The turn of the planner: its first one, or after an `answer` that lacks the form."""
+    part = Part(
+        process.kind,
+        PLANNER,
+        total=process.most,
+        layers=_LEADING,
+        shows=(answer,) if answer else (),
+        labels=("your last answer",) if answer else (),
+        fault=fault,
+        prompt=process.prompt,
+    )
+    return Call(process.planner or process.lead, part, as_of=process.request)
+
+
+def _working(process: Process, plan: Done, subtasks: Sequence[str]) -> Iterator[Call]:
+    """The turns of the subtasks that nobody has done or skipped yet."""
+    over = {done.part.number for done in process.of(WORKER)}
+    workers = process.members
+    for number, subtask in enumerate(subtasks, 1):
+        if number in over:
+            continue
+        first = (number - 1) % len(workers)
+        part = Part(
+            process.kind,
+            WORKER,
+            number,
+            len(subtasks),
+            layers=_WORKING,
+            task=False,
+            instead=subtask,
+            others=(*workers[first + 1 :], *workers[:first]),
+            prompt=process.prompt,
+        )
+        yield Call(workers[first], part, plan.message, plan.message or "", plan.member)
+
+
+def _reducing(process: Process, plan: Done, results: Sequence[Done]) -> Call:
+    """The turn of the reducer. It sees the plan and every result, and is told of the subtasks that have none."""
+    missing = [str(done.part.number) for done in sorted(process.of(WORKER), key=_number) if not done.message]
+    part = Part(
+        process.kind,
+        REDUCER,
+        total=len(results) + len(missing),
+        layers=_LEADING,
+        shows=tuple(done.message for done in (plan, *results) if done.message),
+        labels=("the plan", *(f"subtask {done.part.number} ({done.member})" for done in results)),
+        fault=", ".join(missing),
+        prompt=process.prompt,
+    )
+    return Call(process.reducer or process.lead, part, as_of=process.request)
+
+
+def _number(done: Done) -> int:
+    return done.part.number
+
+
+def read(_process: Process, part: Part, text: str, _requests: Sequence[RouteRequest]) -> Finding | None:
+    return _plan(text, part.total) if part.role == PLANNER else None
+
+
+def _plan(text: str, most: int) -> Plan | Fault:
+    """The subtasks without their markers, which call nobody."""
+    found = written_list(text)
+    if isinstance(found, Fault):
+        return found
+    items: list[object] = found.value
+    if not items:
+        return Fault("its list has no subtask")
+    if len(items) > most:
+        return Fault(f"its list has {len(items):,} subtasks, and at most {most} are possible")
+    texts = [_text(item) for item in items]
+    for number, (item, subtask) in enumerate(zip(items, texts, strict=True), 1):
+        if not subtask:
+            return Fault(f"item {number} of its list {_fault(item)}")
+    return Plan(tuple(texts))
+
+
+def _text(item: object) -> str:
+    return read_markers(item, "ai").quoted.strip() if isinstance(item, str) else ""
+
+
+def _fault(item: object) -> str:
+    if not isinstance(item, str):
+        return "is not a string"
+    return "has nothing but markers" if item.strip() else "is empty"
+
+
+def report(process: Process) -> MapReduceReport:
+    plan, result = _last(process.of(PLANNER)), _last(process.of(REDUCER))
+    finding = plan.finding if plan else None
+    done = {each.part.number: each for each in process.of(WORKER)}
+    tasks = finding.subtasks if isinstance(finding, Plan) else ()
+    return MapReduceReport(
+        process.kind,
+        process.planner or process.lead,
+        process.reducer or process.lead,
+        finding.why if isinstance(finding, Fault) else None,
+        tuple(_subtask(number, task, done.get(number)) for number, task in enumerate(tasks, 1)),
+        result.message if result else None,
+    )
+
+
+def _subtask(number: int, task: str, done: Done | None) -> Subtask:
+    if done is None:
+        return Subtask(number, task, SubtaskStatus.OPEN)
+    status = SubtaskStatus.DONE if done.message else SubtaskStatus.SKIPPED
+    return Subtask(number, task, status, done.member, done.message)
+
+
+def _last(done: Sequence[Done]) -> Done | None:
+    return done[-1] if done else None
+
+
+MAPREDUCE = Strategy(check, step, read, report)
