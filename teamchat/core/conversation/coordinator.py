@@ -331,9 +331,9 @@ class ConversationCoordinator:
             case RunTurn(route=route):
                 paused = await self._summarise_if_due(route.as_of)
                 return (paused,) if paused else await self._turn(route)
-            case RunGroup(routes=routes):
+            case RunGroup(routes=routes, jobs=jobs):
                 paused = await self._summarise_if_due(routes[0].as_of)
-                return (paused,) if paused else await self._group(routes)
+                return (paused,) if paused else await self._group(routes, jobs)
             case Deliver(routes=routes):
                 return self._deliver(routes)
 
@@ -420,26 +420,34 @@ class ConversationCoordinator:
             return close_turn(run, answer, lambda: fail)
         return close_turn(run, answer, prepare, lambda ended: self._tell_reply(answer.turn, ended[0]))[1]
 
-    async def _group(self, routes: tuple[Route, ...]) -> tuple[Action, ...]:
-        """Run the turns of a group at the same time. Each is stored when it ends, the replies when all have ended."""
-        from teamchat.core.conversation.grouping import run_together
+    async def _group(self, routes: tuple[Route, ...], jobs: int | None) -> tuple[Action, ...]:
+        """Run the turns of a group at the same time, at most `jobs`.
+
+        Each is stored when it ends, the replies when all have ended.
+        """
+        from teamchat.core.conversation.grouping import in_lines, run_together
         from teamchat.core.conversation.side_by_side import apart_in, side_by_side
 
         run = self.run
         run.group = None
         run.apart = await in_thread(partial(apart_in, run, routes))
         try:
-            failed = await run_together(
-                run.team, routes, self._member_of_group, run.emit, lambda: run.guard() is None, run.apart
-            )
+            lines = in_lines(run.team, routes, run.apart)
+            run.at_once = min(len(lines), jobs or len(lines))
+            failed = await run_together(lines, self._member_of_group, run.emit, self._may_begin, jobs)
             if compared := await in_thread(partial(side_by_side, run, routes)):
                 run.emit(compared)
             else:
-                last = (last_turn_of(run.db, run.session, route.target) for route in routes)
+                names = dict.fromkeys(route.target for route in routes)
+                last = (last_turn_of(run.db, run.session, name) for name in names)
                 await self._tell_not_merged(*filter(None, last))
         finally:
-            run.group, run.apart = None, frozenset()
+            run.group, run.apart, run.at_once = None, frozenset(), None
         return run.step(GroupRan(run.host.now(), failed, stopped=run.stopped()))
+
+    def _may_begin(self) -> bool:
+        """Whether a turn of a group that has waited for another one may still begin."""
+        return self.run.guard() is None and not self.run.stopped()
 
     async def _member_of_group(self, route: Route) -> bool:
         """Run the turn of one member. True when it has a reply, which is kept with the turn."""

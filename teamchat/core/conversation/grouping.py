@@ -1,5 +1,7 @@
 """Running the members of a group: at the same time, except those that may write in the same folder.
 
+In a process a member may have several turns of a group, which run one after the other.
+
 Such members get worktrees of their own, unless the team file says `shared` of them or they work outside of git.
 """
 
@@ -7,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from teamchat.core.engine.state import Route
@@ -16,30 +18,31 @@ from teamchat.core.turn.events import ConversationEvent, Warned
 
 
 async def run_together(
-    team: Team,
-    routes: tuple[Route, ...],
+    lines: Sequence[Sequence[Route]],
     speak: Callable[[Route], Awaitable[bool]],
     emit: Callable[[ConversationEvent], None],
     may_begin: Callable[[], bool],
-    apart: frozenset[str] = frozenset(),
+    jobs: int | None = None,
 ) -> tuple[int, ...]:
-    """Let all routes speak. Returns the numbers of those that failed. A failed turn does not stop the others.
+    """Let all routes of the `lines` speak, at most `jobs` at the same time. Returns the numbers of those that failed.
 
-    The members of `apart` have worktrees of their own.
-
-    A member that waits for another one speaks only if `may_begin` is true by then; else it has neither spoken nor
-    failed. An error of `speak` cancels all others and is raised.
+    A failed turn does not stop the others. A route that waits for another one speaks only if `may_begin` is true by
+    then; else it has neither spoken nor failed. An error of `speak` cancels all others and is raised.
     """
-    lines = in_lines(team, routes, apart)
     for line in lines:
-        if len(line) > 1:
-            *names, last = (route.target for route in line)
-            together = f"{', '.join(names)} and {last}"
+        if len(names := [*dict.fromkeys(route.target for route in line)]) > 1:
+            together = f"{', '.join(names[:-1])} and {names[-1]}"
             emit(Warned(f"{together} may write in the same folder, so they speak one after the other"))
+    places = asyncio.Semaphore(jobs or max(len(lines), 1))
 
-    async def in_turn(line: list[Route]) -> list[int]:
-        spoken = [(route, await speak(route)) for route in line if route is line[0] or may_begin()]
-        return [route.number for route, succeeded in spoken if not succeeded]
+    async def in_turn(line: Sequence[Route]) -> list[int]:
+        return [route.number for route in line if not await spoken(route, waits=route is not line[0])]
+
+    async def spoken(route: Route, *, waits: bool) -> bool:
+        """False if the turn of the route has failed."""
+        waits = waits or places.locked()
+        async with places:
+            return (waits and not may_begin()) or await speak(route)
 
     tasks = [asyncio.create_task(in_turn(line)) for line in lines]
     try:
@@ -50,22 +53,32 @@ async def run_together(
         await asyncio.gather(*tasks, return_exceptions=True)  # no turn runs on after an error
 
 
-def colliding(team: Team, routes: Sequence[Route]) -> frozenset[str]:
+def colliding(team: Team, names: Iterable[str]) -> frozenset[str]:
     """The members that need worktrees to speak at the same time, and of which the team file says nothing else."""
+    writers = {name: [(member, _place(member)) for member in _writers(team, name)] for name in dict.fromkeys(names)}
 
-    def meets(member: Member, route: Route) -> bool:
-        others = (theirs for other in routes if other is not route for theirs in _writers(team, other))
-        return any(_touch(_place(member), _place(theirs)) for theirs in others)
+    def meets(name: str, place: Path) -> bool:
+        return any(_touch(place, theirs) for other in writers if other != name for _, theirs in writers[other])
 
-    writers = ((member, route) for route in routes for member in _writers(team, route))
-    return frozenset(member.name for member, route in writers if member.workspace is None and meets(member, route))
+    return frozenset(
+        member.name
+        for name, places in writers.items()
+        for member, place in places
+        if member.workspace is None and meets(name, place)
+    )
 
 
 def in_lines(team: Team, routes: Iterable[Route], apart: frozenset[str] = frozenset()) -> list[list[Route]]:
-    """The routes in lines that may run side by side. Members of one line may write in the same folder."""
+    """The routes in lines that may run side by side. Those of one line are of one member, or may write in one folder.
+
+    The members of `apart` have worktrees of their own.
+    """
     lines: list[list[Route]] = []
+    places: dict[str, list[Path]] = {}
     for route in routes:
-        touching = [line for line in lines if any(_collide(team, route, other, apart) for other in line)]
+        if route.target not in places:
+            places[route.target] = [_place(member, apart) for member in _writers(team, route.target)]
+        touching = [line for line in lines if any(_collide(route.target, other.target, places) for other in line)]
         for line in touching:
             lines.remove(line)
         lines.append(sorted((*(other for line in touching for other in line), route), key=_number))
@@ -76,21 +89,17 @@ def _number(route: Route) -> int:
     return route.number
 
 
-def _collide(team: Team, one: Route, other: Route, apart: frozenset[str]) -> bool:
-    return any(
-        _touch(_place(mine, apart), _place(theirs, apart))
-        for mine in _writers(team, one)
-        for theirs in _writers(team, other)
-    )
+def _collide(one: str, other: str, places: Mapping[str, Sequence[Path]]) -> bool:
+    return one == other or any(_touch(mine, theirs) for mine in places[one] for theirs in places[other])
 
 
 def _touch(mine: Path, theirs: Path) -> bool:
     return mine.is_relative_to(theirs) or theirs.is_relative_to(mine)
 
 
-def _writers(team: Team, route: Route) -> list[Member]:
-    """The target and its fallbacks, as far as they may write; nobody if the target has left the team."""
-    targets = [member for member in team.members if member.name == route.target]
+def _writers(team: Team, name: str) -> list[Member]:
+    """The member and its fallbacks, as far as they may write; nobody if it has left the team."""
+    targets = [member for member in team.members if member.name == name]
     everybody = [*targets, *(team.member(name) for target in targets for name in target.fallback)]
     return [member for member in everybody if member.access != "read"]
 

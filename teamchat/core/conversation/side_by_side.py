@@ -26,11 +26,15 @@ _Compared = tuple[Opened, merging.Difference]
 def apart_in(run: Run, routes: Sequence[Route]) -> frozenset[str]:
     """The members of the group of `routes` that get worktrees because of the others. Blocks while git looks for them.
 
-    Those that have spoken already count, too: who is asked again works where it worked.
+    Those that have spoken already count, too: who is asked again works where it worked. So do all members of a process
+    that may take over what another one fails at.
     """
-    together = {route.number: route for one in routes for route in (*run.state.mates(one), one)}
-    names = colliding(run.team, list(together.values()))
-    return frozenset(name for name in names if run.host.in_work_tree(run.team.member(name).cwd))
+    names = [mate.target for route in routes for mate in (*run.state.mates(route), route)]
+    process = run.state.process
+    if process and any(route.part and route.group is not None for route in routes):
+        names += process.members
+    apart = colliding(run.team, names)
+    return frozenset(name for name in apart if run.host.in_work_tree(run.team.member(name).cwd))
 
 
 def side_by_side(run: Run, routes: Sequence[Route]) -> GroupCompared | None:
@@ -39,7 +43,8 @@ def side_by_side(run: Run, routes: Sequence[Route]) -> GroupCompared | None:
     Blocks while git compares.
     """
     there = {member.name: member for member in run.team.members}  # a member that left fails alone
-    names = [route.target for route in routes if route.target in there and run.has_worktree(there[route.target])]
+    targets = dict.fromkeys(route.target for route in routes)
+    names = [name for name in targets if name in there and run.has_worktree(there[name])]
     try:
         found = list(_differences(run, names)) if len(names) > 1 else []
         if len(found) < 2:

@@ -79,6 +79,7 @@ class Run:
         self.collector = self.host.collected(collector_of(self.team, self.db, session))
         self.trees = WorkTrees(ahead or Ahead(folder.parent), refs_of(fence_key(db, session)))
         self.apart: frozenset[str] = frozenset()  # members of the group that runs who have worktrees for it
+        self.at_once: int | None = None  # how many turns of the group that runs are at the same time
         self.state: State = load_state(self.db, session, rules_of(self.team, bounds))
 
     @contextlib.contextmanager
@@ -115,8 +116,11 @@ class Run:
         It is never 0, which no CLI accepts as a limit.
         """
         limit = self.team.limits.cost_usd
+        if limit is None:
+            return None
         running = sum(route.status is RouteStatus.RUNNING for route in self.state.queue)
-        return None if limit is None else max((limit - self.state.cost_usd) / max(running, 1), 0.0001)
+        at_once = max(min(running, self.at_once or running), 1)
+        return max((limit - self.state.cost_usd) / at_once, 0.0001)
 
     def has_worktree(self, member: Member) -> bool:
         """Whether the member works in a worktree of its own. A replay makes none."""

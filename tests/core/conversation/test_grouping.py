@@ -66,7 +66,7 @@ def test_all_speak_and_those_that_failed_are_told(tmp_path: Path) -> None:
         spoke.append(f"{route.target} ends")
         return route.target != "b"
 
-    assert asyncio.run(run_together(given, routes(given), speak, events.append, lambda: True)) == (2,)
+    assert asyncio.run(run_together(in_lines(given, routes(given)), speak, events.append, lambda: True)) == (2,)
     assert spoke.index("a ends") < spoke.index("b begins")
     assert spoke.index("c ends") < spoke.index("a ends")
     assert events == [Warned("a and b may write in the same folder, so they speak one after the other")]
@@ -83,7 +83,7 @@ def test_who_waits_for_another_does_not_begin_once_nobody_may(tmp_path: Path) ->
     def may_begin() -> bool:
         return spoke[-1] != "b"
 
-    assert asyncio.run(run_together(given, routes(given), speak, lambda _: None, may_begin)) == (2,)
+    assert asyncio.run(run_together(in_lines(given, routes(given)), speak, lambda _: None, may_begin)) == (2,)
     assert sorted(spoke) == ["a", "b", "d"]
 
 
@@ -101,5 +101,5 @@ def test_an_error_of_one_stops_the_others_and_is_raised(tmp_path: Path) -> None:
         return True
 
     with pytest.raises(ValueError, match="a broke"):
-        asyncio.run(run_together(given, routes(given), speak, lambda _: None, lambda: True))
+        asyncio.run(run_together(in_lines(given, routes(given)), speak, lambda _: None, lambda: True))
     assert ended == ["b"]
