@@ -195,4 +195,9 @@ def _last(done: Sequence[Done]) -> Done | None:
     return done[-1] if done else None
 
 
-MAPREDUCE = Strategy(check, step, read, report)
+def text(process: Process, last: str) -> str:
+    """The reply of the reducer. No other reply is the result."""
+    return last if any(done.message for done in process.of(REDUCER)) else ""
+
+
+MAPREDUCE = Strategy(check, step, read, report, text)
