@@ -373,16 +373,23 @@ class ConversationCoordinator:
                 pass
 
     def _tell_reassigned(self, route: Route, failed: str) -> None:
-        failure = self.run.tally.failures.get(route.number)
+        failure, part = self.run.tally.failures.get(route.number), route.part
         reason = failure.reason if failure else f"{failed} failed"
-        self.run.emit(Warned(f"{reason}; {route.target} does it instead", route.number))
+        which = f"subtask {part.number} of {part.total}: " if part and part.number else ""
+        self.run.emit(Warned(f"{which}{reason}; {route.target} does it", route.number))
 
     async def _turn(self, route: Route) -> tuple[Action, ...]:
         """Run one member's turn. Its reply, receipt, route and the new queue are stored in one transaction."""
-        answer = await self.attempts.answer(route)
+        run = self.run
+        if route.part and route.group is not None:  # the last one of a group works where it would with the others
+            run.apart = await self._apart((route,))
+        try:
+            answer = await self.attempts.answer(route)
+        finally:
+            run.apart = frozenset()
         if isinstance(answer, NoAnswer):
-            self.run.tally.fail(route, answer.error)
-            return self.run.step(TurnEnded(self.run.host.now(), route.number, None, stopped=self.run.stopped()))
+            run.tally.fail(route, answer.error)
+            return run.step(TurnEnded(run.host.now(), route.number, None, stopped=run.stopped()))
         actions = self._end_turn(answer)
         await self._tell_not_merged(answer.turn)
         return actions
@@ -426,11 +433,11 @@ class ConversationCoordinator:
         Each is stored when it ends, the replies when all have ended.
         """
         from teamchat.core.conversation.grouping import in_lines, run_together
-        from teamchat.core.conversation.side_by_side import apart_in, side_by_side
+        from teamchat.core.conversation.side_by_side import side_by_side
 
         run = self.run
         run.group = None
-        run.apart = await in_thread(partial(apart_in, run, routes))
+        run.apart = await self._apart(routes)
         try:
             lines = in_lines(run.team, routes, run.apart)
             run.at_once = min(len(lines), jobs or len(lines))
@@ -444,6 +451,12 @@ class ConversationCoordinator:
         finally:
             run.group, run.apart, run.at_once = None, frozenset(), None
         return run.step(GroupRan(run.host.now(), failed, stopped=run.stopped()))
+
+    async def _apart(self, routes: tuple[Route, ...]) -> frozenset[str]:
+        """The members that get worktrees because others of their group may write, too."""
+        from teamchat.core.conversation.side_by_side import apart_in
+
+        return await in_thread(partial(apart_in, self.run, routes))
 
     def _may_begin(self) -> bool:
         """Whether a turn of a group that has waited for another one may still begin."""

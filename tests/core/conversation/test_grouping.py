@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from teamchat.core.conversation.grouping import in_lines, run_together
+from teamchat.core.conversation.grouping import colliding, in_lines, run_together
 from teamchat.core.engine.state import Route
 from teamchat.core.team.team import AgentSpec, Member, Team
 from teamchat.core.turn.events import ConversationEvent, Warned
@@ -85,6 +85,56 @@ def test_who_waits_for_another_does_not_begin_once_nobody_may(tmp_path: Path) ->
 
     assert asyncio.run(run_together(in_lines(given, routes(given)), speak, lambda _: None, may_begin)) == (2,)
     assert sorted(spoke) == ["a", "b", "d"]
+
+
+@pytest.mark.parametrize(("jobs", "expected"), [(None, 3), (3, 3), (2, 2), (1, 1), (9, 3)])
+def test_so_many_turns_run_at_once_as_there_are_jobs_and_one_of_each_member(
+    tmp_path: Path, jobs: int | None, expected: int
+) -> None:
+    given = team(tmp_path, a=("x", "read"), b=("x", "read"), c=("x", "read"))
+    twelve = tuple(Route("msg-1", "kailai", "msg-1", number, "abc"[number % 3], group=0) for number in range(12))
+    running: list[str] = []
+    most: list[int] = []
+    order: list[int] = []
+
+    async def speak(route: Route) -> bool:
+        assert route.target not in running
+        running.append(route.target)
+        most.append(len(running))
+        order.append(route.number)
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        running.remove(route.target)
+        return True
+
+    def warn(event: ConversationEvent) -> None:
+        raise AssertionError(event)
+
+    lines = in_lines(given, twelve)
+    assert asyncio.run(run_together(lines, speak, warn, lambda: True, jobs)) == ()
+    assert max(most) == expected
+    assert order == list(range(12))
+
+
+def test_who_waits_for_a_job_does_not_begin_once_nobody_may(tmp_path: Path) -> None:
+    given = team(tmp_path, a=("x", "read"), b=("x", "read"), c=("x", "read"))
+    spoke: list[str] = []
+
+    async def speak(route: Route) -> bool:
+        spoke.append(route.target)
+        await asyncio.sleep(0)
+        return False
+
+    failed = asyncio.run(
+        run_together(in_lines(given, routes(given)), speak, lambda _: None, lambda: len(spoke) < 2, jobs=1)
+    )
+    assert (spoke, failed) == (["a", "b"], (1, 2))
+
+
+def test_several_turns_of_a_writer_are_no_collision(tmp_path: Path) -> None:
+    given = team(tmp_path, a=("x", "edit"), b=("x", "read"), c=("x", "edit"))
+    assert colliding(given, ["a", "a", "b", "a"]) == frozenset()
+    assert colliding(given, ["a", "a", "b", "c"]) == {"a", "c"}
 
 
 def test_an_error_of_one_stops_the_others_and_is_raised(tmp_path: Path) -> None:
