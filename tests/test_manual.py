@@ -28,11 +28,13 @@ def relative(page: Path) -> str:
 
 
 @pytest.mark.parametrize(
-    "page", ["tutorial", "undo", "howto/panel", "howto/own-agent", "howto/export", "howto/record-and-replay"]
+    "page",
+    ["tutorial", "undo", "processes", "howto/panel", "howto/own-agent", "howto/export", "howto/record-and-replay"],
 )
 def test_a_page_is_true(page: str, world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LOGNAME", "kai")
     install(world, monkeypatch, "claude", "codex", "gemini")
+    Path("examples").symlink_to(ROOT / "examples")
     for name, text in FILES.findall((DOCS / f"{page}.md").read_text(encoding="utf-8")):
         Path(name).write_text(text, encoding="utf-8")
     assert_runs_as_written(f"docs/{page}.md")
