@@ -18,6 +18,8 @@ from teamchat.cli.shared.options import (
     TimeoutOption,
     TrustOption,
     TurnsOption,
+    VerdictOption,
+    words_of,
 )
 
 
@@ -40,6 +42,7 @@ def resume(
     notify: NotifyOption = None,
     no_input: NoInputOption = False,
     record: RecordOption = None,
+    verdict: VerdictOption = None,
 ) -> int:
     """Continue a conversation that failed, was paused, interrupted or killed."""
     from teamchat.cli.shared.showing import OutputOptions
@@ -54,6 +57,7 @@ def resume(
         raise UsageError("--retry, --skip and --drop exclude each other")
     mode = ResumeMode.SKIP if skip else ResumeMode.DROP if drop else ResumeMode.RETRY
     show = OutputOptions(as_json, stream, quiet, notify)
+    verdicts = words_of(verdict)
     if record:
         from teamchat.cli.shared.recorder import check_recording
 
@@ -79,4 +83,5 @@ def resume(
             bounds=bounds,
             ahead=ahead,
             no_input=no_input,
+            verdict=verdicts,
         )

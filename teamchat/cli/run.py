@@ -20,6 +20,8 @@ from teamchat.cli.shared.options import (
     TitleOption,
     TrustOption,
     TurnsOption,
+    VerdictOption,
+    words_of,
 )
 
 if TYPE_CHECKING:
@@ -143,6 +145,7 @@ def run(
     notify: NotifyOption = None,
     no_input: NoInputOption = False,
     record: RecordOption = None,
+    verdict: VerdictOption = None,
     dry_run: DryRunOption = False,
 ) -> int:
     """Have members work on a task by a fixed process.
@@ -169,6 +172,7 @@ def run(
     from teamchat.core.turn.ahead import begun_for
 
     show, bounds = OutputOptions(as_json, stream, quiet, notify), Bounds(turns)
+    verdicts = words_of(verdict)
     found = find_team(team, timeout)
     wanted = process_of(
         found,
@@ -233,6 +237,7 @@ def run(
             record=record,
             speaker=as_,
             no_input=no_input,
+            verdict=verdicts,
         )
         with begun(db, chosen) if begins else nullcontext():
             return answering.run(running(sent, wanted, speaker=as_), write_input, ahead)

@@ -20,6 +20,8 @@ from teamchat.cli.shared.options import (
     TitleOption,
     TrustOption,
     TurnsOption,
+    VerdictOption,
+    words_of,
 )
 
 if TYPE_CHECKING:
@@ -93,6 +95,7 @@ def send(
     notify: NotifyOption = None,
     no_input: NoInputOption = False,
     record: RecordOption = None,
+    verdict: VerdictOption = None,
     dry_run: DryRunOption = False,
 ) -> int:
     """Send a message and let members answer until nobody is left to speak.
@@ -105,6 +108,7 @@ def send(
     from teamchat.core.turn.ahead import begun_for
 
     show, bounds = OutputOptions(as_json, stream, quiet, notify), Bounds(turns, only)
+    verdicts = words_of(verdict)
     found = find_team(team, timeout)
     if not dry_run:
         if record:
@@ -154,6 +158,7 @@ def send(
             record=record,
             speaker=as_,
             no_input=no_input,
+            verdict=verdicts,
         )
         with begun(db, chosen) if begins else nullcontext():
             return answering.run(work, write_input, ahead)

@@ -37,7 +37,10 @@ from types import MappingProxyType
 
 
 class ExitCode(IntEnum):
-    """What `teamchat` exits with. Scripts rely on these numbers, so none of them changes its meaning."""
+    """What `teamchat` exits with. Scripts rely on these numbers, so none of them changes its meaning.
+
+    The verdict (`--verdict`) is that of a run that is done.
+    """
 
     DONE = 0
     MEMBER_FAILED = 1
@@ -53,6 +56,8 @@ class ExitCode(IntEnum):
     AGENT_UNAVAILABLE = 11
     TOO_LARGE = 12
     STORE = 13
+    OTHER_VERDICT = 14
+    NO_VERDICT = 15
     INTERRUPTED = 130
     TERMINATED = 143
 

@@ -156,6 +156,7 @@ def _result_fields(session: str, conclusion: Conclusion) -> dict[str, Any]:
         "denied": conclusion.denied,
         "usage": usage_fields(conclusion.usage),
         "process": conclusion.process and to_builtins(conclusion.process),
+        **({"verdict": conclusion.verdict.word} if conclusion.verdict else {}),
     }
 
 

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 
 from teamchat.assemblers.parts import SUMMARY
 from teamchat.core.engine.state import Route
-from teamchat.core.errors import ExitCode
 from teamchat.core.receipt import Outcome, Setup
 from teamchat.core.routing.todos import Change
 from teamchat.core.store.lessons import Lesson
@@ -131,9 +130,9 @@ def plural(number: int, noun: str) -> str:
 
 
 def closing_lines(conclusion: Conclusion) -> list[str]:
-    """How the run ended, then the commands that continue it; empty if everything is done."""
-    if conclusion.code is ExitCode.DONE:
-        return []
+    """How the run ended, then the commands that continue it; if everything is done, only a verdict that is not met."""
+    if conclusion.done:
+        return [conclusion.reason] if conclusion.reason else []
     lines = [f"{_what(conclusion)}: {conclusion.reason}{_left(conclusion)}"]
     what = "answer" if conclusion.waiting_for else "try"
     return [*lines, *(f"{what}: {command}" for command in (conclusion.hint or "").splitlines())]

@@ -63,8 +63,8 @@ def you_at_terminal(team: Team, speaker: str | None, show: OutputOptions, *, no_
 class Answering(Struct, frozen=True, kw_only=True):
     """Runs a conversation whose questions the person at the terminal answers, unless `no_input`.
 
-    `record` is the cassette that each run is added to, `bounds` and `wait` are as for `converse`. `speaker` is the name
-    that the person gave.
+    `record` is the cassette that each run is added to, `speaker` the name that the person gave. `bounds`, `wait` and
+    `verdict` are as for `converse`.
     """
 
     team: Team
@@ -76,6 +76,7 @@ class Answering(Struct, frozen=True, kw_only=True):
     record: Path | None
     speaker: str | None = None
     no_input: bool = False
+    verdict: tuple[str, ...] = ()
 
     def run(self, work: Work, write_input: WriteInput, ahead: Ahead | None = None) -> ExitCode:
         """Let `work` run the conversation, and then the answer to each question. Returns the last exit code."""
@@ -108,6 +109,7 @@ class Answering(Struct, frozen=True, kw_only=True):
             bounds=self.bounds,
             ahead=ahead,
             at_end=asked,
+            verdict=self.verdict,
         )
 
     def _answer(self, you: str) -> str | None:

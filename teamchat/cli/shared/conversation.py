@@ -12,7 +12,7 @@ import shlex
 import signal
 import sys
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -73,17 +73,21 @@ def converse(
     bounds: Bounds = UNBOUNDED,
     ahead: Ahead | None = None,
     at_end: AtEnd | None = None,
+    verdict: Sequence[str] = (),
 ) -> ExitCode:
     """Let `work` run the conversation under the session's lock, and record it if requested. Returns the exit code.
 
     While another process runs the session, this one waits. With `wait` off it raises `SessionBusy`. `listen`
     receives everything that happens, whether or not it can be shown; a recording replaces it. `bounds` and `ahead` are
-    as for `Run`. `at_end` may change what is shown of how it ended. What tells a person that the run has ended comes
-    after the lock: the command of `--notify` may use the conversation.
+    as for `Run`. `at_end` may change what is shown of how it ended. The words of `verdict` are those that a run which
+    is done may end with; which one it is decides the exit code. What tells a person that the run has ended comes after
+    the lock: the command of `--notify` may use the conversation.
     """
     began, host = time.monotonic(), live(team)
     if record:
         work, host, listen = record(team, db, session, work, host)
+    if verdict:
+        work = _judged(work, verdict)  # which is not recorded: a replay is asked for none
 
     def place(hint: str) -> str:
         return placed(hint, shlex.split(team.typed + session_typed(db, session)))
@@ -117,6 +121,15 @@ def converse(
     if console.ended:
         tell(console.ended, session.name, time.monotonic() - began, show.notify)
     return code
+
+
+def _judged(work: Work, words: Sequence[str]) -> Work:
+    from teamchat.cli.shared.verdict import with_verdict
+
+    async def judged(coordinator: ConversationCoordinator) -> Conclusion:
+        return with_verdict(await work(coordinator), words)
+
+    return judged
 
 
 def _in_chat(
@@ -243,7 +256,7 @@ class Console:
                 note(visible(line))
         if self.lost:
             return ExitCode.STORE
-        if self.stopped_by and conclusion.code is ExitCode.DONE:
+        if self.stopped_by and conclusion.done:
             return TERMINATED_BY.get(self.stopped_by, ExitCode.INTERRUPTED)
         return conclusion.code
 

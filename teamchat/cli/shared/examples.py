@@ -50,7 +50,7 @@ _GROUPS = {
     ),
     **dict.fromkeys(("to", "as_", "file", "expand", "anyway", "cut"), _MESSAGE),
     **dict.fromkeys(("team", "session", "new", "title"), _WHERE),
-    **dict.fromkeys(("as_json", "stream", "quiet", "record", "dry_run", "notify"), _OUTPUT),
+    **dict.fromkeys(("as_json", "stream", "quiet", "record", "dry_run", "notify", "verdict"), _OUTPUT),
     **dict.fromkeys(("only", "turns", "timeout", "trust", "no_wait"), _LIMITS),
 }
 

@@ -40,6 +40,15 @@ def finite(speed: float) -> float:
     return speed
 
 
+def words_of(verdict: str | None) -> tuple[str, ...]:
+    """The words of `--verdict`, () without it. Raises `UsageError`."""
+    if verdict is None:
+        return ()
+    from teamchat.cli.shared.verdict import verdict_words
+
+    return verdict_words(verdict)
+
+
 def cassette_file(path: Path | None) -> Path | None:
     """Refuse anything but a file: opening a pipe would wait for its reader."""
     try:
@@ -112,6 +121,14 @@ NotifyOption = Annotated[
 ]
 NoInputOption = Annotated[
     bool, typer.Option("--no-input", help="Never ask at the terminal: a member's question is left open.")
+]
+VerdictOption = Annotated[
+    str | None,
+    typer.Option(
+        "--verdict",
+        metavar="WORDS",
+        help="Such as PASS,FAIL: exit with 0 if the last word is the first of them, 14 another one, 15 none.",
+    ),
 ]
 YesOption = Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")]
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and do nothing.")]

@@ -36,10 +36,12 @@ def resume_session(
     bounds: Bounds = UNBOUNDED,
     ahead: Ahead | None = None,
     no_input: bool = False,
+    verdict: tuple[str, ...] = (),
 ) -> ExitCode:
     """Run what is held in the session, or `only` the routes of these numbers. Returns the exit code.
 
-    `bounds` and `ahead` are as for `converse`. A question to the person at the terminal is asked unless `no_input`.
+    `bounds`, `ahead` and `verdict` are as for `converse`. A question to the person at the terminal is asked unless
+    `no_input`.
     """
     if not show.quiet:
         note(f"session {session.name} continues")
@@ -51,6 +53,14 @@ def resume_session(
         writer.resume(mode, cooling, bounds)
 
     answering = Answering(
-        team=team, db=db, session=session, show=show, bounds=bounds, wait=wait, record=record, no_input=no_input
+        team=team,
+        db=db,
+        session=session,
+        show=show,
+        bounds=bounds,
+        wait=wait,
+        record=record,
+        no_input=no_input,
+        verdict=verdict,
     )
     return answering.run(work, write_input, ahead)

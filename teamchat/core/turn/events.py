@@ -168,11 +168,18 @@ ConversationEvent = (
 )
 
 
+class Verdict(Struct, frozen=True):
+    """The word of `--verdict` that a run ends with; None if it ends with none of them, or stopped short."""
+
+    word: str | None
+
+
 class Conclusion(Struct, frozen=True):
     """How a run of the conversation ended, and how it can continue.
 
     `text` is the last reply of this run, markers included, or what the process that ran makes of it. `process` is the
     result of that process, as far as it got. `held` holds the routes that wait for `resume`.
+    `verdict` is None if none is asked for.
     """
 
     code: ExitCode
@@ -186,3 +193,9 @@ class Conclusion(Struct, frozen=True):
     denied: int | None = 0
     usage: Usage = field(default_factory=Usage)
     process: Struct | None = None
+    verdict: Verdict | None = None
+
+    @property
+    def done(self) -> bool:
+        """Nothing failed and nothing waits, whatever the verdict is."""
+        return self.code in (ExitCode.DONE, ExitCode.OTHER_VERDICT, ExitCode.NO_VERDICT)

@@ -9,7 +9,6 @@ from teamchat.cli.output.lines import group_of
 from teamchat.cli.output.terminal.look import Look
 from teamchat.cli.output.terminal.wrap import wrapped
 from teamchat.core.engine.state import Route
-from teamchat.core.errors import ExitCode
 from teamchat.core.text.clean import visible
 from teamchat.core.turn.events import Conclusion
 
@@ -18,7 +17,8 @@ INDENT = "  "
 
 def closing(conclusion: Conclusion, people: Collection[str], width: int, look: Look) -> Iterator[str]:
     """The lines of an end that is not the normal one. Commands are not broken, so that they can be pasted."""
-    if conclusion.code is ExitCode.DONE:
+    if conclusion.done:
+        yield from ([look.warn(visible(conclusion.reason))] if conclusion.reason else [])
         return
     first, *more = wrapped(visible(_what(conclusion, people)), width - len(INDENT))
     style = look.bad if _failed(conclusion) else look.warn

@@ -1,0 +1,66 @@
+"""`--verdict PASS,FAIL`: the last word of what a run ends with decides the exit code of a run that is done."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
+from teamchat.core.errors import ExitCode, UsageError
+from teamchat.core.routing.markers import strip_markers
+from teamchat.core.routing.requests import quoted
+from teamchat.core.turn.events import Conclusion, Verdict
+
+LEAST = 2  # words
+
+
+def verdict_words(written: str) -> tuple[str, ...]:
+    """The words of the option. Raises `UsageError` unless they are at least two different ones."""
+    words = tuple(word.strip() for word in written.split(","))
+    if (
+        len(words) < LEAST
+        or len(set(map(_folded, words))) < len(words)
+        or not all(word and word_at_end(word) == word for word in words)
+    ):
+        raise UsageError(f"--verdict expects at least two different words such as PASS,FAIL, got {quoted(written)}")
+    return words
+
+
+def with_verdict(conclusion: Conclusion, words: Sequence[str]) -> Conclusion:
+    """The conclusion with the exit code of its verdict; one that stopped short keeps its own and has none."""
+    if conclusion.code is not ExitCode.DONE:
+        return replace(conclusion, verdict=Verdict(None))
+    word = verdict_of(strip_markers(conclusion.text, author="ai"), words)
+    if word is None:
+        why = f"the last word is none of {', '.join(words)}"
+        return replace(conclusion, code=ExitCode.NO_VERDICT, reason=why, verdict=Verdict(None))
+    if word == words[0]:
+        return replace(conclusion, verdict=Verdict(word))
+    return replace(conclusion, code=ExitCode.OTHER_VERDICT, reason=f"the verdict is {word}", verdict=Verdict(word))
+
+
+def verdict_of(text: str, words: Sequence[str]) -> str | None:
+    """The word that the last line with a letter or a digit ends with; None if it is none of these.
+
+    Case does not count, nor do Markdown and punctuation around the word.
+    """
+    last = _folded(word_at_end(text))
+    return next((word for word in words if _folded(word) == last), None)
+
+
+def word_at_end(text: str) -> str:
+    """What is between the last letter or digit and the space or colon before it, from its first letter or digit on."""
+    end = len(text)
+    while end and not text[end - 1].isalnum():
+        end -= 1
+    start = end
+    while start and not (text[start - 1].isspace() or text[start - 1] == ":"):
+        start -= 1
+    while start < end and not text[start].isalnum():
+        start += 1
+    return text[start:end]
+
+
+def _folded(word: str) -> str:
+    return unicodedata.normalize("NFKC", word).casefold()
