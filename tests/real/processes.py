@@ -52,6 +52,20 @@ HIERARCHICAL = Scenario(
         "gemini": says("A photo that is shared tells where somebody lives. [NEXT: sarah]"),
     },
 )
+MAPREDUCE = Scenario(
+    ("mapreduce", "Say for each of our four modules what its tests lack: read, resize, write, main."),
+    {
+        "claude": says(
+            "I would split it by module.",
+            '["What do the tests of the module read lack?", "What do the tests of the module resize lack?", '
+            '"What do the tests of the module write lack? [NEXT: max]", "What do the tests of the module main lack?"]',
+            "| module | its tests lack |\n|---|---|\n| read | a broken file |\n| resize | a width of 0 |\n"
+            "| write | a full disk |\n| main | an unknown option |",
+        ),
+        "codex": says("read: no test has a broken file.", "write: no test has a full disk."),
+        "gemini": says("resize: no test has a width of 0.", "main: no test has an unknown option."),
+    },
+)
 DEBATE = Scenario(
     ("debate", "--rounds", "1", "Should shrink overwrite the original by default?"),
     {
@@ -84,6 +98,7 @@ VOTE = Scenario(
 SCENARIOS: Mapping[str, Scenario] = {
     "sequential": SEQUENTIAL,
     "hierarchical": HIERARCHICAL,
+    "mapreduce": MAPREDUCE,
     "debate": DEBATE,
     "vote": VOTE,
 }

@@ -6,8 +6,11 @@ import pytest
 
 from teamchat.core.doctor.scripted.server import prompt, system_text
 from teamchat.runners.base import Vendor
+from teamchat.runners.scripted import Reply
 from tests.real.processes import SCENARIOS, TEAM
 from tests.real.world import World
+
+VENDORS: tuple[Vendor, ...] = ("claude", "codex", "gemini")
 
 pytestmark = pytest.mark.real
 
@@ -50,6 +53,28 @@ def test_the_lead_gets_every_reply_and_alone_hands_over(user: World) -> None:
     assert "where somebody lives" not in sarah
     assert all(reply in last for reply in ("JPEG, HEIC and WebP", "where somebody lives"))
     assert len(user.server.turns("codex")) == 1  # carol's call of sarah is refused
+
+
+def test_no_part_of_a_map_reduce_sees_the_conversation_and_a_worker_only_its_subtask(user: World) -> None:
+    result = played(user, "mapreduce")
+    subtasks = [(task["member"], task["status"]) for task in result["process"]["subtasks"]]  # type: ignore[index]
+    assert subtasks == [("sarah", "done"), ("carol", "done"), ("sarah", "done"), ("carol", "done")]
+    user.server.script("claude", [Reply("The code word is heron.")])
+    assert user("send", "[NEXT: max] What is the code word? [TEAM_TASK: Guard the code word heron]").code == 0
+    before = {vendor: len(user.server.turns(vendor)) for vendor in VENDORS}
+    scenario = SCENARIOS["mapreduce"]
+    scenario.play(user.server)
+    assert user("run", *scenario.args).code == 0
+    told = {vendor: prompts(user, vendor)[before[vendor] :] for vendor in VENDORS}
+    planner, repair, reducer = told["claude"]
+    workers = (*told["codex"], *told["gemini"])
+    assert not any("The code word is heron" in one for one in (planner, repair, reducer, *workers))
+    assert "I would split it by module." in repair
+    assert "width of 0" in reducer
+    names = ("module read", "module write", "module resize", "module main")
+    for worker, own in zip(workers, names, strict=True):
+        assert [name for name in names if name in worker] == [own]
+        assert not any(other in worker for other in ("heron", "our four modules", "NEXT: max"))
 
 
 def test_a_debate_is_blind_and_then_nameless(user: World) -> None:
