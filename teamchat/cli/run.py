@@ -63,7 +63,10 @@ MembersOption = Annotated[
 RoundsOption = Annotated[
     int | None,
     typer.Option(
-        "--rounds", metavar="N", min=1, help="sequential: how often each speaks (1); debate: its rounds of answers (2)."
+        "--rounds",
+        metavar="N",
+        min=1,
+        help="sequential: how often each speaks (1); debate: its rounds after the blind answers (1).",
     ),
 ]
 LeadOption = Annotated[

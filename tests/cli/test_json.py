@@ -66,7 +66,7 @@ def test_the_documentation_has_a_row_for_every_type() -> None:
     assert set(FIELDS) == {
         "message", "queued", "dropped", "refused", "turn_started", "text_delta", "text", "thinking", "tool_call",
         "tool_result", "denied", "question", "retry", "note", "compacted", "lessons", "lesson", "turn_finished",
-        "todo_added", "todo_done", "group_compared", "warning", "result",
+        "todo_added", "todo_done", "group_compared", "process", "warning", "result",
     }  # fmt: skip
 
 
@@ -74,7 +74,7 @@ def test_a_whole_conversation(world: Path) -> None:
     crew(world, {"max": ["Plan.\n[NEXT: sarah]"], "sarah": ["Done."]}, like={"max": "claude"})
     ran = run_here("send", "--json", "[NEXT: max, bob] Go")
     assert steady(ran).err == "· session s1 begins\n"
-    route = {"priority": 2, "group": None, "status": "waiting", "attempt": 0}
+    route = {"priority": 2, "group": None, "status": "waiting", "attempt": 0, "part": None}
     used = {"input_tokens": 100, "cached_tokens": None, "output_tokens": 20, "cost_usd": 0.25}
     message = {"type": "message", "stands_for": None}
     lists: dict[str, object] = {
@@ -92,18 +92,19 @@ def test_a_whole_conversation(world: Path) -> None:
         {"type": "warning", "text": "nobody is called 'bob'"},
         {**message, "id": "msg-1", "from": "kailai", "kind": "human", "to": ["max"], "text": "[NEXT: max, bob] Go"},
         {"type": "queued", "number": 1, "target": "max", "parent": "msg-1", "by": "kailai", **route},
-        {"type": "turn_started", "turn": 1, "member": "max", "route": 1, "attempt": 1},
+        {"type": "turn_started", "turn": 1, "member": "max", "route": 1, "part": None, "attempt": 1},
         {**message, "id": "msg-2", "from": "max", "kind": "ai", "to": ["sarah"], "text": "Plan.\n[NEXT: sarah]",
          "turn": 1},
         {**ended, "turn": 1, "member": "max", "reply": "msg-2", "model": "scripted", "version": "2.1.197",
          "usage": used, "denied": []},
         {"type": "queued", "number": 2, "target": "sarah", "parent": "msg-2", "by": "max", **route},
-        {"type": "turn_started", "turn": 2, "member": "sarah", "route": 2, "attempt": 1},
+        {"type": "turn_started", "turn": 2, "member": "sarah", "route": 2, "part": None, "attempt": 1},
         {**message, "id": "msg-3", "from": "sarah", "kind": "ai", "to": [], "text": "Done.", "turn": 2},
         {**ended, "turn": 2, "member": "sarah", "reply": "msg-3", "model": None, "version": None, "usage": None,
          "denied": None},
         {"type": "result", "session": "s1", "code": 0, "outcome": "done", "text": "Done.", "reason": None,
-         "hint": None, "waiting": None, "paused": None, "held": [], "turns": 2, "denied": None, "usage": NOTHING_USED},
+         "hint": None, "waiting": None, "paused": None, "held": [], "turns": 2, "denied": None, "usage": NOTHING_USED,
+         "process": None},
     ]  # fmt: skip
 
 
@@ -204,7 +205,7 @@ def test_a_failure_keeps_the_partial_text_apart(world: Path) -> None:
     assert lines[-1] == {
         "type": "result", "session": "s1", "code": 1, "outcome": "member_failed", "text": "",
         "reason": "max ended with exit code 3: no ideas", "hint": "teamchat resume", "waiting": None, "paused": None,
-        "turns": 1, "denied": None, "usage": NOTHING_USED,
+        "turns": 1, "denied": None, "usage": NOTHING_USED, "process": None,
     }  # fmt: skip
 
 

@@ -150,3 +150,27 @@ def test_json_has_the_result_of_the_process() -> None:
             {"member": "sarah", "round": 1, "message": "msg-3"},
         ],
     }
+
+
+@pytest.mark.usefixtures("made")
+def test_json_tells_the_part_of_each_turn_and_how_the_process_moves() -> None:
+    lines = objects(run_here("run", "sequential", "--rounds", "2", "--json", "x"))
+    parts = [line["part"] for line in lines if line["type"] == "turn_started"]
+    assert parts == [{"role": "member", "number": number, "of": 2} for number in (1, 1, 2, 2)]
+    assert [line["part"] for line in lines if line["type"] == "queued"] == parts
+    moved = [(line["over"], line["request"], line["name"]) for line in lines if line["type"] == "process"]
+    assert moved == [*[(False, "msg-1", None)] * 4, (True, "msg-1", None)]
+
+
+@pytest.mark.usefixtures("made")
+def test_a_receipt_says_the_part_of_its_turn() -> None:
+    run_here("run", "sequential", "--quiet", "--rounds", "2", "x")
+    assert "  why       member of a sequential process, round 2 of 2\n" in run_here("show", "3").out
+
+
+def test_a_vote_tells_its_result_at_the_end(world: Path) -> None:
+    votes = {"max": ['{"option": "yes", "reason": "It works."}'], "sarah": ["I do not know."]}
+    crew(world, votes)
+    ran = run_here("run", "vote", "--options", "yes, no", "Ship?")
+    assert ran.code == 0
+    assert ran.err.splitlines()[-3:-1] == ["· vote: yes wins (yes 1, no 0)", "·   max votes yes: It works."]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import to_builtins
 from msgspec.json import encode
@@ -14,6 +14,7 @@ from msgspec.json import format as pretty
 from teamchat.assemblers.parts import Trimmed
 from teamchat.cli.output.listing import SessionState
 from teamchat.cli.output.long import PIECE, text_pieces, write_pieces
+from teamchat.core.engine.part import Part
 from teamchat.core.engine.state import Route
 from teamchat.core.messages import ConversationMessage
 from teamchat.core.receipt import Outcome
@@ -28,6 +29,7 @@ from teamchat.core.turn.events import (
     GroupCompared,
     LessonsFound,
     MessageStored,
+    ProcessMoved,
     Replied,
     RouteDropped,
     RouteQueued,
@@ -54,6 +56,9 @@ from teamchat.runners.events import (
 )
 from teamchat.runners.file_changes import NoCheckpoint
 
+if TYPE_CHECKING:
+    from teamchat.core.engine.process import Process
+
 VERSION = 1
 STREAMED = ("text_delta", "text", "thinking")  # types of lines that only `--stream` prints
 
@@ -78,11 +83,18 @@ class JsonOutput:
                 write_line("refused", **route_fields(route), limit=limit)
             case Replied(turn=turn, message=message):
                 write_line("message", **message_fields(message), turn=turn.number)
+            case TodoChanged() | GroupCompared() | ProcessMoved() | Warned():
+                self._told_besides(event)
+
+    def _told_besides(self, event: TodoChanged | GroupCompared | ProcessMoved | Warned) -> None:
+        match event:
             case TodoChanged(change=change):
                 write_line(f"todo_{change.what}", **todo_fields(change))
             case GroupCompared(differences=differences, conflicts=conflicts):
                 given = {"members": [to_builtins(one) for one in differences]}
                 write_line("group_compared", **given, conflicts=[to_builtins(one) for one in conflicts])
+            case ProcessMoved(process=process):
+                write_line("process", **process_fields(process))
             case Warned(text=text):
                 write_line("warning", text=text)
 
@@ -91,7 +103,10 @@ class JsonOutput:
         at = {"turn": turn.number, "member": turn.member}
         match event:
             case TurnStarted(route=route):
-                write_line("turn_started", **at, route=route.number if route else None, attempt=turn.setup.attempt)
+                begun = (
+                    {"route": route.number, "part": part_fields(route.part)} if route else {"route": None, "part": None}
+                )
+                write_line("turn_started", **at, **begun, attempt=turn.setup.attempt)
             case SummaryStored(summary=summary):
                 write_line("compacted", **at, through=summary.through, kept=summary.kept, text=summary.text)
             case LessonsFound(found=found, kept=kept):
@@ -225,7 +240,24 @@ def lesson_fields(lesson: Lesson) -> dict[str, Any]:
 
 def route_fields(route: Route) -> dict[str, Any]:
     fields = ("number", "target", "priority", "group", "parent", "by", "status", "attempt")
-    return {name: getattr(route, name) for name in fields}
+    return {**{name: getattr(route, name) for name in fields}, "part": part_fields(route.part)}
+
+
+def part_fields(part: Part | None) -> dict[str, Any] | None:
+    """What a turn does in a process. A role that is not counted has neither number nor total."""
+    return None if part is None else {"role": part.role, "number": part.number or None, "of": part.total or None}
+
+
+def process_fields(process: Process) -> dict[str, Any]:
+    """How far a process is."""
+    from teamchat.core.engine.processes.table import STRATEGIES  # only `teamchat run` needs the processes
+
+    return {
+        "name": process.name or None,
+        "request": process.request,
+        "over": process.over,
+        "process": to_builtins(STRATEGIES[process.kind].report(process)),
+    }
 
 
 def session_fields(session: Session, title: str) -> dict[str, Any]:

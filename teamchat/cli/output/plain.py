@@ -94,6 +94,11 @@ class PlainOutput:
                 pass
 
     def finish(self, conclusion: Conclusion) -> None:
+        if conclusion.process:
+            from teamchat.cli.output.process_report import report_lines
+
+            for line in report_lines(conclusion.process):
+                note(printable(line))
         for line in closing_lines(conclusion):
             note(visible(line))
 

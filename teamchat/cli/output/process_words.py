@@ -24,7 +24,7 @@ def _does(process: Process) -> str:
             subtasks = f"at most {process.most} subtasks"
             return f"{process.planner} plans {subtasks}, {members} do them, and {process.reducer} merges the results"
         case Kind.DEBATE:
-            return f"{members} answer{_rounds(process)}, and {lead} sums up"
+            return f"{members} answer blind, then{_rounds(process) or ' once more'}, and {lead} sums up"
         case Kind.VOTE:
             return f"{members} choose from {', '.join(process.options)}"
         case Kind.BEST:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from teamchat.core.engine.process import Kind, Process
+from teamchat.core.engine.process import MOST_ROUNDS, Kind, Process
 from teamchat.core.engine.processes.table import STRATEGIES
 from teamchat.core.errors import UnknownName, UsageError
 from teamchat.core.routing.markers import Target
@@ -19,7 +19,6 @@ from teamchat.runners.untrusted_json import listed
 
 MOST_SUBTASKS = 50
 BESIDE_SUBTASKS = 3  # turns of a mapreduce: its plan, one repair of it, and the result
-DEBATE_ROUNDS = 2
 
 
 def process_of(team: Team, name: str, given: ProcessSettings = DEFAULTS) -> Process:
@@ -31,6 +30,8 @@ def process_of(team: Team, name: str, given: ProcessSettings = DEFAULTS) -> Proc
     named = _named(team, name)
     settings = replace(named.settings, **{setting: getattr(given, setting) for setting in given.given})
     _check_taken(named, settings)
+    if settings.rounds and settings.rounds > MOST_ROUNDS:
+        raise UsageError(f"--rounds: expected at most {MOST_ROUNDS}, got {settings.rounds:,}")
     process = _made(team, named, settings)
     if problem := STRATEGIES[process.kind].check(process):
         raise UsageError(f"{named.name}: {problem}")
@@ -49,7 +50,7 @@ def turns_of(process: Process) -> int | None:
         case Kind.SEQUENTIAL:
             return speakers * process.rounds
         case Kind.DEBATE:
-            return speakers * process.rounds + 1
+            return speakers * (1 + process.rounds) + 1
         case Kind.VOTE:
             return speakers
         case Kind.BEST:
@@ -89,17 +90,20 @@ def _made(team: Team, named: NamedProcess, settings: ProcessSettings) -> Process
         lead=lead,
         name="" if named.name == named.kind else named.name,
         prompt=named.prompt,
-        rounds=settings.rounds or (DEBATE_ROUNDS if kind is Kind.DEBATE else 1),
+        rounds=settings.rounds or 1,
         jobs=settings.jobs,
         options=settings.options,
     )
     if kind is Kind.BEST:
-        return replace(process, judge=_one(team, "judge", settings.judge) or lead)
-    if kind is Kind.HIERARCHICAL:
-        involved = {lead, *process.members}
-        return replace(process, excluded=tuple(name for name in everybody if name not in involved))
-    if kind is not Kind.MAPREDUCE:
-        return process
+        process = replace(process, judge=_one(team, "judge", settings.judge) or lead)
+    if kind is Kind.MAPREDUCE:
+        process = _map_reduce(team, process, settings)
+    involved = {*process.members, process.lead, process.planner, process.reducer, process.judge}
+    return replace(process, excluded=tuple(name for name in everybody if name not in involved))
+
+
+def _map_reduce(team: Team, process: Process, settings: ProcessSettings) -> Process:
+    lead, everybody = process.lead, process.members
     planner = _one(team, "planner", settings.planner) or lead
     workers = _several(team, "workers", settings.workers) or tuple(name for name in everybody if name != planner)
     return replace(

@@ -54,6 +54,7 @@ from teamchat.core.turn.events import (
     ConversationEvent,
     LessonsFound,
     MessageStored,
+    ProcessMoved,
     Replied,
     RouteDropped,
     RouteQueued,
@@ -127,6 +128,8 @@ class Follower:
         self._first = [
             route for route in self.state.queue if route.status in (RouteStatus.WAITING, RouteStatus.RUNNING)
         ]
+        there = self.state.process
+        self._process = there if there and there.over else None  # as it was told last
         self._ran = False
         self._looked_at_lock = -math.inf
         self._still_since = math.inf
@@ -216,6 +219,10 @@ class Follower:
         """The events of what was seen, in the order in which a run tells them."""
         before, self.state, self._running = self.state, seen.state, seen.running
         parts = [*self._messages(seen), *self._queue(seen, before), *self._turns(seen)]
+        if seen.state.process and seen.state.process != self._process:
+            self._process, self.tally.process = seen.state.process, True
+            parts.append(((seen.place, QUEUED, math.inf), (ProcessMoved(seen.state.process),)))
+        self.tally.process = self.tally.process or any(route.part for route in seen.state.queue)
         self._place = seen.place
         self._turn = max((self._turn, *(turn.number for turn, _ in seen.begun)))
         self._route = max((self._route, *(route.number for route in seen.queued)))

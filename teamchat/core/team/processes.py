@@ -7,6 +7,7 @@ from types import MappingProxyType
 
 from msgspec import Struct
 
+MOST_ROUNDS = 100
 TAKES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "sequential": ("members", "rounds"),

@@ -18,7 +18,7 @@ from teamchat.core.agents import AGENT_TYPES
 from teamchat.core.messages import MAX_TEAM_TASK_BYTES
 from teamchat.core.routing.names import LONGEST_NAME, fold, valid_name
 from teamchat.core.team.problems import TeamFileProblem, first_problem
-from teamchat.core.team.processes import TAKES
+from teamchat.core.team.processes import MOST_ROUNDS, TAKES
 from teamchat.core.team.team import MOST, TOKENS, Limits, Member, Team, Workspace
 from teamchat.core.text.durations import parse_duration
 from teamchat.patterns import regex
@@ -285,8 +285,8 @@ class ProcessTable(Table):
     """How its members work on a task: `teamchat run --help`."""
     members: list[str] = []
     """The AI members that take part, in the order of speaking. Without it all of them."""
-    rounds: Amount | None = Field(default=None, ge=1)
-    """How many rounds a `sequential` process or a `debate` has."""
+    rounds: int | None = Field(default=None, ge=1, le=MOST_ROUNDS)
+    """How often each member of a `sequential` process speaks, or of a `debate` after its blind answer."""
     prompt: Annotated[str, BeforeValidator(_joined, json_schema_input_type=str | list[str])] | None = None
     """What every member of the process is told, besides what its kind asks. A list is joined into lines."""
     planner: str | None = None

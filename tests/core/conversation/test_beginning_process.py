@@ -9,9 +9,10 @@ import pytest
 from msgspec.structs import replace
 
 from teamchat.core.conversation.beginning_process import process_of, turns_of
-from teamchat.core.engine.process import Kind, Process
+from teamchat.core.engine.process import MOST_ROUNDS, Kind, Process
 from teamchat.core.engine.processes.table import STRATEGIES
 from teamchat.core.errors import ExitCode, TeamchatError, UnknownName, UsageError
+from teamchat.core.team import processes
 from teamchat.core.team.processes import TAKES, NamedProcess, ProcessSettings
 from teamchat.core.team.team import Limits, Member, Team
 
@@ -47,6 +48,12 @@ def test_every_kind_has_its_settings() -> None:
     assert {setting for takes in TAKES.values() for setting in takes} == set(ProcessSettings.__struct_fields__)
 
 
+def test_rounds_are_bounded_everywhere() -> None:
+    assert processes.MOST_ROUNDS == MOST_ROUNDS
+    assert begins("sequential", rounds=MOST_ROUNDS).rounds == MOST_ROUNDS
+    assert str(refused("sequential", rounds=MOST_ROUNDS + 1)) == "--rounds: expected at most 100, got 101"
+
+
 def test_all_ai_members_take_part_in_the_order_of_the_team() -> None:
     assert begins("sequential") == Process(Kind.SEQUENTIAL, ALL, "carol")
 
@@ -69,7 +76,15 @@ def test_a_member_that_is_named_twice_takes_part_once() -> None:
 
 
 def test_a_process_of_the_team_file_has_its_settings_and_prompt() -> None:
-    expected = Process(Kind.SEQUENTIAL, ("carol", "max"), "carol", name="review", prompt="Be strict.", rounds=2)
+    expected = Process(
+        Kind.SEQUENTIAL,
+        ("carol", "max"),
+        "carol",
+        excluded=("Sarah-Lee",),
+        name="review",
+        prompt="Be strict.",
+        rounds=2,
+    )
     assert begins("Review", NAMING) == expected
 
 
@@ -126,7 +141,7 @@ def test_only_ai_members_that_are_there_take_part(members: tuple[str, ...], said
     ("process", "turns"),
     [
         (Process(Kind.SEQUENTIAL, ALL, "max", rounds=2), 6),
-        (Process(Kind.DEBATE, ALL, "max", rounds=3), 10),
+        (Process(Kind.DEBATE, ALL, "max", rounds=2), 10),
         (Process(Kind.VOTE, ALL, "max"), 3),
         (Process(Kind.BEST, ALL, "max"), 4),
         (Process(Kind.MAPREDUCE, ALL, "max"), None),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from random import Random
 
@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from teamchat.core.conversation.following import Follower
 from teamchat.core.conversation.undoing import plan_undo, undo_conversation
+from teamchat.core.engine.process import Kind, Process
 from teamchat.core.errors import ExitCode, StoreGone, UnknownName
 from teamchat.core.files.session_lock import session_lock
 from teamchat.core.messages import ConversationMessage
@@ -25,6 +26,7 @@ from teamchat.core.turn.events import (
     Conclusion,
     ConversationEvent,
     MessageStored,
+    ProcessMoved,
     Replied,
     RouteDropped,
     RouteQueued,
@@ -213,6 +215,36 @@ def test_who_comes_late_is_told_of_the_turn_that_runs_from_its_beginning() -> No
         seen.told += late[0].look()
     kinds = [type(event).__name__ for event in seen.told if not isinstance(event, Warned)]
     assert kinds == ["RouteQueued", "TurnStarted", "AgentSpoke", "Replied", "TurnFinished", "Conclusion"]
+
+
+def test_who_looks_is_told_how_a_process_moves_and_its_result() -> None:
+    process = Process(Kind.DEBATE, ("max", "sarah"), "carol")
+    with watched({"max": ["A"], "sarah": ["B"], "carol": ["Both"]}) as seen:
+        seen.stage.hear = lambda _: seen.look()
+        with session_lock(seen.lock, "run"):
+            done = seen.stage.run_process("Which?", process)
+        seen.look()
+        told, ran = processes(seen.told), processes(seen.stage.events)
+    assert [one.request for one in told] == ["msg-1"] * len(told)
+    assert [one for one in told if one in ran] == ran
+    assert (told[-1], seen.conclusion.process) == (ran[-1], done.process)
+
+
+def test_who_comes_after_a_process_is_not_told_of_it() -> None:
+    with watched({"max": ["A", "B"]}) as seen:
+        with session_lock(seen.lock, "run"):
+            seen.stage.run_process("Which?", Process(Kind.SEQUENTIAL, ("max",), "max"))
+        late = seen.new_follower(2)
+        assert processes(late.look()) == []
+        with session_lock(seen.lock, "send"):
+            seen.stage.send("Go [NEXT: max]")
+        told = list(late.look())
+        assert processes(told) == []
+        assert [one.process for one in told if isinstance(one, Conclusion)] == [None]
+
+
+def processes(events: Iterable[Told]) -> list[Process]:
+    return [event.process for event in events if isinstance(event, ProcessMoved)]
 
 
 def test_a_killed_run_is_told_once_and_what_resumes_it_too() -> None:

@@ -84,6 +84,7 @@ def test_every_key_reaches_the_process(tmp_path: Path) -> None:
         ("", "kind: missing, expected a kind of process such as 'debate'"),
         ('kind = "debate"\nround = 2', "round: unknown key, did you mean 'rounds'?"),
         ('kind = "debate"\nrounds = 0', "rounds: expected at least 1, got 0"),
+        ('kind = "debate"\nrounds = 101', "rounds: expected at most 100, got 101"),
         ('kind = "vote"\nrounds = 2', 'rounds: expected only with kind = "sequential" or "debate"'),
         ('kind = "debate"\njudge = "max"', 'judge: expected only with kind = "best"'),
         ('kind = "debate"\nmembers = ["kai"]', "members: no AI member 'kai', expected one of max, sarah"),

@@ -9,10 +9,22 @@ from teamchat.cli.output.lines import group_of
 from teamchat.cli.output.terminal.look import Look
 from teamchat.cli.output.terminal.wrap import wrapped
 from teamchat.core.engine.state import Route
-from teamchat.core.text.clean import visible
+from teamchat.core.text.clean import printable, visible
 from teamchat.core.turn.events import Conclusion
 
 INDENT = "  "
+
+
+def closing_report(conclusion: Conclusion, width: int, look: Look) -> Iterator[str]:
+    """The result of a process. What belongs to a line is below it, further to the right."""
+    if conclusion.process is None:
+        return
+    from teamchat.cli.output.process_report import report_lines
+
+    for line in report_lines(conclusion.process):
+        first, *more = wrapped(printable(line), width)
+        yield first if line.startswith(INDENT) else look.bold(first)
+        yield from more
 
 
 def closing(conclusion: Conclusion, people: Collection[str], width: int, look: Look) -> Iterator[str]:

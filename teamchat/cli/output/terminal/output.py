@@ -23,7 +23,7 @@ from teamchat.cli.output.lines import (
     todo_line,
 )
 from teamchat.cli.output.terminal.clock import Clock
-from teamchat.cli.output.terminal.closing import closing
+from teamchat.cli.output.terminal.closing import closing, closing_report
 from teamchat.cli.output.terminal.doing import AGAIN, WAITS, Doing, status_lines
 from teamchat.cli.output.terminal.footer import aligned, files_line, footer_parts
 from teamchat.cli.output.terminal.look import COLOURS, Look, colours_of, own_colour
@@ -142,8 +142,12 @@ class TerminalOutput:
             self._flush_groups()
             self.close()
             width = min(self._surface.width, WIDEST)
-            if lines := list(closing(conclusion, self._people, width, self._look)):
-                self._write(["", *lines])
+            for lines in (
+                closing_report(conclusion, width, self._look),
+                closing(conclusion, self._people, width, self._look),
+            ):
+                if found := list(lines):
+                    self._write(["", *found])
 
     def close(self) -> None:
         """Remove the changing lines. What comes later is written without any."""

@@ -1,0 +1,57 @@
+"""The result of a process, in lines for a person."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from msgspec import Struct
+
+from teamchat.core.engine.processes.debate import DebateReport
+from teamchat.core.engine.processes.vote import Vote, VoteReport
+from teamchat.runners.untrusted_json import listed
+
+
+def report_lines(report: Struct) -> list[str]:
+    """The result and what led to it, a line each; empty if the replies say all of it."""
+    match report:
+        case VoteReport():
+            return list(_vote(report))
+        case DebateReport():
+            return list(_debate(report))
+        case _:
+            return []
+
+
+def _vote(report: VoteReport) -> Iterator[str]:
+    """`yes wins: yes 2, no 1`, then each vote with its reason."""
+    tally = ", ".join(f"{option} {votes}" for option, votes in report.tally.items())
+    if report.winner is not None:
+        yield f"vote: {report.winner} wins ({tally})"
+    elif report.tie:
+        yield f"vote: a tie of {listed(*report.tied)} ({tally})"
+    else:
+        yield f"vote: no winner ({tally})"
+    for vote in report.votes:
+        does = "abstains" if vote.option is None else f"votes {vote.option}"
+        yield f"  {_voter(vote)} {does}{f': {vote.reason}' if vote.reason else ''}"
+    yield from (f"  {member} has not voted" for member in report.missing)
+
+
+def _voter(vote: Vote) -> str:
+    return f"{vote.by} for {vote.member}" if vote.by else vote.member
+
+
+def _debate(report: DebateReport) -> Iterator[str]:
+    """`debate: 2 of 3 agree`, then who does not, and who changed its mind."""
+    members = list(dict.fromkeys(answer.member for answer in report.answers))
+    if report.agree is not None:
+        yield f"debate: {len(report.agree)} of {len(members)} agree with the synthesis"
+    elif report.synthesis is not None:
+        yield "debate: the synthesis does not say who agrees with it"
+    else:
+        yield "debate: there is no synthesis yet"
+    yield from (f"  {member} dissents: {why}" for member, why in (report.dissent or {}).items())
+    for change in report.changes:
+        before = f"{change.before} → " if change.before else ""
+        yield f"  {change.member} changed its mind in round {change.round}: {before}{change.after}"
+    yield from (f"  {member} gave no answer" for member in report.missing)

@@ -1,0 +1,76 @@
+"""The result of a process in words, made by its own strategy."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from teamchat.cli.output.process_report import report_lines
+from teamchat.core.engine.processes.debate import Answer, ChangeOfMind, DebateReport
+from teamchat.core.engine.processes.sequential import SequentialReport
+from teamchat.core.engine.processes.vote import Vote, VoteReport
+
+VOTES = (Vote("max", "msg-2", "yes", "It works."), Vote("sarah", "msg-3", "no", ""))
+ANSWERS = tuple(Answer(name, 0, f"msg-{number}") for number, name in enumerate(("max", "sarah", "carol"), 2))
+
+
+def voted(*votes: Vote, winner: str | None = None, tied: tuple[str, ...] = (), missing: tuple[str, ...] = ()) -> Struct:
+    options = ("yes", "no")
+    tally = {option: sum(vote.option == option for vote in votes) for option in options}
+    abstained = tuple(vote.member for vote in votes if vote.option is None)
+    return VoteReport("vote", options, votes, tally, winner, bool(tied), tied, abstained, missing)
+
+
+def debated(
+    agree: tuple[str, ...] | None,
+    dissent: dict[str, str] | None = None,
+    changes: tuple[ChangeOfMind, ...] = (),
+    synthesis: str | None = "msg-9",
+    missing: tuple[str, ...] = (),
+) -> DebateReport:
+    share = None if agree is None else len(agree) / 3
+    return DebateReport("debate", 1, ANSWERS, changes, synthesis, agree, share, dissent, missing)
+
+
+def test_a_vote_tells_its_winner_and_every_vote() -> None:
+    assert report_lines(voted(*VOTES, winner="yes")) == [
+        "vote: yes wins (yes 1, no 1)",
+        "  max votes yes: It works.",
+        "  sarah votes no",
+    ]
+
+
+def test_a_tie_names_the_options() -> None:
+    assert report_lines(voted(*VOTES, tied=("yes", "no")))[0] == "vote: a tie of yes and no (yes 1, no 1)"
+
+
+def test_abstentions_and_missing_votes_are_told() -> None:
+    abstains = Vote("max", "msg-2", None, "no valid vote: it has no JSON")
+    stands_in = Vote("sarah", "msg-3", "no", "", by="kai")
+    assert report_lines(voted(abstains, stands_in, missing=("carol",))) == [
+        "vote: no winner (yes 0, no 1)",
+        "  max abstains: no valid vote: it has no JSON",
+        "  kai for sarah votes no",
+        "  carol has not voted",
+    ]
+
+
+def test_a_debate_tells_how_many_agree_who_does_not_and_who_changed_its_mind() -> None:
+    changes = (ChangeOfMind("max", 1, "Yes", "No"), ChangeOfMind("sarah", 1, None, "No"))
+    assert report_lines(debated(("max", "sarah"), {"carol": "too slow"}, changes)) == [
+        "debate: 2 of 3 agree with the synthesis",
+        "  carol dissents: too slow",
+        "  max changed its mind in round 1: Yes → No",
+        "  sarah changed its mind in round 1: No",
+    ]
+
+
+def test_what_a_debate_does_not_say_is_not_guessed() -> None:
+    assert report_lines(debated(None)) == ["debate: the synthesis does not say who agrees with it"]
+    assert report_lines(debated(None, synthesis=None, missing=("carol",))) == [
+        "debate: there is no synthesis yet",
+        "  carol gave no answer",
+    ]
+
+
+def test_a_sequence_is_told_by_its_replies() -> None:
+    assert report_lines(SequentialReport("sequential", 1, ())) == []
