@@ -6,9 +6,13 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
+from teamchat.cli.output.lines import plural
 from teamchat.core.engine.processes.debate import DebateReport
+from teamchat.core.engine.processes.mapreduce import MapReduceReport, SubtaskStatus
 from teamchat.core.engine.processes.vote import Vote, VoteReport
-from teamchat.runners.untrusted_json import listed
+from teamchat.runners.untrusted_json import listed, one_line
+
+LONGEST_TASK = 80  # characters of a subtask
 
 
 def report_lines(report: Struct) -> list[str]:
@@ -18,8 +22,22 @@ def report_lines(report: Struct) -> list[str]:
             return list(_vote(report))
         case DebateReport():
             return list(_debate(report))
+        case MapReduceReport():
+            return list(_map_reduce(report))
         case _:
             return []
+
+
+def _map_reduce(report: MapReduceReport) -> Iterator[str]:
+    """`map-reduce: 11 of 12 subtasks are done`, then each with who does it."""
+    if not report.subtasks:
+        yield f"map-reduce: {report.planner} has made no plan{f': {report.fault}' if report.fault else ''}"
+        return
+    done = sum(one.status is SubtaskStatus.DONE for one in report.subtasks)
+    yield f"map-reduce: {done} of {plural(len(report.subtasks), 'subtask')} {'is' if done == 1 else 'are'} done"
+    for one in report.subtasks:
+        by = f" by {one.member}" if one.member and one.status is SubtaskStatus.DONE else ""
+        yield f"  {one.number}. {one.status}{by}: {one_line(one.task, LONGEST_TASK)}"
 
 
 def _vote(report: VoteReport) -> Iterator[str]:

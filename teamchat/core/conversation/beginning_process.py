@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from teamchat.core.engine.process import MOST_ROUNDS, Kind, Process
+from teamchat.core.engine.processes.mapreduce import OTHER_TURNS
 from teamchat.core.engine.processes.table import STRATEGIES
 from teamchat.core.errors import UnknownName, UsageError
 from teamchat.core.routing.markers import Target
@@ -18,7 +19,6 @@ from teamchat.core.team.team import Team
 from teamchat.runners.untrusted_json import listed
 
 MOST_SUBTASKS = 50
-BESIDE_SUBTASKS = 3  # turns of a mapreduce: its plan, one repair of it, and the result
 
 
 def process_of(team: Team, name: str, given: ProcessSettings = DEFAULTS) -> Process:
@@ -111,7 +111,7 @@ def _map_reduce(team: Team, process: Process, settings: ProcessSettings) -> Proc
         members=workers or everybody,
         planner=planner,
         reducer=_one(team, "reducer", settings.reducer) or lead,
-        most=max(1, min(MOST_SUBTASKS, team.limits.turns - BESIDE_SUBTASKS)),
+        most=max(1, min(MOST_SUBTASKS, team.limits.turns - OTHER_TURNS)),
     )
 
 

@@ -282,7 +282,7 @@ class AgentTable(Table):
 
 class ProcessTable(Table):
     kind: ProcessKind
-    """How its members work on a task: `teamchat run --help`."""
+    """How its members work on a task: `teamchat help processes`."""
     members: list[str] = []
     """The AI members that take part, in the order of speaking. Without it all of them."""
     rounds: int | None = Field(default=None, ge=1, le=MOST_ROUNDS)

@@ -6,6 +6,7 @@ from msgspec import Struct
 
 from teamchat.cli.output.process_report import report_lines
 from teamchat.core.engine.processes.debate import Answer, ChangeOfMind, DebateReport
+from teamchat.core.engine.processes.mapreduce import MapReduceReport, Subtask, SubtaskStatus
 from teamchat.core.engine.processes.sequential import SequentialReport
 from teamchat.core.engine.processes.vote import Vote, VoteReport
 
@@ -69,6 +70,26 @@ def test_what_a_debate_does_not_say_is_not_guessed() -> None:
     assert report_lines(debated(None, synthesis=None, missing=("carol",))) == [
         "debate: there is no synthesis yet",
         "  carol gave no answer",
+    ]
+
+
+def test_a_map_reduce_tells_who_did_each_subtask() -> None:
+    subtasks = (
+        Subtask(1, "Port\nthe lexer", SubtaskStatus.DONE, "max", "msg-3"),
+        Subtask(2, "x" * 200, SubtaskStatus.SKIPPED, "sarah"),
+        Subtask(3, "Port the tests", SubtaskStatus.OPEN),
+    )
+    assert report_lines(MapReduceReport("mapreduce", "carol", "carol", None, subtasks, None)) == [
+        "map-reduce: 1 of 3 subtasks is done",
+        "  1. done by max: Port the lexer",
+        f"  2. skipped: {'x' * 79}…",
+        "  3. open: Port the tests",
+    ]
+
+
+def test_a_map_reduce_without_a_plan_says_why() -> None:
+    assert report_lines(MapReduceReport("mapreduce", "carol", "max", "it has no list", (), None)) == [
+        "map-reduce: carol has made no plan: it has no list"
     ]
 
 

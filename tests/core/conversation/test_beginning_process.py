@@ -155,11 +155,6 @@ def test_the_number_of_turns_where_it_is_known(process: Process, turns: int | No
 class TestMapreduce:
     """The defaults of a map-reduce."""
 
-    @pytest.fixture(autouse=True)
-    def _there(self) -> None:
-        if Kind.MAPREDUCE not in STRATEGIES:
-            pytest.skip("there is no map-reduce")
-
     def test_all_but_the_planner_are_workers(self) -> None:
         process = begins("mapreduce")
         assert (process.planner, process.members, process.reducer) == ("carol", ("max", "Sarah-Lee"), "carol")
