@@ -11,7 +11,7 @@ import os
 import time
 from pathlib import Path
 
-from teamchat.core.checkpoint.shadow import Shadow, open_shadow
+from teamchat.core.checkpoint.shadow import Shadow, open_shadow, shadow_folder
 from teamchat.core.checkpoint.values import GitRepository
 from teamchat.patterns import regex
 
@@ -123,11 +123,11 @@ def prune(
 
 def prune_daily(repository: GitRepository, state_folder: Path, keep_s: float) -> int:
     """Remove what is older than `keep_s`, where that was not done within a day; the rest as for `prune`."""
-    now = time.time()
-    with open_shadow(repository, state_folder, _LONGEST_S) as shadow:
-        marker = shadow.folder / _PRUNED
-        if marker.exists() and now - marker.stat().st_mtime < _DAY_S:
+    now, marker = time.time(), shadow_folder(repository, state_folder) / _PRUNED
+    with contextlib.suppress(FileNotFoundError):
+        if now - marker.stat().st_mtime < _DAY_S:
             return 0
+    with open_shadow(repository, state_folder, _LONGEST_S):
         marker.touch()
     return prune(repository, state_folder, before=now - keep_s)
 

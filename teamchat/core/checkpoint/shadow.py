@@ -7,13 +7,13 @@ by a folder's time which ones have no new files. It is split, so that git writes
 
 HEAD is a commit, in an object folder of our own, of the tree that the last checkpoint made. So `git status`, the one
 command that looks at files with several threads and remembers folders, says in one process what changed since then.
+The index may be behind HEAD by a few files (`edited.py`), which `git status` tells as well.
 """
 
 from __future__ import annotations
 
 import contextlib
 import fcntl
-import hashlib
 import os
 import re
 import shutil
@@ -26,6 +26,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from teamchat.core.checkpoint.git import GitFailed, GitProgram, git_environment
+from teamchat.core.checkpoint.loose import write_object
 from teamchat.core.checkpoint.values import GitRepository
 from teamchat.core.errors import CheckpointFailed
 from teamchat.digests import sha256
@@ -56,6 +57,7 @@ _CONFIG = """[core]
 """
 _ATTRIBUTES = "* -text !eol !crlf !ident !filter !working-tree-encoding !diff !merge\n"
 _UNBORN = "ref: refs/heads/none\n"
+_BEHIND = "index.behind"
 _LINKS = ("refs", "packed-refs", "reftable")
 _TAKEN_OVER = {"core.ignorecase", "core.precomposeunicode", "extensions.refstorage"}
 _PLAIN = regex(r"[A-Za-z0-9]{1,20}")
@@ -91,26 +93,34 @@ class Shadow(Struct, frozen=True):
     def set_head(self, tree: str) -> None:
         """Make HEAD a commit of `tree`, and forget the one before."""
         body = f"tree {tree}\nauthor teamchat <> 0 +0000\ncommitter teamchat <> 0 +0000\n\n".encode()
-        commit = b"commit %d\0" % len(body) + body
-        name = hashlib.new(self.repository.object_format, commit, usedforsecurity=False).hexdigest()
+        name = write_object(self.folder / "objects", self.repository.object_format, "commit", body)
         before = (self.folder / "HEAD").read_text().strip()
-        file = self._object(name)
-        file.parent.mkdir(parents=True, exist_ok=True)
-        _replace(file, zlib.compress(commit))
         _replace(self.folder / "HEAD", f"{name}\n".encode())
         if before != name and not before.startswith("ref:"):
             self._object(before).unlink(missing_ok=True)
 
+    @property
+    def is_behind(self) -> bool:
+        """Whether the index may lack what HEAD has."""
+        return (self.folder / _BEHIND).exists()
+
+    def mark_behind(self, *, is_behind: bool = True) -> None:
+        """Note it, before HEAD is set or after the index is written."""
+        if is_behind:
+            (self.folder / _BEHIND).touch()
+        else:
+            (self.folder / _BEHIND).unlink(missing_ok=True)
+
     def forget(self) -> list[str]:
-        """Begin anew without index and HEAD. Returns the paths that the index had."""
-        try:
-            known = [os.fsdecode(name) for name in self.git("ls-files", "-z").split(b"\0") if name]
-        except GitFailed:
-            known = []
+        """Begin anew without index and HEAD. Returns the paths that they had."""
+        known: set[bytes] = set()
+        for listing in (("ls-files", "-z"), ("ls-tree", "-r", "-z", "--name-only", "HEAD")):
+            with contextlib.suppress(GitFailed):
+                known.update(self.git(*listing).split(b"\0")[:-1])
         for file in (*self.folder.glob("index*"), *self.folder.glob("sharedindex.*")):
             file.unlink(missing_ok=True)
         _replace(self.folder / "HEAD", _UNBORN.encode())
-        return known
+        return [os.fsdecode(name) for name in known]
 
     def users_index(self, *arguments: str) -> list[bytes]:
         """What `ls-files` prints for the user's index. The shared part of a split one is in the repository's folder."""
@@ -122,13 +132,17 @@ class Shadow(Struct, frozen=True):
         return self.folder / "objects" / name[:2] / name[2:]
 
 
+def shadow_folder(repository: GitRepository, state_folder: Path) -> Path:
+    return state_folder / "checkpoints" / sha256(os.fsencode(repository.top)).hexdigest()[:16]
+
+
 @contextlib.contextmanager
 def open_shadow(repository: GitRepository, state_folder: Path, seconds: float) -> Iterator[Shadow]:
     """The shadow of a work tree, created if it is missing, until the end of the block.
 
     One process at a time has it. Raises `CheckpointFailed`.
     """
-    folder = state_folder / "checkpoints" / _key(repository.top)
+    folder = shadow_folder(repository, state_folder)
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
@@ -175,10 +189,6 @@ def _ready(repository: GitRepository, folder: Path, seconds: float, lock: int, s
         "GIT_ALTERNATE_OBJECT_DIRECTORIES": _quoted(folder / "objects"),
     }
     return Shadow(repository, folder, GitProgram(repository.top, env, seconds, (lock,)))
-
-
-def _key(top: Path) -> str:
-    return sha256(os.fsencode(top)).hexdigest()[:16]
 
 
 def _link(link: Path, to: Path) -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from msgspec import Struct, field
 
+from teamchat.core.checkpoint.edited import Unfit, edited, entry_of
 from teamchat.core.checkpoint.git import GitFailed
 from teamchat.core.checkpoint.paths import is_safe
 from teamchat.core.checkpoint.refs import check_ref, has_ended_since, mark_of, set_ref
@@ -29,6 +30,8 @@ _STATUS = (
     "--no-renames",
     "--ignore-submodules=dirty",  # git would run itself in a submodule, by that repository's configuration
 )
+_ADD = ("update-index", "--add", "--remove", "--replace", "-z", "--stdin")
+_FEW = 20  # files by which HEAD may differ from the index, which are read at each look
 _MOST_NAMED = 5
 _MOST_TRIES = 3
 _FAILED = regex(rb"Unable to process path (.*)\n", re.DOTALL)
@@ -47,15 +50,23 @@ def take(repository: GitRepository, state_folder: Path, ref: str, limits: Checkp
 
 
 def take_latest(
-    repository: GitRepository, state_folder: Path, ref: str | None, limits: CheckpointLimits | None = None
+    repository: GitRepository,
+    state_folder: Path,
+    ref: str | None,
+    limits: CheckpointLimits | None = None,
+    *,
+    waits: bool = False,
 ) -> Latest:
-    """The same, and what tells how long it is the latest. Without a `ref` no ref keeps it yet."""
+    """The same, and what tells how long it is the latest. Without a `ref` no ref keeps it yet.
+
+    `waits`: a turn does, so that a few changed files take as little time as they can.
+    """
     if ref is not None:
         check_ref(ref)
     limits = limits or CheckpointLimits()
     began = time.monotonic()
     with open_shadow(repository, state_folder, limits.seconds) as shadow:
-        found = _Snapshot(shadow, limits, _Places(repository.top))
+        found = _Snapshot(shadow, limits, _Places(repository.top), waits=waits)
         try:
             tree = _kept(found, ref)
         except GitFailed:  # such as: `git gc` took objects that only our index knew
@@ -113,7 +124,7 @@ def take_restored(
     """
     check_ref(ref)
     with open_shadow(repository, state_folder, CheckpointLimits().seconds) as shadow:
-        if shadow.head == base:  # and so is the index
+        if shadow.head == base and not shadow.is_behind:  # so the index is the same
             with contextlib.suppress(GitFailed):
                 tree = _with_entries(shadow, paths)
                 set_ref(shadow, ref, tree)
@@ -127,8 +138,13 @@ def _with_entries(shadow: Shadow, paths: Mapping[str, TreeEntry | None]) -> str:
     gone = (f"0 {nothing}\t{path}" for path, entry in paths.items() if entry is None)
     there = (f"{entry.mode} {entry.blob}\t{path}" for path, entry in paths.items() if entry)
     shadow.git("update-index", "--add", "--replace", "-z", "--index-info", given=_listed((*gone, *there)))
+    return _tree_of_index(shadow)
+
+
+def _tree_of_index(shadow: Shadow) -> str:
     tree = shadow.git("write-tree").decode().strip()
     shadow.set_head(tree)
+    shadow.mark_behind(is_behind=False)
     return tree
 
 
@@ -141,6 +157,7 @@ class _Snapshot(Struct):
     extra: list[str] = field(default_factory=list)
     left_out: dict[str, LeftOut] = field(default_factory=dict)
     read: dict[str, int] = field(default_factory=dict)
+    waits: bool = False
 
     def take(self) -> str:
         """The tree."""
@@ -150,17 +167,39 @@ class _Snapshot(Struct):
         for path in scan.closed:
             self.left_out[path] = LeftOut(path, None, "unreadable")
         submodules = self._submodules(scan.nested)
-        wanted = dict.fromkeys(chain(scan.changed, scan.untracked, submodules, users_own, self.extra))
+        wanted = dict.fromkeys(chain(scan.changed, scan.staged, scan.untracked, submodules, users_own, self.extra))
         add = [path for path in wanted if self._can_be_read(path, is_submodule=path in submodules)]
         # a path that cannot be read now has to go from the index, in which it may be
         remove = [*scan.gone, *(path for path in scan.changed if path in self.left_out)]
-        self._write(add, remove)
-        tree = None if scan.differs or add or remove else self.shadow.head
+        tree = self._without_index(scan, add) if self.waits and not submodules else None
         if tree is None:
-            tree = self.shadow.git("write-tree").decode().strip()
-            self.shadow.set_head(tree)
+            tree = self._with_index(add, remove, differs=bool(scan.staged))
         keep_file(self.shadow.folder / "index.of.user", stamp.encode())
         return tree
+
+    def _without_index(self, scan: _Scan, add: list[str]) -> str | None:
+        """The tree if only a few files differ from HEAD; the index stays behind. None if that cannot be."""
+        head, known = self.shadow.head, {*scan.changed, *scan.staged, *scan.gone}
+        if not (known or add):
+            return head
+        if head is None or len(known.union(add)) > _FEW:
+            return None
+        try:
+            entries = {path: entry_of(self.shadow, path) for path in add}
+            tree = edited(self.shadow, head, {**dict.fromkeys(known), **entries})
+        except (Unfit, OSError):
+            return None
+        if tree != head:
+            self.shadow.mark_behind()
+            self.shadow.set_head(tree)
+        return tree
+
+    def _with_index(self, add: list[str], remove: list[str], *, differs: bool) -> str:
+        head = self.shadow.head
+        if head and not (add or remove or differs or self.shadow.is_behind):
+            return head
+        self._write(add, remove)
+        return _tree_of_index(self.shadow)
 
     def _ignored_but_tracked(self, stamp: str) -> list[str]:
         """What git tracks although it is told to ignore it; nothing new where the user's index is the same."""
@@ -209,12 +248,12 @@ class _Snapshot(Struct):
             if not add:
                 return
             try:
-                self.shadow.git("update-index", "--add", "--remove", "--replace", "-z", "--stdin", given=_listed(add))
+                self.shadow.git(*_ADD, given=_listed(add))
             except GitFailed as failed:
                 self._leave_out(failed, add)
             else:
                 return
-        self.shadow.git("update-index", "--add", "--remove", "--replace", "-z", "--stdin", given=_listed(add))
+        self.shadow.git(*_ADD, given=_listed(add))
 
     def _leave_out(self, failed: GitFailed, add: list[str]) -> None:
         """Take the path that changed while git read it out of `add`."""
@@ -229,14 +268,14 @@ class _Snapshot(Struct):
 
 
 class _Scan(Struct):
-    """What is not as the index has it. `differs`: the index is not as HEAD has it."""
+    """What is not as the index has it. `staged`: what the index has otherwise than HEAD."""
 
     changed: list[str] = field(default_factory=list)
     gone: list[str] = field(default_factory=list)
     untracked: list[str] = field(default_factory=list)
     nested: list[str] = field(default_factory=list)
     closed: list[str] = field(default_factory=list)
-    differs: bool = False
+    staged: list[str] = field(default_factory=list)
 
 
 def _scan(shadow: Shadow) -> _Scan:
@@ -249,7 +288,8 @@ def _scan(shadow: Shadow) -> _Scan:
             (scan.nested if path.endswith("/") else scan.untracked).append(path.rstrip("/"))
         elif kind == b"1":
             where, path = rest[:2], os.fsdecode(rest.split(b" ", 7)[7])
-            scan.differs |= where[:1] != b"."
+            if where[:1] != b".":
+                scan.staged.append(path)
             if where[1:] == b"D":
                 scan.gone.append(path)
             elif where[1:] != b".":

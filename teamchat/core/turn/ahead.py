@@ -68,7 +68,7 @@ class Ahead(Struct, frozen=True):
         if isinstance(repository, GitRepository) and not self._is_recent(repository):
             from teamchat.core.checkpoint.take import take_latest
 
-            latest = take_latest(repository, self.folder, None)
+            latest = take_latest(repository, self.folder, None, waits=True)
         return _Look(repository, latest, time.monotonic())
 
     def _is_recent(self, repository: GitRepository) -> bool:
@@ -100,12 +100,12 @@ class Ahead(Struct, frozen=True):
 
     def before(self, repository: GitRepository, ref: str) -> Checkpoint:
         """The checkpoint before a turn, which `ref` keeps. Raises `CheckpointFailed`."""
-        from teamchat.core.checkpoint.take import keep_latest, take
+        from teamchat.core.checkpoint.take import keep_latest, take_latest
 
         latest = self._latest.pop(repository.top, None)
         if latest and keep_latest(repository, self.folder, ref, latest, LATEST_S):
             return latest.checkpoint
-        return take(repository, self.folder, ref)
+        return take_latest(repository, self.folder, ref, waits=True).checkpoint
 
     def after(self, repository: GitRepository, ref: str) -> Checkpoint:
         """The checkpoint after a turn, which `ref` keeps. Raises `CheckpointFailed`."""
@@ -115,7 +115,7 @@ class Ahead(Struct, frozen=True):
         with self._looks.setdefault(repository.top, Lock()):  # turns that end meanwhile share the next look
             latest = self._latest.get(repository.top)
             if not (latest and latest.began > asked and keep(repository, self.folder, ref, latest)):
-                latest = take_latest(repository, self.folder, ref)
+                latest = take_latest(repository, self.folder, ref, waits=True)
                 self._remember(repository, latest)
         return latest.checkpoint
 

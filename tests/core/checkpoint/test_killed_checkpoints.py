@@ -29,12 +29,17 @@ def run(number: int, *arguments: str) -> int:
     return done.returncode
 
 
+def taking(tree: WorkTree, name: str) -> list[str]:
+    return ["take", str(tree.top), str(tree.state), f"refs/teamchat/s/{name}", *["waits"] * tree.waits]
+
+
+@pytest.mark.parametrize("waits", [False, True], ids=["alone", "in_a_turn"])
 def test_a_checkpoint_killed_before_any_of_its_writes_is_taken_by_the_next_run(tree: WorkTree, tmp_path: Path) -> None:
     tree.write("new", b"new\n")
     standing, expected = tree.standing(), WorkTree(tree.top, tmp_path / "other").take("expected").tree
     for number in count(1):
         tree.write("new", b"new %d\n" % number)
-        code = run(number, "take", str(tree.top), str(tree.state), "refs/teamchat/s/killed")
+        code = run(number, *taking(tree, "killed"))
         tree.write("new", b"new\n")
         assert tree.take().tree == expected
         assert tree.standing() == standing
@@ -48,7 +53,7 @@ def test_a_checkpoint_of_a_killed_process_is_in_its_place_among_the_others(tree:
     tree.take()
     for number in count(1):
         ref = f"refs/teamchat/s/{number}/before"
-        code = run(number, "take", str(tree.top), str(tree.state), ref)
+        code = run(number, *taking(tree, f"{number}/before"))
         kept = ["before"] if tree.git("for-each-ref", ref) else []
         tree.take(f"{number}/after")
         taken = [ref.split("/") for ref in trees_of(tree.repository, tree.state, "s")]
@@ -97,7 +102,13 @@ def real_git(shim: Path) -> str:
     return found
 
 
-@pytest.mark.parametrize("command", ["status", "update-index", "write-tree", "update-ref"])
+@pytest.mark.parametrize(
+    ("waits", "command"),
+    [
+        *((False, command) for command in ("status", "update-index", "write-tree", "update-ref")),
+        *((True, command) for command in ("status", "update-ref")),
+    ],
+)
 def test_a_lock_that_a_killed_git_left_is_removed(command: str, tree: WorkTree, shim: Path) -> None:
     first = tree.take()
     folder = next((tree.state / "checkpoints").iterdir())

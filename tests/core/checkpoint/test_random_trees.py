@@ -124,13 +124,19 @@ def folders(tmp_path: Path) -> Iterator[Path]:
 
 
 @pytest.mark.parametrize("state", STATES.values(), ids=STATES)
-@given(first=made, turns=st.lists(edited, min_size=1, max_size=3), form=st.sampled_from(("sha1", "sha256")))
-@settings(max_examples=6, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    first=made,
+    turns=st.lists(edited, min_size=1, max_size=3),
+    form=st.sampled_from(("sha1", "sha256")),
+    waits=st.booleans(),
+)
+@settings(max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_undo_puts_every_byte_back_and_redo_does_so_again(
-    state: State, folders: Iterator[Path], first: list[Edit], turns: list[list[Edit]], form: str
+    state: State, folders: Iterator[Path], first: list[Edit], turns: list[list[Edit]], form: str, *, waits: bool
 ) -> None:
     folder = next(folders)
     tree = WorkTree.make(folder / "work", folder / "state", f"--object-format={form}")
+    tree.waits = waits
     top = os.fsencode(tree.top)
     for edit in first:
         edit(top)

@@ -10,10 +10,12 @@ import pytest
 from teamchat.core.checkpoint.compare import changes, changes_and_lines, entries, patch, stat
 from teamchat.core.checkpoint.find import find_repository
 from teamchat.core.checkpoint.refs import prune
-from teamchat.core.checkpoint.take import take
+from teamchat.core.checkpoint.take import take, take_latest
 from teamchat.core.checkpoint.values import CheckpointLimits, LeftOut, Lines, NoRepository
 from teamchat.core.errors import CheckpointFailed
 from tests.core.checkpoint.worktree import WorkTree
+
+pytestmark = pytest.mark.parametrize("waits", [False, True], ids=["alone", "in_a_turn"])
 
 
 def test_a_checkpoint_has_every_file_that_git_does_not_ignore(tree: WorkTree) -> None:
@@ -72,6 +74,44 @@ def test_an_unchanged_tree_takes_no_objects_and_two_processes(
     assert second.tree == first.tree
     assert git_calls() == ["status", "update-ref"]
     assert set((tree.top / ".git" / "objects").rglob("*")) == before
+
+
+def test_the_index_is_not_written_while_a_turn_waits(
+    tree: WorkTree, git_calls: Callable[[], list[str]], tmp_path: Path
+) -> None:
+    repository, ref = tree.repository, "refs/teamchat/s/1/after"
+    take(repository, tree.state, ref)
+    for content in (b"new\n", b"newer\n"):
+        tree.write("new.txt", content)
+        (tree.top / "src/app.py").unlink(missing_ok=True)
+        git_calls()
+        found = take_latest(repository, tree.state, ref, waits=True)
+        assert git_calls() == ["status", "cat-file", "update-ref"]
+        assert found.checkpoint.tree == take(repository, tmp_path / "other", ref).tree
+    assert take(repository, tree.state, ref).tree == found.checkpoint.tree
+    git_calls()
+    take(repository, tree.state, ref)
+    assert git_calls() == ["status", "update-ref"]
+
+
+def test_a_new_file_that_only_a_turns_checkpoint_has_stays_when_it_is_ignored(tree: WorkTree) -> None:
+    take(tree.repository, tree.state, "refs/teamchat/s/1/before")
+    tree.write("new.o", b"x")
+    before = take_latest(tree.repository, tree.state, None, waits=True).checkpoint
+    tree.write(".gitignore", b"*.o\n")
+    after = tree.take("1/after")
+    assert [change.path for change in tree.changes(before, after)] == [".gitignore"]
+    (tree.top / "new.o").unlink()
+    assert [change.path for change in tree.changes(after, tree.take("2/after"))] == ["new.o"]
+
+
+def test_no_file_is_lost_with_the_tree_of_its_folder(tree: WorkTree) -> None:
+    tree.write("src/other.py", b"x")
+    before = tree.take()
+    lost = tree.git("rev-parse", f"{before.tree}:src").strip()
+    tree.write("src/app.py", b"changed")
+    (tree.top / ".git/objects" / lost[:2] / lost[2:]).unlink()
+    assert set(entries(tree.repository, tree.take("1/after").tree)) == {"notes.txt", "src/app.py", "src/other.py"}
 
 
 def test_the_user_sees_nothing_of_it(tree: WorkTree) -> None:

@@ -14,7 +14,7 @@ from teamchat.core.checkpoint.compare import changes, entries
 from teamchat.core.checkpoint.find import find_repository
 from teamchat.core.checkpoint.plan import plan_restore
 from teamchat.core.checkpoint.restore import restore
-from teamchat.core.checkpoint.take import take
+from teamchat.core.checkpoint.take import take_latest
 from teamchat.core.checkpoint.values import Checkpoint, CheckpointLimits, GitRepository, PathChange, Step
 
 Files = Mapping[bytes, tuple[str, bytes]]
@@ -22,8 +22,11 @@ Files = Mapping[bytes, tuple[str, bytes]]
 
 @dataclass
 class WorkTree:
+    """`waits`: a turn waits for its checkpoints."""
+
     top: Path
     state: Path
+    waits: bool = False
 
     @classmethod
     def make(cls, top: Path, state: Path, *options: str) -> WorkTree:
@@ -52,7 +55,8 @@ class WorkTree:
         file.chmod(mode)
 
     def take(self, name: str = "1/before", limits: CheckpointLimits | None = None) -> Checkpoint:
-        return take(self.repository, self.state, f"refs/teamchat/s/{name}", limits)
+        ref = f"refs/teamchat/s/{name}"
+        return take_latest(self.repository, self.state, ref, limits, waits=self.waits).checkpoint
 
     def changes(self, old: Checkpoint, new: Checkpoint) -> tuple[PathChange, ...]:
         return changes(self.repository, old.tree, new.tree)

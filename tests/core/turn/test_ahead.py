@@ -143,9 +143,9 @@ def test_turns_that_end_while_others_are_looked_at_share_the_next_look(
     refs = [f"refs/teamchat/s/{number}/after" for number in range(8)]
     take_latest = taking.take_latest
 
-    def look(repository: GitRepository, state_folder: Path, ref: str | None) -> Latest:
+    def look(repository: GitRepository, state_folder: Path, ref: str | None, *, waits: bool) -> Latest:
         looks.append(ref)
-        found = take_latest(repository, state_folder, ref)
+        found = take_latest(repository, state_folder, ref, waits=waits)
         if len(looks) == 1:  # the others end before this one is over
             others = [pool.submit(ahead.after, repository, one) for one in refs[1:]]
             assert eventually(lambda: all(one.running() for one in others))
