@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 import subprocess
 import sys
 from pathlib import Path
@@ -40,6 +41,21 @@ except AttributeError as error:
     print(error)
 """
     assert prints(code) == "Hi True textwrap\nmodule 'textwrap' has no attribute 'nothing'\n"
+
+
+def test_a_function_that_is_imported_by_its_name_loads_its_module_when_it_is_called() -> None:
+    code = """
+from difflib import get_close_matches
+print('difflib' in unloaded, get_close_matches('maxx', ['max', 'sarah'], n=1), 'difflib' in unloaded)
+import difflib
+print(get_close_matches is difflib.get_close_matches, get_close_matches('saraah', ['max', 'sarah']))
+"""
+    assert prints(code) == "True ['max'] False\nFalse ['sarah']\n"
+
+
+def test_the_system_has_its_name_before_and_after_its_module_is_loaded() -> None:
+    code = "import platform\nprint(platform.system(), 'platform' in unloaded, platform.node() and platform.system())"
+    assert prints(code) == f"{platform.system()} True {platform.system()}\n"
 
 
 def test_threads_that_use_a_module_at_once_find_it_whole() -> None:
