@@ -34,7 +34,7 @@ quick: $(VENV)/ready
 # Kills the real program at 2,000 random moments, twenty times as many as `test`, and a conversation before each of its
 # steps, of which `test` tries a third. A failure names its seed or its step.
 crash: $(VENV)/ready
-	DEATHS=2000 $(BIN)/python -m pytest -n auto tests/cli/test_killed.py tests/core/conversation/test_recovery.py
+	DEATHS=2000 $(BIN)/python -m pytest -n auto tests/cli/test_killed.py tests/cli/test_killed_mapreduce.py tests/core/conversation/test_recovery.py
 
 # Runs every hostile agent of tests/torture/agents.py, each in its own namespaces. `test` runs only the quick ones.
 torture: $(VENV)/ready
