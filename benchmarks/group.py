@@ -1,10 +1,12 @@
 """What a group takes beside its slowest member: three that work, twenty that answer at once, fifty of a second each.
 
-Of fifty, the processor time of each turn is that of all processes of the command, less that of an agent by itself.
+Of fifty, the processor time of each turn is that of all processes of the command, less that of an agent by itself. A
+map-reduce has twelve subtasks of a second each and four workers, and a planner and a reducer that answer at once.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from functools import partial
 
@@ -16,6 +18,8 @@ GROUPS = (
     ("three at once", [f"cat > /dev/null; sleep {pause}; echo Hi" for pause in (0.6, 0.8, 1.0)], 1.4),
     ("twenty that answer at once", ["cat > /dev/null; echo Hi"] * 20, 3.0),
 )
+PLAN = json.dumps([f"subtask {number}" for number in range(12)])
+LEAD = f"""case "$(cat)" in *"JSON list"*) echo '{PLAN}' ;; *) echo merged ;; esac"""
 FIFTY = ["cat > /dev/null; sleep 1; echo Hi"] * 50
 
 
@@ -26,6 +30,9 @@ def measures(quick: bool) -> Measures:
             yield name, partial(compared, name, partial(send, at, everyone(commands)), slowest, "one alone", bound)
     with world(team(FIFTY)) as at:
         yield "fifty of 1 s", partial(fifty, at, 4 if quick else REPEATS)
+    with world(team([LEAD, *FIFTY[:4]])) as at:
+        if not quick:
+            yield "map-reduce", partial(map_reduce, at)
 
 
 def team(commands: list[str]) -> str:
@@ -52,4 +59,13 @@ def fifty(at: World, repeats: int) -> Iterator[Figure]:
     yield Figure(
         name="fifty of 1 s, CPU of a turn", unit="ms", value=ours.cpu_ms / len(FIFTY), floor=alone.cpu_ms,
         floor_is="an agent by itself", bound=20, by="difference",
+    )  # fmt: skip
+
+
+def map_reduce(at: World) -> Iterator[Figure]:
+    agent = partial(at.run, ("sh", "-c", FIFTY[0]), b"Hi")
+    ours, alone = interleaved(partial(at.teamchat, "run", "mapreduce", "--quiet", "--new", "Hi"), agent, repeats=4)
+    yield Figure(
+        name="map-reduce: 12 of 1 s, 4 workers", unit="ms", value=ours.wall_ms, floor=3 * alone.wall_ms,
+        floor_is="three agents in a row", bound=4000, by="value",
     )  # fmt: skip
