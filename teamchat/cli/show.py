@@ -16,16 +16,15 @@ if TYPE_CHECKING:
 
 def prompt_diff(db: Database, turn: Turn) -> Iterator[str]:
     """A unified diff of system text and prompt against the member's previous turn. In a first turn, all is new."""
-    import difflib
-
     from teamchat.core.store.turns import previous_turn
     from teamchat.core.text.clean import visible
+    from teamchat.core.text.line_diff import unified_diff
 
     before = previous_turn(db, turn)
     name = f"turn {before.number}" if before else "nothing before"
     old = _given(db, before) if before else []
     changed = False
-    for line in difflib.unified_diff(old, _given(db, turn), name, f"turn {turn.number}", lineterm="", n=2):
+    for line in unified_diff(old, _given(db, turn), name, f"turn {turn.number}", 2):
         changed = True
         yield visible(line)
     if not changed:

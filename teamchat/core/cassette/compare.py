@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 from collections.abc import Iterator
 from typing import Any
 
 from teamchat.core.text.clean import visible
+from teamchat.core.text.line_diff import unified_diff
 
 CONTEXT_LINES = 2
 LONGEST = 200  # characters shown of a value
@@ -46,7 +46,7 @@ def _items(then: list[Any], now: list[Any], where: str) -> Iterator[str]:
 
 def text_difference(then: list[str], now: list[str], where: str) -> Iterator[str]:
     """A unified diff: the recorded lines (-) and the present ones (+)."""
-    lines = difflib.unified_diff(then, now, f"{where} recorded", f"{where} now", lineterm="", n=CONTEXT_LINES)
+    lines = unified_diff(then, now, f"{where} recorded", f"{where} now", CONTEXT_LINES)
     yield from (visible(line).replace("\n", " ") for line in lines)
 
 
