@@ -71,6 +71,7 @@ def test_the_readme_is_true(world: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     Path("a.txt").write_text("one\n")
     subprocess.run(["git", "add", "a.txt"], check=True)
     Path("a.txt").write_text("two\n")
+    Path("examples").symlink_to(ROOT / "examples")
     assert_runs_as_written("README.md")
     assert Path("teamchat.toml").exists()
 
