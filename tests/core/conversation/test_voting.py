@@ -10,8 +10,9 @@ import pytest
 from teamchat.core.engine.events import ResumeMode
 from teamchat.core.engine.process import Kind, Process
 from teamchat.core.engine.processes.vote import VoteReport
-from teamchat.core.errors import ExitCode, UsageError
+from teamchat.core.errors import AgentMissing, ExitCode, UsageError
 from teamchat.core.turn.events import Conclusion
+from teamchat.core.turn.ready import ReadyTurn
 from tests.core.fake_conversation import Fails, Stage, team_of
 
 OPTIONS = ("SQLite", "flat files")
@@ -137,6 +138,19 @@ def test_a_vote_that_calls_somebody_counts_and_calls_nobody(stage: Stage) -> Non
     ended = stage.run_process("Where do we store it?", vote)
     assert (ended.text, stage.spoke) == ("SQLite", ["max"])
     assert "carol, whom max calls in msg-2, is not called (the process decides who speaks)" in stage.warnings
+
+
+def test_a_fallback_that_votes_itself_votes_once(stage: Stage) -> None:
+    def check(turn: ReadyTurn) -> None:
+        if turn.member.name == "max":
+            raise AgentMissing("max's program is not installed")
+
+    stage.check = check
+    stage.member("max", fallback=("sarah",))
+    stage.says = {"sarah": [ballot("SQLite"), ballot("SQLite")], "carol": [ballot("flat files")]}
+    result = result_of(stage.run_process("Where do we store it?", VOTE))
+    assert (result.tally, result.abstained) == ({"SQLite": 1, "flat files": 1}, ("max",))
+    assert [(vote.member, vote.by) for vote in result.votes] == [("max", "sarah"), ("sarah", None), ("carol", None)]
 
 
 def test_the_result_of_a_vote_is_not_the_text_of_the_next_message(stage: Stage) -> None:

@@ -11,10 +11,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from teamchat.core.engine.process import Call, Fault, Kind, Position, Process, Synthesis
-from teamchat.core.engine.processes.debate import BLIND, OWN, ROUND, SYNTHESIS, report
+from teamchat.core.engine.processes.debate import (
+    BLIND,
+    OWN,
+    ROUND,
+    SYNTHESIS,
+    Answer,
+    ChangeOfMind,
+    DebateReport,
+    report,
+)
 from teamchat.core.engine.processes.table import STRATEGIES
 from teamchat.core.routing.names import fold
 from tests.core.engine.processes_played import Played, play
+from tests.program import ROOT
 from tests.trials import trials
 
 DEBATE = STRATEGIES[Kind.DEBATE]
@@ -236,6 +246,12 @@ def test_a_synthesis_says_who_agrees_or_it_is_unknown(reply: str, found: Synthes
 )
 def test_what_is_wrong_with_a_debate_is_said_before_it_begins(process: Process, wrong: str | None) -> None:
     assert DEBATE.check(process) == wrong
+
+
+def test_every_field_of_the_report_is_described() -> None:
+    page = (ROOT / "docs" / "processes.md").read_text().partition("## Debate")[2].partition("\n## ")[0]
+    fields = (*DebateReport.__struct_fields__, *Answer.__struct_fields__, *ChangeOfMind.__struct_fields__)
+    assert {name for name in fields if f"`{name}`" not in page} == set()
 
 
 def test_more_than_26_others_have_labels_of_two_letters() -> None:

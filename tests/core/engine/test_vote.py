@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from teamchat.core.engine.process import Ballot, Call, Kind, Process
 from teamchat.core.engine.processes.table import STRATEGIES
-from teamchat.core.engine.processes.vote import LONGEST_OPTION, fold_option, report
+from teamchat.core.engine.processes.vote import LONGEST_OPTION, Vote, VoteReport, fold_option, report
 from tests.core.engine.processes_played import Played, play
+from tests.program import ROOT
 from tests.trials import trials
 
 VOTE = STRATEGIES[Kind.VOTE]
@@ -266,6 +267,12 @@ def test_a_very_long_option_is_no_vote_at_once() -> None:
     assert found.option is None
     assert len(found.reason) < 200
     assert isinstance(found, Ballot)
+
+
+def test_every_field_of_the_report_is_described() -> None:
+    page = (ROOT / "docs" / "processes.md").read_text().partition("## Vote")[2].partition("\n## ")[0]
+    fields = (*VoteReport.__struct_fields__, *Vote.__struct_fields__)
+    assert {name for name in fields if f"`{name}`" not in page} == set()
 
 
 def test_a_call_says_for_whom_it_is() -> None:
