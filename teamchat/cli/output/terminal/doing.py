@@ -10,7 +10,7 @@ from msgspec import Struct, field
 from teamchat.cli.output.lines import short_number
 from teamchat.cli.output.terminal.look import Look
 from teamchat.cli.output.terminal.tools import action
-from teamchat.cli.output.terminal.wrap import cells, cut
+from teamchat.cli.output.terminal.wrap import cells, cut, cut_before
 from teamchat.core.text.clean import visible
 from teamchat.core.turn.events import TriesAgain
 from teamchat.runners.events import (
@@ -36,6 +36,7 @@ WAITS, BEGINS, THINKS, WRITES, ENDS = "getting ready", "starting", "thinking", "
 ANSWERED, FAILED, AGAIN = "answered", "failed", "waiting to try again"
 MODEL = "waiting for the model"
 LONGEST_REASON = 60
+ROOM_FOR_WORDS = 20  # columns
 
 
 class Doing(Struct):
@@ -49,6 +50,7 @@ class Doing(Struct):
     used: Usage | None = None
     ended: float | None = None
     failed: bool = False
+    says: str = ""  # the end of what it writes, of a member that is not alone
     tools: dict[str, ToolCall] = field(default_factory=dict)
 
     def learn(self, event: AgentEvent, now: float) -> None:
@@ -92,7 +94,7 @@ class Doing(Struct):
         return next(reversed(self.tools.values()), None)
 
     def end(self, now: float, used: Usage | None, *, failed: bool) -> None:
-        self.ended, self.failed, self.used = now, failed, used
+        self.ended, self.failed, self.used, self.says = now, failed, used, ""
         self.what = FAILED if failed else ANSWERED
 
 
@@ -112,14 +114,14 @@ def status_lines(
     members: Sequence[Doing], following: Sequence[str], now: float, width: int, look: Look, colours: dict[str, int]
 ) -> Iterator[str]:
     """A line for each member, and who is queued behind the last one. No line is wider than `width`."""
-    shown = [_right(doing, now) for doing in members]
+    shown = [spent(doing, now) for doing in members]
     behind = f"next: {', '.join(following)}" if following else ""
     names = max((cells(doing.member) for doing in members), default=0)
     names = min(names, max(width // 3, 1))
     most = max((cells(right) for right in shown), default=0)
     behind = behind if names + most + len(behind) + 24 <= width else ""
     room = max(width - 2 - names - 2 - 3 - most - (len(behind) + 3 if behind else 0), 0)
-    does = [cut(doing.words(now), room) for doing in members]
+    does = [_does(doing, now, room) for doing in members]
     column = max(map(cells, does), default=0)
     for place, (doing, right, what) in enumerate(zip(members, shown, does, strict=True)):
         name = cut(doing.member, names)
@@ -127,16 +129,25 @@ def status_lines(
         middle = f"{what}{' ' * (column - cells(what))}"
         last = f"   {behind}" if behind and place == len(members) - 1 else ""
         head = look.coloured(left, colours[doing.member], bold=True)
-        yield f"{_sign(doing, now, look, colours)} {head}  {middle}   {look.dim((right + last).rstrip())}".rstrip()
+        mark = sign(doing, now, look, colours[doing.member])
+        yield f"{mark} {head}  {middle}   {look.dim((right + last).rstrip())}".rstrip()
 
 
-def _sign(doing: Doing, now: float, look: Look, colours: dict[str, int]) -> str:
+def _does(doing: Doing, now: float, room: int) -> str:
+    """What the member does, with the end of what it says if there is room for some words."""
+    words = cut(doing.words(now), room)
+    left = room - cells(words) - 2
+    return f"{words}  {cut_before(doing.says, left)}" if doing.says and left >= ROOM_FOR_WORDS else words
+
+
+def sign(doing: Doing, now: float, look: Look, colour: int) -> str:
+    """A spinner while the member works, and then whether it has answered."""
     if doing.ended is not None:
-        return look.bad("✗") if doing.failed else look.coloured("✓", colours[doing.member])
-    return look.coloured(FRAMES[int(now * PER_S) % len(FRAMES)], colours[doing.member])
+        return look.bad("✗") if doing.failed else look.coloured("✓", colour)
+    return look.coloured(FRAMES[int(now * PER_S) % len(FRAMES)], colour)
 
 
-def _right(doing: Doing, now: float) -> str:
+def spent(doing: Doing, now: float) -> str:
     """The time, and the tokens if they are known."""
     seconds = clock((doing.ended if doing.ended is not None else now) - doing.since)
     used = doing.used

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from importlib import import_module
 from threading import RLock
+from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
@@ -42,6 +43,7 @@ from teamchat.core.turn.events import (
     GroupCompared,
     LessonsFound,
     MessageStored,
+    ProcessMoved,
     Replied,
     RouteDropped,
     RouteQueued,
@@ -53,6 +55,10 @@ from teamchat.core.turn.events import (
     Warned,
 )
 from teamchat.runners.events import AgentEvent, TextDelta
+
+if TYPE_CHECKING:
+    from teamchat.cli.output.terminal.subtasks import Subtasks
+    from teamchat.core.engine.process import Process
 
 PAUSE_S = 0.05  # between two drawings for pieces of text
 MOST_ROWS = 8  # of a text that streams
@@ -103,6 +109,7 @@ class TerminalOutput:
         self._turns: dict[int, _Turn] = {}
         self._doing: dict[int, Doing] = {}  # by the route's number, or minus that of a turn without one
         self._waiting: dict[int, Route] = {}
+        self._subtasks: Subtasks | None = None  # of a map-reduce
         self._running: object = None  # the group whose members `_doing` has
         self._idle_since = self._now()
         self._after: list[str] = []  # lines that wait for the replies of a group
@@ -175,6 +182,19 @@ class TerminalOutput:
                 self._finish(turn, outcome)
             case TodoChanged() | GroupCompared() | Warned():
                 self._note(event)
+            case ProcessMoved(process=process):
+                self._moved(process)
+
+    def _moved(self, process: Process) -> None:
+        if process.kind != "mapreduce":
+            return
+        from teamchat.cli.output.terminal.subtasks import Subtasks
+
+        if self._subtasks is None or self._subtasks.process.request != process.request:
+            self._subtasks = Subtasks(process)
+            for route in (*self._waiting.values(), *(one.route for one in self._turns.values() if one.route)):
+                self._subtasks.called(route)
+        self._subtasks.process = process
 
     def _heard(self, number: int, event: AgentEvent) -> None:
         shown = self._turns.get(number)
@@ -210,6 +230,8 @@ class TerminalOutput:
                 if not self._waiting and not self._doing:
                     self._idle_since = self._now()
                 self._waiting[route.number] = route
+                if self._subtasks:
+                    self._subtasks.called(route)
             case RouteDropped(route=route):
                 self._waiting.pop(route.number, None)
                 self._aside(f"dropped: {called(route)}")
@@ -225,6 +247,8 @@ class TerminalOutput:
         now, key = self._now(), _key(turn.number, route)
         self._waiting.pop(key, None)
         self._doing[key] = Doing(turn.member, now, turn.setup.cwd)
+        if route and self._subtasks:
+            self._subtasks.called(route)
         for mate in self._mates(group):
             self._doing.setdefault(mate.number, Doing(mate.target, now, what=WAITS))
         shown = self._shown(turn, route)
@@ -370,12 +394,23 @@ class TerminalOutput:
         self._wrote = self._began = False
         width = self._surface.width - 1
         doing = list(self._doing.values()) or self._about_to_begin()
-        following = self._following(doing)
         for one in doing:
             self._colour(one.member)
-        status = list(status_lines(doing, following, now, width, self._look, self._colours))
+        status = self._status(doing, now, width)
         room = self._surface.height - len(status) - 1
         self._surface.show([*self._tail(min(room, MOST_ROWS)), *status])
+
+    def _status(self, doing: Sequence[Doing], now: float, width: int) -> list[str]:
+        """A line for each member that speaks; of a map-reduce, for each subtask."""
+        height, tree = self._surface.height, list[str]()
+        if self._subtasks:
+            tree = self._subtasks.lines(self._doing, now, width, height - 1, self._look, self._colour)
+            if len(tree) > 1:
+                return tree
+        for shown in self._turns.values():
+            if shown.kept is not None and not shown.ended and (one := self._doing.get(_key(shown.number, shown.route))):
+                one.says = shown.voice.last_words()
+        return [*tree, *status_lines(doing, self._following(doing), now, width, self._look, self._colours)]
 
     def _tail(self, rows: int) -> list[str]:
         alone = [one for one in self._turns.values() if one.kept is None and not one.told]
@@ -404,7 +439,11 @@ def _key(turn: int, route: Route | None) -> int:
 
 
 def _about(turn: Turn, route: Route | None) -> str:
-    """`claude · may edit`, and the number of an attempt after the first one."""
+    """`claude · may edit`, what it does in a process, and the number of an attempt after the first one."""
     parts = [turn.agent, ACCESS[turn.setup.access]] if route else [turn.agent, BEGINS[turn.setup.purpose]]
+    if route and route.part:
+        from teamchat.core.engine.part_words import part_in_short  # only `teamchat run` has parts
+
+        parts += filter(None, [part_in_short(route.part)])
     again = [f"attempt {turn.setup.attempt}"] if turn.setup.attempt > 1 else []
     return " · ".join([*parts, *again])

@@ -135,6 +135,10 @@ class Voice:
         """Show lines as they are, which have no styles."""
         self._lines(chain.from_iterable(wrapped(line, self.columns) for line in lines))
 
+    def last_words(self) -> str:
+        """The end of the text that streams."""
+        return self.blocks.rest(self.columns)[-self.columns :]
+
     def tail(self, rows: int) -> list[str]:
         """The last rows of the text that streams."""
         text = self.blocks.rest(self.columns * rows).strip("\n")

@@ -114,3 +114,13 @@ def cut(text: str, width: int) -> str:
         return line
     begin = folded(line, max(width - 1, 1))[0].rstrip()
     return begin + "…" if cells(begin) < width else "…" * bool(width > 0)
+
+
+def cut_before(text: str, width: int) -> str:
+    """The end of the text in one line of at most `width` columns, from a word on; a cut one begins with `…`."""
+    line = " ".join(text.split())
+    if cells(line) <= width:
+        return line
+    while cells(line) > width - 1 and line:
+        line = line.partition(" ")[2]
+    return f"…{line}"

@@ -1,0 +1,103 @@
+"""The live progress of a map-reduce: a line for each subtask, within the width and height of the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from teamchat.cli.output.terminal.doing import WAITS, Doing
+from teamchat.cli.output.terminal.look import Look
+from teamchat.cli.output.terminal.subtasks import Subtasks
+from teamchat.cli.output.terminal.wrap import cells
+from teamchat.core.engine.part import Part
+from teamchat.core.engine.process import Done, Kind, Plan, Process
+from teamchat.core.engine.state import Route
+
+PLAIN = Look(styles=False, colours=False)
+
+
+def planned(*tasks: str, done: tuple[Done, ...] = ()) -> Subtasks:
+    plan = Done(Part("mapreduce", "planner"), "max", "msg-2", Plan(tasks))
+    process = Process(Kind.MAPREDUCE, ("sarah", "carol"), "max", planner="max", reducer="max", done=(plan, *done))
+    return Subtasks(process)
+
+
+def call(number: int, target: str) -> Route:
+    return Route("msg-2", "max", "msg-1", 10 + number, target, part=Part("mapreduce", "worker", number, 3))
+
+
+def finished(number: int, member: str, message: str | None = "msg-9") -> Done:
+    return Done(Part("mapreduce", "worker", number, 3), member, message)
+
+
+def lines(tree: Subtasks, doing: Mapping[int, Doing], width: int = 60, height: int = 20, now: float = 5.0) -> list[str]:
+    return tree.lines(doing, now, width, height, PLAIN, lambda _: 1)
+
+
+def test_each_subtask_has_a_line_with_who_does_it_and_how_far_it_is() -> None:
+    tree = planned("Port the lexer", "Port the parser", "Port the tests")
+    for number, member in ((1, "sarah"), (2, "carol"), (3, "sarah")):
+        tree.called(call(number, member))
+    answered = Doing("sarah", 1.0)
+    answered.end(4.0, None, failed=False)
+    doing = {11: answered, 12: Doing("carol", 2.0, what="thinking"), 13: Doing("sarah", 2.0, what=WAITS)}
+    assert lines(tree, doing) == [
+        "✓ max planned 3 subtasks, 1 is done",
+        "✓ 1 sarah  Port the lexer                    0:03",
+        "⠋ 2 carol  Port the parser                   thinking   0:03",
+        "· 3 sarah  Port the tests",
+        "· max merges the results",
+    ]
+
+
+def test_a_subtask_that_went_to_another_worker_says_who_failed() -> None:
+    tree = planned("Port the lexer")
+    tree.called(call(1, "sarah"))
+    failed = Doing("sarah", 1.0)
+    failed.end(4.0, None, failed=True)
+    assert lines(tree, {11: failed})[1] == "✗ 1 sarah  Port the lexer                      failed   0:03"
+    tree.called(call(1, "carol"))
+    told = lines(tree, {11: Doing("carol", 4.0, what="thinking")}, width=80)[1]
+    assert told.endswith("   sarah failed, thinking   0:01")
+
+
+def test_a_resumed_one_shows_what_was_done_and_skipped_before() -> None:
+    tree = planned("Port the lexer", "Port the parser", "Port the tests")
+    tree.process = planned("Port the lexer", "Port the parser", "Port the tests", done=(finished(1, "carol"), finished(2, "sarah", None))).process  # fmt: skip # noqa: E501
+    tree.called(call(3, "sarah"))
+    assert lines(tree, {13: Doing("sarah", 4.0, what="thinking")})[:3] == [
+        "✓ max planned 3 subtasks, 1 is done",
+        "✓ 1 carol  Port the lexer",
+        "- 2 sarah  Port the parser",
+    ]
+
+
+def test_who_begins_to_watch_later_is_shown_what_is_not_queued_any_more_as_done() -> None:
+    tree = planned("Port the lexer", "Port the parser")
+    tree.called(call(2, "sarah"))
+    assert lines(tree, {12: Doing("sarah", 4.0)})[1] == "✓ 1        Port the lexer"
+
+
+def test_while_the_results_are_merged_only_the_plan_is_left() -> None:
+    tree = planned("Port the lexer", done=(finished(1, "carol"),))
+    tree.called(call(1, "carol"))
+    assert lines(tree, {20: Doing("max", 4.0)}) == ["✓ max planned 1 subtask, 1 is done"]
+
+
+def test_there_is_nothing_before_the_plan_and_after_the_result() -> None:
+    assert lines(Subtasks(Process(Kind.MAPREDUCE, ("sarah",), "max", planner="max", reducer="max")), {}) == []
+    over = Done(Part("mapreduce", "reducer"), "max", "msg-10")
+    assert lines(planned("Port the lexer", done=(finished(1, "carol"), over)), {}) == []
+
+
+@pytest.mark.parametrize("height", [4, 6, 10, 53])
+@pytest.mark.parametrize("width", [20, 40, 80, 120])
+def test_no_line_is_too_wide_and_what_works_is_shown_first(width: int, height: int) -> None:
+    tree = planned(*(f"Port module {number} of the parser to the new style" for number in range(1, 51)))
+    for number in range(1, 51):
+        tree.called(call(number, "sarah"))
+    shown = lines(tree, {55: Doing("sarah", 1.0, what="running a command of many words")}, width, height)
+    assert len(shown) <= height
+    assert max(map(cells, shown)) <= width
+    assert any(line.startswith("⠋ 45") for line in shown)
