@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 from collections import Counter
 from pathlib import Path
 
@@ -14,7 +16,8 @@ from tests.cli.helpers import objects, queue, said
 from tests.cli.test_worktrees import folder_of, own_files
 from tests.cli.test_worktrees import tree as tree  # noqa: PLC0414 (a fixture)
 from tests.core.checkpoint.worktree import WorkTree
-from tests.program import Result, run_here
+from tests.program import Result, ended, run_here, start
+from tests.runners.processes import eventually
 
 WORKERS = ("w1", "w2", "w3", "w4")
 AGENT = """\
@@ -101,6 +104,31 @@ def test_a_recorded_map_reduce_replays_the_same(tmp_path: Path) -> None:
     assert run_here("run", "mapreduce", "--record", str(file), "Test it").code == 0
     ran = run_here("replay", str(file), "--speed", "0", "--verify")
     assert ran.code == 0, ran.err
+
+
+def test_ctrl_c_gives_nothing_to_others_and_is_recorded_with_the_rest(tmp_path: Path) -> None:
+    waits = 'case "$line" in subtask-[56]) [ -e "$here/go" ] || { touch "$here/$line"; sleep 600; } ;; esac'
+    log, file = crew(tmp_path, 12, waits), tmp_path / "run.cassette"
+    process = start("run", "mapreduce", "--record", file, "Test it")
+    assert eventually((tmp_path / "subtask-5").exists)
+    assert eventually((tmp_path / "subtask-6").exists)
+    assert eventually(lambda: sum(name in ("w3", "w4") for name, _ in ran_by(log)) == 6)
+    os.kill(process.pid, signal.SIGINT)
+    stopped = ended(process)
+
+    assert stopped.code == 130, stopped.err
+    assert "does it" not in stopped.err
+    before = ran_by(log)
+    assert ("w1", "subtask-9") not in before
+    replayed = run_here("replay", str(file), "--speed", "0", "--verify")
+    assert replayed.code == 0, replayed.err
+    (tmp_path / "go").touch()
+    assert run_here("resume", "--record", file, "--quiet").code == 0
+    assert sorted(task for _, task in ran_by(log)[len(before) : -1]) == [
+        f"subtask-{number}" for number in (10, 5, 6, 9)
+    ]
+    replayed = run_here("replay", str(file), "--speed", "0", "--verify")
+    assert replayed.code == 0, replayed.err
 
 
 def test_a_subtask_that_all_fail_at_ends_with_6_and_can_be_skipped(tmp_path: Path) -> None:

@@ -458,9 +458,9 @@ class ConversationCoordinator:
 
         return await in_thread(partial(apart_in, self.run, routes))
 
-    def _may_begin(self) -> bool:
+    def _may_begin(self, route: Route) -> bool:
         """Whether a turn of a group that has waited for another one may still begin."""
-        return self.run.guard() is None and not self.run.stopped()
+        return self.run.guard() is None and not self.run.stopped(route.target)
 
     async def _member_of_group(self, route: Route) -> bool:
         """Run the turn of one member. True when it has a reply, which is kept with the turn."""

@@ -21,7 +21,7 @@ async def run_together(
     lines: Sequence[Sequence[Route]],
     speak: Callable[[Route], Awaitable[bool]],
     emit: Callable[[ConversationEvent], None],
-    may_begin: Callable[[], bool],
+    may_begin: Callable[[Route], bool],
     jobs: int | None = None,
 ) -> tuple[int, ...]:
     """Let all routes of the `lines` speak, at most `jobs` at the same time. Returns the numbers of those that failed.
@@ -42,7 +42,7 @@ async def run_together(
         """False if the turn of the route has failed."""
         waits = waits or places.locked()
         async with places:
-            return (waits and not may_begin()) or await speak(route)
+            return (waits and not may_begin(route)) or await speak(route)
 
     tasks = [asyncio.create_task(in_turn(line)) for line in lines]
     try:

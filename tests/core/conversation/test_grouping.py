@@ -66,7 +66,7 @@ def test_all_speak_and_those_that_failed_are_told(tmp_path: Path) -> None:
         spoke.append(f"{route.target} ends")
         return route.target != "b"
 
-    assert asyncio.run(run_together(in_lines(given, routes(given)), speak, events.append, lambda: True)) == (2,)
+    assert asyncio.run(run_together(in_lines(given, routes(given)), speak, events.append, lambda _: True)) == (2,)
     assert spoke.index("a ends") < spoke.index("b begins")
     assert spoke.index("c ends") < spoke.index("a ends")
     assert events == [Warned("a and b may write in the same folder, so they speak one after the other")]
@@ -80,7 +80,7 @@ def test_who_waits_for_another_does_not_begin_once_nobody_may(tmp_path: Path) ->
         spoke.append(route.target)
         return route.target != "b"
 
-    def may_begin() -> bool:
+    def may_begin(_: Route) -> bool:
         return spoke[-1] != "b"
 
     assert asyncio.run(run_together(in_lines(given, routes(given)), speak, lambda _: None, may_begin)) == (2,)
@@ -111,7 +111,7 @@ def test_so_many_turns_run_at_once_as_there_are_jobs_and_one_of_each_member(
         raise AssertionError(event)
 
     lines = in_lines(given, twelve)
-    assert asyncio.run(run_together(lines, speak, warn, lambda: True, jobs)) == ()
+    assert asyncio.run(run_together(lines, speak, warn, lambda _: True, jobs)) == ()
     assert max(most) == expected
     assert order == list(range(12))
 
@@ -126,7 +126,7 @@ def test_who_waits_for_a_job_does_not_begin_once_nobody_may(tmp_path: Path) -> N
         return False
 
     failed = asyncio.run(
-        run_together(in_lines(given, routes(given)), speak, lambda _: None, lambda: len(spoke) < 2, jobs=1)
+        run_together(in_lines(given, routes(given)), speak, lambda _: None, lambda _: len(spoke) < 2, jobs=1)
     )
     assert (spoke, failed) == (["a", "b"], (1, 2))
 
@@ -151,5 +151,5 @@ def test_an_error_of_one_stops_the_others_and_is_raised(tmp_path: Path) -> None:
         return True
 
     with pytest.raises(ValueError, match="a broke"):
-        asyncio.run(run_together(in_lines(given, routes(given)), speak, lambda _: None, lambda: True))
+        asyncio.run(run_together(in_lines(given, routes(given)), speak, lambda _: None, lambda _: True))
     assert ended == ["b"]
