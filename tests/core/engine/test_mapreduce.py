@@ -279,6 +279,16 @@ def test_a_subtask_that_fails_goes_to_the_other_workers_one_after_another() -> N
     assert {task.member for task in talk.report.subtasks} == {"w3"}
 
 
+def test_what_one_worker_fails_at_is_shared_among_the_others() -> None:
+    plan = json.dumps([str(number) for number in range(12)])
+    talk = MapReduce(plans=(plan,), failing=lambda route: route.target == "w1").begin(mapreduce()).go()
+
+    assert [route.target for route in talk.ran if part_of(route).number in (1, 5, 9)] == [
+        *("w1", "w1", "w1"),
+        *("w2", "w3", "w4"),
+    ]
+
+
 def test_it_is_told_who_does_a_subtask_instead() -> None:
     talk = MapReduce(failing=lambda route: route.target == "w1").begin(mapreduce(("w1", "w2")))
     talk.next()

@@ -1,8 +1,8 @@
 """Map-reduce: a planner splits the task into subtasks, workers do them at the same time, a reducer merges the results.
 
 The planner answers with a JSON list of subtasks, and has one more try if that lacks the form. Each subtask has its own
-worker, the first one the first, the next one the next. If that one fails, the following workers are asked. Nobody
-sees the conversation before the task, and a worker sees nothing but its subtask.
+worker, the first one the first, the next one the next. If that one fails, the other workers are asked. Nobody sees
+the conversation before the task, and a worker sees nothing but its subtask.
 """
 
 from __future__ import annotations
@@ -103,7 +103,9 @@ def _working(process: Process, plan: Done, subtasks: Sequence[str]) -> Iterator[
     for number, subtask in enumerate(subtasks, 1):
         if number in over:
             continue
-        first = (number - 1) % len(workers)
+        rounds, first = divmod(number - 1, len(workers))
+        others = (*workers[first + 1 :], *workers[:first])
+        begin = rounds % max(len(others), 1)  # what one worker fails at is shared among the others
         part = Part(
             process.kind,
             WORKER,
@@ -112,7 +114,7 @@ def _working(process: Process, plan: Done, subtasks: Sequence[str]) -> Iterator[
             layers=_WORKING,
             task=False,
             instead=subtask,
-            others=(*workers[first + 1 :], *workers[:first]),
+            others=(*others[begin:], *others[:begin]),
             prompt=process.prompt,
         )
         yield Call(workers[first], part, plan.message, plan.message or "", plan.member)
