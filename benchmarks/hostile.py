@@ -115,6 +115,8 @@ KINDS: dict[str, Callable[[int], str]] = {
     "quote lines": repeated("> x\n"),
     "short lines": repeated("x\n"),
     "code in list lines": repeated("- look at `x`\n"),
+    "fences in list lines": repeated("- ```\n"),
+    "quotes in list lines": repeated("- > x\n"),
     "code in headings": repeated("# look at `x`\n"),
     "code in paragraphs": repeated("look at `x`\n\n"),
     "quotes and answers": repeated("> why is it so\nbecause of `x`\n"),

@@ -52,12 +52,17 @@ _WHOLE_FENCES = regex(
 )
 # Lines at the margin that are a paragraph or a heading each, and quotes there. Each is followed by what begins anew
 # whatever is open: a block at the margin, or text there after a blank line or a quote.
-_ITEM_OR_HEADING = r"(?:#{1,6}(?=[ \t])|(?:[-+*]|[0-9]{1,9}[.)])(?=[ \t]))(?![-+*#0-9.) \t]*+(?:>|```|~~~))"
-_ALONE = rf"(?:{_ITEM_OR_HEADING}|(?![ \t\r\n]|{_BLOCK}))[^\r\n]*+{_END}"
+_ITEM = r"(?:[-+*]|[0-9]{1,9}[.)])"
+_FENCE_LINE = rf"`{{3,}}+[^`\r\n]*+{_AT_END}|~~~"
+_ITEM_OF_TEXT = rf"{_ITEM}(?=[ \t])(?![-+*#0-9.) \t]*+(?:>|{_FENCE_LINE}))"
+_ALONE = rf"(?:#{{1,6}}(?=[ \t])|{_ITEM_OF_TEXT}|(?![ \t\r\n]|{_BLOCK}))[^\r\n]*+{_END}"
+# An item that has nothing but one line of a quote, or the beginning of a fence, which ends with it.
+_ITEM_OF_BLOCK = regex(rf"{_ITEM}[ ]{{1,4}}(?:(?P<quote>>)|(?P<fence>{_FENCE_LINE}))")
 _AT_MARGIN = r"(?=[^ \t\r\n])"
 _BLANK = rf"(?:[ \t]*+{_END})"
 _SINGLE_LINES = regex(
     rf"(?:{_ALONE}(?:{_BLANK}++{_AT_MARGIN}|(?={_BLOCK}){_AT_MARGIN})"
+    rf"|{_ITEM}[ ]{{1,4}}(?:>|{_FENCE_LINE})[^\r\n]*+{_END}{_AT_MARGIN}"
     rf"|>[^\r\n]*+{_END}(?:[ ]{{0,3}}+>[^\r\n]*+{_END})*+(?![ ]{{0,3}}+>){_BLANK}*+{_AT_MARGIN})++"
 )
 _REST_OF_LINE = regex(r"[^\r\n]*+")
@@ -128,6 +133,8 @@ class Places:
         start, end = self._blocks.starts[index], self._blocks.ends[index]
         if place == "lines":
             start, end = _line_around(self._text, position, start)
+            if block := _block_in_item(self._text, start):
+                return block[1] if position >= block[0] else None
             place = Place.QUOTE if _is_quote(self._text, start) else None
         return place or (Place.CODE if self._code_in(start, end).at(position) >= 0 else None)
 
@@ -153,6 +160,10 @@ class Places:
         """The lines of a part, and the quotes in it."""
         for found in _LINES_WITH_TEXT.finditer(self._text, start, end):
             _, first_ends = _line_around(self._text, found.start(), found.start())
+            if block := _block_in_item(self._text, found.start()):
+                begin, kind = block
+                yield begin, _after_line(self._text, first_ends) if kind is Place.FENCE else first_ends, kind
+                continue
             alone = _after_line(self._text, first_ends) >= found.end()
             place = Place.QUOTE if _is_quote(self._text, found.start()) else None
             yield found.start(), first_ends if alone else found.end(), place
@@ -207,7 +218,7 @@ class _Blocks(Struct):
     def _single_lines(self, at: int, end: int) -> int:
         self._end_paragraph()
         self.items.clear()
-        if self.text.find("`", at, end) >= 0 or self.text.find(">", at, end) >= 0:
+        if any(self.text.find(sign, at, end) >= 0 for sign in "`~>"):
             self.spans.add(at, end, "lines")
         return end
 
@@ -324,6 +335,14 @@ def _line_around(text: str, position: int, least: int) -> tuple[int, int]:
 def _is_quote(text: str, start: int) -> bool:
     """Whether the line at `start`, one of single lines, is quoted."""
     return text[start : start + 4].lstrip(" ").startswith(">")
+
+
+def _block_in_item(text: str, start: int) -> tuple[int, Place] | None:
+    """Where the quote or the fence begins that is all of a list item in the line at `start`, one of single lines."""
+    found = _ITEM_OF_BLOCK.match(text, start)
+    if not found:
+        return None
+    return (found.start("quote"), Place.QUOTE) if found["quote"] else (found.start("fence"), Place.FENCE)
 
 
 def _after_line(text: str, end: int) -> int:

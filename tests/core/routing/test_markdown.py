@@ -164,6 +164,19 @@ def test_quoted_lines_that_follow_each_other_are_one_span() -> None:
     assert [text[span.start : span.end] for span in Places(text).spans] == ["> a\n  > b\r\n", "> d"]
 
 
+def test_a_quote_and_a_fence_in_an_item_end_with_it() -> None:
+    text = "- ```A\n* ~~~B\n12) > C\n- ``` `D\n# > E\n-   >F\n- > G\nH"
+    assert [(text[span.start : span.end], span.place) for span in Places(text).spans] == [
+        ("```A\n", FENCE),
+        ("~~~B\n", FENCE),
+        ("> C", QUOTE),
+        (">F", QUOTE),
+        ("> G", QUOTE),
+    ]
+    places = [place_of(letter, text) for letter in "ABCDEFGH"]
+    assert places == [FENCE, FENCE, QUOTE, None, None, QUOTE, QUOTE, None]
+
+
 def test_list_items_deeper_than_a_hundred_are_text() -> None:
     assert place_of("X", "- " * 100 + "```\n" + " " * 200 + "X") is FENCE
     assert place_of("X", "- " * 101 + "```\n" + " " * 202 + "X") is None
@@ -233,8 +246,13 @@ LINES = (
         "- `x`",
         "1. `b",
         "- > q",
+        "2) > `q`",
         "- ```",
+        "- ~~~ f",
+        "- ``` `l",
+        "-     ```",
         "# `h`",
+        "# > h",
         "#",
     ),
     *("> q", "> `q`", " > q", ">", "---", "* * *", "  a `x", "    c `d", "\t`", "  ```", "\\`", "x > `z`"),
@@ -274,7 +292,18 @@ def test_every_line_end_ends_a_line(text: str, end: str) -> None:
 
 @pytest.mark.parametrize(
     "piece",
-    ["- `x`\n", "# `x`\n", "`x`\n\n", "> q\n`x`\n", "```\nx\n```\ny\n", "~~~\n", "- ```\n", "> q\n\n x\n", "a\n\n "],
+    [
+        "- `x`\n",
+        "# `x`\n",
+        "`x`\n\n",
+        "> q\n`x`\n",
+        "```\nx\n```\ny\n",
+        "~~~\n",
+        "- ```\n",
+        "- > q\n",
+        "> q\n\n x\n",
+        "a\n\n ",
+    ],
 )
 def test_the_place_of_each_line_takes_time_in_proportion_to_the_text(piece: str) -> None:
     def read(text: str) -> None:
