@@ -26,18 +26,18 @@ UNUSED = frozenset(
         *("teamchat.core.checkpoint.take", "teamchat.core.checkpoint.git", "teamchat.core.worktrees.make"),
         *("teamchat.core.knowledge.index", "teamchat.core.conversation.lessons", "teamchat.core.cassette.format"),
         *("teamchat.runners.claude.runner", "teamchat.runners.terminal.runner", "teamchat.core.team.schema"),
-        *("concurrent.futures.thread", "tempfile", "termios"),
+        *("concurrent.futures.thread", "random", "tempfile", "termios", "teamchat.core.routing.markdown"),
     }
 )
 COMPLETING = {"_TEAMCHAT_COMPLETE": "complete_bash", "COMP_WORDS": "teamchat send --to m", "COMP_CWORD": "3"}
 BUDGETS: Mapping[tuple[str, ...], tuple[int, frozenset[str]]] = {
     ("--version",): (17, HEAVY | AGENTS | {"msgspec", "sqlite3", "json"}),
-    ("log", "-n", "20"): (91, HEAVY | AGENTS | UNUSED),
-    ("status",): (91, HEAVY | AGENTS | UNUSED),
-    ("show",): (103, HEAVY | AGENTS | UNUSED),
-    ("sessions",): (91, HEAVY | AGENTS | UNUSED),
-    ("send", "-q", "Hi"): (180, HEAVY | UNUSED),
-    ("resume",): (178, HEAVY | UNUSED),
+    ("log", "-n", "20"): (90, HEAVY | AGENTS | UNUSED),
+    ("status",): (90, HEAVY | AGENTS | UNUSED),
+    ("show",): (102, HEAVY | AGENTS | UNUSED),
+    ("sessions",): (90, HEAVY | AGENTS | UNUSED),
+    ("send", "-q", "Hi"): (179, HEAVY | UNUSED),
+    ("resume",): (177, HEAVY | UNUSED),
     (): (53, HEAVY | AGENTS | UNUSED),
 }
 """For each command the most modules of teamchat, and packages and modules that are not loaded; () completes a name."""

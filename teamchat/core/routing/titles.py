@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from teamchat.core.routing.markdown import Place, places_of
 from teamchat.core.routing.markers import strip_markers
 from teamchat.core.text.clean import told
 
@@ -27,6 +26,10 @@ def first_words(text: str) -> str:
 
 
 def _without_fences(text: str) -> str:
+    if not any(fence in text for fence in _FENCES):  # as most have none
+        return text
+    from teamchat.core.routing.markdown import Place, places_of
+
     parts, end = [], 0
     for span in places_of(text).spans:
         if span.place is Place.FENCE:
