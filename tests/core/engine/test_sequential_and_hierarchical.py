@@ -13,73 +13,18 @@ from hypothesis import strategies as st
 from teamchat.core.engine.actions import Deliver, Idle, RunGroup, RunTurn
 from teamchat.core.engine.decide import decide
 from teamchat.core.engine.events import (
-    GroupDelivered,
-    GroupRan,
-    HumanSpoke,
-    MemberAnswered,
-    Recovered,
-    ResumeMode,
-    StopRequested,
-    TurnBegan,
-    TurnEnded,
     Undone,
 )
 from teamchat.core.engine.process import Done, Handout, Kind, Process
-from teamchat.core.engine.processes.table import STRATEGIES
-from teamchat.core.engine.state import Route, RouteStatus, Rules, State
-from teamchat.core.routing.requests import RouteRequest
+from teamchat.core.engine.state import RouteStatus, Rules, State
 from teamchat.core.store.database import Database
 from teamchat.core.store.routes import load_state, save_state
 from teamchat.core.store.sessions import create_session
-from tests.core.engine.driver import AI, HUMANS, Talk
+from tests.core.engine.driver import AI, HUMANS
+from tests.core.engine.worked import CHAOS, Handed, Worked
 from tests.trials import trials
 
 WORKERS = ("sarah", "carol")
-Handed = tuple[tuple[str, ...], ...]
-
-
-class Worked(Talk):
-    """A process that is driven to its end. `handed` is what the lead calls in its turns: groups of members."""
-
-    handed: list[Handed]
-
-    def begin(self, process: Process, handed: list[Handed]) -> Worked:
-        self.handed = list(handed)
-        self.take(HumanSpoke(self.now, self._message(), "kailai", process=process))
-        return self
-
-    @property
-    def process(self) -> Process:
-        assert self.state.process is not None
-        return self.state.process
-
-    def _ended(self, route: Route) -> TurnEnded:
-        requests: tuple[RouteRequest, ...] = ()
-        if route.part and route.part.handover and self.handed:
-            requests = tuple(
-                RouteRequest(name, group=index if len(names) > 1 else None)
-                for index, names in enumerate(self.handed.pop(0))
-                for name in names
-            )
-        assert route.part is not None
-        finding = STRATEGIES[self.process.kind].read(self.process, route.part, "", requests)
-        return TurnEnded(self.now, route.number, self._message(), requests, finding=finding)
-
-    def next(self, *, fails: bool) -> None:
-        """Run what the engine asks for. With `fails` the turn fails, or the first of a group."""
-        match self.ending:
-            case RunTurn(route=route):
-                self.take(TurnBegan(self.now, route.number, "msg-1"))
-                self.take(TurnEnded(self.now, route.number, None) if fails else self._ended(route))
-            case RunGroup(routes=routes):
-                for route in routes:
-                    self.take(TurnBegan(self.now, route.number, "msg-1"))
-                    if not (fails and route is routes[0]):
-                        self.turns += 1
-                        self.take(MemberAnswered(self.now, route.number, self.turns))
-                self.take(GroupRan(self.now, (routes[0].number,) if fails else ()))
-            case Deliver(routes=routes):
-                self.take(GroupDelivered(self.now, tuple(map(self._ended, routes))))
 
 
 def after_lead(process: Process) -> Iterator[tuple[Done, list[str]]]:
@@ -94,7 +39,6 @@ handouts = st.lists(
     st.sampled_from(((("sarah",),), (("carol",), ("sarah",)), (("sarah", "carol"),))), min_size=0, max_size=4
 )
 one_by_one = st.lists(st.sampled_from(((("sarah",),), (("carol",), ("sarah",)))), min_size=0, max_size=4)
-chaos = st.lists(st.sampled_from(("goes", "goes", "goes", "fails", "stops", "dies", "skips")), max_size=25)
 processes = st.one_of(
     st.builds(
         lambda members, rounds: Process(Kind.SEQUENTIAL, tuple(members), "max", rounds=rounds),
@@ -106,23 +50,12 @@ processes = st.one_of(
 
 
 @settings(max_examples=trials(100), deadline=None)
-@given(processes, handouts, chaos, st.integers(1, 9))
+@given(processes, handouts, CHAOS, st.integers(1, 9))
 def test_whatever_happens_everybody_is_asked_in_order_and_no_guard_is_exceeded(
     process: Process, handed: list[Handed], happens: list[str], turns: int
 ) -> None:
     talk = Worked(Rules(AI, HUMANS, "max", max_turns=turns)).begin(process, handed)
-    for what in [*happens, *["goes"] * 60]:
-        if talk.process.over:
-            break
-        if not isinstance(talk.ending, RunTurn | RunGroup | Deliver):
-            talk.resume(ResumeMode.SKIP if what == "skips" else ResumeMode.RETRY)
-        elif what == "stops":
-            talk.take(StopRequested(talk.now))
-        elif what == "dies":
-            talk.take(Recovered(talk.now))
-        else:
-            talk.next(fails=what == "fails")
-        assert talk.state.turns <= turns
+    talk.goes_through(happens)
 
     assert talk.process.over
     assert isinstance(talk.ending, Idle)
@@ -136,7 +69,7 @@ def test_whatever_happens_everybody_is_asked_in_order_and_no_guard_is_exceeded(
 
 
 @settings(max_examples=trials(15), deadline=None)
-@given(processes, one_by_one, chaos)
+@given(processes, one_by_one, CHAOS)
 def test_a_process_survives_the_store_and_an_undo(process: Process, handed: list[Handed], happens: list[str]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         db = Database(Path(folder) / "teamchat.db")
