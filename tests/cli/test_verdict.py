@@ -71,6 +71,12 @@ def test_what_are_not_two_words_is_refused(written: str) -> None:
         verdict_words(written)
 
 
+def test_a_word_of_any_length_is_read_at_once() -> None:
+    assert verdict_of("a" + "\u0301\u0323" * 1_000_000 + "b", WORDS) is None
+    with pytest.raises(UsageError, match="--verdict expects"):
+        verdict_words("PASS," + "a" + "\u0301\u0323" * 1_000_000 + "b")
+
+
 @settings(max_examples=trials(200), deadline=None)
 @given(st.text(max_size=30), st.sampled_from(WORDS), st.sampled_from(["", ".", "**", "\n\n", " ✓", "`\n```"]))
 def test_a_word_behind_any_text_is_found_with_any_marks_behind_it(before: str, word: str, after: str) -> None:

@@ -13,16 +13,14 @@ from teamchat.core.routing.requests import quoted
 from teamchat.core.turn.events import Conclusion, Verdict
 
 LEAST = 2  # words
+LONGEST = 100  # characters of a word
 
 
 def verdict_words(written: str) -> tuple[str, ...]:
     """The words of the option. Raises `UsageError` unless they are at least two different ones."""
     words = tuple(word.strip() for word in written.split(","))
-    if (
-        len(words) < LEAST
-        or len(set(map(_folded, words))) < len(words)
-        or not all(word and word_at_end(word) == word for word in words)
-    ):
+    different = len({_folded(word[:LONGEST]) for word in words}) == len(words) >= LEAST
+    if not (different and all(0 < len(word) <= LONGEST and word_at_end(word) == word for word in words)):
         raise UsageError(f"--verdict expects at least two different words such as PASS,FAIL, got {quoted(written)}")
     return words
 
@@ -45,7 +43,10 @@ def verdict_of(text: str, words: Sequence[str]) -> str | None:
 
     Case does not count, nor do Markdown and punctuation around the word.
     """
-    last = _folded(word_at_end(text))
+    written = word_at_end(text)
+    if len(written) > 10 * LONGEST:  # sorting the accents of one letter costs their square
+        return None
+    last = _folded(written)
     return next((word for word in words if _folded(word) == last), None)
 
 
