@@ -105,6 +105,7 @@ def listening(writer: CassetteWriter, host: Host, keep: Keep | None = None) -> H
             identity, stdin = identity_of(turn), nameless(turn.prompt.prepared.stdin, turn.scratch)
             keep(RecordedTurn(identity, stdin, (), (), (), None, error=not_started(error)))
             raise
+        recorder.begins(turn.member.name)
 
     def collected(inner: ContextCollector) -> ContextCollector:
         return Listening(host.collected(inner), writer.told)

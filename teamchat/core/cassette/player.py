@@ -65,11 +65,19 @@ class NotRecorded(Exception):
 
 
 class Recorder:
-    """A launcher that hands every finished turn of another one to `keep`. Its run begins when it is made."""
+    """A launcher that hands every finished turn of another one to `keep`. Its run begins when it is made.
+
+    A turn begins with the last time that its member `begins`: its process may start after that of a later turn, because
+    git looks at their files first.
+    """
 
     def __init__(self, launcher: Launcher, keep: Callable[[RecordedTurn], None]) -> None:
         self._launcher, self._keep = launcher, keep
         self._began = time.monotonic()
+        self._begun: dict[str, float] = {}
+
+    def begins(self, member: str) -> None:
+        self._begun[member] = time.monotonic()
 
     def __call__(self, what: Launch) -> Running:
         started = time.monotonic()
@@ -80,7 +88,7 @@ class Recorder:
             tuple(sorted(what.env)),
             (),
             None,
-            at=started - self._began,
+            at=self._begun.pop(what.identity.member, started) - self._began,
         )
         try:
             return _Recording(self._launcher(what), what, turn, started, self._keep)

@@ -176,7 +176,7 @@ class CassetteWriter:
             "stdin": turn.stdin.decode(errors="replace"),
             "argv": turn.argv,
             "env": turn.env_names,
-            "at": round(turn.at, 3),
+            "at": round(turn.at, 6),  # what orders the turns of a group
             "existing": sorted(self.existing[turn.identity.member]),
             "slash": self._slash(turn.identity.member),
             "told": told if told and told["layers"] else None,
