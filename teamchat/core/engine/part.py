@@ -16,6 +16,9 @@ class Part(Struct, frozen=True):
     - `shows` are ids of messages that its prompt quotes besides, each said by the one of `labels`, or by its speaker.
     - `task`: its prompt shows the team's task.
     - `instead` replaces the text of the message that it answers.
+    - `apart`: a member that may write works in a worktree of its own, and no fallback takes its place.
+    - `compares` are the members whose worktrees its prompt compares, each called by the one of `options`. The turn may
+      only read.
     - `others` are the members that do it if this one fails, in the order of asking.
     - `options`, `fault` and `prompt` fill in the note on what is asked.
     """
@@ -33,6 +36,8 @@ class Part(Struct, frozen=True):
     shows: tuple[str, ...] = ()
     labels: tuple[str, ...] = ()
     instead: str = ""
+    apart: bool = False
+    compares: tuple[str, ...] = ()
     others: tuple[str, ...] = ()
     options: tuple[str, ...] = ()
     fault: str = ""

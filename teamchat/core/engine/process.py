@@ -64,6 +64,13 @@ class Ballot(Struct, frozen=True, tag=True):
     reason: str
 
 
+class Work(Struct, frozen=True, tag=True):
+    """The files that a member changed in its worktree: the first ones by path, and how many `more` there are."""
+
+    files: tuple[str, ...]
+    more: int = 0
+
+
 class Pick(Struct, frozen=True, tag=True):
     """The member whose work the judge picks."""
 
@@ -71,7 +78,7 @@ class Pick(Struct, frozen=True, tag=True):
     reasons: str
 
 
-Finding = Fault | Handout | Plan | Position | Synthesis | Ballot | Pick
+Finding = Fault | Handout | Plan | Position | Synthesis | Ballot | Work | Pick
 
 
 class Done(Struct, frozen=True):
@@ -145,6 +152,10 @@ def last_reply(_process: Process, reply: str) -> str:
     return reply
 
 
+def no_hint(_process: Process) -> None:
+    """A process after which a person has nothing particular to type."""
+
+
 class Strategy(Struct, frozen=True):
     """The rules of one kind of process. All functions are pure.
 
@@ -153,6 +164,7 @@ class Strategy(Struct, frozen=True):
     - `read` reads what a reply says in the form that its part asks for. It gets the calls of the reply, too.
     - `report` is the result so far, as `--json` shows it.
     - `text` is the result so far as a text, made of the last reply of the run.
+    - `hint` is the command that a person may want to type after a process that is over.
     """
 
     check: Callable[[Process], str | None]
@@ -160,3 +172,4 @@ class Strategy(Struct, frozen=True):
     read: Callable[[Process, Part, str, Sequence[RouteRequest]], Finding | None]
     report: Callable[[Process], Struct]
     text: Callable[[Process, str], str] = last_reply
+    hint: Callable[[Process], str | None] = no_hint

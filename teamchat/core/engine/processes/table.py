@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from teamchat.core.engine.process import Kind, Strategy
+from teamchat.core.engine.processes.best import BEST
 from teamchat.core.engine.processes.debate import DEBATE
 from teamchat.core.engine.processes.hierarchical import HIERARCHICAL
 from teamchat.core.engine.processes.mapreduce import MAPREDUCE
@@ -19,5 +20,6 @@ STRATEGIES: Mapping[Kind, Strategy] = MappingProxyType(
         Kind.MAPREDUCE: MAPREDUCE,
         Kind.DEBATE: DEBATE,
         Kind.VOTE: VOTE,
+        Kind.BEST: BEST,
     }
 )

@@ -1,0 +1,191 @@
+"""Best of: every member does the task blind and apart from the others, and a judge picks one of their answers.
+
+The judge sees the answers, and what each changed in the files, by letters. The id of the request decides the order of
+the letters, so that they tell neither who wrote an answer nor where the team file has its member. An answer without
+another one to compare it with needs no judge.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from string import ascii_uppercase
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from teamchat.assemblers.parts import DIFFERENCES
+from teamchat.core.engine.part import Part
+from teamchat.core.engine.process import Call, Done, Fault, Finding, Pick, Process, Step, Strategy, Work
+from teamchat.core.engine.processes.seats import BLIND_LAYERS, wrong_members
+from teamchat.core.engine.processes.written_json import written_object
+from teamchat.core.routing.requests import RouteRequest
+from teamchat.core.text.commands import command_of
+from teamchat.digests import sha256
+
+MEMBER = "member"
+JUDGE = "judge"
+FEWEST = 2  # members, or there is nothing to compare
+ONLY = "There is no other answer."
+
+
+class Candidate(Struct, frozen=True):
+    """A member's answer; without a `message` there is none. The judge knows it by its `label`, if it is judged.
+
+    `files` are the first files that the member changed, by path, and `more` is how many there are beyond these.
+    """
+
+    member: str
+    label: str | None
+    message: str | None
+    files: tuple[str, ...] = ()
+    more: int = 0
+
+
+class BestReport(Struct, frozen=True):
+    """`winner` is the picked member, None as long as nobody is picked."""
+
+    kind: str
+    judge: str
+    candidates: tuple[Candidate, ...]
+    winner: str | None
+    reasons: str | None
+
+
+def check(process: Process) -> str | None:
+    return wrong_members(process, FEWEST)
+
+
+def step(process: Process) -> Step | None:
+    if calls := _open(process):
+        return Step(calls)
+    judged = process.of(JUDGE)
+    if len(answers(process)) < FEWEST or (judged and (judged[-1].message is None or _pick(process))):
+        return None
+    call = Call(_judge(process), _judges(process, judged), as_of=process.request)
+    fault = f"{call.target} picks no answer: {call.part.fault}" if len(judged) > 1 else None
+    return Step((call,), fault=fault)
+
+
+def _open(process: Process) -> tuple[Call, ...]:
+    """A call for each member whose part is not over."""
+    total, done = len(process.members), {one.part.number for one in process.of(MEMBER)}
+    part = Part(process.kind, MEMBER, total=total, history=True, layers=BLIND_LAYERS, apart=True, prompt=process.prompt)
+    return tuple(
+        Call(name, replace(part, number=number), as_of=process.request)
+        for number, name in enumerate(process.members, 1)
+        if number not in done
+    )
+
+
+def _judges(process: Process, judged: tuple[Done, ...]) -> Part:
+    """The judge's part. After a reply that picks nothing it is shown that reply, too."""
+    labelled = answers(process)
+    part = Part(
+        process.kind,
+        JUDGE,
+        history=True,
+        layers=(*BLIND_LAYERS, DIFFERENCES),
+        shows=tuple(done.message or "" for done in labelled.values()),
+        labels=tuple(f"answer {label}" for label in labelled),
+        compares=tuple(done.member for done in labelled.values()),
+        options=tuple(labelled),
+        prompt=process.prompt,
+    )
+    if not judged:
+        return part
+    last = judged[-1]
+    return replace(
+        part,
+        shows=(*part.shows, last.message or ""),
+        labels=(*part.labels, "your last reply"),
+        fault=last.finding.why if isinstance(last.finding, Fault) else "it names no winner",
+    )
+
+
+def answers(process: Process) -> dict[str, Done]:
+    """The answers by their letters, in the order of the letters."""
+
+    def place(done: Done) -> str:
+        return sha256(f"{process.request}\0{done.part.number}\0{done.member}".encode()).hexdigest()
+
+    there = (done for done in process.of(MEMBER) if done.message is not None)
+    return {letters(index): done for index, done in enumerate(sorted(there, key=place))}
+
+
+def letters(index: int) -> str:
+    """A to Z, then AA, AB and so on."""
+    before, last = divmod(index, len(ascii_uppercase))
+    return (letters(before - 1) if before else "") + ascii_uppercase[last]
+
+
+def read(process: Process, part: Part, text: str, _requests: Sequence[RouteRequest]) -> Finding | None:
+    if part.role != JUDGE:
+        return None
+    written = written_object(text)
+    if isinstance(written, Fault):
+        return written
+    winner, reasons = written.value.get("winner"), written.value.get("reasons")
+    wanted = f'"winner" is not one of {", ".join(part.options)}'
+    if not isinstance(winner, str):
+        return Fault(wanted)
+    picked = answers(process).get(winner.strip().upper().removeprefix("ANSWER").strip())
+    if picked is None:
+        return Fault(wanted)
+    if not (isinstance(reasons, str) and reasons.strip()):
+        return Fault('"reasons" is not a text')
+    return Pick(picked.member, reasons.strip())
+
+
+def _pick(process: Process) -> Pick | None:
+    """What the judge has picked, or the only answer if there is one."""
+    if _open(process):
+        return None
+    labelled = answers(process)
+    if len(labelled) == 1:
+        return Pick(next(iter(labelled.values())).member, ONLY)
+    return next((done.finding for done in process.of(JUDGE) if isinstance(done.finding, Pick)), None)
+
+
+def _judge(process: Process) -> str:
+    return process.judge or process.lead
+
+
+def report(process: Process) -> BestReport:
+    over = {done.part.number: done for done in process.of(MEMBER)}
+    labelled = answers(process)
+    judged = len(labelled) >= FEWEST and len(over) == len(process.members)
+    label_of = {done.part.number: label for label, done in labelled.items() if judged}
+    pick = _pick(process)
+    return BestReport(
+        kind=process.kind,
+        judge=_judge(process),
+        candidates=tuple(
+            _candidate(name, over.get(number), label_of.get(number)) for number, name in enumerate(process.members, 1)
+        ),
+        winner=pick.winner if pick else None,
+        reasons=pick.reasons if pick else None,
+    )
+
+
+def _candidate(name: str, done: Done | None, label: str | None) -> Candidate:
+    if done is None:
+        return Candidate(name, None, None)
+    work = done.finding if isinstance(done.finding, Work) else Work(())
+    return Candidate(done.member, label, done.message, work.files, work.more)
+
+
+def text(process: Process, reply: str) -> str:
+    """Who is picked, and why."""
+    pick = _pick(process)
+    return f"{pick.winner}: {pick.reasons}" if pick else reply
+
+
+def hint(process: Process) -> str | None:
+    """The command that takes the files of the winner; None if it has changed none."""
+    pick = _pick(process)
+    works = (done.finding for done in process.of(MEMBER) if pick and done.member == pick.winner)
+    changed = any(isinstance(work, Work) and work.files for work in works)
+    return command_of("teamchat", "merge", pick.winner) if pick and changed else None
+
+
+BEST = Strategy(check, step, read, report, text, hint)
