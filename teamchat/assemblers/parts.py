@@ -32,7 +32,8 @@ LESSONS = "experience__context"
 KNOWLEDGE = "knowledge__context"
 TODO = "todo__context"
 SUMMARY = "compression__context"
-LAYERS = (FRAMEWORK, LESSONS, KNOWLEDGE, TODO, SUMMARY)
+DIFFERENCES = "differences__context"
+LAYERS = (FRAMEWORK, LESSONS, KNOWLEDGE, TODO, SUMMARY, DIFFERENCES)
 """The layers in the order in which a member is told them."""
 
 

@@ -14,6 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from teamchat.assemblers.parts import (
+    DIFFERENCES,
     FRAMEWORK,
     KNOWLEDGE,
     LAYERS,
@@ -31,10 +32,22 @@ from teamchat.assemblers.truncation import Cut, TruncationPolicy, byte_length
 BLANK_LINE = "\n\n"
 BLOCKS = tuple(name for name in LAYERS if name != FRAMEWORK)
 """The layers with a section of their own. The framework is part of the system text."""
-QUOTED = (KNOWLEDGE, TODO, SUMMARY)
+QUOTED = (KNOWLEDGE, TODO, SUMMARY, DIFFERENCES)
 """The layers that quote unchecked text. A lesson is no such text: a person kept it."""
-BRACKETED = {LESSONS: "[EXPERIENCE]", KNOWLEDGE: "[KNOWLEDGE]", TODO: "[TODO]", SUMMARY: "[SUMMARY]"}
-PLAIN = {LESSONS: "Experience:", KNOWLEDGE: "Knowledge:", TODO: "To do:", SUMMARY: "Summary so far:"}
+BRACKETED = {
+    LESSONS: "[EXPERIENCE]",
+    KNOWLEDGE: "[KNOWLEDGE]",
+    TODO: "[TODO]",
+    SUMMARY: "[SUMMARY]",
+    DIFFERENCES: "[DIFFERENCES]",
+}
+PLAIN = {
+    LESSONS: "Experience:",
+    KNOWLEDGE: "Knowledge:",
+    TODO: "To do:",
+    SUMMARY: "Summary so far:",
+    DIFFERENCES: "Differences:",
+}
 
 
 class PromptFormat(Struct, frozen=True):

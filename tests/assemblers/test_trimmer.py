@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from teamchat.assemblers.budget import fit
 from teamchat.assemblers.formats import CLAUDE, CODEX, GEMINI, PLAIN_TEXT
 from teamchat.assemblers.parts import (
+    DIFFERENCES,
     KNOWLEDGE,
     LAYERS,
     LESSONS,
@@ -127,7 +128,7 @@ def test_pieces_stay_whole_or_are_cut_in_order_of_their_worth(
     assert (kept.request == parts.request) == (trimmed.request_bytes == 0)
     assert trimmed.layers == tuple(name for name in parts.layers if name not in kept.layers)
     if trimmed.history_messages:
-        assert set(kept.layers) <= {SUMMARY}
+        assert set(kept.layers) <= {SUMMARY, DIFFERENCES}
     if trimmed.message_bytes:
         assert kept.history == ()
         assert not kept.layers
@@ -137,8 +138,8 @@ def test_pieces_stay_whole_or_are_cut_in_order_of_their_worth(
         assert len(kept.request.body.encode()) == least_bytes(parts.request.body)
 
 
-def summary_of(parts: Parts) -> dict[str, Section]:
-    return {name: section for name, section in parts.layers.items() if name == SUMMARY}
+def kept_longest(parts: Parts) -> dict[str, Section]:
+    return {name: section for name, section in parts.layers.items() if name in (SUMMARY, DIFFERENCES)}
 
 
 @with_each(inputs, formats, st.integers(0, 600))
@@ -149,7 +150,7 @@ def test_no_more_history_is_dropped_than_is_needed(given: AssemblerInput, form: 
     kept, trimmed = fit(parts, budget)
 
     if trimmed.history_messages:
-        one_more = replace(kept, history=parts.history[trimmed.history_messages - 1 :], layers=summary_of(kept))
+        one_more = replace(kept, history=parts.history[trimmed.history_messages - 1 :], layers=kept_longest(kept))
         assert size(render(one_more, trimmed)) > budget
 
 
@@ -194,7 +195,9 @@ class TestEachAssembler:
         assert (output.prompt.count("<said-"), output.prompt.count("</said-")) == (2, 2)
         assert size(output) == bare - 500
 
-    def test_layers_go_before_history_knowledge_first_and_the_summary_last(self, assembler: Assembler) -> None:
+    def test_layers_go_before_history_knowledge_first_and_summary_and_differences_last(
+        self, assembler: Assembler
+    ) -> None:
         given = replace(LONG, contexts={name: f"{name} " + "y" * 40 for name in LAYERS})
         dropped = []
         for smaller in range(size(assembler.assemble(given)), 0, -1):
@@ -211,6 +214,7 @@ class TestEachAssembler:
         ]
         assert dropped[4:9] == [(LESSONS, KNOWLEDGE, TODO, messages) for messages in range(1, 6)]
         assert dropped[9][:-1] == (SUMMARY, LESSONS, KNOWLEDGE, TODO)
+        assert dropped[-1][:-1] == (SUMMARY, DIFFERENCES, LESSONS, KNOWLEDGE, TODO)
 
     def test_the_newest_message_is_the_last_to_go(self, assembler: Assembler) -> None:
         alone = size(assembler.assemble(replace(LONG, context_messages=LONG.context_messages[-1:])))

@@ -90,9 +90,9 @@ class JsonOutput:
         match event:
             case TodoChanged(change=change):
                 write_line(f"todo_{change.what}", **todo_fields(change))
-            case GroupCompared(differences=differences, conflicts=conflicts):
+            case GroupCompared(differences=differences, conflicts=conflicts, judged=judged):
                 given = {"members": [to_builtins(one) for one in differences]}
-                write_line("group_compared", **given, conflicts=[to_builtins(one) for one in conflicts])
+                write_line("group_compared", **given, conflicts=[to_builtins(one) for one in conflicts], judged=judged)
             case ProcessMoved(process=process):
                 write_line("process", **process_fields(process))
             case Warned(text=text):

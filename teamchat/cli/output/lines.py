@@ -132,8 +132,9 @@ def plural(number: int, noun: str) -> str:
 def closing_lines(conclusion: Conclusion) -> list[str]:
     """How the run ended, then the commands that continue it; if everything is done, only a verdict that is not met."""
     if conclusion.done:
-        return [conclusion.reason] if conclusion.reason else []
-    lines = [f"{_what(conclusion)}: {conclusion.reason}{_left(conclusion)}"]
+        lines = [conclusion.reason] if conclusion.reason else []
+    else:
+        lines = [f"{_what(conclusion)}: {conclusion.reason}{_left(conclusion)}"]
     what = "answer" if conclusion.waiting_for else "try"
     return [*lines, *(f"{what}: {command}" for command in (conclusion.hint or "").splitlines())]
 
@@ -185,7 +186,8 @@ def compared_lines(compared: GroupCompared) -> list[str]:
     if more := len({path for files in cells.values() for path in files}) - len(paths):
         table.append(f"and {plural(more, 'file')} more: teamchat worktrees")
     clashes = [f"{' and '.join(one.members)} both changed {one.path} ({one.why})" for one in compared.conflicts]
-    return [*table, *clashes, f"bring one in: {', or '.join(f'teamchat merge {name}' for name in members)}"]
+    merging = [] if compared.judged else [f"teamchat merge {name}" for name in members]
+    return [*table, *clashes, *([f"bring one in: {', or '.join(merging)}"] if merging else [])]
 
 
 MOST_COMPARED = 20

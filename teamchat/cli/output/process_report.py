@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from teamchat.cli.output.lines import plural
+from teamchat.core.engine.processes.best import BestReport
 from teamchat.core.engine.processes.debate import DebateReport
 from teamchat.core.engine.processes.mapreduce import MapReduceReport, SubtaskStatus
 from teamchat.core.engine.processes.vote import Vote, VoteReport
@@ -22,10 +23,29 @@ def report_lines(report: Struct) -> list[str]:
             return list(_vote(report))
         case DebateReport():
             return list(_debate(report))
+        case BestReport():
+            return list(_best(report))
         case MapReduceReport():
             return list(_map_reduce(report))
         case _:
             return []
+
+
+def _best(report: BestReport) -> Iterator[str]:
+    """`best: kim picks sarah: It is the shortest.`, then what the letters in the reasons stand for."""
+    if report.winner is None:
+        yield "best: nobody is picked"
+    elif any(one.label for one in report.candidates):
+        yield f"best: {report.judge} picks {report.winner}: {' '.join((report.reasons or '').split())}"
+    else:
+        yield f"best: {report.winner}, without a judge: {report.reasons}"
+    for one in report.candidates:
+        letter = f" is {one.label}, and" if one.label else ""
+        number = len(one.files) + one.more
+        if one.message is None:
+            yield f"  {one.member} gave no answer"
+        else:
+            yield f"  {one.member}{letter} changed {plural(number, 'file') if number else 'no file'}"
 
 
 def _map_reduce(report: MapReduceReport) -> Iterator[str]:

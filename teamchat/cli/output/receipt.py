@@ -137,6 +137,7 @@ WHY = {
     "knowledge__context": "files of the team that fit",
     "todo__context": "the open todos",
     "compression__context": "a summary of messages that are no longer quoted",
+    "differences__context": "what the judged answers changed in the files",
     "request": "the person's request, which is not in the history",
     "turn": "which message it answers, and for which request",
     "message": "what it answers",

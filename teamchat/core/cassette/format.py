@@ -151,10 +151,10 @@ class ErrorLine(Line):
 
 
 class ToldLine(Line):
-    """The layers of files and lessons of a turn, by the layer's name. `answers` is the message that is answered."""
+    """The layers of files, lessons and worktrees of a turn, by the layer's name. `answers` is what is answered."""
 
     answers: str
-    layers: dict[Literal["experience__context", "knowledge__context"], str]
+    layers: dict[Literal["experience__context", "knowledge__context", "differences__context"], str]
 
 
 class SlashLine(Line):

@@ -13,6 +13,8 @@ from teamchat.core.checkpoint.values import GitRepository, Lines, PathChange, Tr
 from teamchat.core.errors import CheckpointFailed
 
 _DIFF = ("diff-tree", "-r", "--no-renames", "--no-ext-diff", "--no-textconv", "--full-index")
+_READABLE = ("-c", "core.quotePath=false", "-c", "core.bigFileThreshold=1m")
+_NEXT = b"diff --git "  # no other line of a diff begins so: those of files begin with a sign
 _PIECE = 1 << 16
 _NOBODYS = "[core]\n\trepositoryformatversion = 1\n\tbare = true\n\tattributesFile = /dev/null\n[extensions]\n"
 
@@ -104,6 +106,28 @@ def has_tree(repository: GitRepository, tree: str) -> bool:
         except GitFailed:
             return False
     return True
+
+
+def texts(repository: GitRepository, old: str, new: str) -> Iterator[bytes]:
+    """The unified diff of each path of `changes`, in the same order, for a reader: it cannot be applied.
+
+    A file that is no text, or larger than a MiB, is only named. Raises `CheckpointFailed`.
+    """
+    diff = ("diff-tree", "-r", "--no-renames", "--no-ext-diff", "--no-textconv", "--abbrev=8", "--color=never")
+    head, lines = b"", list[bytes]()
+    with object_reader(repository) as git:
+        with git.printing(*_READABLE, *diff, "--patch", "--src-prefix=a/", "--dst-prefix=b/", old, new) as printed:
+            for line in printed.out:
+                if line.startswith(_NEXT) and line != head:  # a file that became a link has two of the same head
+                    if head:
+                        yield b"".join(lines)
+                    head, lines = line, []
+                lines.append(line)
+            ended = printed.end()
+        if ended.code:
+            raise GitFailed(diff[0], ended.err)
+    if head:
+        yield b"".join(lines)
 
 
 def patch(repository: GitRepository, old: str, new: str) -> Iterator[bytes]:

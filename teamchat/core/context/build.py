@@ -9,7 +9,7 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from teamchat.assemblers.parts import FRAMEWORK, SUMMARY, AssemblerOutput, BudgetExceeded
+from teamchat.assemblers.parts import DIFFERENCES, FRAMEWORK, SUMMARY, AssemblerOutput, BudgetExceeded, Trimmed
 from teamchat.assemblers.truncation import byte_length
 from teamchat.core.agents import AgentType
 from teamchat.core.context.context_manager import ContextManager
@@ -72,6 +72,12 @@ class BuiltPrompt(Struct, frozen=True):
     @property
     def system_text(self) -> str | None:
         return self.assembled.system_flag
+
+    @property
+    def not_compared(self) -> str | None:
+        """The parts of diffs that it should compare and has no room for."""
+        told = self.gathered.get(DIFFERENCES)
+        return told.note if told and DIFFERENCES not in self.assembled.trimmed.layers else None
 
     @property
     def sources(self) -> dict[str, tuple[str, ...]]:
@@ -259,14 +265,15 @@ def _assemble(asked: _Asked, continued: ContinuedSession | None) -> _Assembled:
         continued.shown_from if continued and not gap else history.shown[begin],
         redacted=asked.quote.count((*history.shown[gap:], *request)),
         beside=(*history.shown[gap:begin], *request),
-        left_out=_left_out(part, history, gap) if part and part.shows else (),
+        left_out=_left_out(part, history, output.trimmed) if part and part.shows else (),
     )
 
 
-def _left_out(part: Part, history: Context, dropped: int) -> tuple[str, ...]:
+def _left_out(part: Part, history: Context, trimmed: Trimmed) -> tuple[str, ...]:
     from teamchat.core.context.process_part import left_out
 
-    return left_out(part, history.shown, dropped)
+    differences = ("the differences",) if DIFFERENCES in trimmed.layers else ()
+    return (*left_out(part, history.shown, trimmed.history_messages), *differences)
 
 
 def _history(asked: _Asked, continued: ContinuedSession | None) -> Context:

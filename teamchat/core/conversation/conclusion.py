@@ -39,7 +39,7 @@ def conclude(run: Concluded, action: Action) -> Conclusion:
         case Paused(kind=kind, reason=reason):
             return _pause(run, kind, reason)
         case _:
-            return conclusion(run, ExitCode.DONE)
+            return conclusion(run, ExitCode.DONE, hint=_hint(run))
 
 
 def conclude_error(run: Concluded, error: TeamchatError) -> Conclusion:
@@ -90,6 +90,16 @@ def _result(state: State, reply: str) -> tuple[str, Struct | None]:
 
     strategy = STRATEGIES[process.kind]
     return strategy.text(process, reply), strategy.report(process)
+
+
+def _hint(run: Concluded) -> str | None:
+    """What a person may want to type after the process that the run has ended."""
+    process = run.state.process if run.tally.process else None
+    if process is None or not process.over:
+        return None
+    from teamchat.core.engine.processes.table import STRATEGIES
+
+    return STRATEGIES[process.kind].hint(process)
 
 
 def _waiting(run: Concluded, route: Route) -> Conclusion:

@@ -179,16 +179,20 @@ class ConversationCoordinator:
     ) -> Conclusion:
         """Store a person's message as the task of `process`, and follow the process until it is over or stops.
 
-        `speaker` and `typed` are as for `send`. Raises what `address_task` and `check_process` do, before anything is
-        stored.
+        `speaker` and `typed` are as for `send`. Raises what `address_task`, `check_process` and `need_worktrees` do,
+        before anything is stored.
         """
         from teamchat.core.conversation.processes import check_process
+        from teamchat.core.conversation.work_apart import need_worktrees
 
-        check_process(self.run.state, process)
-        addressed = address_task(text, self.run.team, speaker=speaker)
+        run = self.run
+        check_process(run.state, process)
+        if run.host.live:  # a replay has no worktrees
+            await in_thread(partial(need_worktrees, run.team, run.trees.folder, run.session, process))
+        addressed = address_task(text, run.team, speaker=speaker)
         for problem in addressed.problems:
-            self.run.emit(Warned(problem))
-        self.run.tally.process = True
+            run.emit(Warned(problem))
+        run.tally.process = True
         return await self._follow(self.store(addressed, images, len(well_formed(text[:typed])), process))
 
     def address(self, text: str, *, speaker: str | None = None, to: str | None = None, typed: int = 0) -> Addressed:
@@ -391,7 +395,8 @@ class ConversationCoordinator:
             run.tally.fail(route, answer.error)
             return run.step(TurnEnded(run.host.now(), route.number, None, stopped=run.stopped()))
         actions = self._end_turn(answer)
-        await self._tell_not_merged(answer.turn)
+        if not (route.part and route.part.apart):  # a judge picks what to merge
+            await self._tell_not_merged(answer.turn)
         return actions
 
     async def _tell_not_merged(self, *turns: Turn) -> None:
@@ -417,6 +422,7 @@ class ConversationCoordinator:
 
         def prepare() -> Callable[[], Written[_Replied]]:
             [parsed] = self.posting.parse((answer.member, answer.finished.text, route.part))
+            parsed = self.posting.worked(parsed, route, answer.turn, answer.finished.outcome)
             return lambda: reply(parsed)
 
         def reply(parsed: Parsed) -> Written[_Replied]:
@@ -444,7 +450,7 @@ class ConversationCoordinator:
             failed = await run_together(lines, self._member_of_group, run.emit, self._may_begin, jobs)
             if compared := await in_thread(partial(side_by_side, run, routes)):
                 run.emit(compared)
-            else:
+            elif not any(route.part and route.part.apart for route in routes):
                 names = dict.fromkeys(route.target for route in routes)
                 last = (last_turn_of(run.db, run.session, name) for name in names)
                 await self._tell_not_merged(*filter(None, last))
@@ -486,10 +492,12 @@ class ConversationCoordinator:
         run = self.run
         replies: list[tuple[Turn, Posted[TurnEnded]]] = []
         turns = [get_turn(run.db, route.answer) for route in routes if route.answer is not None]
-        heard = zip(routes, turns, strict=True)
+        replied = zip(routes, turns, strict=True)
         parsed = self.posting.parse(
-            *((self._speaker(turn), partial_of(run.db, turn), route.part) for route, turn in heard)
+            *((self._speaker(turn), partial_of(run.db, turn), route.part) for route, turn in replied)
         )
+        heard = zip(parsed, routes, turns, strict=True)
+        parsed = [self.posting.worked(one, route, turn, turn.outcome) for one, route, turn in heard]
         asked = {turn.id for turn in turns if _asked_its_user(run.db, turn)}
         with run.transaction():
             for route, turn, one in zip(routes, turns, parsed, strict=True):

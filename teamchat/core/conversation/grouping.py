@@ -68,6 +68,16 @@ def colliding(team: Team, names: Iterable[str]) -> frozenset[str]:
     )
 
 
+def set_apart(team: Team, routes: Iterable[Route]) -> frozenset[str]:
+    """The members that a process gives worktrees, whoever else works where they do, and whatever the team file says."""
+    names = (route.target for route in routes if _is_apart(route))
+    return frozenset(member.name for name in names for member in _writers(team, name, alone=True))
+
+
+def _is_apart(route: Route) -> bool:
+    return route.part is not None and route.part.apart
+
+
 def in_lines(team: Team, routes: Iterable[Route], apart: frozenset[str] = frozenset()) -> list[list[Route]]:
     """The routes in lines that may run side by side. Those of one line are of one member, or may write in one folder.
 
@@ -77,7 +87,8 @@ def in_lines(team: Team, routes: Iterable[Route], apart: frozenset[str] = frozen
     places: dict[str, list[Path]] = {}
     for route in routes:
         if route.target not in places:
-            places[route.target] = [_place(member, apart) for member in _writers(team, route.target)]
+            writers = _writers(team, route.target, alone=_is_apart(route))
+            places[route.target] = [_place(member, apart) for member in writers]
         touching = [line for line in lines if any(_collide(route.target, other.target, places) for other in line)]
         for line in touching:
             lines.remove(line)
@@ -97,10 +108,11 @@ def _touch(mine: Path, theirs: Path) -> bool:
     return mine.is_relative_to(theirs) or theirs.is_relative_to(mine)
 
 
-def _writers(team: Team, name: str) -> list[Member]:
-    """The member and its fallbacks, as far as they may write; nobody if it has left the team."""
+def _writers(team: Team, name: str, *, alone: bool = False) -> list[Member]:
+    """The member and, unless it is `alone`, its fallbacks, as far as they may write; nobody if it has left the team."""
     targets = [member for member in team.members if member.name == name]
-    everybody = [*targets, *(team.member(name) for target in targets for name in target.fallback)]
+    fallbacks = () if alone else (other for target in targets for other in target.fallback)
+    everybody = [*targets, *map(team.member, fallbacks)]
     return [member for member in everybody if member.access != "read"]
 
 

@@ -17,6 +17,7 @@ from teamchat.core.engine.events import HumanSpoke, TurnEnded
 from teamchat.core.engine.part import Part
 from teamchat.core.engine.state import Route
 from teamchat.core.messages import ConversationMessage, NewMessage, Routing, Speaker
+from teamchat.core.receipt import Outcome
 from teamchat.core.routing.requests import RouteRequest
 from teamchat.core.routing.todos import Noted
 from teamchat.core.store.image_values import Image
@@ -126,6 +127,17 @@ class Posting(Struct, frozen=True):
         if isinstance(finding, Fault):
             self.run.emit(Warned(f"{member.name}: {finding.why}"))
         return finding
+
+    def worked(self, parsed: Parsed, route: Route, turn: Turn, outcome: Outcome | None) -> Parsed:
+        """The same reply with the files that its member changed, if a process has it work apart from all others.
+
+        `outcome` is that of the `turn`, which may not be stored yet.
+        """
+        if route.part is None or not route.part.apart:
+            return parsed
+        from teamchat.core.conversation.work_apart import work_of
+
+        return replace(parsed, finding=work_of(self.run.db, self.run.session, turn, outcome))
 
     def reply(self, parsed: Parsed, turn: Turn, route: Route, *, asked: bool = False) -> Posted[TurnEnded]:
         """Store a member's reply to the message of `route`.

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from teamchat.core.conversation.addressing import address_task
 from teamchat.core.conversation.entry import as_stored, check_images, check_room
+from teamchat.core.conversation.work_apart import need_worktrees
 from teamchat.core.engine.process import Process
 from teamchat.core.engine.processes.table import STRATEGIES
 from teamchat.core.engine.state import State
@@ -32,7 +33,8 @@ def check_task(
 ) -> None:
     """Raise the reason to refuse the task of a process in that session, or in a new one (None).
 
-    See `check_process`, `address_task`, `check_images` and `check_room`; the last two are for the members that begin.
+    See `check_process`, `address_task` and `need_worktrees`, and for the members that begin `check_images` and
+    `check_room`.
     """
     rules = rules_of(team)
     check_process(fitted(load_state(db, session.id, rules)) if session else State(rules), process)
@@ -43,6 +45,7 @@ def check_task(
         member = team.member(call.target)
         check_images(team, member, images)
         check_room(team, member, message, task, cut=cut, part=call.part)
+    need_worktrees(team, db.path.parent, session.id if session else None, process)
 
 
 def check_process(state: State, process: Process) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from teamchat.core.checkpoint.compare import changes, entries
 from teamchat.core.checkpoint.merge import merge
 from teamchat.core.checkpoint.paths import readable
-from teamchat.core.conversation.grouping import colliding
+from teamchat.core.conversation.grouping import colliding, set_apart
 from teamchat.core.engine.state import Route
 from teamchat.core.errors import CheckpointFailed
 from teamchat.core.store.turns import Turn
@@ -24,17 +24,21 @@ _Compared = tuple[Opened, merging.Difference]
 
 
 def apart_in(run: Run, routes: Sequence[Route]) -> frozenset[str]:
-    """The members of the group of `routes` that get worktrees because of the others. Blocks while git looks for them.
+    """The members of the group of `routes` that get worktrees because of the others, or of the process they do.
+
+    Blocks while git looks for them.
 
     Those that have spoken already count, too: who is asked again works where it worked. So do all members of a process
     that may take over what another one fails at.
     """
-    names = [mate.target for route in routes for mate in (*run.state.mates(route), route)]
+    together = [mate for route in routes for mate in (*run.state.mates(route), route)]
+    alone = set_apart(run.team, together)
+    names = [mate.target for mate in together]
     process = run.state.process
     if process and any(route.part and route.group is not None for route in routes):
         names += process.members
-    apart = colliding(run.team, names)
-    return frozenset(name for name in apart if run.host.in_work_tree(run.team.member(name).cwd))
+    colliders = colliding(run.team, names) - alone
+    return alone | {name for name in colliders if run.host.in_work_tree(run.team.member(name).cwd)}
 
 
 def side_by_side(run: Run, routes: Sequence[Route]) -> GroupCompared | None:
@@ -45,15 +49,17 @@ def side_by_side(run: Run, routes: Sequence[Route]) -> GroupCompared | None:
     there = {member.name: member for member in run.team.members}  # a member that left fails alone
     targets = dict.fromkeys(route.target for route in routes)
     names = [name for name in targets if name in there and run.has_worktree(there[name])]
+    judged = any(route.part and route.part.apart for route in routes)
     try:
         found = list(_differences(run, names)) if len(names) > 1 else []
         if len(found) < 2:
             return None
-        same = tuple(clash for one, other in combinations(found, 2) for clash in _same_lines(one, other))
+        pairs = () if judged else combinations(found, 2)
+        same = tuple(clash for one, other in pairs for clash in _same_lines(one, other))
     except CheckpointFailed as failed:
         run.emit(Warned(f"what the group has changed cannot be compared: {failed}"))
         return None
-    return GroupCompared(tuple(_told(one) for one in found), same)
+    return GroupCompared(tuple(_told(one) for one in found), same, judged)
 
 
 def not_merged(run: Run, turn: Turn) -> str | None:

@@ -80,7 +80,7 @@ class Attempts(Struct):
             target = self.run.team.member(route.target)
         except UnknownName as error:
             return NoAnswer(route, UnknownName(str(error), "teamchat resume --skip"))
-        member, *others = self.order(target)
+        member, *others = [target] if route.part and route.part.apart else self.order(target)
         if member is not target:
             self.run.emit(Warned(passed_over(target, member), route.number))
         while True:
@@ -214,6 +214,8 @@ class Attempts(Struct):
         run.emit(TurnStarted(turn, route))
         for warning in cut_warnings(turn, planned.prompt, run.manager.get_message(route.request)):
             run.emit(Warned(warning, route.number))
+        if lacks := planned.prompt.not_compared:
+            run.emit(Warned(f"{turn.member} compares without {lacks}: there is no room", route.number, of_disk=True))
         return turn
 
     def _group_of(self, route: Route) -> int | None:

@@ -112,10 +112,14 @@ class SameLines(Struct, frozen=True):
 
 
 class GroupCompared(Struct, frozen=True):
-    """What the members of a group have changed in their worktrees. Everything is kept."""
+    """What the members of a group have changed in their worktrees. Everything is kept.
+
+    `judged`: a judge picks one of them, and nobody looks for conflicts between them.
+    """
 
     differences: tuple[Difference, ...]
     conflicts: tuple[SameLines, ...]
+    judged: bool = False
 
 
 class TodoChanged(Struct, frozen=True):

@@ -139,9 +139,16 @@ class Run:
     async def placed(self, member: Member, route: Route) -> Member:
         """The member with the folder of its next turn: if it has a worktree, in that one, which is made if missing.
 
+        Who compares the work of others may only read, and not in its own worktree, which may be one of those compared.
         Raises `UsageError` if no worktree can be made, `NotTrusted` and `CheckpointFailed`.
         """
-        if not (self.has_worktree(member) or (self.host.live and self._began_apart(member, route))):
+        part = route.part
+        if part and part.compares:
+            return replace(member, access="read", allow=())
+        apart = self.host.live and (
+            (part and part.apart and member.access != "read") or self._began_apart(member, route)
+        )
+        if not (apart or self.has_worktree(member)):
             return member
         from teamchat.core.worktrees.make import ready
 

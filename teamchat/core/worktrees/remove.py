@@ -28,9 +28,13 @@ class Removed(Struct, frozen=True):
 
 def need_merged(state: Path, trees: list[Worktree]) -> None:
     """Raises `UsageError`, with what would be lost, where one of them has changes that are not merged."""
-    lost = {tree.member: told for tree in trees if (told := _lost(state, tree))}
-    if lost:
+    if lost := not_merged(state, trees):
         raise UsageError("; ".join(lost.values()), "\n".join(f"teamchat merge {quote(name)}" for name in lost))
+
+
+def not_merged(state: Path, trees: list[Worktree]) -> dict[str, str]:
+    """What would be lost with each of the worktrees, by its member; without those where nothing would."""
+    return {tree.member: told for tree in trees if (told := _lost(state, tree))}
 
 
 def remove(state: Path, tree: Worktree) -> Removed:

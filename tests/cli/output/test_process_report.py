@@ -5,6 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from teamchat.cli.output.process_report import report_lines
+from teamchat.core.engine.processes.best import BestReport, Candidate
 from teamchat.core.engine.processes.debate import Answer, ChangeOfMind, DebateReport
 from teamchat.core.engine.processes.mapreduce import MapReduceReport, Subtask, SubtaskStatus
 from teamchat.core.engine.processes.sequential import SequentialReport
@@ -95,3 +96,26 @@ def test_a_map_reduce_without_a_plan_says_why() -> None:
 
 def test_a_sequence_is_told_by_its_replies() -> None:
     assert report_lines(SequentialReport("sequential", 1, ())) == []
+
+
+def picked(*candidates: Candidate, winner: str | None = None, reasons: str | None = None) -> list[str]:
+    return report_lines(BestReport("best", "kim", candidates, winner, reasons))
+
+
+def test_best_tells_who_is_picked_why_and_what_the_letters_stand_for() -> None:
+    max_, sarah = Candidate("max", "B", "msg-2", ("app.py",)), Candidate("sarah", "A", "msg-3", ("app.py", "x.py"), 3)
+    assert picked(max_, sarah, winner="max", reasons="B is short.\nA is not.") == [
+        "best: kim picks max: B is short. A is not.",
+        "  max is B, and changed 1 file",
+        "  sarah is A, and changed 5 files",
+    ]
+
+
+def test_best_without_a_judge_or_a_pick_is_told() -> None:
+    max_, gone = Candidate("max", None, "msg-2"), Candidate("sarah", None, None)
+    assert picked(max_, gone, winner="max", reasons="There is no other answer.") == [
+        "best: max, without a judge: There is no other answer.",
+        "  max changed no file",
+        "  sarah gave no answer",
+    ]
+    assert picked(gone)[0] == "best: nobody is picked"

@@ -9,7 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from teamchat.assemblers.parts import FRAMEWORK, LAYERS, SUMMARY, TODO, AssemblerInput, PromptContextMessage
+from teamchat.assemblers.parts import (
+    DIFFERENCES,
+    FRAMEWORK,
+    LAYERS,
+    SUMMARY,
+    TODO,
+    AssemblerInput,
+    PromptContextMessage,
+)
 from teamchat.core.agents import AGENT_TYPES
 from teamchat.core.context.composer import ContextComposer
 from teamchat.core.context.layers.collector import ContextCollector, LayerContext, framework_only, texts_of
@@ -40,7 +48,7 @@ def test_a_layer_with_nothing_to_say_is_not_there(nothing: str | None) -> None:
     assert texts_of(ContextCollector({TODO: lambda _: nothing}).gather(CONTEXT)) == {}
 
 
-def test_without_sharing_only_the_framework_is_told() -> None:
+def test_without_sharing_only_the_framework_is_told_and_what_a_judge_compares() -> None:
     asked: list[str] = []
 
     def source(name: str, context: LayerContext) -> str:
@@ -49,8 +57,11 @@ def test_without_sharing_only_the_framework_is_told() -> None:
         return name
 
     sources = {name: (lambda context, name=name: source(name, context)) for name in LAYERS}
-    assert texts_of(ContextCollector(sources, share=False).gather(CONTEXT)) == {FRAMEWORK: FRAMEWORK}
-    assert asked == [FRAMEWORK]
+    assert texts_of(ContextCollector(sources, share=False).gather(CONTEXT)) == {
+        FRAMEWORK: FRAMEWORK,
+        DIFFERENCES: DIFFERENCES,
+    }
+    assert asked == [FRAMEWORK, DIFFERENCES]
 
 
 def test_the_framework_is_told_of_the_member_that_it_is_for() -> None:

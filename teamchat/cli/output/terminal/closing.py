@@ -31,16 +31,20 @@ def closing(conclusion: Conclusion, people: Collection[str], width: int, look: L
     """The lines of an end that is not the normal one. Commands are not broken, so that they can be pasted."""
     if conclusion.done:
         yield from ([look.warn(visible(conclusion.reason))] if conclusion.reason else [])
-        return
+    else:
+        yield from _stopped(conclusion, people, width, look)
+    does = "answer" if conclusion.waiting_for else "try"
+    for command in (conclusion.hint or "").splitlines():
+        yield f"{INDENT}{does}: {look.bold(visible(command))}"
+
+
+def _stopped(conclusion: Conclusion, people: Collection[str], width: int, look: Look) -> Iterator[str]:
     first, *more = wrapped(visible(_what(conclusion, people)), width - len(INDENT))
     style = look.bad if _failed(conclusion) else look.warn
     yield style(first)
     yield from (f"{INDENT}{style(line)}" for line in more)
     if conclusion.held:
         yield from (f"{INDENT}{line}" for line in wrapped(f"on hold: {on_hold(conclusion.held)}", width - len(INDENT)))
-    does = "answer" if conclusion.waiting_for else "try"
-    for command in (conclusion.hint or "").splitlines():
-        yield f"{INDENT}{does}: {look.bold(visible(command))}"
 
 
 def _failed(conclusion: Conclusion) -> bool:

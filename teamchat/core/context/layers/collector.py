@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from msgspec import Struct
 
-from teamchat.assemblers.parts import FRAMEWORK, LAYERS
+from teamchat.assemblers.parts import DIFFERENCES, FRAMEWORK, LAYERS
 from teamchat.core.context.layers.framework import framework_text
 from teamchat.core.engine.part import Part
 from teamchat.core.knowledge.excerpt import Excerpt
@@ -41,13 +41,13 @@ Source = Callable[[LayerContext], LayerText | str | None]
 
 
 class ContextCollector:
-    """`sources` has a function for each layer. Without `share` only the framework is gathered."""
+    """`sources` has a function for each layer. Without `share` only the framework is gathered, and what is compared."""
 
     def __init__(self, sources: Mapping[str, Source], *, share: bool = True) -> None:
         unknown = sorted(set(sources) - set(LAYERS))
         if unknown:
             raise ValueError(f"no layer is called {unknown[0]!r}")
-        names = LAYERS if share else (FRAMEWORK,)
+        names = LAYERS if share else (FRAMEWORK, DIFFERENCES)
         self._sources = {name: sources[name] for name in names if name in sources}
 
     def gather(self, context: LayerContext) -> dict[str, LayerText]:

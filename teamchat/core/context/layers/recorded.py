@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping
 
-from teamchat.assemblers.parts import KNOWLEDGE, LESSONS
+from teamchat.assemblers.parts import DIFFERENCES, KNOWLEDGE, LESSONS
 from teamchat.core.context.layers.collector import ContextCollector, LayerContext, LayerText, texts_of
 
-BESIDE = (LESSONS, KNOWLEDGE)
-"""A replay has neither the files nor the lessons of the recorded machine."""
+BESIDE = (LESSONS, KNOWLEDGE, DIFFERENCES)
+"""A replay has neither the files nor the lessons nor the worktrees of the recorded machine."""
 Texts = Mapping[str, str]
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from teamchat.assemblers.parts import FRAMEWORK, KNOWLEDGE, LESSONS, SUMMARY, TODO
-from teamchat.core.context.layers.collector import ContextCollector, Source
+from teamchat.assemblers.parts import DIFFERENCES, FRAMEWORK, KNOWLEDGE, LESSONS, SUMMARY, TODO
+from teamchat.assemblers.truncation import BYTES_PER_TOKEN
+from teamchat.core.context.layers.collector import ContextCollector, LayerContext, LayerText, Source
 from teamchat.core.context.layers.framework import framework_text
 from teamchat.core.context.layers.lessons import LessonsLayer
 from teamchat.core.context.layers.summary import SummaryLayer
@@ -13,7 +14,7 @@ from teamchat.core.team.team import Team
 
 
 def collector_of(team: Team, db: Database, session: int) -> ContextCollector:
-    """The collector of a session. Without `share_context` it gathers the framework alone."""
+    """The collector of a session. Without `share_context` it gathers the framework, and what a process compares."""
     return ContextCollector(
         {
             FRAMEWORK: lambda context: framework_text(team, context.member, context.part),
@@ -21,6 +22,7 @@ def collector_of(team: Team, db: Database, session: int) -> ContextCollector:
             KNOWLEDGE: _knowledge(team, db),
             TODO: TodoLayer(db, session, team.redact),
             SUMMARY: SummaryLayer(db, session, team),
+            DIFFERENCES: _differences(team, db, session),
         },
         share=team.share_context,
     )
@@ -35,3 +37,18 @@ def _knowledge(team: Team, db: Database) -> Source:
     from teamchat.core.knowledge.index import INDEX_NAME, KnowledgeIndex
 
     return KnowledgeLayer(KnowledgeIndex(db.path.with_name(INDEX_NAME)), team.knowledge_tokens, everybodys)
+
+
+def _differences(team: Team, db: Database, session: int) -> Source:
+    """The layer of a turn that compares what members have changed. It has half of the room of a prompt."""
+    room = min(team.max_bytes, team.max_prompt_tokens * BYTES_PER_TOKEN) // 2
+
+    def source(context: LayerContext) -> LayerText | None:
+        part = context.part
+        if part is None or not part.compares:
+            return None
+        from teamchat.core.context.layers.differences import tell_differences
+
+        return tell_differences(db.path.parent, session, part.options, part.compares, room, redact=team.redact)
+
+    return source

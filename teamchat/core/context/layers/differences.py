@@ -1,0 +1,126 @@
+"""The differences layer: what the members that a judge compares have changed in their worktrees, as unified diffs.
+
+Each is called by its letter: neither a name nor a path or branch of a worktree is told. In the room of the layer all
+members have equal shares; what one does not need goes to the others. Small diffs are taken first, the one that does not
+fit loses its end, and the layer says what it lacks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import compress
+from pathlib import Path
+
+from msgspec import Struct
+
+from teamchat.core.checkpoint import compare
+from teamchat.core.checkpoint.paths import readable
+from teamchat.core.context.layers.collector import LayerText
+from teamchat.core.text.clean import printable, told
+from teamchat.core.text.redact import redact_shapes
+from teamchat.core.worktrees.make import usable
+from teamchat.core.worktrees.merging import Difference, difference
+from teamchat.core.worktrees.records import Opened, find
+
+MOST_NAMED = 10  # files that are left out and named
+LONGEST_NAME = 200  # characters of such a name
+_LINE, _HUNK = b"\n", b"\n@@ "
+_LINE_ENDS = {0x2028: "\\u2028", 0x2029: "\\u2029"}  # a line that they would begin is none of the diff
+
+
+class _Changed(Struct, frozen=True):
+    """What a member has changed. `sizes` are the bytes of the diff of each path, in the order of the changes."""
+
+    there: Opened
+    found: Difference
+    sizes: tuple[int, ...]
+
+    def diffs(self) -> Iterator[bytes]:
+        """The diff of each path, read anew: all of them may be more than the memory holds."""
+        there, wanted = self.there, {change.path for change in self.found.changes}
+        every = compare.changes(there.home, there.base, self.found.tree)
+        return compress(
+            compare.texts(there.home, there.base, self.found.tree), (change.path in wanted for change in every)
+        )
+
+
+class _Shown(Struct, frozen=True):
+    """The diffs that a prompt has room for, and what it lacks, as a person reads it."""
+
+    text: str
+    lacks: tuple[str, ...]
+
+
+def tell_differences(
+    state: Path, session: int, labels: Sequence[str], members: Sequence[str], room: int, *, redact: bool
+) -> LayerText:
+    """What the `members` have changed, each called by the one of `labels`, in about `room` bytes.
+
+    The note names what is left out. Blocks while git reads the worktrees. Raises `UsageError` and `CheckpointFailed`.
+    """
+    changed = [_changed(state, session, member) for member in members]
+    rooms = shares([sum(one.sizes) if one else 0 for one in changed], room)
+    shown = [_shown(one, most) if one else _Shown("", ()) for one, most in zip(changed, rooms, strict=True)]
+    sections = (_section(f"Answer {label}", one, part) for label, one, part in zip(labels, changed, shown, strict=True))
+    text = "\n\n".join(sections)
+    lacks = [f"{what} of {member}" for member, part in zip(members, shown, strict=True) for what in part.lacks]
+    return LayerText(redact_shapes(text)[0] if redact else text, note=", ".join(lacks) or None)
+
+
+def _changed(state: Path, session: int, member: str) -> _Changed | None:
+    """None for a member without a worktree: it may only read."""
+    tree = find(state, session, member)
+    if tree is None:
+        return None
+    there = usable(state, tree)
+    found = difference(state, there)
+    without = _Changed(there, found, ())
+    return _Changed(there, found, tuple(map(len, without.diffs())) if found.changes else ())
+
+
+def _section(answer: str, changed: _Changed | None, shown: _Shown) -> str:
+    if changed is None or not changed.found.changes:
+        return f"{answer} changed no file."
+    found, number = changed.found, len(changed.found.changes)
+    head = f"{answer} changed {number} file{'s' * (number > 1)} (+{found.added} \u2212{found.removed}):"
+    lacks = f"Not shown, for lack of room: {', '.join(shown.lacks)}." if shown.lacks else ""
+    return "\n".join(filter(None, (head, shown.text, lacks)))
+
+
+def _shown(changed: _Changed, room: int) -> _Shown:
+    allowed = _allowed(changed.sizes, room)
+    texts, cut, gone = [], [], []
+    for change, diff, most in zip(changed.found.changes, changed.diffs(), allowed, strict=True):
+        name = printable(readable(change.path))[:LONGEST_NAME]
+        kept = diff if len(diff) <= most else diff[: diff.rfind(_LINE, 0, most) + 1]
+        if kept != diff and _HUNK not in kept:
+            gone.append(name)
+            continue
+        texts.append(_readable(kept))
+        if missing := diff.count(_LINE) - kept.count(_LINE):
+            cut.append(f"the end of {name} ({missing:,} lines)")
+    more = (f"{len(gone) - MOST_NAMED:,} more files",) if len(gone) > MOST_NAMED else ()
+    return _Shown("\n".join(texts), (*cut, *gone[:MOST_NAMED], *more))
+
+
+def _allowed(sizes: Sequence[int], room: int) -> list[int]:
+    """How many bytes of each diff are shown: the small ones whole, of one more its beginning, nothing of the others."""
+    allowed = [0] * len(sizes)
+    for index in sorted(range(len(sizes)), key=sizes.__getitem__):
+        allowed[index] = min(sizes[index], room)
+        room -= allowed[index]
+    return allowed
+
+
+def shares(sizes: Sequence[int], room: int) -> list[int]:
+    """The room of each: as much as it needs, up to an equal share of what the smaller ones do not need."""
+    given = [0] * len(sizes)
+    for left, index in zip(range(len(sizes), 0, -1), sorted(range(len(sizes)), key=sizes.__getitem__), strict=True):
+        given[index] = min(sizes[index], room // left)
+        room -= given[index]
+    return given
+
+
+def _readable(diff: bytes) -> str:
+    """A diff as a prompt quotes it: every line begins with a sign of the diff, whatever the files hold."""
+    return told(diff.decode(errors="replace")).translate(_LINE_ENDS).rstrip("\n")
