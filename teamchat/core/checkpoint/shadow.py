@@ -58,11 +58,13 @@ _CONFIG = """[core]
 _ATTRIBUTES = "* -text !eol !crlf !ident !filter !working-tree-encoding !diff !merge\n"
 _UNBORN = "ref: refs/heads/none\n"
 _BEHIND = "index.behind"
+_NOTED = "index.noted"
 _LINKS = ("refs", "packed-refs", "reftable")
 _TAKEN_OVER = {"core.ignorecase", "core.precomposeunicode", "extensions.refstorage"}
 _PLAIN = regex(r"[A-Za-z0-9]{1,20}")
 _TREE = regex(rb"tree ([0-9a-f]{40,64})\n")
 _POLL_S = 0.01
+_FRESH_S = 60.0
 _LONGEST_LOCK_S = 900.0
 _LONGEST_LOOK_S = 240.0  # an agent may have put a pipe in the place of a `.gitignore`
 
@@ -78,6 +80,28 @@ class Shadow(Struct, frozen=True):
     def looking(self) -> GitProgram:
         """For what reads no content of a file, only the rules of what is ignored."""
         return replace(self.git, seconds=min(self.git.seconds, _LONGEST_LOOK_S))
+
+    @property
+    def only_looking(self) -> GitProgram:
+        """The same without writing the index, which takes a tenth of the time.
+
+        A file whose time is new and whose content is not is read, and read again at the next look.
+        """
+        return replace(self.looking, env={**self.git.env, "GIT_OPTIONAL_LOCKS": "0"})
+
+    @property
+    def has_noted(self) -> bool:
+        """Whether a look wrote the index, less than a minute ago, and nobody has since."""
+        index = self.folder / "index"
+        try:
+            noted = (self.folder / _NOTED).read_text() == _stamp(index)
+            return noted and time.time() - index.stat().st_mtime < _FRESH_S
+        except OSError:
+            return False
+
+    def note_index(self) -> None:
+        """After a look that writes the index where there is something to note."""
+        keep_file(self.folder / _NOTED, _stamp(self.folder / "index").encode())
 
     @property
     def head(self) -> str | None:

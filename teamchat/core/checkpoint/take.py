@@ -15,7 +15,7 @@ from pathlib import Path
 from msgspec import Struct, field
 
 from teamchat.core.checkpoint.edited import Unfit, edited, entry_of
-from teamchat.core.checkpoint.git import GitFailed
+from teamchat.core.checkpoint.git import GitFailed, GitProgram
 from teamchat.core.checkpoint.paths import is_safe
 from teamchat.core.checkpoint.refs import check_ref, has_ended_since, mark_of, set_ref
 from teamchat.core.checkpoint.shadow import Shadow, keep_file, open_shadow, stamp_of_index
@@ -163,7 +163,10 @@ class _Snapshot(Struct):
         """The tree."""
         stamp = stamp_of_index(self.shadow.repository)
         users_own = self._ignored_but_tracked(stamp)
-        scan = _scan(self.shadow)
+        writes = not (self.waits and self.shadow.has_noted)
+        scan = _scan(self.shadow.looking if writes else self.shadow.only_looking)
+        if writes:
+            self.shadow.note_index()
         for path in scan.closed:
             self.left_out[path] = LeftOut(path, None, "unreadable")
         submodules = self._submodules(scan.nested)
@@ -278,9 +281,9 @@ class _Scan(Struct):
     staged: list[str] = field(default_factory=list)
 
 
-def _scan(shadow: Shadow) -> _Scan:
+def _scan(git: GitProgram) -> _Scan:
     scan = _Scan()
-    ended = shadow.looking.run(*_STATUS)
+    ended = git.run(*_STATUS)
     for entry in ended.out.split(b"\0"):
         kind, _, rest = entry.partition(b" ")
         if kind == b"?":

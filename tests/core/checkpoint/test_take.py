@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -92,6 +93,20 @@ def test_the_index_is_not_written_while_a_turn_waits(
     git_calls()
     take(repository, tree.state, ref)
     assert git_calls() == ["status", "update-ref"]
+
+
+def test_git_notes_what_it_has_read_once_a_minute_while_turns_wait(
+    tree: WorkTree, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    take(tree.repository, tree.state, "refs/teamchat/s/1/before")
+    index = next(tree.state.glob("checkpoints/*/index"))
+    now, times = time.time(), []
+    for minute in (0, 0, 2, 2):
+        monkeypatch.setattr(time, "time", lambda minute=minute: now + 60 * minute)
+        (tree.top / "notes.txt").touch()
+        take_latest(tree.repository, tree.state, None, waits=True)
+        times.append(index.stat().st_mtime_ns)
+    assert len(set(times)) == 3  # the second look, in the minute of the first, writes nothing
 
 
 def test_a_new_file_that_only_a_turns_checkpoint_has_stays_when_it_is_ignored(tree: WorkTree) -> None:
