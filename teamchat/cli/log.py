@@ -160,7 +160,14 @@ def queue_lines(root: Path, db: Database, session: Session, team: str | None) ->
     for route in routes:
         where = f" ({route.by} is no longer in the team)" if route.by in gone else ""
         yield f"{how[route.number] if route in left else route.status}: {called(route)}{where}"
-    if left:
+    on_hold = next((route for route in routes if route.part and route.status is RouteStatus.HELD), None)
+    if on_hold and on_hold.part:
+        from teamchat.core.engine.part_words import kind_in_words
+
+        yield f"the {kind_in_words(on_hold.part)} of {on_hold.request} is on hold"
+        yield f"try: {placed_here('teamchat resume')}"
+        yield f"try: {placed_here('teamchat resume --drop')}"
+    elif left:
         yield f"try: {placed_here('teamchat resume')}"
 
 

@@ -23,6 +23,7 @@ from teamchat.cli.shared.options import (
     VerdictOption,
     words_of,
 )
+from teamchat.core.team.processes import MOST_ROUNDS
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
@@ -66,6 +67,7 @@ RoundsOption = Annotated[
         "--rounds",
         metavar="N",
         min=1,
+        max=MOST_ROUNDS,
         help="sequential: how often each speaks (1); debate: its rounds after the blind answers (1).",
     ),
 ]
@@ -153,9 +155,12 @@ def run(
 ) -> int:
     """Have members work on a task by a fixed process.
 
-    sequential: one after the other. hierarchical: the lead hands out the work. mapreduce: a planner splits the task,
-    workers do the parts at the same time, a reducer merges them. debate: all answer, then see the others' answers.
-    vote: all choose one of the options. best: all do it, a judge picks one.
+    sequential: one after the other, and each sees what came before.
+    hierarchical: the lead hands out work, and every reply goes back to it.
+    mapreduce: a planner splits the task, workers do it, a reducer merges it.
+    debate: all answer blind, then see the others' answers; the lead sums up.
+    vote: all choose one of the options, blind.
+    best: all do the whole task, blind and apart, and a judge picks one.
     """
     from contextlib import nullcontext
 

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 from teamchat.cli.shared.options import JsonOption, TeamOption
 
 if TYPE_CHECKING:
+    from teamchat.core.team.processes import NamedProcess
     from teamchat.core.team.team import Member, Team
 
 
@@ -18,9 +19,10 @@ def team(team: TeamOption = None, as_json: JsonOption = False) -> None:
     found = find_team(team)
     standing = trust_store().standing(found)
     rows = [describe(found, member) for member in found.members]
+    named = [shown_process(found, process) for process in found.processes.values()]
     if as_json:
         file = str(found.path) if found.path else None
-        write_line("team", name=found.name, file=file, trusted=standing.trusted, members=rows)
+        write_line("team", name=found.name, file=file, trusted=standing.trusted, members=rows, processes=named)
         return
     origin = str(found.path) if found.path else "no team file: the installed CLIs are the team"
     asks = "" if standing.trusted else f", {standing.text.partition(' ')[2]}: {trust_command(found)}"
@@ -29,6 +31,25 @@ def team(team: TeamOption = None, as_json: JsonOption = False) -> None:
         print()
         for line in lines(row):
             print(printable(line))
+    for process in named:
+        print()
+        print(printable(f"{process['name']} · {process['kind']}: {process['does'] or process['problem']}"))
+        if process["prompt"]:
+            print(printable(f"  prompt: {process['prompt']}"))
+
+
+def shown_process(team: Team, named: NamedProcess) -> dict[str, Any]:
+    """A process of the team file as `--json` shows it. `problem` is what it needs of the command line."""
+    from teamchat.cli.output.process_words import described
+    from teamchat.core.conversation.beginning_process import process_of
+    from teamchat.core.errors import UsageError
+
+    does, problem = None, None
+    try:
+        does = described(process_of(team, named.name))
+    except UsageError as error:
+        problem = str(error).removeprefix(f"{named.name}: ")
+    return {"name": named.name, "kind": named.kind, "does": does, "problem": problem, "prompt": named.prompt or None}
 
 
 def describe(team: Team, member: Member) -> dict[str, Any]:

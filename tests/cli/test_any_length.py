@@ -22,6 +22,8 @@ FEW, MANY = 200, 1980  # messages; of so few no turn is undone, and a branch cop
 COMMANDS = {
     "send --to max --turns 1 Hi": 7,
     "resume": 0,
+    "run sequential --members writer Hi": 0,
+    "run sequential --members writer --dry-run Hi": 0,
     "send --to writer Hi": 0,
     "send --dry-run --to carol Hi": 0,
     "log -n 20": 0,

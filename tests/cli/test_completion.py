@@ -12,6 +12,7 @@ import pytest
 from teamchat.cli.app import COMMANDS
 from teamchat.cli.shared.workspace import open_store
 from teamchat.core.store.sessions import create_session
+from teamchat.core.team.processes import TAKES
 from tests.cli.helpers import refused
 from tests.installed import program
 from tests.program import Result, run_here
@@ -103,6 +104,23 @@ class TestMembers:
         asked = {"_TYPER_COMPLETE_ARGS": "teamchat send --to s"}
         assert offered(completed("fish", **asked, _TYPER_COMPLETE_FISH_ACTION="get-args")) == ["sarah"]
         assert completed("fish", **asked, _TYPER_COMPLETE_FISH_ACTION="is-args").code == 0
+
+
+class TestProcesses:
+    def test_the_kinds_and_those_of_the_team_file(self) -> None:
+        assert bash("teamchat run ") == list(TAKES)
+        Path("teamchat.toml").write_text(TEAM + '[processes.review]\nkind = "debate"\n')
+        assert bash("teamchat run ") == [*TAKES, "review"]
+        assert bash("teamchat run re") == ["review"]
+
+    @pytest.mark.usefixtures("team")
+    @pytest.mark.parametrize("option", ["members", "workers", "planner", "reducer", "judge", "lead"])
+    def test_only_ai_members_take_part(self, option: str) -> None:
+        assert bash(f"teamchat run debate --{option} ") == ["max", "sarah"]
+
+    @pytest.mark.usefixtures("team")
+    def test_after_a_member_comes_another_one(self) -> None:
+        assert bash("teamchat run debate --members max,") == ["max,sarah"]
 
 
 class TestSessions:

@@ -23,6 +23,7 @@ HEAVY = frozenset(
 AGENTS = frozenset({"asyncio", "concurrent.futures", "teamchat.runners.process.supervisor", "teamchat.core.turn.run"})
 UNUSED = frozenset(
     {
+        *("teamchat.core.engine.process", "teamchat.core.team.processes", "teamchat.cli.run"),
         *("teamchat.core.checkpoint.take", "teamchat.core.checkpoint.git", "teamchat.core.worktrees.make"),
         *("teamchat.core.knowledge.index", "teamchat.core.conversation.lessons", "teamchat.core.cassette.format"),
         *("teamchat.runners.claude.runner", "teamchat.runners.terminal.runner", "teamchat.core.team.schema"),

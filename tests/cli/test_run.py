@@ -174,3 +174,16 @@ def test_a_vote_tells_its_result_at_the_end(world: Path) -> None:
     ran = run_here("run", "vote", "--options", "yes, no", "Ship?")
     assert ran.code == 0
     assert ran.err.splitlines()[-3:-1] == ["· vote: yes wins (yes 1, no 0)", "·   max votes yes: It works."]
+
+
+@pytest.mark.usefixtures("made")
+def test_status_says_which_process_is_on_hold_and_how_it_continues() -> None:
+    run_here("run", "sequential", "--turns", "1", "--quiet", "x")
+    assert run_here("status").err == notes(
+        "held: sarah, member of a sequential process, for msg-1",
+        "the sequential process of msg-1 is on hold",
+        "try: teamchat resume",
+        "try: teamchat resume --drop",
+    )
+    run_here("resume", "--quiet")
+    assert run_here("status").err == ""

@@ -46,6 +46,23 @@ max · Architect · max-agent
     )
 
 
+def test_the_processes_of_the_team_file_are_shown_with_what_they_do(world: Path) -> None:
+    made = crew(world, {"max": [], "sarah": []})
+    review = '[processes.review]\nkind = "debate"\nprompt = "Be strict."\n'
+    made.file.write_text(f'{made.file.read_text()}{review}[processes.choose]\nkind = "vote"\n')
+    does = "max and sarah answer blind, then once more, and max sums up"
+    assert run_here("team").out.endswith(f"""
+review · debate: {does}
+  prompt: Be strict.
+
+choose · vote: it needs at least two options
+""")
+    assert json.loads(run_here("team", "--json").out)["processes"] == [
+        {"name": "review", "kind": "debate", "does": does, "problem": None, "prompt": "Be strict."},
+        {"name": "choose", "kind": "vote", "does": None, "problem": "it needs at least two options", "prompt": None},
+    ]
+
+
 def test_the_team_as_json_has_every_member(world: Path) -> None:
     crew(
         world,
