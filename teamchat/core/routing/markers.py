@@ -191,7 +191,7 @@ class MarkedText(Struct, frozen=True, dict=True):
         if self.markers:
             return None
         bare = self.text.removesuffix("\n") if len(self.text) <= PIECE else self.text
-        return bare if bare[:1].strip() and bare[-1:].strip() else None
+        return None if bare[:1].isspace() or bare[-1:].isspace() else bare
 
     @cached_property
     def stripped(self) -> str:
@@ -199,7 +199,7 @@ class MarkedText(Struct, frozen=True, dict=True):
 
         An escaped marker loses its backslash, so stripping twice is not stripping once.
         """
-        if bare := self._bare:
+        if (bare := self._bare) is not None:
             return bare
         from teamchat.core.routing.edits import without_edits
 
@@ -207,7 +207,7 @@ class MarkedText(Struct, frozen=True, dict=True):
 
     def stripped_pieces(self) -> Iterator[str]:
         """The `stripped` text in pieces, which are made as they are asked for."""
-        if len(self.text) <= PIECE and (bare := self._bare):
+        if len(self.text) <= PIECE and (bare := self._bare) is not None:
             return iter((bare,))
         from teamchat.core.routing.edits import pieces_without_edits
 
