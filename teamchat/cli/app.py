@@ -90,6 +90,8 @@ def _command(name: str) -> Any:
     if isinstance(found, typer.Typer):  # a command with commands of its own
         single.add_typer(found, name=name, rich_help_panel=COMMANDS[name])
         return explained(name, typer.main.get_group(single).commands[name])
+    known = vars(sys.modules[found.__module__])  # Typer would compile and evaluate the name of each option's type
+    found.__annotations__ = {option: known.get(text, text) for option, text in found.__annotations__.items()}
     single.command(name, rich_help_panel=COMMANDS[name])(found)
     return explained(name, typer.main.get_command(single))
 
