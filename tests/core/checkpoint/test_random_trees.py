@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from teamchat.core.checkpoint.restore import restore
 from tests.core.checkpoint.states import STATES, State
 from tests.core.checkpoint.worktree import WorkTree
+from tests.trials import trials
 
 NAMES = (
     *(b"a", b"a/b", b"a/b/c", b"d/e", b"d/E", b"D", b"d/x/y/z", b"-dash", b"new\nline", b'quo"te', b"\xff\xfe/\x80"),
@@ -158,3 +159,21 @@ def test_undo_puts_every_byte_back_and_redo_does_so_again(
     restore(tree.repository, tree.state, again)
     assert tree.files() == files[-1]
     assert tree.git("fsck", "--full", "--no-dangling") == ""
+
+
+@given(first=made, turns=st.lists(st.tuples(edited, st.booleans()), min_size=2, max_size=6))
+@settings(max_examples=trials(8), suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_a_checkpoint_that_a_turn_waits_for_has_what_a_first_one_has(
+    folders: Iterator[Path], first: list[Edit], turns: list[tuple[list[Edit], bool]]
+) -> None:
+    folder = next(folders)
+    tree = WorkTree.make(folder / "work", folder / "state")
+    top = os.fsencode(tree.top)
+    for edit in first:
+        edit(top)
+    tree.take()
+    for number, (turn, waits) in enumerate(turns):
+        for edit in turn:
+            edit(top)
+        tree.waits = waits
+        assert tree.take().tree == WorkTree(tree.top, folder / f"state-{number}").take().tree
