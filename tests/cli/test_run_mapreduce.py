@@ -98,12 +98,15 @@ def test_workers_run_at_the_same_time_but_no_more_than_the_jobs(
     ]
 
 
-def test_a_recorded_map_reduce_replays_the_same(tmp_path: Path) -> None:
-    crew(tmp_path, 6, '[ "$1" != w1 ] || exit 1')
+@pytest.mark.parametrize("jobs", [(), ("--jobs", "2")])
+def test_a_recorded_map_reduce_replays_the_same(tmp_path: Path, jobs: tuple[str, ...]) -> None:
+    takes = "sleep 0.$((${line#subtask-} * 37 % 19))"  # so that who begins next depends on who ends first
+    crew(tmp_path, 9, f'{takes}; [ "$1" != w1 ] || exit 1')
     file = tmp_path / "run.cassette"
-    assert run_here("run", "mapreduce", "--record", str(file), "Test it").code == 0
-    ran = run_here("replay", str(file), "--speed", "0", "--verify")
-    assert ran.code == 0, ran.err
+    assert run_here("run", "mapreduce", *jobs, "--record", str(file), "Test it").code == 0
+    for _ in range(3):
+        ran = run_here("replay", str(file), "--speed", "0", "--verify")
+        assert ran.code == 0, ran.err
 
 
 def test_ctrl_c_gives_nothing_to_others_and_is_recorded_with_the_rest(tmp_path: Path) -> None:

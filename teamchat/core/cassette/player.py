@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Callable, Iterable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from contextlib import aclosing
 from pathlib import Path
 
@@ -19,7 +19,8 @@ from teamchat.runners.events import Failure, FailureKind
 from teamchat.runners.process.running import Chunk, CutShort, Exit, Identity, Launch, Launcher, Running
 from teamchat.runners.process.start_errors import SpawnFailed
 
-LOOK_S = 0.005  # how often a turn checks whether it may begin
+LOOK_S = 0.005  # how often a turn looks whether it may begin or end
+PATIENCE = 20  # looks at which nothing happens, until what was recorded before is no longer expected
 STOPPED = -15  # the exit code of a stopped replayed agent: ended by SIGTERM
 
 
@@ -161,35 +162,54 @@ class Player:
         self.clock = 0.0
         self._speed = speed
         self._coming: list[RecordedTurn] = []
-        self._playing = 0
+        self._ends: list[float] = []  # of the turns that play
+        self._playing = 0  # those that do not wait for their end
 
     def __call__(self, what: Launch) -> Running:
         turn = self.take(what.identity, nameless(what.stdin, what.scratch))
         if turn.exit is None:
             raise SpawnFailed(turn.error.text if turn.error else "it was not started")
         self._playing += 1
-        return _Playback(turn, turn.exit, self._speed, self._ended)
+        self._ends.append(turn.at + turn.exit.seconds)
+        return _Playback(turn, turn.exit, self._speed, self._ending, self._ended)
+
+    async def _ending(self, turn: RecordedTurn, end: Exit) -> None:
+        """Wait until the turns that began before this one ended have begun: who may begin can depend on its end."""
+        self._playing -= 1
+        try:
+            await self._in_order(turn, turn.at + end.seconds, begins=False)
+        finally:
+            self._playing += 1
 
     def _ended(self, turn: RecordedTurn, end: Exit) -> None:
         self._playing -= 1
+        self._ends.remove(turn.at + end.seconds)
         self.clock = max(self.clock, turn.at + end.seconds)
 
     async def comes(self, member: str) -> None:
-        """Wait until the turns that began before the member's next turn have begun, if they can still be expected."""
+        """Wait for the member's next turn to be the next that begins.
+
+        What began or ended before it in the recorded run happens first, if it can still be expected.
+        """
         mine = next((turn for turn in self.waiting if turn.identity.member == member), None)
         if mine is None:
             return
         self._coming.append(mine)
         try:
             await asyncio.sleep(0)  # the rest of its group follows
-            while self._waits_for_another(mine):  # noqa: ASYNC110 (all that another turn does may be it)
-                await asyncio.sleep(LOOK_S)
+            await self._in_order(mine, mine.at, begins=True)
         finally:
             self._coming.remove(mine)
 
-    def _waits_for_another(self, mine: RecordedTurn) -> bool:
-        """True if another recording is earlier, and somebody may still ask for it."""
-        return _earlier(mine, self.waiting) and (self._playing > 0 or _earlier(mine, self._coming))
+    async def _in_order(self, mine: RecordedTurn, at: float, *, begins: bool) -> None:
+        idle = 0
+        while idle < PATIENCE and self._comes_first(mine, at, begins=begins):
+            await asyncio.sleep(LOOK_S)
+            idle = 0 if self._playing or _earlier(mine, at, self._coming) else idle + 1
+
+    def _comes_first(self, mine: RecordedTurn, at: float, *, begins: bool) -> bool:
+        """True if the turn of another member is to begin or to end before `at`."""
+        return _earlier(mine, at, self.waiting) or (begins and any(end <= at for end in self._ends))
 
     def waits(self, member: str | None = None) -> bool:
         """True if a turn of that member, or of anybody, was not played yet."""
@@ -230,9 +250,14 @@ class LenientPlayer(Player):
 
 class _Playback:
     def __init__(
-        self, turn: RecordedTurn, end: Exit, speed: float, ended: Callable[[RecordedTurn, Exit], None]
+        self,
+        turn: RecordedTurn,
+        end: Exit,
+        speed: float,
+        ending: Callable[[RecordedTurn, Exit], Awaitable[None]],
+        ended: Callable[[RecordedTurn, Exit], None],
     ) -> None:
-        self._turn, self._end, self._speed, self._ended = turn, end, speed, ended
+        self._turn, self._end, self._speed, self._ending, self._ended = turn, end, speed, ending, ended
         self._stopped = asyncio.Event()
         self.exit: Exit | None = None
 
@@ -259,6 +284,8 @@ class _Playback:
                 at = chunk.at
                 yield chunk
             stopped = await self._stopped_within(self._end.seconds - at)
+            if not stopped:
+                await self._ending(self._turn, self._end)
             self.exit = self._end_at(at) if stopped else self._end
         finally:
             self._ended(self._turn, self._end)
@@ -280,8 +307,9 @@ class _Playback:
         return True
 
 
-def _earlier(mine: RecordedTurn, turns: Iterable[RecordedTurn]) -> bool:
-    return any(turn.at < mine.at for turn in turns)
+def _earlier(mine: RecordedTurn, at: float, turns: Iterable[RecordedTurn]) -> bool:
+    """True if one of the turns of other members began before `at`."""
+    return any(turn.at < at and turn.identity.member != mine.identity.member for turn in turns)
 
 
 def _in_time(turn: RecordedTurn) -> list[Chunk | CutShort]:

@@ -447,7 +447,8 @@ class ConversationCoordinator:
         try:
             lines = in_lines(run.team, routes, run.apart)
             run.at_once = min(len(lines), jobs or len(lines))
-            failed = await run_together(lines, self._member_of_group, run.emit, self._may_begin, jobs)
+            most = jobs if run.host.live else None  # a replay has the order of the recorded run
+            failed = await run_together(lines, self._member_of_group, run.emit, self._may_begin, most)
             if compared := await in_thread(partial(side_by_side, run, routes)):
                 run.emit(compared)
             elif not any(route.part and route.part.apart for route in routes):
