@@ -17,7 +17,7 @@ from teamchat.core.turn.work_trees import WorkTrees
 from teamchat.runners.file_changes import NoCheckpoint
 from tests.cli.helpers import objects, refused, said, select
 from tests.core.checkpoint.worktree import WorkTree
-from tests.program import Result, run_here, start
+from tests.program import Result, ended, run_here, start
 
 KEY = "sk-" + "aB3" * 10
 RUN = ("run", "best", "--members", "max,sarah,carol", "--judge", "kim")
@@ -199,6 +199,7 @@ def test_changes_that_are_left_from_before_are_refused_with_what_mends_it(tree: 
     told = run_here(*RUN, "Second")
     assert told.code == 2
     assert "sarah has changes that are not merged: app.txt, sarah.txt (+2 −0)" in told.err
+    assert "they would be judged and merged with the new ones" in told.err
     removing = " && ".join(f"teamchat worktrees remove --force {name}" for name in ("max", "sarah", "carol"))
     assert removing in told.err
     assert len(prompts_of(tree.top, "max")) == 1
@@ -422,3 +423,68 @@ def test_a_recording_has_the_turns_in_the_order_in_which_they_began(
     assert run_here(*RUN, "--record", "a.cassette", "Go").code == 0
     verified = run_here("replay", "--verify", "a.cassette")
     assert verified.code == 0, verified.err
+
+
+def test_a_dry_run_says_that_each_gets_a_worktree_and_makes_none(tree: WorkTree) -> None:
+    three(tree.top)
+    ran = run_here(*RUN, "--dry-run", "Go")
+    assert ran.code == 0, ran.err
+    assert ran.out.count(f"it gets a worktree of {tree.top} before its turn\n") == 3
+    assert not folder_of(tree, "max").exists()
+
+
+def test_undo_of_the_judges_turn_has_it_judge_again(tree: WorkTree) -> None:
+    three(tree.top)
+    assert run_here(*RUN, "Go").code == 0
+    assert run_here("undo", "--yes").code == 0
+    assert (folder_of(tree, "max") / "max.txt").exists()
+    ran = run_here("resume", "--json")
+    assert ran.code == 0, ran.err
+    assert best(ran)["winner"] == "sarah"
+    assert [len(prompts_of(tree.top, name)) for name in ("max", "sarah", "carol", "kim")] == [1, 1, 1, 2]
+    assert prompts_of(tree.top, "kim")[0] == prompts_of(tree.top, "kim")[1]
+
+
+def test_what_a_member_commits_on_its_branch_is_compared_too(tree: WorkTree) -> None:
+    commit = "git add --all; git -c user.name=max -c user.email=max@example.invalid commit -qm mine"
+    three(tree.top, max=f"echo max > max.txt; {commit}; echo Done.")
+    assert run_here(*RUN, "Go").code == 0
+    prompt = prompts_of(tree.top, "kim")[0]
+    assert "+++ b/max.txt" in prompt
+    assert "example.invalid" not in prompt
+
+
+def test_a_judge_that_fails_is_asked_again(tree: WorkTree) -> None:
+    broken = tree.top / "tmp" / "broken"
+    broken.touch()
+    three(tree.top, judge=f"[ -e {broken} ] && exit 1; {picking('carol')}")
+    assert run_here(*RUN, "Go").code == 1
+    broken.unlink()
+    ran = run_here("resume", "--json")
+    assert ran.code == 0, ran.err
+    assert best(ran)["winner"] == "carol"
+    assert [len(prompts_of(tree.top, name)) for name in ("max", "sarah", "carol", "kim")] == [1, 1, 1, 2]
+
+
+def test_without_the_judge_nobody_is_picked_and_all_worktrees_stay(tree: WorkTree) -> None:
+    three(tree.top, judge="exit 1")
+    assert run_here(*RUN, "Go").code == 1
+    ran = run_here("resume", "--skip", "--json")
+    assert ran.code == 0, ran.err
+    assert (best(ran)["winner"], result(ran)["hint"]) == (None, None)
+    assert [len(line["files"]) for line in objects(run_here("worktrees", "--json"))] == [2, 2, 2]  # type: ignore[arg-type]
+
+
+def test_watch_tells_the_pick_of_a_run_of_another_process(tree: WorkTree) -> None:
+    judges, watched = tree.top / "tmp" / "judges", tree.top / "tmp" / "watched"
+    three(tree.top, judge=f"touch {judges}; while [ ! -e {watched} ]; do sleep 0.01; done; {picking('max')}")
+    running = start(*RUN, "Go")
+    waits_for(judges)
+    watching = start("watch", "--until-done", "--json")
+    assert watching.stdout
+    first = watching.stdout.readline()
+    watched.touch()
+    assert ended(running).code == 0
+    seen = ended(watching)
+    assert seen.code == 0, seen.err
+    assert best(Result(0, first.decode() + seen.out, ""))["winner"] == "max"

@@ -167,11 +167,11 @@ def _compaction(coordinator: ConversationCoordinator, route: Route) -> Iterator[
 
 def _turn(team: Team, coordinator: ConversationCoordinator, route: Route) -> Iterator[str | bytes]:
     target = team.member(route.target)
-    member = coordinator.attempts.order(target)[0]
+    member = coordinator.attempts.order(route, target)[0]
     yield "" if member is target else f"\n{passed_over(target, member)}"
-    placed = coordinator.run.looked_at(member)
+    placed = coordinator.run.looked_at(member, route)
     turn = coordinator.attempts.plan(route, placed)
-    if member.workspace == "worktree" and placed is member:
+    if placed is member and coordinator.run.has_worktree(member, route):
         yield f"it gets a worktree of {turn.setup.cwd} before its turn"
     yield f"{member.name} would run: {printable(shlex.join(short(word) for word in turn.command.argv))}"
     yield f"in {turn.setup.cwd}, access {turn.setup.access}: {turn.setup.access_note}"

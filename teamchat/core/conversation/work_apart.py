@@ -52,7 +52,8 @@ def _need_merged(state: Path, session: int, writers: list[Member]) -> None:
         names = [quote(name) for name in lost]
         merging = [f"teamchat merge {name}" for name in names]
         removing = " && ".join(f"teamchat worktrees remove --force {name}" for name in names)
-        raise UsageError("; ".join(lost.values()), "\n".join((*merging, removing)))
+        told = "; ".join(lost.values())
+        raise UsageError(f"{told}: they would be judged and merged with the new ones", "\n".join((*merging, removing)))
 
 
 def work_of(db: Database, session: int, turn: Turn, outcome: Outcome | None) -> Work:

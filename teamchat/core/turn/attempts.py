@@ -80,7 +80,7 @@ class Attempts(Struct):
             target = self.run.team.member(route.target)
         except UnknownName as error:
             return NoAnswer(route, UnknownName(str(error), "teamchat resume --skip"))
-        member, *others = [target] if route.part and route.part.apart else self.order(target)
+        member, *others = self.order(route, target)
         if member is not target:
             self.run.emit(Warned(passed_over(target, member), route.number))
         while True:
@@ -98,9 +98,12 @@ class Attempts(Struct):
             member, *others = sorted(others, key=self._cools)
             self.run.emit(Warned(f"{_reason(result)}; {_fallback(member, target)}", route.number))
 
-    def order(self, target: Member) -> list[Member]:
-        """The target and its fallbacks in the order of asking: those whose agent cools down come last."""
-        if not target.fallback:
+    def order(self, route: Route, target: Member) -> list[Member]:
+        """The target and its fallbacks in the order of asking: those whose agent cools down come last.
+
+        Nobody takes the place of a member that a process has work apart.
+        """
+        if not target.fallback or (route.part and route.part.apart):
             return [target]
         return sorted([target, *map(self.run.team.member, target.fallback)], key=self._cools)
 

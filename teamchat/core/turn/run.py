@@ -122,9 +122,11 @@ class Run:
         at_once = max(min(running, self.at_once or running), 1)
         return max((limit - self.state.cost_usd) / at_once, 0.0001)
 
-    def has_worktree(self, member: Member) -> bool:
-        """Whether the member works in a worktree of its own. A replay makes none."""
-        return self.host.live and (member.workspace == "worktree" or member.name in self.apart)
+    def has_worktree(self, member: Member, route: Route | None = None) -> bool:
+        """Whether the member works in a worktree of its own, at all or for that route. A replay makes none."""
+        chosen = member.workspace == "worktree" or member.name in self.apart
+        by_process = route is not None and route.part is not None and route.part.apart and member.access != "read"
+        return self.host.live and (chosen or by_process)
 
     def _began_apart(self, member: Member, route: Route) -> bool:
         """True if the last turn for the route was in the member's worktree: its group may be over by now."""
@@ -142,13 +144,9 @@ class Run:
         Who compares the work of others may only read, and not in its own worktree, which may be one of those compared.
         Raises `UsageError` if no worktree can be made, `NotTrusted` and `CheckpointFailed`.
         """
-        part = route.part
-        if part and part.compares:
+        if route.part and route.part.compares:
             return replace(member, access="read", allow=())
-        apart = self.host.live and (
-            (part and part.apart and member.access != "read") or self._began_apart(member, route)
-        )
-        if not (apart or self.has_worktree(member)):
+        if not (self.has_worktree(member, route) or (self.host.live and self._began_apart(member, route))):
             return member
         from teamchat.core.worktrees.make import ready
 
@@ -156,9 +154,9 @@ class Run:
         cwd = await in_thread(partial(ready, self.trees.folder, owner, member.name, member.cwd))
         return replace(member, cwd=cwd)
 
-    def looked_at(self, member: Member) -> Member:
+    def looked_at(self, member: Member, route: Route) -> Member:
         """The same without making anything: the member itself where its worktree is not there yet."""
-        if not self.has_worktree(member):
+        if not self.has_worktree(member, route):
             return member
         from teamchat.core.worktrees.make import place
 
