@@ -62,9 +62,8 @@ def judging(winner: str = "A") -> str:
 
 def picking(text: str) -> str:
     """A judge that picks the answer whose difference has the text."""
-    letter = (
-        f"""awk '/^Answer / {{letter = $2}} /^[+]{text}/ {{print letter; exit}}' "$(ls {{prompts}}/kim.* | tail -1)" """
-    )
+    newest = '"$(ls -t {prompts}/kim.* | head -1)"'
+    letter = f"awk '/^Answer / {{letter = $2}} /^[+]{text}/ {{print letter; exit}}' {newest}"
     return f"""echo "{{\\"winner\\": \\"$({letter})\\", \\"reasons\\": \\"It has {text}.\\"}}\""""
 
 
@@ -78,7 +77,8 @@ def three(top: Path, judge: str | None = None, **changed: str) -> None:
 
 
 def prompts_of(top: Path, name: str) -> list[str]:
-    return [file.read_text() for file in sorted((top / "prompts").glob(f"{name}.*"))]
+    files = (top / "prompts").glob(f"{name}.*")
+    return [file.read_text() for file in sorted(files, key=lambda file: int(file.suffix[1:]))]
 
 
 def result(ran: Result) -> dict[str, object]:
