@@ -11,12 +11,14 @@ if TYPE_CHECKING:
     from teamchat.assemblers.formats import CLAUDE, CODEX, GEMINI, OPENCODE, PLAIN_TEXT
     from teamchat.core import errors
     from teamchat.core.context.context_manager import ContextManager, manager_of
+    from teamchat.core.conversation.beginning_process import process_of
     from teamchat.core.conversation.coordinator import ConversationCoordinator
     from teamchat.core.engine.events import ResumeMode
     from teamchat.core.files.session_lock import session_lock
     from teamchat.core.store.database import Database
     from teamchat.core.store.sessions import create_session
     from teamchat.core.team.find import load
+    from teamchat.core.team.processes import ProcessSettings
     from teamchat.core.team.team import AgentSpec, Member, Team
     from teamchat.core.turn.run import Run
     from teamchat.runners.process.supervisor import Stopper
@@ -32,6 +34,7 @@ _HOME = {
     "Member": "core.team.team",
     "OPENCODE": "assemblers.formats",
     "PLAIN_TEXT": "assemblers.formats",
+    "ProcessSettings": "core.team.processes",
     "ResumeMode": "core.engine.events",
     "Run": "core.turn.run",
     "Stopper": "runners.process.supervisor",
@@ -40,6 +43,7 @@ _HOME = {
     "errors": "core.errors",
     "load": "core.team.find",
     "manager_of": "core.context.context_manager",
+    "process_of": "core.conversation.beginning_process",
     "session_lock": "core.files.session_lock",
 }
 """The module of each name, below this package."""
@@ -55,6 +59,7 @@ __all__ = [
     "ConversationCoordinator",
     "Database",
     "Member",
+    "ProcessSettings",
     "ResumeMode",
     "Run",
     "Stopper",
@@ -63,6 +68,7 @@ __all__ = [
     "errors",
     "load",
     "manager_of",
+    "process_of",
     "session_lock",
 ]
 

@@ -82,6 +82,7 @@ class Table(dict[str, str]):
 
 
 SOMEBODY = Anything("max")
+CHOSEN = {"_hint": SOMEBODY}  # by a strategy, when its process is over
 LOCAL = {"shlex": shlex, "options": (), "here": ["--force"]}  # what a function may import, or add
 
 
@@ -134,7 +135,7 @@ def _forms(expression: ast.expr, around: Sequence[ast.AST], known: dict[str, obj
 
 def _value(expression: ast.expr, known: dict[str, object]) -> str | None:
     names = {node.id for node in ast.walk(expression) if isinstance(node, ast.Name)}
-    given = {name: known.get(name, LOCAL.get(name, SOMEBODY)) for name in names}
+    given = {name: {**LOCAL, **known, **CHOSEN}.get(name, SOMEBODY) for name in names}
     given = {name: Table(value) if isinstance(value, Mapping) else value for name, value in given.items()}
     code = compile(ast.Expression(expression), "<hint>", "eval")
     TYPED.set(["send", "Hi"])

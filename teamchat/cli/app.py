@@ -24,7 +24,7 @@ from typer.core import TyperGroup
 from teamchat.cli.shared.examples import explained
 from teamchat.cli.shared.interrupts import end_at_once
 from teamchat.cli.shared.report import prepare, report
-from teamchat.cli.shared.typed import TYPED
+from teamchat.cli.shared.typed import TYPED, line_of
 from teamchat.core.errors import UsageError
 from teamchat.version import VERSION
 
@@ -101,6 +101,15 @@ def guess(typed: str, known: Iterable[str]) -> str:
     return "".join(f": did you mean {name}?" for name in get_close_matches(typed[:100], known, n=1))
 
 
+def no_command(args: list[str]) -> UsageError:
+    """The error about a command that is not there. The kind of a process is one of `run`."""
+    from teamchat.core.team.processes import TAKES
+
+    if args[0] in TAKES:
+        return UsageError(f"there is no command {args[0]!r}: it is a process", line_of("run", *args))
+    return UsageError(f"there is no command {args[0]!r}{guess(args[0], (*COMMANDS, *FAMILIAR))}", "teamchat --help")
+
+
 class LazyGroup(TyperGroup):
     """Finds a command in the module of its name, `teamchat/cli/NAME.py`: function NAME, or a Typer with its own.
 
@@ -117,9 +126,7 @@ class LazyGroup(TyperGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         if not (args[0] in COMMANDS or args[0].startswith("-") or ctx.resilient_parsing):
-            raise UsageError(
-                f"there is no command {args[0]!r}{guess(args[0], (*COMMANDS, *FAMILIAR))}", "teamchat --help"
-            )
+            raise no_command(args)
         return super().resolve_command(ctx, args)
 
 

@@ -97,3 +97,9 @@ def test_the_version_is_that_of_the_distribution() -> None:
 def test_what_is_not_there_is_one_line(args: list[str], error: str) -> None:
     ran = run_here(*args)
     assert (ran.code, refused(ran)) == (2, error)
+
+
+def test_a_process_that_is_typed_as_a_command_is_one_of_run() -> None:
+    ran = run_here("debate", "--rounds", "2", "Which database?")
+    assert (ran.code, refused(ran)) == (2, "there is no command 'debate': it is a process")
+    assert "  try: teamchat run debate --rounds 2 'Which database?'\n" in ran.err
