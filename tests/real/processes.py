@@ -95,10 +95,22 @@ VOTE = Scenario(
         "gemini": says('```json\n{"option": "1200", "reason": "small enough to send"}\n```'),
     },
 )
+BEST = Scenario(
+    ("best", "Name the option that keeps the original, and say why."),
+    {
+        "claude": says(
+            "`--keep`: short, and it says what happens.",
+            '{"winner": "B", "reasons": "B says what happens in the words of the file system, A and C leave it open."}',
+        ),
+        "codex": says("`--copy`, as the original is copied."),
+        "gemini": says("`--safe`: nobody has to know how."),
+    },
+)
 SCENARIOS: Mapping[str, Scenario] = {
     "sequential": SEQUENTIAL,
     "hierarchical": HIERARCHICAL,
     "mapreduce": MAPREDUCE,
     "debate": DEBATE,
     "vote": VOTE,
+    "best": BEST,
 }

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
+from collections.abc import Iterator
+
 import pytest
 
+from teamchat.core.agents import AGENT_TYPES
+from teamchat.core.doctor.scripted.home import MODELS
 from teamchat.core.doctor.scripted.server import prompt, system_text
 from teamchat.runners.base import Vendor
-from teamchat.runners.scripted import Reply
+from teamchat.runners.scripted import Reply, Request
 from tests.real.processes import SCENARIOS, TEAM
-from tests.real.world import World
+from tests.real.world import MEMBERS, World
 
 VENDORS: tuple[Vendor, ...] = ("claude", "codex", "gemini")
 
@@ -26,6 +32,46 @@ def played(user: World, kind: str) -> dict[str, object]:
     assert replayed.code == 0, replayed.err
     result: dict[str, object] = ran.result
     return result
+
+
+def edits(vendor: Vendor) -> Iterator[Reply]:
+    """A turn that writes a file with the name of the member in it."""
+    name = MEMBERS[vendor]
+    yield Reply(tools=(AGENT_TYPES[vendor].self_test.running(f"printf 'width = {len(name)}\\n' > settings.ini"),))
+    yield Reply(f"The width is that of {name}.")
+
+
+def judged(request: Request) -> Reply:
+    """The judge picks the answer that sarah has written, by its letter."""
+    found = re.search(r"answer ([A-C]) -> all: The width is that of sarah", prompt(request))
+    assert found, prompt(request)
+    return Reply(f'{{"winner": "{found[1]}", "reasons": "It is the widest."}}')
+
+
+def test_the_best_is_picked_by_nameless_answers_and_differences_and_merged(user: World) -> None:
+    member = '[[members]]\nname = "{}"\nagent = "{}"\nmodel = "{}"\naccess = "edit"\nallow = {}\n'
+    members = (member.format(MEMBERS[v], v, MODELS[v], [] if v == "codex" else ["printf"]) for v in VENDORS)
+    user.team("".join(('[team]\nlead = "max"\n[[members]]\nname = "kai"\ntype = "human"\n', *members)))
+    git = ("git", "-c", "user.name=kai", "-c", "user.email=kai@example.org")
+    for argv in (("init", "-q"), ("add", "."), ("commit", "-qm", "first")):
+        subprocess.run([*git, *argv], cwd=user.cwd, check=True)
+    claude = edits("claude")
+    user.server.script("claude", lambda request: next(claude, None) or judged(request))
+    for vendor in VENDORS[1:]:
+        user.server.script(vendor, list(edits(vendor)))
+    ran = user.json("run", "--trust", "--record", "../run.cassette", "best", "Set the width")
+    assert ran.code == 0, ran.err
+    assert ran.result["process"]["winner"] == "sarah"
+    told = prompts(user, "claude")[-1]
+    assert all(f"+width = {len(name)}" in told for name in MEMBERS.values())
+    assert not any(f"{name} ->" in told or f"/{name}" in told for name in MEMBERS.values())
+    assert all("width is that of" not in prompts(user, vendor)[0] for vendor in VENDORS)
+    assert not (user.cwd / "settings.ini").exists()
+    merged = user("merge", "sarah")
+    assert merged.code == 0, merged.err
+    assert (user.cwd / "settings.ini").read_text() == "width = 5\n"
+    replayed = user("replay", "../run.cassette", "--speed", "0", "--verify")
+    assert replayed.code == 0, replayed.err
 
 
 def prompts(user: World, vendor: Vendor) -> list[str]:

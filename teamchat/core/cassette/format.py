@@ -151,9 +151,13 @@ class ErrorLine(Line):
 
 
 class ToldLine(Line):
-    """The layers of files, lessons and worktrees of a turn, by the layer's name. `answers` is what is answered."""
+    """The layers of files, lessons and worktrees of a turn, by the layer's name. `answers` is what is answered.
+
+    `part` is the role and the number of what the turn does in a process.
+    """
 
     answers: str
+    part: tuple[str, int] | None = None
     layers: dict[Literal["experience__context", "knowledge__context", "differences__context"], str]
 
 

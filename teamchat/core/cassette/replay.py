@@ -91,7 +91,10 @@ def recorded_host(cassette: Cassette, run: RecordedRun, player: Player, root: Pa
     """
     paused = run.end and run.end.paused
     told = [
-        (turn.member, turn.told.answers, {str(name): text for name, text in turn.told.layers.items()})
+        (
+            (turn.member, turn.told.answers, turn.told.part),
+            {str(name): text for name, text in turn.told.layers.items()},
+        )
         for turn in run.turns
         if turn.told
     ]

@@ -154,7 +154,8 @@ class CassetteWriter:
 
     def told(self, context: LayerContext, layers: Mapping[str, str]) -> None:
         """Record the files and lessons that the turn in preparation gives to a member."""
-        self._told[context.member.name] = {"answers": context.message.id, "layers": layers}
+        part = {"part": (context.part.role, context.part.number)} if context.part else {}
+        self._told[context.member.name] = {"answers": context.message.id, "layers": layers} | part
 
     def turn(self, turn: RecordedTurn) -> None:
         """Record what crossed the process boundary. A failed write does not fail the turn: `end` reports it."""

@@ -6,11 +6,14 @@ import json
 from importlib.resources import files
 from pathlib import Path
 
-from teamchat.assemblers.parts import FRAMEWORK, KNOWLEDGE, LESSONS, TODO
+from msgspec.structs import replace
+
+from teamchat.assemblers.parts import DIFFERENCES, FRAMEWORK, KNOWLEDGE, LESSONS, TODO
 from teamchat.core.cassette.format import parse_cassette
 from teamchat.core.cassette.replay import recorded_team
 from teamchat.core.context.layers.collector import ContextCollector, LayerContext, LayerText, texts_of
-from teamchat.core.context.layers.recorded import Listening, Telling
+from teamchat.core.context.layers.recorded import Listening, Recorded, Telling, Texts
+from teamchat.core.engine.part import Part
 from teamchat.core.messages import NewMessage, Speaker
 from tests.core.fake_conversation import team_of
 
@@ -38,10 +41,10 @@ def test_only_what_the_conversation_does_not_have_is_kept() -> None:
 
 
 def test_each_turn_is_told_its_own_again_and_nothing_of_this_machine() -> None:
-    told = [
-        ("max", "msg-1", {KNOWLEDGE: "first"}),
-        ("max", "msg-1", {KNOWLEDGE: "second"}),  # another try
-        ("max", "msg-3", {LESSONS: "a lesson"}),
+    told: list[tuple[Recorded, Texts]] = [
+        (("max", "msg-1", None), {KNOWLEDGE: "first"}),
+        (("max", "msg-1", None), {KNOWLEDGE: "second"}),  # another try
+        (("max", "msg-3", None), {LESSONS: "a lesson"}),
     ]
     telling = Telling(LIVE, told)
     other = {FRAMEWORK: "how", TODO: "what"}
@@ -49,6 +52,15 @@ def test_each_turn_is_told_its_own_again_and_nothing_of_this_machine() -> None:
     assert texts_of(telling.gather(context("max", "msg-1"))) == other | {KNOWLEDGE: "first"}
     assert texts_of(telling.gather(context("max", "msg-1"))) == other | {KNOWLEDGE: "second"}
     assert texts_of(telling.gather(context("sarah", "msg-1"))) == other
+
+
+def test_a_member_that_answers_a_message_in_two_parts_of_a_process_is_told_each_ones_own() -> None:
+    told: list[tuple[Recorded, Texts]] = [(("max", "msg-1", ("judge", 0)), {DIFFERENCES: "what they changed"})]
+    telling = Telling(LIVE, told)
+    asked = context("max", "msg-1")
+    member, judge = (replace(asked, part=Part("best", role)) for role in ("member", "judge"))
+    assert DIFFERENCES not in telling.gather(member)
+    assert texts_of(telling.gather(judge))[DIFFERENCES] == "what they changed"
 
 
 def test_the_paths_of_a_cassette_are_nobodys_knowledge(tmp_path: Path) -> None:

@@ -11,6 +11,8 @@ from teamchat.core.context.layers.collector import ContextCollector, LayerContex
 BESIDE = (LESSONS, KNOWLEDGE, DIFFERENCES)
 """A replay has neither the files nor the lessons nor the worktrees of the recorded machine."""
 Texts = Mapping[str, str]
+Recorded = tuple[str, str, tuple[str, int] | None]
+"""A recorded turn: its member, the message that it answers, and the role and number of its part in a process."""
 
 
 class Listening(ContextCollector):
@@ -26,19 +28,20 @@ class Listening(ContextCollector):
 
 
 class Telling(ContextCollector):
-    """Another collector, with these layers as recorded: `told` has each turn's member, message and texts.
+    """Another collector, with these layers as recorded: `told` has the texts of each turn.
 
     Attempts that answer the same message get their own texts, in order.
     """
 
-    def __init__(self, inner: ContextCollector, told: Iterable[tuple[str, str, Texts]]) -> None:
+    def __init__(self, inner: ContextCollector, told: Iterable[tuple[Recorded, Texts]]) -> None:
         self._inner = inner
-        self._told: defaultdict[tuple[str, str], deque[Texts]] = defaultdict(deque)
-        for member, answers, texts in told:
-            self._told[member, answers].append(texts)
+        self._told: defaultdict[Recorded, deque[Texts]] = defaultdict(deque)
+        for turn, texts in told:
+            self._told[turn].append(texts)
 
     def gather(self, context: LayerContext) -> dict[str, LayerText]:
         gathered = {name: told for name, told in self._inner.gather(context).items() if name not in BESIDE}
-        left = self._told[context.member.name, context.message.id]
+        part = (context.part.role, context.part.number) if context.part else None
+        left = self._told[context.member.name, context.message.id, part]
         texts = left.popleft() if len(left) > 1 else left[0] if left else {}
         return gathered | {name: LayerText(text) for name, text in texts.items()}
