@@ -99,6 +99,38 @@ def test_every_member_of_a_group_has_a_line(world: Path) -> None:
     assert not re.search("[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏✓]", "\n".join(rows))
 
 
+def test_the_last_words_of_each_member_of_a_group_are_beside_it() -> None:
+    words = " ".join(f"word-{number}" for number in range(30))
+    actors({name: ["words", "0.01", f"{name}-begins {words}", "+", "hang"] for name in ("max", "sarah")})
+    with screen("send", "[NEXT: max + sarah] Hi") as seen:
+        shown = seen.until(lambda text: text.count("word-29") == 2).split("\n")
+        assert [row.split()[1:3] for row in shown[-2:]] == [["max", "writing"], ["sarah", "writing"]]
+        assert all("word-29   0:0" in row for row in shown[-2:]), shown
+        seen.child.sendintr()
+        seen.to_the_end()
+
+
+@pytest.mark.parametrize("columns", WIDTHS)
+def test_a_map_reduce_has_a_line_for_each_subtask(world: Path, columns: int) -> None:
+    go = str(world / "go")
+    plan = '["Port the lexer", "Port the parser", "Port the tests"]'
+    wait: dict[str, object] = {"wait": go, "say": "Done"}
+    crew(world, {"max": [plan, "All done."], "sarah": [{"say": "Done"}, wait], "carol": [wait]}, team={"lead": "max"})
+    with screen("run", "mapreduce", "Port it", columns=columns) as seen:
+        text = seen.until(lambda text: re.search("✓ 1 sarah", text) and len(MOVING.findall(text)) == 2)
+        head, *subtasks, last = text.rstrip().split("\n")[-5:]
+        assert head.startswith("✓ max planned 3 subtasks, 1 is done"[: columns - 2])
+        assert [row.split()[1:3] for row in subtasks] == [["1", "sarah"], ["2", "carol"], ["3", "sarah"]]
+        assert last == "· max merges the results"
+        Path(go).touch()
+        rows = seen.to_the_end()
+    heads = [row for row in rows if "sarah-agent" in row]
+    assert [row.endswith(("subtask 1 of 3", "subtask 3 of 3", "…")) for row in heads] == [True, True]
+    assert "map-reduce: 3 of 3 subtasks are done" in rows
+    assert not MOVING.search("\n".join(rows))
+    assert max(map(len, rows)) <= columns
+
+
 def test_the_screen_never_stands_still_while_a_member_works() -> None:
     actors({"max": claude("hang")}, like="claude")
     with screen("send", "Hi") as seen:

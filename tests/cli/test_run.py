@@ -163,6 +163,13 @@ def test_json_tells_the_part_of_each_turn_and_how_the_process_moves() -> None:
 
 
 @pytest.mark.usefixtures("made")
+def test_a_pipe_is_told_the_part_of_each_turn() -> None:
+    ran = run_here("run", "sequential", "--rounds", "2", "--members", "max", "x")
+    begins = [line for line in ran.err.splitlines() if " begins (" in line]
+    assert begins == ["· max begins (turn 1, round 1 of 2)", "· max begins (turn 2, round 2 of 2)"]
+
+
+@pytest.mark.usefixtures("made")
 def test_a_receipt_says_the_part_of_its_turn() -> None:
     run_here("run", "sequential", "--quiet", "--rounds", "2", "x")
     assert "  why       member of a sequential process, round 2 of 2\n" in run_here("show", "3").out

@@ -19,8 +19,10 @@ from teamchat.cli.output.lines import (
     turn_line,
 )
 from teamchat.cli.output.long import all_shown, write_block, write_pieces
+from teamchat.core.engine.state import Route
 from teamchat.core.messages import name_of
 from teamchat.core.routing.markers import read_markers
+from teamchat.core.store.turns import Turn
 from teamchat.core.text.clean import printable, visible
 from teamchat.core.turn.events import (
     AgentSpoke,
@@ -65,8 +67,8 @@ class PlainOutput:
 
     def _turn(self, event: TurnStarted | SummaryStored | LessonsFound | TurnFinished) -> None:
         match event:
-            case TurnStarted(turn=turn):
-                note(f"{turn.member} {BEGINS[turn.setup.purpose]} (turn {turn.number})")
+            case TurnStarted(turn=turn, route=route):
+                note(f"{turn.member} {BEGINS[turn.setup.purpose]} ({_turn_and_part(turn, route)})")
                 if line := left_out(turn.member, turn.setup):
                     note(line)
             case SummaryStored(turn=turn, summary=summary):
@@ -103,6 +105,15 @@ class PlainOutput:
             note(visible(line))
 
     def close(self) -> None: ...
+
+
+def _turn_and_part(turn: Turn, route: Route | None) -> str:
+    """`turn 4`, and what it does in a process: `turn 4, subtask 3 of 12`."""
+    if route is None or route.part is None:
+        return f"turn {turn.number}"
+    from teamchat.core.engine.part_words import part_in_short  # only `teamchat run` has parts
+
+    return ", ".join(filter(None, (f"turn {turn.number}", part_in_short(route.part))))
 
 
 class QuietOutput:

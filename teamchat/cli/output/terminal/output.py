@@ -393,7 +393,7 @@ class TerminalOutput:
         now = self._now()
         self._wrote = self._began = False
         width = self._surface.width - 1
-        doing = list(self._doing.values()) or self._about_to_begin()
+        doing = [self._doing[key] for key in sorted(self._doing)] or self._about_to_begin()
         for one in doing:
             self._colour(one.member)
         status = self._status(doing, now, width)
