@@ -161,6 +161,16 @@ def test_on_a_full_disk_what_writes_says_so(world: Path) -> None:
 
 
 @own_mounts
+def test_a_backup_for_which_the_disk_has_no_room_leaves_no_file(world: Path) -> None:
+    actors({"max": ["reply", "Blue."]})
+    ran = on_a_small_disk(
+        world, "teamchat send --trust Begin", FILL, "teamchat doctor --store", f"find '{world}/state' -name '*.backup*'"
+    )
+    assert "✗  backup" in ran.out
+    assert ran.out.endswith("No space left on device\n"), ran.out
+
+
+@own_mounts
 def test_many_may_read_at_once_on_a_full_disk(world: Path) -> None:
     actors({"max": ["reply", "Blue."]})
     ran = on_a_small_disk(world, "teamchat send --trust Begin", FILL, *["teamchat log &"] * 4, "wait")

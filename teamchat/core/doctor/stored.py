@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from itertools import islice
 from pathlib import Path
 from shlex import quote
@@ -75,6 +75,8 @@ def _backup(db: Database) -> Check:
         except StoreError:
             shutil.copyfile(db.path, to)
     except OSError as error:
+        with suppress(OSError):
+            to.unlink(missing_ok=True)  # a part of a store is no backup
         return failed("backup", StoreError(f"{to} cannot be written: {error.strerror}"))
     return Check(None, "backup", "ok", str(to), str(to))
 
