@@ -49,15 +49,22 @@ def _best(report: BestReport) -> Iterator[str]:
 
 
 def _map_reduce(report: MapReduceReport) -> Iterator[str]:
-    """`map-reduce: 11 of 12 subtasks are done`, then each with who does it."""
+    """`map-reduce: 8 of 12 subtasks are done, 3 are answered`, then each with who did it."""
     if not report.subtasks:
         yield f"map-reduce: {report.planner} has made no plan{f': {report.fault}' if report.fault else ''}"
         return
-    done = sum(one.status is SubtaskStatus.DONE for one in report.subtasks)
-    yield f"map-reduce: {done} of {plural(len(report.subtasks), 'subtask')} {'is' if done == 1 else 'are'} done"
+    done, kept = (
+        sum(one.status is status for one in report.subtasks) for status in (SubtaskStatus.DONE, SubtaskStatus.ANSWERED)
+    )
+    more = f", {_are(kept)} answered" if kept else ""
+    yield f"map-reduce: {done} of {plural(len(report.subtasks), 'subtask')} {'is' if done == 1 else 'are'} done{more}"
     for one in report.subtasks:
         by = f" by {one.member}" if one.member and one.status is SubtaskStatus.DONE else ""
         yield f"  {one.number}. {one.status}{by}: {one_line(one.task, LONGEST_TASK)}"
+
+
+def _are(number: int) -> str:
+    return f"{number} {'is' if number == 1 else 'are'}"
 
 
 def _vote(report: VoteReport) -> Iterator[str]:

@@ -89,7 +89,8 @@ def _result(state: State, reply: str) -> tuple[str, Struct | None]:
     from teamchat.core.engine.processes.table import STRATEGIES  # only `teamchat run` needs the processes
 
     strategy = STRATEGIES[process.kind]
-    return strategy.text(process, reply), strategy.report(process)
+    kept = [route.part for route in state.queue if route.part and route.answer is not None]
+    return strategy.text(process, reply), strategy.answered(strategy.report(process), kept)
 
 
 def _hint(run: Concluded) -> str | None:

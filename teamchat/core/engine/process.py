@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from enum import StrEnum
+from typing import Any
 
 from msgspec import Struct
 
@@ -156,6 +157,12 @@ def no_hint(_process: Process) -> None:
     """A process after which a person has nothing particular to type."""
 
 
+def as_it_is(report: Any, _parts: Sequence[Part]) -> Struct:
+    """A report that does not mention replies that are kept."""
+    told: Struct = report
+    return told
+
+
 class Strategy(Struct, frozen=True):
     """The rules of one kind of process. All functions are pure.
 
@@ -163,6 +170,7 @@ class Strategy(Struct, frozen=True):
     - `step` is the next step; None when the process is over.
     - `read` reads what a reply says in the form that its part asks for. It gets the calls of the reply, too.
     - `report` is the result so far, as `--json` shows it.
+    - `answered` adds to that report the parts whose replies are kept until their group is over.
     - `text` is the result so far as a text, made of the last reply of the run.
     - `hint` is the command that a person may want to type after a process that is over.
     """
@@ -173,3 +181,4 @@ class Strategy(Struct, frozen=True):
     report: Callable[[Process], Struct]
     text: Callable[[Process, str], str] = last_reply
     hint: Callable[[Process], str | None] = no_hint
+    answered: Callable[[Any, Sequence[Part]], Struct] = as_it_is

@@ -88,6 +88,17 @@ def test_a_map_reduce_tells_who_did_each_subtask() -> None:
     ]
 
 
+def test_a_map_reduce_that_was_stopped_tells_whose_replies_are_kept() -> None:
+    statuses = (SubtaskStatus.ANSWERED, SubtaskStatus.OPEN, SubtaskStatus.ANSWERED)
+    subtasks = tuple(Subtask(number, "Port it", status) for number, status in enumerate(statuses, 1))
+    assert report_lines(MapReduceReport("mapreduce", "carol", "carol", None, subtasks, None)) == [
+        "map-reduce: 0 of 3 subtasks are done, 2 are answered",
+        "  1. answered: Port it",
+        "  2. open: Port it",
+        "  3. answered: Port it",
+    ]
+
+
 def test_a_map_reduce_without_a_plan_says_why() -> None:
     assert report_lines(MapReduceReport("mapreduce", "carol", "max", "it has no list", (), None)) == [
         "map-reduce: carol has made no plan: it has no list"

@@ -188,6 +188,8 @@ def test_an_interrupt_gives_nothing_to_others_and_a_resume_does_the_rest(stage: 
     ended = stage.run_process("Test everything", mapreduce(jobs=1))
 
     assert ended.code is ExitCode.INTERRUPTED
+    statuses = {task.number: task.status for task in report_of(ended).subtasks}
+    assert (statuses[1], statuses[2], statuses[8]) == ("answered", "open", "open")
     assert not [warning for warning in stage.warnings if "does it" in warning]
     ran = len(stage.launched)
     assert stage.resume().code is ExitCode.DONE

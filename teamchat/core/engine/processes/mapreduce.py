@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from enum import StrEnum
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from teamchat.assemblers.parts import FRAMEWORK, KNOWLEDGE, LESSONS
 from teamchat.core.engine.part import Part
@@ -27,12 +28,16 @@ _WORKING = (FRAMEWORK, KNOWLEDGE)
 
 class SubtaskStatus(StrEnum):
     OPEN = "open"
+    ANSWERED = "answered"
     DONE = "done"
     SKIPPED = "skipped"
 
 
 class Subtask(Struct, frozen=True):
-    """A subtask, who did it or was to do it at last, and its result, if it is done."""
+    """A subtask, who did it or was to do it at last, and its result, if it is done.
+
+    The reply of one that is `answered` becomes a message when nobody works on the others any more.
+    """
 
     number: int
     task: str
@@ -186,6 +191,14 @@ def report(process: Process) -> MapReduceReport:
     )
 
 
+def answered(report: MapReduceReport, parts: Sequence[Part]) -> MapReduceReport:
+    numbers = {part.number for part in parts if part.role == WORKER}
+    subtasks = (
+        replace(task, status=SubtaskStatus.ANSWERED) if task.number in numbers else task for task in report.subtasks
+    )
+    return replace(report, subtasks=tuple(subtasks))
+
+
 def _subtask(number: int, task: str, done: Done | None) -> Subtask:
     if done is None:
         return Subtask(number, task, SubtaskStatus.OPEN)
@@ -202,4 +215,4 @@ def text(process: Process, last: str) -> str:
     return last if any(done.message for done in process.of(REDUCER)) else ""
 
 
-MAPREDUCE = Strategy(check, step, read, report, text)
+MAPREDUCE = Strategy(check, step, read, report, text, answered=answered)
