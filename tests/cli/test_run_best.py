@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import re
 import signal
+import threading
 import time
 from pathlib import Path
 
 import pytest
 
 from teamchat.cli.shared.workspace import store_file, trust_store
+from teamchat.core.context.layers import differences
+from teamchat.core.context.layers.collector import LayerText
 from teamchat.core.team.find import load
 from teamchat.core.turn.turn_tree import TurnTree
 from teamchat.core.turn.work_trees import WorkTrees
@@ -488,3 +491,16 @@ def test_watch_tells_the_pick_of_a_run_of_another_process(tree: WorkTree) -> Non
     seen = ended(watching)
     assert seen.code == 0, seen.err
     assert best(Result(0, first.decode() + seen.out, ""))["winner"] == "max"
+
+
+def test_ctrl_c_is_heard_while_git_compares(tree: WorkTree, monkeypatch: pytest.MonkeyPatch) -> None:
+    compare, threads = differences.tell_differences, []
+
+    def told(*args: object, **more: object) -> LayerText:
+        threads.append(threading.current_thread() is threading.main_thread())
+        return compare(*args, **more)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(differences, "tell_differences", told)
+    three(tree.top)
+    assert run_here(*RUN, "Go").code == 0
+    assert threads == [False]

@@ -45,6 +45,7 @@ from teamchat.core.turn.host import wait_to_start
 from teamchat.core.turn.plan import plan_reply
 from teamchat.core.turn.ready import ReadyTurn
 from teamchat.core.turn.run import Run
+from teamchat.core.turn.watching import in_thread
 from teamchat.runners.events import AgentEvent, FailureKind
 
 RETRYABLE = (FailureKind.RATE_LIMIT, FailureKind.OVERLOADED)
@@ -174,6 +175,8 @@ class Attempts(Struct):
         try:
             placed = await run.placed(member, route)
             run.begin_tree(placed)
+            if run.host.live and route.part and route.part.compares:
+                await in_thread(partial(run.compared.look, route.part))
             planned = self.plan(route, placed, scratch)
             run.host.check(planned)
             planned, stays = await run.live.take(planned)

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from teamchat.core.checkpoint.find import known_reason
 from teamchat.core.context.context_manager import ContextManager, manager_of
-from teamchat.core.context.layers.sources import collector_of
+from teamchat.core.context.layers.sources import Compared, collector_of
 from teamchat.core.engine.actions import Action, Dropped, Paused
 from teamchat.core.engine.decide import decide
 from teamchat.core.engine.events import Event
@@ -76,7 +76,8 @@ class Run:
         self.manager = manager or manager_of(team, db, session)
         self.tally, self.live = Tally(), LivePool()
         self.group: int | None = None  # the turn that the group which runs began with
-        self.collector = self.host.collected(collector_of(self.team, self.db, session))
+        self.compared = Compared(self.team, self.db, session)
+        self.collector = self.host.collected(collector_of(self.team, self.db, session, self.compared))
         self.trees = WorkTrees(ahead or Ahead(folder.parent), refs_of(fence_key(db, session)))
         self.apart: frozenset[str] = frozenset()  # members of the group that runs who have worktrees for it
         self.at_once: int | None = None  # how many turns of the group that runs are at the same time

@@ -9,12 +9,13 @@ from teamchat.core.context.layers.framework import framework_text
 from teamchat.core.context.layers.lessons import LessonsLayer
 from teamchat.core.context.layers.summary import SummaryLayer
 from teamchat.core.context.layers.todo import TodoLayer
+from teamchat.core.engine.part import Part
 from teamchat.core.store.database import Database
 from teamchat.core.team.team import Team
 
 
-def collector_of(team: Team, db: Database, session: int) -> ContextCollector:
-    """The collector of a session. Without `share_context` it gathers the framework, and what a process compares."""
+def collector_of(team: Team, db: Database, session: int, compared: Compared | None = None) -> ContextCollector:
+    """The collector of a session. Without `share_context` it gathers the framework, and what is `compared`."""
     return ContextCollector(
         {
             FRAMEWORK: lambda context: framework_text(team, context.member, context.part),
@@ -22,7 +23,7 @@ def collector_of(team: Team, db: Database, session: int) -> ContextCollector:
             KNOWLEDGE: _knowledge(team, db),
             TODO: TodoLayer(db, session, team.redact),
             SUMMARY: SummaryLayer(db, session, team),
-            DIFFERENCES: _differences(team, db, session),
+            DIFFERENCES: compared or Compared(team, db, session),
         },
         share=team.share_context,
     )
@@ -39,16 +40,30 @@ def _knowledge(team: Team, db: Database) -> Source:
     return KnowledgeLayer(KnowledgeIndex(db.path.with_name(INDEX_NAME)), team.knowledge_tokens, everybodys)
 
 
-def _differences(team: Team, db: Database, session: int) -> Source:
-    """The layer of a turn that compares what members have changed. It has half of the room of a prompt."""
-    room = min(team.max_bytes, team.max_prompt_tokens * BYTES_PER_TOKEN) // 2
+class Compared:
+    """A source: what the members changed that a turn compares, in half of the room of a prompt.
 
-    def source(context: LayerContext) -> LayerText | None:
+    Blocks while git reads their worktrees, about a second where these have many files. `look` has that done before the
+    turn is prepared, in another thread.
+    """
+
+    def __init__(self, team: Team, db: Database, session: int) -> None:
+        self._state, self._session, self._redact = db.path.parent, session, team.redact
+        self._room = min(team.max_bytes, team.max_prompt_tokens * BYTES_PER_TOKEN) // 2
+        self._seen: dict[Part, LayerText] = {}
+
+    def look(self, part: Part) -> None:
+        """Raises `UsageError` and `CheckpointFailed`."""
+        from teamchat.core.context.layers.differences import tell_differences
+
+        self._seen[part] = tell_differences(
+            self._state, self._session, part.options, part.compares, self._room, redact=self._redact
+        )
+
+    def __call__(self, context: LayerContext) -> LayerText | None:
         part = context.part
         if part is None or not part.compares:
             return None
-        from teamchat.core.context.layers.differences import tell_differences
-
-        return tell_differences(db.path.parent, session, part.options, part.compares, room, redact=team.redact)
-
-    return source
+        if part not in self._seen:
+            self.look(part)
+        return self._seen.pop(part)  # the next turn sees what they have by then
