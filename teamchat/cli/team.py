@@ -48,7 +48,7 @@ def shown_process(team: Team, named: NamedProcess) -> dict[str, Any]:
     try:
         does = described(process_of(team, named.name))
     except UsageError as error:
-        problem = str(error).removeprefix(f"{named.name}: ")
+        problem = str(error).removeprefix(named.name).removeprefix(":").strip()
     return {"name": named.name, "kind": named.kind, "does": does, "problem": problem, "prompt": named.prompt or None}
 
 

@@ -50,16 +50,17 @@ def test_the_processes_of_the_team_file_are_shown_with_what_they_do(world: Path)
     made = crew(world, {"max": [], "sarah": []})
     review = '[processes.review]\nkind = "debate"\nprompt = "Be strict."\n'
     made.file.write_text(f'{made.file.read_text()}{review}[processes.choose]\nkind = "vote"\n')
+    needs = "needs options to choose from, such as --options yes,no"
     does = "max and sarah answer blind, then once more, and max sums up"
     assert run_here("team").out.endswith(f"""
 review · debate: {does}
   prompt: Be strict.
 
-choose · vote: it needs at least two options
+choose · vote: needs options to choose from, such as --options yes,no
 """)
     assert json.loads(run_here("team", "--json").out)["processes"] == [
         {"name": "review", "kind": "debate", "does": does, "problem": None, "prompt": "Be strict."},
-        {"name": "choose", "kind": "vote", "does": None, "problem": "it needs at least two options", "prompt": None},
+        {"name": "choose", "kind": "vote", "does": None, "problem": needs, "prompt": None},
     ]
 
 

@@ -13,23 +13,24 @@ def described(process: Process) -> str:
 
 
 def _does(process: Process) -> str:
-    members, lead = listed(*process.members), process.lead
+    members, lead, alone = listed(*process.members), process.lead, len(process.members) == 1
     match process.kind:
         case Kind.SEQUENTIAL:
-            return f"{', then '.join(process.members)}{_rounds(process)}"
+            rounds = f" in {process.rounds:,} rounds" if process.rounds > 1 else ""
+            return f"{', then '.join(process.members)}{rounds}"
         case Kind.HIERARCHICAL:
             others = [name for name in process.members if name != lead] or process.members
             return f"{lead} hands out work to {listed(*others)}"
         case Kind.MAPREDUCE:
             subtasks = f"at most {process.most} subtasks"
-            return f"{process.planner} plans {subtasks}, {members} do them, and {process.reducer} merges the results"
+            does = "does" if alone else "do"
+            return (
+                f"{process.planner} plans {subtasks}, {members} {does} them, and {process.reducer} merges the results"
+            )
         case Kind.DEBATE:
-            return f"{members} answer blind, then{_rounds(process) or ' once more'}, and {lead} sums up"
+            again = f"in {process.rounds:,} more rounds" if process.rounds > 1 else "once more"
+            return f"{members} answer blind, then {again}, and {lead} sums up"
         case Kind.VOTE:
-            return f"{members} choose from {', '.join(process.options)}"
+            return f"{members} {'chooses' if alone else 'choose'} from {', '.join(process.options)}"
         case Kind.BEST:
             return f"{members} do the whole task, and {process.judge} picks the best"
-
-
-def _rounds(process: Process) -> str:
-    return f" in {process.rounds:,} rounds" if process.rounds > 1 else ""

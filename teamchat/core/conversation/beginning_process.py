@@ -83,6 +83,10 @@ def _option(setting: str) -> str:
 def _made(team: Team, named: NamedProcess, settings: ProcessSettings) -> Process:
     """The process with every default filled in."""
     kind, everybody = Kind(named.kind), tuple(member.name for member in team.ai_members)
+    if not everybody:
+        raise UsageError(f"the team {team.name!r} has no AI member")
+    if kind is Kind.VOTE and not settings.options:
+        raise UsageError(f"{named.name} needs options to choose from, such as --options yes,no")
     lead = _one(team, "lead", settings.lead) or team.lead or everybody[0]
     process = Process(
         kind=kind,

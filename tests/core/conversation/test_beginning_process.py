@@ -137,6 +137,15 @@ def test_only_ai_members_that_are_there_take_part(members: tuple[str, ...], said
     assert (type(error), str(error), error.hint) == (kind, said, "teamchat team")
 
 
+def test_a_vote_without_options_says_how_to_give_them() -> None:
+    assert str(refused("vote")) == "vote needs options to choose from, such as --options yes,no"
+    assert begins("vote", options=("yes", "no")).options == ("yes", "no")
+
+
+def test_a_team_of_people_runs_no_process() -> None:
+    assert str(refused("sequential", replace(TEAM, members=TEAM.members[:1]))) == "the team 'crew' has no AI member"
+
+
 @pytest.mark.parametrize(
     ("process", "turns"),
     [
