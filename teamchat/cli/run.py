@@ -289,10 +289,10 @@ def options_of(written: str | None) -> tuple[str, ...]:
 
 def pausing(team: Team, process: Process, bounds: Bounds) -> str | None:
     """A note if the process takes more turns than may run without a pause."""
-    from teamchat.core.conversation.beginning_process import turns_of
+    from teamchat.core.engine.processes.table import STRATEGIES
     from teamchat.core.turn.run import rules_of
 
-    rules, turns = rules_of(team, bounds), turns_of(process)
+    rules, turns = rules_of(team, bounds), STRATEGIES[process.kind].turns(process)
     if turns is None or rules.max_turns is None or turns <= rules.max_turns:
         return None
     name = process.name or process.kind

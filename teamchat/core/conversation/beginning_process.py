@@ -43,22 +43,6 @@ def process_names(team: Team) -> tuple[str, ...]:
     return (*(kind.value for kind in STRATEGIES), *team.processes)
 
 
-def turns_of(process: Process) -> int | None:
-    """How many turns the process takes if none fails; None if that is decided while it runs."""
-    speakers = len(process.members)
-    match process.kind:
-        case Kind.SEQUENTIAL:
-            return speakers * process.rounds
-        case Kind.DEBATE:
-            return speakers * (1 + process.rounds) + 1
-        case Kind.VOTE:
-            return speakers
-        case Kind.BEST:
-            return speakers + 1
-        case _:
-            return None
-
-
 def _named(team: Team, name: str) -> NamedProcess:
     for kind in STRATEGIES:
         if fold(kind) == fold(name):

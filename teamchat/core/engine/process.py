@@ -170,6 +170,7 @@ class Strategy(Struct, frozen=True):
     - `step` is the next step; None when the process is over.
     - `read` reads what a reply says in the form that its part asks for. It gets the calls of the reply, too.
     - `report` is the result so far, as `--json` shows it.
+    - `turns` is how many turns it takes if none fails; None if that is decided while it runs.
     - `answered` adds to that report the parts whose replies are kept until their group is over.
     - `text` is the result so far as a text, made of the last reply of the run.
     - `hint` is the command that a person may want to type after a process that is over.
@@ -179,6 +180,7 @@ class Strategy(Struct, frozen=True):
     step: Callable[[Process], Step | None]
     read: Callable[[Process, Part, str, Sequence[RouteRequest]], Finding | None]
     report: Callable[[Process], Struct]
+    turns: Callable[[Process], int | None]
     text: Callable[[Process, str], str] = last_reply
     hint: Callable[[Process], str | None] = no_hint
     answered: Callable[[Any, Sequence[Part]], Struct] = as_it_is

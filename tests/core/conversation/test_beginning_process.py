@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from teamchat.core.conversation.beginning_process import process_of, turns_of
+from teamchat.core.conversation.beginning_process import process_of
 from teamchat.core.engine.process import MOST_ROUNDS, Kind, Process
 from teamchat.core.engine.processes.table import STRATEGIES
 from teamchat.core.errors import ExitCode, TeamchatError, UnknownName, UsageError
@@ -158,7 +158,7 @@ def test_a_team_of_people_runs_no_process() -> None:
     ],
 )
 def test_the_number_of_turns_where_it_is_known(process: Process, turns: int | None) -> None:
-    assert turns_of(process) == turns
+    assert STRATEGIES[process.kind].turns(process) == turns
 
 
 class TestMapreduce:

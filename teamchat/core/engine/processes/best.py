@@ -8,7 +8,6 @@ another one to compare it with needs no judge.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from string import ascii_uppercase
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -16,7 +15,7 @@ from msgspec.structs import replace
 from teamchat.assemblers.parts import DIFFERENCES
 from teamchat.core.engine.part import Part
 from teamchat.core.engine.process import Call, Done, Fault, Finding, Pick, Process, Step, Strategy, Work
-from teamchat.core.engine.processes.seats import BLIND_LAYERS, wrong_members
+from teamchat.core.engine.processes.seats import BLIND_LAYERS, letters, wrong_members
 from teamchat.core.engine.processes.written_json import written_object
 from teamchat.core.routing.requests import RouteRequest
 from teamchat.core.text.commands import command_of
@@ -112,12 +111,6 @@ def answers(process: Process) -> dict[str, Done]:
     return {letters(index): done for index, done in enumerate(sorted(there, key=place))}
 
 
-def letters(index: int) -> str:
-    """A to Z, then AA, AB and so on."""
-    before, last = divmod(index, len(ascii_uppercase))
-    return (letters(before - 1) if before else "") + ascii_uppercase[last]
-
-
 def read(process: Process, part: Part, text: str, _requests: Sequence[RouteRequest]) -> Finding | None:
     if part.role != JUDGE:
         return None
@@ -148,6 +141,10 @@ def _pick(process: Process) -> Pick | None:
 
 def _judge(process: Process) -> str:
     return process.judge or process.lead
+
+
+def turns(process: Process) -> int:
+    return len(process.members) + 1
 
 
 def report(process: Process) -> BestReport:
@@ -188,4 +185,4 @@ def hint(process: Process) -> str | None:
     return command_of("teamchat", "merge", pick.winner) if pick and changed else None
 
 
-BEST = Strategy(check, step, read, report, text, hint)
+BEST = Strategy(check, step, read, report, turns, text, hint)

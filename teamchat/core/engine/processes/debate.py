@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import count, islice
-from string import ascii_uppercase
 from typing import Any
 
 from msgspec import Struct
 
 from teamchat.core.engine.part import Part
 from teamchat.core.engine.process import Call, Done, Fault, Finding, Position, Process, Step, Strategy, Synthesis
-from teamchat.core.engine.processes.seats import BLIND_LAYERS, seats, wrong_members
+from teamchat.core.engine.processes.seats import BLIND_LAYERS, letters, seats, wrong_members
 from teamchat.core.engine.processes.written_json import written_object
 from teamchat.core.routing.names import fold
 from teamchat.core.routing.requests import RouteRequest, quoted
@@ -131,14 +130,8 @@ def _shown(process: Process, member: str) -> Iterator[tuple[str, str]]:
 def _labels(process: Process) -> Iterator[str]:
     """The labels of the others: "answer A", "answer B", ... A letter that is a member's name is left out."""
     names = {fold(name) for name in process.members}
-    letters = (letter for letter in map(_letters, count()) if fold(letter) not in names)
-    return (f"answer {letter}" for letter in islice(letters, len(process.members) - 1))
-
-
-def _letters(number: int) -> str:
-    """A, B, ..., Z, AA, AB, ..."""
-    before, last = divmod(number, len(ascii_uppercase))
-    return (_letters(before - 1) if before else "") + ascii_uppercase[last]
+    free = (letter for letter in map(letters, count()) if fold(letter) not in names)
+    return (f"answer {letter}" for letter in islice(free, len(process.members) - 1))
 
 
 def read(process: Process, part: Part, text: str, _requests: Sequence[RouteRequest]) -> Finding | None:
@@ -173,6 +166,10 @@ def _synthesis(process: Process, written: dict[str, Any]) -> Synthesis | Fault:
     if both := next((name for name in against if name in agreeing), None):
         return Fault(f"its JSON says that {both} agrees and that {both} dissents")
     return Synthesis(tuple(agreeing), against)
+
+
+def turns(process: Process) -> int:
+    return len(process.members) * (1 + process.rounds) + 1
 
 
 def report(process: Process) -> DebateReport:
@@ -232,4 +229,4 @@ def text(process: Process, reply: str) -> str:
     return "\n\n".join(filter(None, parts))
 
 
-DEBATE = Strategy(check, step, read, report, text)
+DEBATE = Strategy(check, step, read, report, turns, text)

@@ -66,6 +66,10 @@ def read(process: Process, part: Part, _text: str, requests: Sequence[RouteReque
     return Handout(called) if called else None
 
 
+def turns(_process: Process) -> None:
+    """The lead decides."""
+
+
 def report(process: Process) -> HierarchicalReport:
     handouts: list[HandoutReport] = []
     for done in process.done:
@@ -96,4 +100,4 @@ def _work(process: Process, lead: Done, request: RouteRequest) -> Call:
     return Call(request.target, part, parent=lead.message or "", by=lead.member)
 
 
-HIERARCHICAL = Strategy(check, step, read, report)
+HIERARCHICAL = Strategy(check, step, read, report, turns)

@@ -176,6 +176,10 @@ def _fault(item: object) -> str:
     return "has nothing but markers" if item.strip() else "is empty"
 
 
+def turns(_process: Process) -> None:
+    """The planner decides."""
+
+
 def report(process: Process) -> MapReduceReport:
     plan, result = _last(process.of(PLANNER)), _last(process.of(REDUCER))
     finding = plan.finding if plan else None
@@ -215,4 +219,4 @@ def text(process: Process, last: str) -> str:
     return last if any(done.message for done in process.of(REDUCER)) else ""
 
 
-MAPREDUCE = Strategy(check, step, read, report, text, answered=answered)
+MAPREDUCE = Strategy(check, step, read, report, turns, text, answered=answered)

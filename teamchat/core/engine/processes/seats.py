@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from string import ascii_uppercase
 
 from teamchat.assemblers.parts import FRAMEWORK, KNOWLEDGE, LESSONS, SUMMARY
 from teamchat.core.engine.process import Done, Process
@@ -24,3 +25,9 @@ def wrong_members(process: Process, least: int) -> str | None:
     if len(process.members) >= least:
         return None
     return "it needs a member" if least == 1 else f"it needs at least {least} members"
+
+
+def letters(index: int) -> str:
+    """A to Z, then AA, AB and so on."""
+    before, last = divmod(index, len(ascii_uppercase))
+    return (letters(before - 1) if before else "") + ascii_uppercase[last]

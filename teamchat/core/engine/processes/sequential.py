@@ -44,9 +44,13 @@ def read(_process: Process, _part: Part, _text: str, _requests: Sequence[RouteRe
     return None
 
 
+def turns(process: Process) -> int:
+    return len(process.members) * process.rounds
+
+
 def report(process: Process) -> SequentialReport:
     replies = tuple(Spoken(done.member, done.part.number, done.message) for done in process.done)
     return SequentialReport(process.kind, process.rounds, replies)
 
 
-SEQUENTIAL = Strategy(check, step, read, report)
+SEQUENTIAL = Strategy(check, step, read, report, turns)

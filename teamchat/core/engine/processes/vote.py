@@ -129,6 +129,10 @@ def fold_option(option: str) -> str:
     return " ".join(normalize("NFKC", folded).split())
 
 
+def turns(process: Process) -> int:
+    return len(process.members)
+
+
 def report(process: Process) -> VoteReport:
     done = seats(process.of(MEMBER))
     cast = {member: _vote(process, member, done[member]) for member in process.members if member in done}
@@ -173,4 +177,4 @@ def text(process: Process, _reply: str) -> str:
     return "\n".join([result.winner] if result.winner else result.tied)
 
 
-VOTE = Strategy(check, step, read, report, text)
+VOTE = Strategy(check, step, read, report, turns, text)
