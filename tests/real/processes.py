@@ -100,7 +100,7 @@ BEST = Scenario(
     {
         "claude": says(
             "`--keep`: short, and it says what happens.",
-            '{"winner": "B", "reasons": "B says what happens in the words of the file system, A and C leave it open."}',
+            '{"winner": "C", "reasons": "C says what happens in the words of the file system, A and B leave it open."}',
         ),
         "codex": says("`--copy`, as the original is copied."),
         "gemini": says("`--safe`: nobody has to know how."),

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from collections.abc import Callable, Iterator
 from itertools import count
@@ -15,6 +16,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from teamchat.core.checkpoint.compare import texts
 from teamchat.core.checkpoint.restore import restore
 from tests.core.checkpoint.states import STATES, State
 from tests.core.checkpoint.worktree import WorkTree
@@ -177,3 +179,24 @@ def test_a_checkpoint_that_a_turn_waits_for_has_what_a_first_one_has(
             edit(top)
         tree.waits = waits
         assert tree.take().tree == WorkTree(tree.top, folder / f"state-{number}").take().tree
+
+
+@given(first=made, turn=edited)
+@settings(max_examples=trials(20), suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_a_reader_gets_one_diff_of_each_path_that_changed(
+    folders: Iterator[Path], first: list[Edit], turn: list[Edit]
+) -> None:
+    folder = next(folders)
+    tree = WorkTree.make(folder / "work", folder / "state")
+    for edit in first:
+        edit(os.fsencode(tree.top))
+    before = tree.take()
+    for edit in turn:
+        edit(os.fsencode(tree.top))
+    after = tree.take("1/after")
+    diffs = list(texts(tree.repository, before.tree, after.tree))
+    for change, diff in zip(tree.changes(before, after), diffs, strict=True):
+        head = diff.split(b"\n")[0]
+        assert head.startswith(b"diff --git ")
+        assert re.fullmatch(r"[\w /.-]+", change.path) is None or f"b/{change.path}" in os.fsdecode(head)
+        assert diff.count(b"\ndiff --git ") == (change.what == "type")
