@@ -143,6 +143,11 @@ def test_a_plan_is_a_json_list_of_subtasks() -> None:
     assert plan_of(GOOD) == Plan(("first", "second", "third"))
 
 
+def test_a_plan_may_have_as_many_subtasks_as_are_possible() -> None:
+    assert plan_of('["a", "b", "c"]', most=3) == Plan(("a", "b", "c"))
+    assert plan_of('["a", "b", "c"]', most=2) == Fault("its list has 3 subtasks, and at most 2 are possible")
+
+
 def test_equal_subtasks_are_done_as_often_as_they_are_in_the_list() -> None:
     assert plan_of('["a", "a"]') == Plan(("a", "a"))
 
@@ -248,6 +253,17 @@ def test_a_planner_may_repair_its_plan_once_and_sees_what_was_wrong() -> None:
     assert (repair.role, repair.fault, repair.shows) == ("planner", "there is no JSON list in it", ("msg-2",))
     assert talk.process.over
     assert len(talk.worked) == 3
+
+
+def test_planner_and_reducer_answer_the_request_and_workers_the_plan() -> None:
+    talk = MapReduce(plans=("Let us begin.", GOOD)).begin(mapreduce()).go()
+
+    assert [(part_of(route).role, route.as_of, route.by) for route in talk.ran] == [
+        ("planner", "msg-1", "kailai"),
+        ("planner", "msg-1", "kailai"),
+        *[("worker", "msg-3", "lead")] * 3,
+        ("reducer", "msg-1", "kailai"),
+    ]
 
 
 def test_a_planner_that_never_has_a_plan_is_on_hold_and_a_resume_asks_again() -> None:
