@@ -26,16 +26,9 @@ from teamchat.cli.shared.options import (
 from teamchat.core.team.processes import MOST_ROUNDS
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
-
-    from teamchat.cli.shared.conversation import Work
-    from teamchat.cli.shared.piped import PersonMessage
-    from teamchat.core.cassette.writer import CassetteWriter, Cooling
-    from teamchat.core.conversation.coordinator import ConversationCoordinator
     from teamchat.core.engine.process import Process
     from teamchat.core.engine.state import Bounds
     from teamchat.core.team.team import Team
-    from teamchat.core.turn.events import Conclusion
 
 EXAMPLE = "teamchat run debate 'Your question'"
 
@@ -162,41 +155,29 @@ def run(
     vote: all choose one of the options, blind.
     best: all do the whole task, blind and apart, and a judge picks one.
     """
-    from contextlib import nullcontext
-
-    from msgspec.structs import replace
-
-    from teamchat.cli.output.lines import note
-    from teamchat.cli.shared.answering import Answering
     from teamchat.cli.shared.piped import read_message
+    from teamchat.cli.shared.request import Request
     from teamchat.cli.shared.showing import OutputOptions
-    from teamchat.cli.shared.typed import saying_what_to_type
-    from teamchat.cli.shared.workspace import begun, choose_session, find_team, need_trust, open_store
+    from teamchat.cli.shared.workspace import find_team, need_trust
     from teamchat.core.conversation.beginning_process import process_of
-    from teamchat.core.conversation.processes import check_task
     from teamchat.core.engine.state import Bounds
-    from teamchat.core.store.sessions import current_session
     from teamchat.core.team.processes import ProcessSettings
     from teamchat.core.turn.ahead import begun_for
 
-    show, bounds = OutputOptions(as_json, stream, quiet, notify), Bounds(turns)
     verdicts = words_of(verdict)
     found = find_team(team, timeout)
-    wanted = process_of(
-        found,
-        process,
-        ProcessSettings(
-            members=names_of("--members", members),
-            rounds=rounds,
-            planner=planner,
-            workers=names_of("--workers", workers),
-            reducer=reducer,
-            judge=judge,
-            lead=lead,
-            options=options_of(options),
-            jobs=jobs,
-        ),
+    settings = ProcessSettings(
+        members=names_of("--members", members),
+        rounds=rounds,
+        planner=planner,
+        workers=names_of("--workers", workers),
+        reducer=reducer,
+        judge=judge,
+        lead=lead,
+        options=options_of(options),
+        jobs=jobs,
     )
+    wanted = process_of(found, process, settings)
     if not dry_run:
         if record:
             from teamchat.cli.shared.recorder import check_recording
@@ -204,62 +185,31 @@ def run(
             check_recording(record)
         need_trust(found, give=trust)
     ahead = None if dry_run else begun_for(found)
-    message = read_message(words or (), None if cut else found.max_bytes, file or (), example=EXAMPLE)
-    sent = replace(message, typed=len(message.text)) if expand else message
-    with open_store(found.root) as db, saying_what_to_type(message):
-        if dry_run:
-            from teamchat.cli.shared.dry_run import explain
+    request = Request(
+        team=found,
+        message=read_message(words or (), None if cut else found.max_bytes, file or (), example=EXAMPLE),
+        bounds=Bounds(turns),
+        session=session,
+        new=new,
+        title=title,
+        speaker=as_,
+        cut=cut,
+        expand=expand,
+        process=wanted,
+    )
+    if dry_run:
+        from teamchat.cli.shared.dry_run import explain
 
-            return explain(
-                found,
-                db,
-                session,
-                sent,
-                new=new,
-                title=title,
-                speaker=as_,
-                to=None,
-                typed=0,
-                cut=cut,
-                bounds=bounds,
-                process=wanted,
-            )
-        current = None if new else current_session(db, session)
-        check_task(found, db, current, message.text, wanted, speaker=as_, cut=cut, images=message.images)
-        chosen, begins = choose_session(db, found, session, new=new, title=title)
-        if not quiet:
-            note(f"session {chosen.name} " + ("begins" if begins else "continues (--new starts another)"))
-        if paused := pausing(found, wanted, bounds):
-            note(paused)
-
-        def write_input(writer: CassetteWriter, cooling: Cooling) -> None:
-            writer.human(sent.text, as_, None, cooling, sent.images, sent.typed, bounds, wanted)
-
-        answering = Answering(
-            team=found,
-            db=db,
-            session=chosen,
-            show=show,
-            bounds=bounds,
-            wait=not no_wait,
-            record=record,
-            speaker=as_,
-            no_input=no_input,
-            verdict=verdicts,
-        )
-        with begun(db, chosen) if begins else nullcontext():
-            return answering.run(running(sent, wanted, speaker=as_), write_input, ahead)
-
-
-def running(message: PersonMessage, process: Process, *, speaker: str | None) -> Work:
-    """Send the task, and follow its process."""
-
-    def work(coordinator: ConversationCoordinator) -> Awaitable[Conclusion]:
-        return coordinator.run_process(
-            message.text, process, speaker=speaker, images=message.images, typed=message.typed
-        )
-
-    return work
+        return explain(request)
+    return request.carry_out(
+        OutputOptions(as_json, stream, quiet, notify),
+        wait=not no_wait,
+        record=record,
+        no_input=no_input,
+        verdict=verdicts,
+        ahead=ahead,
+        notes=pausing(found, wanted, request.bounds),
+    )
 
 
 def names_of(option: str, written: str | None) -> tuple[str, ...]:
@@ -287,13 +237,13 @@ def options_of(written: str | None) -> tuple[str, ...]:
     return options
 
 
-def pausing(team: Team, process: Process, bounds: Bounds) -> str | None:
+def pausing(team: Team, process: Process, bounds: Bounds) -> tuple[str, ...]:
     """A note if the process takes more turns than may run without a pause."""
     from teamchat.core.engine.processes.table import STRATEGIES
     from teamchat.core.turn.run import rules_of
 
     rules, turns = rules_of(team, bounds), STRATEGIES[process.kind].turns(process)
     if turns is None or rules.max_turns is None or turns <= rules.max_turns:
-        return None
-    name = process.name or process.kind
-    return f"{name} takes {turns:,} turns; {rules.turns_limit} ({rules.max_turns}) pauses it: teamchat resume continues"
+        return ()
+    name, limit = process.name or process.kind, f"{rules.turns_limit} ({rules.max_turns})"
+    return (f"{name} takes {turns:,} turns; {limit} pauses it: teamchat resume continues",)

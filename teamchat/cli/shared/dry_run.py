@@ -11,7 +11,9 @@ from teamchat.cli.output.lines import called, exact, group_of, plural, refusal, 
 from teamchat.cli.output.process_words import described
 from teamchat.cli.output.receipt import block_lines, cut_lines, memory_in_words, short
 from teamchat.cli.shared.piped import PersonMessage
-from teamchat.cli.shared.workspace import choose_session
+from teamchat.cli.shared.request import Request
+from teamchat.cli.shared.typed import saying_what_to_type
+from teamchat.cli.shared.workspace import choose_session, open_store
 from teamchat.core.context.layers.collector import LayerText
 from teamchat.core.conversation.addressing import Addressed, address_task
 from teamchat.core.conversation.coordinator import ConversationCoordinator
@@ -33,39 +35,27 @@ from teamchat.core.turn.vendor_limits import Cooldowns
 from teamchat.runners.process.supervisor import Stopper
 
 
-def explain(
-    team: Team,
-    db: Database,
-    session: str | None,
-    message: PersonMessage,
-    *,
-    new: bool,
-    speaker: str | None,
-    to: str | None,
-    typed: int,
-    cut: bool,
-    bounds: Bounds,
-    title: str | None = None,
-    process: Process | None = None,
-) -> int:
+def explain(request: Request) -> int:
     """Print markers, the order of speaking, and the first turn's prompt, command and environment.
 
-    Of a `process` that the message begins it prints what it does, and the same of all turns of its first step.
+    Of a process that the message begins it prints what it does, and the same of all turns of its first step.
     """
-    explanation: list[str | bytes] = []
+    team, message, process = request.team, request.sent, request.process
+    explanation: list[str | bytes] = []  # printed afterwards: a pager must not keep the store locked
     try:
-        with db.taken_back():  # printed afterwards: a pager must not keep the store locked
-            chosen = choose_session(db, team, session, new=new, title=title)[0]
+        with open_store(team.root) as db, saying_what_to_type(request.message), db.taken_back():
+            chosen = choose_session(db, team, request.session, new=request.new, title=request.title)[0]
             explanation.extend(marker_lines(message.text))
             told: list[ConversationEvent] = []
-            coordinator = _coordinator(team, db, chosen.id, told.append, bounds)
+            coordinator = _coordinator(team, db, chosen.id, told.append, request.bounds)
             if process:
                 check_process(coordinator.state, process)
                 explanation.append(f"{process.name or process.kind}: {described(process)}")
-                addressed = address_task(message.text, team, speaker=speaker)
+                addressed = address_task(message.text, team, speaker=request.speaker)
             else:
-                addressed = coordinator.address(message.text, speaker=speaker, to=to, typed=typed)
-            explanation.extend(_explain(coordinator, addressed, told, message, process, cut=cut))
+                speaker, to = request.speaker, request.to
+                addressed = coordinator.address(message.text, speaker=speaker, to=to, typed=request.typed)
+            explanation.extend(_explain(coordinator, addressed, told, message, process, cut=request.cut))
     finally:  # also the findings before an error of `send`
         _print(explanation)
     return 0
