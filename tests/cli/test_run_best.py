@@ -504,3 +504,13 @@ def test_ctrl_c_is_heard_while_git_compares(tree: WorkTree, monkeypatch: pytest.
     three(tree.top)
     assert run_here(*RUN, "Go").code == 0
     assert threads == [False]
+
+
+def test_another_member_judges_if_a_person_asks_it_to(tree: WorkTree) -> None:
+    asked_to_judge = f'grep -q "You are the judge" "{tree.top}/prompts/carol.$n"'
+    three(tree.top, carol=f"if {asked_to_judge}; then {judging()}; else echo carol > carol.txt; echo Done.; fi")
+    assert run_here(*RUN, "Go").code == 0
+    ran = run_here("retry", "--with", "carol", "--yes", "--json")
+    assert ran.code == 0, ran.err
+    assert (best(ran)["judge"], best(ran)["reasons"]) == ("carol", "It is the shortest.")
+    assert prompts_of(tree.top, "carol")[1].count("diff --git") == 5

@@ -41,7 +41,7 @@ class Candidate(Struct, frozen=True):
 
 
 class BestReport(Struct, frozen=True):
-    """`winner` is the picked member, None as long as nobody is picked."""
+    """`winner` is the picked member, None as long as nobody is picked. `judge` is who judged, or is to."""
 
     kind: str
     judge: str
@@ -155,7 +155,7 @@ def report(process: Process) -> BestReport:
     pick = _pick(process)
     return BestReport(
         kind=process.kind,
-        judge=_judge(process),
+        judge=next((done.member for done in reversed(process.of(JUDGE)) if done.message), _judge(process)),
         candidates=tuple(
             _candidate(name, over.get(number), label_of.get(number)) for number, name in enumerate(process.members, 1)
         ),
