@@ -93,7 +93,8 @@ class TypedAhead(Struct):
 
     def _answers(self, unsent: Unsent, speaker: str) -> bool:
         asked = self.run.state.answered_by(speaker)
-        return asked is None or unsent.at * 1000 >= self.run.manager.get_message(asked.parent).timestamp
+        # in the millisecond of the question nobody has read it
+        return asked is None or int(unsent.at * 1000) > self.run.manager.get_message(asked.parent).timestamp
 
 
 def _without_question(state: State, speaker: str) -> State:
