@@ -159,7 +159,8 @@ def queue_lines(root: Path, db: Database, session: Session, team: str | None) ->
     gone = who_left({route.by for route in routes}, session, team)
     for route in routes:
         where = f" ({route.by} is no longer in the team)" if route.by in gone else ""
-        yield f"{how[route.number] if route in left else route.status}: {called(route)}{where}"
+        kept = ", whose reply is kept" if route.part and route.answer is not None else ""
+        yield f"{how[route.number] if route in left else route.status}: {called(route)}{where}{kept}"
     on_hold = next((route for route in routes if route.part and route.status is RouteStatus.HELD), None)
     if on_hold and on_hold.part:
         from teamchat.core.engine.part_words import kind_in_words

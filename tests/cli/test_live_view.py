@@ -131,6 +131,20 @@ def test_a_map_reduce_has_a_line_for_each_subtask(world: Path, columns: int) -> 
     assert max(map(len, rows)) <= columns
 
 
+def test_a_resumed_map_reduce_shows_what_was_answered_before(world: Path) -> None:
+    go = str(world / "go")
+    plan = '["Port the lexer", "Port the parser"]'
+    carol: dict[str, object] = {"wait": go, "say": "Done"}
+    crew(world, {"max": [plan, "All done."], "sarah": ["Done"], "carol": [carol]}, team={"lead": "max"})
+    assert run_here("run", "mapreduce", "--quiet", "--turns", "2", "Port it").code == 7
+    with screen("resume") as seen:
+        text = seen.until(lambda text: re.search("✓ 1 sarah", text) and MOVING.search(text))
+        assert re.search("[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏] 2 carol  Port the parser", text)
+        Path(go).touch()
+        rows = seen.to_the_end()
+    assert "map-reduce: 2 of 2 subtasks are done" in rows
+
+
 def test_the_screen_never_stands_still_while_a_member_works() -> None:
     actors({"max": claude("hang")}, like="claude")
     with screen("send", "Hi") as seen:

@@ -251,7 +251,10 @@ class ConversationCoordinator:
             return conclusion(run, ExitCode.DONE)
         if not run.state.queue:
             raise NothingToResume("nothing is waiting in this conversation", saying())
-        run.tally.process = any(route.part for route in run.state.queue)
+        calls = tuple(route for route in run.state.queue if route.part)
+        run.tally.process = bool(calls)
+        if calls and run.state.process:
+            run.emit(ProcessMoved(run.state.process, calls))
         return await self._follow(run.step(Resumed(run.host.now(), mode, only)))
 
     async def summarise(self, name: str | None = None) -> Conclusion:

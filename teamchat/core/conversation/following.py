@@ -130,6 +130,7 @@ class Follower:
         ]
         there = self.state.process
         self._process = there if there and there.over else None  # as it was told last
+        self._process_stopped = False  # since it was told
         self._ran = False
         self._looked_at_lock = -math.inf
         self._still_since = math.inf
@@ -170,6 +171,7 @@ class Follower:
         elif self._ran and self._over():
             self._ran, self._still_since = False, math.inf
             yield self.conclusion()
+            self._process_stopped = True
             self.tally, self._held_before = Tally(), frozenset(route.number for route in self.state.held)
 
     def close(self) -> None:
@@ -219,10 +221,12 @@ class Follower:
         """The events of what was seen, in the order in which a run tells them."""
         before, self.state, self._running = self.state, seen.state, seen.running
         parts = [*self._messages(seen), *self._queue(seen, before), *self._turns(seen)]
-        if seen.state.process and seen.state.process != self._process:
-            self._process, self.tally.process = seen.state.process, True
-            parts.append(((seen.place, QUEUED, math.inf), (ProcessMoved(seen.state.process),)))
-        self.tally.process = self.tally.process or any(route.part for route in seen.state.queue)
+        calls = tuple(route for route in seen.state.queue if route.part)
+        runs = any(route.status in _TRIED for route in calls)
+        self.tally.process = self.tally.process or runs
+        if (now := seen.state.process) and (now != self._process or (runs and self._process_stopped)):
+            self._process, self._process_stopped, self.tally.process = now, False, True
+            parts.append(((seen.place, QUEUED, math.inf), (ProcessMoved(now, calls),)))
         self._place = seen.place
         self._turn = max((self._turn, *(turn.number for turn, _ in seen.begun)))
         self._route = max((self._route, *(route.number for route in seen.queued)))

@@ -137,9 +137,13 @@ class TriesAgain(Struct, frozen=True):
 
 
 class ProcessMoved(Struct, frozen=True):
-    """A process has begun, has got further, or is over."""
+    """A process has begun, is resumed, has got further, or is over.
+
+    `calls` are in the queue although they are not told as queued: those of a process that is resumed.
+    """
 
     process: Process
+    calls: tuple[Route, ...] = ()
 
 
 class Warned(Struct, frozen=True):

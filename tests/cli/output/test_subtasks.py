@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import pytest
+from msgspec.structs import replace
 
 from teamchat.cli.output.terminal.doing import WAITS, Doing
 from teamchat.cli.output.terminal.look import Look
@@ -73,16 +74,27 @@ def test_a_resumed_one_shows_what_was_done_and_skipped_before() -> None:
     ]
 
 
-def test_who_begins_to_watch_later_is_shown_what_is_not_queued_any_more_as_done() -> None:
-    tree = planned("Port the lexer", "Port the parser")
-    tree.called(call(2, "sarah"))
-    assert lines(tree, {12: Doing("sarah", 4.0)})[1] == "✓ 1        Port the lexer"
+def test_what_was_answered_before_a_resume_or_a_watcher_came_is_done() -> None:
+    tree = planned("Port the lexer", "Port the parser", "Port the tests")
+    tree.moved(tree.process, [replace(call(1, "carol"), answer=7), call(2, "sarah"), call(3, "carol")])
+    assert lines(tree, {12: Doing("sarah", 4.0)})[1:4] == [
+        "✓ 1 carol  Port the lexer",
+        "⠋ 2 sarah  Port the parser                   starting   0:01",
+        "· 3 carol  Port the tests",
+    ]
 
 
 def test_while_the_results_are_merged_only_the_plan_is_left() -> None:
     tree = planned("Port the lexer", done=(finished(1, "carol"),))
     tree.called(call(1, "carol"))
+    tree.called(Route("msg-1", "kai", "msg-1", 20, "max", part=Part("mapreduce", "reducer")))
     assert lines(tree, {20: Doing("max", 4.0)}) == ["✓ max planned 1 subtask, 1 is done"]
+
+
+def test_nothing_is_shown_while_somebody_else_speaks() -> None:
+    tree = planned("Port the lexer")
+    tree.called(call(1, "carol"))
+    assert lines(tree, {30: Doing("max", 4.0)}) == []
 
 
 def test_there_is_nothing_before_the_plan_and_after_the_result() -> None:

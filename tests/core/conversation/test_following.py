@@ -230,6 +230,22 @@ def test_who_looks_is_told_how_a_process_moves_and_its_result() -> None:
     assert (told[-1], seen.conclusion.process) == (ran[-1], done.process)
 
 
+def test_who_looks_is_told_of_a_process_again_when_it_is_resumed() -> None:
+    with watched({"max": ["A"], "sarah": ["B"]}) as seen:
+        seen.stage.team = replace(seen.stage.team, limits=Limits(turns=1))
+        with session_lock(seen.lock, "run"):
+            seen.stage.run_process("Which?", Process(Kind.SEQUENTIAL, ("max", "sarah"), "max"))
+        seen.look()
+        stopped = processes(seen.told)[-1]
+        seen.told.clear()
+        seen.stage.hear = lambda _: seen.look()
+        with session_lock(seen.lock, "resume"):
+            seen.stage.resume()
+        seen.look()
+        told = processes(seen.told)
+        assert (told[0], told[-1].over) == (stopped, True)
+
+
 def test_who_comes_after_a_process_is_not_told_of_it() -> None:
     with watched({"max": ["A", "B"]}) as seen:
         with session_lock(seen.lock, "run"):

@@ -58,7 +58,6 @@ from teamchat.runners.events import AgentEvent, TextDelta
 
 if TYPE_CHECKING:
     from teamchat.cli.output.terminal.subtasks import Subtasks
-    from teamchat.core.engine.process import Process
 
 PAUSE_S = 0.05  # between two drawings for pieces of text
 MOST_ROWS = 8  # of a text that streams
@@ -182,10 +181,11 @@ class TerminalOutput:
                 self._finish(turn, outcome)
             case TodoChanged() | GroupCompared() | Warned():
                 self._note(event)
-            case ProcessMoved(process=process):
-                self._moved(process)
+            case ProcessMoved():
+                self._moved(event)
 
-    def _moved(self, process: Process) -> None:
+    def _moved(self, moved: ProcessMoved) -> None:
+        process = moved.process
         if process.kind != "mapreduce":
             return
         from teamchat.cli.output.terminal.subtasks import Subtasks
@@ -194,7 +194,7 @@ class TerminalOutput:
             self._subtasks = Subtasks(process)
             for route in (*self._waiting.values(), *(one.route for one in self._turns.values() if one.route)):
                 self._subtasks.called(route)
-        self._subtasks.process = process
+        self._subtasks.moved(process, moved.calls)
 
     def _heard(self, number: int, event: AgentEvent) -> None:
         shown = self._turns.get(number)

@@ -30,15 +30,31 @@ class _Row(Struct, frozen=True):
 
 
 class Subtasks(Struct):
-    """The subtasks of the newest plan. `routes` are the calls of workers, by the numbers of their subtasks."""
+    """The subtasks of the newest plan. `routes` are the calls of workers, by the numbers of their subtasks.
+
+    The replies of `answered` came before the output began. Those of `failed` had other workers. `reducing` is the
+    number of the reducer's call.
+    """
 
     process: Process
     routes: dict[int, Route] = field(default_factory=dict)
+    answered: frozenset[int] = frozenset()
     failed: dict[int, tuple[str, ...]] = field(default_factory=dict)
+    reducing: int | None = None
+
+    def moved(self, process: Process, calls: Sequence[Route]) -> None:
+        """The process has got further, or is resumed with these calls."""
+        self.process = process
+        self.answered = frozenset(route.part.number for route in calls if route.part and route.answer is not None)
+        for route in calls:
+            self.called(route)
 
     def called(self, route: Route) -> None:
-        """A worker is called for a subtask, or another one in its place."""
-        if route.part is None or route.part.role != WORKER:
+        """A worker is called for a subtask, or another one in its place, or the reducer."""
+        if route.part is None or route.part.role not in (WORKER, REDUCER):
+            return
+        if route.part.role == REDUCER:
+            self.reducing = route.number
             return
         number = route.part.number
         before = self.routes.get(number, route).target
@@ -49,11 +65,15 @@ class Subtasks(Struct):
     def lines(
         self, doing: Mapping[int, Doing], now: float, width: int, height: int, look: Look, colour: Callable[[str], int]
     ) -> list[str]:
-        """At most `height` lines, none wider than `width`. None before there is a plan, and after all subtasks."""
+        """At most `height` lines, none wider than `width`; only the plan while the results are merged.
+
+        None before there is a plan, after the result, and while somebody speaks who is not in the process.
+        """
         rows = list(self._rows(doing))
-        if not rows or self.process.of(REDUCER) or self.process.over:
+        merging = self.reducing in doing
+        works = merging or not doing or any(one.number in doing for one in self.routes.values())
+        if not rows or not works or self.process.of(REDUCER) or self.process.over:
             return []
-        merging = any(route not in {one.number for one in self.routes.values()} for route in doing)
         shown = [] if merging else _most_telling(rows, max(height - AROUND, 1))
         done = sum(row.state == DONE for row in rows)
         planner = self.process.of(PLANNER)[-1].member
@@ -73,10 +93,12 @@ class Subtasks(Struct):
         for number, task in enumerate(plan.subtasks if isinstance(plan, Plan) else (), 1):
             if there := over.get(number):
                 yield _Row(number, task, there.member, DONE if there.message else SKIPPED)
-            elif route := self.routes.get(number):
-                yield _row(number, task, route, doing.get(route.number), self.failed.get(number, ()))
-            else:  # done before a watcher came
-                yield _Row(number, task, "", DONE)
+            elif (route := self.routes.get(number)) is None:
+                yield _Row(number, task, "", OPEN)
+            elif (now := doing.get(route.number)) is None and number in self.answered:
+                yield _Row(number, task, route.target, DONE)
+            else:
+                yield _row(number, task, route, now, self.failed.get(number, ()))
 
 
 def _row(number: int, task: str, route: Route, doing: Doing | None, failed: tuple[str, ...]) -> _Row:
