@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from teamchat.core.engine.actions import PauseKind
 from teamchat.core.errors import ExitCode
+from teamchat.core.messages import now_ms
 from teamchat.core.store.database import Database
 from teamchat.core.store.sessions import remove_session
 from teamchat.core.store.todos import todos_of
@@ -129,6 +130,8 @@ def test_a_message_typed_before_a_question_does_not_answer_it(stage: Stage) -> N
 def test_a_message_typed_after_the_question_answers_it(stage: Stage) -> None:
     stage.says = {"sarah": ["Which one? [NEXT: kailai]", "noted"]}
     stage.send("[NEXT: max, sarah] Write it")
+    while now_ms() <= stage.log[-1].timestamp:
+        time.sleep(0.001)  # nobody reads the question in less
     types(stage, "The second")
     end = send_unsent(stage)
     assert stage.spoke == ["max", "sarah", "sarah"]
