@@ -178,6 +178,10 @@ def run(
         jobs=jobs,
     )
     wanted = process_of(found, process, settings)
+    if verdicts and wanted.kind == "vote":
+        from teamchat.cli.shared.verdict import check_options
+
+        check_options(verdicts, wanted.options)
     if not dry_run:
         if record:
             from teamchat.cli.shared.recorder import check_recording

@@ -61,6 +61,31 @@ def test_json_has_votes_reasons_tally_abstentions_and_the_tie(world: Path) -> No
     assert (result["abstained"], result["missing"]) == (["sarah", "kai"], [])
 
 
+@pytest.mark.parametrize(
+    ("replies", "verdict", "code", "told"),
+    [
+        (("no", "yes"), "yes,no", 15, ["a vote without a winner has no verdict"]),
+        ((None, None), "yes,no", 15, ["a vote without a winner has no verdict"]),
+        (("yes", "yes"), "YES,no", 0, []),
+        (("not yes", "not yes"), "yes,no", 15, ["the winner not yes is none of yes, no"]),
+        (("no", None), "yes,no", 14, ["the verdict is no"]),
+    ],
+)
+def test_the_verdict_of_a_vote_is_its_whole_winner(
+    world: Path, replies: tuple[str | None, str | None], verdict: str, code: int, told: list[str]
+) -> None:
+    voters(world, max=ballot(replies[0]), sarah=ballot(replies[1]))
+    ran = run_here("run", "vote", "-q", "--options", "no,not yes,yes", "--verdict", verdict, "Release?")
+    assert (ran.code, ran.err) == (code, notes(*told))
+
+
+def test_a_verdict_that_no_option_of_the_vote_can_be_is_refused(world: Path) -> None:
+    voters(world, max=ballot("SQLite"))
+    ran = run_here(*VOTE, "--verdict", "sqlite,postgres", QUESTION)
+    said = "--verdict postgres: expected options of the vote, which are SQLite, flat files"
+    assert (ran.code, refused(ran)) == (2, said)
+
+
 def test_no_prompt_has_another_ones_answer_not_even_after_a_failure(world: Path) -> None:
     made = voters(
         world,
@@ -136,7 +161,7 @@ def test_a_recorded_vote_replays_the_same(world: Path) -> None:
 @pytest.mark.parametrize(
     ("args", "wrong"),
     [
-        ((), "vote: it needs at least two options"),
+        ((), "vote needs options to choose from, such as --options yes,no"),
         (("--options", "SQLite"), "vote: it needs at least two options"),
         (("--options", "SQLite,sqlite"), "vote: the options 'SQLite' and 'sqlite' are the same"),
     ],

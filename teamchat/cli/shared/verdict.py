@@ -1,4 +1,4 @@
-"""`--verdict PASS,FAIL`: the last word of what a run ends with decides the exit code of a run that is done."""
+"""`--verdict PASS,FAIL`: the last word of what a run ends with, or the winner of its vote, decides the exit code."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
+from teamchat.core.engine.processes.vote import VoteReport, fold_option
 from teamchat.core.errors import ExitCode, UsageError
 from teamchat.core.routing.markers import strip_markers
 from teamchat.core.routing.requests import quoted
@@ -25,17 +26,37 @@ def verdict_words(written: str) -> tuple[str, ...]:
     return words
 
 
+def check_options(words: Sequence[str], options: Sequence[str]) -> None:
+    """Raises `UsageError` if a word is none of the options of a vote: no result could be that verdict."""
+    known = {fold_option(option) for option in options}
+    for word in words:
+        if fold_option(word) not in known:
+            raise UsageError(f"--verdict {word}: expected options of the vote, which are {', '.join(options)}")
+
+
 def with_verdict(conclusion: Conclusion, words: Sequence[str]) -> Conclusion:
     """The conclusion with the exit code of its verdict; one that stopped short keeps its own and has none."""
     if conclusion.code is not ExitCode.DONE:
         return replace(conclusion, verdict=Verdict(None))
-    word = verdict_of(strip_markers(conclusion.text, author="ai"), words)
+    word, why = _decided(conclusion, words)
     if word is None:
-        why = f"the last word is none of {', '.join(words)}"
         return replace(conclusion, code=ExitCode.NO_VERDICT, reason=why, verdict=Verdict(None))
     if word == words[0]:
         return replace(conclusion, verdict=Verdict(word))
     return replace(conclusion, code=ExitCode.OTHER_VERDICT, reason=f"the verdict is {word}", verdict=Verdict(word))
+
+
+def _decided(conclusion: Conclusion, words: Sequence[str]) -> tuple[str | None, str]:
+    """The verdict, or None and why there is none. Of a vote it is the whole winner: a tie is no verdict."""
+    vote = conclusion.process
+    if not isinstance(vote, VoteReport):
+        word = verdict_of(strip_markers(conclusion.text, author="ai"), words)
+        return word, f"the last word is none of {', '.join(words)}"
+    if vote.winner is None:
+        return None, "a vote without a winner has no verdict"
+    won = fold_option(vote.winner)
+    word = next((word for word in words if fold_option(word) == won), None)
+    return word, f"the winner {vote.winner} is none of {', '.join(words)}"
 
 
 def verdict_of(text: str, words: Sequence[str]) -> str | None:
