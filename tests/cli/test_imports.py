@@ -21,9 +21,9 @@ HEAVY = frozenset(
     }
 )
 AGENTS = frozenset({"asyncio", "concurrent.futures", "teamchat.runners.process.supervisor", "teamchat.core.turn.run"})
-UNUSED = frozenset(
+PROCESSES = frozenset({"teamchat.core.engine.process", "teamchat.core.team.processes", "teamchat.cli.run"})
+UNUSED = PROCESSES | frozenset(
     {
-        *("teamchat.core.engine.process", "teamchat.core.team.processes", "teamchat.cli.run"),
         *("teamchat.core.checkpoint.take", "teamchat.core.checkpoint.git", "teamchat.core.worktrees.make"),
         *("teamchat.core.knowledge.index", "teamchat.core.conversation.lessons", "teamchat.core.cassette.format"),
         *("teamchat.runners.claude.runner", "teamchat.runners.terminal.runner", "teamchat.core.team.schema"),
@@ -38,6 +38,7 @@ BUDGETS: Mapping[tuple[str, ...], tuple[int, frozenset[str]]] = {
     ("show",): (102, HEAVY | AGENTS | UNUSED),
     ("sessions",): (90, HEAVY | AGENTS | UNUSED),
     ("send", "-q", "Hi"): (179, HEAVY | UNUSED),
+    ("run", "sequential", "-q", "Hi"): (200, HEAVY | UNUSED - PROCESSES),
     ("resume",): (177, HEAVY | UNUSED),
     (): (53, HEAVY | AGENTS | UNUSED),
 }

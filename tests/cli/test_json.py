@@ -86,7 +86,7 @@ def test_a_whole_conversation(world: Path) -> None:
         "left": [],
     }
     ended = {"type": "turn_finished", "ok": True, "code": 0, "failure": None, "exit_code": 0, "tools": 0,
-             "failed_tools": 0, "partial": "", "redacted": 0, "trimmed": None,
+             "failed_tools": 0, "partial": "", "part": None, "redacted": 0, "trimmed": None,
              **lists}  # fmt: skip
     assert settled(ran) == [
         {"type": "warning", "text": "nobody is called 'bob'"},

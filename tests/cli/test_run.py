@@ -158,6 +158,7 @@ def test_json_tells_the_part_of_each_turn_and_how_the_process_moves() -> None:
     parts = [line["part"] for line in lines if line["type"] == "turn_started"]
     assert parts == [{"role": "member", "number": number, "of": 2} for number in (1, 1, 2, 2)]
     assert [line["part"] for line in lines if line["type"] == "queued"] == parts
+    assert [line["part"] for line in lines if line["type"] == "turn_finished"] == parts
     moved = [(line["over"], line["request"], line["name"]) for line in lines if line["type"] == "process"]
     assert moved == [*[(False, "msg-1", None)] * 4, (True, "msg-1", None)]
 

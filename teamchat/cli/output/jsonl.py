@@ -68,6 +68,7 @@ class JsonOutput:
 
     def __init__(self, session: str, *, stream: bool = False) -> None:
         self.session, self.stream = session, stream
+        self._parts: dict[int, dict[str, Any] | None] = {}  # of the turns that run
 
     def __call__(self, event: ConversationEvent) -> None:
         match event:
@@ -103,9 +104,8 @@ class JsonOutput:
         at = {"turn": turn.number, "member": turn.member}
         match event:
             case TurnStarted(route=route):
-                begun = (
-                    {"route": route.number, "part": part_fields(route.part)} if route else {"route": None, "part": None}
-                )
+                part = self._parts[turn.number] = part_fields(route.part if route else None)
+                begun = {"route": route.number if route else None, "part": part}
                 write_line("turn_started", **at, **begun, attempt=turn.setup.attempt)
             case SummaryStored(summary=summary):
                 write_line("compacted", **at, through=summary.through, kept=summary.kept, text=summary.text)
@@ -114,7 +114,8 @@ class JsonOutput:
                 for lesson in kept:
                     write_line("lesson", **lesson_fields(lesson))
             case TurnFinished(outcome=outcome, partial=partial):
-                given = {"redacted": turn.setup.redacted, "trimmed": trimmed_fields(turn.setup.trimmed)}
+                part = self._parts.pop(turn.number, None)
+                given = {"part": part, "redacted": turn.setup.redacted, "trimmed": trimmed_fields(turn.setup.trimmed)}
                 write_line("turn_finished", **at, **given, **outcome_fields(outcome), partial=partial)
 
     def _agent(self, spoke: AgentSpoke) -> None:
