@@ -358,6 +358,29 @@ def test_a_new_conversation_gets_its_title() -> None:
 
 
 @pytest.mark.usefixtures("trio")
+@pytest.mark.parametrize("command", ["/run sequential --members max Write it", "/send --to max Write it"])
+def test_a_command_may_begin_the_conversation_that_chat_continues(command: str) -> None:
+    run_here("send", "--to", "sarah", "Hi")
+    with chat("--new", "--title", "A version option") as shown:
+        line(shown, command)
+        shown.until(lambda text: "I did it." in text and "· s2 ·" in text)
+        line(shown, "@carol Look at it")
+        shown.until(lambda text: "Fine." in text)
+        leave(shown)
+    assert select("SELECT title FROM sessions ORDER BY id") == [(None,), ("A version option",)]
+    assert said()[2:] == ["kailai: Write it", "max: I did it.", "kailai: Look at it", "carol: Fine."]
+
+
+@pytest.mark.usefixtures("trio")
+def test_a_refused_command_begins_no_conversation() -> None:
+    with chat("--new") as shown:
+        line(shown, "/run sequentiel Write it")
+        shown.until(lambda text: "did you mean 'sequential'?" in text)
+        assert leave(shown) == 0
+    assert select("SELECT name FROM sessions") == []
+
+
+@pytest.mark.usefixtures("trio")
 def test_a_title_for_a_conversation_that_continues_is_refused() -> None:
     run_here("send", "--to", "max", "Hi")
     with screen("chat", "--title", "Another") as shown:

@@ -20,7 +20,7 @@ from teamchat.cli.chatting.layout import Shown
 from teamchat.cli.chatting.looking import footer_of, question_to
 from teamchat.cli.chatting.screen import Screen
 from teamchat.cli.chatting.showing import Watched, output_on
-from teamchat.cli.chatting.slash import PRINTS, here, in_chat, known, print_help, run_command
+from teamchat.cli.chatting.slash import BEGINS, PRINTS, here, in_chat, known, print_help, run_command
 from teamchat.cli.chatting.streams import Above
 from teamchat.cli.chatting.typing import Command, Item, Leave, Send, Stop, Typing
 from teamchat.cli.output import Output
@@ -175,8 +175,10 @@ class Chat:
         if words == ("help",):
             print_help()
             return
-        session = self.place.session
-        run_command(here(words, session.name if session else None, self.place.team_typed))
+        begins = self.place.session is None and words[0] in BEGINS
+        with self.place.begun(self.db) if begins else contextlib.nullcontext():
+            session = self.place.session
+            run_command(here(words, session.name if session else None, self.place.team_typed))
 
     @contextlib.contextmanager
     def _terminal(self) -> Iterator[None]:

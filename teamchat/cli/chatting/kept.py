@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
+
 from msgspec import Struct
 
 from teamchat.cli.shared.workspace import choose_session
 from teamchat.core.conversation.entry import check_entry
 from teamchat.core.store.database import Database
-from teamchat.core.store.sessions import Session, current_session
+from teamchat.core.store.sessions import Session, current_session, find_session, remove_session
 from teamchat.core.store.unsent import Unsent, keep_unsent, remove_unsent, unsent_of
 from teamchat.core.team.team import Team
 
@@ -37,6 +40,16 @@ class Place(Struct):
         if self.session is None and not self.new:
             self.session = current_session(db, self.name)
         return self.session
+
+    @contextlib.contextmanager
+    def begun(self, db: Database) -> Iterator[None]:
+        """Begin the conversation for a command. If the command is refused before its first message, there is none."""
+        self.session, _ = choose_session(db, self.team, self.name, new=True, title=self.title)
+        yield
+        found = find_session(db, self.session.name)
+        if found and not (found.messages or unsent_of(db, found.id)):
+            remove_session(db, found.id)
+            self.session = None
 
 
 class Kept:

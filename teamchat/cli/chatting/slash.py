@@ -40,12 +40,15 @@ WORDS = {
     "export": ("export",),
     "doctor": ("doctor",),
     "send": ("send",),
+    "run": ("run",),
 }
 """What is typed after `/`, and the words of the command line that it means."""
 PRINTS = frozenset({"help", "log", "show", "diff", "search", "team", "task", "usage"})
 """Of those, the commands that only print: the prompt stays while they run. The others may ask something."""
-WAITS = frozenset({"resume", "retry", "summary", "learn", "merge", "open", "doctor", "send"})
+WAITS = frozenset({"resume", "retry", "summary", "learn", "merge", "open", "doctor", "send", "run"})
 """Those that run members, or look at what members are changing: not while members work."""
+BEGINS = frozenset({"send", "run"})
+"""Those that begin a conversation if there is none yet."""
 WORKING = "members are working; wait for them, or stop them with Ctrl-C"
 
 
