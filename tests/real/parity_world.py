@@ -169,6 +169,8 @@ def give_opencode(place: Place, *, hooks: bool) -> None:
     rules = {"bash": {"*": "ask", RULE: "allow"}, "external_directory": {f"{place.outside}/**": "allow"}}
     settings |= {"mcp": local_server("mine", place, "mcp-user"), "permission": rules}
     wrote(folder / "opencode.json", {**settings, "model": "anthropic/claude-sonnet-5"})
+    catalogue = place.home / ".cache" / "opencode" / "models.json"
+    catalogue.write_text(catalogue.read_text().replace("claude-opus-4-8", "claude-sonnet-5"))
 
 
 def give_settings(place: Place) -> None:

@@ -10,6 +10,7 @@ from teamchat.runners.opencode.scripted import PATH, Opencode
 from teamchat.runners.scripted import ToolUse
 from teamchat.runners.selftest import NOTE, SelfTest
 
+_CATALOGUE = ".cache/opencode/models.json"
 _PLUGIN = json.dumps({"packages": {"": {"dependencies": {"@opencode-ai/plugin": "*"}}}})
 
 
@@ -29,11 +30,32 @@ class OpencodeSelfTest(SelfTest):
         options = {"baseURL": f"{url}{PATH}", "apiKey": "dummy-opencode-key"}
         settings = {"provider": {"anthropic": {"options": options}}, "model": self.model}
         folder = Path(self.settings).parent
-        return {  # without the others it gets a package from the registry at every start
+        return {  # without the locks it gets a package from the registry at every start
             self.settings: json.dumps(settings),
             str(folder / "package-lock.json"): _PLUGIN,
             str(folder / "node_modules" / ".package-lock.json"): _PLUGIN,
+            _CATALOGUE: json.dumps(self._catalogue()),
         }
+
+    def _catalogue(self) -> Mapping[str, object]:
+        """A list of one model. Reading its own list, of thousands, is a third of what opencode takes to start."""
+        provider, _, name = self.model.partition("/")
+        model = {
+            "id": name,
+            "name": name,
+            "release_date": "2026-01-01",
+            "last_updated": "2026-01-01",
+            "attachment": True,
+            "reasoning": True,
+            "temperature": True,
+            "tool_call": True,
+            "open_weights": False,
+            "modalities": {"input": ["text", "image", "pdf"], "output": ["text"]},
+            "limit": {"context": 1_000_000, "output": 64_000},
+            "cost": {"input": 5, "output": 25, "cache_read": 0.5, "cache_write": 6.25},
+        }
+        found = {"id": provider, "name": provider, "npm": "@ai-sdk/anthropic", "env": [], "models": {name: model}}
+        return {provider: found}
 
     def looking(self) -> ToolUse:
         return ToolUse("read", {"filePath": NOTE})
