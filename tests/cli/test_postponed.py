@@ -53,6 +53,43 @@ print(get_close_matches is difflib.get_close_matches, get_close_matches('saraah'
     assert prints(code) == "True ['max'] False\nFalse ['sarah']\n"
 
 
+def test_a_class_that_derives_from_one_of_an_unloaded_module_is_whole(tmp_path: Path) -> None:
+    (tmp_path / "derived.py").write_text("X = 1\n\n\nclass Derived:\n    def run(self) -> None: ...\n")
+    code = f"""
+sys.path.insert(0, {str(tmp_path)!r})
+import inspect, derived
+print('ast' in unloaded)
+print(inspect.getsource(derived.Derived), 'ast' in unloaded)
+"""
+    assert prints(code) == "True\nclass Derived:\n    def run(self) -> None: ...\n False\n"
+
+
+def test_a_logger_is_the_real_one_as_soon_as_logging_is_used() -> None:
+    code = """
+import asyncio.base_events
+logger = asyncio.base_events.logger
+logger.debug('nobody has asked for this')
+print('logging' in unloaded)
+import logging
+logging.basicConfig(level=logging.DEBUG, stream=sys.stdout)
+logger.debug('Using %s', 'epoll')
+logger.warning('slow')
+print('logging' in unloaded, logger.name)
+"""
+    assert prints(code) == "True\nDEBUG:asyncio:Using epoll\nWARNING:asyncio:slow\nFalse asyncio\n"
+
+
+def test_threads_of_an_event_loop_work_while_their_pool_is_loaded() -> None:
+    code = """
+import asyncio
+print('concurrent.futures' in unloaded)
+async def twice():
+    return await asyncio.gather(asyncio.to_thread(int, '1'), asyncio.to_thread(int, '2'))
+print(asyncio.run(twice()), 'concurrent.futures' in unloaded)
+"""
+    assert prints(code) == "True\n[1, 2] False\n"
+
+
 def test_the_system_has_its_name_before_and_after_its_module_is_loaded() -> None:
     code = "import platform\nprint(platform.system(), 'platform' in unloaded, platform.node() and platform.system())"
     assert prints(code) == f"{platform.system()} True {platform.system()}\n"
@@ -60,17 +97,17 @@ def test_the_system_has_its_name_before_and_after_its_module_is_loaded() -> None
 
 def test_threads_that_use_a_module_at_once_find_it_whole() -> None:
     code = """
-import ipaddress, threading
+import textwrap, threading
 begin, found = threading.Barrier(8), []
 def use():
     begin.wait()
-    found.append(ipaddress.ip_network('10.0.0.0/8').is_private)
+    found.append(textwrap.dedent('  Hi'))
 threads = [threading.Thread(target=use) for _ in range(8)]
 for one in threads: one.start()
 for one in threads: one.join()
 print(found)
 """
-    assert prints(code) == f"{[True] * 8}\n"
+    assert prints(code) == f"{['Hi'] * 8}\n"
 
 
 def test_a_module_that_could_not_be_loaded_is_loaded_at_the_next_use(tmp_path: Path) -> None:

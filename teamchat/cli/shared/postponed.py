@@ -1,13 +1,14 @@
 """Modules that Python, Typer and msgspec import at their tops, and that hardly a run uses: loaded at their first use.
 
-To load them all takes 6 ms of a start.
+To load them all takes 12 ms of a start.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from threading import RLock
 from types import ModuleType
@@ -15,13 +16,26 @@ from typing import Any
 
 POSTPONED = frozenset(
     {
-        *("asyncio.sslproto", "asyncio.staggered", "bz2", "difflib", "gettext", "ipaddress", "linecache", "locale"),
-        *("lzma", "msgspec.inspect", "ntpath", "platform", "subprocess", "textwrap", "tokenize"),
+        *("ast", "asyncio.format_helpers", "asyncio.sslproto", "asyncio.staggered", "asyncio.trsock"),
+        *("bz2", "concurrent.futures", "difflib", "fnmatch", "gettext", "linecache", "locale", "logging"),
+        *("lzma", "msgspec._json_schema", "msgspec.inspect", "ntpath", "platform", "shellingham", "shlex"),
+        *("subprocess", "textwrap", "token", "tokenize", "urllib.parse"),
     }
 )
-"""Modules whose importers look up nothing in them before a function is called, except what is in `FUNCTIONS`."""
-FUNCTIONS = {"difflib": ("get_close_matches",), "gettext": ("gettext",)}
-"""What their importers take out of them. These load the module when they are called."""
+"""Modules whose importers look up nothing in them before a function is called, except what is below."""
+STAND_INS = {
+    "ast": ("NodeVisitor",),
+    "difflib": ("get_close_matches",),
+    "gettext": ("gettext",),
+    "msgspec._json_schema": ("schema", "schema_components"),
+    "urllib.parse": ("quote_from_bytes",),
+}
+"""What their importers take out of them. To call it, or to look something up in it, loads the module."""
+CONSTANTS: Mapping[str, Mapping[str, object]] = {
+    "concurrent.futures": {name: name for name in ("FIRST_COMPLETED", "FIRST_EXCEPTION", "ALL_COMPLETED")},
+    "logging": {"DEBUG": 10},
+}
+"""What `asyncio` reads of them at its import."""
 
 _loading = RLock()
 unloaded: set[str] = set()
@@ -49,20 +63,49 @@ def _load(module: ModuleType) -> None:
         module.__class__ = ModuleType
 
 
-def _function(module: ModuleType, name: str) -> Callable[..., Any]:
-    def call(*args: Any, **options: Any) -> Any:
-        _load(module)
-        return getattr(module, name)(*args, **options)
+class _StandIn:
+    """Stands for a function, an object or a base class of an unloaded module."""
 
-    return call
+    def __init__(self, module: ModuleType, name: str) -> None:
+        self._of, self._name = module, name
+
+    def _found(self) -> Any:
+        _load(self._of)
+        return getattr(self._of, self._name)
+
+    def __call__(self, *args: Any, **options: Any) -> Any:
+        return self._found()(*args, **options)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._found(), name)
+
+    def __mro_entries__(self, _bases: object) -> tuple[type]:
+        """The class that others derive from: what an instance lacks is a method of the real one."""
+        method = {"__getattr__": lambda one, name: getattr(self._found(), name).__get__(one)}
+        return (type(self._name, (), method),)
+
+
+class _Logger(_StandIn):
+    """Stands for the logger of that name. While `logging` is not loaded, nobody has asked for debug messages."""
+
+    def _found(self) -> Any:
+        _load(self._of)
+        return self._of.getLogger(self._name)
+
+    def debug(self, *args: Any, **options: Any) -> None:  # `asyncio` logs one for each event loop
+        if self._of.__name__ not in unloaded:
+            self._found().debug(*args, **options)
 
 
 class _Postponing(SourceFileLoader):
     def exec_module(self, module: ModuleType) -> None:
         unloaded.add(module.__name__)
         module.__class__ = _Unloaded
-        for name in FUNCTIONS.get(module.__name__, ()):
-            setattr(module, name, _function(module, name))
+        for name in STAND_INS.get(module.__name__, ()):
+            setattr(module, name, _StandIn(module, name))
+        vars(module).update(CONSTANTS.get(module.__name__, {}))
+        if module.__name__ == "logging":
+            module.getLogger = partial(_Logger, module)  # type: ignore[attr-defined]
         if module.__name__ == "platform":
             module.system = lambda: os.uname().sysname  # type: ignore[attr-defined]  # `uuid` calls it at its import
 

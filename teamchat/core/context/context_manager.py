@@ -37,7 +37,6 @@ DEFAULT_CONTEXT_WINDOW_SIZE = 5
 TASK_CUT = f"the task is longer than {MAX_TEAM_TASK_BYTES} bytes, and was cut to its beginning"
 
 _log = logging.getLogger(__name__)
-_log.addHandler(logging.NullHandler())  # for programs that want it; teamchat itself says it in its own words
 
 
 class ContextManager:
@@ -208,6 +207,8 @@ def _check(message: object) -> None:
 def _limited(task: str) -> str:
     limited = truncate_end(task, MAX_TEAM_TASK_BYTES)
     if limited != task:
+        if not _log.handlers:  # it is for programs that want it; teamchat itself says it in its own words
+            _log.addHandler(logging.NullHandler())
         _log.warning(
             "[ContextManager] TeamTask exceeded 5KB limit (%d bytes), truncated to %d bytes",
             byte_length(task),

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import stat
+from codecs import BOM_UTF8
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -80,7 +81,7 @@ def build_team(file: TeamFile, path: Path, root: Path, login: str) -> Team:
 def read_text(path: Path, largest: int = LARGEST) -> str:
     """The file's text of up to `largest` bytes, without a byte order mark. Raises `TeamFileProblem` (the reason)."""
     try:
-        return _content(path, largest).decode("utf-8-sig")
+        return _content(path, largest).removeprefix(BOM_UTF8).decode()  # the codec "utf-8-sig" takes 0.2 ms to load
     except (FileNotFoundError, NotADirectoryError):
         raise TeamFileProblem("no such file") from None
     except UnicodeDecodeError as error:

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import contextlib
 import time
-from concurrent.futures import Future
+from functools import partial
 from pathlib import Path
-from threading import Lock, Thread
+from threading import Lock
 
 from msgspec import Struct, field
 
@@ -18,6 +18,7 @@ from teamchat.core.checkpoint.values import Checkpoint, GitRepository, Latest, N
 from teamchat.core.errors import CheckpointFailed
 from teamchat.core.files.folders import workspace_dir
 from teamchat.core.team.team import Team
+from teamchat.core.turn.background import Background
 from teamchat.runners.process.guardians import GUARDIANS
 
 LATEST_S = 0.5  # so much earlier than its agent starts a turn's checkpoint may be complete
@@ -42,26 +43,17 @@ class Ahead(Struct, frozen=True):
     """
 
     folder: Path
-    _begun: dict[Path, Future[_Look]] = field(default_factory=dict)
+    _begun: dict[Path, Background[_Look]] = field(default_factory=dict)
     _latest: dict[Path, Latest] = field(default_factory=dict)
     _looks: dict[Path, Lock] = field(default_factory=dict)
 
     def begin(self, cwd: Path) -> None:
         """Begin the checkpoint before the next turn in `cwd`. The end of the program does not wait for it."""
         before = self._begun.get(cwd)
-        if before and not (before.done() and (before.exception() or before.result().old)):
+        if before and not (before.done and (before.error or before.result().old)):
             return
-        begun: Future[_Look] = Future()
-
-        def work() -> None:
-            try:
-                begun.set_result(self._look(cwd))
-            except BaseException as error:  # noqa: BLE001 (raised where the checkpoint is needed)
-                begun.set_exception(error)
-
         with contextlib.suppress(RuntimeError):  # the system starts no more threads
-            Thread(target=work, name="checkpoint", daemon=True).start()
-            self._begun[cwd] = begun
+            self._begun[cwd] = Background(partial(self._look, cwd), "checkpoint", daemon=True)
 
     def _look(self, cwd: Path) -> _Look:
         repository, latest = find_repository(cwd), None

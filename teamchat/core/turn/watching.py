@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import AsyncGenerator, Callable, Sequence
-from concurrent.futures import Future
 from contextlib import aclosing
 from functools import partial
 from pathlib import Path
-from threading import Thread
 from typing import TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from teamchat.core.turn.background import Background
 from teamchat.core.turn.files_that_run import look
 from teamchat.runners.events import Failure
 from teamchat.runners.file_changes import FileChanges, NoCheckpoint, WorkTree
@@ -52,29 +52,23 @@ def _files_of(what: Launch) -> Compare | None:
             return _Files(tree, what.cwd)
 
 
-def begin(work: Callable[[], T]) -> Future[T] | None:
-    """Begin what blocks in a thread; None where the system starts no more threads."""
-    begun: Future[T] = Future()
-
-    def run() -> None:
-        if not begun.set_running_or_notify_cancel():
-            return
-        try:
-            begun.set_result(work())
-        except BaseException as error:  # noqa: BLE001 (raised where the result is needed)
-            begun.set_exception(error)
-
-    try:
-        Thread(target=run).start()  # an executor takes half a millisecond to load
-    except RuntimeError:
-        return None
-    return begun
-
-
 async def in_thread(work: Callable[[], T]) -> T:
     """Do what blocks in a thread, so that other members continue; here where the system starts no more threads."""
-    begun = begin(work)
-    return await asyncio.wrap_future(begun) if begun else work()
+    loop, over = asyncio.get_running_loop(), asyncio.Event()
+
+    def run() -> T:
+        try:
+            return work()
+        finally:
+            with contextlib.suppress(RuntimeError):  # the loop is closed
+                loop.call_soon_threadsafe(over.set)
+
+    try:
+        begun = Background(run)
+    except RuntimeError:
+        return work()
+    await over.wait()
+    return begun.result()
 
 
 class _Files(Struct):
@@ -82,10 +76,11 @@ class _Files(Struct):
 
     tree: WorkTree
     cwd: Path
-    _begun: Future[FileChanges | NoCheckpoint] | None = None
+    _begun: Background[FileChanges | NoCheckpoint] | None = None
 
     def begin(self) -> None:
-        self._begun = begin(self._changes)
+        with contextlib.suppress(RuntimeError):  # the system starts no more threads
+            self._begun = Background(self._changes)
 
     def _changes(self) -> FileChanges | NoCheckpoint:
         return self.tree.changes(self.cwd)

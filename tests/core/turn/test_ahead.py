@@ -118,7 +118,7 @@ def test_one_that_waited_too_long_is_begun_again(tree: WorkTree, monkeypatch: py
     """As when a command waits for a conversation that another one runs."""
     ahead = Ahead(tree.state)
     ahead.begin(tree.top)
-    ahead._begun[tree.top].result(10)
+    ahead._begun[tree.top].result()
     tree.write("notes.txt", b"changed\n")
     with monkeypatch.context() as patch:
         patch.setattr(module, "LATEST_S", 0.0)
