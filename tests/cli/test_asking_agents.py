@@ -79,6 +79,15 @@ def test_a_group_of_which_one_asks_is_delivered_before_the_person_is_asked() -> 
     assert queue() == [("kailai", "asked"), ("kailai", "waiting")]
 
 
+def test_the_lead_of_a_hierarchical_process_gets_the_answer_to_its_question() -> None:
+    actors({"max": asking("I need to know."), "sarah": []}, like="claude")
+    ran = objects(run_here("run", "hierarchical", "--lead", "max", "--json", "Go"))
+    assert (ran[-1]["code"], ran[-1]["waiting"], queue()) == (9, "kailai", [("kailai", "asked")])
+    assert [line["text"] for line in ran if line["type"] == "warning"] == []
+    answered = objects(run_here("send", "--json", "SQLite"))
+    assert [line["member"] for line in answered if line["type"] == "turn_started"] == ["max"]
+
+
 def test_a_summary_is_no_place_for_a_question() -> None:
     actors({"max": ["reply", "Hi."]})
     run_here("send", "Go")

@@ -145,8 +145,12 @@ class Posting(Struct, frozen=True):
         If its agent `asked` its user something, the person that the turn serves is called before all others.
         """
         run, member = self.run, parsed.member
-        asks = with_first_call(self._served(route), parsed.asks) if asked else parsed.asks
-        names = asks.names if route.part is None or route.part.handover else ()
+        asks, finding, part = parsed.asks, parsed.finding, route.part
+        if asked:
+            asks = with_first_call(self._served(route), asks)
+            if part and part.handover:  # whom it asks is one of its calls
+                finding = self._finding(member, parsed.text, part, asks)
+        names = asks.names if part is None or part.handover else ()
         message = run.manager.add_message(
             NewMessage(
                 parsed.text,
@@ -166,7 +170,7 @@ class Posting(Struct, frozen=True):
             asks.drops,
             speaker=member.name,
             new=parsed.new,
-            finding=parsed.finding,
+            finding=finding,
         )
         return Posted(message, ended, noted)
 
