@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import random
 import shutil
@@ -225,3 +226,44 @@ def remove(path: Path) -> None:
         shutil.rmtree(path)
     else:
         path.unlink(missing_ok=True)
+
+
+def changed(process: str, **values: object) -> str:
+    return json.dumps({**json.loads(process), **values})
+
+
+def without_plan(process: str) -> str:
+    return changed(process, done=json.loads(process)["done"][1:])
+
+
+PROCESSES: dict[str, Callable[[str], str]] = {
+    "no JSON": lambda _: "x",
+    "no object": lambda _: "7",
+    "deep": lambda _: "[" * 10_000,
+    "no kind": lambda _: "{}",
+    "a kind of another version": lambda process: changed(process, kind="quorum"),
+    "jobs below one": lambda process: changed(process, jobs=-3),
+    "a result before the work": without_plan,
+}
+
+
+@pytest.mark.parametrize("damage", PROCESSES)
+@pytest.mark.parametrize("where", ["now", "before a turn"])
+def test_a_process_that_nobody_can_continue_is_one_line(world: Path, damage: str, where: str) -> None:
+    crew(world, {"max": ["Begin. [NEXT: sarah]"], "sarah": ["Half.", {"exit": 3}]}, team={"lead": "max"})
+    assert run_here("run", "hierarchical", "--turns", "2", "Build it").code == 7
+    with contextlib.closing(sqlite3.connect(store_file(Path.cwd()))) as db:
+        [(now,)] = db.execute("SELECT process FROM sessions")
+        broken = PROCESSES[damage](now)
+        if where == "now":
+            db.execute("UPDATE sessions SET process = ?", (broken,))
+        else:
+            db.execute("UPDATE turns SET before_state = json_set(before_state, '$.process', ?)", (broken,))
+        db.commit()
+    ended = []
+    for args in [["status"], ["resume"]] if where == "now" else [["undo", "--yes"], ["resume"]]:
+        ran = run_here(*args)
+        assert "Traceback" not in ran.err, (args, ran)
+        assert_complaint(ran)
+        ended.append(ran.code)
+    assert ExitCode.STORE in ended

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from teamchat.core.engine.process import MOST_ROUNDS, Kind, Process
+from teamchat.core.engine.process import Kind, Process
 from teamchat.core.engine.processes.mapreduce import OTHER_TURNS
 from teamchat.core.engine.processes.table import STRATEGIES
 from teamchat.core.errors import UnknownName, UsageError
@@ -14,7 +14,7 @@ from teamchat.core.routing.markers import Target
 from teamchat.core.routing.names import fold
 from teamchat.core.routing.requests import resolve
 from teamchat.core.team.problems import nearest
-from teamchat.core.team.processes import DEFAULTS, TAKES, NamedProcess, ProcessSettings
+from teamchat.core.team.processes import DEFAULTS, MOST_ROUNDS, TAKES, NamedProcess, ProcessSettings
 from teamchat.core.team.team import Team
 from teamchat.runners.untrusted_json import listed
 

@@ -9,14 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from enum import StrEnum
-from typing import Any
+from typing import Annotated, Any
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from teamchat.core.engine.part import Part
 from teamchat.core.routing.requests import RouteRequest
-
-MOST_ROUNDS = 100
 
 
 class Kind(StrEnum):
@@ -107,12 +105,12 @@ class Process(Struct, frozen=True):
     excluded: tuple[str, ...] = ()
     name: str = ""
     prompt: str = ""
-    rounds: int = 1
+    rounds: Annotated[int, Meta(ge=1)] = 1
     planner: str = ""
     reducer: str = ""
     judge: str = ""
-    jobs: int | None = None
-    most: int = 0
+    jobs: Annotated[int, Meta(ge=1)] | None = None
+    most: Annotated[int, Meta(ge=0)] = 0
     options: tuple[str, ...] = ()
     request: str = ""
     speaker: str = ""

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator
 
 from msgspec import Struct
 
+from teamchat.core.engine.processes.table import STRATEGIES
+from teamchat.core.engine.state import State
 from teamchat.core.errors import DamagedStore, StoreError
 from teamchat.core.store.adoptions import an_adoption
 from teamchat.core.store.database import EMPTY, NO_VALUE, Database
@@ -45,10 +47,17 @@ class Kind(Struct, frozen=True):
 
 def _session(row: Row) -> None:
     a_session(row)
-    a_state(row)
+    _state(a_state(row))
     row.text("fence_key")
     if row.has("used"):
         row.integer("used")
+
+
+def _state(state: State) -> None:
+    """A state whose process, if it has one, its strategy can continue and tell of."""
+    if state.process:
+        strategy = STRATEGIES[state.process.kind]
+        strategy.step(state.process), strategy.report(state.process)
 
 
 def _summary(row: Row) -> None:
@@ -58,8 +67,8 @@ def _summary(row: Row) -> None:
 
 def _turn(row: Row) -> None:
     a_turn(row)
-    if row.has("before_state"):
-        a_before(row)
+    if row.has("before_state") and (before := a_before(row)):
+        _state(before.state)
 
 
 def _lineage(row: Row) -> None:

@@ -9,11 +9,10 @@ import pytest
 from msgspec.structs import replace
 
 from teamchat.core.conversation.beginning_process import process_of
-from teamchat.core.engine.process import MOST_ROUNDS, Kind, Process
+from teamchat.core.engine.process import Kind, Process
 from teamchat.core.engine.processes.table import STRATEGIES
 from teamchat.core.errors import ExitCode, TeamchatError, UnknownName, UsageError
-from teamchat.core.team import processes
-from teamchat.core.team.processes import TAKES, NamedProcess, ProcessSettings
+from teamchat.core.team.processes import MOST_ROUNDS, TAKES, NamedProcess, ProcessSettings
 from teamchat.core.team.team import Limits, Member, Team
 
 HERE = Path("/work")
@@ -49,7 +48,6 @@ def test_every_kind_has_its_settings() -> None:
 
 
 def test_rounds_are_bounded_everywhere() -> None:
-    assert processes.MOST_ROUNDS == MOST_ROUNDS
     assert begins("sequential", rounds=MOST_ROUNDS).rounds == MOST_ROUNDS
     assert str(refused("sequential", rounds=MOST_ROUNDS + 1)) == "--rounds: expected at most 100, got 101"
 
