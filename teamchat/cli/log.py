@@ -165,7 +165,7 @@ def queue_lines(root: Path, db: Database, session: Session, team: str | None) ->
     if on_hold and on_hold.part:
         from teamchat.core.engine.part_words import kind_in_words
 
-        yield f"the {kind_in_words(on_hold.part)} of {on_hold.request} is on hold"
+        yield f"the {kind_in_words(on_hold.part.kind)} of {on_hold.request} is on hold"
         yield f"try: {placed_here('teamchat resume')}"
         yield f"try: {placed_here('teamchat resume --drop')}"
     elif left:

@@ -113,7 +113,7 @@ def test_a_limit_that_pauses_the_process_is_said_before_it_begins() -> None:
 def test_resume_continues_a_process_and_another_one_may_not_begin_before() -> None:
     run_here("run", "sequential", "--turns", "1", "x")
     ran = run_here("run", "sequential", "y")
-    assert (ran.code, refused(ran)) == (2, "the sequential of msg-1 is not over; continue it, or drop it")
+    assert (ran.code, refused(ran)) == (2, "the sequential process of msg-1 is not over; continue it, or drop it")
     assert run_here("resume", "--quiet").code == 0
     assert [name for name, _ in said()] == ["kailai", "max", "sarah"]
     assert run_here("run", "sequential", "--quiet", "y").code == 0

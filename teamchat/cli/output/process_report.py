@@ -74,8 +74,8 @@ def _vote(report: VoteReport) -> Iterator[str]:
         yield f"vote: {report.winner} wins ({tally})"
     elif report.tie:
         yield f"vote: a tie of {listed(*report.tied)} ({tally})"
-    else:
-        yield f"vote: no winner ({tally})"
+    else:  # of votes that are all there one option wins, or several tie
+        yield f"vote: no winner{' yet' if any(report.tally.values()) else ''} ({tally})"
     for vote in report.votes:
         does = "abstains" if vote.option is None else f"votes {vote.option}"
         yield f"  {_voter(vote)} {does}{f': {vote.reason}' if vote.reason else ''}"

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from teamchat.core.conversation.addressing import address_task
 from teamchat.core.conversation.entry import as_stored, check_images, check_room
 from teamchat.core.conversation.work_apart import need_worktrees
+from teamchat.core.engine.part_words import kind_in_words
 from teamchat.core.engine.process import Process
 from teamchat.core.engine.processes.table import STRATEGIES
 from teamchat.core.engine.state import State
@@ -54,7 +55,10 @@ def check_process(state: State, process: Process) -> None:
         raise UsageError(f"{process.name or process.kind}: {problem}")
     there = state.process
     if there and not there.over and any(route.part for route in state.queue):
+        how, command = (
+            ("answer it", "teamchat send 'Your answer'") if state.asked else ("continue it", "teamchat resume")
+        )
         raise UsageError(
-            f"the {there.name or there.kind} of {there.request} is not over; continue it, or drop it",
-            "teamchat resume\nteamchat resume --drop",
+            f"the {there.name or kind_in_words(there.kind)} of {there.request} is not over; {how}, or drop it",
+            f"{command}\nteamchat resume --drop",
         )

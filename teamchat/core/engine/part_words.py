@@ -31,7 +31,7 @@ _REPEATED = (("mapreduce", "planner"), ("best", "judge"))
 def part_in_words(part: Part) -> str:
     """`worker of a map-reduce, subtask 3 of 12`."""
     key = (part.kind, part.role)
-    words = f"{_ROLES.get(key, part.role)} of a {kind_in_words(part)}"
+    words = f"{_ROLES.get(key, part.role)} of a {kind_in_words(part.kind)}"
     again = ", asked again" if part.fault and key in _REPEATED else ""
     return ", ".join(filter(None, (words, _count(part)))) + again
 
@@ -41,9 +41,9 @@ def part_in_short(part: Part) -> str:
     return _count(part) or (_ROLES.get((part.kind, part.role), part.role) if part.role != "member" else "")
 
 
-def kind_in_words(part: Part) -> str:
+def kind_in_words(kind: str) -> str:
     """`map-reduce`, `debate`."""
-    return _KINDS.get(part.kind, part.kind)
+    return _KINDS.get(kind, kind)
 
 
 def _count(part: Part) -> str:

@@ -49,11 +49,15 @@ def test_abstentions_and_missing_votes_are_told() -> None:
     abstains = Vote("max", "msg-2", None, "no valid vote: it has no JSON")
     stands_in = Vote("sarah", "msg-3", "no", "", by="kai")
     assert report_lines(voted(abstains, stands_in, missing=("carol",))) == [
-        "vote: no winner (yes 0, no 1)",
+        "vote: no winner yet (yes 0, no 1)",
         "  max abstains: no valid vote: it has no JSON",
         "  kai for sarah votes no",
         "  carol has not voted",
     ]
+
+
+def test_a_vote_in_which_all_abstain_has_no_winner() -> None:
+    assert report_lines(voted(Vote("max", "msg-2", None, "")))[0] == "vote: no winner (yes 0, no 0)"
 
 
 def test_a_debate_tells_how_many_agree_who_does_not_and_who_changed_its_mind() -> None:

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from teamchat.core.engine.process import Kind, Process
 from teamchat.core.engine.processes.hierarchical import HierarchicalReport
-from teamchat.core.errors import ExitCode
+from teamchat.core.errors import ExitCode, UsageError
 from tests.core.fake_conversation import Fails, Stage, team_of
 
 MEMBERS = ("max", "sarah", "carol")
@@ -82,6 +82,16 @@ def test_a_person_whom_the_lead_calls_is_asked_and_the_answer_goes_back_to_the_l
     assert isinstance(ended.process, HierarchicalReport)
     assert stage.spoke == ["max", "max"]
     assert "postgres" in stage.prompts[1]
+
+
+def test_another_process_waits_for_the_answer_of_a_person_who_is_asked(stage: Stage) -> None:
+    stage.says = {"max": ["Which database? [NEXT: kailai]"]}
+    stage.run_process("Build it", LED)
+    with pytest.raises(
+        UsageError, match="the hierarchical process of msg-1 is not over; answer it, or drop it"
+    ) as raised:
+        stage.run_process("Test it", LED)
+    assert raised.value.hint == "teamchat send 'Your answer'\nteamchat resume --drop"
 
 
 def test_a_person_who_answers_and_calls_somebody_is_obeyed_before_the_lead(stage: Stage) -> None:

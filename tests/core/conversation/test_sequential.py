@@ -82,7 +82,7 @@ def test_resume_with_drop_ends_the_process(stage: Stage) -> None:
 def test_a_process_that_is_not_over_excludes_another_one(stage: Stage) -> None:
     stage.answers = lambda _: Fails()
     stage.run_process("Design it", sequential("max", "sarah"))
-    with pytest.raises(UsageError, match="the sequential of msg-1 is not over"):
+    with pytest.raises(UsageError, match="the sequential process of msg-1 is not over"):
         stage.run_process("Test it", sequential("carol"))
 
 
