@@ -195,3 +195,9 @@ def test_status_says_which_process_is_on_hold_and_how_it_continues() -> None:
     )
     run_here("resume", "--quiet")
     assert run_here("status").err == ""
+
+
+def test_a_member_with_several_parts_on_hold_is_named_once(world: Path) -> None:
+    crew(world, {"max": ['["One", "Two", "Three"]'], "sarah": []}, team={"lead": "max"})
+    ran = run_here("run", "mapreduce", "--quiet", "--turns", "1", "Port it")
+    assert (ran.code, "; held: sarah (3)\n" in ran.err) == (7, True), ran.err

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 
 from teamchat.assemblers.parts import SUMMARY
 from teamchat.core.engine.state import Route
@@ -146,8 +147,14 @@ def _what(conclusion: Conclusion) -> str:
 
 
 def _left(conclusion: Conclusion) -> str:
-    names = ", ".join(route.target for route in conclusion.held)
+    names = ", ".join(counted(route.target for route in conclusion.held))
     return f"; held: {names}" if names else ""
+
+
+def counted(names: Iterable[str]) -> Iterator[str]:
+    """Each name once, `sarah (3)` if it is there three times."""
+    counts = Counter(names)
+    return (f"{name} ({number})" if number > 1 else name for name, number in counts.items())
 
 
 def exact(prompt: bytes) -> bytes:

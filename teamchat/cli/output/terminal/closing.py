@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from itertools import groupby
 
-from teamchat.cli.output.lines import group_of
+from teamchat.cli.output.lines import counted, group_of
 from teamchat.cli.output.terminal.look import Look
 from teamchat.cli.output.terminal.wrap import wrapped
 from teamchat.core.engine.state import Route
@@ -61,6 +61,6 @@ def _what(conclusion: Conclusion, people: Collection[str]) -> str:
 
 
 def on_hold(routes: Collection[Route]) -> str:
-    """`max + sarah, then carol`."""
-    groups = (" + ".join(route.target for route in group) for _, group in groupby(routes, group_of))
+    """`max + sarah (2), then carol`."""
+    groups = (" + ".join(counted(route.target for route in group)) for _, group in groupby(routes, group_of))
     return visible(", then ".join(groups))
