@@ -148,6 +148,12 @@ def test_a_plan_may_have_as_many_subtasks_as_are_possible() -> None:
     assert plan_of('["a", "b", "c"]', most=2) == Fault("its list has 3 subtasks, and at most 2 are possible")
 
 
+def test_a_plan_has_no_more_characters_than_the_store_keeps_with_every_turn() -> None:
+    assert plan_of(json.dumps(["a" * 999_999, "b"])) == Plan(("a" * 999_999, "b"))
+    told = "its subtasks have 1,000,001 characters, and at most 1,000,000 are possible"
+    assert plan_of(json.dumps(["a" * 999_999, "bb"])) == Fault(told)
+
+
 def test_equal_subtasks_are_done_as_often_as_they_are_in_the_list() -> None:
     assert plan_of('["a", "a"]') == Plan(("a", "a"))
 

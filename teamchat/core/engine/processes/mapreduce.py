@@ -22,6 +22,7 @@ from teamchat.core.routing.requests import RouteRequest
 
 PLANNER, WORKER, REDUCER = "planner", "worker", "reducer"
 OTHER_TURNS = 3  # of the planner, which may have a second one, and of the reducer
+MOST_CHARACTERS = 1_000_000  # of all subtasks: the store has them with the process, and with every turn for an undo
 _LEADING = (FRAMEWORK, LESSONS, KNOWLEDGE)
 _WORKING = (FRAMEWORK, KNOWLEDGE)
 
@@ -163,6 +164,8 @@ def _plan(text: str, most: int) -> Plan | Fault:
     for number, (item, subtask) in enumerate(zip(items, texts, strict=True), 1):
         if not subtask:
             return Fault(f"item {number} of its list {_fault(item)}")
+    if (long := sum(map(len, texts))) > MOST_CHARACTERS:
+        return Fault(f"its subtasks have {long:,} characters, and at most {MOST_CHARACTERS:,} are possible")
     return Plan(tuple(texts))
 
 
