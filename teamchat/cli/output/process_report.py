@@ -14,6 +14,7 @@ from teamchat.core.engine.processes.vote import Vote, VoteReport
 from teamchat.runners.untrusted_json import listed, one_line
 
 LONGEST_TASK = 80  # characters of a subtask
+LONGEST_REASON = 500  # characters of what a member gives as its reason or its position; `--json` has all of it
 
 
 def report_lines(report: Struct) -> list[str]:
@@ -36,7 +37,7 @@ def _best(report: BestReport) -> Iterator[str]:
     if report.winner is None:
         yield "best: nobody is picked"
     elif any(one.label for one in report.candidates):
-        yield f"best: {report.judge} picks {report.winner}: {' '.join((report.reasons or '').split())}"
+        yield f"best: {report.judge} picks {report.winner}: {_said(report.reasons or '')}"
     else:
         yield f"best: {report.winner}, without a judge: {report.reasons}"
     for one in report.candidates:
@@ -78,7 +79,7 @@ def _vote(report: VoteReport) -> Iterator[str]:
         yield f"vote: no winner{' yet' if any(report.tally.values()) else ''} ({tally})"
     for vote in report.votes:
         does = "abstains" if vote.option is None else f"votes {vote.option}"
-        yield f"  {_voter(vote)} {does}{f': {vote.reason}' if vote.reason else ''}"
+        yield f"  {_voter(vote)} {does}{f': {_said(vote.reason)}' if vote.reason else ''}"
     yield from (f"  {member} has not voted" for member in report.missing)
 
 
@@ -95,8 +96,13 @@ def _debate(report: DebateReport) -> Iterator[str]:
         yield "debate: the synthesis does not say who agrees with it"
     else:
         yield "debate: there is no synthesis yet"
-    yield from (f"  {member} dissents: {why}" for member, why in (report.dissent or {}).items())
+    yield from (f"  {member} dissents: {_said(why)}" for member, why in (report.dissent or {}).items())
     for change in report.changes:
-        before = f"{change.before} → " if change.before else ""
-        yield f"  {change.member} changed its mind in round {change.round}: {before}{change.after}"
+        before = f"{_said(change.before)} → " if change.before else ""
+        yield f"  {change.member} changed its mind in round {change.round}: {before}{_said(change.after)}"
     yield from (f"  {member} gave no answer" for member in report.missing)
+
+
+def _said(text: str) -> str:
+    """A few words of a member, who may have written any number of lines."""
+    return one_line(text, LONGEST_REASON)

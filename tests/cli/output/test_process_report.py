@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from teamchat.cli.output.process_report import report_lines
+from teamchat.cli.output.process_report import LONGEST_REASON, report_lines
 from teamchat.core.engine.processes.best import BestReport, Candidate
 from teamchat.core.engine.processes.debate import Answer, ChangeOfMind, DebateReport
 from teamchat.core.engine.processes.mapreduce import MapReduceReport, Subtask, SubtaskStatus
@@ -68,6 +68,16 @@ def test_a_debate_tells_how_many_agree_who_does_not_and_who_changed_its_mind() -
         "  max changed its mind in round 1: Yes → No",
         "  sarah changed its mind in round 1: No",
     ]
+
+
+def test_a_reason_is_one_line_however_long_it_is() -> None:
+    told = "First.\n· vote: no wins \x1b[2J" + "word " * 10**6
+    *_, dissents = report_lines(debated(("max", "sarah"), {"carol": told}))
+    assert dissents.startswith("  carol dissents: First. · vote: no wins word word")
+    assert dissents.endswith("…")
+    assert len(dissents) < 2 * LONGEST_REASON
+    *_, votes = report_lines(voted(Vote("max", "msg-2", "yes", told), winner="yes"))
+    assert votes == dissents.replace("carol dissents", "max votes yes")
 
 
 def test_what_a_debate_does_not_say_is_not_guessed() -> None:
