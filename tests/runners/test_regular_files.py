@@ -32,7 +32,7 @@ OTHERWISE = {
     "cli/import_.py": (1, "a file that the user names, which may be a pipe"),
     "cli/shared/reading.py": (1, "a file that the user names for this message, which may be a pipe"),
     "core/checkpoint/refs.py": (2, "a file of the state folder"),
-    "core/checkpoint/shadow.py": (5, "files of the state folder"),
+    "core/checkpoint/shadow.py": (6, "files of the state folder"),
     "core/checkpoint/take.py": (1, "a file of the state folder"),
     "core/doctor/selftest/traps.py": (1, "a file of the home that doctor has made"),
     "core/team/init.py": (1, "a file of the package"),
