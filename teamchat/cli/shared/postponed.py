@@ -18,8 +18,8 @@ POSTPONED = frozenset(
     {
         *("ast", "asyncio.format_helpers", "asyncio.sslproto", "asyncio.staggered", "asyncio.trsock"),
         *("bz2", "concurrent.futures", "difflib", "fnmatch", "gettext", "linecache", "locale", "logging"),
-        *("lzma", "msgspec._json_schema", "msgspec.inspect", "ntpath", "platform", "shellingham", "shlex"),
-        *("subprocess", "textwrap", "token", "tokenize", "urllib.parse"),
+        *("lzma", "msgspec._json_schema", "msgspec.inspect", "msgspec.toml", "msgspec.yaml", "ntpath", "platform"),
+        *("shellingham", "shlex", "subprocess", "textwrap", "token", "tokenize", "urllib.parse"),
     }
 )
 """Modules whose importers look up nothing in them before a function is called, except what is below."""
