@@ -11,7 +11,10 @@ from teamchat.core.engine.state import Route, State
 from teamchat.core.errors import CODES, ExitCode, StoreGone, TeamchatError
 from teamchat.core.team.team import Team
 from teamchat.core.turn.events import Conclusion
-from teamchat.core.turn.tally import RESUME, Tally, TurnFailure, hint_for
+from teamchat.core.turn.tally import RESUME, SKIP, Tally, TurnFailure, hint_for
+
+_SKIPPABLE = ("member", "worker", "blind", "round")
+"""The roles in a process without which the others can continue."""
 
 
 class Concluded(Protocol):
@@ -125,7 +128,10 @@ def _failures(run: Concluded, routes: tuple[Route, ...], *, alone: bool, all_of_
     code = ExitCode.NOT_TRUSTED if untrusted else failures[0].code if alone else of_group
     hints = dict.fromkeys(failure.hint for failure in failures if failure.hint)
     repeats = bool(failures) and all(failure.repeats for failure in failures)
-    return conclusion(run, code, reason, None if repeats else _advice(*hints))
+    advice = [] if repeats else _advice(*hints).splitlines()
+    if not untrusted and any(route.part and route.part.role in _SKIPPABLE for route in routes):
+        advice.append(SKIP)
+    return conclusion(run, code, reason, "\n".join(dict.fromkeys(advice)) or None)
 
 
 def _advice(*hints: str) -> str:

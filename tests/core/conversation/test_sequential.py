@@ -60,6 +60,7 @@ def test_a_failure_is_held_and_resume_continues_the_process(stage: Stage) -> Non
     stage.answers = lambda launch: Fails() if launch.identity.member == "sarah" and len(stage.spoke) == 2 else None
     ended = stage.run_process("Design it", sequential("max", "sarah", "carol"))
     assert (ended.code, stage.queue) == (ExitCode.MEMBER_FAILED, ["sarah held"])
+    assert ended.hint == "teamchat resume\nteamchat resume --skip"
     assert stage.resume().code is ExitCode.DONE
     assert stage.spoke == ["max", "sarah", "sarah", "carol"]
 
