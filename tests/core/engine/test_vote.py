@@ -176,6 +176,14 @@ def test_a_fallback_votes_for_the_member_in_whose_place_it_answers() -> None:
     assert (first.member, first.by, first.option) == ("max", "kai", "SQLite")
 
 
+def test_a_member_whose_name_is_spelled_otherwise_now_votes_for_itself() -> None:
+    played = play(process_of("max", "Sarah-Lee"), lambda _: ballot("SQLite"), by=lambda call: call.target.lower())
+    assert [(vote.member, vote.option, vote.by) for vote in report(played.process).votes] == [
+        ("max", "SQLite", None),
+        ("Sarah-Lee", "SQLite", None),
+    ]
+
+
 def test_no_member_votes_twice_even_as_the_fallback_of_another_one() -> None:
     played = play(process_of("max", "sarah"), lambda _: ballot("SQLite"), lambda _: "sarah")
     result = report(played.process)

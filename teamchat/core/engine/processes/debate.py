@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from teamchat.core.engine.part import Part
 from teamchat.core.engine.process import Call, Done, Fault, Finding, Position, Process, Step, Strategy, Synthesis
-from teamchat.core.engine.processes.seats import BLIND_LAYERS, letters, seats, wrong_members
+from teamchat.core.engine.processes.seats import BLIND_LAYERS, letters, seats, stand_in, wrong_members
 from teamchat.core.engine.processes.written_json import written_object
 from teamchat.core.routing.names import fold
 from teamchat.core.routing.requests import RouteRequest, quoted
@@ -199,7 +199,7 @@ def report(process: Process) -> DebateReport:
 def _answer(member: str, number: int, done: Done) -> Answer:
     if done.message is None:
         return Answer(member, number, None)
-    by = done.member if done.member != member else None
+    by = stand_in(done, member)
     if not isinstance(done.finding, Position):
         return Answer(member, number, done.message, by=by)
     return Answer(member, number, done.message, done.finding.position, done.finding.changed, by)

@@ -7,6 +7,7 @@ from string import ascii_uppercase
 
 from teamchat.assemblers.parts import FRAMEWORK, KNOWLEDGE, LESSONS, SUMMARY
 from teamchat.core.engine.process import Done, Process
+from teamchat.core.routing.names import fold
 
 BLIND_LAYERS = (FRAMEWORK, LESSONS, KNOWLEDGE, SUMMARY)
 """All layers but the todo list, to which an answer that others may not see yet can add."""
@@ -15,6 +16,11 @@ BLIND_LAYERS = (FRAMEWORK, LESSONS, KNOWLEDGE, SUMMARY)
 def seats(done: Iterable[Done]) -> dict[str, Done]:
     """The parts that are over by the members for whom they were done. The last one of a member counts."""
     return {one.part.seat: one for one in done}
+
+
+def stand_in(done: Done, member: str) -> str | None:
+    """Who answered in the place of that member; None if it did itself, perhaps under another spelling of its name."""
+    return None if fold(done.member) == fold(member) else done.member
 
 
 def wrong_members(process: Process, least: int) -> str | None:

@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from teamchat.core.engine.part import Part
 from teamchat.core.engine.process import Ballot, Call, Done, Fault, Finding, Process, Step, Strategy
-from teamchat.core.engine.processes.seats import BLIND_LAYERS, seats, wrong_members
+from teamchat.core.engine.processes.seats import BLIND_LAYERS, seats, stand_in, wrong_members
 from teamchat.core.engine.processes.written_json import written_object
 from teamchat.core.routing.requests import RouteRequest, quoted
 from teamchat.core.text.invisible import INVISIBLE
@@ -158,7 +158,7 @@ def _vote(process: Process, member: str, done: Done) -> Vote | None:
     """The vote of that member; None if it was skipped. Nobody votes for another member and for itself."""
     if done.message is None:
         return None
-    by = done.member if done.member != member else None
+    by = stand_in(done, member)
     ballot = done.finding if isinstance(done.finding, Ballot) else Ballot(None, NO_VOTE)
     if by in process.members:
         ballot = Ballot(None, f"{NO_VOTE}: {by} answered, who votes itself")
