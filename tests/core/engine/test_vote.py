@@ -184,12 +184,15 @@ def test_a_member_whose_name_is_spelled_otherwise_now_votes_for_itself() -> None
     ]
 
 
-def test_no_member_votes_twice_even_as_the_fallback_of_another_one() -> None:
-    played = play(process_of("max", "sarah"), lambda _: ballot("SQLite"), lambda _: "sarah")
+@pytest.mark.parametrize("by", ["sarah", "Sarah"])
+def test_no_member_votes_twice_even_as_the_fallback_of_another_one(by: str) -> None:
+    played = play(
+        process_of("max", "sarah"), lambda _: ballot("SQLite"), lambda call: by if call.target == "max" else "sarah"
+    )
     result = report(played.process)
     assert result.tally["SQLite"] == 1
     assert result.abstained == ("max",)
-    assert result.votes[0].reason == "no valid vote: sarah answered, who votes itself"
+    assert result.votes[0].reason == f"no valid vote: {by} answered, who votes itself"
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from teamchat.core.engine.part import Part
 from teamchat.core.engine.process import Ballot, Call, Done, Fault, Finding, Process, Step, Strategy
 from teamchat.core.engine.processes.seats import BLIND_LAYERS, seats, stand_in, wrong_members
 from teamchat.core.engine.processes.written_json import written_object
+from teamchat.core.routing.names import fold
 from teamchat.core.routing.requests import RouteRequest, quoted
 from teamchat.core.text.invisible import INVISIBLE
 from teamchat.patterns import regex
@@ -160,7 +161,7 @@ def _vote(process: Process, member: str, done: Done) -> Vote | None:
         return None
     by = stand_in(done, member)
     ballot = done.finding if isinstance(done.finding, Ballot) else Ballot(None, NO_VOTE)
-    if by in process.members:
+    if by and fold(by) in map(fold, process.members):
         ballot = Ballot(None, f"{NO_VOTE}: {by} answered, who votes itself")
     return Vote(member, done.message, ballot.option, ballot.reason, by)
 
