@@ -15,6 +15,7 @@ import pytest
 
 from teamchat.cli.shared.workspace import store_file
 from teamchat.core.errors import ExitCode
+from tests.cli.helpers import select
 from tests.cli.test_any_arguments import assert_complaint
 from tests.program import run_here
 from tests.scripted_team import Reply, crew
@@ -248,20 +249,24 @@ PROCESSES: dict[str, Callable[[str], str]] = {
 
 
 @pytest.mark.parametrize("damage", PROCESSES)
-@pytest.mark.parametrize("where", ["now", "before a turn"])
+@pytest.mark.parametrize("where", ["now", "before a turn", "before an undo"])
 def test_a_process_that_nobody_can_continue_is_one_line(world: Path, damage: str, where: str) -> None:
     crew(world, {"max": ["Begin. [NEXT: sarah]"], "sarah": ["Half.", {"exit": 3}]}, team={"lead": "max"})
     assert run_here("run", "hierarchical", "--turns", "2", "Build it").code == 7
+    [(now,)] = select("SELECT process FROM sessions")
+    broken = PROCESSES[damage](str(now))
+    if where == "before an undo":
+        assert run_here("undo", "2", "--yes").code == 0
     with contextlib.closing(sqlite3.connect(store_file(Path.cwd()))) as db:
-        [(now,)] = db.execute("SELECT process FROM sessions")
-        broken = PROCESSES[damage](now)
         if where == "now":
             db.execute("UPDATE sessions SET process = ?", (broken,))
         else:
-            db.execute("UPDATE turns SET before_state = json_set(before_state, '$.process', ?)", (broken,))
+            table = "turns" if where == "before a turn" else "undos"
+            db.execute(f"UPDATE {table} SET before_state = json_set(before_state, '$.process', ?)", (broken,))  # noqa: S608
         db.commit()
     ended = []
-    for args in [["status"], ["resume"]] if where == "now" else [["undo", "--yes"], ["resume"]]:
+    first = {"now": ["status"], "before a turn": ["undo", "--yes"], "before an undo": ["redo", "--yes"]}[where]
+    for args in (first, ["resume"]):
         ran = run_here(*args)
         assert "Traceback" not in ran.err, (args, ran)
         assert_complaint(ran)

@@ -71,6 +71,10 @@ def _turn(row: Row) -> None:
         _state(before.state)
 
 
+def _undo(row: Row) -> None:
+    _state(an_undo(row).before.state)
+
+
 def _lineage(row: Row) -> None:
     for name in ("session", "ancestor", "through", "todos"):
         row.integer(name)
@@ -90,7 +94,7 @@ KINDS = (
     Kind("session", "sessions", "id", _session),
     Kind("lineage", "lineage", "session, through", _lineage),
     Kind("text", "texts", "hash", a_text),
-    Kind("undo", "undos", "id", an_undo),
+    Kind("undo", "undos", "id", _undo),
     Kind("turn", "turns", "id", _turn),
     Kind("event", "turn_events", "turn, number", some_events),
     Kind("message", "messages", "id", _message, ", NULL AS agent"),
