@@ -47,11 +47,12 @@ lint: $(VENV)/ready
 	$(BIN)/lint-imports --no-cache
 
 # Runs the real CLIs from npm against a scripted model server on loopback: the pinned versions, or with CLIS=newest the newest.
+# The longest tests begin, and are handed out one by one.
 CLIS ?= pinned
 real: $(VENV)/ready
 	clis=$$($(BIN)/python -m tests.real.clis $(CLIS)) && \
 	export TEAMCHAT_REAL_CLIS=$$clis && \
-	{ $(BIN)/python -m pytest tests/real -m real -n 4 || $(BIN)/python -m pytest tests/real -m real $(AGAIN); }
+	{ $(BIN)/python -m pytest tests/real -m real -n 4 --maxschedchunk 1 || $(BIN)/python -m pytest tests/real -m real $(AGAIN); }
 
 # Prints which checks do not hold with the newest CLIs. It does not fail for them.
 newest: $(VENV)/ready

@@ -2,15 +2,33 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from teamchat.core.doctor.scripted.server import ModelServer
+from tests.forks import read_at_start
 from tests.leftovers import marked
 from tests.real import clis
 from tests.real.world import World
+
+LONGEST = ("test_doctor_proves", "test_real_undo", "test_parity_measured", "test_opencode", "test_real_memory")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the longest tests. As the last ones they leave cores idle."""
+    items.sort(key=lambda item: item.path.stem not in LONGEST)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _forks_have_the_environment_of_a_user() -> None:
+    """`tests/forks.py` forks a program whose interpreter would read the same variables as its own: LANG alone."""
+    language = os.environ.get("LANG", "C.UTF-8")  # what `home_environment` gives
+    for name in read_at_start(os.environ):
+        del os.environ[name]
+    os.environ["LANG"] = language
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from teamchat.runners.base import Vendor
 from teamchat.runners.scripted import Reply
 from tests.real.world import Ran, World
 
-RUNS = int(os.environ.get("REPLIES", "6"))  # REPLIES=20 for a long look
+RUNS = int(os.environ.get("REPLIES", "3"))  # REPLIES=20 for a long look
 AT_ONCE = 3
 LINES = [f"{number} {hashlib.sha512(b'%d' % number).hexdigest()}\n" for number in range(38_000)]
 

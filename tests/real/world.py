@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -21,6 +20,7 @@ from teamchat.core.store.database import Database
 from teamchat.core.store.turns import Turn, turns_of
 from teamchat.runners.base import Vendor
 from teamchat.runners.scripted import Request
+from tests.forks import RUN, Program
 
 TIMEOUT_S = 180.0  # for what takes seconds where nothing else runs
 PANEL = """
@@ -87,8 +87,8 @@ class World:
         return name
 
     def start(self, *args: str, stdin: bytes | None = None) -> subprocess.Popen[bytes]:
-        return subprocess.Popen(
-            [sys.executable, "-m", "teamchat", *args],
+        return Program(
+            [*RUN, *args],
             cwd=self.cwd,
             env=dict(self.env),
             stdin=subprocess.PIPE if stdin is not None else subprocess.DEVNULL,
