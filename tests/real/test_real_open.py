@@ -17,6 +17,7 @@ from teamchat.core.doctor.scripted.server import messages
 from teamchat.runners.base import Vendor
 from teamchat.runners.scripted import Reply
 from tests.program import ROOT
+from tests.real.test_real_memory import kept
 from tests.real.world import TIMEOUT_S, World, alive, tree
 
 pytestmark = pytest.mark.real
@@ -105,7 +106,8 @@ def test_what_is_said_by_hand_is_remembered_by_the_member_and_said_by_its_receip
         time.sleep(0.5)  # what comes at once is taken for a paste, and its line end for a part of it
         asked = len(user.server.turns(vendor))
         screen.press_until("\r", lambda: len(user.server.turns(vendor)) > asked)
-        screen.until(lambda: screen.shows("hand."))
+        # on the screen it is sooner than in the session, which `stop` would cut short
+        screen.until(lambda: any("By hand." in file.read_text("utf-8") for file in kept(user, vendor)))
         seen = tree(child.pid)
         assert user("stop").code == 0
         screen.until(lambda: not child.isalive())
