@@ -199,6 +199,8 @@ def test_an_answer_in_anothers_place_is_not_shown_to_its_writer_as_anothers() ->
         ('{"position": "SQLite"}', Position("SQLite", None)),
         ('{"position": "  ", "changed": true}', Fault('its JSON has no text as "position"')),
         ('{"changed": true}', Fault('its JSON has no text as "position"')),
+        (answer("x" * 10_000), Position("x" * 10_000, None)),
+        (answer("x" * 10_001), Fault("its position has 10,001 characters, and at most 10,000 are possible")),
         ("I changed my mind: SQLite.", Fault("there is no JSON object in it")),
     ],
 )

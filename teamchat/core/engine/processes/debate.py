@@ -21,6 +21,7 @@ from teamchat.core.routing.requests import RouteRequest, quoted
 
 BLIND, ROUND, SYNTHESIS = "blind", "round", "synthesis"
 OWN = "your answer"
+LONGEST_POSITION = 10_000  # characters of one sentence; the store and `--json` repeat it with every step
 
 
 class Answer(Struct, frozen=True):
@@ -146,6 +147,8 @@ def _position(part: Part, written: dict[str, Any]) -> Position | Fault:
     position, changed = written.get("position"), written.get("changed")
     if not isinstance(position, str) or not position.strip():
         return Fault('its JSON has no text as "position"')
+    if len(position) > LONGEST_POSITION:
+        return Fault(f"its position has {len(position):,} characters, and at most {LONGEST_POSITION:,} are possible")
     return Position(position, changed if isinstance(changed, bool) and part.role == ROUND else None)
 
 
