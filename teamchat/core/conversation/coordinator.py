@@ -10,23 +10,17 @@ from collections.abc import Callable, Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
-from teamchat.core.context.context_manager import TASK_CUT, ContextManager
+from teamchat.core.context.context_manager import ContextManager
 from teamchat.core.conversation.addressing import Addressed, address, address_task
 from teamchat.core.conversation.conclusion import conclude, conclude_error, conclude_side_turn, conclusion
 from teamchat.core.conversation.posting import Parsed, Posted, Posting
 from teamchat.core.conversation.recovery import clean_turns, kept_turns, recover_turns
+from teamchat.core.conversation.telling import Teller
 from teamchat.core.engine.actions import (
     Action,
     Deliver,
-    Dropped,
     Idle,
-    Moved,
-    NotCalled,
-    NotDropped,
     Paused,
-    Queued,
-    Reassigned,
-    Refused,
     RunGroup,
     RunTurn,
 )
@@ -34,7 +28,6 @@ from teamchat.core.engine.decide import decide
 from teamchat.core.engine.events import (
     GroupDelivered,
     GroupRan,
-    HumanSpoke,
     MemberAnswered,
     Recovered,
     Resumed,
@@ -46,7 +39,6 @@ from teamchat.core.engine.guards import budget_guard
 from teamchat.core.engine.state import Route, State
 from teamchat.core.errors import ExitCode, NoRecording, NothingToResume, StoreError, TeamchatError, UsageError
 from teamchat.core.messages import well_formed
-from teamchat.core.routing.todos import Noted
 from teamchat.core.store.database import Database
 from teamchat.core.store.image_values import Image
 from teamchat.core.store.turns import Turn, deliver_turn, events_of, get_turn, last_turn_of, partial_of
@@ -56,19 +48,12 @@ from teamchat.core.turn.attempts import Answer, Attempts, NoAnswer
 from teamchat.core.turn.ending import Written, close_turn
 from teamchat.core.turn.events import (
     Conclusion,
-    MessageStored,
     ProcessMoved,
-    Replied,
-    RouteDropped,
-    RouteQueued,
-    RouteRefused,
-    TodoChanged,
     Warned,
 )
 from teamchat.core.turn.run import Run
 from teamchat.core.turn.tally import TurnFailure
 from teamchat.core.turn.watching import in_thread
-from teamchat.core.worktrees import any_made
 from teamchat.runners.events import Question
 
 if TYPE_CHECKING:
@@ -89,7 +74,7 @@ class ConversationCoordinator:
     def __init__(self, run: Run) -> None:
         self.run = run
         self.posting, self.attempts = Posting(run), Attempts(run)
-        self.told_apart: set[str] = set()  # members whose worktrees were told to have changes that are not merged
+        self.teller = Teller(run)
 
     @cached_property
     def summariser(self) -> Summariser:
@@ -128,7 +113,7 @@ class ConversationCoordinator:
         for note in (*recover_turns(run.db, run.session, run.folder, run.trees), *notes):
             run.emit(Warned(note))
         for action in run.step(Recovered(run.host.now())):
-            self._tell(action)
+            self.teller.action(action)
 
     def _store_kept_turns(self) -> None:
         """Store the ends of turns that an earlier command could not store, each as if it had just ended."""
@@ -213,7 +198,7 @@ class ConversationCoordinator:
         with run.transaction():
             posted = self.posting.message(addressed, images, typed, process=process)
             actions = run.decide(posted.event)
-        self._tell_stored(addressed, posted)
+        self.teller.stored(addressed, posted)
         return actions
 
     def _store_unsent(self, out: Outgoing) -> tuple[Action, ...]:
@@ -228,21 +213,8 @@ class ConversationCoordinator:
             actions = run.decide(posted.event)
         for problem in addressed.problems:
             run.emit(Warned(problem))
-        self._tell_stored(addressed, posted)
+        self.teller.stored(addressed, posted)
         return actions
-
-    def _tell_stored(self, addressed: Addressed, posted: Posted[HumanSpoke]) -> None:
-        run = self.run
-        if addressed.task is not None and run.manager.get_team_task() != addressed.task:
-            run.emit(Warned(TASK_CUT))
-        run.emit(MessageStored(posted.message))
-        self._tell_todos(posted.noted)
-
-    def _tell_todos(self, noted: Noted, who: str = "") -> None:
-        for change in noted.changes:
-            self.run.emit(TodoChanged(change))
-        for problem in noted.problems:
-            self.run.emit(Warned(f"{who}{problem}"))
 
     async def resume(self, mode: ResumeMode, only: tuple[int, ...] | None = None) -> Conclusion:
         """Continue with what is held; `only` is as for `Resumed`. Raises `NothingToResume` when the queue is empty."""
@@ -307,7 +279,7 @@ class ConversationCoordinator:
         run, before = self.run, self.run.state
         while True:
             for action in actions[:-1]:
-                self._tell(action)
+                self.teller.action(action)
             last = actions[-1]
             try:
                 typing = run.types_ahead or run.stopper.only_turn
@@ -356,35 +328,6 @@ class ConversationCoordinator:
             self.run.step(StopRequested(self.run.host.now()))
         return paused
 
-    def _tell(self, action: Action) -> None:
-        emit = self.run.emit
-        match action:
-            case Queued(route=route):
-                emit(RouteQueued(route))
-            case Dropped(route=route, left=left):
-                if left:
-                    emit(Warned(f"{route.target}, whom {route.by} asked, is no longer in the team"))
-                emit(RouteDropped(route))
-            case NotDropped(route=route, agent=agent):
-                emit(Warned(f"{agent} cannot drop {route.target}, whom {route.by} called in {route.parent}"))
-            case NotCalled(target=target, by=by, message=message, process=process):
-                why = "the process decides who speaks" if process else "--only"
-                emit(Warned(f"{target}, whom {by} calls in {message}, is not called ({why})"))
-            case Reassigned(route=route, failed=failed):
-                self._tell_reassigned(route, failed)
-            case Moved(process=moved):
-                emit(ProcessMoved(moved))
-            case Refused(route=route, limit=limit):
-                emit(RouteRefused(route, limit))
-            case _:
-                pass
-
-    def _tell_reassigned(self, route: Route, failed: str) -> None:
-        failure, part = self.run.tally.failures.get(route.number), route.part
-        reason = failure.reason if failure else f"{failed} failed"
-        which = f"subtask {part.number} of {part.total}: " if part and part.number else ""
-        self.run.emit(Warned(f"{which}{reason}; {route.target} does it", route.number))
-
     async def _turn(self, route: Route) -> tuple[Action, ...]:
         """Run one member's turn. Its reply, receipt, route and the new queue are stored in one transaction."""
         run = self.run
@@ -399,23 +342,8 @@ class ConversationCoordinator:
             return run.step(TurnEnded(run.host.now(), route.number, None, stopped=run.stopped()))
         actions = self._end_turn(answer)
         if not (route.part and route.part.apart):  # a judge picks what to merge
-            await self._tell_not_merged(answer.turn)
+            await self.teller.not_merged(answer.turn)
         return actions
-
-    async def _tell_not_merged(self, *turns: Turn) -> None:
-        """Tell once for each member that the changes in its worktree are not in the user's files."""
-        run = self.run
-        if not (run.host.live and any_made(run.trees.folder)):
-            return
-        from teamchat.core.conversation.side_by_side import not_merged
-
-        for turn in turns:
-            told = None
-            if turn.member not in self.told_apart:
-                told = await in_thread(partial(not_merged, run, turn))
-            if told:
-                self.told_apart.add(turn.member)
-                run.emit(Warned(told, turn.route, of_disk=True))
 
     def _end_turn(self, answer: Answer) -> tuple[Action, ...]:
         run, route = self.run, answer.route
@@ -434,7 +362,7 @@ class ConversationCoordinator:
 
         if answer.failed:
             return close_turn(run, answer, lambda: fail)
-        return close_turn(run, answer, prepare, lambda ended: self._tell_reply(answer.turn, ended[0]))[1]
+        return close_turn(run, answer, prepare, lambda ended: self.teller.reply(answer.turn, ended[0]))[1]
 
     async def _group(self, routes: tuple[Route, ...], jobs: int | None) -> tuple[Action, ...]:
         """Run the turns of a group at the same time, at most `jobs`.
@@ -457,7 +385,7 @@ class ConversationCoordinator:
             elif not any(route.part and route.part.apart for route in routes):
                 names = dict.fromkeys(route.target for route in routes)
                 last = (last_turn_of(run.db, run.session, name) for name in names)
-                await self._tell_not_merged(*filter(None, last))
+                await self.teller.not_merged(*filter(None, last))
         finally:
             run.group, run.apart, run.at_once = None, frozenset(), None
         return run.step(GroupRan(run.host.now(), failed, stopped=run.stopped()))
@@ -510,7 +438,7 @@ class ConversationCoordinator:
                 replies.append((turn, reply))
             actions = run.decide(GroupDelivered(run.host.now(), tuple(reply.event for _, reply in replies)))
         for turn, reply in replies:
-            self._tell_reply(turn, reply)
+            self.teller.reply(turn, reply)
         return actions
 
     def _speaker(self, turn: Turn) -> Member:
@@ -518,11 +446,6 @@ class ConversationCoordinator:
         team = self.run.team
         there = (member for member in team.ai_members if member.name == turn.member)
         return next(there, Member(turn.member, "ai", team.root))
-
-    def _tell_reply(self, turn: Turn, reply: Posted[TurnEnded]) -> None:
-        self.run.tally.add_reply(reply.message)
-        self.run.emit(Replied(turn, reply.message))
-        self._tell_todos(reply.noted, f"{reply.message.speaker.role_name}: ")
 
 
 def _asked_its_user(db: Database, turn: Turn) -> bool:
