@@ -252,14 +252,13 @@ def test_a_member_that_is_skipped_is_not_judged(tree: WorkTree) -> None:
     assert isinstance(candidates := best(ran)["candidates"], list)
     assert candidates[0] == {"member": "max", "label": None, "message": None, "files": [], "more": 0}
     assert best(ran)["winner"] == "sarah"
-    assert '"A", "B",' in prompts_of(tree.top, "kim")[0]
+    assert "A, B," in prompts_of(tree.top, "kim")[0]
     assert "Answer C" not in prompts_of(tree.top, "kim")[0]
 
 
 def test_the_last_one_that_is_there_needs_no_judge(tree: WorkTree) -> None:
     three(tree.top, max="exit 1", carol="exit 1")
     assert run_here(*RUN, "Go").code == 6
-    assert run_here("resume", "--skip").code in (1, 6)
     ran = run_here("resume", "--skip", "--json")
     assert ran.code == 0, ran.err
     assert (best(ran)["winner"], result(ran)["hint"]) == ("sarah", "teamchat merge sarah")

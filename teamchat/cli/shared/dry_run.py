@@ -20,6 +20,7 @@ from teamchat.core.conversation.coordinator import ConversationCoordinator
 from teamchat.core.conversation.entry import check_images, check_room
 from teamchat.core.conversation.processes import check_process
 from teamchat.core.conversation.recovery import turns_dir
+from teamchat.core.conversation.work_apart import need_worktrees
 from teamchat.core.engine.actions import Action, Dropped, Paused, Refused
 from teamchat.core.engine.process import Process
 from teamchat.core.engine.state import Bounds, Route, RouteStatus
@@ -50,6 +51,7 @@ def explain(request: Request) -> int:
             coordinator = _coordinator(team, db, chosen.id, told.append, request.bounds)
             if process:
                 check_process(coordinator.state, process)
+                need_worktrees(team, db.path.parent, chosen.id, process)
                 explanation.append(f"{process.name or process.kind}: {described(process)}")
                 addressed = address_task(message.text, team, speaker=request.speaker)
             else:

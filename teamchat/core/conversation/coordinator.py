@@ -125,6 +125,7 @@ class ConversationCoordinator:
             failure = finished.outcome.failure
             had = f"had failed ({failure.reason})" if failure else "had finished"
             run.emit(Warned(f"turn {turn.number} ({turn.member}) {had} and is stored now"))
+            run.tally.process = run.tally.process or route.part is not None
             answer = Answer(turn, finished, run.host.scratch(turn.folder), route, self._speaker(turn))
             if len(run.state.mates(route)) > 1:
                 self._end_of_member(answer)
@@ -224,7 +225,7 @@ class ConversationCoordinator:
         if not run.state.queue:
             raise NothingToResume("nothing is waiting in this conversation", saying())
         calls = tuple(route for route in run.state.queue if route.part)
-        run.tally.process = bool(calls)
+        run.tally.process = run.tally.process or bool(calls)
         if calls and run.state.process:
             run.emit(ProcessMoved(run.state.process, calls))
         return await self._follow(run.step(Resumed(run.host.now(), mode, only)))

@@ -120,11 +120,10 @@ def group_ran(draft: Draft, event: GroupRan) -> None:
     draft.not_begun()
     given = len(failed) < len(event.failed)
     if failed and not given and not any(route.status is RouteStatus.ANSWERED for route in draft.state.queue):
-        mates = draft.state.mates(
-            draft.state.route(failed[0])
-        )  # some may have failed before the others were given away
-        draft.hold_all()
+        # some of the group may have failed before the parts of others were given away
+        mates = draft.state.mates(draft.state.route(failed[0]))
         numbers = {route.number for route in mates if route.status is RouteStatus.HELD}
+        draft.hold_all()
         routes = tuple(route for route in draft.state.queue if route.number in numbers)
         draft.actions.append(GroupFailed(routes, all_of_it=True))
 
@@ -280,13 +279,19 @@ def _resumed(draft: Draft, mode: ResumeMode, only: tuple[int, ...] | None) -> No
         draft.drop(queue)
         draft.state = replace(draft.state, process=None)
     elif mode is ResumeMode.SKIP:
-        stopped = (
-            route for route in queue if route.status in (RouteStatus.HELD, RouteStatus.ASKED) and route.answer is None
-        )
-        draft.drop(tuple(stopped)[:1])
+        draft.drop(_skipped(queue))
     chosen = [route for route in draft.state.queue if only is None or route.number in only]
     _free(draft, {mate.number for route in chosen for mate in draft.state.mates(route)})  # a group runs as a whole
     draft.state = granted(draft.state, draft.now)
+
+
+def _skipped(queue: tuple[Route, ...]) -> tuple[Route, ...]:
+    """What a resume leaves out: the first turn or question; of a process every part that began and has no reply."""
+    stopped = [
+        route for route in queue if route.status in (RouteStatus.HELD, RouteStatus.ASKED) and route.answer is None
+    ]
+    begun = tuple(route for route in stopped if route.part and route.attempt)
+    return begun if begun and stopped[0].part else tuple(stopped[:1])
 
 
 def _free(draft: Draft, numbers: Collection[int]) -> None:

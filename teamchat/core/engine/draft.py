@@ -60,7 +60,8 @@ class Draft(Struct):
             return
         from teamchat.core.engine.process import Done
 
-        done = Done(route.part, member, message, finding)
+        part = replace(route.part, instead="", prompt="")  # which every later turn would store once more
+        done = Done(part, member, message, finding)
         self.state = replace(self.state, process=replace(process, done=(*process.done, done)))
 
     def hold_all(self) -> None:

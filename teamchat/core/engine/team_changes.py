@@ -34,6 +34,8 @@ def fit_queue(draft: Draft) -> None:
     fitted = tuple(_fitted(route, rules) for route in queue if route not in gone)
     if fitted != queue:
         draft.put(fitted)
+        for route in gone:
+            draft.finish(route, route.target, None)
         draft.actions += [Dropped(route, left=True) for route in queue if route in gone]
 
 

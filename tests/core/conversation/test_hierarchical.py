@@ -112,6 +112,22 @@ def test_a_failed_member_is_held_and_its_reply_goes_to_the_lead_after_a_resume(s
     assert [reply.member for reply in ended.process.handouts[0].replies] == ["sarah", "carol"]
 
 
+def test_a_lead_that_only_calls_a_misspelt_name_is_asked_once_more(stage: Stage) -> None:
+    stage.says = {"max": ["Do it. [NEXT: sara]", "Do it. [NEXT: sarah]", "Done."]}
+    ended = stage.run_process("Build it", LED)
+    assert (ended.code, stage.spoke) == (ExitCode.DONE, ["max", "max", "sarah", "max"])
+    assert "[NEXT: sara] calls nobody whom it can call" in stage.prompts[1]
+    assert "Your last reply called nobody" not in stage.prompts[3]
+
+
+def test_a_lead_that_only_calls_itself_again_is_on_hold(stage: Stage) -> None:
+    stage.says = {"max": ["Me. [NEXT: max]", "Me. [NEXT: max]", "Done."]}
+    ended = stage.run_process("Build it", LED)
+    assert (ended.code, stage.queue) == (ExitCode.MEMBER_FAILED, ["max held"])
+    assert ended.reason == "max calls nobody who is there"
+    assert stage.resume().code is ExitCode.DONE
+
+
 def test_a_lead_that_never_ends_is_paused_by_the_guard_on_turns(stage: Stage) -> None:
     words = ["ape", "bee", "cat", "dog", "elk", "fox", "gnu", "hen", "ibis", "jay", "koi", "lynx", "mole"]
     stage.answers = lambda launch: words[len(stage.spoke)] * 9 + " [NEXT: sarah]" * (launch.identity.member == "max")

@@ -173,7 +173,7 @@ def test_the_reducer_is_told_of_a_skipped_subtask(stage: Stage) -> None:
     ended = stage.resume(ResumeMode.SKIP)
 
     assert ended.code is ExitCode.DONE
-    assert "Not done, and without a result: 3." in stage.prompts[-1]
+    assert "These subtasks have no result: 3." in stage.prompts[-1]
     assert report_of(ended).subtasks[2].status == "skipped"
 
 

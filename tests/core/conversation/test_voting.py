@@ -104,6 +104,15 @@ def test_resume_asks_only_the_member_that_failed(stage: Stage) -> None:
     assert result_of(ended).missing == ()
 
 
+def test_all_members_that_failed_are_skipped_at_once(stage: Stage) -> None:
+    stage.says = {"carol": [ballot("SQLite")]}
+    stage.answers = lambda launch: None if launch.identity.member == "carol" else Fails()
+    assert stage.run_process("Where do we store it?", VOTE).code is ExitCode.GROUP_PARTLY_FAILED
+    ended = stage.resume(ResumeMode.SKIP)
+    assert (ended.code, stage.spoke) == (ExitCode.DONE, ["max", "sarah", "carol"])
+    assert result_of(ended).missing == ("max", "sarah")
+
+
 def test_a_member_that_is_skipped_is_missing_and_the_others_decide(stage: Stage) -> None:
     stage.says = {name: [ballot("SQLite")] for name in VOTE.members}
     stage.answers = lambda launch: Fails() if launch.identity.member == "sarah" else None

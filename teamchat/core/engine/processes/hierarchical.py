@@ -9,9 +9,11 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from teamchat.core.engine.part import Part
-from teamchat.core.engine.process import Call, Done, Finding, Handout, Process, Step, Strategy
+from teamchat.core.engine.process import Call, Done, Fault, Finding, Handout, Process, Step, Strategy
+from teamchat.core.routing.markers import MarkerKind, read_markers
 from teamchat.core.routing.requests import RouteRequest
 
 LEAD, WORKER = "lead", "worker"
@@ -48,6 +50,10 @@ def step(process: Process) -> Step | None:
     if not led:
         return _lead(process, 1)
     last = led[-1]
+    if isinstance(last.finding, Fault):
+        again = _lead(process, len(led) + 1, last.finding.why)
+        repeated = len(led) > 1 and isinstance(led[-2].finding, Fault)
+        return replace(again, fault=f"{last.member} calls nobody who is there") if repeated else again
     if not isinstance(last.finding, Handout):
         return None
     answered = len(process.done) - process.done.index(last) - 1
@@ -58,12 +64,19 @@ def step(process: Process) -> Step | None:
     return _lead(process, len(led) + 1)
 
 
-def read(process: Process, part: Part, _text: str, requests: Sequence[RouteRequest]) -> Finding | None:
-    """The calls of the lead that the process lets it make: those of its members and of people."""
+def read(process: Process, part: Part, text: str, requests: Sequence[RouteRequest]) -> Finding | None:
+    """The calls of the lead that the process lets it make: those of its members and of people.
+
+    A reply that only calls somebody else, or a name that nobody has, is at fault: it would end the process.
+    """
     if part.role != LEAD:
         return None
     called = tuple(request for request in requests if request.target not in process.excluded)
-    return Handout(called) if called else None
+    if called:
+        return Handout(called)
+    markers = read_markers(text, "ai").markers
+    written = [marker.raw for marker in markers if marker.kind is MarkerKind.NEXT and marker.counts and marker.targets]
+    return Fault(f"{written[0]} calls nobody whom it can call") if written else None
 
 
 def turns(_process: Process) -> None:
@@ -90,8 +103,10 @@ def _groups(handout: Handout) -> Iterator[tuple[RouteRequest, ...]]:
         yield from [found] if group is not None else [(one,) for one in found]
 
 
-def _lead(process: Process, number: int) -> Step:
-    part = Part(process.kind, LEAD, number, handover=True, history=True, continues=True, prompt=process.prompt)
+def _lead(process: Process, number: int, fault: str = "") -> Step:
+    part = Part(
+        process.kind, LEAD, number, handover=True, history=True, continues=True, fault=fault, prompt=process.prompt
+    )
     return Step((Call(process.lead, part),))
 
 
