@@ -14,7 +14,7 @@ from functools import cache
 from threading import Thread
 
 POLL_S = 0.01  # seconds between two looks at files that are not watched
-LOOK_S = 0.1  # at watched ones: inotify does not report writes through a mapping, or from another machine
+LOOK_S = 0.5  # at watched ones: inotify does not report writes through a mapping, or from another machine
 EARLY = 3  # waits before the files are watched: an agent that answers at once is not worth it
 MODIFIED = 0x2  # IN_MODIFY of <sys/inotify.h>
 NOTICES = 64 * 1024  # bytes of notices that are read at once
