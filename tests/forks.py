@@ -59,6 +59,7 @@ READ_AT_IMPORT = ("FORCE_COLOR", "PY_COLORS", "TERMINAL_WIDTH", "GITHUB_ACTIONS"
 SIGNALS = (signal.SIGINT, signal.SIGHUP, signal.SIGTERM, signal.SIGQUIT, signal.SIGTSTP)
 SIZE = 8  # bytes of a number
 THREADS_END_S = 10.0  # after a run
+ONE_BY_ONE = threading.RLock()  # for the threads of a test that start programs at the same time
 
 
 class Server:
@@ -79,9 +80,10 @@ class Server:
     def fork(self, request: Mapping[str, object], streams: Sequence[int]) -> int:
         """Start a process with these standard streams; its pid."""
         data = json.dumps(request).encode()
-        socket.send_fds(self.control, [len(data).to_bytes(SIZE, "big")], streams)
-        self.control.sendall(data)
-        return int.from_bytes(received(self.control, SIZE), "big")
+        with ONE_BY_ONE:
+            socket.send_fds(self.control, [len(data).to_bytes(SIZE, "big")], streams)
+            self.control.sendall(data)
+            return int.from_bytes(received(self.control, SIZE), "big")
 
     def close(self) -> None:
         self.control.close()
@@ -89,16 +91,21 @@ class Server:
 
 
 @cache
+def _server() -> Server:
+    return Server()
+
+
 def server() -> Server:
     """The one of this process, started when it is first needed."""
-    return Server()
+    with ONE_BY_ONE:
+        return _server()
 
 
 def close() -> None:
     """End the server, if there is one."""
-    if server.cache_info().currsize:
+    if _server.cache_info().currsize:
         server().close()
-        server.cache_clear()
+        _server.cache_clear()
 
 
 def read_at_start(env: Mapping[str, str]) -> dict[str, str]:

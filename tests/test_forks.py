@@ -7,13 +7,15 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from teamchat.cli.app import COMMANDS
+from teamchat.version import VERSION
 from tests.cli.helpers import actors
-from tests.forks import can_fork
+from tests.forks import Program, can_fork
 from tests.program import Started, argv, cli, cli_exec, ended, run_here, start
 from tests.runners.processes import Pids, ignoring
 from tests.scripted_team import crew
@@ -94,3 +96,9 @@ def test_every_command_runs_in_an_interpreter_of_its_own(command: str) -> None:
     ran = cli_exec(command, *ARGUMENTS.get(command, ()))
     assert "Traceback" not in ran.err
     assert ran.code in range(14)
+
+
+def test_threads_fork_at_the_same_time() -> None:
+    with ThreadPoolExecutor(8) as pool:
+        ran = list(pool.map(lambda _: Program(argv("--version"), stdout=subprocess.PIPE).communicate()[0], range(24)))
+    assert set(ran) == {f"teamchat {VERSION}\n".encode()}
