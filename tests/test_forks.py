@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -98,7 +100,14 @@ def test_every_command_runs_in_an_interpreter_of_its_own(command: str) -> None:
     assert ran.code in range(14)
 
 
-def test_threads_fork_at_the_same_time() -> None:
+def test_threads_fork_at_the_same_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    send = socket.send_fds
+
+    def slowly(*given: Any) -> None:
+        send(*given)
+        time.sleep(0.005)  # until another thread would write between the two parts of a request
+
+    monkeypatch.setattr(socket, "send_fds", slowly)
     with ThreadPoolExecutor(8) as pool:
         ran = list(pool.map(lambda _: Program(argv("--version"), stdout=subprocess.PIPE).communicate()[0], range(24)))
     assert set(ran) == {f"teamchat {VERSION}\n".encode()}
