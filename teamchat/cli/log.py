@@ -170,6 +170,24 @@ def queue_lines(root: Path, db: Database, session: Session, team: str | None) ->
         yield f"try: {placed_here('teamchat resume --drop')}"
     elif left:
         yield f"try: {placed_here('teamchat resume')}"
+    yield from result_lines(db, session)
+
+
+def result_lines(db: Database, session: Session) -> Iterator[str]:
+    """The result of the process that the conversation ended with, if it did."""
+    from teamchat.core.store.routes import process_of
+
+    process = db.the(process_of, "SELECT process FROM sessions WHERE id = ?", session.id)
+    if process is None or not process.over:
+        return
+    from teamchat.cli.output.process_report import report_lines
+    from teamchat.cli.shared.typed import placed_here
+    from teamchat.core.engine.processes.table import STRATEGIES
+
+    strategy = STRATEGIES[process.kind]
+    yield from report_lines(strategy.report(process))
+    if hint := strategy.hint(process):
+        yield f"try: {placed_here(hint)}"
 
 
 def how_routes_were_left(db: Database, session: Session) -> Mapping[int | None, str]:

@@ -44,6 +44,15 @@ def test_without_any_vote_quiet_prints_nothing(world: Path) -> None:
     assert run_here(*VOTE, "-q", QUESTION) == Result(0, "", "")
 
 
+@pytest.mark.parametrize("command", ["status", "log"])
+def test_the_result_is_told_again_until_a_person_speaks(world: Path, command: str) -> None:
+    voters(world, max=ballot("SQLite"), sarah=ballot("SQLite"))
+    run_here(*VOTE, QUESTION)
+    assert "· vote: SQLite wins (SQLite 2, flat files 0)" in run_here(command).err.splitlines()
+    run_here("send", "-q", "--to", "max", "Thank you.")
+    assert "vote" not in run_here(command).err
+
+
 def test_json_has_votes_reasons_tally_abstentions_and_the_tie(world: Path) -> None:
     voters(world, max=ballot("SQLite", "Fast."), sarah=ballot("MySQL"), carol=ballot("flat files"), kai=ballot(None))
     ran = run_here(*VOTE, "--json", QUESTION)
