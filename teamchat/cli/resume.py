@@ -46,26 +46,19 @@ def resume(
 ) -> int:
     """Continue a conversation that failed, was paused, interrupted or killed."""
     from teamchat.cli.shared.showing import OutputOptions
-    from teamchat.cli.shared.workspace import need_trust, open_store, team_with_session
+    from teamchat.cli.shared.workspace import begin_run, open_store, team_with_session
     from teamchat.core.engine.events import ResumeMode
     from teamchat.core.engine.state import Bounds
     from teamchat.core.errors import UsageError
     from teamchat.core.store.sessions import need_session, touch_session
-    from teamchat.core.turn.ahead import begun_for
 
     if retry + skip + drop > 1:
         raise UsageError("--retry, --skip and --drop exclude each other")
     mode = ResumeMode.SKIP if skip else ResumeMode.DROP if drop else ResumeMode.RETRY
     show = OutputOptions(as_json, stream, quiet, notify)
     verdicts = words_of(verdict)
-    if record:
-        from teamchat.cli.shared.recorder import check_recording
-
-        check_recording(record)
     found = team_with_session(team, session, timeout)
-    if mode is not ResumeMode.DROP:  # which runs nothing
-        need_trust(found, give=trust)
-    ahead = None if mode is ResumeMode.DROP else begun_for(found)
+    ahead = begin_run(found, record=record, trust=trust, runs=mode is not ResumeMode.DROP)
     from teamchat.cli.shared.resuming import resume_session  # this import takes as long as git does
 
     with open_store(found.root) as db:

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -32,6 +32,12 @@ if TYPE_CHECKING:
 
 EXAMPLE = "teamchat run debate 'Your question'"
 
+
+def _naming(option: str, help_: str, metavar: str = "NAME") -> Any:
+    """An option that names AI members."""
+    return typer.Option(option, metavar=metavar, autocompletion=ai_members, help=help_)
+
+
 Word = Annotated[
     str,
     typer.Argument(
@@ -47,12 +53,7 @@ Words = Annotated[
 ]
 MembersOption = Annotated[
     str | None,
-    typer.Option(
-        "--members",
-        metavar="NAMES",
-        autocompletion=ai_members,
-        help="Who takes part, such as max,sarah (default: all AI members).",
-    ),
+    _naming("--members", "Who takes part, such as max,sarah (default: all AI members).", metavar="NAMES"),
 ]
 RoundsOption = Annotated[
     int | None,
@@ -66,46 +67,15 @@ RoundsOption = Annotated[
 ]
 LeadOption = Annotated[
     str | None,
-    typer.Option(
-        "--lead",
-        metavar="NAME",
-        autocompletion=ai_members,
-        help="hierarchical: who hands out the work; debate: who sums it up (default: the team's lead).",
-    ),
+    _naming("--lead", "hierarchical: who hands out the work; debate: who sums it up (default: the team's lead)."),
 ]
-PlannerOption = Annotated[
-    str | None,
-    typer.Option(
-        "--planner",
-        metavar="NAME",
-        autocompletion=ai_members,
-        help="mapreduce: who splits the task (default: the lead).",
-    ),
-]
+PlannerOption = Annotated[str | None, _naming("--planner", "mapreduce: who splits the task (default: the lead).")]
 WorkersOption = Annotated[
     str | None,
-    typer.Option(
-        "--workers",
-        metavar="NAMES",
-        autocompletion=ai_members,
-        help="mapreduce: who does the subtasks (default: all but the planner).",
-    ),
+    _naming("--workers", "mapreduce: who does the subtasks (default: all but the planner).", metavar="NAMES"),
 ]
-ReducerOption = Annotated[
-    str | None,
-    typer.Option(
-        "--reducer",
-        metavar="NAME",
-        autocompletion=ai_members,
-        help="mapreduce: who merges the results (default: the lead).",
-    ),
-]
-JudgeOption = Annotated[
-    str | None,
-    typer.Option(
-        "--judge", metavar="NAME", autocompletion=ai_members, help="best: who picks the winner (default: the lead)."
-    ),
-]
+ReducerOption = Annotated[str | None, _naming("--reducer", "mapreduce: who merges the results (default: the lead).")]
+JudgeOption = Annotated[str | None, _naming("--judge", "best: who picks the winner (default: the lead).")]
 OptionsOption = Annotated[
     str | None,
     typer.Option("--options", metavar="A,B,...", help="vote: what the members choose from."),
@@ -158,11 +128,10 @@ def run(
     from teamchat.cli.shared.piped import read_message
     from teamchat.cli.shared.request import Request
     from teamchat.cli.shared.showing import OutputOptions
-    from teamchat.cli.shared.workspace import find_team, need_trust
+    from teamchat.cli.shared.workspace import begin_run, find_team
     from teamchat.core.conversation.beginning_process import process_of
     from teamchat.core.engine.state import Bounds
     from teamchat.core.team.processes import ProcessSettings
-    from teamchat.core.turn.ahead import begun_for
 
     verdicts = words_of(verdict)
     found = find_team(team, timeout)
@@ -182,13 +151,7 @@ def run(
         from teamchat.cli.shared.verdict import check_options
 
         check_options(verdicts, wanted.options)
-    if not dry_run:
-        if record:
-            from teamchat.cli.shared.recorder import check_recording
-
-            check_recording(record)
-        need_trust(found, give=trust)
-    ahead = None if dry_run else begun_for(found)
+    ahead = None if dry_run else begin_run(found, record=record, trust=trust)
     request = Request(
         team=found,
         message=read_message(words or (), None if cut else found.max_bytes, file or (), example=EXAMPLE),

@@ -92,19 +92,12 @@ def send(
     Piped text is appended to the message as a fenced block: git diff | teamchat send --to max "Find bugs"
     """
     from teamchat.cli.shared.showing import OutputOptions
-    from teamchat.cli.shared.workspace import find_team, need_trust
+    from teamchat.cli.shared.workspace import begin_run, find_team
     from teamchat.core.engine.state import Bounds
-    from teamchat.core.turn.ahead import begun_for
 
     verdicts = words_of(verdict)
     found = find_team(team, timeout)
-    if not dry_run:
-        if record:
-            from teamchat.cli.shared.recorder import check_recording
-
-            check_recording(record)
-        need_trust(found, give=trust)
-    ahead = None if dry_run else begun_for(found)
+    ahead = None if dry_run else begin_run(found, record=record, trust=trust)
     from teamchat.cli.shared.piped import read_message  # these imports take as long as git
     from teamchat.cli.shared.request import Request
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -13,7 +12,6 @@ from teamchat.cli.output.lines import note
 from teamchat.cli.output.transcript import Transcript
 from teamchat.cli.shared.conversation import Work
 from teamchat.core.cassette.account import account, progress_mark, standing
-from teamchat.core.cassette.format import read_cassette
 from teamchat.core.cassette.player import RecordedTurn, Recorder, nameless
 from teamchat.core.cassette.replay import identity_of, not_started
 from teamchat.core.cassette.writer import CassetteWriter, Cooling
@@ -34,21 +32,6 @@ from teamchat.runners.base import Job, Runner, Slash
 Keep = Callable[[RecordedTurn], None]
 WriteInput = Callable[[CassetteWriter, Cooling], None]
 LABEL = "TEAMCHAT_CASSETTE_LABEL"  # set if no real model gave the recorded replies
-
-
-def check_recording(file: Path) -> None:
-    """Raises `UsageError` if the recording cannot be written, or the file to continue is no cassette."""
-    new = Path(os.path.realpath(file))  # the target of a link
-    try:
-        with contextlib.suppress(FileExistsError):
-            new.open("x").close()
-            new.unlink()
-            return
-        file.open("a").close()
-    except OSError as error:
-        raise UsageError(f"the cassette {file} cannot be written: {error.strerror}") from error
-    if file.stat().st_size:
-        read_cassette(file)
 
 
 def recorded(

@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from msgspec.structs import replace
 
@@ -31,6 +31,9 @@ from teamchat.core.team.find import find_team_file, resolve_team
 from teamchat.core.team.team import Team
 from teamchat.core.team.trust import Standing, TrustStore, needs, not_trusted
 from teamchat.core.text.commands import quote, saying
+
+if TYPE_CHECKING:
+    from teamchat.core.turn.ahead import Ahead
 
 T = TypeVar("T")
 
@@ -202,6 +205,23 @@ def need_trust(team: Team, *, give: bool) -> None:
         if not _trusts(team, standing):
             raise not_trusted(team, standing)
     store.grant(team)
+
+
+def begin_run(team: Team, *, record: Path | None, trust: bool, runs: bool = True) -> Ahead | None:
+    """Check what a run needs before anything is read or stored, and have git and the guardians begin meanwhile.
+
+    None for a command that `runs` no turn. Raises `UsageError` if the recording cannot be written, and `NotTrusted`.
+    """
+    if record:
+        from teamchat.core.cassette.recordable import check_recording
+
+        check_recording(record)
+    if not runs:
+        return None
+    need_trust(team, give=trust)
+    from teamchat.core.turn.ahead import begun_for
+
+    return begun_for(team)
 
 
 def _trusts(team: Team, standing: Standing) -> bool:
