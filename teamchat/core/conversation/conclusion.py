@@ -7,14 +7,12 @@ from typing import Protocol
 from msgspec import Struct
 
 from teamchat.core.engine.actions import Action, GroupFailed, HumanAsked, Paused, PauseKind, Stuck, TurnFailed
+from teamchat.core.engine.part import Part
 from teamchat.core.engine.state import Route, State
 from teamchat.core.errors import CODES, ExitCode, StoreGone, TeamchatError
 from teamchat.core.team.team import Team
 from teamchat.core.turn.events import Conclusion
 from teamchat.core.turn.tally import RESUME, SKIP, Tally, TurnFailure, hint_for
-
-_SKIPPABLE = ("member", "worker", "blind", "round")
-"""The roles in a process without which the others can continue."""
 
 
 class Concluded(Protocol):
@@ -129,9 +127,15 @@ def _failures(run: Concluded, routes: tuple[Route, ...], *, alone: bool, all_of_
     hints = dict.fromkeys(failure.hint for failure in failures if failure.hint)
     repeats = bool(failures) and all(failure.repeats for failure in failures)
     advice = [] if repeats else _advice(*hints).splitlines()
-    if not untrusted and any(route.part and route.part.role in _SKIPPABLE for route in routes):
+    if not untrusted and any(route.part and _can_be_skipped(route.part) for route in routes):
         advice.append(SKIP)
     return conclusion(run, code, reason, "\n".join(dict.fromkeys(advice)) or None)
+
+
+def _can_be_skipped(part: Part) -> bool:
+    from teamchat.core.engine.part_words import can_be_skipped  # only `teamchat run` has parts
+
+    return can_be_skipped(part)
 
 
 def _advice(*hints: str) -> str:

@@ -1,4 +1,4 @@
-"""What a turn does in a process, in words."""
+"""What a turn does in a process, in words, and whether the others can continue without it."""
 
 from __future__ import annotations
 
@@ -24,8 +24,11 @@ _COUNTED: Mapping[tuple[str, str], str] = MappingProxyType(
     {("sequential", "member"): "round", ("debate", "round"): "round", ("mapreduce", "worker"): "subtask"}
 )
 """What the number of a part counts. Other numbers are not shown."""
-_REPEATED = (("mapreduce", "planner"), ("best", "judge"))
+_REPEATED = (("hierarchical", "lead"), ("mapreduce", "planner"), ("best", "judge"))
 """The parts that are asked for again after a reply that lacked the form."""
+
+_ONE_OF_SEVERAL = frozenset(("member", "worker", "blind", "round"))
+"""The roles that several members have; of the others each has one."""
 
 
 def part_in_words(part: Part) -> str:
@@ -39,6 +42,11 @@ def part_in_words(part: Part) -> str:
 def part_in_short(part: Part) -> str:
     """`subtask 3 of 12`, `round 2 of 3`, `planner`; empty for a member that does what all members do."""
     return _count(part) or (_ROLES.get((part.kind, part.role), part.role) if part.role != "member" else "")
+
+
+def can_be_skipped(part: Part) -> bool:
+    """Whether the process can continue without the part."""
+    return part.role in _ONE_OF_SEVERAL
 
 
 def kind_in_words(kind: str) -> str:
