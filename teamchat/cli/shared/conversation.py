@@ -89,14 +89,8 @@ def converse(
     if verdict:
         work = _judged(work, verdict)  # which is not recorded: a replay is asked for none
 
-    def place(hint: str) -> str:
-        return placed(hint, shlex.split(team.typed + session_typed(db, session)))
-
     keyboard = KEYBOARD.get() if show.talks else None
-    if keyboard:
-        console = _in_chat(keyboard, team, place, listen, at_end)
-    else:
-        console = Console(choose_output(team, session.name, show), listen, place, at_end)
+    console = _console(keyboard, team, db, session, show, listen, at_end)
     works = keyboard.while_working(console.stopper) if keyboard else contextlib.nullcontext()
     with held(team.root, db, session, wait=wait), works:
         check_no_unfinished_undo(db, session.id)
@@ -130,6 +124,25 @@ def _judged(work: Work, words: Sequence[str]) -> Work:
         return with_verdict(await work(coordinator), words)
 
     return judged
+
+
+def _console(
+    keyboard: Keyboard | None,
+    team: Team,
+    db: Database,
+    session: Session,
+    show: OutputOptions,
+    listen: Listen | None,
+    at_end: AtEnd | None,
+) -> Console:
+    """The console of a run, in chat if there is its `keyboard`."""
+
+    def place(hint: str) -> str:
+        return placed(hint, shlex.split(team.typed + session_typed(db, session)))
+
+    if keyboard:
+        return _in_chat(keyboard, team, place, listen, at_end)
+    return Console(choose_output(team, session.name, show), listen, place, at_end)
 
 
 def _in_chat(
