@@ -1,8 +1,7 @@
 """Running the members of a group: at the same time, except those that may write in the same folder.
 
-In a process a member may have several turns of a group, which run one after the other.
-
-Such members get worktrees of their own, unless the team file says `shared` of them or they work outside of git.
+These get worktrees of their own, unless the team file says `shared` of them or they work outside of git. In a process a
+member may have several turns of a group, which run one after the other.
 """
 
 from __future__ import annotations

@@ -24,12 +24,10 @@ _Compared = tuple[Opened, merging.Difference]
 
 
 def apart_in(run: Run, routes: Sequence[Route]) -> frozenset[str]:
-    """The members of the group of `routes` that get worktrees because of the others, or of the process they do.
-
-    Blocks while git looks for them.
+    """The members of the group of `routes` that get worktrees, because of the others or because of the process.
 
     Those that have spoken already count, too: who is asked again works where it worked. So do all members of a process
-    that may take over what another one fails at.
+    that may take over what another one fails at. Blocks while git looks for them.
     """
     together = [mate for route in routes for mate in (*run.state.mates(route), route)]
     alone = set_apart(run.team, together)
