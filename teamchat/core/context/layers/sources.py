@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from teamchat.assemblers.parts import DIFFERENCES, FRAMEWORK, KNOWLEDGE, LESSONS, SUMMARY, TODO
-from teamchat.assemblers.truncation import BYTES_PER_TOKEN
 from teamchat.core.context.layers.collector import ContextCollector, LayerContext, LayerText, Source
 from teamchat.core.context.layers.framework import framework_text
 from teamchat.core.context.layers.lessons import LessonsLayer
@@ -49,7 +48,7 @@ class Compared:
 
     def __init__(self, team: Team, db: Database, session: int) -> None:
         self._state, self._session, self._redact = db.path.parent, session, team.redact
-        self._room = min(team.max_bytes, team.max_prompt_tokens * BYTES_PER_TOKEN) // 2
+        self._room = team.prompt_bytes // 2
         self._seen: dict[Part, LayerText] = {}
 
     def look(self, part: Part) -> None:
