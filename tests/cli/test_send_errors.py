@@ -1,4 +1,4 @@
-"""Errors of `teamchat send`: one line, the exit code of the table, and nothing stored that was not complete."""
+"""Errors of `teamchat send`: one line, an exit code of the table, and no incomplete turn in the store."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def assert_fails(ran: Result, code: int, reason: str, *, half: bool) -> None:
 
 @pytest.mark.parametrize("file", [".", "teamchat.toml", "/dev/full"])
 def test_no_session_is_created_if_the_recording_cannot_be_written(world: Path, file: str) -> None:
-    """The next message continues the earlier conversation, and not an empty one."""
+    """The next message continues the earlier conversation, not an empty one."""
     crew(world, {"max": ["Hi.", "Again."]})
     assert run_here("send", "Go").code == 0
     before = rows()
@@ -113,7 +113,7 @@ class TestInvalidMessageOrOptions:
         ],
         ids=lambda value: " ".join(value).encode("ascii", "replace").decode() if isinstance(value, list) else "",
     )
-    def test_it_is_one_line_with_its_exit_code(self, world: Path, args: list[str], code: int, error: str) -> None:
+    def test_it_is_refused_in_one_line(self, world: Path, args: list[str], code: int, error: str) -> None:
         ran = run_here("send", *args)
         refused(ran)
         expected = error.format(work=world / "work", home=world / "home")
@@ -198,7 +198,7 @@ class TestTheAgent:
             ({"stall": "0.3s"}, [], ["reply", "half", "+", "hang"], "was silent for 0.3 s (stall)"),
         ],
     )
-    def test_a_timeout_names_the_limit_that_ran_out(
+    def test_a_timeout_names_the_limit_that_was_reached(
         self, pids: Pids, keys: dict[str, object], options: list[str], steps: list[str], reason: str
     ) -> None:
         actors({"max": steps}, members={"max": keys})
@@ -293,7 +293,7 @@ class TestTheAgent:
             "  try: teamchat init --template offline\n",
         )
 
-    def test_full_access_is_refused_as_the_cli_refuses_it(self, world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_full_access_is_refused_to_root(self, world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         install(world, monkeypatch, "claude")
         monkeypatch.setattr("os.geteuid", lambda: 0)
         FILE.write_text('[[members]]\nname = "max"\nagent = "claude"\naccess = "full"')
@@ -303,7 +303,7 @@ class TestTheAgent:
 
 
 class TestTooLarge:
-    def test_a_message_that_is_too_large_even_when_cut_is_refused_first(self, world: Path) -> None:
+    def test_a_message_that_is_too_large_even_when_cut_is_refused_before_the_agent_starts(self, world: Path) -> None:
         made = crew(world, {"max": []}, team={"max_bytes": 2000, "task": "x" * 3000})
         ran = run_here("send", "--quiet", "Hi")
         assert ran.code == 12
@@ -393,7 +393,7 @@ def test_the_error_of_a_second_process_names_the_first(pids: Pids) -> None:
                 "  try: teamchat stop",
                 f"  try: teamchat send --new {again}",
             ]
-        assert {**rows(), "sessions": []} == {**before, "sessions": []}  # only the time of last use has changed
+        assert {**rows(), "sessions": []} == {**before, "sessions": []}  # only the time of last use changed
         assert run_here("log").out.startswith("msg-1 kailai -> max:")
     finally:
         first.terminate()
