@@ -26,6 +26,8 @@ from teamchat.cli.shared.options import (
 from teamchat.core.team.processes import MOST_ROUNDS
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from teamchat.core.engine.process import Process
     from teamchat.core.engine.state import Bounds
     from teamchat.core.team.team import Team
@@ -52,7 +54,7 @@ Words = Annotated[
     typer.Argument(metavar="[TASK]...", show_default=False, help="What is to be done; - or none reads standard input."),
 ]
 MembersOption = Annotated[
-    str | None,
+    list[str] | None,
     _naming("--members", "Who takes part, such as max,sarah (default: all AI members).", metavar="NAMES"),
 ]
 RoundsOption = Annotated[
@@ -71,14 +73,16 @@ LeadOption = Annotated[
 ]
 PlannerOption = Annotated[str | None, _naming("--planner", "mapreduce: who splits the task (default: the lead).")]
 WorkersOption = Annotated[
-    str | None,
+    list[str] | None,
     _naming("--workers", "mapreduce: who does the subtasks (default: all but the planner).", metavar="NAMES"),
 ]
 ReducerOption = Annotated[str | None, _naming("--reducer", "mapreduce: who merges the results (default: the lead).")]
 JudgeOption = Annotated[str | None, _naming("--judge", "best: who picks the winner (default: the lead).")]
 OptionsOption = Annotated[
-    str | None,
-    typer.Option("--options", metavar="A,B,...", help="vote: what the members choose from."),
+    list[str] | None,
+    typer.Option(
+        "--options", metavar="A,B,...", help="vote: what the members choose from; or --options once for each choice."
+    ),
 ]
 JobsOption = Annotated[int | None, typer.Option("--jobs", metavar="N", min=1, help="At most N turns at the same time.")]
 
@@ -179,28 +183,28 @@ def run(
     )
 
 
-def names_of(option: str, written: str | None) -> tuple[str, ...]:
-    """The names of an option such as `max,sarah`."""
-    if written is None:
+def names_of(option: str, written: Sequence[str] | None) -> tuple[str, ...]:
+    """The names of an option such as `max,sarah`, which may be given several times."""
+    if not written:
         return ()
     from teamchat.core.errors import UsageError
     from teamchat.core.routing.requests import parse_to
 
-    names = tuple(name for target in parse_to(written) for name in target.names)
+    names = tuple(name for target in parse_to(",".join(written)) for name in target.names)
     if not names:
         raise UsageError(f"{option} names nobody", "teamchat team")
     return names
 
 
-def options_of(written: str | None) -> tuple[str, ...]:
-    """The options of a vote."""
-    if written is None:
+def options_of(written: Sequence[str] | None) -> tuple[str, ...]:
+    """The options of a vote: one written list of them, or each by itself, which may then have commas in it."""
+    if not written:
         return ()
     from teamchat.core.errors import UsageError
 
-    options = tuple(option.strip() for option in written.split(","))
+    options = tuple(option.strip() for option in (written[0].split(",") if len(written) == 1 else written))
     if not all(options):
-        raise UsageError(f"--options {written!r}: expected options with a comma between them, such as yes,no")
+        raise UsageError(f"--options {','.join(written)!r}: expected options with a comma between them, such as yes,no")
     return options
 
 

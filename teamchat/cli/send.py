@@ -33,7 +33,7 @@ Words = Annotated[
     ),
 ]
 ToOption = Annotated[
-    str | None,
+    list[str] | None,
     typer.Option(
         "--to",
         metavar="NAMES",
@@ -109,7 +109,7 @@ def send(
         new=new,
         title=title,
         speaker=as_,
-        to=to,
+        to=",".join(to) if to else None,
         cut=cut,
         expand=expand,
         anyway=anyway,

@@ -59,6 +59,11 @@ def test_a_named_process_needs_no_trust(made: Crew) -> None:
     assert run_here("run", "review", "--quiet", "Design it").code == 0
 
 
+def test_members_may_be_named_one_by_one(made: Crew) -> None:
+    assert run_here("run", "sequential", "--quiet", "--members", "sarah", "--members", "max", "Design it").code == 0
+    assert (len(made.prompts("max")), len(made.prompts("sarah"))) == (1, 1)
+
+
 def test_the_task_may_be_piped(made: Crew) -> None:
     assert run_here("run", "sequential", "--quiet", "-", stdin="Design it").code == 0
     assert "Design it" in made.prompts("max")[0]

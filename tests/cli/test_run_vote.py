@@ -34,6 +34,12 @@ def test_quiet_prints_the_winner_alone(world: Path) -> None:
     assert run_here(*VOTE, "-q", QUESTION) == Result(0, "SQLite\n", "")
 
 
+def test_options_that_are_given_one_by_one_may_have_commas(world: Path) -> None:
+    crew(world, {"max": ['{"option": "yes, with care", "reason": "It works."}'], "sarah": ["I do not know."]})
+    ran = run_here("run", "vote", "--options", "yes, with care", "--options", "no", "-q", "Ship?")
+    assert (ran.code, ran.out) == (0, "yes, with care\n")
+
+
 def test_a_tie_is_done_and_quiet_prints_the_tied_options(world: Path) -> None:
     voters(world, max=ballot("flat files"), sarah=ballot("SQLite"), carol=ballot(None))
     assert run_here(*VOTE, "-q", QUESTION) == Result(0, "SQLite\nflat files\n", "")

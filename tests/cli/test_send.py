@@ -111,6 +111,12 @@ def test_to_says_who_speaks(world: Path, to: str, order: list[str]) -> None:
     assert [name for name, _ in said()[1:]] == order
 
 
+def test_to_may_be_given_several_times(world: Path) -> None:
+    crew(world, {"max": ["One."], "sarah": ["Two."]})
+    assert run_here("send", "--to", "sarah", "--to", "max", "Go").code == 0
+    assert [name for name, _ in said()[1:]] == ["sarah", "max"]
+
+
 def test_to_speaks_before_markers(world: Path) -> None:
     crew(world, {"max": ["One."], "sarah": ["Two."]})
     assert run_here("send", "--to", "sarah", "[NEXT:max] Go").code == 0
