@@ -21,7 +21,6 @@ from typing import Annotated, Any, Literal
 import typer
 from typer.core import TyperGroup
 
-from teamchat.cli.shared.examples import explained
 from teamchat.cli.shared.interrupts import end_at_once
 from teamchat.cli.shared.report import prepare, report
 from teamchat.cli.shared.typed import TYPED, line_of
@@ -83,6 +82,8 @@ def _import_msgspec() -> None:
 
 @cache
 def _command(name: str) -> Any:
+    from teamchat.cli.shared.examples import explained
+
     _import_msgspec()
     own = f"{name}_" if iskeyword(name) else name
     found = getattr(import_module(f"teamchat.cli.{own}"), own)

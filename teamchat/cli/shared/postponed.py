@@ -9,7 +9,7 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from functools import partial
-from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
+from importlib.machinery import FrozenImporter, ModuleSpec, SourceFileLoader
 from threading import RLock
 from types import ModuleType
 from typing import Any
@@ -113,7 +113,10 @@ class _Postponing(SourceFileLoader):
 class _Finder:
     @staticmethod
     def find_spec(name: str, path: Sequence[str] | None = None, _target: ModuleType | None = None) -> ModuleSpec | None:
-        spec = PathFinder.find_spec(name, path) if name in POSTPONED else None
+        if name not in POSTPONED:
+            return None
+        others = (finder for finder in sys.meta_path if finder not in (_Finder, FrozenImporter))
+        spec = next(filter(None, (finder.find_spec(name, path) for finder in others)), None)
         if spec is None or not (spec.origin and isinstance(spec.loader, SourceFileLoader)):
             return None
         spec.loader = _Postponing(name, spec.origin)

@@ -13,8 +13,6 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from teamchat.runners import isolated
-
 NAME = "teamchat"
 """The server's name in a CLI's configuration: its tools are `mcp__teamchat__git_log`, or `mcp_teamchat_git_log`."""
 STARTS_IN_S = 60  # at most, of the CLIs' own limits; it takes about a second
@@ -28,7 +26,9 @@ def server_command(cwd: Path, folder: Path, env: Mapping[str, str]) -> tuple[str
     run a program, so it lies where no agent works. git itself is looked for now, by the member's environment: what an
     agent puts on its PATH later is not it.
     """
-    return isolated.isolated_command("teamchat.runners.git_server.serve", str(cwd), str(folder), find_git(env) or "git")
+    from teamchat.runners.isolated import isolated_command
+
+    return isolated_command("teamchat.runners.git_server.serve", str(cwd), str(folder), find_git(env) or "git")
 
 
 def missing(env: Mapping[str, str]) -> tuple[str, str | None] | None:
