@@ -21,6 +21,9 @@ from teamchat.core.store.rows import Row
 from teamchat.core.store.upgrade import NewerStore, migrate
 from teamchat.core.text.clean import printable
 
+NOTHING = contextlib.nullcontext()
+FAILURES = (NewerStore, sqlite3.DatabaseError, UnicodeDecodeError, OSError)
+"""The errors of a store that are told in one line."""
 BUSY_S = 30.0  # how long a write waits for another process's transaction
 CHECK = "teamchat doctor --store"
 T = TypeVar("T")
@@ -38,7 +41,7 @@ class Database:
         `typed` says that a person typed the command that uses it, rather than a script.
         """
         self.path, self.typed = path, typed
-        self._errors = Errors(self)
+        self._transaction = Transaction(self)
         with self.errors():
             if not as_it_is:
                 path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -100,17 +103,37 @@ class Database:
         """How many migrations it has had; 0 for a file that was never a whole store."""
         return self.the(_version, "PRAGMA user_version")
 
-    def errors(self) -> Errors:
+    @contextlib.contextmanager
+    def errors(self) -> Iterator[None]:
         """Every failure of the store in one line that names the file."""
-        return self._errors
+        try:
+            yield
+        except FAILURES as error:
+            raise self._named(error) from error
+
+    def _named(self, error: BaseException) -> StoreError:
+        match error:
+            case NewerStore():
+                return StoreError(f"the store {self.path} was written by a newer teamchat; upgrade teamchat")
+            case sqlite3.DatabaseError():
+                return self.damaged(error) if _means_damage(error) else _unusable(self.path, error)
+            case OSError() if error.errno in FULL:
+                return _full(self.path)
+            case OSError():
+                reason = error.strerror or str(error)
+                return StoreError(f"the store {self.path} cannot be used: {reason}; {WRITABLE}")
+            case _:  # UnicodeDecodeError, raised instead of SQLite's error, whose message quotes the file
+                return self.damaged("its schema is no text")
 
     def damaged(self, why: object) -> DamagedStore:
         """What to raise where the store holds what no healthy one can hold."""
         return DamagedStore(f"the store {self.path} is damaged: {printable(str(why).splitlines()[0])}", CHECK)
 
     def execute(self, sql: str, *values: Any) -> sqlite3.Cursor:
-        with self.errors():
+        try:  # here and in what reads rows: to enter `errors` takes as long as a short statement does
             return self._connection.execute(sql, values)
+        except FAILURES as error:
+            raise self._named(error) from error
 
     def executemany(self, sql: str, rows: Iterable[tuple[Any, ...]]) -> None:
         with self.errors():
@@ -129,13 +152,13 @@ class Database:
                 yield piece
 
     def row(self, sql: str, *values: Any) -> Row | None:
-        with self.errors():
-            found: Row | None = self._connection.execute(sql, values).fetchone()
-            return found
+        return self._next(self.execute(sql, *values))
 
     def rows(self, sql: str, *values: Any) -> list[Row]:
-        with self.errors():
+        try:
             return self._connection.execute(sql, values).fetchall()
+        except FAILURES as error:
+            raise self._named(error) from error
 
     def values(self, make: Callable[[Row], T], sql: str, *values: Any) -> list[T]:
         """What `make` makes of each row. Raises `DamagedStore`."""
@@ -148,9 +171,11 @@ class Database:
             yield self._made(make, row)
 
     def _next(self, rows: sqlite3.Cursor) -> Row | None:
-        with self.errors():
+        try:
             found: Row | None = rows.fetchone()
-            return found
+        except FAILURES as error:
+            raise self._named(error) from error
+        return found
 
     def value(self, make: Callable[[Row], T], sql: str, *values: Any) -> T | None:
         """What `make` makes of the first row, if there is one. Raises `DamagedStore`."""
@@ -175,20 +200,9 @@ class Database:
     def in_transaction(self) -> bool:
         return self._connection.in_transaction
 
-    @contextlib.contextmanager
-    def transaction(self) -> Iterator[None]:
+    def transaction(self) -> contextlib.AbstractContextManager[None]:
         """All or nothing, and on the disk at the end. Inside another transaction it is part of that one."""
-        if self.in_transaction:
-            yield
-            return
-        self.execute("BEGIN IMMEDIATE")
-        try:
-            yield
-            self.check_there()
-            self.execute("COMMIT")
-        except BaseException:
-            self._roll_back()
-            raise
+        return NOTHING if self.in_transaction else self._transaction
 
     @contextlib.contextmanager
     def transaction_before_another(self) -> Iterator[None]:
@@ -210,7 +224,7 @@ class Database:
         try:
             yield
         finally:
-            self._roll_back()
+            self.roll_back()
 
     def changes(self) -> int:
         """A number that changes when another connection has changed the store."""
@@ -228,9 +242,10 @@ class Database:
         try:
             yield
         finally:
-            self._roll_back()
+            self.roll_back()
 
-    def _roll_back(self) -> None:
+    def roll_back(self) -> None:
+        """Undo what the transaction wrote."""
         if self.in_transaction:  # SQLite does it itself when the disk is full
             self.execute("ROLLBACK")
 
@@ -243,38 +258,22 @@ class Database:
         self._connection.close()
 
 
-class Errors:
-    """A context in which every failure of a store is raised in one line that names the file.
-
-    It is a class because it is entered for every statement: a generator takes as long as a short statement does.
-    """
+class Transaction(contextlib.AbstractContextManager[None]):
+    """A transaction of a store. It is a class because a generator takes as long as a short statement does."""
 
     def __init__(self, db: Database) -> None:
         self._db = db
 
     def __enter__(self) -> None:
-        pass
+        self._db.execute("BEGIN IMMEDIATE")
 
     def __exit__(self, _: object, error: BaseException | None, _at: object) -> None:
-        if error is not None and (named := self._named(error)):
-            raise named from error
-
-    def _named(self, error: BaseException) -> StoreError | None:
-        db = self._db
-        match error:
-            case NewerStore():
-                return StoreError(f"the store {db.path} was written by a newer teamchat; upgrade teamchat")
-            case sqlite3.DatabaseError():
-                return db.damaged(error) if _means_damage(error) else _unusable(db.path, error)
-            case UnicodeDecodeError():  # raised instead of SQLite's error, whose message quotes the file
-                return db.damaged("its schema is no text")
-            case OSError() if error.errno in FULL:
-                return _full(db.path)
-            case OSError():
-                reason = error.strerror or str(error)
-                return StoreError(f"the store {db.path} cannot be used: {reason}; {WRITABLE}")
-            case _:
-                return None
+        try:
+            if error is None:
+                self._db.check_there()
+                self._db.execute("COMMIT")
+        finally:
+            self._db.roll_back()
 
 
 def _version(row: Row) -> int:
