@@ -16,6 +16,8 @@ from teamchat.patterns import regex
 
 NOT_EMPTY = "a conversation can only be restored into an empty one"
 _NUMBERED = regex(r"msg-([0-9]{1,18})")  # a longer number may not fit into the 64 bits of a store
+MOST_COUNTED = 10**18 - 1
+"""The greatest N of a `msg-N` that counts. Only a greater one may be taken though it is more than all that count."""
 
 
 class MessageLog(Protocol):

@@ -99,6 +99,11 @@ def _a_routing(stored: str) -> Routing:
     return Routing(addressees, markers)
 
 
+@lru_cache(MOST_SHARED)
+def stored_routing(routing: Routing) -> str:
+    return json.dumps([routing.resolved_addressees, routing.raw_next_markers])
+
+
 def stored_quote(message: NewMessage) -> str | int | None:
     """What is stored of the text that prompts quote: `AS_SAID`, a text that differs from the content, or None."""
     content = message.content

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from codecs import iterdecode
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
@@ -16,17 +15,15 @@ from teamchat.core.routing.requests import quoted
 from teamchat.core.store.counting import LAST_NUMBER, count_if_due, count_messages
 from teamchat.core.store.database import NO_VALUE, Database
 from teamchat.core.store.lineage import MESSAGES, place_of
-from teamchat.core.store.message_log import NOT_EMPTY, free_number, next_number
-from teamchat.core.store.message_rows import COLUMNS, MessageRow, message_row, quote_of, stored_quote
+from teamchat.core.store.message_log import MOST_COUNTED, NOT_EMPTY, free_number, next_number
+from teamchat.core.store.message_rows import COLUMNS, MessageRow, message_row, quote_of, stored_quote, stored_routing
 from teamchat.core.store.quotes import Quotes
 from teamchat.core.store.rows import Row
 from teamchat.core.store.turns import LARGEST
 from teamchat.core.store.word_index import INDEXED, index_if_due
 from teamchat.runners.growing import joined
 
-NEXT = f"""SELECT next,
-        EXISTS (SELECT 1 FROM {MESSAGES} WHERE lineage.session = ?1 AND message = 'msg-' || next) AS taken
-    FROM (SELECT max({LAST_NUMBER}, shared) + 1 AS next FROM sessions WHERE id = ?1)"""  # noqa: S608 (our own words)
+NEXT = f"SELECT max({LAST_NUMBER}, shared) + 1 AS next FROM sessions WHERE id = ?"  # noqa: S608 (our own words)
 ANY = f"SELECT messages.id FROM {MESSAGES} WHERE lineage.session = ? LIMIT 1"  # noqa: S608 (our own words)
 FROM = f"FROM {MESSAGES} AND messages.id <= ?2 WHERE lineage.session = ?1"
 EVERY = f"SELECT {COLUMNS} {FROM}"
@@ -65,8 +62,8 @@ class SqliteLog:
 
     def append(self, draft: NewMessage) -> ConversationMessage:
         with self._db.transaction():
-            number, taken = self._db.the(_next, NEXT, self.session)
-            number = free_number(number, self.has) if taken else number
+            number = self._db.the(_next, NEXT, self.session)
+            number = free_number(number, self.has) if number > MOST_COUNTED else number
             message = draft.stored_as(f"msg-{number}")
             self._insert(message, number)
             count_if_due(self._db, self.session, number)
@@ -77,15 +74,15 @@ class SqliteLog:
         return place_of(self._db, self.session, message_id) is not None
 
     def _insert(self, message: ConversationMessage, number: int | None) -> None:
-        speaker, routing = message.speaker, message.routing
+        speaker = message.speaker
         more = sum(map(len, _rest(message.content)))
         inserted = self._db.execute(
             "INSERT INTO messages (session, message, number, content, speaker_id, speaker_name, speaker_title,"
             " speaker_type, routing, turn, timestamp, stands_for, typed, quoted, rest)"
             " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, zeroblob(?))",
             self.session, message.id, number, message.content[:HEAD], speaker.role_id, speaker.role_name,
-            speaker.role_title, speaker.type, json.dumps([routing.resolved_addressees, routing.raw_next_markers]),
-            message.turn_id, message.timestamp, message.stands_for, message.typed, stored_quote(message), more,
+            speaker.role_title, speaker.type, stored_routing(message.routing), message.turn_id,
+            message.timestamp, message.stands_for, message.typed, stored_quote(message), more,
         )  # fmt: skip
         place = inserted.lastrowid or 0
         if more:
@@ -235,8 +232,8 @@ def _place(row: Row) -> int:
     return row.integer("id")
 
 
-def _next(row: Row) -> tuple[int, int]:
-    return row.integer("next"), row.integer("taken")
+def _next(row: Row) -> int:
+    return row.integer("next")
 
 
 def _task(row: Row) -> str | None:
