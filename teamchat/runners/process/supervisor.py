@@ -11,8 +11,8 @@ import asyncio
 import math
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import aclosing
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import aclosing, contextmanager, suppress
 from pathlib import Path
 from types import MappingProxyType
 
@@ -49,7 +49,7 @@ SILENT = "silent for"
 UNSAID = "did not report at once that its turn is over"
 NO_LIMITS: Mapping[FailureKind, int] = MappingProxyType({})
 TAIL_BYTES = 64 * 1024
-TICK_S = 0.1
+TICK_S = 0.1  # before a clock is judged: what was written until then is read meanwhile
 ANSWERED_S = 0.7  # of silence after a complete answer; Claude's terminal event comes within 0.1 s (2.1.197 to 2.1.330)
 LATE_S = 0.5  # a check that comes later than this may find unread output
 
@@ -70,19 +70,59 @@ class Clocks(Struct, frozen=True):
 NO_CLOCKS = Clocks(math.inf, math.inf, math.inf, math.inf, math.inf)  # a recording's own have run out already
 
 
+class Alarm:
+    """Ends the sleep of a task. For the event loop that runs."""
+
+    def __init__(self) -> None:
+        self._loop, self._rung = asyncio.get_running_loop(), asyncio.Event()
+
+    def ring(self) -> None:
+        """End the sleep, or the next one."""
+        self._rung.set()
+
+    def ring_from_outside(self) -> None:
+        """Ring in another thread, or in the handler of a signal."""
+        with suppress(RuntimeError):  # the loop is closed
+            self._loop.call_soon_threadsafe(self.ring)
+
+    async def sleep(self, seconds: float) -> None:
+        """Sleep so long (infinity: without an end), or until it rings."""
+        later = None if math.isinf(seconds) else self._loop.call_later(seconds, self.ring)
+        try:
+            await self._rung.wait()
+        finally:
+            self._rung.clear()
+            if later:
+                later.cancel()
+
+
 class Stopper:
     """Stops a turn from outside: `request` once for the soft way, twice for SIGKILL at once.
 
-    After a first request with `only_turn` what waits behind the turn still runs.
+    After a first request with `only_turn` what waits behind the turn still runs. Any thread and a signal's handler may
+    request it.
     """
 
     def __init__(self) -> None:
         self.asked = 0
         self.only_turn = False
+        self._alarms: tuple[Alarm, ...] = ()
 
     def request(self, *, only_turn: bool = False) -> None:
         self.asked += 1
         self.only_turn = only_turn and self.asked == 1
+        for alarm in self._alarms:
+            alarm.ring_from_outside()
+
+    @contextmanager
+    def alarm(self) -> Iterator[Alarm]:
+        """An alarm that rings at each request."""
+        alarm = Alarm()
+        self._alarms += (alarm,)
+        try:
+            yield alarm
+        finally:
+            self._alarms = tuple(other for other in self._alarms if other is not alarm)
 
     def reset(self) -> None:
         """Let further turns run."""
@@ -90,9 +130,9 @@ class Stopper:
 
     async def sleep(self, seconds: float) -> None:
         """Sleep, at most until a stop is requested."""
-        until = time.monotonic() + seconds
-        while not self.asked and (left := until - time.monotonic()) > 0:  # noqa: ASYNC110 (a signal sets it)
-            await asyncio.sleep(min(left, TICK_S))
+        with self.alarm() as alarm:
+            if not self.asked:
+                await alarm.sleep(seconds)
 
 
 class TurnEnd(Struct):
@@ -192,9 +232,14 @@ class _Turn:
         self.stops_sent = 0
         self.doubted = False  # whether the turn is over, if the CLI does not report it
         self.broken: Exception | None = None  # what `emit` raised
+        self.rests_until = -math.inf  # as no clock can run out before
 
     async def run(self) -> TurnEnd:
-        watch = asyncio.ensure_future(self._watch())
+        with self.stopper.alarm() as alarm:
+            return await self._follow(alarm)
+
+    async def _follow(self, alarm: Alarm) -> TurnEnd:
+        watch = asyncio.ensure_future(self._watch(alarm))
         try:
             async with aclosing(self.process.chunks()) as chunks:
                 async for chunk in chunks:
@@ -202,6 +247,8 @@ class _Turn:
                         self._was_cut(chunk.why)
                     else:
                         self._take(chunk)
+                        if self._due() < self.rests_until:
+                            alarm.ring()
         finally:
             watch.cancel()
         for stream, framer in self.framers.items():
@@ -273,16 +320,33 @@ class _Turn:
             self.broken = error
             self.process.stop(hard=True)
 
-    async def _watch(self) -> None:
+    async def _watch(self, alarm: Alarm) -> None:
         while True:
+            self.rests_until = math.inf if self.cut or self.process.exit else self._due()
+            if not self._is_to_stop():
+                # not each tick, while nothing is due: it wakes up with cold caches, since the agent had the processor
+                await alarm.sleep(max(self.rests_until - time.monotonic(), 0))
+            self.rests_until = -math.inf
             before = time.monotonic()
-            await asyncio.sleep(TICK_S)
+            if not self._is_to_stop():
+                await alarm.sleep(TICK_S)
             now = time.monotonic()
-            if self.stopper.asked > self.stops_sent:
+            if self._is_to_stop():
                 self.stops_sent = self.stopper.asked
                 self._end_process(Failure(FailureKind.INTERRUPTED, "was interrupted"), hard=self.stopper.asked > 1)
             elif self.cut is None and self.process.exit is None and now - before < LATE_S:
                 self._look(now)
+
+    def _is_to_stop(self) -> bool:
+        return self.stopper.asked > self.stops_sent
+
+    def _due(self) -> float:
+        """When there will be something to do, as far as is known by now."""
+        due = min(self.noted + self.clocks.note_s, *(since + limit for since, limit, _ in self._clocks()))
+        return min(due, self.alive + ANSWERED_S) if self._may_be_over() else due
+
+    def _may_be_over(self) -> bool:
+        return self.parser.answered and not self.doubted and self.facts.done is None
 
     def _look(self, now: float) -> None:
         if reason := self._clock(now):
@@ -291,23 +355,27 @@ class _Turn:
         elif now - self.noted > self.clocks.note_s:
             self.noted = now
             self._emit((Note(f"{SILENT} {now - self.alive:.0f} s"),))
-        elif self.parser.answered and not self.doubted and self.facts.done is None and now - self.alive > ANSWERED_S:
+        elif self._may_be_over() and now - self.alive > ANSWERED_S:
             self.doubted = True
             if self.process.end_input():
                 self._emit((Note(f"{UNSAID}: its process is kept for no other turn"),))
 
     def _clock(self, now: float) -> str | None:
-        if now - self.started > self.clocks.total_s:
-            return f"was still running after {_seconds(self.clocks.total_s)} (its timeout)"
+        """What the clock says that has run out."""
+        return next(
+            (words.format(_seconds(limit)) for since, limit, words in self._clocks() if now - since > limit), None
+        )
+
+    def _clocks(self) -> Iterator[tuple[float, float, str]]:
+        """The clocks that run: since when, for how many seconds, and what is said when they have run out."""
+        clocks = self.clocks
+        yield self.started, clocks.total_s, "was still running after {} (its timeout)"
         if self.first_byte is None:
-            limit = self.clocks.first_byte_s
-            return f"wrote nothing in its first {_seconds(limit)} (first_byte)" if now - self.started > limit else None
-        if self.facts.done is not None:
-            limit = self.clocks.exit_s
-            return f"did not exit within {_seconds(limit)} after its result" if now - self.alive > limit else None
-        if not self.facts.open_tools and now - self.alive > self.clocks.stall_s:
-            return f"was silent for {_seconds(self.clocks.stall_s)} (stall)"
-        return None
+            yield self.started, clocks.first_byte_s, "wrote nothing in its first {} (first_byte)"
+        elif self.facts.done is not None:
+            yield self.alive, clocks.exit_s, "did not exit within {} after its result"
+        elif not self.facts.open_tools:
+            yield self.alive, clocks.stall_s, "was silent for {} (stall)"
 
     def _end_process(self, why: Failure, *, hard: bool = False) -> None:
         """End it for that reason.

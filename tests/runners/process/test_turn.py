@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import re
+import selectors
+import signal
+import threading
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,7 +29,16 @@ from teamchat.runners.process.supervisor import Clocks, Stopper, TurnEnd, run_tu
 from tests.fakes.scripted import spoken
 from tests.leftovers import marked
 from tests.runners.processes import PATIENCE_S, Pids, agent, children, eventually
-from tests.runners.scripted import HANG, WORDS, Err, HurriedLoop, ScriptedProcess, WordParser, loop_time
+from tests.runners.scripted import (
+    HANG,
+    WORDS,
+    Err,
+    HurriedLoop,
+    HurriedSelector,
+    ScriptedProcess,
+    WordParser,
+    loop_time,
+)
 
 SHORT = 0.2
 LONG = Clocks(PATIENCE_S, PATIENCE_S, PATIENCE_S, PATIENCE_S, PATIENCE_S)
@@ -407,6 +419,19 @@ def test_whatever_breaks_inside_a_turn_its_process_is_closed_first() -> None:
     asyncio.run(main())
 
 
+def test_a_turn_sleeps_while_no_clock_can_run_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    times, wait = [], HurriedSelector.select
+
+    def select(self: HurriedSelector, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        times.append(self.now)
+        return wait(self, timeout)
+
+    monkeypatch.setattr(HurriedSelector, "select", select)
+    taken = take(Scripted(said("a"), 20.0, said("b"), 30.0, said("hello", "done")))
+    assert (taken.end.failure, taken.end.seconds) == (None, 50)
+    assert len(times) < 50  # a look each 0.01 s would make it 5,000
+
+
 def test_a_cancelled_turn_closes_its_process() -> None:
     scripted = Scripted(said("a"), HANG)
 
@@ -477,6 +502,25 @@ def test_a_claude_whose_login_is_refused_is_told_to_log_in(real: Real) -> None:
 def ended(process: Process) -> bool:
     process.poll()
     return process.exit is not None
+
+
+@pytest.mark.parametrize("by_signal", [False, True], ids=["thread", "signal"])
+def test_a_stop_from_a_thread_or_a_signal_is_heard_at_once(real: Real, by_signal: bool) -> None:
+    process, stopper = real("say", "Hi", "+", "hang")(), Stopper()
+
+    async def main() -> TurnEnd:
+        if by_signal:
+            signal.setitimer(signal.ITIMER_REAL, SHORT)
+        else:
+            threading.Timer(SHORT, stopper.request).start()
+        return await asyncio.wait_for(run_turn(process, PipeOutput(), LONG, stopper, lambda _: None), PATIENCE_S / 2)
+
+    before = signal.signal(signal.SIGALRM, lambda *_: stopper.request())
+    try:
+        end = asyncio.run(main())
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    assert (end.text, end.interrupted) == ("Hi", True)
 
 
 @pytest.mark.parametrize("code", [0, 3])
