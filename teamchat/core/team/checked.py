@@ -1,8 +1,8 @@
 """A team file that was checked before: its tables are kept in the state folder, by the file's path.
 
 A check needs pydantic and the TOML parser, whose imports take longer than the rest of a command. The kept tables begin
-with a seal over them, the text that they were made from and the program that checked it. Without that seal they are not
-used: the file is checked again if it, its record or teamchat has changed.
+with a seal over them, the text that they were made from and the modules that checked it. Without that seal they are not
+used: the file is checked again if it, its record or one of these modules has changed.
 """
 
 from __future__ import annotations
@@ -26,7 +26,25 @@ if TYPE_CHECKING:
     from teamchat.core.team.schema import TeamFile
 
 LARGEST = 1 << 24  # bytes; the tables of a large team file have fewer
-_SCHEMA = os.path.join(os.path.dirname(__file__), "schema.py")  # noqa: PTH118, PTH120 (on the path of every command)
+_PROGRAM = __file__[: -len("core/team/checked.py")]
+CHECKERS = (
+    "assemblers/parts.py",
+    "assemblers/truncation.py",
+    "core/agents.py",
+    "core/errors.py",
+    "core/messages.py",
+    "core/routing/names.py",
+    "core/team/problems.py",
+    "core/team/processes.py",
+    "core/team/schema.py",
+    "core/team/team.py",
+    "core/team/wording.py",
+    "core/text/commands.py",
+    "core/text/durations.py",
+    "patterns.py",
+    "runners/base.py",
+)
+"""`schema.py`, `team.py`, which has the defaults, and what they import. A checkout changes without a new version."""
 
 
 def kept(path: Path, text: str) -> TeamFile | None:
@@ -58,8 +76,8 @@ def _place(path: Path) -> Path:
 
 def _seal(text: str, tables: str) -> str:
     """The digest of the tables and of what they were made from. Raises `OSError` for a program without sources."""
-    schema = os.stat(_SCHEMA)  # noqa: PTH116 (a checkout changes without a new version)
-    parts = [VERSION, str(schema.st_mtime_ns), str(schema.st_size), text, tables]
+    found = (os.stat(_PROGRAM + module) for module in CHECKERS)  # noqa: PTH116 (on the path of every command)
+    parts = [VERSION, *(f"{one.st_mtime_ns} {one.st_size}" for one in found), text, tables]
     return sha256("".join(f"{len(part)} {part}" for part in parts).encode()).hexdigest()
 
 
