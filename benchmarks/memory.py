@@ -1,14 +1,14 @@
 """What a large turn takes of memory, without the command around it.
 
-The floor of an answer is a bare Python that reads the same output from a file and keeps the text; the floor of stderr
-is a turn that writes nothing there. An answer of 1 GB is ended at the limit of a turn's output, where its floor stops
-reading.
+The floor of an answer on a pipe is its text, of which a turn of 1 GB keeps what is within the limit of its output. That
+of Claude's answer is a bare Python that reads the same lines from a file, each with `json.loads`; that of stderr is a
+turn that writes nothing there.
 """
 
 from __future__ import annotations
 
 import asyncio
-import resource
+import re
 import subprocess
 import sys
 import tempfile
@@ -16,10 +16,12 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
-from benchmarks.figure import Figure, Measures
+from benchmarks.figure import Figure, Measures, Unavailable
 from benchmarks.world import ROOT
+from teamchat.runners.process.running import MAX_OUTPUT_BYTES
 
 MEGABYTES = 250
+MOST = 2.0
 PIECE = "word " * 20
 WRITE_LINES = """
 import sys
@@ -38,22 +40,30 @@ sys.stdout.write('{"type": "assistant", "message": {"content": [{"type": "text",
 end = '{"type": "result", "subtype": "success", "is_error": false, "num_turns": 1, "result": %%s}\\n'
 sys.stdout.write(end %% text)
 """
-KEEP_TEXT = "import sys; text = open(sys.argv[1], encoding='utf-8').read()"
-KEEP_START = "import sys; text = open(sys.argv[1], encoding='utf-8').read(256 * 1024**2)"
 KEEP_RESULT = """
 import json, sys
 for line in open(sys.argv[1], "rb"): event = json.loads(line)
 text = event["result"]
 """
-PEAK = "\nimport resource; print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10)"
+PEAK = "\nprint(open('/proc/self/status').read())"
+HIGHEST = re.compile(r"^VmHWM:\s+(\d+) kB$", re.MULTILINE)  # unlike `ru_maxrss` it has nothing of the parent's
 
 
-def floor(keep: str, write: str) -> int:
-    """The peak in MiB of a program that reads all that `write` writes and keeps the text."""
+def in_mib(status: str) -> int:
+    """The most memory that a process took, of its `/proc/PID/status`."""
+    found = HIGHEST.search(status)
+    if not found:
+        raise Unavailable("only Linux tells the most memory that a process took")
+    return int(found[1]) >> 10
+
+
+def floor(write: str) -> int:
+    """The peak in MiB of a program that reads the lines that `write` writes and keeps the result."""
     with tempfile.NamedTemporaryFile() as file:
         subprocess.run([sys.executable, "-c", write], stdout=file, check=True)
-        done = subprocess.run([sys.executable, "-c", keep + PEAK, file.name], capture_output=True, check=True)
-    return int(done.stdout)
+        argv = [sys.executable, "-c", KEEP_RESULT + PEAK, file.name]
+        done = subprocess.run(argv, capture_output=True, check=True)
+    return in_mib(done.stdout.decode())
 
 
 def peak(like: str, write: str) -> int:
@@ -78,7 +88,7 @@ def turn(like: str, write: str) -> None:
 
     with tempfile.TemporaryDirectory() as folder:
         asyncio.run(follow(Path(folder)))
-    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10)
+    print(in_mib(Path("/proc/self/status").read_text()))
 
 
 def measures(_quick: bool) -> Measures:
@@ -87,22 +97,16 @@ def measures(_quick: bool) -> Measures:
     gigabyte = WRITE_LINES % (PIECE.strip(), 1000, "stdout")
     noise, silence = (WRITE_LINES % (piece, count, "stderr") for piece, count in ((PIECE.strip(), 100), ("", 0)))
     for name, like, write, floor_is, least in (
-        ("250 MB on a pipe", "pipe", lines, "bare Python", partial(floor, KEEP_TEXT, lines)),
-        (
-            "250 MB of claude, in pieces of 100 bytes",
-            "claude",
-            claude,
-            "bare Python",
-            partial(floor, KEEP_RESULT, claude),
-        ),
-        ("1 GB on a pipe, ended at 256 MiB", "pipe", gigabyte, "bare Python", partial(floor, KEEP_START, gigabyte)),
+        ("250 MB on a pipe", "pipe", lines, "the text", lambda: MEGABYTES * 10_000 * len(PIECE) >> 20),
+        ("250 MB of claude, in pieces of 100 bytes", "claude", claude, "bare Python", partial(floor, claude)),
+        ("1 GB on a pipe, ended at 256 MiB", "pipe", gigabyte, "the text", lambda: MAX_OUTPUT_BYTES >> 20),
         ("100 MB on stderr", "pipe", noise, "nothing on stderr", partial(peak, "pipe", silence)),
     ):
         yield name, partial(beside, name, partial(peak, like, write), least, floor_is)
 
 
 def beside(name: str, most: Callable[[], int], least: Callable[[], int], floor_is: str) -> Iterator[Figure]:
-    yield Figure(name=name, unit="MiB", value=most(), floor=least(), floor_is=floor_is)
+    yield Figure(name=name, unit="MiB", value=most(), floor=least(), floor_is=floor_is, bound=MOST)
 
 
 if __name__ == "__main__":
