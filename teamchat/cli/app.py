@@ -76,8 +76,10 @@ def _import_msgspec() -> None:
     """Import it without `typing_extensions`, of which it needs nothing that `typing` lacks: that takes 2 ms to load."""
     if not {"msgspec", "typing_extensions"} & sys.modules.keys():
         sys.modules["typing_extensions"] = None  # type: ignore[assignment]
-        import_module("msgspec")
-        del sys.modules["typing_extensions"]
+        try:
+            import_module("msgspec")
+        finally:
+            del sys.modules["typing_extensions"]
 
 
 @cache
