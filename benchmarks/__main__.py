@@ -2,7 +2,7 @@
 
 A name is that of a benchmark (`startup`) or of a measurement of it (`startup/send`); `*` stands for anything. A figure
 over its bound is measured once more, because what else the machine does makes times longer, and the lower one counts.
-The exit code is 1 if that is over the bound, too.
+The exit code is 1 if that is over the bound, too, and 3 if a benchmark failed or none has that name.
 
 `--quick` (`make bench-quick`) takes a subset, in about two minutes. It fails if a figure is over 1.3 times the one that
 the repository keeps (`figures.json`), both as multiples of their floors. A figure over that limit is measured up to
@@ -23,6 +23,7 @@ from benchmarks.figure import Measures
 from benchmarks.machine import busy
 from benchmarks.running import Run, in_bounds, near_kept
 
+OVER, FAILED = 1, 3  # exit codes
 AGAIN, QUICK_AGAIN = 1, 2
 QUICK = (
     "startup",
@@ -71,9 +72,9 @@ def main(
         options.json.write_bytes(run.in_json(options.json))
     if options.keep:
         kept.write(run.figures, options.figures)
-    for name, why in run.over.items():
+    for name, why in (*run.over.items(), *run.failed.items()):
         print(f"{name}: {why}", file=sys.stderr)
-    return 1 if run.over or not run.figures else 0
+    return FAILED if run.failed or not run.figures else OVER if run.over else 0
 
 
 def arguments(argv: Sequence[str] | None) -> argparse.Namespace:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -37,6 +38,7 @@ class Run:
     busy: Callable[[], bool] = lambda: False
     figures: dict[str, Figure] = field(default_factory=dict)
     over: dict[str, str] = field(default_factory=dict)
+    failed: dict[str, str] = field(default_factory=dict)
 
     def chooses(self, benchmark: str) -> bool:
         return any(fnmatchcase(benchmark, one.partition("/")[0]) for one in self.chosen)
@@ -48,47 +50,55 @@ class Run:
     def take(self, benchmark: str, measures: Measures) -> None:
         """Take the chosen measurements of a benchmark, and print them as they come."""
         print(benchmark)
+        with self._saying_why_not(benchmark):
+            for name, take in measures:
+                if self.chooses_one(f"{benchmark}/{name}"):
+                    with self._saying_why_not(f"{benchmark}/{name}"):
+                        for figure in self._taken(benchmark, take):
+                            print(table.row(figure), flush=True)
+                            self._judge(f"{benchmark}/{figure.name}", figure)
+
+    @contextmanager
+    def _saying_why_not(self, name: str) -> Iterator[None]:
+        """What cannot be measured or fails is said, and all else is measured all the same."""
         try:
-            for figure in self._taken(benchmark, measures):
-                name = f"{benchmark}/{figure.name}"
-                self.figures[name] = figure
-                why = self.judge(name, figure)
-                if why and self.again and self.busy():
-                    print(f"  not judged, other programs use the processors: {why}")
-                elif why:
-                    self.over[name] = why
+            yield
         except Unavailable as reason:
             print(f"  left out: {reason}")
-        except Exception as error:  # noqa: BLE001 (the other benchmarks are measured all the same)
+        except Exception as error:  # noqa: BLE001 (whatever a benchmark may raise)
             traceback.print_exc()
-            self.over[benchmark] = f"failed: {error}"
+            self.failed[name] = f"failed: {error}"
 
-    def _taken(self, benchmark: str, measures: Measures) -> Iterator[Figure]:
-        for name, take in measures:
-            if not self.chooses_one(f"{benchmark}/{name}"):
-                continue
-            found = list(take())
-            for _ in range(self.again):
-                if not any(self.judge(f"{benchmark}/{figure.name}", figure) for figure in found):
-                    break
-                found = [min(pair, key=lambda figure: figure.measured) for pair in zip(found, take(), strict=True)]
-            for figure in found:
-                print(table.row(figure), flush=True)
-                yield figure
+    def _taken(self, benchmark: str, take: Callable[[], Iterable[Figure]]) -> list[Figure]:
+        """The figures of one measurement, of each the lowest if some had to be measured again."""
+        found = list(take())
+        for _ in range(self.again):
+            if not any(self.judge(f"{benchmark}/{figure.name}", figure) for figure in found):
+                break
+            found = [min(pair, key=lambda figure: figure.measured) for pair in zip(found, take(), strict=True)]
+        return found
+
+    def _judge(self, name: str, figure: Figure) -> None:
+        self.figures[name] = figure
+        why = self.judge(name, figure)
+        if why and self.again and self.busy():
+            print(f"  not judged, other programs use the processors: {why}")
+        elif why:
+            self.over[name] = why
 
     def in_json(self, file: Path) -> bytes:
         """The machine, and every figure with what its bound is compared with. Of `file` the others remain."""
         rows = msgspec.json.decode(file.read_bytes(), type=Rows).figures if file.exists() else []
-        kept = [
+        others = [
             row
             for row in rows
             if not self.chooses_one(name := f"{row['benchmark']}/{row['name']}") and name not in self.figures
         ]
-        kept += [
+        others += [
             {"benchmark": name.partition("/")[0], **msgspec.to_builtins(one), "measured": one.measured, "ok": one.ok}
             for name, one in self.figures.items()
         ]
-        return msgspec.json.format(msgspec.json.encode(Rows(describe(), kept)), indent=2) + b"\n"
+        return msgspec.json.format(msgspec.json.encode(Rows(describe(), others)), indent=2) + b"\n"
 
 
 def in_bounds(_name: str, figure: Figure) -> str:

@@ -96,7 +96,7 @@ def test_only_the_named_measurements_are_taken(names: list[str], taken: list[str
 
 
 def test_a_name_that_no_measurement_has_fails() -> None:
-    assert main(["startup/nothing"], {"startup": Fake(send=[[FAST]])}) == 1
+    assert main(["startup/nothing"], {"startup": Fake(send=[[FAST]])}) == 3
 
 
 def test_the_json_has_the_machine_and_what_each_bound_is_compared_with(tmp_path: Path) -> None:
@@ -183,9 +183,16 @@ def test_a_benchmark_that_breaks_fails_the_run_and_not_the_others(capsys: pytest
         yield
 
     startup = Fake(send=[[FAST]])
-    assert main([], {"broken": broken, "startup": startup}) == 1
+    assert main([], {"broken": broken, "startup": startup}) == 3
     assert startup.taken == ["send"]
     assert capsys.readouterr().err.endswith("broken: failed: the agent was not found\n")
+
+
+def test_a_measurement_that_breaks_fails_the_run_and_not_the_others(capsys: pytest.CaptureFixture[str]) -> None:
+    startup = Fake(send=[], log=[[FAST]])  # a list without figures
+    assert main([], {"startup": startup}) == 3
+    assert startup.taken == ["send", "log"]
+    assert capsys.readouterr().err.endswith("startup/send: failed: list index out of range\n")
 
 
 def test_ways_take_turns_after_a_round_that_warms_up() -> None:
