@@ -132,7 +132,7 @@ def turn(vendor: Vendor, asked: str, session: str | None, work: Path, env: Mappi
 
 
 def measures(_quick: bool) -> Measures:
-    yield from of_each_cli(compared)
+    yield from of_each_cli("{}", compared)
 
 
 def compared(vendor: Vendor, programs: str) -> Iterator[Figure]:

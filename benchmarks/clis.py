@@ -57,7 +57,7 @@ class Call(msgspec.Struct, frozen=True):
 
 
 def measures(_quick: bool) -> Measures:
-    yield from of_each_cli(figures)
+    yield from of_each_cli("send to {}", figures)
 
 
 def figures(vendor: Vendor, programs: str) -> Iterator[Figure]:

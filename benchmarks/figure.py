@@ -49,6 +49,6 @@ Measures = Iterator[tuple[str, Callable[[], Iterable[Figure]]]]
 """What a benchmark yields: the name of a measurement and the function that takes it.
 
 The function is called before the next one is yielded, so a world that several measurements share can be a `with`
-around their `yield`s. It may be called twice, or not at all. A measurement of one figure has its name; the names of
-several figures begin with it.
+around their `yield`s. It may be called again for a figure that is over its bound, or not at all. A measurement of one
+figure has its name; the names of several figures begin with it.
 """

@@ -12,11 +12,11 @@ from tests.real import clis
 VENDORS: tuple[Vendor, ...] = ("claude", "codex", "gemini")
 
 
-def of_each_cli(figures: Callable[[Vendor, str], Iterator[Figure]]) -> Measures:
-    """A measurement for each CLI by its name. `figures` is also given the PATH of their programs."""
+def of_each_cli(name: str, figures: Callable[[Vendor, str], Iterator[Figure]]) -> Measures:
+    """A measurement for each CLI, whose `name` has its own in place of `{}`. `figures` is also given their PATH."""
     try:
         programs = clis.installed(clis.chosen())
     except clis.Unavailable as reason:
         raise Unavailable(str(reason)) from reason
     for vendor in VENDORS:
-        yield vendor, partial(figures, vendor, programs)
+        yield name.format(vendor), partial(figures, vendor, programs)
