@@ -26,6 +26,7 @@ from benchmarks.world import PERSON, TEAMCHAT, World, member, world
 
 MEDIAN_MS, P99_MS = 5.0, 20.0
 RUNS, QUICK_RUNS = 6, 2
+STEPS = 10  # of an agent, each with a text
 NAMES = ("max", "sarah", "carol")
 STAMP = re.compile(rb"at(\d+\.\d{6})\.")
 STYLE = re.compile(rb"\x1b\[[0-9;]*m")
@@ -42,7 +43,7 @@ def delta(text):
 def said(kind, block):
     tell(type=kind, message={"content": [block]})
 tell(type="system", subtype="init", model="m", session_id="s")
-for step in range(10):
+for step in range({steps}):
     said("assistant", {"type": "tool_use", "id": f"t{step}", "name": "Bash", "input": {"command": f"step-{step}"}})
     time.sleep(random.uniform(0.05, 0.15))
     said("user", {"type": "tool_result", "tool_use_id": f"t{step}", "content": ""})
@@ -66,14 +67,14 @@ class Rows(msgspec.Struct):
     def take(self, data: bytes, at: float) -> None:
         whole, end, self.rest = (self.rest + data).rpartition(b"\r")
         for name, does in ROW.findall(STYLE.sub(b"", whole + end)):
-            if does == b"writing" != self.now.get(name):
+            if does == b"writing" and self.now.get(name) != does:
                 self.since.setdefault(name, []).append(at)
             self.now[name] = does
 
 
 def clock(name: str, stamps: Path) -> str:
     """The lines of a team file for a member that notes its times in the folder `stamps`."""
-    agent = AGENT.replace("{stamps}", str(stamps / name))
+    agent = AGENT.replace("{stamps}", str(stamps / name)).replace("{steps}", str(STEPS))
     return member(name, [sys.executable, "-I", "-S", "-c", agent], like="claude")
 
 
@@ -89,7 +90,7 @@ def started(here: World, names: Sequence[str], *args: str, terminal: bool) -> tu
 
 
 def by_stamps(here: World, names: Sequence[str], *args: str, terminal: bool = False) -> list[float]:
-    """The seconds by which each first piece was late itself."""
+    """The seconds by which each first piece was late itself; without end for one that was not seen."""
     process, output = started(here, names, *args, terminal=terminal)
     late: dict[bytes, float] = {}
     rest = b""
@@ -99,7 +100,7 @@ def by_stamps(here: World, names: Sequence[str], *args: str, terminal: bool = Fa
         for stamp in STAMP.findall(rest):
             late.setdefault(stamp, now - float(stamp))
     ended(process, output)
-    return list(late.values())
+    return [*late.values(), *[math.inf] * (len(names) * STEPS - len(late))]
 
 
 def by_rows(here: World, stamps: Path) -> list[float]:

@@ -1,7 +1,7 @@
 """What a turn's guardian adds on the way to the agent's first instruction, and the memory that is its own.
 
-The guardians of a process are forked from a server. `send` starts it ahead, while it reads the team; the first agent is
-measured without that.
+The guardians of a process are forked from a server. `send` starts it ahead, while the rest of the program is loaded;
+the first agent is measured without that.
 """
 
 from __future__ import annotations
@@ -49,14 +49,14 @@ def start(name: str, guarded: Callable[[], Took], repeats: int) -> Iterator[Figu
 def memory() -> Iterator[Figure]:
     if sys.platform != "linux":
         raise Unavailable("only Linux tells the memory that a process shares with nobody")
-    guardian, server = map(int, re.findall(rb"(\d+) kB", output_of(("/bin/sh", "-c", OWN_MEMORY))))
+    guardian, server = map(int, re.findall(rb"(\d+) kB", output_of(("/bin/sh", "-c", OWN_MEMORY))[1]))
     yield Figure(name="own memory, with the server", unit="MB", value=(guardian + server) * 1024 / 1e6, bound=8)
 
 
 def guarded() -> Took:
-    """Until an agent that tells the time tells it."""
-    began = time.time()
-    return Took(1000 * (float(output_of(CLOCK)) - began), 0)
+    """From the launch of an agent that tells the time until it tells it."""
+    began, told = output_of(CLOCK)
+    return Took(1000 * (float(told) - began), 0)
 
 
 def first_guarded() -> Took:
@@ -71,15 +71,17 @@ def unguarded() -> Took:
     return Took(1000 * (float(told) - began), 0)
 
 
-def output_of(argv: tuple[str, ...]) -> bytes:
-    """What an agent writes in a turn."""
+def output_of(argv: tuple[str, ...]) -> tuple[float, bytes]:
+    """When an agent was launched in a turn, and what it writes."""
     with tempfile.TemporaryDirectory() as name:
-        asyncio.run(turn(argv, Path(name)))
-        return (Path(name) / "turn" / "stdout").read_bytes()
+        began = asyncio.run(turn(argv, Path(name)))
+        return began, (Path(name) / "turn" / "stdout").read_bytes()
 
 
-async def turn(argv: tuple[str, ...], folder: Path) -> None:
+async def turn(argv: tuple[str, ...], folder: Path) -> float:
+    began = time.time()
     running = launch(Launch(argv, folder, {}, b"", folder / "turn"))
     end = await run_turn(running, PipeOutput(), Clocks(60, 60, 60), Stopper(), lambda _event: None)
     if end.failure:
         raise RuntimeError(end.failure.reason)
+    return began

@@ -1,6 +1,7 @@
 """What a script pays for each call of teamchat, over a bare Typer program of two commands.
 
-The floor of `send` and `resume` is a command of that program that runs the same agent and stores nothing.
+The floor of `send` and `resume` is a command of that program that runs the same agent and stores nothing; that of all
+others is its `--version`.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ TEAM = (
 BARE = (sys.executable, str(Path(__file__).parent / "floors" / "typer_app.py"))
 COMPLETING = {"_TEAMCHAT_COMPLETE": "complete_bash", "COMP_WORDS": "teamchat send --to m", "COMP_CWORD": "3"}
 READING = {"--version": 1.2, "--help": None, "log": 2.0, "show": 2.0, "sessions": 2.0}
+FLOOR = "bare Typer app, --version"
 ON_HOLD = 7  # the exit code of a run after which somebody waits
 
 
@@ -31,10 +33,10 @@ def measures(_quick: bool) -> Measures:
         script = partial(at.run, (*BARE, "send", "--", *AGENT), b"Hi")
         at.teamchat("send", "--quiet", "Hi")
         for command, bound in READING.items():
-            yield command, partial(compared, command, partial(at.teamchat, command), start, "bare Typer app", bound)
+            yield command, partial(compared, command, partial(at.teamchat, command), start, FLOOR, bound)
         name = "completion of a name"
         complete = World(at.folder, {**at.env, **COMPLETING}).teamchat
-        yield name, partial(compared, name, complete, start, "bare Typer app", 2.0)
+        yield name, partial(compared, name, complete, start, FLOOR, 2.0)
         send = partial(at.teamchat, "send", "--quiet", stdin=b"Hi")
         yield "send", partial(compared, "send", send, script, "bare script, same agent", 1.8)
         at.teamchat("send", "--new", "--to", "sarah", "--turns", "1", "Hi", codes=[ON_HOLD])
