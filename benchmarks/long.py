@@ -26,7 +26,7 @@ COMMANDS = (
 def measures(_quick: bool) -> Measures:
     many = million()
     with world(TEAM) as few:
-        fill(few.store, TEN)
+        fill(few.enter(), TEN)
         for name, command, code in COMMANDS:
             if name == "resume":
                 for at in (few, many):

@@ -19,5 +19,5 @@ def million() -> World:
     stack = ExitStack()
     atexit.register(stack.close)
     made = stack.enter_context(world(TEAM))
-    fill(made.store, MESSAGES)
+    fill(made.enter(), MESSAGES)
     return made

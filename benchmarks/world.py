@@ -24,10 +24,9 @@ class World(msgspec.Struct, frozen=True):
     folder: Path
     env: Mapping[str, str]
 
-    @property
-    def store(self) -> Path:
-        """The file of the store, which the first command that needs it makes."""
-        os.environ["TEAMCHAT_HOME"] = self.env["TEAMCHAT_HOME"]  # of this process, too
+    def enter(self) -> Path:
+        """Make its state folder that of this process, too. The file of its store, which a command makes."""
+        os.environ["TEAMCHAT_HOME"] = self.env["TEAMCHAT_HOME"]
         return store_file(self.folder)
 
     def team(self, text: str) -> None:
