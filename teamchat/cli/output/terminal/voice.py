@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from teamchat.cli.output.terminal.blocks import Block, Blocks
 from teamchat.cli.output.terminal.look import BAR, Look
 from teamchat.cli.output.terminal.tools import action, changed, mark
-from teamchat.cli.output.terminal.wrap import cells, cut, wrapped
+from teamchat.cli.output.terminal.wrap import cells, cut, wrapped, wrapped_text
 from teamchat.core.routing.edits import Edit, without_edits
 from teamchat.core.routing.markers import Author, MarkerKind, scan
 from teamchat.core.text.clean import VisibleCleaner, visible
@@ -209,13 +209,21 @@ class Voice:
         while at <= len(text):
             end = text.find("\n", at + AT_ONCE)
             end = end if end >= 0 else len(text)
-            lines = "\n".join(wrapped(text[at:end], self.columns)).replace("\n", f"\n{bar} ")
-            self.write([f"{bar} {lines}".replace(f"{bar} \n", f"{bar}\n").rstrip()])
+            self.write([_behind(bar, wrapped_text(text[at:end], self.columns))])
             at = end + 1
 
     def _lines(self, lines: Iterable[str]) -> None:
         bar = self.look.coloured(BAR, self.colour)
         self.write([f"{bar} {line}".rstrip() if line else bar for line in lines])
+
+
+def _behind(bar: str, lines: str) -> str:
+    """Lines that do not end in spaces, each behind a bar."""
+    if "\n\n" not in f"\n{lines}":
+        return f"{bar} {lines}".replace("\n", f"\n{bar} ").rstrip()
+    # no space before an empty line; the bars come last, since they make the text many times as long
+    spaced = f" {lines}".replace("\n", "\n ").replace(" \n", "\n")
+    return f"{bar}{spaced}".replace("\n", f"\n{bar}").rstrip()
 
 
 def without_calls(text: str, author: Author) -> str:

@@ -13,6 +13,7 @@ from teamchat.patterns import regex
 
 TAB = 4
 _WORDS = regex(r" *+[^ ]++| ++")
+_SPACES = regex(" ++")
 _STYLE = regex("\x1b\\[[0-9;]*m")
 _NARROW = regex("[ -~\u00a1-\u00ac\u00ae-\u02ff\u0370-\u0482\u048a-\u052f]*+")  # Latin, Greek, Cyrillic
 
@@ -53,26 +54,57 @@ def wrapped(text: str, width: int) -> Iterator[str]:
 
     A continued line has the indentation of its beginning, if that leaves room.
     """
-    ascii_without_tabs = text.isascii() and "\t" not in text
-    if ascii_without_tabs and (len(text) <= width or not _longer_line(width).search(text)):
-        return map(str.rstrip, text.split("\n"))  # a text of millions of short lines takes no seconds
-    lines = (line if ascii_without_tabs else line.expandtabs(TAB) for line in text.split("\n"))
-    return chain.from_iterable(_line(line.rstrip(), width) for line in lines)
+    if _as_it_is(text, width):
+        return iter(text.split("\n"))  # a text of millions of short lines takes no seconds
+    return chain.from_iterable(_line(line.rstrip(), width) for line in text.expandtabs(TAB).split("\n"))
+
+
+def wrapped_text(text: str, width: int) -> str:
+    """The lines of `wrapped` as one text."""
+    return text if _as_it_is(text, width) else "\n".join(wrapped(text, width))
+
+
+def _as_it_is(text: str, width: int) -> bool:
+    """True of ASCII text without a tab, a longer line or a space before a line end: each line is shown as it is."""
+    plain = width > 0 and text.isascii() and "\t" not in text
+    return plain and _lines_that_fit(width).fullmatch(text) is not None
 
 
 @lru_cache(maxsize=16)
-def _longer_line(width: int) -> re.Pattern[str]:
-    return re.compile(rf"[^\n]{{{max(width, 0) + 1}}}")
+def _lines_that_fit(width: int) -> re.Pattern[str]:
+    line = rf"[^\n]{{1,{width}}}+(?<![ \x0b\f\r\x1c-\x1f])"
+    return re.compile(rf"\n*+(?:{line}\n++)*+(?:{line})?+")
 
 
 def _line(line: str, width: int) -> Iterable[str]:
-    return (line,) if _cells_up_to(line, width) <= width else _broken(line, width)
+    if _cells_up_to(line, width) <= width:
+        return (line,)
+    return _broken_narrow(line, width) if width > 0 and _NARROW.fullmatch(line) else _broken(line, width)
+
+
+def _broken_narrow(line: str, width: int) -> Iterator[str]:
+    """`_broken` where each character takes one column, so no word is looked at to find the end of a line."""
+    body, indent = _indented(line, width)
+    room = width - len(indent)
+    at, begins = 0, True  # a word begins at `at`
+    while at < len(body):
+        end, before = _end_of_words(body, at, room), indent
+        if end < 0 and begins:  # it may fit where no indentation is
+            end, before = _end_of_words(body, at, width), ""
+        begins = end >= 0
+        end = end if begins else at + room
+        yield before + body[at:end].rstrip(" ")
+        gap = _SPACES.match(body, end)
+        at = gap.end() if gap else end
+
+
+def _end_of_words(body: str, at: int, most: int) -> int:
+    """Behind the words from `at` on that take up to `most` columns; -1 if the first one takes more."""
+    return body.rfind(" ", at, at + most + 1) if len(body) - at > most else len(body)
 
 
 def _broken(line: str, width: int) -> Iterator[str]:
-    body = line.lstrip(" ")
-    indent = line[: len(line) - len(body)]
-    indent = indent if len(indent) <= width // 2 else ""
+    body, indent = _indented(line, width)
     done, used = [indent], len(indent)
     for found in _WORDS.finditer(body):
         word = found[0]
@@ -91,6 +123,13 @@ def _broken(line: str, width: int) -> Iterator[str]:
         done.append(word)
         used += size
     yield "".join(done).rstrip()
+
+
+def _indented(line: str, width: int) -> tuple[str, str]:
+    """The line without its indentation, and that of its parts."""
+    body = line.lstrip(" ")
+    indent = line[: len(line) - len(body)]
+    return body, indent if len(indent) <= width // 2 else ""
 
 
 def folded(word: str, width: int) -> list[str]:
