@@ -60,8 +60,10 @@ class Blocks:
         done: list[Block] = []
         at = 0
         while not self._by_lines and (end := text.find("\n", at) + 1):
-            line = "".join((*self._tail, text[at:end]))
-            self._tail, self._tail_size, at = [], 0, end
+            line, at = text[at:end], end
+            if self._tail:
+                line = "".join((*self._tail, line))
+                self._tail, self._tail_size = [], 0
             done += self._line(line)
         if self._by_lines:
             done, at = [*done, *self._whole_lines(text, at)], text.rfind("\n", at) + 1 or at

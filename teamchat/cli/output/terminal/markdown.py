@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from copy import copy
 from functools import lru_cache
 from io import StringIO
 
@@ -106,8 +107,14 @@ def _parser() -> MarkdownIt:
     return parser.disable(["image", "reference", "entity", "html_block", "html_inline", "autolink"])
 
 
+@lru_cache(maxsize=1)
+def _empty() -> _Markdown:
+    """Every Markdown of Rich makes a parser of its own, which is not used here and takes as long as all the rest."""
+    return _Markdown("", hyperlinks=False)
+
+
 def _markdown(text: str, width: int, look: Look) -> list[str]:
-    source = _Markdown("", hyperlinks=False)
+    source = copy(_empty())
     source.parsed = _parser().parse(text)
     for token in source.parsed:
         for child in token.children or ():
