@@ -68,6 +68,8 @@ def clean(text: str) -> str:
 def _cleaned(piece: str) -> str:
     if _BEGINS_SEQUENCE.search(piece):  # most pieces have none, and a look for one character costs little
         piece = _SEQUENCES.sub("", piece)
+    if piece.isascii():  # deletes what `_CONTROL` finds, in a tenth of the time
+        return piece.encode().translate(None, _BYTES).decode()
     return _CONTROL.sub("", piece)
 
 

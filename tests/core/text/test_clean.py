@@ -107,6 +107,11 @@ def test_nothing_that_a_terminal_obeys_is_left(text: str) -> None:
     assert clean(left) == left
 
 
+@given(st.text(st.characters(max_codepoint=0x7F, exclude_characters="\x1b")))
+def test_ascii_loses_the_same_controls_as_other_text(text: str) -> None:
+    assert clean(text) + "水" == clean(f"{text}水")
+
+
 @given(st.text(st.characters(exclude_categories=["Cc"])))
 def test_a_text_without_controls_is_not_touched(text: str) -> None:
     assert clean(text) == text
