@@ -139,9 +139,16 @@ class TerminalOutput:
             import_module("teamchat.cli.output.terminal.markdown")
 
     def tick(self) -> None:
-        """Let what moves move on. Raises `OSError` if the surface is gone."""
-        with self._lock:
-            self._draw()
+        """Let what moves move on. Raises `OSError` if the surface is gone.
+
+        While an event is shown, nothing is drawn here: a thread that waits for the lock is woken by each of thousands
+        of events, which takes as long as they do, and it hardly ever gets the lock.
+        """
+        if self._lock.acquire(blocking=False):
+            try:
+                self._draw()
+            finally:
+                self._lock.release()
 
     def finish(self, conclusion: Conclusion) -> None:
         with self._lock:
