@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from threading import Event, Thread
 
 import pytest
 
 from teamchat.cli.output.terminal.output import PAUSE_S, TerminalOutput
-from teamchat.core.turn.events import AgentSpoke, ConversationEvent
+from teamchat.core.turn.events import AgentSpoke, ConversationEvent, Warned
 from teamchat.runners.events import TextDelta
 from tests.core.fake_conversation import Fails, Reply, Stage, team_of
 
@@ -68,3 +69,27 @@ def test_the_first_piece_is_drawn_at_once_and_those_of_one_burst_together(
 def test_pieces_that_came_at_once_are_drawn_with_the_last_of_them(tmp_path: Path) -> None:
     first, second = drawn(tmp_path, PAUSE_S, more=True)
     assert second == first
+
+
+def test_the_clock_does_not_wait_for_an_event_that_is_shown() -> None:
+    writes, goes_on, shows = Event(), Event(), list[Sequence[str]]()
+
+    class Slow(Drawn):
+        def write(self, _text: str) -> None:
+            writes.set()
+            assert goes_on.wait(30)
+
+        def show(self, lines: Sequence[str]) -> None:
+            shows.append(lines)
+
+    output = TerminalOutput(("max",), Slow(), now=lambda: 0.0)
+    thread = Thread(target=output, args=(Warned("the disk is nearly full"),))
+    thread.start()
+    assert writes.wait(30)
+    output.tick()
+    while_it_was_shown = len(shows)
+    goes_on.set()
+    thread.join(30)
+    assert (while_it_was_shown, len(shows)) == (0, 1)
+    output.tick()
+    assert len(shows) == 2
