@@ -7,8 +7,9 @@ text is indexed (`spaced`), and searched in adjacent pairs.
 from __future__ import annotations
 
 from collections import Counter
+from heapq import nlargest
 from itertools import chain, islice
-from operator import add
+from operator import add, itemgetter
 
 from teamchat.patterns import regex
 
@@ -44,12 +45,12 @@ def match_query(*texts: str | None) -> str | None:
 
 def _most_common(text: str, count: int) -> list[str]:
     """The words that come most often, those that come equally often in their order."""
-    counted: Counter[str] = Counter()
+    counted = dict[str, int]()  # no Counter: each word that comes once costs it a call
     for written, times in Counter(_RUN.findall(text)).items():  # a long text has few different ones
         run = written.casefold()
-        if _APART.match(run):
+        if not run.isascii() and _APART.match(run):
             for pair in map(add, run, islice(run, 1, None)) if len(run) > 1 else run:
-                counted[pair] += times
+                counted[pair] = counted.get(pair, 0) + times
         elif run not in STOP and (len(run) > 1 or run.isdigit()) and len(run) <= LONGEST:
-            counted[run] += times
-    return [word for word, _ in counted.most_common(count)]
+            counted[run] = counted.get(run, 0) + times
+    return [word for word, _ in nlargest(count, counted.items(), key=itemgetter(1))]
