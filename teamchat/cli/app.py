@@ -16,6 +16,7 @@ from functools import cache
 from importlib import import_module
 from keyword import iskeyword
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Annotated, Any, Literal
 
 import typer
@@ -73,13 +74,18 @@ FAMILIAR = ("status", "version")
 
 
 def _import_msgspec() -> None:
-    """Import it without `typing_extensions`, of which it needs nothing that `typing` lacks: that takes 2 ms to load."""
-    if not {"msgspec", "typing_extensions"} & sys.modules.keys():
-        sys.modules["typing_extensions"] = None  # type: ignore[assignment]
+    """Import it without what it needs for types that nobody here has.
+
+    `typing_extensions` has nothing for it that `typing` lacks, and takes 2 ms to load; `decimal` takes 1 ms.
+    """
+    spared = {"typing_extensions": None, "decimal": SimpleNamespace(Decimal=type("Decimal", (), {}))}
+    if not {"msgspec", *spared} & sys.modules.keys():
+        sys.modules.update(spared)  # type: ignore[arg-type]
         try:
             import_module("msgspec")
         finally:
-            del sys.modules["typing_extensions"]
+            for name in spared:
+                del sys.modules[name]
 
 
 @cache

@@ -31,12 +31,16 @@ def loads(text: str, deepest: int) -> dict[str, object]:
     """The tables of a TOML text whose keys have up to `deepest` parts. Raises `ValueError`."""
     import tomllib  # most commands read none
 
-    if re.search(rf"(?<![\w-])(?:{_PART}\.[ \t]*+){{{deepest}}}", _QUOTED.sub("''", text)):
+    if text.count(".") >= deepest and _has_key_of_more(deepest, text):  # a pattern takes a while to be compiled
         raise TooDeep(f"a key of more than {deepest} parts")
     try:
         return tomllib.loads(text)
     except RecursionError:
         raise TooDeep("lists or tables too deep in one another") from None
+
+
+def _has_key_of_more(parts: int, text: str) -> bool:
+    return re.search(rf"(?<![\w-])(?:{_PART}\.[ \t]*+){{{parts}}}", _QUOTED.sub("''", text)) is not None
 
 
 def in_toml(value: str | Sequence[str]) -> str:

@@ -17,9 +17,9 @@ from typing import Any
 POSTPONED = frozenset(
     {
         *("ast", "asyncio.format_helpers", "asyncio.sslproto", "asyncio.staggered", "asyncio.trsock"),
-        *("bz2", "concurrent.futures", "difflib", "fnmatch", "gettext", "linecache", "locale", "logging"),
+        *("bz2", "concurrent.futures", "difflib", "dis", "fnmatch", "gettext", "linecache", "locale", "logging"),
         *("lzma", "msgspec._json_schema", "msgspec.inspect", "msgspec.toml", "msgspec.yaml", "ntpath", "platform"),
-        *("shellingham", "shlex", "subprocess", "textwrap", "token", "tokenize", "urllib.parse"),
+        *("shellingham", "shlex", "subprocess", "textwrap", "token", "tokenize", "traceback", "urllib.parse"),
     }
 )
 """Modules whose importers look up nothing in them before a function is called, except what is below."""
@@ -28,14 +28,20 @@ STAND_INS = {
     "difflib": ("get_close_matches",),
     "gettext": ("gettext",),
     "msgspec._json_schema": ("schema", "schema_components"),
+    "traceback": ("FrameSummary", "StackSummary", "extract_stack"),
     "urllib.parse": ("quote_from_bytes",),
 }
 """What their importers take out of them. To call it, or to look something up in it, loads the module."""
+FLAGS = (
+    *("OPTIMIZED", "NEWLOCALS", "VARARGS", "VARKEYWORDS", "NESTED"),
+    *("GENERATOR", "NOFREE", "COROUTINE", "ITERABLE_COROUTINE", "ASYNC_GENERATOR"),
+)
 CONSTANTS: Mapping[str, Mapping[str, object]] = {
     "concurrent.futures": {name: name for name in ("FIRST_COMPLETED", "FIRST_EXCEPTION", "ALL_COMPLETED")},
+    "dis": {"COMPILER_FLAG_NAMES": dict(zip((1 << bit for bit in range(10)), FLAGS, strict=True))},
     "logging": {"DEBUG": 10},
 }
-"""What `asyncio` reads of them at its import."""
+"""What `asyncio` and `inspect` read of them at their imports."""
 
 _loading = RLock()
 unloaded: set[str] = set()

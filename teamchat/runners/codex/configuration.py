@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from functools import lru_cache
 from pathlib import Path
 
 from teamchat.runners import git_server
@@ -23,6 +25,8 @@ OFF = {"command": 'command="false",enabled=false', "url": 'url="http://127.0.0.1
 ON = 'enabled=true,default_tools_approval_mode="approve"'
 AWAITED = f"required=true,startup_timeout_sec={git_server.STARTS_IN_S}"  # else the first tool calls come too early
 DEEPEST = 80  # parts of a key; Codex 0.150 to 0.169 refuse the file with a deeper one (observed)
+FILES = 8  # whose tables are kept: hardly anybody has more
+PROFILE = ".config.toml"
 SYSTEM = Path("/etc/codex/config.toml")
 
 
@@ -89,7 +93,10 @@ def root_of(cwd: Path) -> Path:
 def user_files(env: Mapping[str, str]) -> Iterator[Path]:
     """The system's file, the user's, and those of the user's profiles."""
     yield from (SYSTEM, home(env) / "config.toml")
-    yield from sorted(home(env).glob("*.config.toml"))
+    names: list[str] = []
+    with suppress(OSError):
+        names = os.listdir(home(env))  # noqa: PTH208 (`glob` compiles a pattern)
+    yield from sorted(home(env) / name for name in names if name.endswith(PROFILE))
 
 
 def _of_project(cwd: Path) -> Iterator[Path]:
@@ -111,4 +118,10 @@ def _settings(file: Path) -> dict[str, object]:
 
 def loaded(file: Path) -> dict[str, object]:
     """The tables of the file; Codex passes over a mark of byte order. Raises `OSError` and `ValueError`."""
-    return loads(read_regular_text(file, "utf-8-sig"), DEEPEST) if file.is_file() else {}
+    return _tables(read_regular_text(file).removeprefix("\ufeff")) if file.is_file() else {}
+
+
+@lru_cache(FILES)
+def _tables(text: str) -> dict[str, object]:
+    """The tables of that text. A turn asks for those of each file five times."""
+    return loads(text, DEEPEST)

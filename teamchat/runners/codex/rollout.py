@@ -6,7 +6,6 @@ those were. It is an internal file of Codex: if it is not as expected, nothing i
 
 from __future__ import annotations
 
-import glob
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -21,9 +20,11 @@ TAIL = 1024 * 1024  # bytes at the end of a file; the count comes right after ea
 
 def used_in(env: Mapping[str, str], session: str) -> Usage | None:
     """The usage of that session up to now; None if its file does not show it."""
+    from glob import escape  # few turns continue a session that somebody used by hand
+
     home = Path(env.get("CODEX_HOME") or Path(env.get("HOME", "/"), ".codex"))
     try:
-        for file in home.glob(f"sessions/*/*/*/rollout-*-{glob.escape(session)}.jsonl"):
+        for file in home.glob(f"sessions/*/*/*/rollout-*-{escape(session)}.jsonl"):
             return _last_count(_tail(file))
     except (OSError, ValueError):  # a session's name that no file can have
         pass

@@ -9,7 +9,6 @@ that text in the words it would use itself.
 from __future__ import annotations
 
 import os
-from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -79,6 +78,8 @@ def _told(own: str, agents: str, cwd: Path) -> str:
 
 def _held(text: str, room: int) -> str:
     """As much of the beginning as `room` bytes of TOML hold, with `CUT` after it if that is not everything."""
+    from bisect import bisect_right  # hardly anybody has such texts
+
     if _size(text) <= room:
         return text
     short = text[: max(room, 0)]
