@@ -75,7 +75,7 @@ class SqliteLog:
 
     def _insert(self, message: ConversationMessage, number: int | None) -> None:
         speaker = message.speaker
-        more = sum(map(len, _rest(message.content)))
+        more = sum(map(len, _rest(message.content))) if len(message.content) > HEAD else 0
         inserted = self._db.execute(
             "INSERT INTO messages (session, message, number, content, speaker_id, speaker_name, speaker_title,"
             " speaker_type, routing, turn, timestamp, stands_for, typed, quoted, rest)"
