@@ -1,7 +1,8 @@
 """What `send` adds to a real CLI from npm, which asks a scripted model on loopback and gets one short answer.
 
 The floor is the CLI by itself with the arguments, the environment, the files and the prompt that `send` gives it: a
-script in its place writes them down once. Processor time is that of every process of the command.
+script in its place writes them down once. Processor time is that of every process of the command. Each `send` is the
+first one for a while: teamchat keeps the starts of a vendor's CLIs 0.25 to 0.375 seconds apart, and `send` takes less.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ def figures(vendor: Vendor, programs: str) -> Iterator[Figure]:
     with ModelServer() as server, real_world(vendor, programs, server.url) as at:
         call = recorded(vendor, at)
         before = len(server.turns(vendor))
-        ours, alone = interleaved(partial(at.teamchat, *SEND), partial(call.again, at))
+        ours, alone = interleaved(partial(sent, vendor, at), partial(call.again, at))
         assert len(server.turns(vendor)) == 2 * (REPEATS + 1) + before, "the CLI by itself asked its model, too"
     version = clis.chosen()[vendor]
     yield Figure(
@@ -75,6 +76,12 @@ def figures(vendor: Vendor, programs: str) -> Iterator[Figure]:
         name=f"send to {vendor}, CPU", unit="ms", value=ours.cpu_ms, floor=alone.cpu_ms,
         floor_is=f"{vendor} {version} by itself", bound=CPU_MS, by="difference",
     )  # fmt: skip
+
+
+def sent(vendor: Vendor, at: World) -> Took:
+    """What a `send` takes that does not have to wait because one has just started the same CLI."""
+    Path(at.env["TEAMCHAT_HOME"], f"{vendor}.start").unlink()
+    return at.teamchat(*SEND)
 
 
 @contextmanager
