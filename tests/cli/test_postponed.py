@@ -36,6 +36,17 @@ def test_a_module_has_the_constants_that_its_importers_read() -> None:
         assert {one: getattr(import_module(name), one) for one in constants} == constants
 
 
+def test_the_classes_of_datetime_are_those_written_in_c() -> None:
+    code = """
+import datetime, _datetime, pickle
+now = datetime.datetime.now(datetime.UTC)
+print(all(getattr(_datetime, name) is getattr(datetime, name) for name in datetime.__all__), *datetime.__all__)
+print(pickle.loads(pickle.dumps(now)) == now, datetime.datetime.strptime('2026', '%Y').year)
+"""
+    names = "MAXYEAR MINYEAR UTC date datetime time timedelta timezone tzinfo"
+    assert prints(code) == f"True {names}\nTrue 2026\n"
+
+
 def test_a_module_that_was_loaded_is_like_any_other() -> None:
     code = """
 import textwrap, types

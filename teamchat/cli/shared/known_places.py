@@ -1,4 +1,4 @@
-"""Finds modules whose place is known: those of the standard library, of Typer and of teamchat.
+"""Finds modules whose place is known: those of the standard library, of msgspec, Typer and teamchat.
 
 Python asks each folder of `sys.path` for every module, and works its names out in Python. `send` loads 300 modules, and
 this takes 7 ms less. It also keeps a module of the working folder from hiding one of the standard library, where
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from types import CodeType, ModuleType
 
 LIBRARY = os.path.dirname(os.__file__)  # noqa: PTH120
-PACKAGES = sys.stdlib_module_names | {"teamchat", "typer"}
-"""None of them has an extension module next to its Python files."""
+PACKAGES = sys.stdlib_module_names | {"msgspec", "teamchat", "typer"}
+"""Their extension modules have other names than their Python files."""
 COMPILED = f".{sys.implementation.cache_tag}.pyc"
 HEAD = MAGIC_NUMBER + bytes(4)  # of a compiled file that has the time and the size of its source
 LAST_4_BYTES = 0xFFFFFFFF

@@ -9,6 +9,7 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from functools import partial
+from importlib import import_module
 from importlib.machinery import FrozenImporter, ModuleSpec, SourceFileLoader
 from threading import RLock
 from types import ModuleType
@@ -116,9 +117,25 @@ class _Postponing(SourceFileLoader):
             module.system = lambda: os.uname().sysname  # type: ignore[attr-defined]  # `uuid` calls it at its import
 
 
+class _WrittenInC:
+    """Loads `datetime`: Python 3.11 first runs all of it in Python, and then replaces it by what is written in C."""
+
+    @staticmethod
+    def create_module(_spec: ModuleSpec) -> None:
+        return None
+
+    @staticmethod
+    def exec_module(module: ModuleType) -> None:
+        found = vars(import_module(f"_{module.__name__}"))
+        public = {name: value for name, value in found.items() if not name.startswith("__")}
+        vars(module).update(public, __all__=sorted(public.keys() - {"datetime_CAPI"}))
+
+
 class _Finder:
     @staticmethod
     def find_spec(name: str, path: Sequence[str] | None = None, _target: ModuleType | None = None) -> ModuleSpec | None:
+        if name == "datetime" and sys.version_info < (3, 12):
+            return ModuleSpec(name, _WrittenInC())  # type: ignore[arg-type]
         if name not in POSTPONED:
             return None
         others = (finder for finder in sys.meta_path if finder not in (_Finder, FrozenImporter))
