@@ -138,7 +138,7 @@ def _painted(segments: list[Segment], look: Look) -> str:
 
 
 def _paint(segment: Segment, look: Look) -> str:
-    text = visible(segment.text).replace("\n", " ").replace("\t", " ")
+    text = visible(segment.text).replace("\n", " ").replace("\t", " ")  # whatever the parser made of the text
     style = segment.style
     if not text or style is None or not look.styles:
         return text
@@ -152,15 +152,20 @@ def _code(block: Block, width: int, look: Look) -> list[str]:
     code = block.code.expandtabs(TAB).rstrip()
     inside = width - len(CODE_INDENT)
     plain = code.split("\n")
-    if not lexer or not look.colours or any(len(line) > LONGEST_LINE for line in plain):
+    lines = _highlighted(code, lexer) if lexer and look.colours and max(map(len, plain)) <= LONGEST_LINE else []
+    if len(lines) < len(plain):
         return [CODE_INDENT + line for line in wrapped(code, inside)]
-    lines = Syntax("", lexer, theme="ansi_dark").highlight(code).split("\n", allow_blank=True)
     console = _console(inside)
     return [
         (CODE_INDENT + _painted(list(piece.render(console)), look)).rstrip()
         for line, text in zip(lines, plain, strict=False)
         for piece in ([line] if cells(text) <= inside else _broken(line, text, inside))
     ]
+
+
+def _highlighted(code: str, lexer: str) -> list[Text]:
+    """The lines of the code, and an empty one behind them."""
+    return list(Syntax("", lexer, theme="ansi_dark").highlight(code).split("\n", allow_blank=True))
 
 
 def _broken(line: Text, text: str, width: int) -> Iterator[Text]:
