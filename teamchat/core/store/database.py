@@ -1,7 +1,7 @@
 """The SQLite file of a workspace: opened, migrated, and its errors turned into sentences.
 
-Rows become values here and nowhere else (`values`, `value`, `the`), so every error from a damaged row is one
-`DamagedStore`.
+Rows become values by `values`, `each`, `value` and `the`, so an error of a damaged row is a `DamagedStore`. It names
+the value after the function that makes it: `a_lesson` is "a lesson".
 """
 
 from __future__ import annotations
@@ -193,7 +193,8 @@ class Database:
         try:
             return make(row)
         except NO_VALUE as error:
-            what = make.__name__.replace("_", " ").strip() if make.__name__.isidentifier() else "a row"
+            named = make.__name__.startswith(("a_", "an_", "some_"))
+            what = make.__name__.replace("_", " ") if named else "a row"
             raise self.damaged(f"{what} cannot be read: {error}") from error
 
     @property

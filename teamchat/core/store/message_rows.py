@@ -1,4 +1,4 @@
-"""The rows of messages, made into values all at once: a prompt may read ten thousand of them."""
+"""The rows of messages, each made into a value in one step: a prompt may read ten thousand of them."""
 
 from __future__ import annotations
 

@@ -34,7 +34,8 @@ SHOWN_PLACES = f"SELECT messages.id {FROM} {NOT_HIDDEN}"
 """The ids of the same messages, at a fifth of the cost."""
 NEWEST_FIRST = "ORDER BY lineage.through DESC, messages.id DESC"
 OLDEST_FIRST = "ORDER BY lineage.through, messages.id"
-OWN_AFTER = f"{SHOWN} AND +lineage.ancestor = ?1 AND messages.id > ?3 {OLDEST_FIRST}"  # + keeps its index away
+OWN_AFTER = f"{SHOWN} AND +lineage.ancestor = ?1 AND messages.id > ?3 {OLDEST_FIRST}"
+"""Without the `+`, SQLite takes the index by ancestor, and reads a row for every branch of the session."""
 HEAD = INDEXED  # characters of a message that are in its row
 PIECE = 1024 * 1024  # characters, or bytes, of what follows, which are written or read at once
 
