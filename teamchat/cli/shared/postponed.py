@@ -20,7 +20,8 @@ POSTPONED = frozenset(
         *("ast", "asyncio.format_helpers", "asyncio.sslproto", "asyncio.staggered", "asyncio.trsock"),
         *("bz2", "concurrent.futures", "difflib", "dis", "fnmatch", "gettext", "linecache", "locale", "logging"),
         *("lzma", "msgspec._json_schema", "msgspec.inspect", "msgspec.toml", "msgspec.yaml", "ntpath", "platform"),
-        *("shellingham", "shlex", "subprocess", "textwrap", "token", "tokenize", "traceback", "urllib.parse"),
+        *("shlex", "subprocess", "textwrap", "token", "tokenize", "traceback"),
+        *("typer._completion_classes", "typer._completion_shared", "urllib.parse"),
     }
 )
 """Modules whose importers look up nothing in them before a function is called, except what is below."""
@@ -30,6 +31,8 @@ STAND_INS = {
     "gettext": ("gettext",),
     "msgspec._json_schema": ("schema", "schema_components"),
     "traceback": ("FrameSummary", "StackSummary", "extract_stack"),
+    "typer._completion_classes": ("completion_init",),
+    "typer._completion_shared": ("Shells", "_get_shell_name", "get_completion_script", "install"),
     "urllib.parse": ("quote_from_bytes",),
 }
 """What their importers take out of them. To call it, or to look something up in it, loads the module."""
