@@ -219,9 +219,9 @@ def begin_run(team: Team, *, record: Path | None, trust: bool, runs: bool = True
     if not runs:
         return None
     need_trust(team, give=trust)
-    from teamchat.core.turn.ahead import begun_for
+    from teamchat.core.turn.ahead import begin_ahead
 
-    return begun_for(team)
+    return begin_ahead(team)
 
 
 def _trusts(team: Team, standing: Standing) -> bool:

@@ -1,4 +1,4 @@
-"""Checkpoints that are begun ahead of their turns: git looks at the files while a turn is still being prepared.
+"""Checkpoints, and the first guardian, that are begun ahead of their turns, while these are still being prepared.
 
 The code that takes them is imported only where there is a repository.
 """
@@ -21,7 +21,7 @@ from teamchat.core.team.team import Team
 from teamchat.core.turn.background import Background
 from teamchat.runners.process.guardians import GUARDIANS
 
-LATEST_S = 0.5  # so much earlier than its agent starts a turn's checkpoint may be complete
+OLDEST_S = 0.5  # a checkpoint as old as this may still be the one before a turn
 
 
 class _Look(Struct, frozen=True):
@@ -33,7 +33,7 @@ class _Look(Struct, frozen=True):
 
     @property
     def old(self) -> bool:
-        return time.monotonic() - self.at > LATEST_S
+        return time.monotonic() - self.at > OLDEST_S
 
 
 class Ahead(Struct, frozen=True):
@@ -65,7 +65,7 @@ class Ahead(Struct, frozen=True):
 
     def _is_recent(self, repository: GitRepository) -> bool:
         latest = self._latest.get(repository.top)
-        return latest is not None and time.monotonic() - latest.at < LATEST_S
+        return latest is not None and time.monotonic() - latest.at < OLDEST_S
 
     def forget(self) -> None:
         """Have the next turn look for itself: whoever runs this conversation may change files from here on."""
@@ -95,7 +95,7 @@ class Ahead(Struct, frozen=True):
         from teamchat.core.checkpoint.take import keep_latest, take_latest
 
         latest = self._latest.pop(repository.top, None)
-        if latest and keep_latest(repository, self.folder, ref, latest, LATEST_S):
+        if latest and keep_latest(repository, self.folder, ref, latest, OLDEST_S):
             return latest.checkpoint
         return take_latest(repository, self.folder, ref, waits=True).checkpoint
 
@@ -112,7 +112,7 @@ class Ahead(Struct, frozen=True):
         return latest.checkpoint
 
 
-def begun_for(team: Team) -> Ahead:
+def begin_ahead(team: Team) -> Ahead:
     """Begin what the next turn needs: its guardian, and its checkpoint if all members work in one folder.
 
     The first checkpoint of a workspace, which reads all files, is left to its turn: the command may still be refused.

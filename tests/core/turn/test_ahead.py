@@ -74,7 +74,7 @@ def test_it_serves_one_turn(tree: WorkTree) -> None:
 
 
 def old(_ahead: Ahead, _tree: WorkTree, patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(module, "LATEST_S", 0.0)
+    patch.setattr(module, "OLDEST_S", 0.0)
 
 
 def forgotten(ahead: Ahead, _tree: WorkTree, _patch: pytest.MonkeyPatch) -> None:
@@ -121,7 +121,7 @@ def test_one_that_waited_too_long_is_begun_again(tree: WorkTree, monkeypatch: py
     ahead._begun[tree.top].result()
     tree.write("notes.txt", b"changed\n")
     with monkeypatch.context() as patch:
-        patch.setattr(module, "LATEST_S", 0.0)
+        patch.setattr(module, "OLDEST_S", 0.0)
         ahead.begin(tree.top)
     repository = ahead.find(tree.top)
     assert isinstance(repository, GitRepository)
