@@ -231,7 +231,7 @@ class _Turn:
         self.failed_before_cut = False
         self.stops_sent = 0
         self.doubted = False  # whether the turn is over, if the CLI does not report it
-        self.broken: Exception | None = None  # what `emit` raised
+        self.broken: BaseException | None = None  # what `emit` or the watch raised
         self.rests_until = -math.inf  # as no clock can run out before
 
     async def run(self) -> TurnEnd:
@@ -240,6 +240,7 @@ class _Turn:
 
     async def _follow(self, alarm: Alarm) -> TurnEnd:
         watch = asyncio.ensure_future(self._watch(alarm))
+        watch.add_done_callback(self._watch_ended)
         try:
             async with aclosing(self.process.chunks()) as chunks:
                 async for chunk in chunks:
@@ -337,6 +338,12 @@ class _Turn:
             elif self.cut is None and self.process.exit is None and now - before < LATE_S:
                 self._look(now)
 
+    def _watch_ended(self, watch: asyncio.Task[None]) -> None:
+        """Kill an agent that nobody watches any more: neither a clock nor Ctrl-C would end it."""
+        if not watch.cancelled() and (error := watch.exception()):
+            self.broken = self.broken or error
+            self.process.stop(hard=True)
+
     def _is_to_stop(self) -> bool:
         return self.stopper.asked > self.stops_sent
 
@@ -424,7 +431,8 @@ class _Turn:
     def _failure(self, verdict: Verdict) -> Failure | None:
         """The reason why teamchat ended the turn takes precedence over the agent's last output.
 
-        There are two exceptions: an answer that the CLI reported as complete, and a failure that it reported earlier.
+        There are three exceptions: an answer that the CLI reported as complete, a failure that it reported earlier, and
+        its own words about the failure for whose retries it was ended. A turn in another vendor session always fails.
         """
         if self.cut is None:
             return verdict.failure

@@ -419,6 +419,24 @@ def test_whatever_breaks_inside_a_turn_its_process_is_closed_first() -> None:
     asyncio.run(main())
 
 
+def test_an_agent_is_killed_when_its_watch_breaks_and_the_reason_comes_out() -> None:
+    class Broken(ScriptedProcess):
+        def end_input(self) -> bool:
+            raise Spilled("input")
+
+    made: list[ScriptedProcess] = []
+
+    def make() -> ScriptedProcess:
+        made.append(Broken(said("a"), HANG, deaf=True))
+        return made[-1]
+
+    parser = WordParser()
+    parser.answered = True
+    with pytest.raises(Spilled, match="input"):
+        take(make, parser)
+    assert (made[0].stops, made[0].closed) == ([True], True)
+
+
 def test_a_turn_sleeps_while_no_clock_can_run_out(monkeypatch: pytest.MonkeyPatch) -> None:
     times, wait = [], HurriedSelector.select
 
