@@ -124,7 +124,7 @@ def _mark(scratch: bytes) -> None:
 def marked(scratch: bytes) -> list[int]:
     """The processes of the turn with this private folder: by their limit, or by the environment they began with.
 
-    None without a /proc.
+    Empty where there is no /proc.
     """
     entry, limit = b"TMPDIR=" + scratch, b" %d " % limit_of(scratch)
     return [
@@ -275,7 +275,7 @@ class Guardian:
             self.status = -signal.SIGKILL  # it cannot be killed, and the turn does not wait for it
 
     def is_alone(self) -> bool:
-        """True if teamchat ended without saying what is left to do."""
+        """True if the socket was closed without `done`: then the private folder is the guardian's to remove."""
         while (line := self.read_line(None)) and line != b"done":
             pass
         return not line

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from teamchat.runners.process import guardian
 
 FORK_S = 10.0  # for the server to fork a guardian; it takes a millisecond, and an agent may have stopped or traced it
-END_S = 1.0  # for the server to end: it takes a millisecond
+SERVER_END_S = 1.0  # for the server to end: it takes a millisecond
 
 
 class Guardians:
@@ -108,10 +108,10 @@ class Guardians:
         if not at_once:
             server.send_signal(signal.SIGCONT)
             with contextlib.suppress(subprocess.TimeoutExpired):
-                server.wait(END_S)
+                server.wait(SERVER_END_S)
         server.kill()
         with contextlib.suppress(subprocess.TimeoutExpired):  # nobody can wait for the end of a traced process
-            server.wait(END_S)
+            server.wait(SERVER_END_S)
 
     def _forget(self) -> None:
         """In a child of this process, which has no part in the server."""

@@ -62,7 +62,7 @@ class Process:
             self._close()
             raise SpawnFailed(start_error(error)) from error
         try:
-            self._order()
+            self._begin()
             self.pid = self._first_report()
         except (OSError, ValueError) as error:
             self._abort()
@@ -102,8 +102,11 @@ class Process:
         self._readers[stream] = path.open("rb", buffering=0)
         return os.fdopen(descriptor, "ab")
 
-    def _order(self) -> None:
-        """Tell the guardian what to run, byte for byte."""
+    def _begin(self) -> None:
+        """Tell the guardian what to run, byte for byte, and let it start that when the turn's private folder is made.
+
+        The guardian knows the folder before it exists, so that nothing is left where teamchat is killed in between.
+        """
         launch = self._launch
         order = {
             "argv": [os.fsencode(argument) for argument in (*launch.through, *launch.argv)],
@@ -167,7 +170,7 @@ class Process:
                         self._left -= len(data)
                         quiet = False
                         yield Chunk(stream, data, time.monotonic() - self.started)
-                if over and (quiet or self._hurried or self._drained(over)):
+                if over and (quiet or self._hurried or self._drained_enough(over)):
                     return
                 await (written.wait() if quiet else asyncio.sleep(0))
                 self.poll()
@@ -198,7 +201,8 @@ class Process:
             asyncio.get_running_loop().remove_reader(self._control)
             written.wake()
 
-    def _drained(self, over: Exit) -> bool:
+    def _drained_enough(self, over: Exit) -> bool:
+        """True if there was time enough to read what was written up to the limit of the output."""
         return over.over_limit is not None and time.monotonic() - self.started > over.seconds + DRAIN_S
 
     def poll(self) -> None:

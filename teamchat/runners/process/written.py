@@ -15,7 +15,7 @@ from threading import Thread
 
 POLL_S = 0.01  # seconds between two looks at files that are not watched
 LOOK_S = 0.5  # at watched ones: inotify does not report writes through a mapping, or from another machine
-EARLY = 3  # waits before the files are watched: an agent that answers at once is not worth it
+FIRST_WATCHED = 3  # the wait from which on files are watched: an agent that answers at once is not worth it
 MODIFIED = 0x2  # IN_MODIFY of <sys/inotify.h>
 NOTICES = 64 * 1024  # bytes of notices that are read at once
 NOTICE = 16  # bytes of a notice; it begins with the number of the watch
@@ -37,7 +37,7 @@ class Written:
     async def wait(self) -> None:
         """Wait until one of the files may have been written to since the last wait."""
         self._waits += 1
-        if self._waits == EARLY:
+        if self._waits == FIRST_WATCHED:
             self._watched = _watches().add(self._files, self.wake)
         later = asyncio.get_running_loop().call_later(LOOK_S if self._watched else POLL_S, self.wake)
         try:
@@ -92,7 +92,7 @@ class _Watches:
     def _close(self) -> None:
         if self._instance >= 0:
             self.loop.remove_reader(self._instance)
-            _close_beside(self._instance)
+            _close_in_a_thread(self._instance)
             self._instance = -1
 
     def _noticed(self) -> None:
@@ -102,22 +102,22 @@ class _Watches:
             return
         for at in range(0, len(notices), NOTICE):
             watch = int.from_bytes(notices[at : at + 4], sys.byteorder, signed=True)
-            if wake := self._wakes.get(watch):  # the others are of watches that were removed
+            if wake := self._wakes.get(watch):  # others are of removed watches, or say that notices were lost: `LOOK_S`
                 wake()
 
 
-_all: list[_Watches] = []
+_last: list[_Watches] = []
 
 
 def _watches() -> _Watches:
     """Those of the loop that runs."""
     loop = asyncio.get_running_loop()
-    if not _all or _all[0].loop is not loop:
-        _all[:] = [_Watches(loop)]
-    return _all[0]
+    if not _last or _last[0].loop is not loop:
+        _last[:] = [_Watches(loop)]
+    return _last[0]
 
 
-def _close_beside(instance: int) -> None:
+def _close_in_a_thread(instance: int) -> None:
     """Close an inotify instance that had watches, for which Linux takes 6 to 14 ms, while the turn is stored."""
     try:
         Thread(target=os.close, args=(instance,), daemon=True).start()

@@ -113,7 +113,7 @@ def test_a_server_that_does_not_react_is_replaced(guardians: Guardians, monkeypa
     server = server_of(guardians)
     assert guardian_is_forked(guardians)
     monkeypatch.setattr(module, "FORK_S", 0.2)
-    monkeypatch.setattr(module, "END_S", 0.1)
+    monkeypatch.setattr(module, "SERVER_END_S", 0.1)
     with subprocess.Popen([sys.executable, "-I", "-S", "-c", TRACES, str(server)]) as tracer:
         try:
             assert eventually(lambda: state(server) == b"t")
@@ -141,7 +141,7 @@ def test_a_fork_of_this_process_keeps_no_server_from_ending(
         signal.pause()
     os.read(ready, 1)
     try:
-        monkeypatch.setattr(module, "END_S", PATIENCE_S)
+        monkeypatch.setattr(module, "SERVER_END_S", PATIENCE_S)
         before = time.monotonic()
         guardians.end()
         assert not lives(server)

@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 import pytest
 
 from teamchat.runners.process import written
-from teamchat.runners.process.written import EARLY, Written
+from teamchat.runners.process.written import FIRST_WATCHED, Written
 from tests.runners.processes import eventually
 
 inotify = pytest.mark.skipif(sys.platform != "linux", reason="there is no inotify")
@@ -25,7 +25,7 @@ def file(tmp_path: Path) -> Iterator[BinaryIO]:
 
 
 async def early(waits: Written) -> None:
-    for _ in range(EARLY - 1):
+    for _ in range(FIRST_WATCHED - 1):
         await waits.wait()
 
 
