@@ -157,7 +157,8 @@ def test_of_a_kept_process_only_the_turn_that_runs_is_told() -> None:
     FILE.write_text(TEAM)
     assert run_here("trust").code == 0
     with start("send", "[NEXT:max] [NEXT:sarah] say early") as run:
-        assert eventually(lambda: run_here("show", "--reply").out == "half")
+        begun = eventually(lambda: run_here("show", "--reply").out == "half")
+        assert begun, (run.poll(), run_here("log"), run_here("show"))
         with start("watch", "--json", "--stream", "--last", "0") as process:
             seen = until(process, "text_delta")
             assert (seen[-1]["turn"], streamed(seen, 3)) == (3, "half")

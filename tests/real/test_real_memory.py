@@ -12,6 +12,7 @@ from teamchat.core.doctor.scripted.home import MODELS
 from teamchat.core.doctor.scripted.server import messages
 from teamchat.core.store.turns import turns_of
 from teamchat.runners.base import Vendor
+from teamchat.runners.events import FailureKind
 from teamchat.runners.scripted import Reply, Request, ToolUse
 from tests.hiding import hide
 from tests.real.world import MEMBERS, TIMEOUT_S, World, alive, kill, tree, wait_until
@@ -199,9 +200,15 @@ def test_two_conversations_at_once_never_share_a_session(user: World, vendor: Ve
             assert process.returncode == 0, err
     with user.store() as db:
         left, right = (turns_of(db, session) for session in (1, 2))
-    sessions = [turn.vendor_session for turn in (*left, *right)]
-    assert (sessions[0], sessions[2]) == (sessions[1], sessions[3])
-    assert sessions[0] != sessions[2]
+    for turn in (*left, *right):
+        # of two Geminis that start at once in a new home, one may lose its session (0.61.0, on a busy machine)
+        assert turn.outcome
+        assert turn.outcome.failure is None or (vendor, turn.outcome.failure.kind) == ("gemini", FailureKind.GONE)
+    lefts, rights = ([turn.vendor_session for turn in turns if turn.status == "done"] for turns in (left, right))
+    assert (len(lefts), len(rights)) == (2, 2)
+    assert not {*lefts} & {*rights}
+    for turns in (left, right):
+        assert len(turns) > 2 or turns[0].vendor_session == turns[1].vendor_session
     for request in user.server.turns(vendor):
         whole = "\n".join(message.text for message in messages(request))
         assert ("left 1." in whole) != ("right 1." in whole)
