@@ -79,7 +79,7 @@ class Guardians:
             assert self._server
             self._server.send_signal(signal.SIGCONT)  # somebody may have stopped it
             self._ahead.settimeout(FORK_S)
-            number = _first_report(self._ahead)
+            number = first_report(self._ahead)[0]["guardian"]
             guardian.send_signal(number, signal.SIGCONT)
             socket.send_fds(self._ahead, [b"+"], [folder, *streams])
         except BaseException as error:
@@ -121,17 +121,18 @@ class Guardians:
             self._server = None
 
 
-def _first_report(control: socket.socket) -> int:
-    """The number of the guardian at the other end. Raises `OSError`."""
-    line = b""
-    while not line.endswith(b"\n"):
-        if not (data := control.recv(4096)):
+def first_report(control: socket.socket) -> tuple[dict[str, int], bytes]:
+    """What the guardian at the other end reports first, and what came behind it. Blocks. Raises `OSError`."""
+    data = b""
+    while b"\n" not in data:
+        if not (more := control.recv(4096)):
             raise ConnectionResetError
-        line += data
+        data += more
+    line, _, rest = data.partition(b"\n")
     report = json.loads(line)
     if "failed" in report:
         raise OSError(report["failed"])
-    return int(report["guardian"])
+    return report, rest
 
 
 GUARDIANS = Guardians()

@@ -25,7 +25,7 @@ from typing import BinaryIO, Literal
 
 from teamchat.runners.events import Failure
 from teamchat.runners.process import guardian
-from teamchat.runners.process.guardians import GUARDIANS
+from teamchat.runners.process.guardians import GUARDIANS, first_report
 from teamchat.runners.process.running import Chunk, Exit, Launch, Running
 from teamchat.runners.process.start_errors import FolderReplaced, SpawnFailed, start_error
 from teamchat.runners.process.start_folder import open_folder
@@ -63,7 +63,9 @@ class Process:
             raise SpawnFailed(start_error(error)) from error
         try:
             self._begin()
-            self.pid = self._first_report()
+            report, self._buffer = first_report(self._control)  # that the agent runs, after a few milliseconds
+            self._control.setblocking(False)
+            self.pid = report["pid"]
         except (OSError, ValueError) as error:
             self._abort()
             raise SpawnFailed(start_error(error)) from error
@@ -120,20 +122,6 @@ class Process:
         self._control.sendall(guardian.order_line(order))
         launch.prepare()
         self._control.sendall(guardian.GO + b"\n")
-
-    def _first_report(self) -> int:
-        """Wait for the guardian to say that the agent runs: a few milliseconds, so this blocks."""
-        while b"\n" not in self._buffer:
-            data = self._control.recv(4096)
-            if not data:
-                raise ConnectionResetError
-            self._buffer += data
-        self._control.setblocking(False)
-        line, _, self._buffer = self._buffer.partition(b"\n")
-        report = json.loads(line)
-        if "failed" in report:
-            raise OSError(report["failed"])
-        return int(report["pid"])
 
     def stop(self, why: Failure | None = None, *, hard: bool = False) -> None:
         del why

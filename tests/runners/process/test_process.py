@@ -20,7 +20,7 @@ import pytest
 from teamchat.runners.base import StopRule
 from teamchat.runners.process import guardian
 from teamchat.runners.process import process as process_module
-from teamchat.runners.process.guardians import Guardians
+from teamchat.runners.process.guardians import Guardians, first_report
 from teamchat.runners.process.process import Process, launch
 from teamchat.runners.process.running import Launch
 from teamchat.runners.process.start_errors import SpawnFailed
@@ -495,13 +495,12 @@ def test_an_agent_that_ends_at_once_is_followed_to_its_end(
     start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Both reports of its guardian, which waits for an answer to the second, come with one look at the socket."""
-    first_report = Process._first_report
 
-    def late(process: Process) -> int:
-        assert eventually(lambda: b'"exit"' in process._control.recv(4096, socket.MSG_PEEK))
-        return first_report(process)
+    def late(control: socket.socket) -> tuple[dict[str, int], bytes]:
+        assert eventually(lambda: b'"exit"' in control.recv(4096, socket.MSG_PEEK))
+        return first_report(control)
 
-    monkeypatch.setattr(Process, "_first_report", late)
+    monkeypatch.setattr("teamchat.runners.process.process.first_report", late)
     scratch = tmp_path / "scratch"
     scratch.mkdir()
     assert follow(start(agent("exit-with", "3"), scratch=scratch)).end == (3, ())
