@@ -232,7 +232,7 @@ class _Turn:
         self.stops_sent = 0
         self.doubted = False  # whether the turn is over, if the CLI does not report it
         self.broken: BaseException | None = None  # what `emit` or the watch raised
-        self.rests_until = -math.inf  # as no clock can run out before
+        self.rests_until = -math.inf  # the watch sleeps until then
 
     async def run(self) -> TurnEnd:
         with self.stopper.alarm() as alarm:
@@ -325,7 +325,7 @@ class _Turn:
         while True:
             self.rests_until = math.inf if self.cut or self.process.exit else self._due()
             if not self._is_to_stop():
-                # not each tick, while nothing is due: it wakes up with cold caches, since the agent had the processor
+                # no tick while nothing is due: what the agent does meanwhile makes each of them expensive
                 await alarm.sleep(max(self.rests_until - time.monotonic(), 0))
             self.rests_until = -math.inf
             before = time.monotonic()
@@ -348,7 +348,7 @@ class _Turn:
         return self.stopper.asked > self.stops_sent
 
     def _due(self) -> float:
-        """When there will be something to do, as far as is known by now."""
+        """The earliest time at which there can be something to do."""
         due = min(self.noted + self.clocks.note_s, *(since + limit for since, limit, _ in self._clocks()))
         return min(due, self.alive + ANSWERED_S) if self._may_be_over() else due
 
@@ -368,7 +368,7 @@ class _Turn:
                 self._emit((Note(f"{UNSAID}: its process is kept for no other turn"),))
 
     def _clock(self, now: float) -> str | None:
-        """What the clock says that has run out."""
+        """Which clock has run out, in words; None if none has."""
         return next(
             (words.format(_seconds(limit)) for since, limit, words in self._clocks() if now - since > limit), None
         )
