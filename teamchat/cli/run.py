@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from teamchat.core.engine.process import Process
     from teamchat.core.engine.state import Bounds
+    from teamchat.core.team.processes import ProcessSettings
     from teamchat.core.team.team import Team
 
 EXAMPLE = "teamchat run debate 'Your question'"
@@ -133,7 +134,6 @@ def run(
     from teamchat.cli.shared.request import Request
     from teamchat.cli.shared.showing import OutputOptions
     from teamchat.cli.shared.workspace import begin_run, find_team
-    from teamchat.core.conversation.beginning_process import process_of
     from teamchat.core.engine.state import Bounds
     from teamchat.core.team.processes import ProcessSettings
 
@@ -150,11 +150,7 @@ def run(
         options=options_of(options),
         jobs=jobs,
     )
-    wanted = process_of(found, process, settings)
-    if verdicts and wanted.kind == "vote":
-        from teamchat.cli.shared.verdict import check_options
-
-        check_options(verdicts, wanted.options)
+    wanted = _process_for(found, process, settings, verdicts)
     ahead = None if dry_run else begin_run(found, record=record, trust=trust)
     request = Request(
         team=found,
@@ -181,6 +177,18 @@ def run(
         ahead=ahead,
         notes=pausing(found, wanted, request.bounds),
     )
+
+
+def _process_for(team: Team, word: str, settings: ProcessSettings, verdicts: Sequence[str]) -> Process:
+    """The process of that kind or name. Raises `UsageError`, also if no option of a vote can meet the verdicts."""
+    from teamchat.core.conversation.beginning_process import process_of
+
+    process = process_of(team, word, settings)
+    if verdicts and process.kind == "vote":
+        from teamchat.cli.shared.verdict import check_options
+
+        check_options(verdicts, process.options)
+    return process
 
 
 def names_of(option: str, written: Sequence[str] | None) -> tuple[str, ...]:
