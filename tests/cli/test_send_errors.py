@@ -150,12 +150,14 @@ class TestTheTeamFile:
     @pytest.mark.parametrize(
         "command", [("send", "Hi"), ("send", "--dry-run", "Hi"), ("team",), ("trust",), ("resume",)]
     )
-    def test_an_invalid_file_is_one_line(self, world: Path, command: tuple[str, ...], text: str, error: str) -> None:
+    def test_an_invalid_file_is_one_line_of_error(
+        self, world: Path, command: tuple[str, ...], text: str, error: str
+    ) -> None:
         FILE.write_text(text)
         ran = run_here(*command)
         assert (ran.code, refused(ran)) == (2, f"{world}/work/teamchat.toml: {error.format(work=world / 'work')}")
 
-    def test_the_conversation_can_be_read_with_an_invalid_file(self, world: Path) -> None:
+    def test_reading_commands_work_with_an_invalid_team_file(self, world: Path) -> None:
         crew(world, {"max": ["Here."]})
         assert run_here("send", "Hi").code == 0
         FILE.write_bytes(b"\xff")
@@ -206,14 +208,14 @@ class TestTheAgent:
         assert pids.all()
         assert pids.alive() == []
 
-    def test_the_queued_members_are_on_hold_too(self, world: Path) -> None:
+    def test_a_failure_puts_the_queued_members_on_hold(self, world: Path) -> None:
         crew(world, {"max": [{"say": "half", "exit": 3}], "sarah": []})
         ran = run_here("send", "--quiet", "[NEXT: max, sarah] Hi")
         assert ran == Result(
             1, "", notes("failed: max ended with exit code 3; held: max, sarah", "try: teamchat resume")
         )
 
-    def test_a_refused_login_names_the_command_that_logs_in(self) -> None:
+    def test_the_error_of_a_rejected_login_has_the_login_command(self) -> None:
         actors({"max": ["claude-init", "+", "claude-retry", "401", "+", "hang"]}, like="claude")
         ran = run_here("send", "--quiet", "Hi")
         assert ran.code == 11
@@ -229,7 +231,7 @@ class TestTheAgent:
             ("gemini", "npm install -g @google/gemini-cli"),
         ],
     )
-    def test_a_missing_cli_names_the_command_that_installs_it(self, agent: str, install: str) -> None:
+    def test_the_error_of_a_missing_cli_has_the_install_command(self, agent: str, install: str) -> None:
         FILE.write_text(f'[[members]]\nname = "max"\nagent = "{agent}"')
         ran = run_here("send", "--quiet", "Hi")
         assert ran == Result(
@@ -238,14 +240,14 @@ class TestTheAgent:
             notes(f"failed: max's program '{agent}' is not installed; held: max", f"try: {install} && teamchat resume"),
         )
 
-    def test_a_missing_program_of_the_team_file(self, world: Path) -> None:
+    def test_the_error_of_a_missing_program_points_to_the_team_file(self, world: Path) -> None:
         FILE.write_text('[[members]]\nname = "max"\nagent = "own"\n[agents.own]\ncommand = ["./agent.sh"]')
         ran = run_here("send", "--quiet", "--trust", "Hi")
         assert ran.code == 11
         why = "is not installed; install it, or change its command in the team file; held: max\n"
         assert ran.err.endswith(f"· failed: max's program {str(world / 'work' / 'agent.sh')!r} {why}")
 
-    def test_a_script_that_cannot_be_run_names_what_to_fix(self, world: Path) -> None:
+    def test_the_error_of_a_script_that_is_not_executable_says_how_to_fix_it(self, world: Path) -> None:
         program = world / "work" / "agent.sh"
         program.write_text("echo Hi\n")
         FILE.write_text('[[members]]\nname = "max"\nagent = "own"\n[agents.own]\ncommand = ["./agent.sh"]')
@@ -260,7 +262,7 @@ class TestTheAgent:
         program.write_text("#!/bin/sh\necho Hi\n")
         assert run_here("resume", "--quiet", "--trust").out == "Hi\n"
 
-    def test_a_program_that_cannot_be_started(self, world: Path) -> None:
+    def test_a_program_that_the_system_cannot_start_is_reported(self, world: Path) -> None:
         program = world / "work" / "agent.sh"
         program.write_bytes(Path(sys.executable).read_bytes()[:32])
         program.chmod(0o755)
@@ -271,7 +273,7 @@ class TestTheAgent:
         assert len(ran.err.splitlines()) == 2
 
     @pytest.mark.skipif(sys.platform != "linux", reason="another system may run several kinds")
-    def test_a_program_for_another_machine(self, world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_program_for_another_processor_is_reported(self, world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("teamchat.core.team.programs.FORMATS", world / "none")
         program = world / "work" / "agent.sh"
         program.write_bytes(b"\x7fELF\0")
@@ -281,7 +283,7 @@ class TestTheAgent:
         told = notes(f"failed: max's program {why}; held: max")
         assert run_here("send", "--quiet", "--trust", "Hi") == Result(11, "", told)
 
-    def test_without_a_team_and_a_cli_it_names_what_to_install(self) -> None:
+    def test_without_a_team_file_and_any_cli_the_error_lists_what_to_install(self) -> None:
         assert run_here("send", "Hi") == Result(
             11,
             "",
@@ -303,7 +305,7 @@ class TestTheAgent:
 
 
 class TestTooLarge:
-    def test_a_message_that_is_too_large_even_when_cut_is_refused_before_the_agent_starts(self, world: Path) -> None:
+    def test_no_agent_starts_if_the_prompt_is_too_large_without_the_message(self, world: Path) -> None:
         made = crew(world, {"max": []}, team={"max_bytes": 2000, "task": "x" * 3000})
         ran = run_here("send", "--quiet", "Hi")
         assert ran.code == 12
@@ -311,7 +313,7 @@ class TestTooLarge:
         assert made.prompts("max") == []
         assert run_here("sessions", "--json").out == ""
 
-    def test_a_cli_is_not_started_with_more_than_its_limit(self, world: Path) -> None:
+    def test_no_agent_starts_if_the_prompt_exceeds_the_limit_of_its_cli(self, world: Path) -> None:
         large = {"max_bytes": 20_000_000, "max_prompt_tokens": 5_000_000}
         made = crew(world, {"max": []}, like={"max": "codex"}, team=large)
         ran = run_here("send", "--quiet", "-", stdin="x" * 1_100_000)
@@ -340,7 +342,7 @@ class TestTheStore:
         assert ran.err.endswith("  try: teamchat doctor --store\n")
 
     @pytest.mark.parametrize("command", COMMANDS)
-    def test_a_store_of_a_newer_version(self, store: Path, command: tuple[str, ...]) -> None:
+    def test_a_store_of_a_newer_version_is_refused(self, store: Path, command: tuple[str, ...]) -> None:
         with sqlite3.connect(store) as db:
             db.execute("PRAGMA user_version = 999")
         db.close()
@@ -348,7 +350,7 @@ class TestTheStore:
         assert ran == Result(13, "", f"teamchat: the store {store} was written by a newer teamchat; upgrade teamchat\n")
 
     @pytest.mark.parametrize("command", COMMANDS)
-    def test_a_folder_that_cannot_be_made(
+    def test_a_state_folder_that_cannot_be_created_is_reported(
         self, world: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
     ) -> None:
         FILE.write_text('[[members]]\nname = "max"\nagent = "claude"')
@@ -360,7 +362,7 @@ class TestTheStore:
             f"the folder {world}/file cannot be made: File exists; set TEAMCHAT_HOME to a folder that can be written",
         )
 
-    def test_a_damaged_trust_file(self, store: Path, world: Path) -> None:
+    def test_a_damaged_trust_file_is_reported(self, store: Path, world: Path) -> None:
         (world / "state" / "trust.json").write_text("{")
         ran = run_here("send", "Hi")
         assert store.exists()
@@ -372,7 +374,7 @@ class TestTheStore:
         )
 
 
-def test_the_error_of_a_second_process_names_the_first(pids: Pids) -> None:
+def test_the_error_of_a_locked_session_names_the_process_that_holds_it(pids: Pids) -> None:
     actors({"max": ["reply", "half", "+", "hang"]})
     assert run_here("send", "--to", "nobody", "Hi").code == 4
     first = start("send", "--to", "max", "Hi\nthere")
