@@ -2,15 +2,17 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-DEV := asciinema hypothesis import-linter mypy pyte pytest pytest-timeout pytest-xdist ruff
 
-.PHONY: default demo test quick crash torture lint format real newest ledger parity fuzz bench bench-quick bench-keep bench-page record-demo record-processes record-chat pages picture docs clean
+.PHONY: default demo test quick crash torture lint format real newest ledger parity fuzz bench bench-quick bench-keep bench-page record-demo record-processes record-chat pages picture docs dist requirements clean
 
 default: test lint
 
-$(VENV)/ready: pyproject.toml constraints.txt
+# Every package is a wheel with a hash of requirements.txt. The project itself is built by the hatchling that is among them.
+$(VENV)/ready: pyproject.toml requirements.txt
 	$(PYTHON) -m venv --clear $(VENV)
-	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[git]' $(DEV)
+	$(BIN)/pip install --quiet --require-hashes --no-deps --only-binary :all: --requirement requirements.txt
+	$(BIN)/pip install --quiet --no-deps --no-build-isolation --editable .
+	$(BIN)/pip check
 	touch $@
 
 # Plays a recorded session of three members. It needs no agent CLI and no network.
@@ -121,14 +123,21 @@ picture: $(VENV)/ready
 	$(BIN)/python -m generators.picture
 	$(BIN)/python -m generators.exports
 
-# Builds the manual as a site in site/. The first run installs mkdocs-material into .venv.
+# Builds the manual as a site in site/.
 docs: pages
-	$(BIN)/pip install --quiet --constraint constraints.txt mkdocs-material
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+# Builds the sdist and the wheel in dist/, with nothing but what is in .venv.
+dist: $(VENV)/ready
+	$(BIN)/python -m hatchling build
+
+# Writes requirements.txt from constraints.txt. It asks the index for the hashes, which takes minutes.
+requirements:
+	$(PYTHON) -m generators.requirements
 
 format: $(VENV)/ready
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
 clean:
-	rm -rf $(VENV) site .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) dist site .mypy_cache .pytest_cache .ruff_cache .hypothesis

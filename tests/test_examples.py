@@ -113,14 +113,21 @@ def test_the_slow_member_can_be_killed_and_resumed(world: Path, monkeypatch: pyt
     assert "| Half of the answer," in cli("show", "1").out
 
 
+def committed(folder: Path, message: str) -> str:
+    """The commit of all files of the folder, which becomes a repository."""
+    git = ["git", "-c", "user.name=kai", "-c", "user.email=kai@example.org"]
+    for argv in (["init", "-q"], ["add", "."], ["commit", "-qm", message]):
+        subprocess.run([*git, *argv], cwd=folder, check=True)
+    head = ["git", "rev-parse", "HEAD"]
+    return subprocess.run(head, cwd=folder, capture_output=True, text=True, check=True).stdout.strip()
+
+
 def repository(world: Path, says: str, name: str = "max") -> Path:
     """A repository with a change, and a team whose reviewer always says the same."""
     folder = world / "repository"
     folder.mkdir()
-    git = ["git", "-c", "user.name=kai", "-c", "user.email=kai@example.org"]
     (folder / "teamchat.toml").write_text(REVIEWER.format(name=name, says=says))
-    for argv in (["init", "-q"], ["add", "."], ["commit", "-qm", "first"]):
-        subprocess.run([*git, *argv], cwd=folder, check=True)
+    committed(folder, "first")
     (folder / "teamchat.toml").write_text(REVIEWER.format(name=name, says=says) + "# changed\n")
     assert cli("trust", cwd=folder).code == 0
     return folder
@@ -245,3 +252,33 @@ def test_the_options_that_examples_use_are_there(path: str) -> None:
     used = set(re.findall(r"--[a-z-]+", " ".join(re.findall(r"teamchat send (.*)", text))))
     assert used
     assert used <= known
+
+
+@pytest.mark.skipif(shutil.which("jq") is None, reason="jq is not installed")
+def test_the_reviewing_job_takes_instructions_from_the_base(world: Path) -> None:
+    """What a pull request changes in an instruction file, a prompt or the team file reaches nobody but as a diff."""
+    folder = world / "repository"
+    folder.mkdir()
+    (folder / "AGENTS.md").write_text("Instructions of the base.\n")
+    (folder / "prompt.md").write_text("Prompt of the base.\n")
+    team = REVIEWER.format(name="reviewer", says="").replace("echo ''", "cat AGENTS.md")
+    team = team.replace('agent = "reviewer"', 'agent = "reviewer"\ninstruction_file = "prompt.md"', 1)
+    (folder / "teamchat.toml").write_text(team)
+    base = committed(folder, "base")
+    (folder / "review.toml").write_text(team)
+    assert cli("trust", "--team", "./review.toml", cwd=folder).code == 0
+    (folder / "review.toml").unlink()
+    for name in ("AGENTS.md", "prompt.md", "teamchat.toml"):
+        (folder / name).write_text("# Of the pull request.\n")
+    head = committed(folder, "pull request")
+    summary = world / "summary"
+    env = {**os.environ, "GITHUB_STEP_SUMMARY": str(summary), "BASE": base, "HEAD": head}
+
+    script = step("ci/review.yml", "Review")
+    done = subprocess.run(["bash", "-c", script], cwd=folder, env=env, capture_output=True, check=False)
+
+    assert done.returncode == 0, done.stderr
+    assert summary.read_text() == "Instructions of the base.\n"
+    prompt = cli("show", "1", "--prompt", cwd=folder).out
+    assert "Prompt of the base." in prompt
+    assert prompt.count("+# Of the pull request.") == 3
