@@ -175,6 +175,7 @@ class LiveRule(Struct, frozen=True):
 class Command(Struct, frozen=True):
     """What to run: argv, changes to the environment, and files to write first (absolute path -> content).
 
+    `starts_in` is the folder in which the CLI starts, if that is not the turn's: an argument then names the turn's.
     With `live` the process may stay for further turns. `through` is one of our own programs with its arguments,
     which runs argv; people are shown only argv.
     """
@@ -184,6 +185,7 @@ class Command(Struct, frozen=True):
     files: Mapping[Path, bytes] = field(default_factory=dict)
     live: LiveRule | None = None
     through: tuple[str, ...] = ()
+    starts_in: Path | None = None
 
     def write_files(self) -> None:
         """Write the files, for the user alone. All are executable, since one may be a script. Raises OSError."""
@@ -213,17 +215,20 @@ class Sessions(Struct, frozen=True):
     """What a CLI can do with its own sessions.
 
     `system_each_time`: it also takes the system text in every turn (Claude by a flag, opencode by a file); else
-    only when a session starts. `open` are the arguments that open a session for a person at a terminal. `stays_in`
-    is the folder where the CLI keeps them. `keeps_all`: it has no switch to turn that off, so fresh turns leave
-    sessions, too. `used` reports the total usage of a session, from a turn's environment, if the CLI counts over its
-    sessions and that can be known. `kept` finds the sessions of a folder, by the CLI's environment; None: they cannot
+    only when a session starts. `open` are the arguments that open a session of a folder for a person at a terminal;
+    the CLI starts in `starts_in` (None: in that folder). `refused` says why it is not opened in that environment.
+    `stays_in` is the folder where the CLI keeps them. `keeps_all`: it has no switch to turn that off, so fresh turns
+    leave sessions, too. `used` reports the total usage of a session, from a turn's environment, if the CLI counts over
+    its sessions and that can be known. `kept` finds the sessions of a folder, by the CLI's environment; None: they cannot
     be listed, and none is adopted.
     """
 
     system_each_time: bool
     live: bool
-    open: Callable[[str], tuple[str, ...]]
+    open: Callable[[str, Path], tuple[str, ...]]
     stays_in: str
+    starts_in: Path | None = None
+    refused: Callable[[Mapping[str, str]], str | None] = lambda _env: None
     keeps_all: bool = False
     used: Callable[[Mapping[str, str], str], Usage | None] = lambda _env, _session: None
     kept: Callable[[Mapping[str, str], Path], Iterable[KeptSession]] | None = None

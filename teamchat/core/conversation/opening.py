@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from teamchat.core.agents import HOMES, foreign_keys
-from teamchat.core.errors import UnknownName
+from teamchat.core.errors import NotTrusted, UnknownName
 from teamchat.core.store.database import Database
 from teamchat.core.store.sessions import Session
 from teamchat.core.store.turns import Turn, sessions_with_undone, turns_of_member
@@ -26,7 +26,7 @@ from teamchat.runners.events import FailureKind
 
 
 class Opening(Struct, frozen=True):
-    """What to run in the foreground. `turn` is the turn that left the session."""
+    """What to run in the foreground, started in `cwd`. `turn` is the turn that left the session."""
 
     argv: tuple[str, ...]
     env: Mapping[str, str]
@@ -40,7 +40,8 @@ def plan_opening(db: Database, session: Session, team: Team, name: str, inherite
     The CLI of a member with a worktree runs in that worktree. It gets the member's model and environment, but not what
     only turns get (access, args). A session that remembers what was undone does not count.
 
-    Raises `UnknownName` when there is no member or no session, `UsageError` (no such folder) and `AgentMissing`.
+    Raises `UnknownName` when there is no member or no session, `NotTrusted` where the project would run its own code,
+    `UsageError` (no such folder) and `AgentMissing`.
     """
     member = team.member(name)
     if member.type == "human":
@@ -64,11 +65,13 @@ def plan_opening(db: Database, session: Session, team: Team, name: str, inherite
         add=member.env,
         command_env={"PWD": str(member.cwd)},
     )
+    if not member.project_settings and (why := runner.sessions.refused(env)):
+        raise NotTrusted(f"{member.name}'s session is not opened: {why}")
     program, *words = agent.command
     model = ("--model", member.model) if member.model else ()  # every built-in CLI calls it so
     found = need_program(member, program, find_program(program, env))
-    argv = (found, *words, *runner.sessions.open(turn.vendor_session), *model)
-    return Opening(argv, env, member.cwd, turn)
+    argv = (found, *words, *runner.sessions.open(turn.vendor_session, member.cwd), *model)
+    return Opening(argv, env, runner.sessions.starts_in or member.cwd, turn)
 
 
 def _left(turn: Turn, member: Member, agent: AgentSpec) -> bool:

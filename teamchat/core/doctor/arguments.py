@@ -9,7 +9,7 @@ from pathlib import Path
 
 from teamchat.core.agents import AGENT_TYPES
 from teamchat.core.doctor.checks import Check
-from teamchat.core.doctor.versions import ANSWER_S, Ask
+from teamchat.core.doctor.versions import ANSWER_S, NEUTRAL, Ask
 from teamchat.core.text.secret_words import masked
 from teamchat.patterns import regex
 from teamchat.runners.base import Runner
@@ -24,9 +24,9 @@ _REFUSED = regex(
 
 
 def check_arguments(
-    args: Iterable[str], program: str, runner: Runner, env: Mapping[str, str], folder: Path, ask: Ask
+    args: Iterable[str], program: str, runner: Runner, env: Mapping[str, str], ask: Ask
 ) -> Check | None:
-    """A finding about the options in `args`; None if there are none. The CLI runs in `folder`. Blocks.
+    """A finding about the options in `args`; None if there are none. Blocks.
 
     A CLI may take an option that its help leaves out, so an option that the help lacks is only a warning.
     """
@@ -36,7 +36,7 @@ def check_arguments(
     words = AGENT_TYPES[runner.vendor].help
     typed = " ".join((Path(program).name, *words))
     try:
-        code, said = ask((str(Path(program).absolute()), *words), env, folder, ANSWER_S)
+        code, said = ask((str(Path(program).absolute()), *words), env, NEUTRAL, ANSWER_S)
     except SpawnFailed:
         return None  # the check of the version reports it
     if code or not said:

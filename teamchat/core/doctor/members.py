@@ -147,24 +147,23 @@ def _folder(member: Member) -> Check:
 
 
 def _arguments(posts: Iterable[_Post], ask: Ask) -> dict[str, Check]:
-    """The findings about the arguments of each member that has some. The CLIs run in a folder of their own."""
+    """The findings about the arguments of each member that has some."""
     with_args = [post for post in posts if isinstance(post.program, str) and post.is_builtin and post.member.args]
-    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor() as pool:
+    with ThreadPoolExecutor() as pool:
 
         def look(post: _Post) -> Check | None:
-            return check_arguments(post.member.args, str(post.program), post.runner, post.env, Path(folder), ask)
+            return check_arguments(post.member.args, str(post.program), post.runner, post.env, ask)
 
         found = pool.map(look, with_args)
         return {post.member.name: check for post, check in zip(with_args, found, strict=True) if check}
 
 
 def _versions(posts: Iterable[_Post], ask: Ask) -> dict[str, Check]:
-    """The version of each program, by its path. They run in a folder of their own, where no project has settings."""
+    """The version of each program, by its path."""
     programs = {post.program: post for post in posts if isinstance(post.program, str) and post.is_builtin}
-    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor() as pool:
-        there = Path(folder)
+    with ThreadPoolExecutor() as pool:
         checks = {
-            program: pool.submit(check_version, post.agent.name, program, post.runner, post.env, there, ask)
+            program: pool.submit(check_version, post.agent.name, program, post.runner, post.env, ask)
             for program, post in programs.items()
         }
         return {program: check.result() for program, check in checks.items()}

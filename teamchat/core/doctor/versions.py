@@ -17,6 +17,8 @@ from teamchat.runners.process.start_errors import SpawnFailed
 Ask = Callable[[Sequence[str], Mapping[str, str], Path, float], tuple[int | None, bytes]]
 """Asks a program for its version, as `capture` of `runners/process/command.py` does."""
 
+NEUTRAL = Path("/")
+"""The folder in which a CLI starts that is only asked for its version or its help: no project is there, or above."""
 PROVE = "teamchat doctor --offline"
 ANSWER_S = 10.0  # seconds; Gemini takes one and a half
 _VERSION = regex(rb"\d{1,9}(?:\.\d{1,9})+[0-9A-Za-z.+-]*")
@@ -28,13 +30,12 @@ def check_version(
     program: str,
     runner: Runner,
     env: Mapping[str, str],
-    folder: Path,
     ask: Ask,
     answer_s: float = ANSWER_S,
 ) -> Check:
-    """The finding about the version that the program of the built-in agent `name` reports in `folder`. Blocks."""
+    """The finding about the version that the program of the built-in agent `name` reports. Blocks."""
     try:
-        code, said = ask((str(Path(program).absolute()), "--version"), env, folder, answer_s)
+        code, said = ask((str(Path(program).absolute()), "--version"), env, NEUTRAL, answer_s)
     except SpawnFailed as error:
         return _broken(f"cannot be started: {error}")
     if code in _NOT_STARTED:

@@ -98,6 +98,7 @@ async def execute(
         identity=Identity(member.name, turn.agent.protocol, turn.prompt.system_text),
         stays=stays,
         through=turn.command.through,
+        starts_in=turn.command.starts_in,
         version=installed,
         login=login,
         may_write=may_write(member, turn.agent),

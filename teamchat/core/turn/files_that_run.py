@@ -32,6 +32,7 @@ KNOWN = (
     ".vscode/tasks.json", ".vscode/launch.json", ".vscode/settings.json", ".vscode/mcp.json",
     ".devcontainer/devcontainer.json", ".devcontainer.json",
     "GNUmakefile", "makefile", "Makefile", "justfile", ".justfile", "Taskfile.yml", "package.json", ".npmrc",
+    "tsconfig.json", "jsconfig.json",
     ".cargo/config.toml", ".github/workflows/*", ".gitlab-ci.yml", "Jenkinsfile",
 )  # fmt: skip
 UNOPENED = frozenset({".env", ".npmrc"})  # these may hold a login

@@ -84,7 +84,7 @@ class ClaudeRunner:
     sessions: Sessions | None = Sessions(
         system_each_time=True,
         live=True,
-        open=lambda session: ("--resume", session),
+        open=lambda session, _cwd: ("--resume", session),
         stays_in="~/.claude/projects",
         kept=kept_in,
     )

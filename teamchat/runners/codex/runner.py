@@ -88,7 +88,7 @@ class CodexRunner:
         system_each_time=False,
         live=False,
         # its shared server would stay behind, and keep the session from the next turn ("already has an active writer")
-        open=lambda session: ("resume", session, "--no-daemon"),
+        open=lambda session, _cwd: ("resume", session, "--no-daemon"),
         stays_in="~/.codex/sessions",
         used=used_in,
         kept=kept_in,

@@ -69,7 +69,7 @@ class GeminiRunner:
     sessions: Sessions | None = Sessions(
         system_each_time=False,
         live=False,
-        open=lambda session: ("--resume", session),
+        open=lambda session, _cwd: ("--resume", session),
         stays_in="~/.gemini/tmp",
         keeps_all=True,
         kept=kept_in,

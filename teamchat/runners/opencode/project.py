@@ -3,6 +3,9 @@
 OPENCODE_DISABLE_PROJECT_CONFIG keeps the project's `opencode.json`, its agents, commands, tools and MCP servers from a
 turn. Plugins are loaded a second time by code that looks at no variable: neither that one nor OPENCODE_PURE keeps a
 project's plugin from running in a turn of any access. So a turn in such a project is refused before it starts.
+
+opencode is a program of Bun. Bun obeys the `tsconfig.json` and `jsconfig.json` of the folder in which it starts, and of
+the folders above, for the program's own imports: their `paths` can replace any of them. So opencode starts in `/`.
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+START = Path("/")
 _SWITCH = "OPENCODE_DISABLE_PROJECT_CONFIG"
 OFF = {_SWITCH: "1", "OPENCODE_DISABLE_EXTERNAL_SKILLS": "1"}  # skills of .claude and .agents, also of the user
 NAMES = (
@@ -23,7 +27,15 @@ NAMES = (
 )
 
 
-def config_of_project(env: Mapping[str, str]) -> Path | None:
+def plugins(env: Mapping[str, str]) -> str | None:
+    """Why no turn of this environment begins: it would run plugins of its project."""
+    there = _config_of_project(env)
+    if there is None:
+        return None
+    return f"opencode runs the plugins that {there} names, with any options; set project_settings = true"
+
+
+def _config_of_project(env: Mapping[str, str]) -> Path | None:
     """What may name plugins, in a turn of this environment that is to obey nothing of its project; None for nothing.
 
     PWD is the folder of the turn. What opencode finds in the home folder is the user's.

@@ -30,7 +30,7 @@ from teamchat.runners.opencode.configuration import AGENT, content, misunderstoo
 from teamchat.runners.opencode.configuration import servers as users_servers
 from teamchat.runners.opencode.events import OpencodeEvents
 from teamchat.runners.opencode.login import opencode_login
-from teamchat.runners.opencode.project import OFF, config_of_project
+from teamchat.runners.opencode.project import OFF, START, plugins
 from teamchat.runners.untrusted_json import listed, scalar
 
 ACCESS: Mapping[Access, tuple[str, ...]] = MappingProxyType(
@@ -61,7 +61,10 @@ class OpencodeRunner:
     sessions: Sessions | None = Sessions(
         system_each_time=True,
         live=False,
-        open=lambda session: ("--session", session),
+        # its larger interface loads its code a second time, in that folder
+        open=lambda session, cwd: (str(cwd), "--mini", "--session", session),
+        starts_in=START,
+        refused=lambda env: plugins({**env, **OFF}),
         stays_in="~/.local/share/opencode",
         keeps_all=True,
     )
@@ -71,7 +74,7 @@ class OpencodeRunner:
         return Prepared(scalar(prompt).encode())
 
     def command(self, job: Job) -> Command:
-        argv = [*job.program, "run", "--format", "json", "--thinking", *ACCESS[job.access]]
+        argv = [*job.program, "run", "--dir", str(job.cwd), "--format", "json", "--thinking", *ACCESS[job.access]]
         # a title of its own keeps it from asking a model for one; only its log reports retries
         argv += ("--title", "teamchat", "--print-logs", "--log-level", "ERROR")
         if job.model:
@@ -86,15 +89,15 @@ class OpencodeRunner:
             "OPENCODE_DISABLE_AUTOUPDATE": "1",
             **({} if job.project_settings else OFF),
         }
-        return Command((*argv, *job.args), env, files)
+        return Command((*argv, *job.args), env, files, starts_in=START)
 
     def parser(self) -> EventParser:
         return OpencodeEvents()
 
     def refusal(self, access: Access, env: Mapping[str, str]) -> str | None:
         """Where the project's plugins would run, or an MCP server might be named that could not be switched off."""
-        if there := config_of_project(env):
-            return f"opencode runs the plugins that {there} names, with any options; set project_settings = true"
+        if why := plugins(env):
+            return why
         wrong = misunderstood(env) if access == "read" else None
         return f"{wrong}; its MCP servers are not known" if wrong else None
 

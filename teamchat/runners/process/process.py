@@ -76,6 +76,9 @@ class Process:
         with contextlib.ExitStack() as files:
             cwd = open_folder(self._launch.cwd, self._launch.real_cwd)
             files.callback(os.close, cwd)
+            if self._launch.starts_in:
+                cwd = open_folder(self._launch.starts_in)
+                files.callback(os.close, cwd)
             streams = [files.enter_context(one) for one in (self._stdin(), self._create("out"), self._create("err"))]
             return GUARDIANS.guard(cwd, [stream.fileno() for stream in streams])
 

@@ -42,7 +42,8 @@ class Launch(Struct, frozen=True):
     whose standard input is left open. `through` is a program of ours, with its arguments, that runs `argv`. `version`
     is that of the installed program, where it is known. `login` names the variables that its login is from, as `Login`
     does.
-    `real_cwd` is where `cwd` must really be; None lets it be anywhere. `may_write` is False where its CLI bounds it to
+    `real_cwd` is where `cwd` must really be; None lets it be anywhere. The process starts in `starts_in` (None: in
+    `cwd`). `may_write` is False where its CLI bounds it to
     reading. `tree` is the work tree as it was before the turn, or why that is not known. `at_exit` is called once
     everything of the process has ended, which may be before all that it wrote is read; never for one that stays.
     """
@@ -62,6 +63,7 @@ class Launch(Struct, frozen=True):
     version: str | None = None
     login: tuple[str, ...] | None = None
     real_cwd: Path | None = None
+    starts_in: Path | None = None
     may_write: bool = True
     tree: WorkTree | NoCheckpoint | None = None
     at_exit: Callable[[], None] = lambda: None

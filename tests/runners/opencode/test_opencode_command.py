@@ -16,7 +16,7 @@ from teamchat.runners.opencode.runner import OpencodeRunner
 
 RUNNER = OpencodeRunner()
 SCRATCH = Path("/scratch")
-BEGIN = ("cli", "run", "--format", "json", "--thinking")
+FORMAT = ("--format", "json", "--thinking")
 END = ("--title", "teamchat", "--print-logs", "--log-level", "ERROR")
 ENVIRONMENTS = {"*": "allow", "*.env": "deny", "*.env.*": "deny", "*.env.example": "allow"}
 GIT = {".git": "deny", ".git/*": "deny", "*/.git": "deny", "*/.git/*": "deny"}
@@ -57,7 +57,9 @@ def put(job: Job, name: str, text: str) -> None:
     [("read", ("--agent", "teamchat")), ("edit", ("--agent", "teamchat")), ("full", ("--auto",))],
 )
 def test_access(job: Job, access: Access, flags: tuple[str, ...]) -> None:
-    assert RUNNER.command(replace(job, access=access)).argv == (*BEGIN, *flags, *END)
+    command = RUNNER.command(replace(job, access=access))
+    assert command.argv == ("cli", "run", "--dir", str(job.cwd), *FORMAT, *flags, *END)
+    assert command.starts_in == Path("/")
 
 
 def test_what_a_turn_is_given_stands_before_the_members_own_arguments(job: Job) -> None:

@@ -70,9 +70,7 @@ async def _prove(name: str, program: str, path: str, ask: Ask, progress: Progres
         with ModelServer() as server:
             bench = Bench(runner, server, make_home(folder, server, path, name), folder)
             progress(name, "version")
-            version = await asyncio.to_thread(
-                check_version, name, program, runner, bench.env, bench.work, ask, CLOCKS.first_byte_s
-            )
+            version = await asyncio.to_thread(check_version, name, program, runner, bench.env, ask, CLOCKS.first_byte_s)
             proved = [] if version.state == "failed" else await _rows(bench, lambda step: progress(name, step))
     finally:
         remove(folder)

@@ -147,7 +147,10 @@ async def _observe(watch: Watch, scratch: Path) -> Observed:
     program = shutil.which(command.argv[0], path=env.get("PATH", os.defpath)) or command.argv[0]
     argv = (program, *command.argv[1:])
     stop, prepare = watch.runner.stop, command.write_files
-    what = Launch(argv, job.cwd, env, watch.stdin, watch.folder, scratch, prepare, stop, stays=watch.life)
+    start = command.starts_in
+    what = Launch(
+        argv, job.cwd, env, watch.stdin, watch.folder, scratch, prepare, stop, stays=watch.life, starts_in=start
+    )
     try:
         process = launch(what)
     except (SpawnFailed, OSError) as error:
