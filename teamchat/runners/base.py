@@ -214,13 +214,13 @@ class KeptSession(Struct, frozen=True):
 class Sessions(Struct, frozen=True):
     """What a CLI can do with its own sessions.
 
-    `system_each_time`: it also takes the system text in every turn (Claude by a flag, opencode by a file); else
-    only when a session starts. `open` are the arguments that open a session of a folder for a person at a terminal;
-    the CLI starts in `starts_in` (None: in that folder). `refused` says why it is not opened in that environment.
+    `system_each_time`: it also takes the system text in every turn (Claude by a flag, opencode by a file); else only
+    when a session starts. `open` are the arguments that open a session of a folder for a person at a terminal; the
+    CLI starts in `starts_in` (None: in that folder). `refused` says why it is not opened in that environment.
     `stays_in` is the folder where the CLI keeps them. `keeps_all`: it has no switch to turn that off, so fresh turns
-    leave sessions, too. `used` reports the total usage of a session, from a turn's environment, if the CLI counts over
-    its sessions and that can be known. `kept` finds the sessions of a folder, by the CLI's environment; None: they cannot
-    be listed, and none is adopted.
+    leave sessions, too. `used` reports the total usage of a session, from a turn's environment, if the CLI counts
+    over its sessions and that can be known. `kept` finds the sessions of a folder, by the CLI's environment; None:
+    they cannot be listed, and none is adopted.
     """
 
     system_each_time: bool
