@@ -37,6 +37,7 @@ def init(
     from teamchat.core.team.trust import needs
     from teamchat.core.text.clean import printable
     from teamchat.core.text.commands import quote
+    from teamchat.core.turn.caller import find_caller
     from teamchat.runners import git_server
 
     path, trusted = Path.cwd() / file, trust_store()
@@ -45,12 +46,14 @@ def init(
     new = plan(template, path.parent.name, login_name(), git=git_server.missing(os.environ) is None)
     copies = write_team(new, path, over=force)
     team = load(path)
-    trusted.grant(team)
+    inside = find_caller() is not None
+    if not inside:
+        trusted.grant(team)
     members = [f"{member.name} ({member.agent or 'you'})" for member in team.members]
     for copy in copies:
         print(f"kept {copy.relative_to(path.parent)}: what was there before")
     print(f"wrote {file}: {', '.join(members)}")
     for need in needs(team):
-        print(printable(f"trusted: {need.line}"))
+        print(printable(f"{'not trusted' if inside else 'trusted'}: {need.line}"))
     named = "" if path.name == FILE_NAME else f" --team {quote(path.name)}"
     print(f"next: teamchat send {quote(new.message)}{named}")

@@ -76,6 +76,27 @@ class Setup(Struct, frozen=True):
     adopted: str | None = None
 
 
+class Child(Struct, frozen=True):
+    """What a session has used that the agent of a turn ran, so far or in all. `store` is the file that it is stored in.
+
+    `cost_usd` is that of the `turns_with_cost`.
+    """
+
+    session: str
+    store: str
+    turns: int = 0
+    tokens: int = 0
+    cost_usd: float = 0.0
+    turns_with_cost: int = 0
+
+    @property
+    def used(self) -> str:
+        """`2 turns, 1,234 tokens, $0.0123`, with what is known of the cost."""
+        cost = f"${self.cost_usd:.4f}" if self.turns_with_cost else "cost unknown"
+        least = "≥" if 0 < self.turns_with_cost < self.turns else ""
+        return f"{self.turns} turn{'s' * (self.turns != 1)}, {self.tokens:,} tokens, {least}{cost}"
+
+
 class Outcome(Struct, frozen=True):
     """What came of a turn. None is unknown, never zero.
 
@@ -87,7 +108,7 @@ class Outcome(Struct, frozen=True):
     the member.
     `failed_tools` counts the calls that failed, those that were refused included. `files_that_run` are files by which
     other tools run something (hooks, tasks, build rules) and that changed in the turn, whoever changed them;
-    `not_all_looked_at`: there are more such files than are compared.
+    `not_all_looked_at`: there are more such files than are compared. `children` are the sessions that the agent ran.
     """
 
     exit_code: int | None
@@ -109,6 +130,7 @@ class Outcome(Struct, frozen=True):
     notes: tuple[str, ...] = ()
     stderr_tail: str = ""
     reply: str | None = None
+    children: tuple[Child, ...] = ()
 
     @property
     def marked(self) -> str | None:

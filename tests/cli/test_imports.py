@@ -37,9 +37,9 @@ BUDGETS: Mapping[tuple[str, ...], tuple[int, frozenset[str]]] = {
     ("status",): (90, HEAVY | AGENTS | UNUSED),
     ("show",): (102, HEAVY | AGENTS | UNUSED),
     ("sessions",): (90, HEAVY | AGENTS | UNUSED),
-    ("send", "-q", "Hi"): (180, HEAVY | UNUSED),
-    ("run", "sequential", "-q", "Hi"): (200, HEAVY | UNUSED - PROCESSES),
-    ("resume",): (178, HEAVY | UNUSED),
+    ("send", "-q", "Hi"): (182, HEAVY | UNUSED),
+    ("run", "sequential", "-q", "Hi"): (202, HEAVY | UNUSED - PROCESSES),
+    ("resume",): (180, HEAVY | UNUSED),
     (): (53, HEAVY | AGENTS | UNUSED),
 }
 """For each command the most modules of teamchat, and packages and modules that are not loaded; () completes a name."""

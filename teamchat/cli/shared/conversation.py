@@ -38,6 +38,7 @@ from teamchat.core.store.undos import check_no_unfinished_undo
 from teamchat.core.team.team import Team
 from teamchat.core.text.clean import printable, visible
 from teamchat.core.turn.ahead import Ahead
+from teamchat.core.turn.caller import find_caller
 from teamchat.core.turn.events import Conclusion, ConversationEvent, Warned
 from teamchat.core.turn.host import REAL, Host
 from teamchat.core.turn.run import Run
@@ -92,8 +93,12 @@ def converse(
     keyboard = KEYBOARD.get() if show.talks else None
     console = _console(keyboard, team, db, session, show, listen, at_end)
     works = keyboard.while_working(console.stopper) if keyboard else contextlib.nullcontext()
+    if caller := find_caller():
+        caller.check_session(db, session)
     with held(team.root, db, session, wait=wait), works:
         check_no_unfinished_undo(db, session.id)
+        if caller:
+            caller.note(db, session)
         code = console.run(
             Run(
                 team,

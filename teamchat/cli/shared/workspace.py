@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 from msgspec.structs import replace
 
 from teamchat.cli.shared.typed import line_of, typed_with, was_typed
-from teamchat.core.errors import AgentMissing, StoreError, TeamchatError, UnknownName, UsageError
+from teamchat.core.errors import AgentMissing, NotTrusted, StoreError, TeamchatError, UnknownName, UsageError
 from teamchat.core.files.folders import STORE_NAME, TRUST_NAME, config_dir, state_dir, workspace_dir
 from teamchat.core.files.session_lock import holder_of
 from teamchat.core.store.database import NO_VALUE, Database
@@ -192,17 +193,36 @@ def begun(db: Database, session: Session) -> Iterator[None]:
 
 
 def trust_store() -> TrustStore:
-    return TrustStore(state_dir() / TRUST_NAME)
+    """What the person trusts; an agent's TEAMCHAT_HOME names no other place of it."""
+    from teamchat.core.turn.caller import find_caller
+
+    caller = find_caller()
+    return TrustStore((caller.trusted if caller else state_dir()) / TRUST_NAME)
+
+
+def need_person() -> None:
+    """Raises `NotTrusted` in an agent's turn, where nobody gives trust."""
+    from teamchat.core.turn.caller import find_caller
+
+    if find_caller():
+        raise NotTrusted("trust is given by a person, and this runs in an agent's turn")
 
 
 def need_trust(team: Team, *, give: bool) -> None:
-    """Raises `NotTrusted` unless the team is trusted already, by `--trust`, or by an answer at the terminal."""
+    """Raises `NotTrusted` unless the team is trusted already, by `--trust`, or by an answer at the terminal.
+
+    Raises `GuardReached` in an agent's turn that no other turn may begin in.
+    """
+    from teamchat.core.turn.caller import find_caller
+
+    if caller := find_caller():
+        caller.check(time.time())
     store = trust_store()
-    if not give:
+    if caller or not give:
         standing = store.standing(team)
         if standing.trusted:
             return
-        if not _trusts(team, standing):
+        if caller or not _trusts(team, standing):
             raise not_trusted(team, standing)
     store.grant(team)
 

@@ -32,6 +32,7 @@ from teamchat.core.engine.events import (
     Recovered,
     Resumed,
     ResumeMode,
+    Spent,
     StopRequested,
     TurnEnded,
 )
@@ -39,6 +40,7 @@ from teamchat.core.engine.guards import budget_guard
 from teamchat.core.engine.state import Route, State
 from teamchat.core.errors import ExitCode, NoRecording, NothingToResume, StoreError, TeamchatError, UsageError
 from teamchat.core.messages import well_formed
+from teamchat.core.store.children import used_meanwhile
 from teamchat.core.store.database import Database
 from teamchat.core.store.image_values import Image
 from teamchat.core.store.turns import Turn, deliver_turn, events_of, get_turn, last_turn_of, partial_of
@@ -109,6 +111,9 @@ class ConversationCoordinator:
         """Close what a killed process left open. No other process may run the session."""
         run = self.run
         self._store_kept_turns()
+        lost = used_meanwhile(run.db, run.session)  # in turns that were killed
+        if lost.turns:
+            run.step(Spent(run.host.now(), lost.tokens, lost.cost_usd, lost.turns))
         notes = clean_turns(run.db, run.session, run.folder)
         for note in (*recover_turns(run.db, run.session, run.folder, run.trees), *notes):
             run.emit(Warned(note))

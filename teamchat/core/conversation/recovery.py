@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from teamchat.core.errors import DiskFull, StoreError
 from teamchat.core.receipt import KILLED, NOT_STORED, Outcome
+from teamchat.core.store.children import children_of
 from teamchat.core.store.database import Database
 from teamchat.core.store.turn_events import TimedEvent
 from teamchat.core.store.turns import (
@@ -65,7 +66,7 @@ def recover_turns(db: Database, session: int, folder: Path, trees: WorkTrees) ->
     `folder` is where turns keep their output. `trees` has the files as they were before each turn.
     """
     running = running_turns(db, session)
-    return [note for turn in running for note in _recover(db, turn, folder / turn.folder.name, trees)]
+    return [note for turn in running for note in _recover(db, session, turn, folder / turn.folder.name, trees)]
 
 
 def kept_turns(db: Database, session: int, folder: Path) -> Iterator[tuple[Turn, FinishedTurn]]:
@@ -112,13 +113,14 @@ def _remove(folder: Path) -> str | None:
         return None  # the next command with a TMPDIR removes them
 
 
-def _recover(db: Database, turn: Turn, folder: Path, trees: WorkTrees) -> list[str]:
+def _recover(db: Database, session: int, turn: Turn, folder: Path, trees: WorkTrees) -> list[str]:
     ours = _OURS.fullmatch(folder.name)
     verdict, events = _partial(turn, folder) if ours else (Verdict(""), [])
     failure = Failure(FailureKind.INTERRUPTED, KILLED)
     found = trees.interrupted(turn.number, Path(turn.setup.cwd))
     files = tuple(change.path for change in found.files) if isinstance(found, FileChanges) else ()
     outcome = Outcome(None, None, failure, denied=None, usage=verdict.usage, files=files, changes=found)
+    outcome = replace(outcome, children=children_of(db, session, turn.id))
     _end(db, turn, FinishedTurn(outcome, verdict.text, events=tuple(events)), folder if ours else None)
     note = f"turn {turn.number} ({turn.member}) {KILLED}; its partial text: teamchat show {turn.number}"
     return [note, *filter(None, [_remove(folder) if ours else None])]

@@ -235,8 +235,9 @@ def _note(draft: Draft, event: TurnBegan | Spent | MemberAnswered | Retargeted) 
             draft.change(number, attempt=began.attempt + 1)
             for mate in state.mates(began):  # a member that begins after a pause answers the same message
                 draft.change(mate.number, as_of=mate.as_of or as_of)
-        case Spent(tokens=tokens, cost_usd=cost):
-            draft.state = replace(state, tokens=state.tokens + tokens, cost_usd=state.cost_usd + cost)
+        case Spent(tokens=tokens, cost_usd=cost, turns=turns):
+            spent = state.tokens + tokens, state.cost_usd + cost
+            draft.state = replace(state, tokens=spent[0], cost_usd=spent[1], turns=state.turns + turns)
         case MemberAnswered(route=number, answer=answer):
             draft.state = replace(state, turns=state.turns + 1)
             draft.change(number, status=RouteStatus.ANSWERED, answer=answer)

@@ -64,11 +64,15 @@ class TurnEnded(Struct, frozen=True):
 
 
 class Spent(Struct, frozen=True):
-    """The cost of a turn, whether it succeeded or not. An unknown cost counts as 0."""
+    """The cost of a turn, whether it succeeded or not. An unknown cost counts as 0.
+
+    `turns` are those that its agent has run inside of it.
+    """
 
     now: float
     tokens: int = 0
     cost_usd: float = 0.0
+    turns: int = 0
 
 
 class MemberAnswered(Struct, frozen=True):

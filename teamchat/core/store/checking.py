@@ -10,6 +10,7 @@ from teamchat.core.engine.processes.table import STRATEGIES
 from teamchat.core.engine.state import State
 from teamchat.core.errors import DamagedStore, StoreError
 from teamchat.core.store.adoptions import an_adoption
+from teamchat.core.store.children import a_child, called_by
 from teamchat.core.store.database import EMPTY, NO_VALUE, Database
 from teamchat.core.store.images import an_image
 from teamchat.core.store.imported import an_imported_entry
@@ -49,6 +50,7 @@ def _session(row: Row) -> None:
     a_session(row)
     _state(a_state(row))
     row.text("fence_key")
+    called_by(row)
     if row.has("used"):
         row.integer("used")
 
@@ -96,6 +98,7 @@ KINDS = (
     Kind("text", "texts", "hash", a_text),
     Kind("undo", "undos", "id", _undo),
     Kind("turn", "turns", "id", _turn),
+    Kind("child", "children", "session, turn, store, child", a_child),
     Kind("event", "turn_events", "turn, number", some_events),
     Kind("message", "messages", "id", _message, ", NULL AS agent"),
     Kind("hidden message", "hides", "session, message", _hide),

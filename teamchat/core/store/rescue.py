@@ -39,6 +39,7 @@ MENDING = (
     "UPDATE turns SET text = NULL WHERE text NOT IN (SELECT hash FROM texts)",
     "DELETE FROM imported_entries WHERE session NOT IN (SELECT id FROM sessions)",
     "DELETE FROM turn_events WHERE turn NOT IN (SELECT id FROM turns)",
+    "DELETE FROM children WHERE session NOT IN (SELECT id FROM sessions) OR turn NOT IN (SELECT id FROM turns)",
     "UPDATE messages SET turn = NULL WHERE turn NOT IN (SELECT id FROM turns)",
     """DELETE FROM routes WHERE session NOT IN (SELECT id FROM sessions) OR EXISTS (
         SELECT 1 FROM (SELECT parent AS named UNION ALL SELECT request UNION ALL SELECT as_of) WHERE named NOT NULL

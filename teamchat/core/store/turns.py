@@ -304,6 +304,12 @@ def turns_of(db: Database, session: int) -> list[Turn]:
     return db.values(a_turn, "SELECT * FROM turns WHERE session = ? ORDER BY number", session)
 
 
+def runs(db: Database, session: int, turn: int) -> bool:
+    """True while the turn of that id of the session has not ended, as far as the store knows."""
+    sql = "SELECT 1 FROM turns WHERE id = ? AND session = ? AND status = 'running'"
+    return db.row(sql, turn, session) is not None
+
+
 def running_turns(db: Database, session: int) -> list[Turn]:
     return db.values(a_turn, "SELECT * FROM turns WHERE session = ? AND status = 'running' ORDER BY number", session)
 

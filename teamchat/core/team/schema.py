@@ -165,6 +165,8 @@ class LimitsTable(Table):
     """How alike two replies are that say nothing new, from 0 to 1. 0 switches this guard off."""
     rounds: Amount = Field(default=_LIMITS.rounds, ge=1)
     """How many rounds may say nothing new."""
+    depth: Amount = Field(default=_LIMITS.depth, ge=0, le=5)
+    """How deep conversations may be that agents run in their turns. With 1 their own agents run none, with 0 nobody."""
 
 
 class TeamTable(Table):

@@ -68,7 +68,8 @@ class Limits(Struct, frozen=True):
     """The guards: `turns` and `minutes` are per human message, `tokens` and `cost_usd` per session; None is no limit.
 
     Replies at least as alike as `similarity` (0 to 1; 0 is off) say nothing new. After `rounds` of them the
-    conversation pauses. `cost_usd` is None unless the team file sets it: not every CLI reports its cost.
+    conversation pauses. `cost_usd` is None unless the team file sets it: not every CLI reports its cost. `depth` is how
+    deep conversations may be inside the turns of agents that run teamchat.
     """
 
     turns: int = 12
@@ -77,6 +78,7 @@ class Limits(Struct, frozen=True):
     cost_usd: float | None = None
     similarity: float = 0.9
     rounds: int = 2
+    depth: int = 1
 
 
 class Member(Struct, frozen=True):

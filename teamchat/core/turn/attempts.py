@@ -185,7 +185,9 @@ class Attempts(Struct):
                 run.host.check(planned)
             if run.stopper.asked:  # making the prompt of a long conversation takes a while
                 return NoAnswer(route, interrupted)
+            run.count_turn()
             turn = self._begin(route, planned, folder)
+            planned = run.admitted(turn, planned, stays.process.folder if stays and stays.process else None)
 
             def tell(events: Sequence[AgentEvent]) -> None:
                 for spoke in spoken(member.name, turn.number, events):

@@ -6,7 +6,7 @@ What the store cannot take is kept beside it until the next command, since the a
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Generic, TypeVar
@@ -16,7 +16,9 @@ from msgspec.structs import replace
 
 from teamchat.core.engine.events import Spent
 from teamchat.core.errors import DiskFull, StoreError, StoreGone
-from teamchat.core.receipt import Outcome
+from teamchat.core.receipt import Child, Outcome
+from teamchat.core.store.children import children_of
+from teamchat.core.store.sessions import name_of
 from teamchat.core.store.turns import Turn, TurnStatus, end_turn, trace
 from teamchat.core.turn.events import TurnFinished, Warned
 from teamchat.core.turn.execution import FinishedTurn
@@ -69,20 +71,25 @@ def close_turn(
     )
     outcome, prepared = ended.finished.outcome, cache(prepare)  # a second try warns no second time of what is wrong
 
-    def write() -> Written[T]:
+    def write() -> tuple[T, Outcome]:
         put = prepared()
         with run.transaction():
-            run.decide(spent(run.host.now(), outcome.usage))
+            children = children_of(run.db, run.session, ended.turn.id)
+            run.decide(spent(run.host.now(), outcome.usage, children))
             written = put()
             status = turn_status(outcome.failure) if outcome.failure else success
-            end_turn(run.db, ended.turn, status, replace(outcome, reply=written.reply), kept)
-            return written
+            whole = replace(outcome, reply=written.reply, children=children)
+            end_turn(run.db, ended.turn, status, whole, kept)
+            return written.result, whole
 
-    written = _stored(run, ended, write)
-    tell(written.result)
-    _tell_end(run, ended, written.reply)
+    result, whole = _stored(run, ended, write)
+    if run.caller:
+        used = outcome.usage or Usage()
+        run.caller.spend(name_of(run.db, run.session), run.db.path, tokens_of(used), used.cost_usd)
+    tell(result)
+    _tell_end(run, ended, whole)
     run.remove(ended.scratch, ended.turn.folder)
-    return written.result
+    return result
 
 
 def close_failed(run: Run, ended: OpenTurn) -> None:
@@ -90,7 +97,7 @@ def close_failed(run: Run, ended: OpenTurn) -> None:
     close_turn(run, ended, lambda: lambda: Written(None))
 
 
-def _stored(run: Run, ended: OpenTurn, write: Callable[[], Written[T]]) -> Written[T]:
+def _stored(run: Run, ended: OpenTurn, write: Callable[[], T]) -> T:
     """What `write` returns. An end that cannot be stored is kept beside the store. Raises `StoreError`.
 
     On a full disk the turn's own output is freed, and `write` is tried once more. The end of a side turn is not kept:
@@ -125,8 +132,7 @@ def _tell_lost(run: Run, ended: OpenTurn, error: StoreError) -> None:
     run.emit(Warned(f"what {ended.turn.member} said is not stored: {error}\n{ended.finished.text}"))
 
 
-def _tell_end(run: Run, ended: OpenTurn, reply: str | None) -> None:
-    outcome = replace(ended.finished.outcome, reply=reply)
+def _tell_end(run: Run, ended: OpenTurn, outcome: Outcome) -> None:
     run.tally.add(ended.turn, outcome)
     run.emit(TurnFinished(ended.turn, outcome, ended.finished.text if ended.failed else ""))
     for warning in file_warnings(ended.turn, outcome):
@@ -140,13 +146,23 @@ def file_warnings(turn: Turn, outcome: Outcome) -> Iterator[Warned]:
         yield Warned(f"{turn.member} {broken} {undo}", turn.route)
     if outcome.marked:
         yield Warned(f"{turn.member} {outcome.marked_in_brief}", turn.route)
+    for child in outcome.children:
+        yield Warned(f"{turn.member} ran the conversation {child.session} in its turn: {child.used}", turn.route)
 
 
 def turn_status(failure: Failure) -> TurnStatus:
     return "interrupted" if failure.kind is FailureKind.INTERRUPTED else "failed"
 
 
-def spent(now: float, usage: Usage | None) -> Spent:
-    """The engine's event for what a turn has used."""
+def tokens_of(usage: Usage) -> int:
+    """The tokens that count against a limit; unknown ones count as none."""
+    return (usage.input_tokens or 0) + (usage.output_tokens or 0)
+
+
+def spent(now: float, usage: Usage | None, children: Iterable[Child] = ()) -> Spent:
+    """The engine's event for what a turn has used, and what the agent's own conversations have used in it."""
     used = usage or Usage()
-    return Spent(now, (used.input_tokens or 0) + (used.output_tokens or 0), used.cost_usd or 0.0)
+    event = Spent(now, tokens_of(used), used.cost_usd or 0.0)
+    for child in children:
+        event = Spent(now, event.tokens + child.tokens, event.cost_usd + child.cost_usd, event.turns + child.turns)
+    return event

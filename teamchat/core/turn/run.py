@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -17,12 +17,14 @@ from teamchat.core.engine.decide import decide
 from teamchat.core.engine.events import Event
 from teamchat.core.engine.guards import guard
 from teamchat.core.engine.state import UNBOUNDED, Bounds, Route, RouteStatus, Rules, State
+from teamchat.core.store.children import used_meanwhile
 from teamchat.core.store.database import Database
 from teamchat.core.store.routes import load_state, save_state
-from teamchat.core.store.sessions import fence_key
+from teamchat.core.store.sessions import fence_key, name_of
 from teamchat.core.store.turns import Turn, last_turn_of
 from teamchat.core.team.team import Member, Team
 from teamchat.core.turn.ahead import Ahead
+from teamchat.core.turn.caller import VARIABLE, Caller, admit, find_caller
 from teamchat.core.turn.events import ConversationEvent, Warned
 from teamchat.core.turn.files_that_run import may_write
 from teamchat.core.turn.host import REAL, Host
@@ -83,6 +85,37 @@ class Run:
         self.at_once: int | None = None  # how many turns of the group that runs are at the same time
         self.state: State = load_state(self.db, session, rules_of(self.team, bounds))
 
+    @cached_property
+    def caller(self) -> Caller | None:
+        """The turns around this process, if an agent runs it; a replay runs in none."""
+        return find_caller() if self.host.live else None
+
+    def count_turn(self) -> None:
+        """Count a turn that is about to begin in the conversations around this one. Raises `GuardReached`."""
+        if self.caller:
+            self.caller.begin_turn(name_of(self.db, self.session), self.db.path, self.host.now())
+
+    def admitted(self, turn: Turn, planned: ReadyTurn, folder: Path | None = None) -> ReadyTurn:
+        """The turn with a token for its agent. Without one, as on a full disk, a teamchat inside it runs no turn.
+
+        `folder` is that of a process which has served earlier turns.
+        """
+        if not self.host.live:
+            return planned
+        env = {name: value for name, value in planned.env.items() if name != VARIABLE}
+        with contextlib.suppress(OSError):
+            env[VARIABLE] = admit(
+                folder or turn.folder,
+                turn,
+                self.db,
+                self.session,
+                self.team,
+                planned.member,
+                self.state.rules,
+                self.caller,
+            )
+        return replace(planned, env=env)
+
     @contextlib.contextmanager
     def transaction(self) -> Iterator[None]:
         """Change the store and `state` together, or neither of them."""
@@ -109,19 +142,29 @@ class Run:
 
     def guard(self) -> Paused | None:
         """The limit that is reached, if any: no turn may begin or be tried again."""
-        return guard(self.state, self.host.now())
+        inner, state = used_meanwhile(self.db, self.session), self.state
+        spent = replace(
+            state,
+            turns=state.turns + inner.turns,
+            tokens=state.tokens + inner.tokens,
+            cost_usd=state.cost_usd + inner.cost_usd,
+        )
+        return guard(spent, self.host.now())
 
     def budget(self) -> float | None:
         """What each running turn may spend, in US dollars; None is no limit.
 
         It is never 0, which no CLI accepts as a limit.
         """
-        limit = self.team.limits.cost_usd
-        if limit is None:
+        limit, around = self.team.limits.cost_usd, self.caller.budget() if self.caller else None
+        left = [around] if around is not None else []
+        if limit is not None:
+            left.append(limit - self.state.cost_usd - used_meanwhile(self.db, self.session).cost_usd)
+        if not left:
             return None
         running = sum(route.status is RouteStatus.RUNNING for route in self.state.queue)
         at_once = max(min(running, self.at_once or running), 1)
-        return max((limit - self.state.cost_usd) / at_once, 0.0001)
+        return max(min(left) / at_once, 0.0001)
 
     def has_worktree(self, member: Member, route: Route | None = None) -> bool:
         """Whether the member works in a worktree of its own, at all or for that route. A replay makes none."""

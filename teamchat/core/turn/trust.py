@@ -12,6 +12,7 @@ from teamchat.core.team.team import Team
 from teamchat.core.team.trust import TrustStore, require
 from teamchat.core.team.trust_files import untrusted_copies
 from teamchat.core.text.clean import printable
+from teamchat.core.turn.caller import find_caller
 from teamchat.core.turn.host import Host
 from teamchat.core.turn.ready import ReadyTurn
 from teamchat.runners.process.running import Launch, Running
@@ -26,7 +27,11 @@ def with_trust_checks(host: Host, team: Team, store: TrustStore) -> Host:
     members = {member.name: member for member in team.ai_members}
     folders = {member.name: Path(os.path.realpath(member.cwd)) for member in team.ai_members}
 
+    caller = find_caller()
+
     def check(turn: ReadyTurn) -> None:
+        if caller:
+            caller.check_access(turn.member, turn.agent)
         member = members[turn.member.name]
         now = Path(os.path.realpath(member.cwd))
         if now != folders[member.name]:

@@ -42,6 +42,9 @@ STARTED = "import sys; sys.path.append(sys.argv[1]); import guardian; guardian.m
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36  # of <sys/prctl.h>
 DESCRIPTORS = 4  # that a guardian is given: a folder and three streams
 INT_BYTES = 4
+MARK_BITS = 59  # of a turn's limit; the bits above say how many turns are around it
+MARKS = (1 << MARK_BITS) - 55  # a prime
+OUTERMOST, INNERMOST = 15, 8  # the bits above of a turn that no other one is around, and of the deepest one
 GO = b"go"
 ABANDONED_GRACE_S = 1.0  # without teamchat nobody reads the rest: the tree must end within two seconds
 
@@ -102,12 +105,20 @@ def read_stat(pid: str) -> tuple[int, tuple[int, str]] | None:
     return int(pid), (int(parent), head.partition(b"(")[2].decode(errors="replace"))
 
 
-def limit_of(scratch: bytes) -> int:
+def limit_of(scratch: bytes, depth: int = 0) -> int:
     """A limit of real-time computing, in microseconds, that no process reaches; it differs for each turn.
 
-    Every process of the turn inherits it, even if its parents, session, files and environment change.
+    Every process of the turn inherits it, even if its parents, session, files and environment change. `depth` is the
+    number of turns around the turn: a limit can only be lowered, so the limit of an inner turn is lower.
     """
-    return (1 << 62) + int.from_bytes(scratch, "big") % ((1 << 61) - 1)
+    return (OUTERMOST - depth << MARK_BITS) + int.from_bytes(scratch, "big") % MARKS
+
+
+def depth_of(pid: int | str) -> int | None:
+    """The number of turns around the turn whose limit the process has; None where its limit is that of no turn."""
+    line = _read(f"/proc/{pid}/limits").partition(b"Max realtime timeout")[2].partition(b"\n")[0].split()
+    level = int(line[1]) >> MARK_BITS if len(line) > 1 and line[1].isdigit() else 0
+    return OUTERMOST - level if INNERMOST <= level <= OUTERMOST else None
 
 
 def _mark(scratch: bytes) -> None:
@@ -115,8 +126,10 @@ def _mark(scratch: bytes) -> None:
     if sys.platform == "linux":
         import resource
 
+        outer = depth_of("self")
+        limit = limit_of(scratch, 0 if outer is None else min(outer + 1, OUTERMOST - INNERMOST))
         try:
-            resource.setrlimit(resource.RLIMIT_RTTIME, (limit_of(scratch), limit_of(scratch)))
+            resource.setrlimit(resource.RLIMIT_RTTIME, (limit, limit))
         except (OSError, ValueError):
             return  # a lower limit is set; the environment identifies the turn
 
@@ -126,11 +139,13 @@ def marked(scratch: bytes) -> list[int]:
 
     Empty where there is no /proc.
     """
-    entry, limit = b"TMPDIR=" + scratch, b" %d " % limit_of(scratch)
+    entry = b"TMPDIR=" + scratch
+    limits = [b" %d " % limit_of(scratch, depth) for depth in range(OUTERMOST - INNERMOST + 1)]
     return [
         int(pid)
         for pid in filter(str.isdigit, os.listdir("/proc") if sys.platform == "linux" else ())
-        if limit in _read(f"/proc/{pid}/limits") or entry in _read(f"/proc/{pid}/environ").split(b"\0")
+        if any(map(_read(f"/proc/{pid}/limits").__contains__, limits))
+        or entry in _read(f"/proc/{pid}/environ").split(b"\0")
     ]
 
 

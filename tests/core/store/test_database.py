@@ -20,7 +20,7 @@ from teamchat.core.store.word_index import index_messages
 from tests.program import ROOT
 
 TABLES = [
-    "adoptions", "hides", "images", "imported_entries", "indexed", "lessons", "lineage", "message_times",
+    "adoptions", "children", "hides", "images", "imported_entries", "indexed", "lessons", "lineage", "message_times",
     "messages", "migrations",
     "routes", "sessions", "summaries", "texts", "todo_changes", "turn_events", "turns", "undos",
     "unsent", "usage", "vendor_usage",

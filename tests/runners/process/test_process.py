@@ -528,7 +528,7 @@ def test_a_killed_guardians_daemons_are_found_by_what_they_inherit(
     scratch.mkdir()
     env = {"PATH": os.environ["PATH"], "AGENT_PIDS": str(pids.file)}
     if inherited == "environment":
-        monkeypatch.setattr(guardian, "limit_of", lambda _: 1)
+        monkeypatch.setattr(guardian, "limit_of", lambda *_: 1)
         env["TMPDIR"] = str(scratch)
     process = start(agent("daemon", "+", "reply", "half", "+", "hang"), env=marked(env), scratch=scratch)
     keeper = guardian_of(process)

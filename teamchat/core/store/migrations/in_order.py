@@ -24,6 +24,7 @@ from teamchat.core.store.migrations.m016_batches import m016_batches
 from teamchat.core.store.migrations.m017_fewer_indexes import m017_fewer_indexes
 from teamchat.core.store.migrations.m018_counted_together import m018_counted_together
 from teamchat.core.store.migrations.m019_processes import m019_processes
+from teamchat.core.store.migrations.m020_callers import m020_callers
 
 Migration = Callable[[sqlite3.Connection], None]
 MIGRATIONS: tuple[Migration, ...] = (
@@ -46,4 +47,5 @@ MIGRATIONS: tuple[Migration, ...] = (
     m017_fewer_indexes,
     m018_counted_together,
     m019_processes,
+    m020_callers,
 )

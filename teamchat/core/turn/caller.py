@@ -1,0 +1,363 @@
+"""The turns inside of which this process runs: an agent may run teamchat in its turn, and its agents again.
+
+The agent of every turn has a token in its environment, and a record of the turn lies beside the turn's output. A
+teamchat finds the record by the token or, whatever the agent did to its environment, by the guardians above it in the
+tree of processes: the standard output of a guardian is the file in the turn's folder. The limit that marks a turn's
+processes says how many turns there must be. If one is not found, no turn runs.
+
+What an inner conversation spends counts at once in each conversation around it, in one transaction with the look at
+what is left. Nothing that an agent can change makes more of it: a guardian or record of its own is only one turn more
+around it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from msgspec import Struct
+from msgspec.json import decode, encode
+from msgspec.structs import replace
+
+from teamchat.core.engine.guards import guard
+from teamchat.core.engine.state import Rules
+from teamchat.core.errors import CODES, BudgetUsedUp, ExitCode, GuardReached, NotTrusted, TeamchatError, UsageError
+from teamchat.core.files.folders import state_path
+from teamchat.core.files.whole_files import write_private
+from teamchat.core.receipt import Child
+from teamchat.core.store.children import CalledBy, Sum, add_used, begun_by, set_caller, used_meanwhile
+from teamchat.core.store.database import Database
+from teamchat.core.store.routes import a_state
+from teamchat.core.store.sessions import Session, name_of
+from teamchat.core.store.turns import Turn, runs
+from teamchat.core.team.team import BUILTIN_AGENTS, AgentSpec, Member, Team
+from teamchat.core.text.clean import printable
+from teamchat.core.text.commands import saying
+from teamchat.digests import sha256
+from teamchat.patterns import regex
+from teamchat.runners.base import Access
+from teamchat.runners.process import guardian
+from teamchat.runners.process.process import make_private
+from teamchat.runners.process.running import LIVE
+from teamchat.runners.regular_files import read_regular
+
+VARIABLE = "TEAMCHAT_TURN_TOKEN"
+NAME = "caller.json"  # in the folder of a turn, or of a process that serves several
+LARGEST = 1 << 20
+ORDER: tuple[Access, ...] = ("read", "edit", "full")
+FOLDERS = regex(rf"[0-9a-f]{{16}}({re.escape(LIVE)})?")
+"""The names of folders with a turn's output."""
+
+
+class Record(Struct, frozen=True, kw_only=True):
+    """What is known of a turn to a teamchat that its agent runs.
+
+    `digest` is that of its token. `left` is how deep conversations may be inside of it, `outer` are the folders of the
+    turns around it, outermost first. `trusted` is the state folder with what the person trusts. `free`: its program is
+    one of the team file's own, or has arguments of the team file's, so that its access bounds it less.
+    """
+
+    digest: str
+    store: str
+    session: int
+    session_name: str
+    turn: int
+    number: int
+    member: str
+    left: int
+    outer: tuple[str, ...]
+    trusted: str
+    access: Access
+    allow: tuple[str, ...]
+    web: bool
+    mcp: tuple[str, ...] | None
+    project_settings: bool
+    free: bool
+    max_turns: int | None
+    max_seconds: float | None
+    max_tokens: int | None
+    max_cost_usd: float | None
+    turns_limit: str
+
+    @property
+    def called(self) -> str:
+        return f"turn {self.number} of {self.session_name} ({self.member})"
+
+    @property
+    def rules(self) -> Rules:
+        return Rules(
+            (),
+            (),
+            max_turns=self.max_turns,
+            max_seconds=math.inf if self.max_seconds is None else self.max_seconds,
+            max_tokens=self.max_tokens,
+            max_cost_usd=self.max_cost_usd,
+            turns_limit=self.turns_limit,
+        )
+
+
+class Caller(Struct, frozen=True):
+    """The turns around this process, the outermost first, with their folders. `whole`: none is missing."""
+
+    records: tuple[Record, ...]
+    folders: tuple[Path, ...]
+    whole: bool
+
+    @property
+    def left(self) -> int:
+        """How deep conversations may be inside of the turns of this process; negative if it may run none itself."""
+        return min((record.left - at for at, record in enumerate(reversed(self.records), 1)), default=-1)
+
+    @property
+    def trusted(self) -> Path:
+        """The state folder that says what the person trusts. An agent can name another one as its TEAMCHAT_HOME."""
+        return Path(self.records[0].trusted) if self.records else state_path()
+
+    @property
+    def begins(self) -> CalledBy:
+        """How a session names the turn whose agent begins it."""
+        turn = self.records[-1]
+        return CalledBy(turn.store, turn.session_name, turn.number, turn.member)
+
+    def check(self, now: float) -> None:
+        """Raises `GuardReached` if no turn may begin inside of the innermost turn, before anything is stored."""
+        self._check_depth()
+        for record in self.records:
+            with _store_of(record) as db:
+                _check_left(db, record, now)
+
+    def _check_depth(self) -> None:
+        if not self.whole:
+            raise GuardReached("this runs in an agent's turn that is over or cannot be found, where no turn may begin")
+        if self.left < 0:
+            at = next(at for at, record in enumerate(self.records) if record.left < len(self.records) - at)
+            limit = f"limits.depth = {self.records[at].left} is left there"
+            raise GuardReached(f"no turn may begin here, inside of {self.records[at].called}: {limit}")
+
+    def check_session(self, db: Database, session: Session) -> None:
+        """Raises `UsageError` for a session that waits for this process: it would wait for ever."""
+        for record in self.records:
+            if record.session == session.id and Path(record.store) == db.path:
+                raise UsageError(
+                    f"session {session.name} waits for the turn of {record.member} in which this runs", saying("--new")
+                )
+
+    def check_access(self, member: Member, agent: AgentSpec) -> None:
+        """Raises `NotTrusted` if the member may do more than one of the agents in whose turns it would run."""
+        for record in self.records:
+            if more := _more(member, agent, record):
+                raise NotTrusted(
+                    f"{member.name} {more}, which {record.member} may not, in whose turn (turn {record.number} of"
+                    f" {record.session_name}) this runs; a person can run it from a terminal",
+                )
+
+    def begin_turn(self, session: str, store: Path, now: float) -> None:
+        """Count a turn of an inner session in each conversation around it. Raises what `check` does, and `StoreError`.
+
+        What is left is looked at in the same transaction, so two inner conversations never both take the last turn.
+        """
+        self._check_depth()
+        for record in self.records:
+            with _store_of(record) as db, db.transaction():
+                _check_left(db, record, now)
+                add_used(db, record.session, record.turn, Child(session, str(store), turns=1))
+
+    def spend(self, session: str, store: Path, tokens: int, cost_usd: float | None) -> None:
+        """Count what a turn of an inner session has used in each conversation around it."""
+        used = Child(session, str(store), tokens=tokens, cost_usd=cost_usd or 0.0, turns_with_cost=cost_usd is not None)
+        for record in self.records:
+            with contextlib.suppress(TeamchatError), _store_of(record) as db:  # its own conversation has it stored
+                add_used(db, record.session, record.turn, used)
+
+    def budget(self) -> float | None:
+        """What is left of the money of all conversations around, in US dollars; None is no limit."""
+        left: list[float] = []
+        for record in self.records:
+            if record.max_cost_usd is not None:
+                with _store_of(record) as db:
+                    left.append(record.max_cost_usd - _spent(db, record).cost_usd)
+        return max(min(left), 0.0001) if left else None
+
+    def note(self, db: Database, session: Session) -> None:
+        """Note in a session without turns that the agent of the innermost turn begins it."""
+        if not session.turns and not session.messages and not begun_by(db, session.id):
+            set_caller(db, session.id, self.begins)
+
+
+def find_caller() -> Caller | None:
+    """The turns around this process; None if it runs in no turn. Never raises."""
+    folders, depth = _above()
+    if by_token := _by_token(os.environ):
+        folders = [*folders, *(folder for folder in by_token if folder not in folders)]
+    found: list[Path] = []
+    for folder in folders:
+        outer = map(Path, record.outer) if (record := _read(folder)) else ()
+        found += [one for one in (*outer, folder) if one not in found]
+    records = [_read(folder) for folder in found]
+    if not found and depth is None and VARIABLE not in os.environ:
+        return None
+    whole = None not in records and bool(records) and len(records) > (-1 if depth is None else depth)
+    return Caller(tuple(filter(None, records)), tuple(found), whole)
+
+
+def _above() -> tuple[list[Path], int | None]:
+    """The folders of the turns above this process, the outermost first, and the greatest depth that a mark has."""
+    folders: list[Path] = []
+    depths: list[int] = []
+    for pid in _ancestors():
+        if (depth := guardian.depth_of(pid)) is not None:
+            depths.append(depth)
+        try:
+            output = Path(f"/proc/{pid}/fd/1").readlink()
+        except OSError:
+            continue
+        folder = output.parent
+        if output.name == "stdout" and folder.parent.name == "turns" and FOLDERS.fullmatch(folder.name):
+            folders += [own for own in (_with_record(folder),) if own not in folders]
+    return folders[::-1], max(depths, default=None)
+
+
+def _ancestors() -> Iterator[int]:
+    """The numbers of the processes from this one upwards. Orphans of a turn have its guardian as a parent."""
+    pid = os.getpid() if sys.platform == "linux" else 0
+    while pid:
+        yield pid
+        found = guardian.read_stat(str(pid))
+        pid = found[1][0] if found else 0
+
+
+def _with_record(folder: Path) -> Path:
+    """The folder with the record. In the first turn of a process that serves several it is the turn's own folder."""
+    first = folder.with_suffix("")
+    return first if not (folder / NAME).exists() and (first / NAME).exists() else folder
+
+
+def _by_token(env: Mapping[str, str]) -> tuple[Path, ...]:
+    """The folder that a token names, if the record in it has the token's digest."""
+    secret, _, place = env.get(VARIABLE, "").partition("@")
+    record = _read(Path(place)) if place else None
+    return (Path(place),) if record and record.digest == sha256(secret.encode()).hexdigest() else ()
+
+
+def _read(folder: Path) -> Record | None:
+    try:
+        return decode(read_regular(folder / NAME, LARGEST), type=Record)
+    except (OSError, ValueError):
+        return None
+
+
+@contextlib.contextmanager
+def _store_of(record: Record) -> Iterator[Database]:
+    """The store of a conversation around this process, if the record's turn still runs there. Raises `GuardReached`."""
+    path = Path(record.store)
+    if not path.exists():
+        raise _over(record)
+    db = Database(path)
+    try:
+        if not runs(db, record.session, record.turn):
+            raise _over(record)
+        yield db
+    finally:
+        db.close()
+
+
+def _over(record: Record) -> GuardReached:
+    return GuardReached(f"{record.called} is over, and no turn may begin inside of it any more")
+
+
+def _spent(db: Database, record: Record) -> Sum:
+    """What counts against the limits: what the session's counters have, its running turns, and what those run."""
+    state = db.the(a_state, "SELECT * FROM sessions WHERE id = ?", record.session)
+    running = db.the(
+        lambda row: row.count("many"),
+        "SELECT COUNT(*) AS many FROM turns WHERE session = ? AND status = 'running' AND route NOT NULL",
+        record.session,
+    )
+    inner = used_meanwhile(db, record.session)
+    return Sum(state.turns + running + inner.turns, state.tokens + inner.tokens, state.cost_usd + inner.cost_usd)
+
+
+def _check_left(db: Database, record: Record, now: float) -> None:
+    """Raises `GuardReached` if a limit of the conversation lets no further turn begin."""
+    state = db.the(a_state, "SELECT * FROM sessions WHERE id = ?", record.session)
+    spent = _spent(db, record)
+    counted = replace(
+        state, rules=record.rules, turns=spent.turns, tokens=spent.tokens, cost_usd=spent.cost_usd, stale=0
+    )
+    if paused := guard(counted, now):
+        error = BudgetUsedUp if CODES[paused.kind] is ExitCode.BUDGET else GuardReached
+        raise error(f"{paused.reason} in {record.session_name}, in whose turn {record.number} this runs")
+
+
+def _more(member: Member, agent: AgentSpec, record: Record) -> str | None:
+    """What the member may do beyond the agent of that turn, in words. An agent with `full` may do anything."""
+    if ORDER.index(member.access) > ORDER.index(record.access):
+        return f"has access {member.access!r}"
+    servers, allow = _servers(member), sorted({*member.allow} - {*record.allow})
+    called = sorted({*(servers or ())} - {*(record.mcp or ())})
+    beyond = (
+        (bool(allow), f"may run {', '.join(allow)}"),
+        (member.web and not record.web, "may read the web"),
+        (record.mcp is not None and servers is None, "may call all of your MCP servers"),
+        (record.mcp is not None and bool(called), f"may call the MCP servers {', '.join(called)}"),
+        (member.project_settings and not record.project_settings, "runs the project's own settings"),
+        (_free(member, agent) and not record.free, "runs what the team file names"),
+    )
+    return None if record.access == "full" else next((printable(what) for more, what in beyond if more), None)
+
+
+def _servers(member: Member) -> tuple[str, ...] | None:
+    """The MCP servers of the user that the member may call; None is all of them."""
+    return () if member.mcp is None and member.access == "read" else member.mcp
+
+
+def _free(member: Member, agent: AgentSpec) -> bool:
+    return bool(member.args) or agent not in BUILTIN_AGENTS.values()
+
+
+def admit(
+    folder: Path,
+    turn: Turn,
+    db: Database,
+    session: int,
+    team: Team,
+    member: Member,
+    rules: Rules,
+    caller: Caller | None,
+) -> str:
+    """Write the record of a turn that begins into `folder`, and return the token for its agent. Raises `OSError`."""
+    secret = f"tct_{os.urandom(16).hex()}"
+    record = Record(
+        digest=sha256(secret.encode()).hexdigest(),
+        store=str(db.path),
+        session=session,
+        session_name=name_of(db, session),
+        turn=turn.id,
+        number=turn.number,
+        member=member.name,
+        left=team.limits.depth if caller is None else min(team.limits.depth, caller.left),
+        outer=tuple(map(str, caller.folders)) if caller else (),
+        trusted=str(caller.trusted if caller else state_path()),
+        access=member.access,
+        allow=member.allow,
+        web=member.web,
+        mcp=_servers(member),
+        project_settings=member.project_settings,
+        free=_free(member, team.agent_of(member)),
+        max_turns=rules.max_turns,
+        max_seconds=None if math.isinf(rules.max_seconds) else rules.max_seconds,
+        max_tokens=rules.max_tokens,
+        max_cost_usd=rules.max_cost_usd,
+        turns_limit=rules.turns_limit,
+    )
+    make_private(folder)
+    new = folder / f"{NAME}.new"
+    new.unlink(missing_ok=True)
+    write_private(new, encode(record))
+    new.replace(folder / NAME)
+    return f"{secret}@{folder}"
