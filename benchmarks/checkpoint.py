@@ -23,7 +23,7 @@ from benchmarks.world import World, member, world
 from teamchat.core.checkpoint.compare import changes, entries
 from teamchat.core.checkpoint.find import find_repository
 from teamchat.core.checkpoint.plan import plan_restore
-from teamchat.core.checkpoint.restore import restore
+from teamchat.core.checkpoint.restore import Restore, restore
 from teamchat.core.checkpoint.take import take
 from teamchat.core.checkpoint.values import Checkpoint, GitRepository, Step
 from teamchat.core.conversation.undo_files import plan_undo_of_files
@@ -155,24 +155,24 @@ def undo(found: GitRepository, top: Path, state: Path, checkpoint: Callable[[str
     edit(top, UNDONE, 0)
     after = checkpoint("after")
     made = changes(found, before.tree, after.tree)
-    plan = plan_restore([Step(made)], entries(found, after.tree))
+    known = entries(found, after.tree)
+    plan = plan_restore([Step(made)], known)
     assert len(plan.restore) == UNDONE
 
     def change(run: int) -> None:
         edit(top, UNDONE, run)
         git(top, "status")
 
-    took = seconds(lambda: restore(found, state, plan.restore), change)
+    took = seconds(lambda: restore(state, [Restore(found, known, plan.restore)]), change)
     floor = seconds(lambda: git(top, "checkout", "-q", "."), change)
     yield figure(f"undo, {UNDONE:,} put back", took, "git checkout", floor)
-    took = seconds(
-        lambda: restore(
-            found,
-            state,
-            plan_restore([Step(changes(found, before.tree, after.tree))], entries(found, after.tree)).restore,
-        ),
-        change,
-    )
+
+    def compared() -> None:
+        known = entries(found, after.tree)
+        plan = plan_restore([Step(changes(found, before.tree, after.tree))], known)
+        restore(state, [Restore(found, known, plan.restore)])
+
+    took = seconds(compared, change)
     yield figure(f"undo, {UNDONE:,} compared, planned, put back", took, "git checkout", floor)
     yield undo_of_turns(found, top, state, floor)
 

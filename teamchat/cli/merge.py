@@ -57,6 +57,7 @@ def merge(
 def _tell(state: Path, there: Opened, made: Merge, *, undo: bool, as_json: bool) -> int:
     from teamchat.cli.output.jsonl import write_line
     from teamchat.cli.output.lines import note, plural
+    from teamchat.cli.output.undoing import kept_fields, kept_lines
     from teamchat.cli.shared.typed import placed_here
     from teamchat.core.checkpoint.paths import readable
     from teamchat.core.text.clean import printable
@@ -65,12 +66,15 @@ def _tell(state: Path, there: Opened, made: Merge, *, undo: bool, as_json: bool)
     files = [{"path": readable(change.path), "what": change.what} for change in made.changes]
     clashes = [{"path": readable(clash.path), "why": clash.why} for clash in made.clashes]
     if as_json:
-        write_line("merge", member=member, done=made.done, undone=undo, files=files, conflicts=clashes)
+        told = kept_fields(made.kept)
+        write_line("merge", member=member, done=made.done, undone=undo, files=files, conflicts=clashes, kept=told)
     else:
         for file in files:
             print(printable(f"{file['what']:<8} {file['path']}"))
         for clash in clashes:
             note(printable(f"conflict: {clash['path']} ({clash['why']})"))
+        for line in kept_lines(made.kept):
+            note(line)
     if made.done:
         if not as_json:
             what = "put back as before the merge of" if undo else "merged from"

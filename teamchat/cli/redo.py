@@ -14,7 +14,7 @@ def redo(
     """Redo what the newest undo has undone, unless something was said or run since."""
     from teamchat.cli.output.jsonl import write_line
     from teamchat.cli.output.lines import note
-    from teamchat.cli.output.undoing import file_fields, redo_lines, redone
+    from teamchat.cli.output.undoing import file_fields, kept_fields, kept_lines, redo_lines, redone
     from teamchat.cli.shared.conversation import held_run
     from teamchat.cli.shared.undoing import check_dry_run, confirmed_and_done
     from teamchat.cli.shared.workspace import open_store, team_with_session
@@ -25,7 +25,7 @@ def redo(
     with open_store(found.root) as db:
         chosen = need_session(db, session)
         with held_run(found, db, chosen) as run:
-            proposal, done = confirmed_and_done(
+            proposal, kept = confirmed_and_done(
                 lambda: propose_redo(run, chosen),
                 lambda proposal: redo_lines(proposal, force=force),
                 "Redo it?",
@@ -37,9 +37,16 @@ def redo(
             )
         if as_json:
             write_line(
-                "redo", turn=proposal.undo.turn, scope=proposal.undo.scope, **file_fields(proposal.files), done=done
+                "redo",
+                turn=proposal.undo.turn,
+                scope=proposal.undo.scope,
+                **file_fields(proposal.files),
+                done=kept is not None,
+                kept=kept_fields(kept or ()),
             )
         if dry_run:
             check_dry_run(proposal, force=force)
-        elif done and not as_json:
+        elif kept is not None and not as_json:
             note(redone(proposal, force=force))
+            for line in kept_lines(kept):
+                note(line)

@@ -42,7 +42,7 @@ def retry(
 ) -> int:
     """Undo the last turn and run it again, with another member if you name one."""
     from teamchat.cli.output.lines import note
-    from teamchat.cli.output.undoing import undo_lines, undone
+    from teamchat.cli.output.undoing import kept_lines, undo_lines, undone
     from teamchat.cli.shared.conversation import held_run
     from teamchat.cli.shared.resuming import resume_session
     from teamchat.cli.shared.showing import OutputOptions
@@ -63,7 +63,7 @@ def retry(
     with open_store(found.root) as db:
         chosen = need_session(db, session)
         with held_run(found, db, chosen) as run:
-            proposal, done = confirmed_and_done(
+            proposal, kept = confirmed_and_done(
                 lambda: propose_retry(run, chosen, with_),
                 lambda proposal: undo_lines(proposal, placed_here, force=force, again=with_ or ""),
                 "Undo it and run it again?",
@@ -72,10 +72,12 @@ def retry(
                 force=force,
                 as_json=as_json or quiet,
             )
-            if not done:
+            if kept is None:
                 return ExitCode.DONE
             if show.talks:
                 note(undone(proposal, force=force))
+            for line in kept_lines(kept):
+                note(line)
             again = tuple(route.number for route in proposal.plan.again)
             if with_ is not None:
                 give_call(run, again[0], with_)

@@ -27,7 +27,15 @@ def undo(
     """Undo the last turn, or all from TURN on: messages, what they queued, and changes of files."""
     from teamchat.cli.output.jsonl import write_line
     from teamchat.cli.output.lines import note
-    from teamchat.cli.output.undoing import merged_lines, on_hold, undo_fields, undo_lines, undone
+    from teamchat.cli.output.undoing import (
+        kept_fields,
+        kept_lines,
+        merged_lines,
+        on_hold,
+        undo_fields,
+        undo_lines,
+        undone,
+    )
     from teamchat.cli.shared.conversation import held_run
     from teamchat.cli.shared.turn_called import check_name, turn_here
     from teamchat.cli.shared.typed import placed_here
@@ -46,7 +54,7 @@ def undo(
         chosen = need_session(db, session)
         number = None if turn is None else turn_here(db, chosen, turn).number
         with held_run(found, db, chosen) as run:
-            proposal, done = confirmed_and_done(
+            proposal, kept = confirmed_and_done(
                 lambda: propose_undo(run, chosen, number, scope),
                 lambda proposal: undo_lines(proposal, placed_here, force=force),
                 "Undo it?",
@@ -57,12 +65,12 @@ def undo(
                 as_json=as_json,
             )
         if as_json:
-            write_line("undo", **undo_fields(proposal), done=done)
+            write_line("undo", **undo_fields(proposal), done=kept is not None, kept=kept_fields(kept or ()))
         if dry_run:
             check_dry_run(proposal, force=force)
-        elif done and not as_json:
+        elif kept is not None and not as_json:
             note(f"{undone(proposal, force=force)}; {placed_here('teamchat redo')} restores it")
-            for line in merged_lines(proposal, placed_here):
+            for line in (*kept_lines(kept), *merged_lines(proposal, placed_here)):
                 note(line)
             if proposal.scope != "files" and (held := [route.target for route in on_hold(proposal.plan)]):
                 note(f"on hold: {', '.join(held)}; {placed_here('teamchat resume')} runs what is on hold")

@@ -241,6 +241,7 @@ def test_json(tree: WorkTree) -> None:
         {
             "v": 1, "type": "undo", "turn": 1, "scope": "both", "turns": [1], "messages": ["msg-2"],
             "on_hold": ["max"], "files": [file], "conflicts": [], "not_undone": [], "merged": [], "done": True,
+            "kept": [],
         }
     ]  # fmt: skip
     [redone] = objects(run_here("redo", "--yes", "--json"))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from teamchat.cli.output.lines import called, plural
 from teamchat.cli.output.patch import MARKS, counted
+from teamchat.core.checkpoint.paths import readable
+from teamchat.core.checkpoint.restore import Kept
 from teamchat.core.conversation.undo_and_redo import RedoProposal, UndoProposal
 from teamchat.core.conversation.undo_files import FilesPlan
 from teamchat.core.conversation.undoing import UndoPlan
@@ -100,6 +102,19 @@ def _file_lines(files: FilesPlan, does: str, *, force: bool) -> Iterator[str]:
         )
     for line in files.not_undone:
         yield printable(line)
+
+
+def kept_lines(kept: Sequence[Kept]) -> Iterator[str]:
+    """Where something is now that no checkpoint has, and the command that brings it back."""
+    for one in kept:
+        path, place = printable(readable(one.path)), printable(readable(str(one.place)))
+        yield f"kept: {path}, which no checkpoint has as it was, is at {place}"
+        if one.command.isprintable():
+            yield f"try: {one.command}"
+
+
+def kept_fields(kept: Sequence[Kept]) -> list[dict[str, str]]:
+    return [{"top": str(one.top), "path": readable(one.path), "place": readable(str(one.place))} for one in kept]
 
 
 def undone(proposal: UndoProposal, *, force: bool) -> str:

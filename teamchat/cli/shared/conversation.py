@@ -195,7 +195,18 @@ def held(root: Path, db: Database, session: Session, *, wait: bool) -> Iterator[
     waits = (lambda holder: note(f"waiting for {holder}")) if wait else None
     with session_lock(lock_file(root, session.id), command, waits):
         check_there(db, session)
+        _complete_restores(db.path.parent)
         yield
+
+
+def _complete_restores(state: Path) -> None:
+    """Return what a killed undo, redo or merge had put aside and no checkpoint has, or tell where it is kept."""
+    if (state / "restoring").is_dir():
+        from teamchat.cli.output.undoing import kept_lines
+        from teamchat.core.checkpoint.restore import recover
+
+        for line in kept_lines(recover(state)):
+            note(line)
 
 
 def _need_descriptors() -> None:

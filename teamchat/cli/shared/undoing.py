@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from teamchat.cli.output.lines import confirmed, note
 from teamchat.cli.shared.typed import typed_with
+from teamchat.core.checkpoint.restore import Kept
 from teamchat.core.conversation.undo_and_redo import RedoProposal, UndoProposal
 from teamchat.core.conversation.undo_files import refuse_conflicts
 from teamchat.core.errors import UsageError
@@ -19,14 +20,14 @@ def confirmed_and_done(
     propose: Callable[[], P],
     show: Callable[[P], Iterable[str]],
     question: str,
-    do: Callable[[P], object],
+    do: Callable[[P], tuple[Kept, ...]],
     *,
     yes: bool,
     dry_run: bool = False,
     force: bool = False,
     as_json: bool = False,
-) -> tuple[P, bool]:
-    """The proposal, and whether it was done: after a yes to the question, or without one if `yes`.
+) -> tuple[P, tuple[Kept, ...] | None]:
+    """The proposal, and what was kept if it was done: after a yes to the question, or without one if `yes`.
 
     `show` makes its lines, which `as_json` omits. Raises `UsageError` where there is nobody to ask or files changed
     meanwhile, and what `do` raises where others changed files.
@@ -39,13 +40,12 @@ def confirmed_and_done(
         print(line, flush=True)
     if asks and not confirmed(question):
         note("nothing was done")
-        return proposal, False
+        return proposal, None
     if dry_run:
-        return proposal, False
+        return proposal, None
     if asks and propose().files.now != proposal.files.now:
         raise UsageError("files changed while you were asked; nothing was done", typed_with())
-    do(proposal)
-    return proposal, True
+    return proposal, do(proposal)
 
 
 def check_dry_run(proposal: P, *, force: bool) -> None:

@@ -6,7 +6,7 @@ running it again. The same holds for a redo.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from msgspec import Struct
@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from teamchat.core.checkpoint.compare import changes
 from teamchat.core.checkpoint.find import find_repository
+from teamchat.core.checkpoint.restore import FilesChanged, Kept, kept_commands
 from teamchat.core.checkpoint.values import NoRepository
 from teamchat.core.conversation.merged_since import Merged, merged_since
 from teamchat.core.conversation.undo_files import (
@@ -36,6 +37,7 @@ from teamchat.core.store.sessions import Session
 from teamchat.core.store.undos import (
     Scope,
     Undo,
+    cancel_undo,
     check_no_unfinished_redo,
     last_undo,
     mark_undo,
@@ -137,18 +139,33 @@ def _just_undone(run: Run, session: Session) -> Undo | None:
     return undo if undo.scope != "files" and run.state.held else None
 
 
-def carry_out_undo(run: Run, proposal: UndoProposal, *, force: bool) -> Undo:
-    """Do it. Raises `CheckpointFailed` with nothing done where others changed files, unless `force` overwrites them."""
+def carry_out_undo(run: Run, proposal: UndoProposal, *, force: bool) -> tuple[Kept, ...]:
+    """Do it. Returns what was kept, as no checkpoint has it.
+
+    Raises `CheckpointFailed` with nothing done where others changed files, unless `force` replaces them.
+    """
     files, scope, plan = proposal.files, proposal.scope, proposal.plan
     refuse_conflicts(files, proposal.instead, force=force)
     before: dict[str, tuple[str | None, str | None]] = {one.top: (one.now, None) for one in files.trees}
     undo = proposal.begun or start_undo(run, plan, scope, before)
-    files.apply(run.trees, force=force)
+    try:
+        kept = files.apply(run.trees, force=force)
+    except FilesChanged as changed:
+        if proposal.begun is None:
+            cancel_undo(run.db, undo)
+        raise _refused(changed, proposal.instead) from None
     after = files.take(run.trees, f"undo-{proposal.number}/after", force=force)
     done = {top: (undo.trees.get(top, (tree, None))[0], tree) for top, tree in after.items()}
     with run.transaction():
         undo = mark_undo(run.db, undo, "done" if scope == "files" else "files", {**undo.trees, **done})
-    return undo if scope == "files" else undo_conversation(run, plan, undo)
+    if scope != "files":
+        undo_conversation(run, plan, undo)
+    return kept
+
+
+def _refused(changed: FilesChanged, instead: Iterable[str]) -> CheckpointFailed:
+    commands = kept_commands(changed.kept)
+    return CheckpointFailed(str(changed), "\n".join([*([commands] if commands else []), *instead]))
 
 
 def propose_redo(run: Run, session: Session) -> RedoProposal:
@@ -185,14 +202,21 @@ def _by_git(run: Run, undo: Undo) -> Sequence[str]:
     return found
 
 
-def carry_out_redo(run: Run, proposal: RedoProposal, *, force: bool) -> Undo:
-    """Do it. Raises `CheckpointFailed` as `carry_out_undo` does."""
+def carry_out_redo(run: Run, proposal: RedoProposal, *, force: bool) -> tuple[Kept, ...]:
+    """Do it. Returns and raises `CheckpointFailed` as `carry_out_undo` does."""
     undo, files = proposal.undo, proposal.files
     refuse_conflicts(files, proposal.instead, force=force)
     with run.transaction():
-        undo = mark_undo(run.db, undo, "redoing")
-    files.apply(run.trees, force=force)
+        begun = mark_undo(run.db, undo, "redoing")
+    try:
+        kept = files.apply(run.trees, force=force)
+    except FilesChanged as changed:
+        with run.transaction():
+            mark_undo(run.db, begun, undo.status)
+        raise _refused(changed, proposal.instead) from None
     if undo.scope != "files":
-        return redo_conversation(run, undo)
-    with run.transaction():
-        return mark_undo(run.db, undo, "redone")
+        redo_conversation(run, begun)
+    else:
+        with run.transaction():
+            mark_undo(run.db, begun, "redone")
+    return kept

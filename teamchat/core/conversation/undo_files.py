@@ -16,7 +16,7 @@ from teamchat.core.checkpoint.ignored import ignored_in
 from teamchat.core.checkpoint.paths import is_within, readable
 from teamchat.core.checkpoint.plan import plan_restore
 from teamchat.core.checkpoint.refs import trees_of
-from teamchat.core.checkpoint.restore import restore
+from teamchat.core.checkpoint.restore import Kept, Restore, restore
 from teamchat.core.checkpoint.take import take, take_restored
 from teamchat.core.checkpoint.values import Conflict, GitRepository, Lines, NoRepository, RestorePlan, Step, TreeEntry
 from teamchat.core.conversation.differences import known_changes
@@ -35,7 +35,7 @@ class TreePlan(Struct, frozen=True):
     """What goes back in one work tree, in which the checkpoint `now` was taken before.
 
     `files` has the changes of the turns that an undo reverts or a redo makes again, `left_out` the paths that no
-    checkpoint has. `member` is the one whose worktree it is.
+    checkpoint has, `known` what `now` has at the paths. `member` is the one whose worktree it is.
     """
 
     repository: GitRepository
@@ -44,6 +44,7 @@ class TreePlan(Struct, frozen=True):
     files: tuple[FileChange, ...]
     left_out: tuple[str, ...]
     member: str | None
+    known: Mapping[str, TreeEntry | None]
 
     @property
     def top(self) -> str:
@@ -77,10 +78,13 @@ class FilesPlan(Struct, frozen=True):
         """The trees as they are."""
         return tuple(one.now for one in self.trees)
 
-    def apply(self, trees: WorkTrees, *, force: bool) -> None:
-        """Put the files back. Whoever was killed does it again. Raises `CheckpointFailed`, also for some of them."""
-        for one in self.trees:
-            restore(one.repository, trees.folder, one.targets(force=force))
+    def apply(self, trees: WorkTrees, *, force: bool) -> tuple[Kept, ...]:
+        """Put the files back. Whoever was killed does it again. Returns what was kept, as no checkpoint has it.
+
+        Raises `FilesChanged` where somebody changes one meanwhile, and `CheckpointFailed`, also for some of them.
+        """
+        parts = [Restore(one.repository, one.known, one.targets(force=force)) for one in self.trees]
+        return restore(trees.folder, parts, force=force)
 
     def take(self, trees: WorkTrees, name: str, *, force: bool) -> dict[str, str]:
         """Checkpoints of the work trees after `apply`, by their folders. Raises `CheckpointFailed`."""
@@ -224,7 +228,7 @@ def _plan(
         _file(path, *((there, target) if redo else (target, there)), counted.get(path)) for path, there, target in sides
     )
     members = (one.member for one in all_of(trees.folder) if one.folder == repository.top)
-    return TreePlan(repository, now.tree, plan, files, tuple(sorted(unseen)), next(members, None))
+    return TreePlan(repository, now.tree, plan, files, tuple(sorted(unseen)), next(members, None), current)
 
 
 def _there_before(

@@ -58,6 +58,12 @@ def begin_undo(db: Database, session: int, scope: Scope, turn: int, target: Befo
         )  # fmt: skip
 
 
+def cancel_undo(db: Database, undo: Undo) -> None:
+    """Remove an undo that began and changed nothing."""
+    with db.transaction():
+        db.execute("DELETE FROM undos WHERE id = ?", undo.id)
+
+
 def next_undo(db: Database, session: int) -> int:
     """The number of the session's next undo."""
     return db.the(_next, "SELECT COALESCE(MAX(number), 0) + 1 AS next FROM undos WHERE session = ?", session)

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from teamchat.core.checkpoint.compare import changes, entries
 from teamchat.core.checkpoint.find import find_repository
 from teamchat.core.checkpoint.linked import branches, link, linked_at, move_on
-from teamchat.core.checkpoint.restore import restore
+from teamchat.core.checkpoint.restore import Restore, restore
 from teamchat.core.checkpoint.take import take
 from teamchat.core.checkpoint.values import SUBMODULE, GitRepository, NoRepository, PathChange, TreeEntry
 from teamchat.core.errors import CheckpointFailed, NotTrusted, UnknownName, UsageError
@@ -83,7 +83,7 @@ def _fill(state: Path, tree: Worktree, home: GitRepository) -> None:
     own = linked_at(home, tree.folder)
     if own is None:
         raise CheckpointFailed(f"git does not find the worktree that was made in {tree.folder}")
-    _write(own, state, wanted)
+    _write(own, state, wanted, {})
     take(own, state, tree.ref("base"))
     keep(state, replace(tree, start=start, made=True))
 
@@ -98,7 +98,7 @@ def _refresh(state: Path, tree: Worktree, home: GitRepository) -> None:
     wanted = {change.path: change.new for change in _files(changes(home, now, seen))}
     start = move_on(home, state, tree.folder, tree.branch, tree.start)
     if wanted or now != there.base:
-        _write(there.own, state, wanted)
+        _write(there.own, state, wanted, entries(home, now))
         take(there.own, state, tree.ref("base"))
     if start != tree.start:
         keep(state, replace(tree, start=start))
@@ -138,11 +138,13 @@ def _files(found: tuple[PathChange, ...]) -> Iterator[PathChange]:
             yield change
 
 
-def _write(own: GitRepository, state: Path, wanted: Mapping[str, TreeEntry | None]) -> None:
+def _write(
+    own: GitRepository, state: Path, wanted: Mapping[str, TreeEntry | None], known: Mapping[str, TreeEntry | None]
+) -> None:
     for path, entry in wanted.items():
         if entry and entry.mode == SUBMODULE:  # git takes an empty folder for one that is not fetched
             (own.top / path).mkdir(parents=True, exist_ok=True)
-    restore(own, state, wanted)
+    restore(state, [Restore(own, known, wanted)])
 
 
 def _inside(tree: Worktree, home: GitRepository, cwd: Path) -> Path:

@@ -19,7 +19,7 @@ from teamchat.core.checkpoint.linked import set_refs
 from teamchat.core.checkpoint.merge import Clash, Favour, merge, tree_with
 from teamchat.core.checkpoint.plan import plan_restore
 from teamchat.core.checkpoint.refs import tree_of
-from teamchat.core.checkpoint.restore import restore
+from teamchat.core.checkpoint.restore import FilesChanged, Kept, Restore, restore
 from teamchat.core.checkpoint.take import take
 from teamchat.core.checkpoint.values import GitRepository, Lines, PathChange, Step, TreeEntry
 from teamchat.core.text.commands import command_of
@@ -50,11 +50,15 @@ class Difference(Struct, frozen=True):
 
 
 class Merge(Struct, frozen=True):
-    """What a merge has changed in the user's files. With `clashes` and no favoured side it has changed nothing."""
+    """What a merge has changed in the user's files. With `clashes` and no favoured side it has changed nothing.
+
+    `kept` is what it took out and no checkpoint has.
+    """
 
     changes: tuple[PathChange, ...] = ()
     clashes: tuple[Clash, ...] = ()
     done: bool = True
+    kept: tuple[Kept, ...] = ()
 
 
 def difference(state: Path, there: Opened) -> Difference:
@@ -85,7 +89,7 @@ def merge_into(state: Path, there: Opened, favour: Favour | None = None) -> Merg
         return Merge((), (*clashes, *blocked), done=False)
     after = tree_with(home, before, merged.paths)
     set_refs(home, state, {tree.ref(_AFTER): after})
-    return _apply(state, there, before, after, theirs)
+    return _apply(state, there, before, after, theirs, entries(home, before))
 
 
 def undo_merge(state: Path, there: Opened) -> Merge | None:
@@ -100,14 +104,24 @@ def undo_merge(state: Path, there: Opened) -> Merge | None:
     if before is None or after is None or base is None:
         return None
     made = changes(home, before, after)
-    plan = plan_restore([Step(made)], entries(home, take(home, state, tree.ref("seen")).tree))
+    current = entries(home, take(home, state, tree.ref("seen")).tree)
+    plan = plan_restore([Step(made)], current)
     if plan.conflicts:
         found = (Clash(conflict.path, "changed since it was merged") for conflict in plan.conflicts)
         return Merge((), tuple(found), done=False)
     set_refs(home, state, {tree.ref("base"): base})  # first: whoever is killed has what is put back as not merged
-    restore(home, state, plan.restore)
+    try:
+        out = restore(state, [Restore(home, current, plan.restore)])
+    except FilesChanged as changed:
+        set_refs(home, state, {tree.ref("base"): there.base})
+        return _changed_meanwhile(changed)
     set_refs(home, state, {tree.ref(f"merged/{name}"): None for name in kept})
-    return Merge(changes(home, after, before))
+    return Merge(changes(home, after, before), kept=out)
+
+
+def _changed_meanwhile(changed: FilesChanged) -> Merge:
+    clashes = tuple(Clash(path, "changed meanwhile, by somebody else") for path in changed.paths)
+    return Merge((), clashes, done=False, kept=changed.kept)
 
 
 def since_merge(state: Path, there: Opened, clashes: Sequence[Clash]) -> tuple[list[str], str | None]:
@@ -140,20 +154,25 @@ def _complete(state: Path, there: Opened) -> Merge | None:
     if plan_restore([Step(changes(home, after, before))], current).conflicts:
         set_refs(home, state, {tree.ref(name): None for name in (_BEFORE, _AFTER, _THEIRS)})
         return None
-    return _apply(state, there, before, after, theirs)
+    return _apply(state, there, before, after, theirs, current)
 
 
-def _apply(state: Path, there: Opened, before: str, after: str, theirs: str) -> Merge:
+def _apply(state: Path, there: Opened, before: str, after: str, theirs: str, known: _Known) -> Merge:
+    """`known` has the user's files as a checkpoint has them, which `before` may be no longer."""
     tree, home = there.tree, there.home
     made = changes(home, before, after)
-    restore(home, state, {change.path: change.new for change in made})
     refs: dict[str, str | None] = {tree.ref(name): None for name in (_BEFORE, _AFTER, _THEIRS)}
+    try:
+        kept = restore(state, [Restore(home, known, {change.path: change.new for change in made})])
+    except FilesChanged as changed:
+        set_refs(home, state, refs)
+        return _changed_meanwhile(changed)
     refs |= {tree.ref("base"): theirs}
     if made:
         refs |= {tree.ref("merged/before"): before, tree.ref("merged/after"): after}
         refs |= {tree.ref("merged/base"): there.base}
     set_refs(home, state, refs)
-    return Merge(made)
+    return Merge(made, kept=kept)
 
 
 def _on_disk(

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from teamchat.core.checkpoint.compare import changes
 from teamchat.core.checkpoint.find import find_repository
-from teamchat.core.checkpoint.restore import restore
+from teamchat.core.checkpoint.restore import Restore, restore
 from teamchat.core.checkpoint.take import take_latest
 from teamchat.core.checkpoint.values import GitRepository
 
@@ -40,9 +40,10 @@ def main(number: int, what: str, top: Path, state: Path, *rest: str) -> None:
         die_at(number)
         print(take_latest(found, state, rest[0], waits=len(rest) > 1).checkpoint.tree)
     else:
-        back = {change.path: change.old for change in changes(found, *rest)}
+        made = changes(found, *rest)
+        known, back = ({change.path: getattr(change, side) for change in made} for side in ("new", "old"))
         die_at(number)
-        restore(found, state, back)
+        restore(state, [Restore(found, known, back)])
 
 
 if __name__ == "__main__":

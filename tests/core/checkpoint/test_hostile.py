@@ -11,7 +11,7 @@ from teamchat.core.checkpoint.compare import changes, entries, patch, stat
 from teamchat.core.checkpoint.find import find_repository
 from teamchat.core.checkpoint.plan import plan_restore
 from teamchat.core.checkpoint.refs import prune
-from teamchat.core.checkpoint.restore import restore
+from teamchat.core.checkpoint.restore import Restore, restore
 from teamchat.core.checkpoint.take import take
 from teamchat.core.checkpoint.values import GitRepository, Step
 from tests import hostile_git
@@ -63,8 +63,9 @@ def test_nothing_that_the_repository_names_is_run(hostile: Path, traps: Path, tm
     assert [change.path for change in made] == ["blob.bin", "new.txt", "notes.txt"]
     assert stat(found, before.tree, after.tree)
     assert b"".join(patch(found, before.tree, after.tree))
-    plan = plan_restore([Step(made)], entries(found, after.tree))
-    restore(found, state, plan.restore)
+    known = entries(found, after.tree)
+    plan = plan_restore([Step(made)], known)
+    restore(state, [Restore(found, known, plan.restore)])
     assert (hostile / "notes.txt").read_text() == "first\nnot committed\n"
     assert prune(found, state, "s") == 2
     assert list(traps.iterdir()) == []

@@ -15,7 +15,6 @@ from pathlib import Path
 import pytest
 
 from teamchat.core.checkpoint.refs import trees_of
-from teamchat.core.checkpoint.restore import restore
 from teamchat.core.errors import CheckpointFailed
 from tests.core.checkpoint.worktree import WorkTree
 
@@ -81,7 +80,7 @@ def test_files_put_back_by_a_process_that_is_killed_at_every_write(tree: WorkTre
         code = run(number, "restore", str(tree.top), str(tree.state), before.tree, after.tree)
         if code == 0:
             break
-        restore(tree.repository, tree.state, back)
+        tree.restore(tree.take("again"), back)
         assert tree.files() == files
         assert not (tree.top / "more").exists()
     assert number > 20

@@ -17,7 +17,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from teamchat.core.checkpoint.compare import texts
-from teamchat.core.checkpoint.restore import restore
 from tests.core.checkpoint.states import STATES, State
 from tests.core.checkpoint.worktree import WorkTree
 from tests.trials import trials
@@ -158,7 +157,7 @@ def test_undo_puts_every_byte_back_and_redo_does_so_again(
     assert tree.standing() == standing
     assert tree.take("undone").tree == taken[0].tree
     again = {change.path: change.old for change in tree.changes(taken[-1], taken[0])}
-    restore(tree.repository, tree.state, again)
+    tree.restore(taken[0], again)
     assert tree.files() == files[-1]
     assert tree.git("fsck", "--full", "--no-dangling") == ""
 

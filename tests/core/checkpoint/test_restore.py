@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from teamchat.core.checkpoint.restore import restore
 from teamchat.core.checkpoint.values import TreeEntry
 from teamchat.core.errors import CheckpointFailed
 from tests.core.checkpoint.worktree import WorkTree
@@ -14,7 +13,7 @@ from tests.core.full_disk import files_of_at_most
 
 
 def put_back(tree: WorkTree, paths: dict[str, TreeEntry | None]) -> None:
-    restore(tree.repository, tree.state, paths)
+    tree.restore(tree.take("now"), paths)
 
 
 def blob(tree: WorkTree, content: str) -> str:
@@ -88,7 +87,7 @@ def test_what_is_no_longer_in_the_repository_is_named(tree: WorkTree) -> None:
     "path", ["../out", "/out", ".git/hooks/pre-commit", "a/.GIT/config", "a//b", "", "git~1", ".g\u200cit"]
 )
 def test_a_forged_tree_leads_nowhere_else(path: str, tree: WorkTree) -> None:
-    before = {file for file in tree.state.parent.rglob("*") if tree.state not in file.parents}
+    tree.take("now")
     new = TreeEntry("100755", blob(tree, "new"))
     before = {file for file in tree.top.parent.rglob("*") if tree.state not in file.parents and file != tree.state}
     with pytest.raises(CheckpointFailed, match="git keeps that name for itself"):

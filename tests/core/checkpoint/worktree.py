@@ -13,9 +13,9 @@ from pathlib import Path
 from teamchat.core.checkpoint.compare import changes, entries
 from teamchat.core.checkpoint.find import find_repository
 from teamchat.core.checkpoint.plan import plan_restore
-from teamchat.core.checkpoint.restore import restore
+from teamchat.core.checkpoint.restore import Restore, restore
 from teamchat.core.checkpoint.take import take_latest
-from teamchat.core.checkpoint.values import Checkpoint, CheckpointLimits, GitRepository, PathChange, Step
+from teamchat.core.checkpoint.values import Checkpoint, CheckpointLimits, GitRepository, PathChange, Step, TreeEntry
 
 Files = Mapping[bytes, tuple[str, bytes]]
 
@@ -66,12 +66,16 @@ class WorkTree:
         steps = [Step(self.changes(old, new)) for old, new in pairwise(trees)]
         plan = plan_restore(steps, entries(self.repository, trees[-1].tree))
         assert plan.conflicts == ()
-        restore(self.repository, self.state, plan.restore)
+        self.restore(trees[-1], plan.restore)
 
     def undo_to(self, wanted: Checkpoint) -> None:
         """Make the files those of a checkpoint, whatever they are."""
         now = self.take("now")
-        restore(self.repository, self.state, {change.path: change.new for change in self.changes(now, wanted)})
+        self.restore(now, {change.path: change.new for change in self.changes(now, wanted)})
+
+    def restore(self, known: Checkpoint, paths: Mapping[str, TreeEntry | None], *, force: bool = False) -> None:
+        """Put back these paths, of which that checkpoint has what is there."""
+        restore(self.state, [Restore(self.repository, entries(self.repository, known.tree), paths)], force=force)
 
     def files(self) -> Files:
         """Everything on disk but the repositories, by its bytes: what it is and what it holds."""
