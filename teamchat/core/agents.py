@@ -68,7 +68,8 @@ class AgentType(Struct, frozen=True):
     vendor's CLI, `tested_version` the one whose behaviour the runner knows. `keys` are the variables with the vendor's
     keys, `homes` those that name where the CLI keeps the user's files. `help` are the arguments that print the
     options of its turns. `files_that_run` are files of a project that make the CLI run something, `*` for any name.
-    `reports_cost`: its turns say what they cost. `takes_allow`: the commands that it may run can be named.
+    `reports_cost`: its turns say what they cost. `allow` says what it makes of the commands that a member
+    may run: it bounds them, it needs none named, or it cannot bound them, so that a team file may name none.
     """
 
     name: str
@@ -81,7 +82,7 @@ class AgentType(Struct, frozen=True):
     help: tuple[str, ...] = ("--help",)
     files_that_run: tuple[str, ...] = ()
     reports_cost: bool = False
-    takes_allow: bool = True
+    allow: Literal["bounded", "needless", "refused"] = "bounded"
 
     @property
     def full_name(self) -> str:
@@ -138,7 +139,7 @@ _ROWS = (
         files_that_run=(
             *(".codex/config.toml", ".codex/hooks.json", ".codex/prompts/*", ".codex/rules/*", ".agents/skills/*/*"),
         ),
-        takes_allow=False,  # it runs any command, in its sandbox
+        allow="needless",  # it runs any command, in its sandbox
     ),
     AgentType(
         "gemini",
@@ -161,6 +162,7 @@ _ROWS = (
         tested_version="1.18.33",
         keys=frozenset({"OPENCODE_API_KEY", "OPENCODE_AUTH_CONTENT"}),
         help=("run", "--help"),
+        allow="refused",  # it takes `declare -i n='a[$(touch X)]'` for no command at all
         files_that_run=(
             *("opencode.json", "opencode.jsonc", ".opencode/opencode.json", ".opencode/opencode.jsonc"),
             *(f".opencode/{name}/*" for name in ("agent", "agents", "command", "commands", "mode", "modes")),

@@ -44,6 +44,10 @@ def test_a_key_that_the_member_has_is_not_named() -> None:
     assert keys_for(denied, "reads files (--tools x); web, no MCP server, git") == "access or allow"
 
 
+def test_the_key_allow_is_not_named_where_the_cli_takes_none() -> None:
+    assert keys_for([Denied("bash", "ls"), Denied("write", "c")], NOTE, allow=False) == "access"
+
+
 @pytest.mark.parametrize("tool", ["mcp__github__list", "mcp_my_tools_run", "mcp__teamchat__git_log"])
 def test_a_server_that_the_member_has_is_not_named(tool: str) -> None:
     note = "reads files (--tools x); no web, MCP servers github, my_tools, git"

@@ -36,7 +36,8 @@ EXPLANATIONS: tuple[Explained, ...] = (
         ("write", "shell", "run", "rules-user", "variables", "plan", "notebook", "background"),
     ),
     Explained(
-        "Git runs in the shell. `read` has no shell, and `edit` of Gemini and opencode only runs what `allow` names.",
+        "Git runs in the shell. `read` and `edit` of opencode have no shell, and `edit` of Gemini only runs what"
+        " `allow` names.",
         "`git = true`, teamchat's own read-only git; `allow`",
         ("git",),
         ("read", "edit"),
@@ -49,8 +50,8 @@ EXPLANATIONS: tuple[Explained, ...] = (
         ("claude", "gemini"),
     ),
     Explained(
-        "`edit` of opencode runs only what `allow` names, whatever your own rules allow.",
-        "`allow`",
+        "`edit` of opencode runs nothing, whatever your own rules allow: it cannot be held to a list of commands.",
+        '`access = "full"`',
         ("shell", "run", "rules-user", "variables", "network"),
         ("edit",),
         ("opencode",),

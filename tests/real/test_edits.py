@@ -111,7 +111,8 @@ def repository(user: World) -> World:
 def test_what_edit_lets_is_what_is_said_of_the_cli(repository: World, vendor: Vendor) -> None:
     row = AGENT_TYPES[vendor].runner.edits
     assert row is not None
-    repository.member(vendor, 'access = "edit"\nallow = ["python3", "printf"]')
+    allowed = [] if AGENT_TYPES[vendor].allow == "refused" else ["python3", "printf"]
+    repository.member(vendor, f'access = "edit"\nallow = {allowed}')
     tried = list(tries(repository, vendor))
     assert {one.kind for one in tried} == set(KINDS)
     assert not any(one.done() for one in tried if one.kind != "looking")

@@ -90,23 +90,61 @@ def test_a_member_that_reads_reads_and_goes_on_and_writes_nothing(opencode: Worl
     assert opencode.receipt(2)["setup"]["resumes"]
 
 
+RUNS = (
+    *(
+        "touch made",
+        "declare -i n='a[$(touch made)]'",
+        "[[ a -eq 'a[$(touch made)]' ]]",
+        "echo $(touch made)",
+        "> made",
+    ),
+    *(
+        "export x=$(touch made)",
+        "(( a[$(touch made)] ))",
+        "X=$(touch made)",
+        "f() { touch made; }; f",
+        "echo | touch made",
+    ),
+    *(
+        "let 'a[$(touch made)]'",
+        "cat <<< $(touch made)",
+        "for x in $(touch made); do :; done",
+        "trap 'touch made' EXIT",
+    ),
+)
+
+
 @pytest.mark.core
-def test_a_member_that_edits_runs_what_is_allowed_and_kill_9_leaves_no_process(opencode: World) -> None:
+def test_a_member_that_edits_runs_no_command(opencode: World) -> None:
     cwd = opencode.cwd
-    (cwd / "waits.txt").touch()
-    give(opencode, 'access = "edit"\nallow = ["tail", "echo"]')
-    denied = ("touch made.sh", "echo a; touch made.sh", "echo $(touch made.sh)", "X=1 touch made.sh", "echo a | sh")
-    tries = (write(cwd / "made"), run("echo allowed"), *map(run, denied), write(cwd.parent / "outside"))
-    opencode.server.script("opencode", [Reply("Let me.", tools=tries), Reply("Wait.", tools=(run(WAITS),))])
+    settings = Path(opencode.env["HOME"]) / ".config" / "opencode" / "opencode.json"
+    allowed = {"permission": {"bash": {"*": "ask", "echo *": "allow", "touch *": "allow"}}}
+    settings.write_text(json.dumps({**json.loads(settings.read_text()), **allowed}))
+    give(opencode, 'access = "edit"')
+    tries = (write(cwd / "written"), *map(run, RUNS), write(cwd.parent / "outside"))
+    opencode.server.script("opencode", [Reply("Let me.", tools=tries), Reply("I tried.")])
+    ran = opencode.json("send", "--trust", "Go")
+    assert (ran.code, ran.result["text"]) == (0, "I tried."), ran.err
+    assert (cwd / "written").read_text() == "written"
+    assert not (cwd / "made").exists()
+    assert not (cwd.parent / "outside").exists()
+    assert len(opencode.receipt(1)["outcome"]["denied"]) == len(RUNS) + 1
+    give(opencode, 'access = "edit"\nallow = ["echo"]')
+    ran = opencode("send", "--trust", "Go")
+    assert ran.code == ExitCode.USAGE
+    assert "allow: opencode cannot be held to a list of commands" in ran.err
+
+
+@pytest.mark.core
+def test_kill_9_leaves_no_process(opencode: World) -> None:
+    (opencode.cwd / "waits.txt").touch()
+    give(opencode, 'access = "full"')
+    opencode.server.script("opencode", [Reply("Wait.", tools=(run(WAITS),))])
     with opencode.start("send", "--trust", "Go") as process:
         wait_until(lambda: any(command(pid) == WAITS for pid in tree(process.pid)))
         seen = tree(process.pid)
         kill(process)
     wait_until(lambda: not any(alive(pid) for pid in seen))
-    assert (cwd / "made").read_text() == "written"
-    assert not (cwd / "made.sh").exists()
-    assert not (cwd.parent / "outside").exists()
-    assert [result.strip() for result in tool_results(opencode.last("opencode"))][1] == "allowed"
     opencode.server.script("opencode", [Reply("Whole again.")])
     ran = opencode.json("resume")
     assert (ran.code, ran.result["text"]) == (0, "Whole again."), ran.err

@@ -17,15 +17,16 @@ _SERVERS = "MCP servers "  # what the note has before the names of the member's 
 _OTHERWISE = "access or allow"
 
 
-def keys_for(denied: Iterable[Denied], note: str, servers: Collection[str] = ()) -> str:
-    """The keys, each as the team file spells it.
+def keys_for(denied: Iterable[Denied], note: str, servers: Collection[str] = (), *, allow: bool = True) -> str:
+    """The keys, each as the team file spells it. `allow` is False where the CLI takes no such key.
 
     `note` is the receipt's text on what the member had. `servers` are the MCP servers that the user has set up: a
     tool's name does not show where its server's name ends. A key that the member already has is not proposed,
     whatever the reason of the denial.
     """
     there = set(note.rpartition("; ")[2].replace(_SERVERS, "").split(", "))
-    return " or ".join(dict.fromkeys(key for one in denied for key in _keys(one, there, servers)))
+    keys = dict.fromkeys(key for one in denied for key in _keys(one, there, servers))
+    return " or ".join("access" if key == _OTHERWISE and not allow else key for key in keys)
 
 
 def _keys(denied: Denied, there: set[str], servers: Collection[str]) -> Iterator[str]:

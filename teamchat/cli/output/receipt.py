@@ -202,7 +202,8 @@ def _outcome(turn: Turn, outcome: Outcome, place: Callable[[str], str]) -> Itera
     yield "tokens", _usage(outcome.usage)
     yield "tools", _tools(outcome)
     if outcome.denied:
-        keys = keys_for(outcome.denied, turn.setup.access_note, _servers(turn))
+        allow = AGENT_TYPES[turn.protocol].allow != "refused"
+        keys = keys_for(outcome.denied, turn.setup.access_note, _servers(turn), allow=allow)
         yield "allow", f"give it more with {keys} in the team file, then: teamchat trust"
     yield from file_lines(outcome)
     yield from _what_to_do(turn, outcome, place)

@@ -212,7 +212,10 @@ def _check_agent(agent: str | None, agents: Mapping[str, AgentSpec], where: str)
 
 
 def _check_tools(table: MemberTable, agent: AgentSpec, where: str) -> None:
-    """Raise if an agent that is no known CLI is given tools."""
+    """Raise if an agent is given tools that it has not, or commands that it cannot be held to."""
+    if table.allow and agent.type.allow == "refused":
+        why = f"{agent.type.name} cannot be held to a list of commands"
+        raise TeamFileProblem(f'{where}: allow: {why}; remove it, and where it is to run commands set access = "full"')
     if agent.type not in CLIS and (asked := [key for key in _TOOLS if getattr(table, key)]):
         clis = listed(*(row.name for row in CLIS))
         raise TeamFileProblem(f"{where}: {asked[0]}: expected only for {clis}, not for {agent.name}")

@@ -132,7 +132,7 @@ def _access(seat: Seat, agent: str, taught: str | None) -> list[Row]:
     """Empty if the access could not be enforced, and without `allow` if the CLI does not support it."""
     if agent not in INSTALL:
         return []
-    allow = seat.access == "edit" and AGENT_TYPES[agent].takes_allow
+    allow = seat.access == "edit" and AGENT_TYPES[agent].allow == "bounded"
     more = [('# allow = ["pytest"]', "commands it may run; then: teamchat trust")] if allow else []
     return [(_key("access", seat.access), taught), *more]
 

@@ -218,7 +218,7 @@ class MemberTable(Table):
     access: Access = _MEMBER.access
     """What the member may do to files and commands."""
     allow: list[Line] = []
-    """Commands that `edit` may also run, where the CLI can bound them."""
+    """Commands that `edit` may also run, where the CLI can bound them; an error for opencode, which cannot."""
     cwd: Word = "."
     """The folder it works in, relative to the team file."""
     workspace: Workspace | None = None

@@ -66,7 +66,6 @@ def _permission(job: Job) -> dict[str, object]:
     rules = dict(READ)
     if job.access == "edit":
         rules["edit"] = {**_edited(job.cwd), **GIT}
-        rules["bash"] = {"*": "deny", **{f"{command} *": "allow" for command in job.allow}}
     if job.web:
         rules |= {"webfetch": "allow", "websearch": "allow"}
     for name in (*_users_servers_of(job), *((git_server.NAME,) if job.git else ())):

@@ -39,7 +39,7 @@ ACCESS: Mapping[Access, tuple[str, ...]] = MappingProxyType(
 ACCESS_NOTES: Mapping[Access, str] = MappingProxyType(
     {
         "read": "reads files of the workspace and what its links lead to; may not write or run anything (permissions)",
-        "edit": "edits files of the workspace and what its links lead to, runs what `allow` names, without a sandbox",
+        "edit": "edits files of the workspace and what its links lead to; may not run anything (permissions)",
         "full": "may do everything that your own permissions do not deny (--auto)",
     }
 )
@@ -56,7 +56,7 @@ class OpencodeRunner:
     slash: SlashRule | None = None
     skills: SkillRule | None = None
     edits: Edits | None = edits(
-        lets=("files", "links", ".claude", ".codex", ".gemini", ".vscode", "allowed", "allowed redirections"),
+        lets=("files", "links", ".claude", ".codex", ".gemini", ".vscode"),
     )
     sessions: Sessions | None = Sessions(
         system_each_time=True,

@@ -191,6 +191,20 @@ def test_a_members_keys(line: str, said: str, tmp_path: Path) -> None:
             "members 'max': git: expected only for claude, codex, gemini and opencode, not for local",
         ),
         (
+            '[[members]]\nname = "max"\nagent = "opencode"\nallow = ["echo"]',
+            (
+                "members 'max': allow: opencode cannot be held to a list of commands; "
+                'remove it, and where it is to run commands set access = "full"'
+            ),
+        ),
+        (
+            '[[members]]\nname = "max"\nagent = "own"\nallow = ["x"]\n[agents.own]\ncommand = ["x"]\nlike = "opencode"',
+            (
+                "members 'max': allow: opencode cannot be held to a list of commands; "
+                'remove it, and where it is to run commands set access = "full"'
+            ),
+        ),
+        (
             '[[members]]\nname = "max"\nagent = "zzz"\n[agents.local]\ncommand = ["x"]',
             "members 'max': agent: unknown agent 'zzz', expected one of claude, codex, gemini, opencode, local",
         ),

@@ -121,7 +121,8 @@ async def _turns(bench: Bench, begins: Callable[[str], None]) -> AsyncIterator[C
     begins("a large prompt")
     assert runner.limit
     refusal = runner.refusal("full", bench.env)
-    most = bench.job(system_text=LONG_SYSTEM, access="edit" if refusal else "full", budget_usd=1.0)
+    runs = AGENT_TYPES[bench.vendor].allow != "refused"
+    most = bench.job(system_text=LONG_SYSTEM, access="edit" if refusal or not runs else "full", budget_usd=1.0)
     full = _full(runner.limit)
     large, large_asked = await bench.turn(most, full, [Reply("It is long.")])
     yield rows.stdin([(said, small, small_asked), (full, large, large_asked)], runner.limit)
@@ -138,11 +139,11 @@ async def _turns(bench: Bench, begins: Callable[[str], None]) -> AsyncIterator[C
     yield rows.denials(refused, refused_asked, len(tries) - 1, made, runner)
     begins("a hanging turn")
     waits = [Reply("Let me wait.", tools=(test.running(" ".join(HANGING)),)), Reply(ending="stall")]
-    editing = bench.job(access="edit", allow=(HANGING[0],), project_settings=True)
-    hanging, _ = await bench.turn(editing, b"Wait.", waits, hangs=True)
+    running = bench.job(access="edit" if runs else "full", allow=(HANGING[0],) * runs, project_settings=True)
+    hanging, _ = await bench.turn(running, b"Wait.", waits, hangs=True)
     yield rows.stops_in_a_tool(hanging, runner, HANGING[0])
     yield rows.flags(
-        [("read", small), (most.access, large), ("edit", hanging), ("a second turn", refused)],
+        [("read", small), (most.access, large), (running.access, hanging), ("a second turn", refused)],
         refusal,
         _unheard(runner, {SYSTEM: small_asked, LONG_SYSTEM: large_asked}),
     )
