@@ -13,7 +13,7 @@ def team(team: TeamOption = None, as_json: JsonOption = False) -> None:
     """Show the members: what each may read and do, and the CLI flags that enforce it."""
     from teamchat.cli.output.jsonl import write_line
     from teamchat.cli.shared.workspace import find_team, trust_store
-    from teamchat.core.team.trust import trust_command
+    from teamchat.core.team.trust import needs, trust_command
     from teamchat.core.text.clean import printable
 
     found = find_team(team)
@@ -22,11 +22,25 @@ def team(team: TeamOption = None, as_json: JsonOption = False) -> None:
     named = [shown_process(found, process) for process in found.processes.values()]
     if as_json:
         file = str(found.path) if found.path else None
-        write_line("team", name=found.name, file=file, trusted=standing.trusted, members=rows, processes=named)
+        wants = [{"member": need.member, "key": need.key, "line": need.line} for need in needs(found)]
+        write_line(
+            "team",
+            name=found.name,
+            file=file,
+            trusted=standing.trusted,
+            needs=wants,
+            fence=found.fence,
+            members=rows,
+            processes=named,
+        )
         return
     origin = str(found.path) if found.path else "no team file: the installed CLIs are the team"
     asks = "" if standing.trusted else f", {standing.text.partition(' ')[2]}: {trust_command(found)}"
     print(printable(f"{found.name} ({origin}){asks}"))
+    for need in needs(found):
+        print(f"  {need.line}")
+    if not found.fence:
+        print("  fence is off: a text can pass for another speaker")
     for row in rows:
         print()
         for line in lines(row):

@@ -45,7 +45,7 @@ def test_it_writes_a_team_of_what_is_installed_and_says_so(world: Path, monkeypa
     assert ran == Result(
         0,
         "wrote teamchat.toml: kailai (you), architect (claude), writer (gemini), reviewer (claude)\n"
-        f"trusted: writer edits files in {world}/work\n"
+        f"trusted: writer starts all your MCP servers\ntrusted: writer edits files in {world}/work\n"
         "next: teamchat send '[NEXT:architect] What would you improve here first?'\n",
         "",
     )
@@ -97,7 +97,7 @@ def test_another_file_is_another_team(world: Path, monkeypatch: pytest.MonkeyPat
     assert ran == Result(
         0,
         "wrote teamchat-2.toml: kailai (you), writer (claude), reviewer (claude)\n"
-        f"trusted: writer edits files in {world}/work\n"
+        f"trusted: writer starts all your MCP servers\ntrusted: writer edits files in {world}/work\n"
         "next: teamchat send '[NEXT:writer] What would you improve here first?' --team teamchat-2.toml\n",
         "",
     )
@@ -122,7 +122,7 @@ def test_force_writes_over_it_and_keeps_a_copy(world: Path, monkeypatch: pytest.
         0,
         "kept teamchat.toml.bak: what was there before\n"
         "wrote teamchat.toml: kailai (you), writer (claude), reviewer (claude)\n"
-        f"trusted: writer edits files in {world}/work\n"
+        f"trusted: writer starts all your MCP servers\ntrusted: writer edits files in {world}/work\n"
         "next: teamchat send '[NEXT:writer] What would you improve here first?'\n",
         "",
     )

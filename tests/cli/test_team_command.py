@@ -31,6 +31,8 @@ def test_the_team_is_shown_with_what_each_member_may_do(world: Path) -> None:
         0,
         f"""\
 crew ({made.file})
+  max runs {" ".join(fake(SCRIPTED))} {made.scripts} max; its access is not enforced
+  fence is off: a text can pass for another speaker
 
 kailai · person
 
@@ -141,7 +143,7 @@ def test_values_of_variables_are_not_shown(world: Path) -> None:
     for ran in (run_here("team"), run_here("team", "--json")):
         assert "MY_TOKEN" in ran.out
         assert "s3cret" not in ran.out
-        assert "val-ue" not in ran.out
+        assert "val-ue" in ran.out  # as `teamchat trust` shows it
 
 
 def test_a_team_file_can_not_repaint_its_own_display() -> None:
@@ -171,7 +173,7 @@ def test_the_command_that_trusts_is_of_the_team_that_is_shown(world: Path) -> No
 def test_trust_says_what_is_trusted_and_then_it_runs(world: Path) -> None:
     made = crew(world, {"max": ["Hi."]})
     (world / "state" / "trust.json").unlink()
-    line = f"max runs {' '.join(fake(SCRIPTED))} {made.scripts} max"
+    line = f"max runs {' '.join(fake(SCRIPTED))} {made.scripts} max; its access is not enforced"
     ran = run_here("send", "Go")
     assert ran == Result(5, "", f"teamchat: {made.file} is not trusted yet; with it\n  {line}\n  try: teamchat trust\n")
     assert made.prompts("max") == []

@@ -22,7 +22,7 @@ def made(world: Path) -> Crew:
 def wants(made: Crew) -> tuple[str, ...]:
     command = made.file.read_text().partition("command = ")[2].splitlines()[0]
     runs = " ".join(word.strip('"') for word in command.strip("[]").split(", "))
-    return f"max runs {runs}", f"max edits files in {made.file.parent}"
+    return f"max runs {runs}; its access is not enforced", f"max edits files in {made.file.parent}"
 
 
 def not_trusted(made: Crew) -> str:

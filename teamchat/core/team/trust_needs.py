@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     _Outside = Callable[[Path, Path], Path | None]
 
 WHOLE_TEAM = "the team"  # no member's name: a name has no space
+_ALL_SERVERS = ("",)  # no server's name
+LONGEST_TURN_S = 86_400.0  # a longer `timeout` needs trust
 
 
 class Need(Struct, frozen=True):
@@ -47,7 +49,10 @@ def covered(team: Team) -> tuple[Need, ...]:
     """All that trust covers: what needs it, and what must not change afterwards."""
     if not (wanted := needs(team)):
         return ()
-    return (*wanted, Need(WHOLE_TEAM, "fence", "on" if team.fence else "off", (str(team.fence),)))
+    fence = Need(WHOLE_TEAM, "fence", "on" if team.fence else "off", (str(team.fence),))
+    asking = {need.member for need in wanted}
+    trusted = (member for member in team.ai_members if member.name in asking)
+    return (*wanted, fence, *(need for member in trusted for need in _kept_as_it_is(team, member)))
 
 
 def fingerprint(team: Team, wanted: tuple[Need, ...]) -> str:
@@ -55,6 +60,17 @@ def fingerprint(team: Team, wanted: tuple[Need, ...]) -> str:
     asked = sorted([need.member, need.key, *need.value] for need in wanted)
     files = sorted([str(file), state] for file, state in file_states(team).items())
     return sha256(json.dumps([str(team.path), asked, files]).encode()).hexdigest()
+
+
+def _kept_as_it_is(team: Team, member: Member) -> Iterator[Need]:
+    """The keys that ask nothing alone, but whose change or removal could let a trusted member do more."""
+    name = team.agent_of(member).name
+    yield _need(member.name, "agent", f"is {name}", (name,))
+    if member.mcp == ():
+        yield _need(member.name, "mcp", "has no MCP server", ())
+    if member.workspace is not None:
+        where = "a worktree of its own" if member.workspace == "worktree" else "your files themselves"
+        yield _need(member.name, "workspace", f"works in {where}", (member.workspace,))
 
 
 def _weakened(team: Team) -> Iterator[Need]:
@@ -77,6 +93,8 @@ def _needs_of(team: Team, member: Member, outside: _Outside) -> Iterator[Need]:
     spec = team.agent_of(member)
     if spec not in BUILTIN_AGENTS.values():
         yield _command(member, spec)
+    if member.timeout_s > LONGEST_TURN_S:
+        yield _need(member.name, "timeout", f"may take {member.timeout_s:,.15g} s for a turn", (str(member.timeout_s),))
     if member.args:
         yield _need(member.name, "args", f"runs {spec.name} with {shlex.join(member.args)}", member.args)
     if member.env:
@@ -87,25 +105,27 @@ def _needs_of(team: Team, member: Member, outside: _Outside) -> Iterator[Need]:
         yield _need(member.name, "env_keep", f"sees the keys {', '.join(member.env_keep)}", sorted(member.env_keep))
     if member.project_settings:
         yield _need(member.name, "project_settings", "runs the project's own hooks and MCP commands", ())
-    yield from _tool_needs(member)
+    yield from _tool_needs(member, spec)
     if member.access == "edit":
         real = Path(os.path.realpath(member.cwd))
         apart = member.workspace == "worktree"
         place = f"a worktree of {real}" if apart else str(real)
         may = f"edits files in {place}" + (f" and runs {', '.join(member.allow)}" if member.allow else "")
         where = os.path.relpath(real, os.path.realpath(team.root))  # a named team's members work in many places
-        yield _need(member.name, "access", may, (*("worktree",) * apart, "edit", where, *sorted(member.allow)))
+        yield _need(member.name, "access", may, ("edit", where, *sorted(member.allow)))
     if member.access == "full":
         yield _need(member.name, "access", "does anything you may do", ("full",))
     yield from _outside_needs(team, member, outside)
 
 
-def _tool_needs(member: Member) -> Iterator[Need]:
+def _tool_needs(member: Member, spec: AgentSpec) -> Iterator[Need]:
     if member.web:
         yield _need(member.name, "web", "searches the web and reads pages", ())
     if member.mcp:
         servers = sorted(member.mcp)
         yield _need(member.name, "mcp", f"calls the tools of your MCP servers {', '.join(servers)}", servers)
+    elif member.mcp is None and member.access != "read" and spec.type.runner.vendor:
+        yield _need(member.name, "mcp", "starts all your MCP servers", _ALL_SERVERS)
     if member.git:
         yield _need(member.name, "git", "reads the git repository and its history", ())
 
@@ -122,13 +142,18 @@ def _outside_needs(team: Team, member: Member, outside: _Outside) -> Iterator[Ne
 
 
 def _command(member: Member, spec: AgentSpec) -> Need:
-    """The text that ends a program on a terminal may also be a command of that program."""
-    what = f"runs {shlex.join(spec.command)}"
-    if (terminal := spec.terminal) is None:
-        return _need(member.name, "command", what, spec.command)
-    typed = f", and types {terminal.exit!r} there" if terminal.exit else ""
-    value = (*spec.command, "pty", terminal.submit, terminal.exit or "")
-    return _need(member.name, "command", f"{what} on a terminal{typed}", value)
+    """The program, whose options and output are those of `like`, which also decides what `access` means.
+
+    The text that ends a program on a terminal may also be a command of that program.
+    """
+    runner, what = spec.type.runner, f"runs {shlex.join(spec.command)}"
+    value: tuple[str, ...] = (*spec.command, "like", spec.protocol)
+    if (terminal := spec.terminal) is not None:
+        what += f" on a terminal, and types {terminal.exit!r} there" if terminal.exit else " on a terminal"
+        value += ("pty", terminal.submit, terminal.exit or "")
+    like = f" like {spec.protocol}, access {member.access}" if runner.vendor else "; its access"
+    note = f": {runner.access_note(member.access)}" if runner.vendor else " is not enforced"
+    return _need(member.name, "command", f"{what}{like}{note}", value)
 
 
 def _need(member: str, key: str, what: str, value: Iterable[str]) -> Need:

@@ -85,11 +85,20 @@ def test_the_installed_clis_need_no_trust(proj: Path, store: TrustStore) -> None
 @pytest.mark.parametrize(
     ("text", "line"),
     [
-        (OWN + 'command = ["ollama", "run", "a b"]', "al runs ollama run 'a b'"),
-        (OWN + 'command = ["./agent.sh"]', "al runs {proj}/agent.sh"),
-        (OWN + 'command = ["bash"]' + ON_TERMINAL, "al runs bash on a terminal"),
-        (OWN + 'command = ["sh"]' + ON_TERMINAL + 'exit = "rm x"', "al runs sh on a terminal, and types 'rm x' there"),
-        (HEAD + '[agents.claude]\ncommand = ["wrapper"]', "max runs wrapper"),
+        (OWN + 'command = ["ollama", "run", "a b"]', "al runs ollama run 'a b'; its access is not enforced"),
+        (OWN + 'command = ["./agent.sh"]', "al runs {proj}/agent.sh; its access is not enforced"),
+        (OWN + 'command = ["bash"]' + ON_TERMINAL, "al runs bash on a terminal; its access is not enforced"),
+        (
+            OWN + 'command = ["sh"]' + ON_TERMINAL + 'exit = "rm x"',
+            "al runs sh on a terminal, and types 'rm x' there; its access is not enforced",
+        ),
+        (
+            HEAD + '[agents.claude]\ncommand = ["wrapper"]',
+            (
+                "max runs wrapper like claude, access read: reads files; has no tool that writes or runs anything "
+                "(--tools Read,Grep,Glob)"
+            ),
+        ),
         (HEAD + 'args = ["--mcp-config", "x y"]', "max runs claude with --mcp-config 'x y'"),
         (HEAD + 'env = { PATH = "/evil", MY_API_KEY = "sk-1" }', "max runs with PATH=/evil MY_API_KEY=..."),
         (HEAD + 'env = { DB_PASS = "x", GIT_ASKPASS = "./ask" }', "max runs with DB_PASS=... GIT_ASKPASS=./ask"),
@@ -100,17 +109,21 @@ def test_the_installed_clis_need_no_trust(proj: Path, store: TrustStore) -> None
         (HEAD + "web = true", "max searches the web and reads pages"),
         (HEAD + 'mcp = ["jira", "github"]', "max calls the tools of your MCP servers github, jira"),
         (HEAD + "git = true", "max reads the git repository and its history"),
-        (HEAD + 'access = "edit"', "max edits files in {proj}"),
+        (HEAD + 'mcp = []\naccess = "edit"', "max edits files in {proj}"),
+        (HEAD + 'timeout = "25h"', "max may take 90,000 s for a turn"),
         (
-            HEAD + 'access = "edit"\nallow = ["pytest", "npm test"]',
+            HEAD + 'mcp = []\naccess = "edit"\nallow = ["pytest", "npm test"]',
             "max edits files in {proj} and runs pytest, npm test",
         ),
-        (HEAD + 'access = "full"', "max does anything you may do"),
+        (HEAD + 'mcp = []\naccess = "full"', "max does anything you may do"),
         (HEAD + 'cwd = ".."', "max works in {outside}"),
         (HEAD + 'cwd = "link"', "max works in {outside}/there"),
         (HEAD + 'instruction_file = "../secret"', "max gets the text of {outside}/secret"),
         (HEAD + 'instruction_file = "leak.md"', "max gets the text of {outside}/secret"),
-        (OWN + 'command = ["sh", "-c", "ls\\u001b[2K\\n"]', "al runs sh -c 'ls\\x1b[2K\\n'"),
+        (
+            OWN + 'command = ["sh", "-c", "ls\\u001b[2K\\n"]',
+            "al runs sh -c 'ls\\x1b[2K\\n'; its access is not enforced",
+        ),
     ],
 )
 def test_what_needs_trust_is_told_in_a_line(text: str, line: str, proj: Path, store: TrustStore) -> None:
@@ -130,6 +143,7 @@ def test_every_member_and_every_key_is_listed(proj: Path) -> None:
     text = HEAD + 'access = "full"\nproject_settings = true\n' + OWN + 'command = ["x"]\n'
     assert [(need.member, need.key) for need in needs(team_of(proj, text))] == [
         ("max", "project_settings"),
+        ("max", "mcp"),
         ("max", "access"),
         ("al", "command"),
     ]
@@ -140,7 +154,8 @@ def test_an_untrusted_team_is_refused_with_what_would_have_run(proj: Path, store
     with pytest.raises(NotTrusted) as refused:
         require(team, store)
     assert str(refused.value) == (
-        f"{proj}/teamchat.toml is not trusted yet; with it\n  max edits files in {proj}\n  al runs {proj}/agent.sh"
+        f"{proj}/teamchat.toml is not trusted yet; with it\n  max starts all your MCP servers\n"
+        f"  max edits files in {proj}\n  al runs {proj}/agent.sh; its access is not enforced"
     )
     assert refused.value.hint == "teamchat trust"
     assert refused.value.code is ExitCode.NOT_TRUSTED
@@ -204,11 +219,42 @@ def test_the_order_of_members_and_of_names_does_not_ask_again(proj: Path, store:
         (HEAD + 'access = "edit"', HEAD + 'access = "edit"\nproject_settings = true'),
         (HEAD + 'access = "edit"', HEAD.replace("max", "eve") + 'access = "edit"'),
         (HEAD + 'cwd = ".."', HEAD + 'cwd = "../.."'),
+        (OWN + 'command = ["claude", "-p"]\nlike = "claude"', OWN + 'command = ["claude", "-p"]\nlike = "plain"'),
+        (OWN + 'command = ["claude", "-p"]\nlike = "claude"', OWN + 'command = ["claude", "-p"]'),
+        (OWN + 'command = ["x"]', OWN.replace("own", "other") + 'command = ["x"]'),
+        (HEAD + "web = true", HEAD.replace("claude", "gemini") + "web = true"),
+        (HEAD + 'access = "edit"\nmcp = []', HEAD + 'access = "edit"'),
+        (HEAD + 'access = "full"\nmcp = []', HEAD + 'access = "full"'),
+        (HEAD + 'access = "full"\nmcp = ["a"]', HEAD + 'access = "full"'),
+        (HEAD + 'access = "full"\nworkspace = "worktree"', HEAD + 'access = "full"'),
+        (HEAD + 'access = "full"\nworkspace = "worktree"', HEAD + 'access = "full"\nworkspace = "shared"'),
+        (HEAD + 'access = "edit"\nworkspace = "shared"', HEAD + 'access = "edit"'),
+        (HEAD + 'access = "edit"', HEAD + 'access = "edit"\ntimeout = "25h"'),
     ],
 )
 def test_a_changed_key_asks_again(before: str, after: str, proj: Path, store: TrustStore) -> None:
     store.grant(team_of(proj, before))
     assert not store.standing(team_of(proj, after)).trusted
+
+
+@pytest.mark.parametrize("keys", ["mcp = []", 'workspace = "worktree"', 'agent = "gemini"', 'timeout = "24h"'])
+def test_what_is_only_covered_asks_nothing_alone(keys: str, proj: Path, store: TrustStore) -> None:
+    eve = '[[members]]\nname = "eve"\nagent = "claude"\naccess = "full"\n'
+    head = HEAD.replace('agent = "claude"\n', "") if "agent" in keys else HEAD
+    assert needs(team_of(proj, head + keys)) == ()
+    store.grant(team_of(proj, HEAD + eve))
+    assert store.standing(team_of(proj, f"{head}{keys}\n{eve}")).trusted
+
+
+def test_like_decides_what_access_means_and_is_told(proj: Path, store: TrustStore) -> None:
+    store.grant(team_of(proj, OWN + 'command = ["claude", "-p"]\nlike = "claude"'))
+    changed = store.standing(team_of(proj, OWN + 'command = ["claude", "-p"]\nlike = "plain"')).changes
+    assert changed == (
+        (
+            "command of al: runs claude -p like claude, access read: reads files; has no tool that writes or runs "
+            "anything (--tools Read,Grep,Glob) → runs claude -p; its access is not enforced"
+        ),
+    )
 
 
 def test_a_link_that_leads_elsewhere_asks_again(proj: Path, store: TrustStore) -> None:
@@ -367,11 +413,24 @@ SECRETS = 'env = { MY_KEY = "sk-old", PATH = "/old" }'
 @pytest.mark.parametrize(
     ("before", "after", "changes"),
     [
-        (OWN + 'command = ["x"]', OWN + 'command = ["x", "a b"]', ["command of al: runs x → runs x 'a b'"]),
+        (
+            OWN + 'command = ["x"]',
+            OWN + 'command = ["x", "a b"]',
+            ["command of al: runs x; its access is not enforced → runs x 'a b'; its access is not enforced"],
+        ),
+        (
+            HEAD + 'access = "full"\nmcp = []\nworkspace = "worktree"',
+            HEAD.replace("claude", "gemini") + 'access = "full"',
+            [
+                "mcp of max: has no MCP server → starts all your MCP servers",
+                "agent of max: is claude → is gemini",
+                "removed workspace of max: works in a worktree of its own",
+            ],
+        ),
         (
             OWN + 'command = ["x"]' + ON_TERMINAL,
             OWN + 'command = ["x"]' + ON_TERMINAL + 'submit = "; rm x"',
-            ["command of al: runs x on a terminal, in a part that is not shown"],
+            ["command of al: runs x on a terminal; its access is not enforced, in a part that is not shown"],
         ),
         (
             HEAD + 'args = ["-a"]',
@@ -403,6 +462,7 @@ SECRETS = 'env = { MY_KEY = "sk-old", PATH = "/old" }'
             HEAD + "project_settings = true",
             [
                 "added project_settings of max: runs the project's own hooks and MCP commands",
+                "removed mcp of max: starts all your MCP servers",
                 "removed access of max: does anything you may do",
             ],
         ),
@@ -425,12 +485,19 @@ SECRETS = 'env = { MY_KEY = "sk-old", PATH = "/old" }'
         (
             HEAD + 'access = "full"',
             HEAD.replace("max", "eve") + 'access = "full"',
-            ["added access of eve: does anything you may do", "removed access of max: does anything you may do"],
+            [
+                "added mcp of eve: starts all your MCP servers",
+                "added access of eve: does anything you may do",
+                "added agent of eve: is claude",
+                "removed mcp of max: starts all your MCP servers",
+                "removed access of max: does anything you may do",
+                "removed agent of max: is claude",
+            ],
         ),
         (
             OWN + 'command = ["x"]',
             OWN + 'command = ["x", "\\u001b[2K"]',
-            ["command of al: runs x → runs x '\\x1b[2K'"],
+            ["command of al: runs x; its access is not enforced → runs x '\\x1b[2K'; its access is not enforced"],
         ),
     ],
 )
@@ -474,7 +541,7 @@ def test_an_error_names_the_first_changes_and_counts_the_others(proj: Path, stor
         f"{proj}/teamchat.toml has changed since you trusted it: "
         "args of max: runs claude with -a → runs claude with -b; added env_keep of max: sees the keys A; "
         "added project_settings of max: runs the project's own hooks and MCP commands; "
-        "and 2 more, which `teamchat doctor` shows"
+        "and 3 more, which `teamchat doctor` shows"
     )
     assert refused.value.hint == "teamchat trust"
 
@@ -497,7 +564,8 @@ def test_of_an_older_file_only_that_it_changed_is_known(proj: Path, store: Trust
     with pytest.raises(NotTrusted) as refused:
         require(changed, store)
     assert str(refused.value) == (
-        f"{proj}/teamchat.toml has changed since you trusted it; with it\n  max does anything you may do"
+        f"{proj}/teamchat.toml has changed since you trusted it; with it\n"
+        "  max starts all your MCP servers\n  max does anything you may do"
     )
     store.grant(team)
     assert store.standing(changed).changes == (f"access of max: edits files in {proj} → does anything you may do",)

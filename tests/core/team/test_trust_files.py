@@ -262,7 +262,12 @@ def test_what_weakens_a_protection_needs_trust(head: str, line: str, tmp_path: P
     write(tmp_path / "teamchat.toml", f'[team]\n{CLAUDE}access = "edit"\n')
     changed = store.standing(load(tmp_path / "teamchat.toml")).changes
     key = head.partition(" =")[0]
-    assert changed == (f"added access of max: edits files in {tmp_path}", f"removed {key} of the team: {line[9:]}")
+    assert changed == (
+        "added mcp of max: starts all your MCP servers",
+        f"added access of max: edits files in {tmp_path}",
+        "added agent of max: is claude",
+        f"removed {key} of the team: {line[9:]}",
+    )
 
 
 @pytest.mark.parametrize(
