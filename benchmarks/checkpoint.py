@@ -29,7 +29,6 @@ from teamchat.core.checkpoint.values import Checkpoint, GitRepository, Step
 from teamchat.core.conversation.undo_files import plan_undo_of_files
 from teamchat.core.receipt import Outcome, Setup
 from teamchat.core.store.turns import Turn
-from teamchat.core.turn.ahead import Ahead
 from teamchat.core.turn.work_trees import WorkTrees, refs_of
 from teamchat.runners.file_changes import FileChanges
 
@@ -77,9 +76,9 @@ def seconds(work: Callable[[], object], before: Callable[[int], None] = lambda _
 def measures(_quick: bool) -> Measures:
     with world() as at, cleared_environment(at):
         make(at.folder, FILES)
-        found = find_repository(at.folder)
-        assert isinstance(found, GitRepository)
         state = at.folder.with_name("state")
+        found = find_repository(at.folder, state)
+        assert isinstance(found, GitRepository)
 
         def checkpoint(ref: str = "after") -> Checkpoint:
             return take(found, state, f"refs/teamchat/s/1/{ref}")
@@ -179,7 +178,7 @@ def undo(found: GitRepository, top: Path, state: Path, checkpoint: Callable[[str
 
 def undo_of_turns(found: GitRepository, top: Path, state: Path, floor: float) -> Figure:
     """All that `teamchat undo` does to the files after three turns, the checkpoints before and after it included."""
-    trees = WorkTrees(Ahead(state), refs_of("bench"))
+    trees = WorkTrees(state, refs_of("bench"))
     git(top, "checkout", "-q", ".")
     turns = []
     for number in (1, 2, 3):

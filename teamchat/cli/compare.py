@@ -42,7 +42,7 @@ def compare(
         raise UsageError("--stat and --json exclude each other")
     with open_store(find_root(team)) as db:
         answers = compare_answers(db, need_session(db, one), need_session(db, other), message)
-        trees = compare_trees(*answers)
+        trees = compare_trees(db.path.parent, *answers)
         if as_json:
             write_json(answers, trees)
             return

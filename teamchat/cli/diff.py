@@ -42,7 +42,7 @@ def diff(
             note(f"no turn of session {chosen.name} changed files")
             return
         unknown = list(filter(None, map(why_unknown, named)))
-        found = differences(named)
+        found = differences(db.path.parent, named)
         if not found:
             raise CheckpointFailed(printable("; ".join(unknown)))
         for line in unknown:

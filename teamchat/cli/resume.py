@@ -58,7 +58,7 @@ def resume(
     show = OutputOptions(as_json, stream, quiet, notify)
     verdicts = words_of(verdict)
     found = team_with_session(team, session, timeout)
-    ahead = begin_run(found, record=record, trust=trust, runs=mode is not ResumeMode.DROP)
+    begin_run(found, record=record, trust=trust, runs=mode is not ResumeMode.DROP)
     from teamchat.cli.shared.resuming import resume_session  # this import takes as long as git does
 
     with open_store(found.root) as db:
@@ -74,7 +74,6 @@ def resume(
             wait=not no_wait,
             record=record,
             bounds=bounds,
-            ahead=ahead,
             no_input=no_input,
             verdict=verdicts,
         )

@@ -151,7 +151,8 @@ def run(
         jobs=jobs,
     )
     wanted = _process_for(found, process, settings, verdicts)
-    ahead = None if dry_run else begin_run(found, record=record, trust=trust)
+    if not dry_run:
+        begin_run(found, record=record, trust=trust)
     request = Request(
         team=found,
         message=read_message(words or (), None if cut else found.max_bytes, file or (), example=EXAMPLE),
@@ -174,7 +175,6 @@ def run(
         record=record,
         no_input=no_input,
         verdict=verdicts,
-        ahead=ahead,
         notes=pausing(found, wanted, request.bounds),
     )
 

@@ -97,7 +97,8 @@ def send(
 
     verdicts = words_of(verdict)
     found = find_team(team, timeout)
-    ahead = None if dry_run else begin_run(found, record=record, trust=trust)
+    if not dry_run:
+        begin_run(found, record=record, trust=trust)
     from teamchat.cli.shared.piped import read_message  # these imports take as long as git
     from teamchat.cli.shared.request import Request
 
@@ -119,4 +120,4 @@ def send(
 
         return explain(request)
     show = OutputOptions(as_json, stream, quiet, notify)
-    return request.carry_out(show, wait=not no_wait, record=record, no_input=no_input, verdict=verdicts, ahead=ahead)
+    return request.carry_out(show, wait=not no_wait, record=record, no_input=no_input, verdict=verdicts)

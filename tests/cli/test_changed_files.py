@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.helpers import objects
-from tests.core.checkpoint.worktree import WorkTree
+from tests.core.checkpoint.worktree import WorkTree, all_refs
 from tests.program import ended, run_here, start
 from tests.shell_team import repository, shell
 
@@ -48,12 +48,15 @@ def test_what_a_shell_wrote_deleted_and_changed_is_on_the_receipt(tree: WorkTree
     assert "  changed   tests/one.py  +0 −1  deleted  not reported by its CLI\n" in shown
 
 
-def test_git_sees_the_files_of_the_receipt_and_nothing_else(tree: WorkTree) -> None:
+def test_git_sees_the_files_of_the_receipt_and_nothing_else(tree: WorkTree, world: Path) -> None:
     shell(max="echo more >> app.py; rm tests/two.py")
     status, index = tree.git("status", "--porcelain=v2"), (tree.top / ".git" / "index").read_bytes()
     assert run_here("send", "Go").code == 0
     found = changes()
-    listed = tree.git("diff-tree", "-r", "--name-status", str(found["before"]), str(found["after"]))
+    (store,) = all_refs(world)
+    listed = tree.git(
+        f"--git-dir={store}", "diff-tree", "-r", "--name-status", str(found["before"]), str(found["after"])
+    )
     assert listed.split() == ["M", "app.py", "D", "tests/two.py"]
     assert (tree.top / ".git" / "index").read_bytes() == index
     assert tree.git("status", "--porcelain=v2") != status

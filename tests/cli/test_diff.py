@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.helpers import notes, objects, refused
-from tests.core.checkpoint.worktree import WorkTree
+from tests.core.checkpoint.worktree import WorkTree, remove_checkpoints
 from tests.program import cli, run_here
 from tests.shell_team import repository, shell
 
@@ -70,13 +70,11 @@ def session_name() -> str:
     return str(objects(run_here("sessions", "--json"))[0]["name"])
 
 
-def test_checkpoints_that_are_gone_are_said_to_be(tree: WorkTree) -> None:
+@pytest.mark.usefixtures("tree")
+def test_checkpoints_that_are_gone_are_said_to_be(world: Path) -> None:
     shell(max="echo c >> app.py")
     run_here("send", "Go")
-    refs = tree.git("for-each-ref", "--format=%(refname)", "refs/teamchat").split()
-    for ref in refs:
-        tree.git("update-ref", "-d", ref)
-    tree.git("prune", "--expire=now")
+    remove_checkpoints(world)
     ran = run_here("diff")
     assert refused(ran) == "the checkpoints of turn 1 are no longer there (keep_checkpoints)"
 

@@ -71,13 +71,13 @@ def test_nothing_is_said_or_run_until_it_is_completed(tree: WorkTree, mortals: M
     run_here("send", "Go")
     after = tree.files()
     wanted = before, ["Go", "Done"]
-    assert any(killed(mortals, step, "undo", "--yes") and (tree.files(), said()) == wanted for step in count(55))
+    assert any(killed(mortals, step, "undo", "--yes") and (tree.files(), said()) == wanted for step in count(25))
     for command in ("send Hi", "resume", "redo --yes", "compact --member max"):
         ran = run_here(*command.split())
         assert (ran.code, ran.err.splitlines()[-1]) == (2, "  try: teamchat undo 1"), command
     assert run_here("undo", "--yes").code == 0
     wanted = after, ["Go"]
-    assert any(killed(mortals, step, "redo", "--yes") and (tree.files(), said()) == wanted for step in count(40))
+    assert any(killed(mortals, step, "redo", "--yes") and (tree.files(), said()) == wanted for step in count(25))
     for command in ("send Hi", "resume", "undo --yes"):
         assert run_here(*command.split()).err.splitlines()[-1] == "  try: teamchat redo", command
     assert run_here("redo", "--yes").code == 0

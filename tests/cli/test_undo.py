@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.helpers import notes, objects, refused
-from tests.core.checkpoint.worktree import WorkTree
+from tests.core.checkpoint.worktree import WorkTree, all_refs, remove_checkpoints
 from tests.program import run_here
 from tests.scripted_team import crew
 from tests.shell_team import repository, shell
@@ -168,7 +168,7 @@ def test_a_redo_after_something_was_said_is_refused_with_the_way_to_the_files(tr
     ran = run_here("redo", "--yes")
     assert ran.code == 2
     assert ran.err.startswith("teamchat: turn 2 (eva) ran since turn 1 was undone, so that the undo stays")
-    [command] = [line.removeprefix("  try: ") for line in ran.err.splitlines() if "git -C" in line]
+    [command] = [line.removeprefix("  try: ") for line in ran.err.splitlines() if "git --git-dir" in line]
     subprocess.run(["bash", "-c", command], check=True)
     assert tree.files()[b"app.py"] == after[b"app.py"]
     assert tree.files()[b"new file"] == after[b"new file"]
@@ -257,11 +257,10 @@ def test_outside_git_the_conversation_alone_is_undone_and_that_is_said() -> None
     assert (Path("app.py").read_text(), log()) == ("1\n", ["Go"])
 
 
-def test_turns_whose_checkpoints_are_gone_keep_their_files(tree: WorkTree) -> None:
+def test_turns_whose_checkpoints_are_gone_keep_their_files(tree: WorkTree, world: Path) -> None:
     shell(max="echo 1 >> app.py")
     run_here("send", "Go")
-    for ref in tree.git("for-each-ref", "--format=%(refname)", "refs/teamchat").split():
-        tree.git("update-ref", "-d", ref)
+    remove_checkpoints(world)
     ran = run_here("undo", "--yes")
     assert f"the files in {tree.top} stay as they are: checkpoints are no longer there (keep_checkpoints)\n" in ran.out
     assert ((tree.top / "app.py").read_bytes(), log()) == (b"a = 1\nb = 2\n1\n", ["Go"])
@@ -417,8 +416,9 @@ def test_names_of_any_bytes_go_too() -> None:
     assert set(Path.cwd().iterdir()) == names
 
 
-def refs(tree: WorkTree) -> list[str]:
-    return [ref.split("/", 3)[3] for ref in tree.git("for-each-ref", "--format=%(refname)", "refs/teamchat").split()]
+def refs(world: Path) -> list[str]:
+    (found,) = all_refs(world).values()
+    return [ref.split("/", 3)[3] for ref in found]
 
 
 def test_old_checkpoints_go_when_a_run_ends(tree: WorkTree, world: Path) -> None:
@@ -427,21 +427,23 @@ def test_old_checkpoints_go_when_a_run_ends(tree: WorkTree, world: Path) -> None
     [times] = (world / "state").glob("workspaces/*/checkpoints/*/times")
     times.write_text(re.sub(r"(?m)^\d+", lambda at: str(int(at[0]) - 31 * 86_400), times.read_text()))
     run_here("send", "Go on")
-    assert refs(tree) == ["1/after", "1/before", "2/after", "2/before"]  # it was done within a day
-    (times.parent / "pruned").unlink()
-    run_here("send", "Go on")
-    assert refs(tree) == ["2/after", "2/before", "3/after", "3/before"]
+    assert refs(world) == ["1/after", "1/before", "2/after", "2/before"]  # it was done within a day
+    for _ in range(2):  # what was old a day ago, too
+        (times.parent / "pruned").write_text("1000")
+        run_here("send", "Go on")
+    assert refs(world) == [f"{turn}/{when}" for turn in (2, 3, 4) for when in ("after", "before")]
     ran = run_here("undo", "1", "--yes")
     assert ran.code == 0
     assert "stay as they are: checkpoints are no longer there (keep_checkpoints)\n" in ran.out
-    assert (tree.top / "app.py").read_bytes().endswith(b"1\n1\n1\n")
+    assert (tree.top / "app.py").read_bytes().endswith(b"1\n1\n1\n1\n")
 
 
-def test_checkpoints_go_with_their_session(tree: WorkTree) -> None:
+@pytest.mark.usefixtures("tree")
+def test_checkpoints_go_with_their_session(world: Path) -> None:
     shell(max="echo 1 >> app.py")
     run_here("send", "Go")
     run_here("send", "--new", "--session", "other", "Go")
     run_here("undo", "--yes")
-    assert len(refs(tree)) == 6
+    assert len(refs(world)) == 6
     assert run_here("sessions", "delete", "--yes", "other").code == 0
-    assert refs(tree) == ["1/after", "1/before"]
+    assert refs(world) == ["1/after", "1/before"]

@@ -48,7 +48,6 @@ def test_what_git_ignored_before_the_turn_stays_when_the_turn_changed_the_rules(
     assert changed() == {**rules, "made": "added", "x.log": "added"}
     ran = run_here("undo", "--yes")
     assert ran.code == 0
-    assert "not in checkpoints: :env, build/mine, deep/er/x.log\n" in ran.out
     assert tree.files() == {**before, b"build/mine": ("file", b"mine\nmax\n")}
     assert run_here("redo", "--yes").code == 0
     assert (tree.top / "made").exists()
@@ -63,10 +62,10 @@ def test_what_was_too_large_or_a_repository_of_its_own_before_the_turn_stays(tre
     tree.git("init", "-q", "inner")
     shell(max=f"echo small > large; rm -rf inner/.git; truncate -s {LARGE} app.py; echo x > made")
     assert run_here("send", "Go").code == 0
-    assert changed() == {"app.py": "changed", "inner/mine": "changed", "large": "changed", "made": "added"}
+    assert changed() == {"app.py": "changed", "large": "changed", "made": "added"}
     ran = run_here("undo", "--yes", "--force")  # app.py would be overwritten, with what no checkpoint has
     assert ran.code == 0
-    assert "not in checkpoints: app.py, inner, inner/mine, large\n" in ran.out
+    assert "not in checkpoints: app.py, inner, large\n" in ran.out
     assert (tree.top / "large").read_text() == "small\n"
     assert (tree.top / "inner" / "mine").read_text() == "mine\n"
     assert (tree.top / "app.py").read_text() == "a = 1\nb = 2\n"

@@ -29,7 +29,6 @@ from teamchat.core.store.routes import load_state
 from teamchat.core.store.sessions import Session
 from teamchat.core.team.team import Team
 from teamchat.core.text.clean import printable, visible
-from teamchat.core.turn.ahead import Ahead
 from teamchat.core.turn.events import Conclusion
 from teamchat.core.turn.run import rules_of
 
@@ -78,10 +77,10 @@ class Answering(Struct, frozen=True, kw_only=True):
     no_input: bool = False
     verdict: tuple[str, ...] = ()
 
-    def run(self, work: Work, write_input: WriteInput, ahead: Ahead | None = None) -> ExitCode:
+    def run(self, work: Work, write_input: WriteInput) -> ExitCode:
         """Let `work` run the conversation, and then the answer to each question. Returns the last exit code."""
         asked = Asked(you_at_terminal(self.team, self.speaker, self.show, no_input=self.no_input))
-        code = self._once(work, write_input, asked, ahead)
+        code = self._once(work, write_input, asked)
         while asked.hint is not None:
             hint, you = asked.hint, person(self.team, asked.you).name
             text = self._answer(you)
@@ -92,7 +91,7 @@ class Answering(Struct, frozen=True, kw_only=True):
             code = self._once(_sending(text, speaker), _said(text, speaker, self.bounds), asked)
         return code
 
-    def _once(self, work: Work, write_input: WriteInput, asked: Asked, ahead: Ahead | None = None) -> ExitCode:
+    def _once(self, work: Work, write_input: WriteInput, asked: Asked) -> ExitCode:
         recording = None
         if self.record is not None:
             from teamchat.cli.shared.recorder import recorded
@@ -107,7 +106,6 @@ class Answering(Struct, frozen=True, kw_only=True):
             wait=self.wait,
             record=recording,
             bounds=self.bounds,
-            ahead=ahead,
             at_end=asked,
             verdict=self.verdict,
         )

@@ -37,7 +37,6 @@ from teamchat.core.store.sessions import Session, check_there
 from teamchat.core.store.undos import check_no_unfinished_undo
 from teamchat.core.team.team import Team
 from teamchat.core.text.clean import printable, visible
-from teamchat.core.turn.ahead import Ahead
 from teamchat.core.turn.caller import find_caller
 from teamchat.core.turn.events import Conclusion, ConversationEvent, Warned
 from teamchat.core.turn.host import REAL, Host
@@ -72,14 +71,13 @@ def converse(
     listen: Listen | None = None,
     record: Record | None = None,
     bounds: Bounds = UNBOUNDED,
-    ahead: Ahead | None = None,
     at_end: AtEnd | None = None,
     verdict: Sequence[str] = (),
 ) -> ExitCode:
     """Let `work` run the conversation under the session's lock, and record it if requested. Returns the exit code.
 
     While another process runs the session, this one waits. With `wait` off it raises `SessionBusy`. `listen`
-    receives everything that happens, whether or not it can be shown; a recording replaces it. `bounds` and `ahead` are
+    receives everything that happens, whether or not it can be shown; a recording replaces it. `bounds` are
     as for `Run`. `at_end` may change what is shown of how it ended. The words of `verdict` are those that a run which
     is done may end with; which one it is decides the exit code. What tells a person that the run has ended comes after
     the lock: the command of `--notify` may use the conversation.
@@ -110,7 +108,6 @@ def converse(
                 host=host,
                 cooldowns=Cooldowns(state_dir() / "cooldowns.json"),
                 bounds=bounds,
-                ahead=ahead,
                 types_ahead=keyboard is not None,
             ),
             work,

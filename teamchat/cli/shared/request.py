@@ -23,7 +23,6 @@ from teamchat.core.errors import ExitCode
 from teamchat.core.store.database import Database
 from teamchat.core.store.sessions import Session, current_session
 from teamchat.core.team.team import Team
-from teamchat.core.turn.ahead import Ahead
 from teamchat.core.turn.events import Conclusion
 
 if TYPE_CHECKING:
@@ -100,7 +99,6 @@ class Request(Struct, frozen=True, kw_only=True):
         record: Path | None,
         no_input: bool,
         verdict: tuple[str, ...],
-        ahead: Ahead | None,
         notes: tuple[str, ...] = (),
     ) -> ExitCode:
         """Store it and follow the conversation. The keywords are as for `Answering`; `notes` are told before."""
@@ -124,7 +122,7 @@ class Request(Struct, frozen=True, kw_only=True):
                 verdict=verdict,
             )
             with begun(db, session) if begins else nullcontext():
-                return answering.run(self._work(db, session), self._recorded(), ahead)
+                return answering.run(self._work(db, session), self._recorded())
 
     def _work(self, db: Database, session: Session) -> Work:
         """Send the message, after a note on what is still on hold."""

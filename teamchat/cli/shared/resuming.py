@@ -16,7 +16,6 @@ from teamchat.core.errors import ExitCode
 from teamchat.core.store.database import Database
 from teamchat.core.store.sessions import Session
 from teamchat.core.team.team import Team
-from teamchat.core.turn.ahead import Ahead
 from teamchat.core.turn.events import Conclusion
 
 if TYPE_CHECKING:
@@ -34,13 +33,12 @@ def resume_session(
     record: Path | None = None,
     only: tuple[int, ...] | None = None,
     bounds: Bounds = UNBOUNDED,
-    ahead: Ahead | None = None,
     no_input: bool = False,
     verdict: tuple[str, ...] = (),
 ) -> ExitCode:
     """Run what is held in the session, or `only` the routes of these numbers. Returns the exit code.
 
-    `bounds`, `ahead` and `verdict` are as for `converse`. A question to the person at the terminal is asked unless
+    `bounds` and `verdict` are as for `converse`. A question to the person at the terminal is asked unless
     `no_input`.
     """
     if not show.quiet:
@@ -63,4 +61,4 @@ def resume_session(
         no_input=no_input,
         verdict=verdict,
     )
-    return answering.run(work, write_input, ahead)
+    return answering.run(work, write_input)

@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from msgspec.structs import replace
 
@@ -32,9 +32,6 @@ from teamchat.core.team.find import find_team_file, resolve_team
 from teamchat.core.team.team import Team
 from teamchat.core.team.trust import Standing, TrustStore, needs, not_trusted
 from teamchat.core.text.commands import quote, saying
-
-if TYPE_CHECKING:
-    from teamchat.core.turn.ahead import Ahead
 
 T = TypeVar("T")
 
@@ -227,21 +224,22 @@ def need_trust(team: Team, *, give: bool) -> None:
     store.grant(team)
 
 
-def begin_run(team: Team, *, record: Path | None, trust: bool, runs: bool = True) -> Ahead | None:
-    """Check what a run needs before anything is read or stored, and have git and the guardians begin meanwhile.
+def begin_run(team: Team, *, record: Path | None, trust: bool, runs: bool = True) -> None:
+    """Check what a run needs before anything is read or stored, and have the guardians begin meanwhile.
 
-    None for a command that `runs` no turn. Raises `UsageError` if the recording cannot be written, and `NotTrusted`.
+    A command that `runs` no turn needs none. Raises `UsageError` if the recording cannot be written, and `NotTrusted`.
     """
     if record:
         from teamchat.core.cassette.recordable import check_recording
 
         check_recording(record)
     if not runs:
-        return None
+        return
     need_trust(team, give=trust)
-    from teamchat.core.turn.ahead import begin_ahead
+    from teamchat.runners.process.guardians import GUARDIANS
 
-    return begin_ahead(team)
+    with contextlib.suppress(OSError):  # the turn fails with a reason
+        GUARDIANS.prepare()
 
 
 def _trusts(team: Team, standing: Standing) -> bool:

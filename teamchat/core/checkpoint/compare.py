@@ -5,10 +5,13 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from teamchat.core.checkpoint.git import GitFailed, GitProgram, git_environment
+from teamchat.core.checkpoint.notes import Notes, notes_of, store_notes
 from teamchat.core.checkpoint.values import GitRepository, Lines, PathChange, TreeEntry, What
 from teamchat.core.errors import CheckpointFailed
 
@@ -16,23 +19,20 @@ _DIFF = ("diff-tree", "-r", "--no-renames", "--no-ext-diff", "--no-textconv", "-
 _READABLE = ("-c", "core.quotePath=false", "-c", "core.bigFileThreshold=1m")
 _NEXT = b"diff --git "  # no other line of a diff begins so: those of files begin with a sign
 _PIECE = 1 << 16
-_NOBODYS = "[core]\n\trepositoryformatversion = 1\n\tbare = true\n\tattributesFile = /dev/null\n[extensions]\n"
 
 
 @contextlib.contextmanager
-def object_reader(repository: GitRepository) -> Iterator[GitProgram]:
-    """A git that reads the objects of the repository, and nothing else of it. Raises `CheckpointFailed`."""
-    with tempfile.TemporaryDirectory(prefix="teamchat-git-") as name:
-        folder = Path(name)
-        (folder / "refs").mkdir()
-        (folder / "HEAD").write_text("ref: refs/heads/none\n")
-        (folder / "config").write_text(f"{_NOBODYS}\tobjectFormat = {repository.object_format}\n")
-        try:
-            yield GitProgram(
-                folder, git_environment() | {"GIT_DIR": name, "GIT_OBJECT_DIRECTORY": str(repository.objects)}
-            )
-        except GitFailed as failed:
-            raise CheckpointFailed(f"the checkpoints of {repository.top} cannot be read: {failed}") from failed
+def object_reader(repository: GitRepository, index: Path | None = None) -> Iterator[GitProgram]:
+    """A git that has the objects of the checkpoints, and no files. Raises `CheckpointFailed`."""
+    env = git_environment() | {"GIT_DIR": str(repository.store)}
+    if index:
+        env |= {"GIT_INDEX_FILE": str(index)}
+    if not repository.store.is_dir():
+        raise CheckpointFailed(f"the checkpoints of {repository.top} cannot be read: there are none")
+    try:
+        yield GitProgram(repository.store, env)
+    except GitFailed as failed:
+        raise CheckpointFailed(f"the checkpoints of {repository.top} cannot be read: {failed}") from failed
 
 
 def changes(repository: GitRepository, old: str, new: str) -> tuple[PathChange, ...]:
@@ -41,15 +41,66 @@ def changes(repository: GitRepository, old: str, new: str) -> tuple[PathChange, 
     Raises `CheckpointFailed`, also where one of the trees is no longer there.
     """
     with object_reader(repository) as git:
-        return _changes(git(*_DIFF, "--raw", "-z", old, new).split(b"\0")[:-1])
+        found = _changes(git(*_DIFF, "--raw", "-z", old, new).split(b"\0")[:-1])
+        return _with_bits(git, old, new, found)
 
 
 def changes_and_lines(repository: GitRepository, old: str, new: str) -> tuple[tuple[PathChange, ...], dict[str, Lines]]:
     """What `changes` and `stat` return, from one git. Raises `CheckpointFailed`."""
     with object_reader(repository) as git:
         fields = git(*_DIFF, "--raw", "--numstat", "-z", old, new).split(b"\0")[:-1]
-    paths = sum(field.startswith(b":") for field in fields[::2])  # a count of lines begins with a digit or `-`
-    return _changes(fields[: 2 * paths]), _lines(fields[2 * paths :])
+        paths = sum(field.startswith(b":") for field in fields[::2])  # a count of lines begins with a digit or `-`
+        return _with_bits(git, old, new, _changes(fields[: 2 * paths])), _lines(fields[2 * paths :])
+
+
+def left_out_changes(repository: GitRepository, old: str, new: str) -> dict[str, What]:
+    """What happened between two checkpoints to the paths that they leave out.
+
+    Raises `CheckpointFailed`.
+    """
+    with object_reader(repository) as git:
+        before, after = ({path: (why, stamp) for path, why, stamp in notes_of(git, one).left_out} for one in (old, new))
+        recorded = {change.path for change in _changes(git(*_DIFF, "--raw", "-z", old, new).split(b"\0")[:-1])}
+    paths = [path for path in sorted(before.keys() | after.keys()) if before.get(path) != after.get(path)]
+    return {
+        path: "added" if path not in before else "changed" if path in after else "deleted"
+        for path in paths
+        if path not in recorded
+    }
+
+
+def folder_bits(repository: GitRepository, tree: str) -> dict[str, int]:
+    """The permissions of the folders of a checkpoint that are not the usual ones. Raises `CheckpointFailed`."""
+    with object_reader(repository) as git:
+        return dict(notes_of(git, tree).folders)
+
+
+def tree_with(repository: GitRepository, tree: str, paths: Mapping[str, TreeEntry | None]) -> str:
+    """A checkpoint of `tree` with those paths changed, which is stored; no ref keeps it. Raises `CheckpointFailed`."""
+    none = "0" * len(tree)
+    with (
+        tempfile.TemporaryDirectory(prefix="index-", dir=repository.store) as folder,
+        object_reader(repository, Path(folder, "index")) as git,
+    ):
+        git("read-tree", tree)
+        deleted = [f"0 {none}\t".encode() + os.fsencode(path) for path, entry in paths.items() if entry is None]
+        added = [f"{entry.mode} {entry.blob}\t".encode() + os.fsencode(path) for path, entry in paths.items() if entry]
+        git("update-index", "-z", "--index-info", given=b"".join(line + b"\0" for line in (*deleted, *added)))
+        return store_notes(git, git("write-tree").decode().strip(), notes_of(git, tree).with_entries(paths))
+
+
+def _with_bits(git: GitProgram, old: str, new: str, found: tuple[PathChange, ...]) -> tuple[PathChange, ...]:
+    if not found:
+        return found
+    before, after = notes_of(git, old), notes_of(git, new)
+    return tuple(
+        replace(change, old=_known(change.old, change.path, before), new=_known(change.new, change.path, after))
+        for change in found
+    )
+
+
+def _known(entry: TreeEntry | None, path: str, noted: Notes) -> TreeEntry | None:
+    return replace(entry, bits=noted.bits_of(path, entry.mode)) if entry else None
 
 
 def _changes(fields: Sequence[bytes]) -> tuple[PathChange, ...]:
@@ -77,10 +128,11 @@ def entries(repository: GitRepository, tree: str) -> dict[str, TreeEntry]:
     """Every path of a checkpoint. Raises `CheckpointFailed`."""
     with object_reader(repository) as git:
         listed = git("ls-tree", "-r", "-z", "--full-tree", tree).split(b"\0")[:-1]
+        noted = notes_of(git, tree)
     parted = (
         (os.fsdecode(path), head.decode().split(" ")) for head, _, path in (one.partition(b"\t") for one in listed)
     )
-    return {path: TreeEntry(mode, blob) for path, (mode, _, blob) in parted}
+    return {path: TreeEntry(mode, blob, noted.bits_of(path, mode)) for path, (mode, _, blob) in parted}
 
 
 def stat(repository: GitRepository, old: str, new: str) -> dict[str, Lines]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from teamchat.core.checkpoint.values import GitRepository, NoRepository
 from teamchat.core.errors import CheckpointFailed
+from teamchat.digests import sha256
 from teamchat.runners.git_server import find_git
 from teamchat.runners.regular_files import read_regular
 
@@ -19,8 +20,8 @@ _LONGEST_S = 30.0
 _NONE = "no git repository"
 
 
-def find_repository(folder: Path) -> GitRepository | NoRepository:
-    """The repository whose work tree `folder` is in.
+def find_repository(folder: Path, state_folder: Path) -> GitRepository | NoRepository:
+    """The repository whose work tree `folder` is in. Its checkpoints are in the state folder.
 
     git finds it, so that `safe.directory` and every way to place a repository are what the user knows; `rev-parse` runs
     nothing that a configuration names. A work tree outside the folder of its `.git` (`core.worktree`) does not count:
@@ -43,7 +44,14 @@ def find_repository(folder: Path) -> GitRepository | NoRepository:
     git_dir, common_dir = Path(own).resolve(), (folder / common).resolve()
     if not _is_in(Path(top), git_dir):
         return NoRepository(f"its repository {git_dir} names another folder as its work tree")
-    return GitRepository(Path(top).resolve(), git_dir, common_dir, common_dir / "objects", form.strip())
+    store = state_folder.resolve() / "checkpoints" / sha256(os.fsencode(common_dir)).hexdigest()[:16]
+    return GitRepository(Path(top).resolve(), git_dir, common_dir, store, form.strip())
+
+
+def why_none(folder: Path) -> str | None:
+    """Why the folder is in no repository, as the rest of a sentence; None where it is in one."""
+    found = find_repository(folder, Path(os.sep))  # no checkpoint of it is looked for
+    return found.reason if isinstance(found, NoRepository) else None
 
 
 def known_reason(folder: Path) -> str | None:

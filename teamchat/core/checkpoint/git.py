@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from msgspec import Struct, field
 from teamchat.core.errors import CheckpointFailed
 from teamchat.core.text.clean import printable
 from teamchat.runners.git_server import find_git
-from teamchat.runners.process.command import Ended, Printing, printing, run
+from teamchat.runners.process.command import Ended, Printing, printing, run, tied
 
 PASSED = ("HOME", "XDG_CONFIG_HOME", "TMPDIR")  # where the user's list of ignored files is
 USERS_OWN = ("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM")
@@ -46,15 +46,16 @@ def git_environment(*, users_own: bool = False) -> dict[str, str]:
 
 
 class GitProgram(Struct, frozen=True):
-    """A git that runs in `cwd` and takes at most `seconds`.
+    """A git that runs in `cwd` and takes at most `seconds`, of which `idle_s` without doing anything.
 
-    `held` is a lock that outlives this process while a git that it started is still at work.
+    It ends with this process, and as soon as `stopped` says so.
     """
 
     cwd: Path
     env: Mapping[str, str] = field(default_factory=git_environment)
-    seconds: float = 900.0
-    held: tuple[int, ...] = ()
+    seconds: float = 240.0
+    idle_s: float = 10.0
+    stopped: Callable[[], bool] | None = None
 
     def __call__(self, *arguments: str, given: bytes = b"") -> bytes:
         """What git prints. Raises `GitFailed`, and `CheckpointFailed` where git cannot run or takes too long."""
@@ -63,11 +64,20 @@ class GitProgram(Struct, frozen=True):
     def run(self, *arguments: str, given: bytes = b"") -> Ended:
         """The same with what git says on stderr."""
         try:
-            ended = run(self._argv(*arguments), self.cwd, self.env, self.seconds, given, self.held)
+            ended = run(
+                self._argv(*arguments),
+                self.cwd,
+                self.env,
+                self.seconds,
+                given,
+                idle_s=self.idle_s,
+                stopped=self.stopped,
+            )
         except OSError as error:
             raise CheckpointFailed(f"git cannot be run: {error.strerror}") from error
         if ended.code is None:
-            raise CheckpointFailed(f"git {arguments[0]} took longer than {self.seconds:g} s")
+            why = {"late": f"took longer than {self.seconds:g} s", "stopped": "was stopped"}
+            raise CheckpointFailed(f"git {arguments[0]} {why.get(ended.why, f'did nothing for {self.idle_s:g} s')}")
         if ended.code:
             raise GitFailed(arguments[0], ended.err, ended.code)
         return ended
@@ -80,4 +90,4 @@ class GitProgram(Struct, frozen=True):
         """The command line. Raises `CheckpointFailed` if git is missing."""
         if (path := find_git(os.environ)) is None:
             raise CheckpointFailed("git is not installed")
-        return [path, *arguments]
+        return [*tied(), path, *arguments]

@@ -9,24 +9,26 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 from msgspec.structs import replace
 
 from teamchat.core.checkpoint.find import find_repository
 from teamchat.core.checkpoint.git import GitFailed, GitProgram
-from teamchat.core.checkpoint.shadow import Shadow, open_shadow
+from teamchat.core.checkpoint.shadow import keep_file, open_shadow
 from teamchat.core.checkpoint.values import GitRepository
 from teamchat.core.errors import CheckpointFailed
 from teamchat.digests import sha256
 from teamchat.runners.regular_files import read_regular
 
 _LONGEST_S = 60.0
+_LINKS = ("refs", "packed-refs", "objects")
 
 
-def linked_at(repository: GitRepository, folder: Path) -> GitRepository | None:
+def linked_at(repository: GitRepository, state_folder: Path, folder: Path) -> GitRepository | None:
     """The linked worktree of the repository at `folder`; None if the folder is not one, or no longer."""
-    found = find_repository(folder)
+    found = find_repository(folder, state_folder)
     ours = isinstance(found, GitRepository) and found.top == folder and found.git_dir == _own(repository, folder)
     return found if ours and isinstance(found, GitRepository) else None
 
@@ -39,12 +41,12 @@ def link(repository: GitRepository, state_folder: Path, folder: Path, branch: st
     """
     if (repository.common_dir / "reftable").exists():
         raise CheckpointFailed(f"{repository.common_dir} keeps its refs as reftables; no worktree can be made there")
-    with open_shadow(repository, state_folder, _LONGEST_S) as shadow:
+    with _opened(repository, state_folder) as git:
         own = _own(repository, folder)
         own.mkdir(parents=True, exist_ok=True)
-        start = _commit(shadow, "HEAD")
-        if start and _commit(shadow, f"refs/heads/{branch}") is None:
-            _set_branch(shadow, branch, start)
+        start = _commit(git, "HEAD")
+        if start and _commit(git, f"refs/heads/{branch}") is None:
+            _set_branch(repository, git, branch, start)
         (own / "commondir").write_text("../..\n")
         (own / "gitdir").write_bytes(os.fsencode(folder / ".git") + b"\n")
         (own / "HEAD").write_text(f"ref: refs/heads/{branch}\n")
@@ -60,12 +62,12 @@ def move_on(repository: GitRepository, state_folder: Path, folder: Path, branch:
     Returns where it begins now: `start` again, where its branch has got commits. Raises `CheckpointFailed`.
     """
     own = _own(repository, folder)
-    with open_shadow(repository, state_folder, _LONGEST_S) as shadow:
-        now = _commit(shadow, "HEAD")
+    with _opened(repository, state_folder) as git:
+        now = _commit(git, "HEAD")
         on_it = _names_branch(own / "HEAD", branch)
-        if not (on_it and now and _commit(shadow, f"refs/heads/{branch}") in (start, now, None)):
+        if not (on_it and now and _commit(git, f"refs/heads/{branch}") in (start, now, None)):
             return start
-        _set_branch(shadow, branch, now)
+        _set_branch(repository, git, branch, now)
         _copy_index(repository, own)
         return now
 
@@ -75,10 +77,10 @@ def unlink(repository: GitRepository, state_folder: Path, folder: Path, branch: 
 
     Returns how many commits only the branch has; then it stays. Raises `CheckpointFailed`.
     """
-    with open_shadow(repository, state_folder, _LONGEST_S) as shadow:
-        commits = _own_commits(shadow, branch, start)
+    with _opened(repository, state_folder) as git:
+        commits = _own_commits(git, branch, start)
         if not commits:
-            _drop(shadow, f"refs/heads/{branch}")
+            _drop(git, f"refs/heads/{branch}")
         with contextlib.suppress(FileNotFoundError):
             shutil.rmtree(folder)
         with contextlib.suppress(FileNotFoundError):
@@ -88,24 +90,9 @@ def unlink(repository: GitRepository, state_folder: Path, folder: Path, branch: 
 
 def branches(repository: GitRepository, state_folder: Path) -> set[str]:
     """The names of all branches. Raises `CheckpointFailed`."""
-    with open_shadow(repository, state_folder, _LONGEST_S) as shadow:
-        listed = shadow.git("for-each-ref", "--format=%(refname)", "refs/heads/").decode(errors="replace")
+    with _opened(repository, state_folder) as git:
+        listed = git("for-each-ref", "--format=%(refname)", "refs/heads/").decode(errors="replace")
         return {name.removeprefix("refs/heads/") for name in listed.splitlines()}
-
-
-def set_refs(repository: GitRepository, state_folder: Path, refs: dict[str, str | None]) -> None:
-    """Set refs of teamchat to trees, and remove those with None, all at once. Raises `CheckpointFailed`."""
-    with open_shadow(repository, state_folder, _LONGEST_S) as shadow:
-        known = _all_refs(shadow)
-        lines = [f"update {ref} {tree}\n" for ref, tree in refs.items() if tree]
-        lines += [f"delete {ref}\n" for ref, tree in refs.items() if tree is None and ref in known]
-        for ref in refs:  # a killed git may have left its locks
-            repository.common_dir.joinpath(f"{ref}.lock").unlink(missing_ok=True)
-        shadow.git("update-ref", "--no-deref", "--stdin", given="".join(lines).encode())
-
-
-def _all_refs(shadow: Shadow) -> set[str]:
-    return set(shadow.git("for-each-ref", "--format=%(refname)", "refs/teamchat/").decode().splitlines())
 
 
 def _own(repository: GitRepository, folder: Path) -> Path:
@@ -114,35 +101,49 @@ def _own(repository: GitRepository, folder: Path) -> Path:
     return repository.common_dir / "worktrees" / f"teamchat-{digest}"
 
 
-def _users(shadow: Shadow) -> GitProgram:
-    """A git that has the HEAD of the user's work tree."""
-    own = {"GIT_DIR": str(shadow.repository.git_dir), "GIT_COMMON_DIR": str(shadow.folder)}
-    return replace(shadow.git, env={**shadow.git.env, **own})
+@contextlib.contextmanager
+def _opened(repository: GitRepository, state_folder: Path) -> Iterator[GitProgram]:
+    """A git on the refs and the objects of the user's repository, which reads its configuration nowhere.
+
+    One process at a time has it. Raises `CheckpointFailed`.
+    """
+    with open_shadow(repository, state_folder, _LONGEST_S) as shadow:
+        folder = repository.store.with_name(f"{repository.store.name}.users")
+        folder.mkdir(mode=0o700, exist_ok=True)
+        for name in _LINKS:
+            link, to = folder / name, repository.common_dir / name
+            if not (link.is_symlink() and link.readlink() == to):
+                link.unlink(missing_ok=True)
+                link.symlink_to(to)
+        keep_file(folder / "config", (repository.store / "config").read_bytes())
+        env = {name: value for name, value in shadow.git.env.items() if name != "GIT_INDEX_FILE"}
+        env |= {"GIT_DIR": str(repository.git_dir), "GIT_COMMON_DIR": str(folder)}
+        yield replace(shadow.git, env=env)
 
 
-def _commit(shadow: Shadow, name: str) -> str | None:
+def _commit(git: GitProgram, name: str) -> str | None:
     try:
-        return _users(shadow)("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}").decode().strip()
+        return git("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}").decode().strip()
     except GitFailed:
         return None
 
 
-def _own_commits(shadow: Shadow, branch: str, start: str | None) -> int:
-    if (tip := _commit(shadow, f"refs/heads/{branch}")) is None:
+def _own_commits(git: GitProgram, branch: str, start: str | None) -> int:
+    if (tip := _commit(git, f"refs/heads/{branch}")) is None:
         return 0
-    known = [name for name in (start, _commit(shadow, "HEAD")) if name and _commit(shadow, name)]
-    return int(_users(shadow)("rev-list", "--count", tip, *(f"^{name}" for name in known)))
+    known = [name for name in (start, _commit(git, "HEAD")) if name and _commit(git, name)]
+    return int(git("rev-list", "--count", tip, *(f"^{name}" for name in known)))
 
 
-def _set_branch(shadow: Shadow, branch: str, commit: str) -> None:
+def _set_branch(repository: GitRepository, git: GitProgram, branch: str, commit: str) -> None:
     ref = f"refs/heads/{branch}"
-    shadow.repository.common_dir.joinpath(f"{ref}.lock").unlink(missing_ok=True)
-    shadow.git("update-ref", "--no-deref", ref, commit)
+    repository.common_dir.joinpath(f"{ref}.lock").unlink(missing_ok=True)
+    git("update-ref", "--no-deref", ref, commit)
 
 
-def _drop(shadow: Shadow, ref: str) -> None:
+def _drop(git: GitProgram, ref: str) -> None:
     with contextlib.suppress(GitFailed):  # there is none
-        shadow.git("update-ref", "--no-deref", "-d", ref)
+        git("update-ref", "--no-deref", "-d", ref)
 
 
 def _copy_index(repository: GitRepository, own: Path) -> None:

@@ -6,7 +6,6 @@ file that one side has moved is deleted and added: changes that the other side m
 
 from __future__ import annotations
 
-import os
 import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -68,17 +67,6 @@ def merge(repository: GitRepository, base: str, ours: str, theirs: str, favour: 
                 paths[path] = found
     clashes += _in_each_others_way(own, paths)
     return Merged(paths, tuple(sorted(clashes, key=lambda clash: clash.path)))
-
-
-def tree_with(repository: GitRepository, tree: str, paths: Mapping[str, TreeEntry | None]) -> str:
-    """The name of the tree with those paths changed, which is stored. Raises `CheckpointFailed`."""
-    none = "0" * len(tree)
-    with object_reader(repository) as git:
-        git("read-tree", tree)
-        deleted = [f"0 {none}\t".encode() + os.fsencode(path) for path, entry in paths.items() if entry is None]
-        added = [f"{entry.mode} {entry.blob}\t".encode() + os.fsencode(path) for path, entry in paths.items() if entry]
-        git("update-index", "-z", "--index-info", given=b"".join(line + b"\0" for line in (*deleted, *added)))
-        return git("write-tree").decode().strip()
 
 
 def _both_changed(

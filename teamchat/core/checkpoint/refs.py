@@ -1,27 +1,30 @@
 """The refs that keep checkpoints from being collected as garbage: set, and removed by session or age.
 
-They are refs to trees, so that `git log --all` shows nothing of them. The times are in a file next to the index, since
-neither a tree nor a packed ref has one.
+They are in the store, never in the user's repository. The order and the times are in a file there, since the ids of
+checkpoints have none: the same files have the same id.
 """
 
 from __future__ import annotations
 
-import contextlib
 import os
 import time
 from pathlib import Path
 
-from teamchat.core.checkpoint.shadow import Shadow, open_shadow, shadow_folder
+from msgspec.structs import replace
+
+from teamchat.core.checkpoint.shadow import Shadow, keep_file, open_shadow
 from teamchat.core.checkpoint.values import GitRepository
 from teamchat.patterns import regex
 
 _PREFIX = "refs/teamchat/"
 _NAME = regex(r"refs/teamchat(/(?!\.)[A-Za-z0-9._-]+(?<!\.)(?<!\.lock))+")
 _TIMES = "times"
-_BEFORE_A_TURN = regex(rb"\d+ refs/teamchat/\w+/\d+/before\n")
 _PRUNED = "pruned"  # when old refs were removed last
+_OLD = "old"  # the refs that were old then
 _DAY_S = 86_400
 _LONGEST_S = 60.0
+_LONGEST_GC_S = 240.0
+_NO_TIME = 0.0
 
 
 def check_ref(ref: str) -> None:
@@ -30,13 +33,40 @@ def check_ref(ref: str) -> None:
         raise ValueError(f"{ref!r} is no ref of teamchat")
 
 
+def git_command(repository: GitRepository) -> tuple[str, ...]:
+    """How a person's command line for git begins that brings files of a checkpoint back."""
+    return ("git", f"--git-dir={repository.store}", f"--work-tree={repository.top}")
+
+
 def set_ref(shadow: Shadow, ref: str, tree: str) -> None:
-    """Have `ref` name the tree, and note the time. Raises `GitFailed`, also where the tree is no longer there."""
-    _record(shadow.folder, ref)  # first: whoever is killed in between leaves no ref without a time
-    # a killed git may have left its lock: nobody else writes a ref of this work tree now
-    with contextlib.suppress(OSError):  # git says what is wrong there
-        shadow.repository.common_dir.joinpath(f"{ref}.lock").unlink()
+    """Have `ref` name the checkpoint, and note the time. Raises `GitFailed`, also where it is no longer there."""
+    _record(shadow.repository, ref)  # first: whoever is killed in between leaves no ref without a time
+    _unlock(shadow.repository, ref)
     shadow.git("update-ref", "--no-deref", ref, tree)
+
+
+def set_refs(repository: GitRepository, state_folder: Path, refs: dict[str, str | None]) -> None:
+    """Set refs to checkpoints, and remove those with None, all at once. Raises `CheckpointFailed`."""
+    with open_shadow(repository, state_folder, _LONGEST_S) as shadow:
+        known = set(_names(shadow, _PREFIX))
+        lines = [f"update {ref} {tree}\n" for ref, tree in refs.items() if tree]
+        lines += [f"delete {ref}\n" for ref, tree in refs.items() if tree is None and ref in known]
+        for ref, tree in refs.items():
+            check_ref(ref)
+            _unlock(repository, ref)
+            if tree:
+                _record(repository, ref)
+        shadow.git("update-ref", "--no-deref", "--stdin", given="".join(lines).encode())
+
+
+def _unlock(repository: GitRepository, ref: str) -> None:
+    """Remove what a killed git may have left: nobody else writes a ref of this store now."""
+    for lock in (f"{ref}.lock", "packed-refs.lock"):
+        repository.store.joinpath(lock).unlink(missing_ok=True)
+
+
+def _names(shadow: Shadow, below: str) -> list[str]:
+    return shadow.git("for-each-ref", "--format=%(refname)", below).decode(errors="replace").splitlines()
 
 
 def tree_of(repository: GitRepository, state_folder: Path, ref: str) -> str | None:
@@ -49,14 +79,13 @@ def tree_of(repository: GitRepository, state_folder: Path, ref: str) -> str | No
 def trees_of(repository: GitRepository, state_folder: Path, session: str) -> dict[str, str]:
     """The trees by the refs of `session` (the part after `refs/teamchat/`), in the order in which they were taken.
 
-    Without those that another work tree of the repository took, and those whose times are lost: nobody knows their
-    order. Raises `CheckpointFailed`.
+    Without those whose times are lost: nobody knows their order. Raises `CheckpointFailed`.
     """
     below = f"{_PREFIX}{session}/"
     check_ref(f"{below}x")
     with open_shadow(repository, state_folder, _LONGEST_S) as shadow:
         listed = os.fsdecode(shadow.git("for-each-ref", "--format=%(refname) %(objectname)", below)).splitlines()
-        times = _times(shadow.folder)
+        times = _times(repository)
     trees = dict(line.split(" ") for line in listed)
     return {ref: trees[ref] for ref in times if ref in trees}
 
@@ -64,36 +93,13 @@ def trees_of(repository: GitRepository, state_folder: Path, session: str) -> dic
 def refs_below(repository: GitRepository, state_folder: Path, name: str) -> list[str]:
     """The refs whose names begin with `name` and a slash. Raises `CheckpointFailed`."""
     with open_shadow(repository, state_folder, _LONGEST_S) as shadow:
-        return shadow.git("for-each-ref", "--format=%(refname)", f"{name}/").decode().splitlines()
+        return _names(shadow, f"{name}/")
 
 
-def _record(folder: Path, ref: str) -> None:
-    with (folder / _TIMES).open("a") as file:
-        file.write(f"{time.time():.0f} {ref}\n")
-
-
-def mark_of(folder: Path) -> tuple[int, int]:
-    """The list of times as it is now, for `has_ended_since`."""
-    try:
-        status = (folder / _TIMES).stat()
-    except FileNotFoundError:
-        return 0, 0
-    return status.st_ino, status.st_size
-
-
-def has_ended_since(folder: Path, mark: tuple[int, int]) -> bool:
-    """Whether another checkpoint was recorded since than that before a turn: what ended wrote files until then.
-
-    True as well where nobody can tell.
-    """
-    now, (known, size) = mark_of(folder), mark
-    if now == mark:
-        return False
-    if known and known != now[0]:  # pruned
-        return True
-    with (folder / _TIMES).open("rb") as file:
-        file.seek(size)
-        return not all(_BEFORE_A_TURN.fullmatch(line) for line in file)
+def _record(repository: GitRepository, ref: str) -> None:
+    file = os.open(repository.store / _TIMES, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    with os.fdopen(file, "a") as times:
+        times.write(f"{time.time():.0f} {ref}\n")
 
 
 def prune(
@@ -101,47 +107,74 @@ def prune(
 ) -> int:
     """Remove the refs of `session` (the part after `refs/teamchat/`; None: of all sessions). Returns how many.
 
-    `before` (seconds since the epoch): only those that were taken earlier by this state folder, and none of a worktree,
-    which needs its own as long as it is there. Raises `CheckpointFailed`.
+    `before` (seconds since the epoch): only those that were taken earlier, and none of a worktree, which needs its own
+    as long as it is there. Raises `CheckpointFailed`.
     """
     below = _PREFIX if session is None else f"{_PREFIX}{session}/"
     check_ref(f"{below}x")
     with open_shadow(repository, state_folder, _LONGEST_S) as shadow:
-        times = _times(shadow.folder)
-        listed = shadow.git("for-each-ref", "--format=%(refname)", below).decode(errors="replace").split("\n")
+        listed, old = _names(shadow, below), None if before is None else _older(repository, before)
+        removed = _remove(shadow, [ref for ref in listed if old is None or ref in old])
+        if removed:
+            replace(shadow.git, idle_s=_LONGEST_S)("prune", "--expire=now")
+        return removed
 
-        def is_old(ref: str) -> bool:
-            return before is None or ("/worktrees/" not in ref and times.get(ref, before) < before)
 
-        gone = [ref for ref in listed if _NAME.fullmatch(ref) and is_old(ref)]
-        if gone:
-            shadow.git("update-ref", "--stdin", "--no-deref", given="".join(f"delete {ref}\n" for ref in gone).encode())
-        there = set(listed) - set(gone) if session is None else times.keys() - set(gone)
-        _write_times(shadow.folder, {ref: at for ref, at in times.items() if ref in there})
+def _older(repository: GitRepository, before: float) -> set[str]:
+    return {ref for ref, at in _times(repository).items() if at < before and "/worktrees/" not in ref}
+
+
+def _remove(shadow: Shadow, refs: list[str]) -> int:
+    gone = [ref for ref in refs if _NAME.fullmatch(ref)]
+    repository = shadow.repository
+    for ref in gone:
+        _unlock(repository, ref)
+    if gone:
+        shadow.git("update-ref", "--stdin", "--no-deref", given="".join(f"delete {ref}\n" for ref in gone).encode())
+    there = set(_names(shadow, _PREFIX))
+    times = {ref: at for ref, at in _times(repository).items() if ref in there}
+    _write(repository, _TIMES, "".join(f"{at:.0f} {ref}\n" for ref, at in times.items()))
     return len(gone)
 
 
 def prune_daily(repository: GitRepository, state_folder: Path, keep_s: float) -> int:
-    """Remove what is older than `keep_s`, where that was not done within a day; the rest as for `prune`."""
-    now, marker = time.time(), shadow_folder(repository, state_folder) / _PRUNED
-    with contextlib.suppress(FileNotFoundError):
-        if now - marker.stat().st_mtime < _DAY_S:
+    """Remove what is older than `keep_s`, and was so a day ago already. Returns how many. Raises `CheckpointFailed`.
+
+    So a clock that is wrong for a while makes nothing old: what only it has found to be old is no longer so then.
+    """
+    with open_shadow(repository, state_folder, _LONGEST_S) as shadow:
+        now, last = time.time(), _number(_read(repository, _PRUNED))
+        if last <= now < last + _DAY_S:
             return 0
-    with open_shadow(repository, state_folder, _LONGEST_S):
-        marker.touch()
-    return prune(repository, state_folder, before=now - keep_s)
+        old = _older(repository, now - keep_s)
+        before = set(_read(repository, _OLD).split("\n")) if last <= now else set[str]()
+        gone = old & before
+        _write(repository, _OLD, "\n".join(sorted(old - gone)))
+        _write(repository, _PRUNED, f"{now:.0f}")
+        if not gone:
+            return 0
+        removed = _remove(shadow, sorted(gone))
+        # its own children work, while it waits
+        replace(shadow.git, seconds=_LONGEST_GC_S, idle_s=_LONGEST_GC_S)("gc", "--quiet", "--prune=now")
+        return removed
 
 
-def _times(folder: Path) -> dict[str, float]:
+def _read(repository: GitRepository, name: str) -> str:
     try:
-        lines = (folder / _TIMES).read_text().splitlines()
+        return (repository.store / name).read_text()
     except FileNotFoundError:
-        return {}
-    parted = (line.partition(" ") for line in lines)
-    return {ref: float(at) for at, _, ref in parted if at.isdigit()}  # the last time that a ref was written
+        return ""
 
 
-def _write_times(folder: Path, times: dict[str, float]) -> None:
-    new = folder / f"{_TIMES}.new"
-    new.write_text("".join(f"{at:.0f} {ref}\n" for ref, at in times.items()))
-    new.replace(folder / _TIMES)
+def _write(repository: GitRepository, name: str, text: str) -> None:
+    keep_file(repository.store / name, text.encode())
+
+
+def _number(text: str) -> float:
+    return float(text) if text.isdigit() else _NO_TIME
+
+
+def _times(repository: GitRepository) -> dict[str, float]:
+    """When each ref was written last, in the order in which they were first written."""
+    parted = (line.partition(" ") for line in _read(repository, _TIMES).splitlines())
+    return {ref: float(at) for at, _, ref in parted if at.isdigit()}

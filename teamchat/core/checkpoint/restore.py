@@ -24,7 +24,7 @@ import stat
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import IO, Self
+from typing import IO, Any, Self
 
 from msgspec import Struct, field
 
@@ -524,7 +524,7 @@ def _fields(entry: TreeEntry | None) -> list[object] | None:
     return [getattr(entry, name) for name in TreeEntry.__struct_fields__] if entry else None
 
 
-def _entry(fields: Sequence[str] | None) -> TreeEntry | None:
+def _entry(fields: Sequence[Any] | None) -> TreeEntry | None:
     return TreeEntry(*fields) if fields else None
 
 
@@ -610,7 +610,7 @@ def _is(folder: int, name: str, entry: TreeEntry | None, form: str, *, exact: bo
 
 
 def _has_mode(mode: int, entry: TreeEntry) -> bool:
-    bits: int | None = getattr(entry, "bits", None)
+    bits = entry.bits
     return bool(mode & stat.S_IXUSR) == (entry.mode == EXECUTABLE) and bits in (None, stat.S_IMODE(mode))
 
 
@@ -685,7 +685,7 @@ def _write(folder: int, name: str, entry: TreeEntry, content: bytes, there: os.s
         os.symlink(content, os.fsencode(name), dir_fd=folder)
         return
     executable = entry.mode == EXECUTABLE
-    bits: int | None = getattr(entry, "bits", None)
+    bits = entry.bits
     if bits is None and there and stat.S_ISREG(there.st_mode) and there.st_mode & stat.S_IRUSR:
         readers = stat.S_IMODE(there.st_mode) & 0o666
         bits = readers | (readers & 0o444) >> 2 if executable else readers

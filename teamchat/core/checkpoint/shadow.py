@@ -1,13 +1,12 @@
-"""A GIT_DIR of teamchat's own for a work tree, with an index and a configuration that nobody else writes.
+"""A git repository of teamchat's own in the state folder, which holds the checkpoints of one repository of the user.
 
-The objects and the refs are the repository's, by their paths; its configuration, hooks and attributes are not read, so
-that no list of dangerous settings has to be complete. Attributes of our own turn every conversion off, for bytes to
-stay bytes. The index lives on from one checkpoint to the next: git then knows by `lstat` alone which files changed, and
-by a folder's time which ones have no new files. It is split, so that git writes only what changed in it.
+It is complete in itself: objects, refs and configuration are its own, so nothing of it is in the user's repository, and
+nothing that happens there takes a checkpoint away. The configuration of the user and of the repository is not read but
+for how names are compared and what is ignored: no list of dangerous settings has to be complete. Attributes of our own
+turn every conversion off, for bytes to stay bytes.
 
-HEAD is a commit, in an object folder of our own, of the tree that the last checkpoint made. So `git status`, the one
-command that looks at files with several threads and remembers folders, says in one process what changed since then.
-The index may be behind HEAD by a few files (`edited.py`), which `git status` tells as well.
+The work trees of one repository share it, each with an index of its own. The index lives on from one checkpoint to the
+next: git then knows by `lstat` alone which files changed.
 """
 
 from __future__ import annotations
@@ -18,163 +17,80 @@ import os
 import re
 import shutil
 import time
-import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from teamchat.core.checkpoint.git import GitFailed, GitProgram, git_environment
-from teamchat.core.checkpoint.loose import write_object
 from teamchat.core.checkpoint.values import GitRepository
 from teamchat.core.errors import CheckpointFailed
 from teamchat.digests import sha256
-from teamchat.patterns import regex
 from teamchat.runners.regular_files import read_regular
 
-_CONFIG = """[core]
-	repositoryformatversion = 1
-	bare = false
-	fileMode = true
-	symlinks = true
-	autocrlf = false
-	fsmonitor = false
-	untrackedCache = true
-	splitIndex = true
-	hooksPath = /dev/null
-	attributesFile = /dev/null
-	logAllRefUpdates = false
-[splitIndex]
-	sharedIndexExpire = 1.day.ago
-[gc]
-	auto = 0
-[maintenance]
-	auto = false
-[status]
-	showUntrackedFiles = all
-	renames = false
-"""
+_SETTINGS = (
+    *(("core.bare", "false"), ("core.logAllRefUpdates", "false"), ("core.sharedRepository", "0600")),
+    *(("core.fileMode", "true"), ("core.symlinks", "true"), ("core.autocrlf", "false"), ("core.fsmonitor", "false")),
+    *(("core.hooksPath", os.devnull), ("core.attributesFile", os.devnull), ("core.excludesFile", os.devnull)),
+    *(("core.preloadIndex", "true"), ("gc.auto", "0"), ("maintenance.auto", "false")),
+)
 _ATTRIBUTES = "* -text !eol !crlf !ident !filter !working-tree-encoding !diff !merge\n"
-_UNBORN = "ref: refs/heads/none\n"
-_BEHIND = "index.behind"
-_NOTED = "index.noted"
-_LINKS = ("refs", "packed-refs", "reftable")
-_TAKEN_OVER = {"core.ignorecase", "core.precomposeunicode", "extensions.refstorage"}
-_PLAIN = regex(r"[A-Za-z0-9]{1,20}")
-_TREE = regex(rb"tree ([0-9a-f]{40,64})\n")
+_NAMES = r"^core\.(excludesfile|ignorecase|precomposeunicode)$"
 _POLL_S = 0.01
-_FRESH_S = 60.0
-_LONGEST_LOCK_S = 900.0
-_LONGEST_LOOK_S = 240.0  # an agent may have put a pipe in the place of a `.gitignore`
+_LONGEST_LOCK_S = 300.0
+_PRIVATE = 0o077
 
 
 class Shadow(Struct, frozen=True):
-    """The folder, held under its lock."""
+    """The store as one work tree uses it, held under its lock. `excluded` has the rules that are in no `.gitignore`."""
 
     repository: GitRepository
-    folder: Path
     git: GitProgram
+    index: Path
+    excluded: Path
 
-    @property
-    def looking(self) -> GitProgram:
-        """For what reads no content of a file, only the rules of what is ignored."""
-        return replace(self.git, seconds=min(self.git.seconds, _LONGEST_LOOK_S))
+    def users_index(self) -> dict[str, str]:
+        """The paths that the user's git tracks, with their modes. The shared part of a split index is in its folder."""
+        own = {"GIT_DIR": str(self.repository.git_dir), "GIT_COMMON_DIR": str(self.repository.store)}
+        env = {name: value for name, value in self.git.env.items() if name != "GIT_INDEX_FILE"}
+        listed = replace(self.git, env={**env, **own})("ls-files", "-z", "--stage").split(b"\0")[:-1]
+        parted = (entry.partition(b"\t") for entry in listed)
+        return {os.fsdecode(path): head[:6].decode() for head, _, path in parted}
 
-    @property
-    def only_looking(self) -> GitProgram:
-        """The same without writing the index, which takes a tenth of the time.
-
-        A file whose time is new and whose content is not is read, and read again at the next look.
-        """
-        return replace(self.looking, env={**self.git.env, "GIT_OPTIONAL_LOCKS": "0"})
-
-    @property
-    def has_noted(self) -> bool:
-        """Whether a look wrote the index, less than a minute ago, and nobody has since."""
-        index = self.folder / "index"
-        try:
-            noted = (self.folder / _NOTED).read_text() == _stamp(index)
-            return noted and time.time() - index.stat().st_mtime < _FRESH_S
-        except OSError:
-            return False
-
-    def note_index(self) -> None:
-        """After a look that writes the index where there is something to note."""
-        keep_file(self.folder / _NOTED, _stamp(self.folder / "index").encode())
-
-    @property
-    def head(self) -> str | None:
-        """The tree of HEAD; None before the first checkpoint, and where nobody can tell any more."""
-        try:
-            name = (self.folder / "HEAD").read_text().strip()
-            commit = zlib.decompress(self._object(name).read_bytes())
-        except (OSError, zlib.error):
-            return None
-        found = _TREE.search(commit)
-        return found[1].decode() if found else None
-
-    def set_head(self, tree: str) -> None:
-        """Make HEAD a commit of `tree`, and forget the one before."""
-        body = f"tree {tree}\nauthor teamchat <> 0 +0000\ncommitter teamchat <> 0 +0000\n\n".encode()
-        name = write_object(self.folder / "objects", self.repository.object_format, "commit", body)
-        before = (self.folder / "HEAD").read_text().strip()
-        _replace(self.folder / "HEAD", f"{name}\n".encode())
-        if before != name and not before.startswith("ref:"):
-            self._object(before).unlink(missing_ok=True)
-
-    @property
-    def is_behind(self) -> bool:
-        """Whether the index may lack what HEAD has."""
-        return (self.folder / _BEHIND).exists()
-
-    def mark_behind(self, *, is_behind: bool = True) -> None:
-        """Note it, before HEAD is set or after the index is written."""
-        if is_behind:
-            (self.folder / _BEHIND).touch()
-        else:
-            (self.folder / _BEHIND).unlink(missing_ok=True)
-
-    def forget(self) -> list[str]:
-        """Begin anew without index and HEAD. Returns the paths that they had."""
-        known: set[bytes] = set()
-        for listing in (("ls-files", "-z"), ("ls-tree", "-r", "-z", "--name-only", "HEAD")):
-            with contextlib.suppress(GitFailed):
-                known.update(self.git(*listing).split(b"\0")[:-1])
-        for file in (*self.folder.glob("index*"), *self.folder.glob("sharedindex.*")):
-            file.unlink(missing_ok=True)
-        _replace(self.folder / "HEAD", _UNBORN.encode())
-        return [os.fsdecode(name) for name in known]
-
-    def users_index(self, *arguments: str) -> list[bytes]:
-        """What `ls-files` prints for the user's index. The shared part of a split one is in the repository's folder."""
-        own = {"GIT_DIR": str(self.repository.git_dir), "GIT_COMMON_DIR": str(self.folder)}
-        git = replace(self.looking, env={**self.git.env, **own})
-        return [entry for entry in git("ls-files", "-z", *arguments).split(b"\0") if entry]
-
-    def _object(self, name: str) -> Path:
-        return self.folder / "objects" / name[:2] / name[2:]
-
-
-def shadow_folder(repository: GitRepository, state_folder: Path) -> Path:
-    return state_folder / "checkpoints" / sha256(os.fsencode(repository.top)).hexdigest()[:16]
+    def file(self, name: str) -> Path:
+        """A file beside the index."""
+        return self.index.with_name(f"{self.index.name}.{name}")
 
 
 @contextlib.contextmanager
-def open_shadow(repository: GitRepository, state_folder: Path, seconds: float) -> Iterator[Shadow]:
-    """The shadow of a work tree, created if it is missing, until the end of the block.
+def open_shadow(
+    repository: GitRepository,
+    state_folder: Path,
+    seconds: float = 240.0,
+    idle_s: float = 10.0,
+    stopped: Callable[[], bool] | None = None,
+) -> Iterator[Shadow]:
+    """The store of a repository, made if it is missing, until the end of the block.
 
     One process at a time has it. Raises `CheckpointFailed`.
     """
-    folder = shadow_folder(repository, state_folder)
+    folder = repository.store
     try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        for parent in (folder.parent.parent, folder.parent):
+            parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _keep_private(folder.parent)
+        lock = os.open(
+            folder.with_name(f"{folder.name}.lock"), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600
+        )
     except OSError as error:
-        raise CheckpointFailed(f"the folder {folder} cannot be written: {error.strerror}") from error
+        raise CheckpointFailed(f"the folder {folder.parent} cannot be written: {error.strerror}") from error
     try:
-        _wait_for(lock, repository)
-        yield _ready(repository, folder, seconds, lock, state_folder)
+        _wait_for(lock, repository, stopped)
+        if not (folder / "HEAD").exists():
+            _make(repository)
+        _keep_private(folder)
+        yield _opened(repository, state_folder, seconds, idle_s, stopped)
     except OSError as error:
         raise CheckpointFailed(f"the checkpoint of {repository.top} failed: {error}") from error
     except GitFailed as error:
@@ -183,7 +99,13 @@ def open_shadow(repository: GitRepository, state_folder: Path, seconds: float) -
         os.close(lock)
 
 
-def _wait_for(lock: int, repository: GitRepository) -> None:
+def _keep_private(folder: Path) -> None:
+    """Take away what others may do there: an earlier version made folders with the permissions of the umask."""
+    if folder.stat().st_mode & _PRIVATE:
+        folder.chmod(0o700)
+
+
+def _wait_for(lock: int, repository: GitRepository, stopped: Callable[[], bool] | None) -> None:
     asked = time.monotonic()
     while True:
         try:
@@ -191,107 +113,77 @@ def _wait_for(lock: int, repository: GitRepository) -> None:
         except BlockingIOError:
             if time.monotonic() > asked + _LONGEST_LOCK_S:
                 raise CheckpointFailed(f"another process is at work on the files of {repository.top}") from None
+            if stopped and stopped():
+                raise CheckpointFailed(f"waiting for the files of {repository.top} was stopped") from None
         time.sleep(_POLL_S)
 
 
-def _ready(repository: GitRepository, folder: Path, seconds: float, lock: int, state_folder: Path) -> Shadow:
-    for part in ("info", "objects"):
-        (folder / part).mkdir(exist_ok=True)
-    for name in _LINKS:
-        _link(folder / name, repository.common_dir / name)
-    for left in ("index.lock", "HEAD.lock"):  # left by a killed process: we hold the lock
-        (folder / left).unlink(missing_ok=True)
-    if not (folder / "HEAD").exists():
-        _replace(folder / "HEAD", _UNBORN.encode())
-    keep_file(folder / "info" / "attributes", _ATTRIBUTES.encode())
-    keep_file(folder / "info" / "exclude", _excluded(repository, state_folder))
-    _configure(repository, folder)
+def _make(repository: GitRepository) -> None:
+    new = repository.store.with_name(f"{repository.store.name}.new")
+    for left in (new, repository.store):  # of a process that was killed, or of an earlier version
+        shutil.rmtree(left, ignore_errors=True)
+    git = GitProgram(new.parent, git_environment())
+    git("init", "--quiet", "--bare", "--template=", f"--object-format={repository.object_format}", str(new))
+    for name, value in _SETTINGS:
+        git("config", "--file", str(new / "config"), name, value)
+    (new / "info").mkdir(mode=0o700, exist_ok=True)
+    keep_file(new / "info" / "attributes", _ATTRIBUTES.encode())
+    new.rename(repository.store)
+
+
+def _opened(
+    repository: GitRepository,
+    state_folder: Path,
+    seconds: float,
+    idle_s: float,
+    stopped: Callable[[], bool] | None,
+) -> Shadow:
+    index = repository.store / f"index-{sha256(os.fsencode(repository.top)).hexdigest()[:16]}"
+    index.with_name(f"{index.name}.lock").unlink(missing_ok=True)  # left by a killed process: we hold the lock
+    settings, excludes = _users_settings(repository)
+    excluded = index.with_name(f"{index.name}.exclude")
+    keep_file(excluded, _excluded(repository, state_folder, excludes))
+    settings["core.excludesFile"] = str(excluded)
+    named = {f"GIT_CONFIG_KEY_{number}": name for number, name in enumerate(settings)}
+    valued = {f"GIT_CONFIG_VALUE_{number}": value for number, value in enumerate(settings.values())}
     env = git_environment() | {
-        "GIT_DIR": str(folder),
+        "GIT_DIR": str(repository.store),
         "GIT_WORK_TREE": str(repository.top),
-        "GIT_OBJECT_DIRECTORY": str(repository.objects),
-        "GIT_ALTERNATE_OBJECT_DIRECTORIES": _quoted(folder / "objects"),
+        "GIT_INDEX_FILE": str(index),
+        "GIT_CONFIG_COUNT": str(len(settings)),
+        **named,
+        **valued,
     }
-    return Shadow(repository, folder, GitProgram(repository.top, env, seconds, (lock,)))
+    return Shadow(repository, GitProgram(repository.top, env, seconds, idle_s, stopped), index, excluded)
 
 
-def _link(link: Path, to: Path) -> None:
-    if not (link.is_symlink() and link.readlink() == to):
-        shutil.rmtree(link, ignore_errors=True)
-        link.unlink(missing_ok=True)
-        link.symlink_to(to)
+def _users_settings(repository: GitRepository) -> tuple[dict[str, str], Path]:
+    """How the user's git compares names, and where the user's list of ignored files is."""
+    settings: dict[str, str] = {}
+    config = Path(os.environ.get("XDG_CONFIG_HOME") or Path(os.environ.get("HOME", "/")) / ".config")
+    excludes = config / "git" / "ignore"
+    users = GitProgram(repository.top, git_environment(users_own=True), 30.0)
+    with contextlib.suppress(GitFailed):  # such as: nothing is set, or what is there is no configuration
+        for entry in os.fsdecode(users("config", "-z", "--type=path", "--get-regexp", _NAMES)).split("\0")[:-1]:
+            name, _, value = entry.partition("\n")
+            if name == "core.excludesfile":
+                excludes = repository.top / value
+            else:
+                settings[name] = value or "true"
+    return settings, excludes
 
 
-def _excluded(repository: GitRepository, state_folder: Path) -> bytes:
-    """The ignore patterns that are not in `.gitignore` files, and our own folder if it lies in the work tree."""
-    try:
-        content = read_regular(repository.common_dir / "info" / "exclude") + b"\n"
-    except (OSError, ValueError):
-        content = b""
+def _excluded(repository: GitRepository, state_folder: Path, excludes: Path) -> bytes:
+    """The rules that are not in `.gitignore` files, and our own folder in the work tree; the last one rules."""
+    parts = []
+    for file in (excludes, repository.common_dir / "info" / "exclude"):
+        with contextlib.suppress(OSError, ValueError):
+            parts.append(read_regular(file))
     state = state_folder.resolve()
-    if state == repository.top or not state.is_relative_to(repository.top):
-        return content
-    ours = re.sub(rb"([\\*?\[\] ])", rb"\\\1", os.fsencode(state.relative_to(repository.top)))
-    return content + b"/" + ours + b"/\n"
-
-
-def _configure(repository: GitRepository, folder: Path) -> None:
-    """Write `config` where the configuration that it takes something of has changed since."""
-    stamp = "# " + "".join(f"{_stamp(file)} " for file in _sources(repository)) + "\n"
-    config = folder / "config"
-    with contextlib.suppress(OSError):
-        if config.read_text(errors="surrogateescape").startswith(stamp):
-            return
-    _replace(config, os.fsencode(stamp + _CONFIG + _extensions(repository) + "".join(_settings(repository))))
-
-
-def _sources(repository: GitRepository) -> tuple[Path, ...]:
-    home = Path(os.environ.get("HOME", "/"))
-    users = Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config") / "git" / "config"
-    named = os.environ.get("GIT_CONFIG_GLOBAL", os.devnull)
-    return repository.common_dir / "config", home / ".gitconfig", users, Path("/etc/gitconfig"), Path(named)
-
-
-def _extensions(repository: GitRepository) -> str:
-    return f"[extensions]\n\tobjectFormat = {repository.object_format}\n"
-
-
-def _settings(repository: GitRepository) -> Iterator[str]:
-    """What says how names are to be read, and where the user's list of ignored files is."""
-    excludes = None
-    for name, value in _entries(repository):
-        section, _, key = name.partition(".")
-        if name in _TAKEN_OVER and _PLAIN.fullmatch(value):
-            yield f"[{section}]\n\t{key} = {value}\n"
-        elif name == "core.excludesfile":
-            excludes = repository.top / Path(value).expanduser()
-    if excludes is not None and excludes.is_file():
-        quoted = str(excludes).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-        yield f'[core]\n\texcludesFile = "{quoted}"\n'
-
-
-def _entries(repository: GitRepository) -> Iterator[tuple[str, str]]:
-    """The user's settings, and after them the repository's, which rule."""
-    root = GitProgram(Path("/"), git_environment(users_own=True) | {"GIT_DIR": os.devnull}, 30.0)
-    own = ("config", "--file", str(repository.common_dir / "config"), "--no-includes", "--list", "-z")
-    for arguments in (("config", "--global", "--includes", "--list", "-z"), own):
-        with contextlib.suppress(GitFailed):  # such as: there is no file
-            for entry in os.fsdecode(root(*arguments)).split("\0"):
-                name, _, value = entry.partition("\n")
-                yield name.lower(), value
-
-
-def _stamp(file: Path) -> str:
-    try:
-        status = file.stat()
-    except OSError:
-        return "-"
-    return f"{status.st_ino}.{status.st_size}.{status.st_mtime_ns}"
-
-
-def stamp_of_index(repository: GitRepository) -> str:
-    """What changes whenever the user's index is written."""
-    return _stamp(repository.git_dir / "index")
+    if state != repository.top and state.is_relative_to(repository.top):
+        ours = re.sub(rb"([\\*?\[\] ])", rb"\\\1", os.fsencode(state.relative_to(repository.top)))
+        parts.append(b"/" + ours + b"/")
+    return b"".join(part + b"\n" for part in parts)
 
 
 def keep_file(file: Path, content: bytes) -> None:
@@ -299,18 +191,8 @@ def keep_file(file: Path, content: bytes) -> None:
     with contextlib.suppress(OSError):
         if file.read_bytes() == content:
             return
-    _replace(file, content)
-
-
-def _replace(file: Path, content: bytes) -> None:
     new = file.with_name(f"{file.name}.new")
-    new.write_bytes(content)
+    place = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    with os.fdopen(place, "wb") as opened:
+        opened.write(content)
     new.replace(file)
-
-
-def _quoted(path: Path) -> str:
-    """A path in a list of paths, which git takes in quotes where it has a `:` or a line break."""
-    text = str(path)
-    if not any(mark in text for mark in ':"\n'):
-        return text
-    return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'

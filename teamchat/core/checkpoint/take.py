@@ -1,250 +1,345 @@
-"""Takes a checkpoint: one `git status` where nothing changed since the last, and a ref to the tree."""
+"""Takes a checkpoint: git looks at the files of the work tree, and a ref of the store keeps what they are.
+
+What is ignored is decided by the rules as they are, and at the end of a turn by those of its beginning: a file that a
+turn makes is recorded although it makes a rule for it, and one that was there before is no work of the turn although it
+takes a rule away.
+"""
 
 from __future__ import annotations
 
-import contextlib
+import json
 import os
 import re
 import stat
+import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from heapq import nlargest
 from itertools import chain
 from pathlib import Path
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
-from teamchat.core.checkpoint.edited import Unfit, edited, entry_of
-from teamchat.core.checkpoint.git import GitFailed, GitProgram
-from teamchat.core.checkpoint.paths import is_safe
-from teamchat.core.checkpoint.refs import check_ref, has_ended_since, mark_of, set_ref
-from teamchat.core.checkpoint.shadow import Shadow, keep_file, open_shadow, stamp_of_index
-from teamchat.core.checkpoint.values import Checkpoint, CheckpointLimits, GitRepository, Latest, LeftOut, TreeEntry
-from teamchat.patterns import regex
-
-_STATUS = (
-    "status",
-    "--porcelain=v2",
-    "-z",
-    "--untracked-files=all",
-    "--no-renames",
-    "--ignore-submodules=dirty",  # git would run itself in a submodule, by that repository's configuration
+from teamchat.core.checkpoint.compare import tree_with
+from teamchat.core.checkpoint.git import GitFailed
+from teamchat.core.checkpoint.notes import notes, store_notes
+from teamchat.core.checkpoint.paths import folders_of, is_safe, readable
+from teamchat.core.checkpoint.refs import check_ref, set_ref
+from teamchat.core.checkpoint.rules import RULES, all_rules
+from teamchat.core.checkpoint.secrets import is_private, umask
+from teamchat.core.checkpoint.shadow import Shadow, keep_file, open_shadow
+from teamchat.core.checkpoint.values import (
+    SUBMODULE,
+    Checkpoint,
+    CheckpointLimits,
+    GitRepository,
+    LeftOut,
+    TreeEntry,
+    Why,
 )
+from teamchat.core.checkpoint.walk import Walk, walk
+from teamchat.core.errors import CheckpointFailed
+from teamchat.patterns import regex
+from teamchat.runners.process.command import run
+
+_OTHERS = ("ls-files", "-z", "--others")
+_DIFFER = ("diff-files", "-z", "--raw", "--no-renames", "--ignore-submodules=dirty")  # git would run itself in these
 _ADD = ("update-index", "--add", "--remove", "--replace", "-z", "--stdin")
-_FEW = 20  # files by which HEAD may differ from the index, which are read at each look
+_REFUSED = "GIT_LITERAL_PATHSPECS"  # by `git check-ignore`
+_NONE = 1  # what `git check-ignore` ends with
 _MOST_NAMED = 5
 _MOST_TRIES = 3
+_MOST_AT_ONCE = 1000
+_LONGEST_S = 30.0
+_PLAIN = {"PATH": os.defpath, "LC_ALL": "C"}
 _FAILED = regex(rb"Unable to process path (.*)\n", re.DOTALL)
 _CLOSED = regex(rb"^warning: could not open directory '(.*)/': Permission denied$", re.MULTILINE)
 
 
+class Begun(Struct, frozen=True):
+    """The checkpoint before a turn. `inodes` are of the files that it has; None where nobody knows them any more."""
+
+    checkpoint: Checkpoint
+    inodes: frozenset[int] | None = None
+
+
+class _Since(Struct, frozen=True):
+    """What the end of a turn knows of its beginning: the rules, the time, and what was left out, with why."""
+
+    rules: Path
+    at: float
+    left_out: dict[str, Why]
+    inodes: frozenset[int] | None
+
+
 def take(repository: GitRepository, state_folder: Path, ref: str, limits: CheckpointLimits | None = None) -> Checkpoint:
-    """Record the files of the work tree, and have `ref` (`refs/teamchat/...`) keep them.
+    """Record the files of the work tree as they are, and have `ref` (`refs/teamchat/...`) keep them.
 
     What the index of a checkpoint once held stays in the next ones as long as it is there, also when it is ignored by
-    then: a new line of `.gitignore` deletes no file. A pipe or a socket that nobody tracks is not even listed.
+    then: a new line of `.gitignore` deletes no file. A pipe or a socket that was never recorded is not even listed.
 
     Raises `CheckpointFailed`, with the checkpoints before as they were, and `ValueError` for another `ref`.
     """
-    return take_latest(repository, state_folder, ref, limits).checkpoint
+    with _opened(repository, state_folder, ref, limits) as shadow:
+        return _taken(shadow, ref, limits)[0]
 
 
-def take_latest(
+def begin_turn(
+    repository: GitRepository, state_folder: Path, ref: str, limits: CheckpointLimits | None = None
+) -> Begun:
+    """The same, and note what is ignored now, for `end_turn`."""
+    at = time.time()
+    with _opened(repository, state_folder, ref, limits) as shadow:
+        checkpoint, look = _taken(shadow, ref, limits, begins=True)
+        left_out = {one.path: one.why for one in checkpoint.left_out}
+        noted = {"at": at, "left_out": left_out, "rules": os.fsdecode(look.rules())}
+        keep_file(_noted(repository, ref), json.dumps(noted).encode())
+        inodes = look.found.inodes
+        return Begun(checkpoint, frozenset(inodes[path] for path in look.known if path in inodes))
+
+
+def end_turn(
     repository: GitRepository,
     state_folder: Path,
-    ref: str | None,
+    ref: str,
+    began: str,
+    inodes: frozenset[int] | None = None,
     limits: CheckpointLimits | None = None,
-    *,
-    waits: bool = False,
-) -> Latest:
-    """The same, and what tells how long it is the latest. Without a `ref` no ref keeps it yet.
+) -> Checkpoint:
+    """The checkpoint after the turn that began with the one of the ref `began`.
 
-    `waits`: a turn does, so that a few changed files take as little time as they can.
+    What was there by then and not recorded is no part of it: git ignored it, or it was elsewhere.
     """
-    if ref is not None:
-        check_ref(ref)
-    limits = limits or CheckpointLimits()
-    began = time.monotonic()
-    with open_shadow(repository, state_folder, limits.seconds) as shadow:
-        found = _Snapshot(shadow, limits, _Places(repository.top), waits=waits)
+    with _opened(repository, state_folder, ref, limits) as shadow:
+        file = _noted(repository, began)
         try:
-            tree = _kept(found, ref)
-        except GitFailed:  # such as: `git gc` took objects that only our index knew
-            found = _Snapshot(shadow, limits, _Places(repository.top), shadow.forget())
-            tree = _kept(found, ref)
-        mark = mark_of(shadow.folder)
-    largest = nlargest(_MOST_NAMED, ((size, path) for path, size in found.read.items()))
-    left_out = tuple(sorted(found.left_out.values(), key=lambda one: one.path))
-    now = time.monotonic()
-    return Latest(Checkpoint(tree, left_out, now - began, tuple((path, size) for size, path in largest)), mark, now)
-
-
-def keep_latest(repository: GitRepository, state_folder: Path, ref: str, latest: Latest, seconds: float) -> bool:
-    """Have `ref` keep a checkpoint that is at most that old. No file is looked at again.
-
-    False if it is older, if a turn or an undo has ended in the work tree since, or if its tree is gone. Raises
-    `CheckpointFailed`.
-    """
-    check_ref(ref)
-    with open_shadow(repository, state_folder, CheckpointLimits().seconds) as shadow:
-        if time.monotonic() - latest.at > seconds or has_ended_since(shadow.folder, latest.mark):
-            return False
-        return _names(shadow, ref, latest)
-
-
-def keep(repository: GitRepository, state_folder: Path, ref: str, latest: Latest) -> bool:
-    """Have `ref` keep that checkpoint, too. False if its tree is gone. Raises `CheckpointFailed`."""
-    check_ref(ref)
-    with open_shadow(repository, state_folder, CheckpointLimits().seconds) as shadow:
-        return _names(shadow, ref, latest)
-
-
-def _names(shadow: Shadow, ref: str, latest: Latest) -> bool:
-    try:
-        set_ref(shadow, ref, latest.checkpoint.tree)
-    except GitFailed:
-        return False
-    return True
-
-
-def _kept(found: _Snapshot, ref: str | None) -> str:
-    tree = found.take()
-    if ref is not None:
-        set_ref(found.shadow, ref, tree)
-    return tree
+            noted = json.loads(file.read_bytes())
+        except (OSError, ValueError):
+            raise CheckpointFailed(f"what was ignored before the turn in {repository.top} is not known") from None
+        rules = shadow.file("rules")
+        keep_file(rules, os.fsencode(noted["rules"]))
+        since = _Since(rules, noted["at"], noted["left_out"], inodes)
+        checkpoint, _ = _taken(shadow, ref, limits, since=since)
+        file.unlink(missing_ok=True)
+        return checkpoint
 
 
 def take_restored(
     repository: GitRepository, state_folder: Path, ref: str, base: str, paths: Mapping[str, TreeEntry | None]
 ) -> str:
-    """The tree of the checkpoint `base` with `paths` as `restore` has just made them; `ref` keeps it.
+    """The checkpoint `base` with `paths` as `restore` has just made them; `ref` keeps it.
 
     No file is read, so what somebody else changes at the same time is their change, and no part of it. Raises
     `CheckpointFailed`.
     """
+    with _opened(repository, state_folder, ref, None) as shadow:
+        tree = tree_with(repository, base, paths)
+        set_ref(shadow, ref, tree)
+        return tree
+
+
+def _opened(
+    repository: GitRepository, state_folder: Path, ref: str, limits: CheckpointLimits | None
+) -> AbstractContextManager[Shadow]:
     check_ref(ref)
-    with open_shadow(repository, state_folder, CheckpointLimits().seconds) as shadow:
-        if shadow.head == base and not shadow.is_behind:  # so the index is the same
-            with contextlib.suppress(GitFailed):
-                tree = _with_entries(shadow, paths)
-                set_ref(shadow, ref, tree)
-                return tree
-            shadow.forget()
-    return take(repository, state_folder, ref).tree
+    limits = limits or CheckpointLimits()
+    return open_shadow(repository, state_folder, limits.seconds, limits.idle_s, limits.stopped)
 
 
-def _with_entries(shadow: Shadow, paths: Mapping[str, TreeEntry | None]) -> str:
-    nothing = "0" * (64 if shadow.repository.object_format == "sha256" else 40)
-    gone = (f"0 {nothing}\t{path}" for path, entry in paths.items() if entry is None)
-    there = (f"{entry.mode} {entry.blob}\t{path}" for path, entry in paths.items() if entry)
-    shadow.git("update-index", "--add", "--replace", "-z", "--index-info", given=_listed((*gone, *there)))
-    return _tree_of_index(shadow)
+def _noted(repository: GitRepository, ref: str) -> Path:
+    """Where it is noted what was ignored when a turn began."""
+    return repository.store / f"began-{ref.removeprefix('refs/teamchat/').replace('/', '-')}"
 
 
-def _tree_of_index(shadow: Shadow) -> str:
-    tree = shadow.git("write-tree").decode().strip()
-    shadow.set_head(tree)
-    shadow.mark_behind(is_behind=False)
-    return tree
+def _taken(
+    shadow: Shadow,
+    ref: str,
+    limits: CheckpointLimits | None,
+    *,
+    begins: bool = False,
+    since: _Since | None = None,
+) -> tuple[Checkpoint, _Look]:
+    began = time.monotonic()
+    look = _Look(shadow, limits or CheckpointLimits(), begins, since)
+    try:
+        tree = look.take()
+    except GitFailed:  # such as: the index names what is no longer there
+        for left in (shadow.index, shadow.index.with_name(f"{shadow.index.name}.lock")):
+            left.unlink(missing_ok=True)
+        look = _Look(shadow, limits or CheckpointLimits(), begins, since, extra=look.known)
+        tree = look.take()
+    set_ref(shadow, ref, tree)
+    largest = nlargest(_MOST_NAMED, ((size, path) for path, size in look.read.items()))
+    left_out = tuple(sorted(look.left_out.values(), key=lambda one: one.path))
+    seconds = time.monotonic() - began
+    return Checkpoint(tree, left_out, seconds, tuple((path, size) for size, path in largest)), look
 
 
-class _Snapshot(Struct):
-    """One look at the files. `extra` are paths that the index is to have, although git may ignore them."""
+class _Look(Struct):
+    """One look at the files. `known` is what the index has, and at the end the checkpoint.
+
+    `extra` are paths that the index is to have, although git may ignore them.
+    """
 
     shadow: Shadow
     limits: CheckpointLimits
-    places: _Places
-    extra: list[str] = field(default_factory=list)
+    begins: bool = False
+    since: _Since | None = None
+    extra: set[str] = field(default_factory=set)
+    known: set[str] = field(default_factory=set)
+    found: Walk = field(default_factory=Walk)
+    ignored: list[str] = field(default_factory=list)
     left_out: dict[str, LeftOut] = field(default_factory=dict)
     read: dict[str, int] = field(default_factory=dict)
-    waits: bool = False
+    umask: int = field(default_factory=umask)
 
     def take(self) -> str:
-        """The tree."""
-        stamp = stamp_of_index(self.shadow.repository)
-        users_own = self._ignored_but_tracked(stamp)
-        writes = not (self.waits and self.shadow.has_noted)
-        scan = _scan(self.shadow.looking if writes else self.shadow.only_looking)
-        if writes:
-            self.shadow.note_index()
-        for path in scan.closed:
-            self.left_out[path] = LeftOut(path, None, "unreadable")
-        submodules = self._submodules(scan.nested)
-        wanted = dict.fromkeys(chain(scan.changed, scan.staged, scan.untracked, submodules, users_own, self.extra))
-        add = [path for path in wanted if self._can_be_read(path, is_submodule=path in submodules)]
-        # a path that cannot be read now has to go from the index, in which it may be
-        remove = [*scan.gone, *(path for path in scan.changed if path in self.left_out)]
-        tree = self._without_index(scan, add) if self.waits and not submodules else None
-        if tree is None:
-            tree = self._with_index(add, remove, differs=bool(scan.staged))
-        keep_file(self.shadow.folder / "index.of.user", stamp.encode())
-        return tree
-
-    def _without_index(self, scan: _Scan, add: list[str]) -> str | None:
-        """The tree if only a few files differ from HEAD; the index stays behind. None if that cannot be."""
-        head, known = self.shadow.head, {*scan.changed, *scan.staged, *scan.gone}
-        if not (known or add):
-            return head
-        if head is None or len(known.union(add)) > _FEW:
-            return None
-        try:
-            entries = {path: entry_of(self.shadow, path) for path in add}
-            tree = edited(self.shadow, head, {**dict.fromkeys(known), **entries})
-        except (Unfit, OSError):
-            return None
-        if tree != head:
-            self.shadow.mark_behind()
-            self.shadow.set_head(tree)
-        return tree
-
-    def _with_index(self, add: list[str], remove: list[str], *, differs: bool) -> str:
-        head = self.shadow.head
-        if head and not (add or remove or differs or self.shadow.is_behind):
-            return head
+        """The id of the checkpoint."""
+        git = self.shadow.git
+        self.known = set(_paths(git("ls-files", "-z"))) | self.extra
+        tracked = self.shadow.users_index()
+        self._walk()
+        changed, gone = _differing(git(*_DIFFER))
+        new = {*self._others(), *(path for path in tracked if path not in self.known)}
+        if self.since:
+            new = {path for path in new if not self._was_there(path)}
+            new -= self._older(new)
+        nested = {path for path in new if path.endswith("/")}
+        submodules = {path.rstrip("/") for path in nested if tracked.get(path.rstrip("/")) == SUBMODULE}
+        for path in (path.rstrip("/") for path in nested):
+            if path not in submodules:
+                self._leave_out(path, "repository")
+        untracked = {path for path in chain(new - nested, changed, self.extra) if path not in tracked}
+        wanted = chain(changed, new - nested, submodules, self.extra, self._left_before())
+        add = [
+            path
+            for path in dict.fromkeys(wanted)
+            if self._can_be_read(path, is_submodule=tracked.get(path) == SUBMODULE, untracked=path in untracked)
+        ]
+        remove = [*gone, *(path for path in self.left_out if path in self.known)]
         self._write(add, remove)
-        return _tree_of_index(self.shadow)
+        self.known = (self.known - set(remove)) | set(add)
+        return self._named(git("write-tree").decode().strip())
 
-    def _ignored_but_tracked(self, stamp: str) -> list[str]:
-        """What git tracks although it is told to ignore it; nothing new where the user's index is the same."""
-        with contextlib.suppress(OSError):
-            if (self.shadow.folder / "index.of.user").read_text() == stamp:
-                return []
-        listed = self.shadow.users_index("--cached", "--ignored", "--exclude-standard")
-        return [os.fsdecode(path) for path in listed]
+    def rules(self) -> bytes:
+        """What is ignored now."""
+        files = [path for path in self.found.files if path.rpartition("/")[2] == RULES]
+        return all_rules(self.shadow.repository.top, files, self.ignored, self.shadow.excluded.read_bytes())
 
-    def _submodules(self, nested: Iterable[str]) -> set[str]:
-        """Those of the nested repositories that the user's index has as submodules; the others are left out."""
-        paths = list(nested)
+    def _walk(self) -> None:
+        """Look at everything but what git ignored when a turn began last."""
+        top, file = self.shadow.repository.top, self.shadow.file("ignored")
+        try:
+            before = set(_paths(file.read_bytes()))
+        except OSError:
+            before = set()
+        self.found = walk(top, {path.rstrip("/") for path in before})
+        opened = [path for path in self.found.rules if not (self.since and path.rpartition("/")[2] == RULES)]
+        if opened:
+            raise CheckpointFailed(f"{readable(opened[0])} is no file, and git would wait for what it has; remove it")
+        if self.begins:
+            listed = _paths(self.shadow.git(*_OTHERS, "--ignored", "--exclude-standard", "--directory"))
+            self.ignored = self._matching([path for path in listed if path.endswith("/")])
+            if not before <= set(self.ignored):
+                self.found = walk(top, {path.rstrip("/") for path in self.ignored})
+            keep_file(file, _listed(self.ignored))
+
+    def _matching(self, folders: list[str]) -> list[str]:
+        """Those of the folders that a rule names, without those in which it only names all files."""
+        if not folders:
+            return []
+        git = self.shadow.git
+        env = {name: value for name, value in git.env.items() if name != _REFUSED}
+        given = b"".join(b"./" + os.fsencode(path) + b"\0" for path in folders)  # no path begins with a `:`
+        try:
+            told = replace(git, env=env)("check-ignore", "--no-index", "-z", "--stdin", given=given)
+        except GitFailed as failed:
+            if failed.code != _NONE:
+                raise
+            return []
+        return [path.removeprefix("./") for path in _paths(told)]
+
+    def _others(self) -> list[str]:
+        """What is not in the index and not ignored; a nested repository ends with a slash."""
+        rules = f"--exclude-from={self.since.rules}" if self.since else "--exclude-standard"
+        ended = self.shadow.git.run(*_OTHERS, rules)
+        for name in _CLOSED.findall(ended.err):
+            self._leave_out(os.fsdecode(name), "unreadable")
+        return list(_paths(ended.out))
+
+    def _was_there(self, path: str) -> bool:
+        """Whether the checkpoint before the turn left a path out; so does this one."""
+        assert self.since
+        for place in (*folders_of(path), path.rstrip("/")):
+            if why := self.since.left_out.get(place):
+                self._leave_out(place, why)
+                return True
+        return False
+
+    def _older(self, new: set[str]) -> set[str]:
+        """Those of the new files that were there when the turn began, ignored or elsewhere, unless it moved them."""
+        assert self.since
+        files = sorted(path for path in new if not path.endswith("/"))
+        moved = self.since.inodes or frozenset[int]()
         found = set()
-        for some in _batches(paths):
-            entries = self.shadow.users_index("--stage", "--", *some)
-            found |= {os.fsdecode(entry.partition(b"\t")[2]) for entry in entries if entry.startswith(b"160000 ")}
-        for path in paths:
-            if path not in found:
-                self.left_out[path] = LeftOut(path, None, "repository")
+        for path, (inode, born) in _births(self.shadow, files).items():
+            if born < self.since.at and inode not in moved:
+                self._leave_out(path, "earlier")
+                found.add(path)
         return found
 
-    def _can_be_read(self, path: str, *, is_submodule: bool) -> bool:
+    def _left_before(self) -> list[str]:
+        """What the last look left out, and may be neither in the index nor listed."""
+        try:
+            return list(_paths(self.shadow.file("left").read_bytes()))
+        except OSError:
+            return []
+
+    def _look_at(self, path: str) -> os.stat_result | None:
+        """What is at a path that no symbolic link leads to; None where nothing is."""
+        return _look(self.shadow.repository.top, path)
+
+    def _leave_out(self, path: str, why: Why) -> None:
+        size, stamp, status = None, "", self._look_at(path)
+        if status and not stat.S_ISDIR(status.st_mode):
+            stamp = f"{status.st_size}.{status.st_mtime_ns}.{status.st_mode:o}.{status.st_ino}"
+            size = status.st_size if stat.S_ISREG(status.st_mode) else None
+        self.left_out[path] = LeftOut(path, size, why, stamp)
+
+    def _can_be_read(self, path: str, *, is_submodule: bool, untracked: bool) -> bool:
         """Whether the path goes into the tree; what is there and does not is listed with its reason."""
-        status = self.places.look(path)
+        if path in self.left_out:
+            return False
+        status = self._look_at(path)
         if status is None:
             return False
         place = f"{self.shadow.repository.top}/{path}"
         if stat.S_ISDIR(status.st_mode):
-            return is_submodule or Path(place, ".git").exists()
+            return is_submodule
+        if why := self._reason(path, place, status, untracked=untracked):
+            self._leave_out(path, why)
+            return False
+        self.read[path] = status.st_size
+        return True
+
+    def _reason(self, path: str, place: str, status: os.stat_result, *, untracked: bool) -> Why | None:
         if not is_safe(path):
-            self.left_out[path] = LeftOut(path, status.st_size, "name")
-        elif not (stat.S_ISREG(status.st_mode) or stat.S_ISLNK(status.st_mode)):
-            self.left_out[path] = LeftOut(path, None, "special")
-        elif status.st_size > self.limits.file_bytes:
-            self.left_out[path] = LeftOut(path, status.st_size, "large")
-        elif stat.S_ISREG(status.st_mode) and not os.access(place, os.R_OK):
-            self.left_out[path] = LeftOut(path, status.st_size, "unreadable")
-        else:
-            self.read[path] = status.st_size
-        return path not in self.left_out
+            return "name"
+        if stat.S_ISLNK(status.st_mode):
+            return None
+        if not stat.S_ISREG(status.st_mode):
+            return "special"
+        if status.st_size > self.limits.file_bytes:
+            return "large"
+        if not os.access(place, os.R_OK):
+            return "unreadable"
+        private = untracked and not self.since and is_private(path, stat.S_IMODE(status.st_mode), self.umask)
+        return "private" if private else None
 
     def _write(self, add: list[str], remove: list[str]) -> None:
+        keep_file(self.shadow.file("left"), _listed(self.left_out))
         if remove:
             self.shadow.git("update-index", "--force-remove", "-z", "--stdin", given=_listed(remove))
         for _ in range(_MOST_TRIES):
@@ -253,75 +348,77 @@ class _Snapshot(Struct):
             try:
                 self.shadow.git(*_ADD, given=_listed(add))
             except GitFailed as failed:
-                self._leave_out(failed, add)
+                self._leave_out_changing(failed, add)
             else:
                 return
         self.shadow.git(*_ADD, given=_listed(add))
 
-    def _leave_out(self, failed: GitFailed, add: list[str]) -> None:
+    def _leave_out_changing(self, failed: GitFailed, add: list[str]) -> None:
         """Take the path that changed while git read it out of `add`."""
         found = _FAILED.search(failed.told)
         if found is None:
             raise failed
         for path in [path for path in add if _as_told(path) == found[1]]:
-            status = self.places.look(path)
-            self.left_out[path] = LeftOut(path, status.st_size if status else None, "changing")
+            self._leave_out(path, "changing")
             self.read.pop(path, None)
             add.remove(path)
 
+    def _named(self, tree: str) -> str:
+        files = {path: bits for path in self.known if (bits := self._bits(path)) is not None}
+        folders = {folder for path in {path.rpartition("/")[0] for path in files} for folder in folders_of(f"{path}/")}
+        modes = {folder: self.found.folders[folder] for folder in folders if folder in self.found.folders}
+        return store_notes(self.shadow.git, tree, notes(files, modes, self.left_out.values()))
 
-class _Scan(Struct):
-    """What is not as the index has it. `staged`: what the index has otherwise than HEAD."""
-
-    changed: list[str] = field(default_factory=list)
-    gone: list[str] = field(default_factory=list)
-    untracked: list[str] = field(default_factory=list)
-    nested: list[str] = field(default_factory=list)
-    closed: list[str] = field(default_factory=list)
-    staged: list[str] = field(default_factory=list)
-
-
-def _scan(git: GitProgram) -> _Scan:
-    scan = _Scan()
-    ended = git.run(*_STATUS)
-    for entry in ended.out.split(b"\0"):
-        kind, _, rest = entry.partition(b" ")
-        if kind == b"?":
-            path = os.fsdecode(rest)
-            (scan.nested if path.endswith("/") else scan.untracked).append(path.rstrip("/"))
-        elif kind == b"1":
-            where, path = rest[:2], os.fsdecode(rest.split(b" ", 7)[7])
-            if where[:1] != b".":
-                scan.staged.append(path)
-            if where[1:] == b"D":
-                scan.gone.append(path)
-            elif where[1:] != b".":
-                scan.changed.append(path)
-    scan.closed = [os.fsdecode(name) for name in _CLOSED.findall(ended.err)]
-    return scan
+    def _bits(self, path: str) -> int | None:
+        bits = self.found.files.get(path)
+        if bits is None and (status := self._look_at(path)) and stat.S_ISREG(status.st_mode):
+            return stat.S_IMODE(status.st_mode)
+        return bits
 
 
-class _Places:
-    """What is at the paths of a work tree, where no symbolic link leads to them."""
+def _differing(printed: bytes) -> tuple[list[str], list[str]]:
+    """The paths that are not as the index has them, and those that are gone."""
+    fields = printed.split(b"\0")[:-1]
+    pairs = [(entry[-1:], os.fsdecode(path)) for entry, path in zip(fields[::2], fields[1::2], strict=True)]
+    return [path for sign, path in pairs if sign != b"D"], [path for sign, path in pairs if sign == b"D"]
 
-    def __init__(self, top: Path) -> None:
-        self._top = os.fspath(top)
-        self._folders = {"": True}
 
-    def look(self, path: str) -> os.stat_result | None:
-        """None where nothing is."""
-        if not self._is_folder(path.rpartition("/")[0]):
-            return None
+def _births(shadow: Shadow, paths: list[str]) -> dict[str, tuple[int, float]]:
+    """The inode of each file, and when it was made; where the file system does not tell, when it was written."""
+    found: dict[str, tuple[int, float]] = {}
+    top = shadow.repository.top
+    for path in paths:
+        if status := _look(top, path):
+            found[path] = status.st_ino, getattr(status, "st_birthtime", status.st_mtime)
+    if sys.platform != "linux":
+        return found
+    there = list(found)
+    for at in range(0, len(there), _MOST_AT_ONCE):
+        some = there[at : at + _MOST_AT_ONCE]
         try:
-            return os.lstat(f"{self._top}/{path}")
+            told = run(("stat", "--printf=%.9W\\n", "--", *some), top, _PLAIN, _LONGEST_S)
         except OSError:
-            return None
+            return found
+        times = told.out.split(b"\n")[:-1]
+        if told.code or len(times) != len(some):
+            continue  # one is gone, or this is another `stat`
+        for path, born in zip(some, times, strict=True):
+            if float(born) > 0:
+                found[path] = found[path][0], float(born)
+    return found
 
-    def _is_folder(self, path: str) -> bool:
-        if path not in self._folders:
-            status = self.look(path)
-            self._folders[path] = status is not None and stat.S_ISDIR(status.st_mode)
-        return self._folders[path]
+
+def _look(top: Path, path: str) -> os.stat_result | None:
+    try:
+        if any(stat.S_ISLNK(os.lstat(f"{top}/{folder}").st_mode) for folder in folders_of(path)):
+            return None
+        return os.lstat(f"{top}/{path}")
+    except OSError:
+        return None
+
+
+def _paths(printed: bytes) -> Iterator[str]:
+    return map(os.fsdecode, printed.split(b"\0")[:-1])
 
 
 def _listed(paths: Iterable[str]) -> bytes:
@@ -331,9 +428,3 @@ def _listed(paths: Iterable[str]) -> bytes:
 def _as_told(path: str) -> bytes:
     """A path as git writes it in an error."""
     return bytes(byte if byte in b"\t\n" or (byte >= 32 and byte != 127) else ord("?") for byte in os.fsencode(path))
-
-
-def _batches(paths: list[str], most: int = 500) -> Iterator[list[str]]:
-    """Lists that fit on a command line."""
-    for at in range(0, len(paths), most):
-        yield paths[at : at + most]

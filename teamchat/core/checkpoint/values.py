@@ -6,7 +6,7 @@ A path is relative to the top of the work tree, with `/` between its parts; byte
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Literal
 
@@ -18,12 +18,15 @@ EXECUTABLE = "100755"
 
 
 class GitRepository(Struct, frozen=True):
-    """A git repository with a work tree. `common_dir` is `git_dir`, except in a linked worktree."""
+    """A git repository with a work tree. `common_dir` is `git_dir`, except in a linked worktree.
+
+    `store` is teamchat's own git directory for its checkpoints, which is not there before the first one.
+    """
 
     top: Path
     git_dir: Path
     common_dir: Path
-    objects: Path
+    store: Path
     object_format: str
 
 
@@ -34,13 +37,18 @@ class NoRepository(Struct, frozen=True):
 
 
 class CheckpointLimits(Struct, frozen=True):
-    """`file_bytes`: a larger file is left out. `seconds`: the longest that one git process may take."""
+    """`file_bytes`: a larger file is left out. `seconds`: the longest that one git process may take.
+
+    `idle_s`: the longest that it may do nothing. `stopped` says whether a person wants it to end.
+    """
 
     file_bytes: int = 50 * 1024**2
-    seconds: float = 900.0
+    seconds: float = 240.0
+    idle_s: float = 10.0
+    stopped: Callable[[], bool] | None = None
 
 
-Why = Literal["large", "unreadable", "special", "repository", "name", "changing"]
+Why = Literal["large", "unreadable", "special", "repository", "name", "changing", "private", "earlier"]
 
 
 class LeftOut(Struct, frozen=True):
@@ -48,16 +56,30 @@ class LeftOut(Struct, frozen=True):
 
     `large`: over the limit; `unreadable`: without the permission to read; `special`: a pipe, a socket or a device;
     `repository`: a nested git repository that is no submodule; `name`: a name that git takes for its own;
-    `changing`: it changed whenever it was read.
+    `changing`: it changed whenever it was read; `private`: nobody tracks it, and its mode or its name says that it is
+    a secret; `earlier`: it was there, unrecorded, before the turn. `stamp` changes with the file.
     """
 
     path: str
     size: int | None
     why: Why
+    stamp: str = ""
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, LeftOut) and (self.path, self.size, self.why) == (other.path, other.size, other.why)
+
+    def __hash__(self) -> int:
+        return hash((self.path, self.size, self.why))
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
 
 
 class Checkpoint(Struct, frozen=True):
-    """`largest` has the files that took longest to read, with their sizes: at most five, the largest first."""
+    """`tree` names it: the id of a commit in the store, the same for the same files.
+
+    `largest` has the files that took longest to read, with their sizes: at most five, the largest first.
+    """
 
     tree: str
     left_out: tuple[LeftOut, ...]
@@ -65,27 +87,24 @@ class Checkpoint(Struct, frozen=True):
     largest: tuple[tuple[str, int], ...]
 
 
-class Latest(Struct, frozen=True):
-    """A checkpoint that may serve a second time. `at` is when it was complete, in seconds of the monotonic clock.
-
-    `mark` is what the list of checkpoints was then (`refs.mark_of`).
-    """
-
-    checkpoint: Checkpoint
-    mark: tuple[int, int]
-    at: float
-
-    @property
-    def began(self) -> float:
-        """When the first file was looked at, or a moment earlier."""
-        return self.at - self.checkpoint.seconds
-
-
 class TreeEntry(Struct, frozen=True):
-    """`mode` as git writes it (six octal digits); `blob` names the content, or the commit of a submodule."""
+    """`mode` as git writes it (six octal digits); `blob` names the content, or the commit of a submodule.
+
+    `bits` are the permissions that the file had, None where they are not known; they make no difference.
+    """
 
     mode: str
     blob: str
+    bits: int | None = None
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, TreeEntry) and (self.mode, self.blob) == (other.mode, other.blob)
+
+    def __hash__(self) -> int:
+        return hash((self.mode, self.blob))
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
 
 
 What = Literal["added", "changed", "deleted", "mode", "type"]

@@ -6,6 +6,7 @@ The message is one that both share, or where they share none one of the same tex
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Sequence
+from pathlib import Path
 
 from msgspec import Struct
 
@@ -118,10 +119,10 @@ class Trees(Struct, frozen=True):
     unknown: tuple[str, ...]
 
 
-def compare_trees(one: Answer, other: Answer) -> Trees:
+def compare_trees(state_folder: Path, one: Answer, other: Answer) -> Trees:
     """By the checkpoints after the last turns of both, in each work tree in which both have some."""
     unknown: list[str] = []
-    first, second = _ends(one, unknown), _ends(other, unknown)
+    first, second = _ends(state_folder, one, unknown), _ends(state_folder, other, unknown)
     found = (
         Difference(end.repository, end.new, second[top].new, end.last, second[top].last)
         for top, end in first.items()
@@ -137,11 +138,11 @@ def _alone(answer: Answer, here: Iterable[str], there: Container[str]) -> list[s
     return [f"only session {answer.session.name} worked in {top}" for top in here if top not in there]
 
 
-def _ends(answer: Answer, unknown: list[str]) -> dict[str, Difference]:
+def _ends(state_folder: Path, answer: Answer, unknown: list[str]) -> dict[str, Difference]:
     """The difference that an answer made in each work tree, by its path."""
     name = answer.session.name
     try:
-        found = {str(one.repository.top): one for one in differences(answer.turns)}
+        found = {str(one.repository.top): one for one in differences(state_folder, answer.turns)}
     except CheckpointFailed as failed:
         unknown.append(f"session {name}: {failed}")
         return {}

@@ -276,12 +276,6 @@ class ConversationCoordinator:
 
     async def _follow(self, actions: tuple[Action, ...]) -> Conclusion:
         """Perform the engine's actions until one ends the run."""
-        try:
-            return await self._perform_all(actions)
-        finally:
-            self.run.trees.ahead.forget()
-
-    async def _perform_all(self, actions: tuple[Action, ...]) -> Conclusion:
         run, before = self.run, self.run.state
         while True:
             for action in actions[:-1]:

@@ -37,7 +37,7 @@ class Difference(Struct, frozen=True):
         return patch(self.repository, self.old, self.new)
 
 
-def differences(turns: Sequence[Turn]) -> tuple[Difference, ...]:
+def differences(state_folder: Path, turns: Sequence[Turn]) -> tuple[Difference, ...]:
     """One difference for each work tree that the turns, which are in order, worked in.
 
     Raises `CheckpointFailed` where a work tree or its checkpoints are no longer there.
@@ -46,11 +46,11 @@ def differences(turns: Sequence[Turn]) -> tuple[Difference, ...]:
     for turn in turns:
         if found := known_changes(turn):
             by_top.setdefault(found.top, []).append((turn, found))
-    return tuple(_difference(Path(top), found) for top, found in by_top.items())
+    return tuple(_difference(state_folder, Path(top), found) for top, found in by_top.items())
 
 
-def _difference(top: Path, found: Sequence[tuple[Turn, FileChanges]]) -> Difference:
-    repository = find_repository(top)
+def _difference(state_folder: Path, top: Path, found: Sequence[tuple[Turn, FileChanges]]) -> Difference:
+    repository = find_repository(top, state_folder)
     if isinstance(repository, NoRepository):
         raise CheckpointFailed(f"the files in {top} cannot be compared: {repository.reason}")
     first, (last, ended) = found[0], max(found, key=lambda one: _end(one[0]))

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from teamchat.core.checkpoint.compare import changes
 from teamchat.core.checkpoint.find import find_repository
+from teamchat.core.checkpoint.refs import git_command
 from teamchat.core.checkpoint.restore import FilesChanged, Kept, kept_commands
 from teamchat.core.checkpoint.values import NoRepository
 from teamchat.core.conversation.merged_since import Merged, merged_since
@@ -186,7 +187,7 @@ def _by_git(run: Run, undo: Undo) -> Sequence[str]:
     """The commands that bring the files of an undo back, for each work tree; without those that git cannot have."""
     found = []
     for number, (top, (before, after)) in enumerate(undo.trees.items()):
-        repository = find_repository(Path(top))
+        repository = find_repository(Path(top), run.trees.folder)
         if isinstance(repository, NoRepository) or before is None or after is None:
             continue
         try:
@@ -198,7 +199,7 @@ def _by_git(run: Run, undo: Undo) -> Sequence[str]:
         ref = f"{run.trees.refs}/undo-{undo.number}/before{f'-{number}' if number else ''}"
         if paths:
             named = [f":(top,literal){path}" for path in paths] if few else [":/"]
-            found.append(command_of("git", "-C", top, "restore", "--overlay", f"--source={ref}", "--", *named))
+            found.append(command_of(*git_command(repository), "restore", "--overlay", f"--source={ref}", "--", *named))
     return found
 
 

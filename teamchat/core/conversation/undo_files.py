@@ -12,7 +12,6 @@ from msgspec.structs import replace
 
 from teamchat.core.checkpoint.compare import changes, kind_of, stat
 from teamchat.core.checkpoint.find import find_repository
-from teamchat.core.checkpoint.ignored import ignored_in
 from teamchat.core.checkpoint.paths import is_within, readable
 from teamchat.core.checkpoint.plan import plan_restore
 from teamchat.core.checkpoint.refs import trees_of
@@ -109,7 +108,7 @@ def plan_undo_of_files(trees: WorkTrees, turns: Sequence[Turn], name: str) -> Fi
     for top, done in by_top.items():
         if all(found.before == found.after for _, found in done):
             continue
-        repository = find_repository(Path(top))
+        repository = find_repository(Path(top), trees.folder)
         if isinstance(repository, NoRepository):
             not_undone.append(f"the files in {top} stay as they are: {repository.reason}")
         elif spans := _spans(trees, repository, [turn for turn, _ in done]):
@@ -127,7 +126,7 @@ def plan_redo_of_files(trees: WorkTrees, undo: Undo, name: str) -> FilesPlan:
     plans, not_undone = [], []
     refs = _names(trees, name, undo.trees)
     for top, (before, after) in undo.trees.items():
-        repository = find_repository(Path(top))
+        repository = find_repository(Path(top), trees.folder)
         if isinstance(repository, NoRepository):
             not_undone.append(f"the files in {top} stay as they are: {repository.reason}")
         elif before and after and {before, after} <= set(_taken(trees, repository).values()):
@@ -217,7 +216,7 @@ def _plan(
     plan = _without_unseen(repository, plan, current)
     unseen = {readable(one.path) for one in now.left_out} | set(left_out)
     if not redo:
-        there = _there_before(trees, repository, spans[0].old, plan, unseen)
+        there = _there_before(plan, unseen)
         plan = _without(plan, there)
         unseen |= {readable(path) for path in there}
     ends = (now.tree, spans[0].old) if redo else (spans[0].old, now.tree)
@@ -231,17 +230,10 @@ def _plan(
     return TreePlan(repository, now.tree, plan, files, tuple(sorted(unseen)), next(members, None), current)
 
 
-def _there_before(
-    trees: WorkTrees, repository: GitRepository, before: str, plan: RestorePlan, left_out: Collection[str]
-) -> set[str]:
-    """The paths that the plan deletes, but that may have been there before the turns.
-
-    Git ignored them by the rules of the tree `before`, or a checkpoint left them out.
-    """
+def _there_before(plan: RestorePlan, left_out: Collection[str]) -> set[str]:
+    """The paths that the plan deletes, but that may have been there before the turns: a checkpoint left them out."""
     targets = {**plan.restore, **{conflict.path: conflict.target for conflict in plan.conflicts}}
-    deleted = [path for path, target in targets.items() if target is None]
-    ignored = ignored_in(repository, trees.folder, before, deleted)
-    return ignored | {path for path in deleted if is_within(readable(path), left_out)}
+    return {path for path, target in targets.items() if target is None and is_within(readable(path), left_out)}
 
 
 def _without(plan: RestorePlan, paths: Collection[str]) -> RestorePlan:

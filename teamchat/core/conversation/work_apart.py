@@ -5,8 +5,7 @@ from __future__ import annotations
 from itertools import takewhile
 from pathlib import Path
 
-from teamchat.core.checkpoint.find import find_repository
-from teamchat.core.checkpoint.values import NoRepository
+from teamchat.core.checkpoint.find import why_none
 from teamchat.core.engine.process import Process, Work
 from teamchat.core.engine.processes.table import STRATEGIES
 from teamchat.core.errors import UsageError
@@ -34,11 +33,10 @@ def need_worktrees(team: Team, state: Path, session: int | None, process: Proces
 
 
 def _need_repository(member: Member, process: Process) -> None:
-    home = find_repository(member.cwd)
-    if isinstance(home, NoRepository):
+    if reason := why_none(member.cwd):
         raise UsageError(
             f"{process.name or process.kind} has {member.name} work in a git worktree, and there is none for "
-            f"{member.cwd}: {home.reason}",
+            f"{member.cwd}: {reason}",
             command_of("git", "-C", str(member.cwd), "init"),
         )
 

@@ -174,7 +174,6 @@ class Attempts(Struct):
         scratch, answer = run.host.scratch(folder), None
         try:
             placed = await run.placed(member, route)
-            run.begin_tree(placed)
             if run.host.live and route.part and route.part.compares:
                 await in_thread(partial(run.compared.look, route.part))
             planned = self.plan(route, placed, scratch)

@@ -10,8 +10,7 @@ from pathlib import Path
 
 from msgspec import Struct, field
 
-from teamchat.core.checkpoint.find import find_repository
-from teamchat.core.checkpoint.values import GitRepository
+from teamchat.core.checkpoint.find import why_none
 from teamchat.core.context.build import Exists, exists
 from teamchat.core.context.layers.collector import ContextCollector
 from teamchat.core.errors import AgentMissing, Interrupted, NotTrusted, StoreError, UsageError
@@ -63,7 +62,7 @@ async def at_once(_member: str) -> None:
 
 
 def in_work_tree(folder: Path) -> bool:
-    return isinstance(find_repository(folder), GitRepository)
+    return why_none(folder) is None
 
 
 def check_runnable(turn: ReadyTurn) -> None:

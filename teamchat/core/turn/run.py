@@ -23,7 +23,6 @@ from teamchat.core.store.routes import load_state, save_state
 from teamchat.core.store.sessions import fence_key, name_of
 from teamchat.core.store.turns import Turn, last_turn_of
 from teamchat.core.team.team import Member, Team
-from teamchat.core.turn.ahead import Ahead
 from teamchat.core.turn.caller import VARIABLE, Caller, admit, find_caller
 from teamchat.core.turn.events import ConversationEvent, Warned
 from teamchat.core.turn.files_that_run import may_write
@@ -53,7 +52,6 @@ class Run:
     - `cooldowns` remembers which agents met a rate limit. Without it none is avoided.
     - `types_ahead`: a person types messages while members work (`chat`), which are sent between turns.
     - `bounds` limit this run beyond the team file.
-    - `ahead` may have begun the checkpoint before the first turn.
     """
 
     def __init__(
@@ -70,7 +68,6 @@ class Run:
         cooldowns: Cooldowns | None = None,
         types_ahead: bool = False,
         bounds: Bounds = UNBOUNDED,
-        ahead: Ahead | None = None,
     ) -> None:
         self.team, self.db, self.session, self.folder, self.stopper = team, db, session, folder, stopper
         self.emit, self.host, self.cooldowns = emit, host, cooldowns
@@ -80,7 +77,7 @@ class Run:
         self.group: int | None = None  # the turn that the group which runs began with
         self.compared = Compared(self.team, self.db, session)
         self.collector = self.host.collected(collector_of(self.team, self.db, session, self.compared))
-        self.trees = WorkTrees(ahead or Ahead(folder.parent), refs_of(fence_key(db, session)))
+        self.trees = WorkTrees(folder.parent, refs_of(fence_key(db, session)), stopper)
         self.apart: frozenset[str] = frozenset()  # members of the group that runs who have worktrees for it
         self.at_once: int | None = None  # how many turns of the group that runs are at the same time
         self.state: State = load_state(self.db, session, rules_of(self.team, bounds))
@@ -206,11 +203,6 @@ class Run:
 
         cwd = place(self.trees.folder, self.session, member.name, member.cwd)
         return replace(member, cwd=cwd) if cwd else member
-
-    def begin_tree(self, member: Member) -> None:
-        """Have git look at the files of a turn's work tree while the turn is prepared."""
-        if self.host.live and not known_reason(member.cwd):
-            self.trees.ahead.begin(member.cwd)
 
     async def tree_before(self, turn: Turn, planned: ReadyTurn) -> WorkTree | NoCheckpoint | None:
         """The files of a turn's work tree as they are before it. A replay looks at none."""

@@ -59,7 +59,6 @@ async def run_side_turn(run: Run, side: SideTurn[T]) -> T | TurnFailure:
     folder = run.folder / os.urandom(8).hex()
     scratch = run.host.scratch(folder)
     try:
-        run.begin_tree(side.member)
         agent = run.team.agent_of(side.member)
         job = job_of(side.member, agent, run.host.env, scratch)
         planned = plan_turn(side.member, agent, job, side.prompt, side.reason, run.host, budget_usd=run.budget())
@@ -75,8 +74,6 @@ async def run_side_turn(run: Run, side: SideTurn[T]) -> T | TurnFailure:
     except BaseException:
         run.remove(scratch)
         raise
-    finally:
-        run.trees.ahead.forget()
     return _end(run, side, OpenTurn(turn, finished, scratch))
 
 

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 
 from msgspec import Struct
 
-from teamchat.core.checkpoint.compare import changes_and_lines
-from teamchat.core.checkpoint.ignored import RULES, ignored_in
+from teamchat.core.checkpoint.compare import changes_and_lines, left_out_changes
 from teamchat.core.checkpoint.paths import is_within, readable
-from teamchat.core.checkpoint.values import Checkpoint, GitRepository, Lines, PathChange
+from teamchat.core.checkpoint.take import Begun, end_turn
+from teamchat.core.checkpoint.values import Checkpoint, CheckpointLimits, GitRepository, Lines, PathChange, What
 from teamchat.core.errors import CheckpointFailed
-from teamchat.core.turn.ahead import Ahead
-from teamchat.runners.file_changes import FileChange, FileChanges, Kind, NoCheckpoint
+from teamchat.runners.file_changes import FileChange, FileChanges, NoCheckpoint
 
 MOST_LISTED = 1_000  # changed files on a receipt; the checkpoints have all
 SLOW_S = 240.0  # a checkpoint that takes longer is told
@@ -33,36 +32,52 @@ class Span(Struct, eq=False):
 
 
 class TurnTree(Struct, frozen=True):
-    """The work tree of one turn. `before` names the tree that it had before the turn, `spans` are of all turns."""
+    """The work tree of one turn. `before` names its checkpoint before the turn, `spans` are of all turns.
 
-    ahead: Ahead
+    `folder` is the state folder; `limits` says what a look at the files may take.
+    """
+
+    folder: Path
     refs: str
+    limits: Callable[[], CheckpointLimits]
     spans: Sequence[Span]
     repository: GitRepository
     span: Span
     before: str
-    taken: Checkpoint | None = None
+    begun: Begun | None = None
 
     def changes(self, cwd: Path) -> FileChanges | NoCheckpoint:
         """What changed since, with paths relative to `cwd`. Blocks while git reads the work tree."""
-        top = self.repository.top
+        top, turn = self.repository.top, f"{self.refs}/{self.span.number}"
+        inodes = self.begun.inodes if self.begun else None
         try:
-            after = self.ahead.after(self.repository, f"{self.refs}/{self.span.number}/after")
+            after = end_turn(self.repository, self.folder, f"{turn}/after", f"{turn}/before", inodes, self.limits())
             same = after.tree == self.before
-            found = [] if same else list(self._listed(after, cwd))
+            touched = {} if same else left_out_changes(self.repository, self.before, after.tree)
+            found = [] if same else list(self._listed(after, touched, cwd))
         except CheckpointFailed as failed:
             return NoCheckpoint(str(failed))
         finally:
             self.span.ended = time.monotonic()
+        both = [self.begun.checkpoint, after] if self.begun else [after]
         return FileChanges(
             str(top),
             self.before,
             after.tree,
             tuple(islice(found, MOST_LISTED)),
             max(0, len(found) - MOST_LISTED),
-            tuple(sorted({readable(one.path) for taken in (self.taken, after) if taken for one in taken.left_out})),
+            tuple(
+                sorted(
+                    {
+                        readable(one.path)
+                        for taken in both
+                        for one in taken.left_out
+                        if one.why != "private" or one.path in touched
+                    }
+                )
+            ),
             self._others(),
-            next(filter(None, (_slow(taken) for taken in (self.taken, after) if taken)), None),
+            next(filter(None, map(_slow, both)), None),
         )
 
     def _others(self) -> tuple[int, ...]:
@@ -74,21 +89,18 @@ class TurnTree(Struct, frozen=True):
             if other is not own and other.writes and other.top == own.top and other.ended > own.began
         )
 
-    def _listed(self, after: Checkpoint, cwd: Path) -> Iterator[FileChange]:
-        """The changes, without files that are only no longer ignored by git."""
+    def _listed(self, after: Checkpoint, touched: Mapping[str, What], cwd: Path) -> Iterator[FileChange]:
         found, lines = changes_and_lines(self.repository, self.before, after.tree)
-        added = [change.path for change in found if change.old is None]
-        rules = any(change.path.rpartition("/")[2] == RULES for change in found)
-        ignored = ignored_in(self.repository, self.ahead.folder, self.before, added) if rules else set()
-        for change in found:
-            if change.path not in ignored:
-                count = lines.get(change.path, Lines(None, None))
-                path = readable(os.path.relpath(self.repository.top / change.path, cwd.resolve()))
-                yield FileChange(path, self._what(change, after), count.added, count.removed)
+        whats: dict[str, What] = {change.path: self._what(change, after) for change in found}
+        for path, what in sorted({**touched, **whats}.items()):
+            count = lines.get(path, Lines(None, None))
+            shown = readable(os.path.relpath(self.repository.top / path, cwd.resolve()))
+            yield FileChange(shown, what, count.added, count.removed)
 
-    def _what(self, change: PathChange, after: Checkpoint) -> Kind:
+    def _what(self, change: PathChange, after: Checkpoint) -> What:
         """What happened to a path. What one of the checkpoints left out was there all the time."""
-        lacks = self.taken if change.old is None else after if change.new is None else None
+        taken = self.begun.checkpoint if self.begun else None
+        lacks = taken if change.old is None else after if change.new is None else None
         places = {one.path for one in lacks.left_out} if lacks else set()
         return "changed" if is_within(change.path, places) else change.what
 

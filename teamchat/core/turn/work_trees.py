@@ -1,7 +1,7 @@
 """Checkpoints around each turn: what the turn changed in the files, by whatever tool.
 
-A turn in a git work tree has one before its agent starts (complete half a second earlier at most), and one after its
-process has ended. Their difference is on the receipt, and undo reverts it.
+A turn in a git work tree has one before its agent starts, and one after its process has ended. Their difference is on
+the receipt, and undo reverts it.
 """
 
 from __future__ import annotations
@@ -13,15 +13,16 @@ from typing import TYPE_CHECKING
 from msgspec import Struct, field
 
 from teamchat.core.checkpoint.find import find_repository
-from teamchat.core.checkpoint.values import GitRepository, NoRepository
+from teamchat.core.checkpoint.values import CheckpointLimits, GitRepository, NoRepository
 from teamchat.core.errors import CheckpointFailed
 from teamchat.core.store.database import Database
 from teamchat.core.store.sessions import fence_key, name_of
-from teamchat.core.turn.ahead import Ahead
 from teamchat.digests import sha256
 from teamchat.runners.file_changes import FileChanges, NoCheckpoint
+from teamchat.runners.process.supervisor import Stopper
 
 if TYPE_CHECKING:
+    from teamchat.core.checkpoint.take import Begun
     from teamchat.core.turn.turn_tree import Span, TurnTree
     from teamchat.core.worktrees.records import Owner
 
@@ -39,44 +40,47 @@ def owner_of(db: Database, session: int) -> Owner:
 
 
 class WorkTrees(Struct):
-    """Takes the checkpoints of the turns of a session. `refs` is of `refs_of`. `ahead` may have begun one already.
+    """Takes the checkpoints of the turns of a session. `folder` is the state folder, `refs` is of `refs_of`.
 
-    `seen` are the repositories that turns worked in, by their folders.
+    A request to `stopper` ends a look at the files that it finds at work. `seen` are the repositories that turns worked
+    in, by their folders.
     """
 
-    ahead: Ahead
+    folder: Path
     refs: str
+    stopper: Stopper = field(default_factory=Stopper)
     _spans: list[Span] = field(default_factory=list)
     seen: dict[Path, GitRepository] = field(default_factory=dict)
 
-    @property
-    def folder(self) -> Path:
-        """The state folder."""
-        return self.ahead.folder
-
     def before(self, number: int, cwd: Path, *, writes: bool) -> TurnTree | NoCheckpoint:
         """The work tree of a turn that is about to start. Blocks while git reads it."""
-        repository = self.ahead.find(cwd)
+        repository = find_repository(cwd, self.folder)
         if isinstance(repository, NoRepository):
             return NoCheckpoint(repository.reason)
-        from teamchat.core.turn.turn_tree import Span, TurnTree
+        from teamchat.core.checkpoint.take import begin_turn
+        from teamchat.core.turn.turn_tree import Span
 
         self.seen[repository.top] = repository
         span = Span(number, repository.top, writes, time.monotonic())
         self._spans.append(span)
         try:
-            taken = self.ahead.before(repository, f"{self.refs}/{number}/before")
+            begun = begin_turn(repository, self.folder, f"{self.refs}/{number}/before", self.limits())
         except CheckpointFailed as failed:
             return NoCheckpoint(str(failed))
-        return TurnTree(self.ahead, self.refs, self._spans, repository, span, taken.tree, taken)
+        return self._tree(repository, span, begun.checkpoint.tree, begun)
+
+    def limits(self) -> CheckpointLimits:
+        """What a look at the files may take: it ends with the next request to stop."""
+        asked = self.stopper.asked
+        return CheckpointLimits(stopped=lambda: self.stopper.asked > asked)
 
     def interrupted(self, number: int, cwd: Path) -> FileChanges | NoCheckpoint:
         """What changed since the beginning of a turn whose end nobody saw. Blocks while git reads the work tree."""
-        repository = find_repository(cwd)
+        repository = find_repository(cwd, self.folder)
         if isinstance(repository, NoRepository):
             return NoCheckpoint(repository.reason)
         from teamchat.core.checkpoint.refs import tree_of
-        from teamchat.core.turn.turn_tree import Span, TurnTree
+        from teamchat.core.turn.turn_tree import Span
 
         try:
             before = tree_of(repository, self.folder, f"{self.refs}/{number}/before")
@@ -85,7 +89,12 @@ class WorkTrees(Struct):
         if before is None:
             return NoCheckpoint("it was killed before its files were recorded")
         span = Span(number, repository.top, False, 0.0)
-        return TurnTree(self.ahead, self.refs, self._spans, repository, span, before).changes(cwd)
+        return self._tree(repository, span, before).changes(cwd)
+
+    def _tree(self, repository: GitRepository, span: Span, before: str, begun: Begun | None = None) -> TurnTree:
+        from teamchat.core.turn.turn_tree import TurnTree
+
+        return TurnTree(self.folder, self.refs, self.limits, self._spans, repository, span, before, begun)
 
     def prune(self, keep_s: float) -> list[str]:
         """Remove old checkpoints of the work trees that turns worked in, once a day. Returns what went wrong."""

@@ -40,7 +40,7 @@ def ready(state: Path, owner: Owner, member: str, cwd: Path) -> Path:
     Raises `UsageError` outside of a git work tree, `NotTrusted` where a link in the worktree leads elsewhere, and
     `CheckpointFailed`.
     """
-    home = find_repository(cwd)
+    home = find_repository(cwd, state)
     if isinstance(home, NoRepository):
         raise UsageError(
             f"{member} cannot have a worktree in {cwd}: {home.reason}; there, "
@@ -80,7 +80,7 @@ def _fill(state: Path, tree: Worktree, home: GitRepository) -> None:
         shutil.rmtree(tree.folder)
     start = link(home, state, tree.folder, tree.branch)
     wanted = entries(home, take(home, state, tree.ref("seen")).tree)
-    own = linked_at(home, tree.folder)
+    own = linked_at(home, state, tree.folder)
     if own is None:
         raise CheckpointFailed(f"git does not find the worktree that was made in {tree.folder}")
     _write(own, state, wanted, {})

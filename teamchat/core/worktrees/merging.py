@@ -13,12 +13,11 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from teamchat.core.checkpoint.compare import changes, entries
+from teamchat.core.checkpoint.compare import changes, entries, tree_with
 from teamchat.core.checkpoint.compare import stat as lines_of
-from teamchat.core.checkpoint.linked import set_refs
-from teamchat.core.checkpoint.merge import Clash, Favour, merge, tree_with
+from teamchat.core.checkpoint.merge import Clash, Favour, merge
 from teamchat.core.checkpoint.plan import plan_restore
-from teamchat.core.checkpoint.refs import tree_of
+from teamchat.core.checkpoint.refs import git_command, set_refs, tree_of
 from teamchat.core.checkpoint.restore import FilesChanged, Kept, Restore, restore
 from teamchat.core.checkpoint.take import take
 from teamchat.core.checkpoint.values import GitRepository, Lines, PathChange, Step, TreeEntry
@@ -135,7 +134,7 @@ def since_merge(state: Path, there: Opened, clashes: Sequence[Clash]) -> tuple[l
     if not paths:
         return [], None
     top = there.home.top
-    git = ["git", "-C", str(top)]
+    git = git_command(there.home)
     shown = [  # git diff does not compare untracked files
         " | ".join((command_of(*git, "show", f"{after}:{path}"), command_of("diff", "-u", "-", str(top / path))))
         for path in paths[:MOST_SHOWN]

@@ -121,10 +121,10 @@ def opened(state: Path, tree: Worktree) -> Opened | str:
     """The worktree with its repository, or why it cannot be used, as the rest of a sentence."""
     if not tree.made:
         return "its making was interrupted"
-    home = find_repository(tree.top)
+    home = find_repository(tree.top, state)
     if isinstance(home, NoRepository) or home.top != tree.top:
         return f"{tree.top} is no longer the work tree that it was made of"
-    if (own := linked_at(home, tree.folder)) is None:
+    if (own := linked_at(home, state, tree.folder)) is None:
         return f"{tree.folder} is no longer a worktree of {tree.top}"
     try:
         base = tree_of(home, state, tree.ref("base"))

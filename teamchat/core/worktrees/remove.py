@@ -8,9 +8,9 @@ from pathlib import Path
 from msgspec import Struct
 
 from teamchat.core.checkpoint.find import find_repository
-from teamchat.core.checkpoint.linked import set_refs, unlink
+from teamchat.core.checkpoint.linked import unlink
 from teamchat.core.checkpoint.paths import readable
-from teamchat.core.checkpoint.refs import refs_below
+from teamchat.core.checkpoint.refs import refs_below, set_refs
 from teamchat.core.checkpoint.values import GitRepository
 from teamchat.core.errors import UsageError
 from teamchat.core.text.clean import printable
@@ -39,7 +39,7 @@ def not_merged(state: Path, trees: list[Worktree]) -> dict[str, str]:
 
 def remove(state: Path, tree: Worktree) -> Removed:
     """Remove a worktree with what is not merged. What is gone already is no error. Raises `CheckpointFailed`."""
-    home, commits = find_repository(tree.top), 0
+    home, commits = find_repository(tree.top, state), 0
     if isinstance(home, GitRepository) and home.top == tree.top:
         commits = unlink(home, state, tree.folder, tree.branch, tree.start)
         set_refs(home, state, dict.fromkeys(refs_below(home, state, tree.refs)))

@@ -7,15 +7,18 @@ it, its whole process group is killed.
 from __future__ import annotations
 
 import os
+import shutil
 import signal
+import subprocess
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from subprocess import DEVNULL, PIPE, Popen, TimeoutExpired
 from tempfile import TemporaryFile
 from threading import Timer
-from typing import IO, Any
+from typing import IO, Any, Literal
 
 from msgspec import Struct
 
@@ -25,29 +28,93 @@ from teamchat.runners.process.start_errors import SpawnFailed, start_error
 _LONGEST = 1 << 16  # bytes of what `capture` returns, and of stderr of a program that is read while it prints
 
 _LOOKS_S = 0.02  # seconds between two looks at a program that runs
+_WATCHES_S = 0.2  # seconds between two looks at what a program has used
+_PRIVATE = 0o077
 
 
 class Ended(Struct, frozen=True):
-    """How a program ended. `code` is its exit code, None if it took too long and was killed."""
+    """How a program ended. `code` is its exit code, None if it was killed, and `why` says what for."""
 
     code: int | None
     out: bytes
     err: bytes
+    why: Literal["late", "idle", "stopped"] = "late"
 
 
 def run(
-    argv: Sequence[str], cwd: Path, env: Mapping[str, str], seconds: float, given: bytes = b"", held: Sequence[int] = ()
+    argv: Sequence[str],
+    cwd: Path,
+    env: Mapping[str, str],
+    seconds: float,
+    given: bytes = b"",
+    *,
+    idle_s: float | None = None,
+    stopped: Callable[[], bool] | None = None,
 ) -> Ended:
-    """Run a program on the input `given` until it and its output end. It inherits the descriptors `held`.
+    """Run a program on the input `given` until it and its output end. What it makes is the user's alone.
 
-    The output of a program that took too long is lost. Raises `OSError` and `ValueError` if it cannot be started.
+    It is killed after `seconds`, after `idle_s` in which it neither used the processor nor read or wrote (where the
+    system tells), and as soon as `stopped` says so; its output is lost then. Raises `OSError` and `ValueError` if it
+    cannot be started.
     """
-    with _started(argv, cwd, env, stdin=PIPE, stdout=PIPE, stderr=PIPE, pass_fds=held) as process:
-        try:
-            out, err = process.communicate(given, seconds)
-        except TimeoutExpired:
-            return Ended(None, b"", b"")
-        return Ended(process.returncode, out, err)
+    watch = _Watch(time.monotonic() + seconds, idle_s, stopped)
+    with _started(argv, cwd, env, stdin=PIPE, stdout=PIPE, stderr=PIPE, umask=_PRIVATE) as process:
+        waiting: bytes | None = given
+        while True:
+            try:
+                out, err = process.communicate(waiting, watch.longest())
+            except TimeoutExpired:
+                waiting = None  # it has it
+                if why := watch.over(process.pid):
+                    return Ended(None, b"", b"", why)
+            else:
+                return Ended(process.returncode, out, err)
+
+
+class _Watch:
+    """Tells when a program has to be killed."""
+
+    def __init__(self, until: float, idle_s: float | None, stopped: Callable[[], bool] | None) -> None:
+        self._until, self._idle_s, self._stopped = until, idle_s, stopped
+        self._used: tuple[bytes, ...] | None = None
+        self._since = time.monotonic()
+
+    def longest(self) -> float:
+        """How long to wait until the next look."""
+        return max(0.0, min(_WATCHES_S, self._until - time.monotonic()))
+
+    def over(self, pid: int) -> Literal["late", "idle", "stopped"] | None:
+        now, used = time.monotonic(), _used(pid)
+        if used != self._used:
+            self._used, self._since = used, now
+        if self._stopped and self._stopped():
+            return "stopped"
+        if self._idle_s is not None and used is not None and now - self._since > self._idle_s:
+            return "idle"
+        return "late" if now >= self._until else None
+
+
+def _used(pid: int) -> tuple[bytes, ...] | None:
+    """What a process has used of the processor, and has read and written; None where the system does not tell."""
+    try:
+        times = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[11:13]
+        return (*times, Path(f"/proc/{pid}/io").read_bytes())
+    except OSError:
+        return None
+
+
+@cache
+def tied() -> tuple[str, ...]:
+    """What stands before a command line so that the program ends with teamchat; empty where the system has no such."""
+    found = shutil.which("setpriv", path=os.defpath)
+    if found is None:
+        return ()
+    prefix = (found, "--pdeathsig", "KILL", "--")
+    try:
+        tried = subprocess.run((*prefix, "true"), stdin=DEVNULL, stdout=DEVNULL, stderr=DEVNULL, check=False)
+    except OSError:
+        return ()
+    return prefix if tried.returncode == 0 else ()
 
 
 def capture(argv: Sequence[str], env: Mapping[str, str], cwd: Path, timeout_s: float) -> tuple[int | None, bytes]:

@@ -19,15 +19,9 @@ def _a_configuration_of_the_tests_own(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 @pytest.fixture
-def waits() -> bool:
-    return False
-
-
-@pytest.fixture
-def tree(tmp_path: Path, *, waits: bool) -> WorkTree:
+def tree(tmp_path: Path) -> WorkTree:
     """A repository of one commit with two files."""
     made = WorkTree.make(tmp_path / "work", tmp_path / "state")
-    made.waits = waits
     made.write("notes.txt", b"first\nsecond\n")
     made.write("src/app.py", b"print()\n")
     made.git("add", ".")

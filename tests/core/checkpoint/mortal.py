@@ -1,6 +1,6 @@
 """Runs a step of `core/checkpoint` and dies right before its Nth change to the disk, as by `kill -9`.
 
-`mortal.py N take TOP STATE REF [waits]` or `mortal.py N restore TOP STATE OLD NEW`, which makes the files those of OLD.
+`mortal.py N take TOP STATE REF` or `mortal.py N restore TOP STATE OLD NEW`, which makes the files those of OLD.
 N is 0 for a run that does not die.
 """
 
@@ -14,7 +14,7 @@ from pathlib import Path
 from teamchat.core.checkpoint.compare import changes
 from teamchat.core.checkpoint.find import find_repository
 from teamchat.core.checkpoint.restore import Restore, restore
-from teamchat.core.checkpoint.take import take_latest
+from teamchat.core.checkpoint.take import take
 from teamchat.core.checkpoint.values import GitRepository
 
 CHANGES = ("os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.symlink", "os.chmod", "subprocess.Popen")
@@ -34,11 +34,11 @@ def die_at(number: int) -> None:
 
 
 def main(number: int, what: str, top: Path, state: Path, *rest: str) -> None:
-    found = find_repository(top)
+    found = find_repository(top, state)
     assert isinstance(found, GitRepository)
     if what == "take":
         die_at(number)
-        print(take_latest(found, state, rest[0], waits=len(rest) > 1).checkpoint.tree)
+        print(take(found, state, rest[0]).tree)
     else:
         made = changes(found, *rest)
         known, back = ({change.path: getattr(change, side) for change in made} for side in ("new", "old"))

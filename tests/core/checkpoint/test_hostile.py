@@ -52,7 +52,8 @@ def hostile(tmp_path: Path, traps: Path) -> Path:
 
 
 def test_nothing_that_the_repository_names_is_run(hostile: Path, traps: Path, tmp_path: Path) -> None:
-    found, state = find_repository(hostile), tmp_path / "state"
+    state = tmp_path / "state"
+    found = find_repository(hostile, state)
     assert isinstance(found, GitRepository)
     before = take(found, state, "refs/teamchat/s/1/before")
     (hostile / "notes.txt").write_text("by an agent\n")
@@ -78,7 +79,7 @@ def test_the_traps_are_real(command: tuple[str, ...], hostile: Path, traps: Path
 
 
 def test_a_configuration_that_breaks_meanwhile_stops_no_checkpoint(hostile: Path, tmp_path: Path) -> None:
-    found = find_repository(hostile)
+    found = find_repository(hostile, tmp_path / "state")
     assert isinstance(found, GitRepository)
     config = hostile / ".git" / "config"
     config.write_text("no [ configuration")

@@ -7,8 +7,6 @@ import shutil
 import signal
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
-from concurrent.futures import TimeoutError as TooLong
 from itertools import count
 from pathlib import Path
 
@@ -16,7 +14,9 @@ import pytest
 
 from teamchat.core.checkpoint.refs import trees_of
 from teamchat.core.errors import CheckpointFailed
+from teamchat.runners.process.command import tied
 from tests.core.checkpoint.worktree import WorkTree
+from tests.runners.processes import eventually, lives
 
 MORTAL = Path(__file__).with_name("mortal.py")
 
@@ -29,10 +29,9 @@ def run(number: int, *arguments: str) -> int:
 
 
 def taking(tree: WorkTree, name: str) -> list[str]:
-    return ["take", str(tree.top), str(tree.state), f"refs/teamchat/s/{name}", *["waits"] * tree.waits]
+    return ["take", str(tree.top), str(tree.state), f"refs/teamchat/s/{name}"]
 
 
-@pytest.mark.parametrize("waits", [False, True], ids=["alone", "in_a_turn"])
 def test_a_checkpoint_killed_before_any_of_its_writes_is_taken_by_the_next_run(tree: WorkTree, tmp_path: Path) -> None:
     tree.write("new", b"new\n")
     standing, expected = tree.standing(), WorkTree(tree.top, tmp_path / "other").take("expected").tree
@@ -53,7 +52,7 @@ def test_a_checkpoint_of_a_killed_process_is_in_its_place_among_the_others(tree:
     for number in count(1):
         ref = f"refs/teamchat/s/{number}/before"
         code = run(number, *taking(tree, f"{number}/before"))
-        kept = ["before"] if tree.git("for-each-ref", ref) else []
+        kept = ["before"] if tree.stored("for-each-ref", ref) else []
         tree.take(f"{number}/after")
         taken = [ref.split("/") for ref in trees_of(tree.repository, tree.state, "s")]
         assert [ref[4] for ref in taken if ref[3] == str(number)] == [*kept, "after"]
@@ -101,51 +100,41 @@ def real_git(shim: Path) -> str:
     return found
 
 
-@pytest.mark.parametrize(
-    ("waits", "command"),
-    [
-        *((False, command) for command in ("status", "update-index", "write-tree", "update-ref")),
-        *((True, command) for command in ("status", "update-ref")),
-    ],
-)
+@pytest.mark.parametrize("command", ["diff-files", "update-index", "write-tree", "update-ref"])
 def test_a_lock_that_a_killed_git_left_is_removed(command: str, tree: WorkTree, shim: Path) -> None:
     first = tree.take()
-    folder = next((tree.state / "checkpoints").iterdir())
+    folder = tree.repository.store
+    (index,) = (file for file in folder.glob("index-*") if "." not in file.name)
     shim.write_text(
         f'#!/bin/sh\n[ "$1" = {command} ] || exec {real_git(shim)} "$@"\n'
-        f"touch {folder}/index.lock {tree.top}/.git/refs/teamchat/s/1/before.lock\nkill -9 $$\n"
+        f"touch {index}.lock {folder}/refs/teamchat/s/1/before.lock\nkill -9 $$\n"
     )
     shim.chmod(0o755)
-    repository = tree.repository
     tree.write("new", b"new\n")
     with pytest.raises(CheckpointFailed, match=f"git {command}"):
         tree.take()
     shim.unlink()
     (tree.top / "new").unlink()
     assert tree.take().tree == first.tree
-    assert not (repository.git_dir / "refs/teamchat/s/1/before.lock").exists()
+    assert not (folder / "refs/teamchat/s/1/before.lock").exists()
 
 
-def test_a_git_that_outlives_its_teamchat_is_waited_for(tree: WorkTree, shim: Path, tmp_path: Path) -> None:
+def test_a_git_ends_with_its_teamchat_and_holds_no_lock(tree: WorkTree, shim: Path, tmp_path: Path) -> None:
     tree.take()
     os.mkfifo(tmp_path / "begun")
-    os.mkfifo(tmp_path / "go")
     shim.write_text(
-        f'#!/bin/sh\n[ "$1" = status ] && {{ echo > {tmp_path}/begun; read x < {tmp_path}/go; }}\n'
+        f'#!/bin/sh\n[ "$1" = diff-files ] && {{ echo $$ > {tmp_path}/begun; exec sleep 600; }}\n'
         f'exec {real_git(shim)} "$@"\n'
     )
     shim.chmod(0o755)
     argv = [sys.executable, str(MORTAL), "0", "take", str(tree.top), str(tree.state), "refs/teamchat/s/killed"]
     with subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as teamchat:
-        (tmp_path / "begun").read_text()
+        git = int((tmp_path / "begun").read_text())
         teamchat.kill()
     shim.unlink()
-    with ThreadPoolExecutor(1) as pool:
-        taken = pool.submit(tree.take)
-        with pytest.raises(TooLong):
-            taken.result(0.3)
-        (tmp_path / "go").write_text("\n")
-        assert taken.result(60).tree
+    if tied():
+        assert eventually(lambda: not lives(git))
+    assert tree.take().tree
 
 
 def test_several_processes_at_once_take_the_same_tree(tree: WorkTree) -> None:

@@ -130,15 +130,13 @@ def folders(tmp_path: Path) -> Iterator[Path]:
     first=made,
     turns=st.lists(edited, min_size=1, max_size=3),
     form=st.sampled_from(("sha1", "sha256")),
-    waits=st.booleans(),
 )
 @settings(max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_undo_puts_every_byte_back_and_redo_does_so_again(
-    state: State, folders: Iterator[Path], first: list[Edit], turns: list[list[Edit]], form: str, *, waits: bool
+    state: State, folders: Iterator[Path], first: list[Edit], turns: list[list[Edit]], form: str
 ) -> None:
     folder = next(folders)
     tree = WorkTree.make(folder / "work", folder / "state", f"--object-format={form}")
-    tree.waits = waits
     top = os.fsencode(tree.top)
     for edit in first:
         edit(top)
@@ -162,10 +160,10 @@ def test_undo_puts_every_byte_back_and_redo_does_so_again(
     assert tree.git("fsck", "--full", "--no-dangling") == ""
 
 
-@given(first=made, turns=st.lists(st.tuples(edited, st.booleans()), min_size=2, max_size=6))
+@given(first=made, turns=st.lists(edited, min_size=2, max_size=6))
 @settings(max_examples=trials(8), suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_a_checkpoint_that_a_turn_waits_for_has_what_a_first_one_has(
-    folders: Iterator[Path], first: list[Edit], turns: list[tuple[list[Edit], bool]]
+def test_a_checkpoint_after_others_has_what_a_first_one_has(
+    folders: Iterator[Path], first: list[Edit], turns: list[list[Edit]]
 ) -> None:
     folder = next(folders)
     tree = WorkTree.make(folder / "work", folder / "state")
@@ -173,10 +171,9 @@ def test_a_checkpoint_that_a_turn_waits_for_has_what_a_first_one_has(
     for edit in first:
         edit(top)
     tree.take()
-    for number, (turn, waits) in enumerate(turns):
+    for number, turn in enumerate(turns):
         for edit in turn:
             edit(top)
-        tree.waits = waits
         assert tree.take().tree == WorkTree(tree.top, folder / f"state-{number}").take().tree
 
 

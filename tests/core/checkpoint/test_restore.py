@@ -18,7 +18,8 @@ def put_back(tree: WorkTree, paths: dict[str, TreeEntry | None]) -> None:
 
 def blob(tree: WorkTree, content: str) -> str:
     (tree.state.parent / "content").write_text(content)
-    return tree.git("hash-object", "-w", "--no-filters", str(tree.state.parent / "content")).strip()
+    tree.take("kept")
+    return tree.stored("hash-object", "-w", "--no-filters", str(tree.state.parent / "content")).strip()
 
 
 def test_nothing_is_written_or_deleted_through_a_symbolic_link(tree: WorkTree, tmp_path: Path) -> None:
@@ -99,6 +100,7 @@ def test_a_forged_tree_leads_nowhere_else(path: str, tree: WorkTree) -> None:
 
 def test_the_permissions_of_a_file_stay_but_for_its_x_bit(tree: WorkTree) -> None:
     tree.write("secret", b"old", 0o600)
+    tree.git("add", "secret")
     before = tree.take()
     tree.write("secret", b"new", 0o700)
     tree.undo(before, tree.take("1/after"))
@@ -120,7 +122,7 @@ def test_an_ignored_file_outlives_the_folder_that_was_made_around_it(tree: WorkT
 def test_a_damaged_object_is_not_written(tree: WorkTree) -> None:
     entry = TreeEntry("100644", blob(tree, "new"))
     other = blob(tree, "other")
-    objects = tree.top / ".git" / "objects"
+    objects = tree.repository.store / "objects"
     place = objects / entry.blob[:2] / entry.blob[2:]
     place.chmod(0o644)
     shutil.copyfile(objects / other[:2] / other[2:], place)

@@ -1,22 +1,21 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from teamchat.core.checkpoint.compare import changes, changes_and_lines, entries, patch, stat
+from teamchat.core.checkpoint.compare import changes, changes_and_lines, entries, left_out_changes, patch, stat
 from teamchat.core.checkpoint.find import find_repository
-from teamchat.core.checkpoint.refs import prune
-from teamchat.core.checkpoint.take import take, take_latest
+from teamchat.core.checkpoint.refs import prune, prune_daily
+from teamchat.core.checkpoint.take import take
 from teamchat.core.checkpoint.values import CheckpointLimits, LeftOut, Lines, NoRepository
 from teamchat.core.errors import CheckpointFailed
 from tests.core.checkpoint.worktree import WorkTree
-
-pytestmark = pytest.mark.parametrize("waits", [False, True], ids=["alone", "in_a_turn"])
 
 
 def test_a_checkpoint_has_every_file_that_git_does_not_ignore(tree: WorkTree) -> None:
@@ -63,72 +62,6 @@ def test_git_applies_the_patch(tree: WorkTree) -> None:
     assert tree.files() == edited
 
 
-def test_an_unchanged_tree_takes_no_objects_and_two_processes(
-    tree: WorkTree, git_calls: Callable[[], list[str]]
-) -> None:
-    tree.write("new.txt", b"new\n")
-    repository, first = tree.repository, tree.take()
-    tree.take()  # git notes which folders it has seen
-    before = set((tree.top / ".git" / "objects").rglob("*"))
-    git_calls()
-    second = take(repository, tree.state, "refs/teamchat/s/1/after")
-    assert second.tree == first.tree
-    assert git_calls() == ["status", "update-ref"]
-    assert set((tree.top / ".git" / "objects").rglob("*")) == before
-
-
-def test_the_index_is_not_written_while_a_turn_waits(
-    tree: WorkTree, git_calls: Callable[[], list[str]], tmp_path: Path
-) -> None:
-    repository, ref = tree.repository, "refs/teamchat/s/1/after"
-    take(repository, tree.state, ref)
-    for content in (b"new\n", b"newer\n"):
-        tree.write("new.txt", content)
-        (tree.top / "src/app.py").unlink(missing_ok=True)
-        git_calls()
-        found = take_latest(repository, tree.state, ref, waits=True)
-        assert git_calls() == ["status", "cat-file", "update-ref"]
-        assert found.checkpoint.tree == take(repository, tmp_path / "other", ref).tree
-    assert take(repository, tree.state, ref).tree == found.checkpoint.tree
-    git_calls()
-    take(repository, tree.state, ref)
-    assert git_calls() == ["status", "update-ref"]
-
-
-def test_git_notes_what_it_has_read_once_a_minute_while_turns_wait(
-    tree: WorkTree, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    take(tree.repository, tree.state, "refs/teamchat/s/1/before")
-    index = next(tree.state.glob("checkpoints/*/index"))
-    now, times = time.time(), []
-    for minute in (0, 0, 2, 2):
-        monkeypatch.setattr(time, "time", lambda minute=minute: now + 60 * minute)
-        (tree.top / "notes.txt").touch()
-        take_latest(tree.repository, tree.state, None, waits=True)
-        times.append(index.stat().st_mtime_ns)
-    assert len(set(times)) == 3  # the second look, in the minute of the first, writes nothing
-
-
-def test_a_new_file_that_only_a_turns_checkpoint_has_stays_when_it_is_ignored(tree: WorkTree) -> None:
-    take(tree.repository, tree.state, "refs/teamchat/s/1/before")
-    tree.write("new.o", b"x")
-    before = take_latest(tree.repository, tree.state, None, waits=True).checkpoint
-    tree.write(".gitignore", b"*.o\n")
-    after = tree.take("1/after")
-    assert [change.path for change in tree.changes(before, after)] == [".gitignore"]
-    (tree.top / "new.o").unlink()
-    assert [change.path for change in tree.changes(after, tree.take("2/after"))] == ["new.o"]
-
-
-def test_no_file_is_lost_with_the_tree_of_its_folder(tree: WorkTree) -> None:
-    tree.write("src/other.py", b"x")
-    before = tree.take()
-    lost = tree.git("rev-parse", f"{before.tree}:src").strip()
-    tree.write("src/app.py", b"changed")
-    (tree.top / ".git/objects" / lost[:2] / lost[2:]).unlink()
-    assert set(entries(tree.repository, tree.take("1/after").tree)) == {"notes.txt", "src/app.py", "src/other.py"}
-
-
 def test_the_user_sees_nothing_of_it(tree: WorkTree) -> None:
     tree.write("notes.txt", b"staged\n")
     tree.git("add", "notes.txt")
@@ -153,21 +86,6 @@ def test_what_is_too_large_is_left_out_and_listed(tree: WorkTree) -> None:
     assert tree.take().left_out == ()
 
 
-def test_a_checkpoint_outlives_garbage_collection_and_one_that_is_removed_does_not(tree: WorkTree) -> None:
-    tree.write("notes.txt", b"only in the checkpoint\n")
-    before = tree.take()
-    tree.git("gc", "-q", "--prune=now")
-    assert "notes.txt" in entries(tree.repository, before.tree)
-    assert prune(tree.repository, tree.state, "other") == 0
-    assert prune(tree.repository, tree.state, "s") == 1
-    tree.git("gc", "-q", "--prune=now")
-    with pytest.raises(CheckpointFailed, match="cannot be read"):
-        entries(tree.repository, before.tree)
-    again = tree.take()  # the index still names what is gone
-    assert again.tree == before.tree
-    tree.git("fsck", "--full")
-
-
 @pytest.mark.parametrize(
     "ref", ["refs/heads/main", "refs/teamchat/../heads/main", "refs/teamchat/", "HEAD", "refs/teamchat/a\nb"]
 )
@@ -184,17 +102,17 @@ def test_a_folder_without_a_work_tree_says_why(tree: WorkTree, tmp_path: Path) -
         tmp_path / "bare": "no work tree of a git repository",
         tmp_path / "none": f"there is no folder {tmp_path}/none",
     }
-    assert {folder: find_repository(folder) for folder in reasons} == {
+    assert {folder: find_repository(folder, tree.state) for folder in reasons} == {
         folder: NoRepository(reason) for folder, reason in reasons.items()
     }
     tree.git("config", "core.worktree", os.fspath(tmp_path))
-    found = find_repository(tree.top)
+    found = find_repository(tree.top, tree.state)
     assert isinstance(found, NoRepository)
     assert "names another folder" in found.reason or "no work tree" in found.reason
 
 
 def test_the_repository_is_found_from_a_folder_in_it(tree: WorkTree) -> None:
-    found = find_repository(tree.top / "src")
+    found = find_repository(tree.top / "src", tree.state)
     assert found == tree.repository
     assert (found.top, found.git_dir, found.object_format) == (tree.top, tree.top / ".git", "sha1")
 
@@ -212,14 +130,6 @@ def test_a_pipe_in_the_place_of_a_file_is_left_out_and_holds_nobody_up(tree: Wor
     found = tree.take("1/after")
     assert found.left_out == (LeftOut("notes.txt", None, "special"),)
     assert set(entries(tree.repository, found.tree)) == {"src/app.py"}
-
-
-def test_a_pipe_where_git_looks_for_rules_ends_in_one_line(tree: WorkTree) -> None:
-    os.mkfifo(tree.top / ".gitignore")
-    with pytest.raises(CheckpointFailed, match=r"^git [a-z-]+ took longer than 0\.5 s$"):
-        tree.take(limits=CheckpointLimits(seconds=0.5))
-    (tree.top / ".gitignore").unlink()
-    assert tree.take().tree
 
 
 def test_a_nested_repository_is_left_out_and_a_submodule_is_its_commit(tree: WorkTree) -> None:
@@ -263,36 +173,252 @@ def test_a_state_folder_in_the_work_tree_is_no_part_of_a_checkpoint(tree: WorkTr
     inside = WorkTree(tree.top, tree.top / "my [state]*")
     first = inside.take()
     assert inside.take("1/after").tree == first.tree
-    assert set(entries(tree.repository, first.tree)) == {"notes.txt", "src/app.py"}
-
-
-def test_a_damaged_index_of_ours_is_made_again(tree: WorkTree) -> None:
-    first = tree.take()
-    folder = next((tree.state / "checkpoints").iterdir())
-    (folder / "index").write_bytes(b"damaged")
-    assert tree.take().tree == first.tree
-    (folder / "HEAD").write_text("nonsense\n")
-    assert tree.take().tree == first.tree
+    assert set(entries(inside.repository, first.tree)) == {"notes.txt", "src/app.py"}
 
 
 def test_checkpoints_are_removed_by_age(tree: WorkTree) -> None:
     tree.take("1/before")
-    times = next((tree.state / "checkpoints").iterdir()) / "times"
+    times = tree.repository.store / "times"
     times.write_text("1000 refs/teamchat/s/1/before\n")
     tree.take("2/before")
     assert prune(tree.repository, tree.state, before=2000.0) == 1
-    assert tree.git("for-each-ref", "--format=%(refname)", "refs/teamchat").split() == ["refs/teamchat/s/2/before"]
+    assert tree.stored("for-each-ref", "--format=%(refname)", "refs/teamchat").split() == ["refs/teamchat/s/2/before"]
     assert "1/before" not in times.read_text()
 
 
-def test_an_index_without_its_shared_part_is_made_anew(tree: WorkTree) -> None:
-    for number in range(30):
-        tree.write(f"many/{number}", b"%d" % number)
-    tree.take()
-    tree.write("notes.txt", b"changed\n")
-    expected = tree.take("1/after").tree
-    shared = list(tree.state.glob("checkpoints/*/sharedindex.*"))
-    assert shared
-    for file in shared:
-        file.unlink()
-    assert tree.take("2/before").tree == expected
+def test_a_clock_that_is_ahead_for_once_makes_no_checkpoint_old(
+    tree: WorkTree, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now, month = time.time(), 30 * 86_400
+    tree.take("1/before")
+    for days in (0, 40, 0.5, 1.6, 20):
+        monkeypatch.setattr(time, "time", lambda days=days: now + days * 86_400)
+        assert prune_daily(tree.repository, tree.state, month) == 0
+    for days, removed in ((41, 0), (42.5, 1)):
+        monkeypatch.setattr(time, "time", lambda days=days: now + days * 86_400)
+        assert prune_daily(tree.repository, tree.state, month) == removed
+
+
+def test_an_unchanged_tree_takes_no_objects(tree: WorkTree, git_calls: Callable[[], list[str]]) -> None:
+    tree.write("new.txt", b"new\n")
+    first = tree.take()
+    before = set((tree.repository.store / "objects").rglob("*"))
+    git_calls()
+    assert tree.take("1/after").tree == first.tree
+    assert "update-index" not in git_calls()
+    assert set((tree.repository.store / "objects").rglob("*")) == before
+
+
+def test_a_damaged_index_of_ours_is_made_again(tree: WorkTree) -> None:
+    first = tree.take()
+    (index,) = (file for file in tree.repository.store.glob("index-*") if "." not in file.name)
+    index.write_bytes(b"damaged")
+    assert tree.take().tree == first.tree
+
+
+def test_a_checkpoint_outlives_whatever_happens_in_the_repository(tree: WorkTree) -> None:
+    tree.write("notes.txt", b"only in the checkpoint\n")
+    before = tree.take()
+    tree.write("notes.txt", b"other\n")
+    tree.git("commit", "-q", "--amend", "--all", "-m", "Amended")
+    tree.git("reflog", "expire", "--expire=now", "--all")
+    tree.git("gc", "-q", "--prune=now")
+    after = tree.take("1/after")
+    tree.undo(before, after)
+    assert (tree.top / "notes.txt").read_bytes() == b"only in the checkpoint\n"
+    assert (tree.top / "src/app.py").read_bytes() == b"print()\n"
+
+
+def test_a_removed_checkpoint_is_gone_and_the_next_is_taken_all_the_same(tree: WorkTree) -> None:
+    tree.write("notes.txt", b"only in the checkpoint\n")
+    before = tree.take()
+    assert prune(tree.repository, tree.state, "other") == 0
+    assert prune(tree.repository, tree.state, "s") == 1
+    (index,) = (file for file in tree.repository.store.glob("index-*") if "." not in file.name)
+    index.unlink()
+    tree.stored("prune", "--expire=now")
+    with pytest.raises(CheckpointFailed, match="cannot be read"):
+        entries(tree.repository, before.tree)
+    assert tree.take().tree == before.tree
+
+
+def test_nothing_is_written_below_the_users_git_folder(tree: WorkTree, tmp_path: Path) -> None:
+    tree.write("untracked", b"secret")
+    standing = tree.standing()
+    before = tree.take()
+    tree.write("untracked", b"other")
+    tree.undo(before, tree.take("1/after"))
+    assert tree.standing() == standing
+    subprocess.run(["git", "init", "-q", "--bare", tmp_path / "mirror"], check=True)
+    tree.git("push", "-q", "--mirror", str(tmp_path / "mirror"))
+    mirrored = subprocess.run(["git", "-C", tmp_path / "mirror", "show-ref"], capture_output=True, check=True).stdout
+    assert [line.split()[1] for line in mirrored.splitlines()] == [b"refs/heads/main"]
+
+
+def test_what_it_keeps_is_the_users_alone(tree: WorkTree) -> None:
+    before = os.umask(0)
+    try:
+        tree.take()
+    finally:
+        os.umask(before)
+    checkpoints = tree.state / "checkpoints"
+    assert [path for path in (checkpoints, *checkpoints.rglob("*")) if path.lstat().st_mode & 0o077] == []
+
+
+def test_permissions_are_kept_beside_the_tree(tree: WorkTree) -> None:
+    tree.write("notes.txt", b"tracked\n", 0o600)
+    tree.write("run.sh", b"run\n", 0o750)
+    tree.git("add", "run.sh")
+    found = entries(tree.repository, tree.take().tree)
+    assert {path: entry.bits for path, entry in found.items()} == {
+        "notes.txt": 0o600,
+        "run.sh": 0o750,
+        "src/app.py": 0o644,
+    }
+
+
+SECRETS = {".env": 0o644, "deploy/id_rsa": 0o644, "server.pem": 0o644, "mine.txt": 0o600, ".netrc": 0o600}
+
+
+@pytest.mark.parametrize("name", SECRETS)
+def test_a_secret_that_was_there_before_the_turn_stays_out_and_is_named_if_it_changes(
+    name: str, tree: WorkTree
+) -> None:
+    tree.write(name, b"secret one", SECRETS[name])
+    before = tree.begin()
+    assert (name, "private") in [(one.path, one.why) for one in before.left_out]
+    tree.write(name, b"secret two!", 0o644)
+    after = tree.end()
+    assert name not in entries(tree.repository, after.tree)
+    assert left_out_changes(tree.repository, before.tree, after.tree) == {name: "changed"}
+    assert b"secret" not in b"".join(everything(tree))
+
+
+def test_a_secret_that_is_tracked_is_recorded_and_so_is_one_that_a_turn_makes(tree: WorkTree) -> None:
+    tree.write(".env", b"tracked", 0o600)
+    tree.git("add", ".env")
+    before = tree.begin()
+    tree.write("key.pem", b"made", 0o600)
+    after = tree.end()
+    assert before.left_out == after.left_out == ()
+    assert [change.path for change in tree.changes(before, after)] == ["key.pem"]
+    again = tree.take("now")
+    assert again.tree == after.tree
+    tree.write("key.pem", b"by the user", 0o600)
+    assert "key.pem" not in entries(tree.repository, tree.take("now").tree)
+
+
+def everything(tree: WorkTree) -> Iterator[bytes]:
+    for line in tree.stored("cat-file", "--batch-all-objects", "--batch-check").splitlines():
+        yield tree.stored("cat-file", "-p", line.split()[0]).encode("utf-8", "surrogateescape")
+
+
+def _the_users_rules(tmp_path: Path) -> Path:
+    with (tmp_path / "gitconfig").open("a") as config:
+        config.write(f"[core]\n\texcludesFile = {tmp_path}/mine\n")
+    return tmp_path / "mine"
+
+
+@pytest.mark.parametrize(
+    "where", [".gitignore", "deep/.gitignore", ".git/info/exclude", "the user's own", "an ignored .gitignore"]
+)
+def test_what_was_ignored_when_the_turn_began_is_not_its_work_whatever_becomes_of_the_rules(
+    where: str, tree: WorkTree, tmp_path: Path
+) -> None:
+    rules = _the_users_rules(tmp_path) if where == "the user's own" else tree.top / where
+    if where == "an ignored .gitignore":
+        rules = tree.top / ".gitignore"
+        (tree.top / ".git/info/exclude").write_text(".gitignore\n")
+    rules.parent.mkdir(exist_ok=True)
+    rules.write_text("data*\nkeep/\n")
+    for path in ("deep/data.txt", "deep/er/data2", "deep/keep/notes"):
+        tree.write(path, b"the user's")
+    before = tree.begin()
+    rules.unlink()
+    tree.write("deep/new", b"made by the turn")
+    after = tree.end()
+    made = [change.path for change in tree.changes(before, after) if change.old is None]
+    assert made == ["deep/new"]
+
+
+def test_a_new_rule_hides_nothing_that_the_turn_made(tree: WorkTree) -> None:
+    before = tree.begin()
+    tree.write(".gitignore", b"*.o\nbuild/\n")
+    tree.write("a.o", b"made")
+    tree.write("build/b", b"made")
+    (tree.top / ".git/info/exclude").write_text("hidden\n")
+    tree.write("hidden", b"made")
+    after = tree.end()
+    made = [change.path for change in tree.changes(before, after)]
+    assert made == [".gitignore", "a.o", "build/b", "hidden"]
+    assert tree.take("now").tree == after.tree
+
+
+def test_an_ignored_file_that_is_moved_is_still_the_users(tree: WorkTree) -> None:
+    tree.write(".gitignore", b"secrets/\n.venv/\n*.local\n")
+    for path in ("secrets/a", ".venv/notes", "one.local"):
+        tree.write(path, b"the user's")
+    before = tree.begin()
+    (tree.top / "secrets").rename(tree.top / "moved")
+    (tree.top / ".venv/notes").rename(tree.top / "notes")
+    (tree.top / "one.local").rename(tree.top / "one")
+    (tree.top / "src").rename(tree.top / "lib")
+    after = tree.end()
+    changed = [(change.path, change.what) for change in tree.changes(before, after)]
+    assert changed == [("lib/app.py", "added"), ("src/app.py", "deleted")]
+    assert [(one.path, one.why) for one in after.left_out] == [
+        ("moved/a", "earlier"),
+        ("notes", "earlier"),
+        ("one", "earlier"),
+    ]
+
+
+def test_a_pipe_where_git_looks_for_rules_is_found_before_git_opens_it(tree: WorkTree) -> None:
+    for name in (".gitignore", "deep/er/.gitattributes", ".gitmodules"):
+        (tree.top / name).parent.mkdir(parents=True, exist_ok=True)
+        os.mkfifo(tree.top / name)
+        began = time.monotonic()
+        with pytest.raises(CheckpointFailed, match=f"^{name} is no file, and git would wait"):
+            tree.take()
+        assert time.monotonic() - began < 5
+        (tree.top / name).unlink()
+    assert tree.take().tree
+
+
+def test_a_pipe_that_a_turn_makes_for_rules_leaves_the_turn_recorded(tree: WorkTree) -> None:
+    before = tree.begin()
+    os.mkfifo(tree.top / ".gitignore")
+    tree.write("made", b"by the turn")
+    after = tree.end()
+    assert [change.path for change in tree.changes(before, after)] == ["made"]
+
+
+def test_a_git_that_does_nothing_is_ended(tree: WorkTree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = tmp_path / "idle" / "git"
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\n[ "$1" = diff-files ] && exec sleep 600\nexec {shutil.which("git")} "$@"\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}{os.pathsep}{os.environ['PATH']}")
+    began = time.monotonic()
+    with pytest.raises(CheckpointFailed, match=r"^git diff-files did nothing for 0\.5 s$"):
+        tree.take(limits=CheckpointLimits(idle_s=0.5))
+    with pytest.raises(CheckpointFailed, match=r"^git diff-files was stopped$"):
+        tree.take(limits=CheckpointLimits(stopped=lambda: True))
+    assert time.monotonic() - began < 10
+
+
+def test_a_file_that_became_too_large_or_a_pipe_is_left_out_with_what_tells_its_changes(tree: WorkTree) -> None:
+    small = CheckpointLimits(file_bytes=100)
+    tree.write("grown", b"x" * 10)
+    tree.write("piped", b"x")
+    tree.take(limits=small)
+    tree.write("grown", b"x" * 101)
+    (tree.top / "piped").unlink()
+    os.mkfifo(tree.top / "piped")
+    after = tree.take("1/after", small)
+    assert [(one.path, one.why) for one in after.left_out] == [("grown", "large"), ("piped", "special")]
+    assert tree.take("now", small).tree == after.tree
+    with (tree.top / "grown").open("ab") as file:
+        file.write(b"y")
+    now = tree.take("now", small)
+    assert left_out_changes(tree.repository, after.tree, now.tree) == {"grown": "changed"}

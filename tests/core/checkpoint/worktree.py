@@ -14,7 +14,7 @@ from teamchat.core.checkpoint.compare import changes, entries
 from teamchat.core.checkpoint.find import find_repository
 from teamchat.core.checkpoint.plan import plan_restore
 from teamchat.core.checkpoint.restore import Restore, restore
-from teamchat.core.checkpoint.take import take_latest
+from teamchat.core.checkpoint.take import Begun, begin_turn, end_turn, take
 from teamchat.core.checkpoint.values import Checkpoint, CheckpointLimits, GitRepository, PathChange, Step, TreeEntry
 
 Files = Mapping[bytes, tuple[str, bytes]]
@@ -22,11 +22,9 @@ Files = Mapping[bytes, tuple[str, bytes]]
 
 @dataclass
 class WorkTree:
-    """`waits`: a turn waits for its checkpoints."""
-
     top: Path
     state: Path
-    waits: bool = False
+    begun: Begun | None = None
 
     @classmethod
     def make(cls, top: Path, state: Path, *options: str) -> WorkTree:
@@ -37,7 +35,7 @@ class WorkTree:
 
     @property
     def repository(self) -> GitRepository:
-        found = find_repository(self.top)
+        found = find_repository(self.top, self.state)
         assert isinstance(found, GitRepository), found
         return found
 
@@ -48,6 +46,10 @@ class WorkTree:
         assert fails or done.returncode == 0, done.stderr
         return os.fsdecode(done.stdout)
 
+    def stored(self, *arguments: str) -> str:
+        """What git prints of the checkpoints."""
+        return _git(self.repository.store, *arguments)
+
     def write(self, path: str, content: bytes, mode: int = 0o644) -> None:
         file = self.top / path
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -56,7 +58,18 @@ class WorkTree:
 
     def take(self, name: str = "1/before", limits: CheckpointLimits | None = None) -> Checkpoint:
         ref = f"refs/teamchat/s/{name}"
-        return take_latest(self.repository, self.state, ref, limits, waits=self.waits).checkpoint
+        return take(self.repository, self.state, ref, limits)
+
+    def begin(self, turn: int = 1) -> Checkpoint:
+        """The checkpoint before a turn."""
+        self.begun = begin_turn(self.repository, self.state, f"refs/teamchat/s/{turn}/before")
+        return self.begun.checkpoint
+
+    def end(self, turn: int = 1) -> Checkpoint:
+        """The checkpoint after it."""
+        ref = f"refs/teamchat/s/{turn}"
+        inodes = self.begun.inodes if self.begun else None
+        return end_turn(self.repository, self.state, f"{ref}/after", f"{ref}/before", inodes)
 
     def changes(self, old: Checkpoint, new: Checkpoint) -> tuple[PathChange, ...]:
         return changes(self.repository, old.tree, new.tree)
@@ -103,9 +116,29 @@ class WorkTree:
             "stash": self.git("stash", "list", fails=True),
             "logs": logs,
             "config": self.git("config", "--list"),
-            "refs": [ref for ref in self.git("show-ref", fails=True).splitlines() if " refs/teamchat/" not in ref],
+            "refs": self.git("show-ref", fails=True).splitlines(),
+            "objects": sorted((common / "objects").rglob("*")),
             "in .git": sorted(path.name for path in own.iterdir()),
         }
+
+
+def all_refs(world: Path) -> dict[Path, list[str]]:
+    """The refs of the checkpoints that the program has made in a world, by their store."""
+    stores = [head.parent for head in (world / "state").glob("workspaces/*/checkpoints/*/HEAD")]
+    return {store: _git(store, "for-each-ref", "--format=%(refname)", "refs/teamchat").split() for store in stores}
+
+
+def remove_checkpoints(world: Path) -> None:
+    """Take all of them away."""
+    for store, refs in all_refs(world).items():
+        for ref in refs:
+            _git(store, "update-ref", "-d", ref)
+        _git(store, "prune", "--expire=now")
+
+
+def _git(store: Path, *arguments: str) -> str:
+    argv = ("git", f"--git-dir={store}", *arguments)
+    return os.fsdecode(subprocess.run(argv, capture_output=True, check=True, stdin=subprocess.DEVNULL).stdout)
 
 
 def _content(path: bytes) -> tuple[str, bytes]:

@@ -22,7 +22,6 @@ from teamchat.core.store.routes import all_routes
 from teamchat.core.store.sessions import create_session
 from teamchat.core.store.texts import pack
 from teamchat.core.store.turns import NewTurn, Turn, begin_turn, events_of, partial_of
-from teamchat.core.turn.ahead import Ahead
 from teamchat.core.turn.events import Replied
 from teamchat.core.turn.host import scratch_of
 from teamchat.core.turn.work_trees import WorkTrees
@@ -230,7 +229,7 @@ def dead_turn(stage: Stage, output: bytes | None, protocol: ProtocolName = "plai
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "stdout").write_bytes(output)
     begin_turn(stage.db, NewTurn(stage.session, 1, "max", "own", protocol, None, pack(b"Hi"), "msg-1", SETUP, folder))
-    trees = WorkTrees(Ahead(stage.folder), "refs/teamchat/test")
+    trees = WorkTrees(stage.folder, "refs/teamchat/test")
     assert recover_turns(stage.db, stage.session, folder.parent, trees)
     assert recover_turns(stage.db, stage.session, folder.parent, trees) == []
     (turn,) = stage.turns

@@ -1,0 +1,56 @@
+"""A walk through a work tree by `lstat` alone: what is there, before git opens any of it."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Collection
+from pathlib import Path
+
+from msgspec import Struct, field
+
+from teamchat.core.checkpoint.rules import READ_BY_GIT
+
+
+class Walk(Struct):
+    """`files` has the permissions of regular files and `inodes` their numbers, `folders` the permissions of folders.
+
+    `rules` are what git would open by its name and is no regular file.
+    """
+
+    files: dict[str, int] = field(default_factory=dict)
+    inodes: dict[str, int] = field(default_factory=dict)
+    folders: dict[str, int] = field(default_factory=dict)
+    rules: list[str] = field(default_factory=list)
+
+
+def walk(top: Path, without: Collection[str]) -> Walk:
+    """What is in the work tree, but not in the folders `without` nor in nested repositories."""
+    found = Walk()
+    waiting = [""]
+    while waiting:
+        folder = waiting.pop()
+        try:
+            with os.scandir(f"{top}/{folder}") as entries:
+                here = list(entries)
+        except OSError:
+            continue  # it cannot be read, or is gone
+        if folder and any(entry.name == ".git" for entry in here):
+            found.folders.pop(folder, None)
+            continue
+        for entry in here:
+            path = f"{folder}/{entry.name}" if folder else entry.name
+            try:
+                status = entry.stat(follow_symlinks=False)
+            except OSError:
+                continue
+            if stat.S_ISREG(status.st_mode):
+                found.files[path] = stat.S_IMODE(status.st_mode)
+                found.inodes[path] = status.st_ino
+            elif stat.S_ISDIR(status.st_mode):
+                if entry.name != ".git" and path not in without:
+                    found.folders[path] = stat.S_IMODE(status.st_mode)
+                    waiting.append(path)
+            elif entry.name in READ_BY_GIT and not stat.S_ISLNK(status.st_mode):
+                found.rules.append(path)
+    return found
