@@ -12,6 +12,7 @@ from teamchat.core.text.clean import printable
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from teamchat.core.receipt import Child
     from teamchat.core.store.usage import Sum, Used
 
 
@@ -42,6 +43,7 @@ def usage(
     from teamchat.cli.output.jsonl import write_line
     from teamchat.cli.shared.workspace import find_root, open_store
     from teamchat.core.errors import UsageError
+    from teamchat.core.store.children import children_in
     from teamchat.core.store.sessions import need_session
     from teamchat.core.store.usage import total_used, used
 
@@ -51,17 +53,34 @@ def usage(
     with open_store(find_root(team)) as db:
         chosen = None if everything else need_session(db, session)
         rows = used(db, chosen.id if chosen else None)
+        children = children_in(db, chosen.id) if chosen else []
     where = chosen.name if chosen else None
+    total = sum((_used(child) for _, child in children), total_used(rows))
     if as_json:
         for row in rows:
             write_line(
                 "usage", session=where, member=row.member, model=row.model, memory=row.memory, **_usage_fields(row.used)
             )
-        write_line("total", session=where, **_usage_fields(total_used(rows)))
+        for member, child in children:
+            write_line("child", session=where, member=member, child=child.session, **_usage_fields(_used(child)))
+        write_line("total", session=where, **_usage_fields(total))
         return
     named = [[row.member, row.model or "unknown", row.memory, *cells(row.used)] for row in rows]
-    for line in layout([*named, ["in all", "", "", *cells(total_used(rows))]], shutil.get_terminal_size().columns):
+    named += [[f"{member} in {child.session}", "", "", *cells(_used(child))] for member, child in children]
+    for line in layout([*named, ["in all", "", "", *cells(total)]], shutil.get_terminal_size().columns):
         print(line)
+
+
+def _used(child: Child) -> Used:
+    """What a conversation has used that an agent ran in its turn, as far as it counts for that agent's conversation."""
+    from teamchat.core.receipt import QUANTITIES
+    from teamchat.core.store.usage import Sum, Used
+
+    def summed(name: str) -> Sum:
+        unknown: int = getattr(child, f"no_{name}")
+        return Sum(getattr(child, name) if unknown < child.turns else None, unknown)
+
+    return Used(child.turns, **{name: summed(name) for name in QUANTITIES}, sent_bytes=0)  # type: ignore[arg-type]
 
 
 def layout(rows: Sequence[Sequence[str]], width: int) -> Iterator[str]:

@@ -23,6 +23,8 @@ KILLED = "was running when teamchat was killed"
 """What is said of a turn that no process runs, and whose end nobody saw."""
 NOT_STORED = "has finished and is not stored yet"
 """What is said of a turn that no process runs, and whose end is kept beside the store."""
+QUANTITIES = ("input_tokens", "cached_tokens", "output_tokens", "cost_usd")
+"""The fields of `Usage` that are added up."""
 MOST_MARKED = 5  # names of files in a line
 NOT_ALL = "there are too many to compare them all"
 
@@ -79,22 +81,35 @@ class Setup(Struct, frozen=True):
 class Child(Struct, frozen=True):
     """What a session has used that the agent of a turn ran, so far or in all. `store` is the file that it is stored in.
 
-    `cost_usd` is that of the `turns_with_cost`.
+    Each sum is of the turns of which it is known, `no_...` counts the others.
     """
 
     session: str
     store: str
     turns: int = 0
-    tokens: int = 0
+    input_tokens: int = 0
+    cached_tokens: int = 0
+    output_tokens: int = 0
     cost_usd: float = 0.0
-    turns_with_cost: int = 0
+    no_input_tokens: int = 0
+    no_cached_tokens: int = 0
+    no_output_tokens: int = 0
+    no_cost_usd: int = 0
+
+    @property
+    def tokens(self) -> int:
+        return self.input_tokens + self.output_tokens
 
     @property
     def used(self) -> str:
-        """`2 turns, 1,234 tokens, $0.0123`, with what is known of the cost."""
-        cost = f"${self.cost_usd:.4f}" if self.turns_with_cost else "cost unknown"
-        least = "≥" if 0 < self.turns_with_cost < self.turns else ""
-        return f"{self.turns} turn{'s' * (self.turns != 1)}, {self.tokens:,} tokens, {least}{cost}"
+        """`2 turns, 1,234 tokens, ≥$0.0123`, with what is known."""
+        unknown = max(self.no_input_tokens, self.no_output_tokens)
+        tokens = self._known(f"{self.tokens:,} tokens", unknown, "tokens unknown")
+        cost = self._known(f"${self.cost_usd:.4f}", self.no_cost_usd, "cost unknown")
+        return f"{self.turns} turn{'s' * (self.turns != 1)}, {tokens}, {cost}"
+
+    def _known(self, words: str, unknown: int, otherwise: str) -> str:
+        return otherwise if unknown >= self.turns else f"{'≥' * (unknown > 0)}{words}"
 
 
 class Outcome(Struct, frozen=True):

@@ -84,6 +84,7 @@ def test_a_whole_conversation(world: Path) -> None:
         "files_that_run": [],
         "not_all_looked_at": False,
         "left": [],
+        "children": [],
     }
     ended = {"type": "turn_finished", "ok": True, "code": 0, "failure": None, "exit_code": 0, "tools": 0,
              "failed_tools": 0, "partial": "", "part": None, "redacted": 0, "trimmed": None,

@@ -69,6 +69,7 @@ def test_json_has_everything(world: Path, made: Crew) -> None:
             "usage": None, "denied": None, "files": [], "changes": {"unknown": "no git repository"}, "reported": [],
             "files_that_run": [],
             "not_all_looked_at": False, "tools": 0, "failed_tools": 0, "left": [],
+                "children": [],
         },
         "partial": "", "summary": None,
     }  # fmt: skip

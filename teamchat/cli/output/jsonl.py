@@ -17,7 +17,7 @@ from teamchat.cli.output.long import PIECE, text_pieces, write_pieces
 from teamchat.core.engine.part import Part
 from teamchat.core.engine.state import Route
 from teamchat.core.messages import ConversationMessage
-from teamchat.core.receipt import Outcome
+from teamchat.core.receipt import QUANTITIES, Child, Outcome
 from teamchat.core.routing.todos import Change
 from teamchat.core.store.lessons import Lesson
 from teamchat.core.store.listing import Listed
@@ -282,6 +282,7 @@ def listed_fields(listed: Listed, state: SessionState, *, current: bool) -> dict
         "queue": [route_fields(route) for route in listed.queue],
         "last": listed.last and {"message": listed.last.id, "from": listed.last.speaker, "at": listed.last.at},
         "branch_of": of and {"session": of[0], "at": of[1]},
+        "caller": listed.session.caller and to_builtins(listed.session.caller),
     }
 
 
@@ -311,6 +312,20 @@ def outcome_fields(outcome: Outcome) -> dict[str, Any]:
         "tools": outcome.tools,
         "failed_tools": outcome.failed_tools,
         "left": list(outcome.left),
+        "children": [child_fields(child) for child in outcome.children],
+    }
+
+
+def child_fields(child: Child) -> dict[str, Any]:
+    """What a session has used that an agent ran in its turn, with null for a sum that is not whole."""
+    sums = {name: getattr(child, name) for name in QUANTITIES}
+    unknown = {name: getattr(child, f"no_{name}") for name in QUANTITIES}
+    return {
+        "session": child.session,
+        "store": child.store,
+        "turns": child.turns,
+        **{name: None if unknown[name] else known for name, known in sums.items()},
+        "at_least": {name: known if unknown[name] < child.turns else None for name, known in sums.items()},
     }
 
 

@@ -121,6 +121,7 @@ def plain_line(listed: Listed, state: SessionState) -> str:
         cost(session),
         session.team,
         f"branch of {listed.branch_of[0]} at {listed.branch_of[1]}" if listed.branch_of else "",
+        called(session),
         listed.title,
     ]
     return "  ".join(printable(part) for part in parts if part)
@@ -151,8 +152,16 @@ def table(
         yield from (f"    {line}" for line in _wrapped(row, width - 4))
 
 
+def called(session: Session) -> str:
+    """In which turn an agent began the session; empty for one that a person began."""
+    by = session.caller
+    return f"begun in turn {by.turn} of {by.session} by {by.member}" if by else ""
+
+
 def _title(listed: Listed) -> str:
-    return f"{listed.title} (branch of {listed.branch_of[0]})" if listed.branch_of else listed.title
+    of = f"branch of {listed.branch_of[0]}" if listed.branch_of else ""
+    notes = ", ".join(filter(None, (of, called(listed.session))))
+    return f"{listed.title} ({notes})" if notes else listed.title
 
 
 def _facts(listed: Listed, state: SessionState, now: float) -> list[str]:

@@ -201,6 +201,8 @@ def _outcome(turn: Turn, outcome: Outcome, place: Callable[[str], str]) -> Itera
         yield "version", outcome.version
     yield "tokens", _usage(outcome.usage)
     yield "tools", _tools(outcome)
+    for child in outcome.children:
+        yield "ran", f"the conversation {child.session}: {child.used}"
     if outcome.denied:
         allow = AGENT_TYPES[turn.protocol].allow != "refused"
         keys = keys_for(outcome.denied, turn.setup.access_note, _servers(turn), allow=allow)

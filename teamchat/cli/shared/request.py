@@ -15,13 +15,13 @@ from teamchat.cli.shared.conversation import Work
 from teamchat.cli.shared.piped import PersonMessage
 from teamchat.cli.shared.showing import OutputOptions
 from teamchat.cli.shared.typed import saying_what_to_type
-from teamchat.cli.shared.workspace import begun, choose_session, open_store, session_typed
+from teamchat.cli.shared.workspace import begun, choose_session, continued_session, open_store, session_typed
 from teamchat.core.conversation.coordinator import ConversationCoordinator
 from teamchat.core.conversation.entry import check_entry
 from teamchat.core.engine.state import Bounds
 from teamchat.core.errors import ExitCode
 from teamchat.core.store.database import Database
-from teamchat.core.store.sessions import Session, current_session
+from teamchat.core.store.sessions import Session
 from teamchat.core.team.team import Team
 from teamchat.core.turn.events import Conclusion
 
@@ -103,7 +103,7 @@ class Request(Struct, frozen=True, kw_only=True):
     ) -> ExitCode:
         """Store it and follow the conversation. The keywords are as for `Answering`; `notes` are told before."""
         with open_store(self.team.root) as db, saying_what_to_type(self.message):
-            self.check(db, None if self.new else current_session(db, self.session))
+            self.check(db, None if self.new else continued_session(db, self.session))
             session, begins = choose_session(db, self.team, self.session, new=self.new, title=self.title)
             if not show.quiet:
                 note(f"session {session.name} " + ("begins" if begins else "continues (--new starts another)"))

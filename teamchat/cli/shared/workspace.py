@@ -22,6 +22,7 @@ from teamchat.core.store.sessions import (
     create_session,
     current_session,
     find_session,
+    last_child,
     last_session,
     need_session,
     no_session,
@@ -132,6 +133,14 @@ def is_held(root: Path, session: int) -> bool:
         return True
 
 
+def continued_session(db: Database, name: str | None) -> Session | None:
+    """The session of that name, or the last one; in an agent's turn the last one that it began there."""
+    from teamchat.core.turn.caller import find_caller
+
+    caller = None if name else find_caller()
+    return last_child(db, caller.begins) if caller else current_session(db, name)
+
+
 def choose_session(
     db: Database, team: Team, name: str | None, *, new: bool, title: str | None = None
 ) -> tuple[Session, bool]:
@@ -140,7 +149,7 @@ def choose_session(
     Without a name the workspace may have no session yet. Raises `UnknownName` for a missing one, and `UsageError`.
     """
     with db.transaction_before_another():  # otherwise two commands at once would both find it missing
-        found = None if new and not name else current_session(db, name)
+        found = None if new and not name else continued_session(db, name)
         if found and new:
             raise UsageError(f"session {name!r} already exists", saying("--session", found.name))
         if name and not (found or new):

@@ -10,7 +10,7 @@ from teamchat.core.engine.processes.table import STRATEGIES
 from teamchat.core.engine.state import State
 from teamchat.core.errors import DamagedStore, StoreError
 from teamchat.core.store.adoptions import an_adoption
-from teamchat.core.store.children import a_child, called_by
+from teamchat.core.store.children import a_child
 from teamchat.core.store.database import EMPTY, NO_VALUE, Database
 from teamchat.core.store.images import an_image
 from teamchat.core.store.imported import an_imported_entry
@@ -50,7 +50,6 @@ def _session(row: Row) -> None:
     a_session(row)
     _state(a_state(row))
     row.text("fence_key")
-    called_by(row)
     if row.has("used"):
         row.integer("used")
 

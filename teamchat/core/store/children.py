@@ -2,28 +2,19 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Mapping
 
 from msgspec import Struct
 
-from teamchat.core.receipt import Child
+from teamchat.core.receipt import QUANTITIES, Child
 from teamchat.core.store.database import Database
 from teamchat.core.store.rows import Row
-from teamchat.core.store.values import dump, load
+from teamchat.runners.events import Usage
 
-ADD = """INSERT INTO children VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET turns = turns + excluded.turns,
-    tokens = tokens + excluded.tokens, cost_usd = cost_usd + excluded.cost_usd,
-    turns_with_cost = turns_with_cost + excluded.turns_with_cost"""
-SUMS = "SUM(children.turns) AS turns, SUM(tokens) AS tokens, SUM(children.cost_usd) AS cost_usd"
-
-
-class CalledBy(Struct, frozen=True):
-    """The turn whose agent began a session: its number, its member, and the session and store that it is of."""
-
-    store: str
-    session: str
-    turn: int
-    member: str
+COUNTED = ("turns", *QUANTITIES, *map("no_{}".format, QUANTITIES))
+ADD = f"""INSERT INTO children (session, turn, store, child, {", ".join(COUNTED)})
+    VALUES ({", ".join("?" * (4 + len(COUNTED)))})
+    ON CONFLICT DO UPDATE SET {", ".join(f"{name} = {name} + excluded.{name}" for name in COUNTED)}"""  # noqa: S608 (our own names)
 
 
 class Sum(Struct, frozen=True):
@@ -34,10 +25,19 @@ class Sum(Struct, frozen=True):
     cost_usd: float = 0.0
 
 
-def add_used(db: Database, session: int, turn: int, used: Child) -> None:
-    """Count what a child of the session's turn of that id has used, on top of what it had used before."""
-    values = used.store, used.session, used.turns, used.tokens, used.cost_usd, used.turns_with_cost
-    db.execute(ADD, session, turn, *values)
+def count_turn(db: Database, session: int, turn: int, store: str, child: str) -> None:
+    """Count a turn of a child of the session's turn of that id. What it uses is not known yet."""
+    _add(db, session, turn, store, child, {"turns": 1} | {f"no_{name}": 1 for name in QUANTITIES})
+
+
+def add_used(db: Database, session: int, turn: int, store: str, child: str, usage: Usage) -> None:
+    """Add what a counted turn of a child has used, as far as it is known."""
+    known = {name: value for name in QUANTITIES if (value := getattr(usage, name)) is not None}
+    _add(db, session, turn, store, child, known | {f"no_{name}": -1 for name in known})
+
+
+def _add(db: Database, session: int, turn: int, store: str, child: str, counts: Mapping[str, float]) -> None:
+    db.execute(ADD, session, turn, store, child, *(counts.get(name, 0) for name in COUNTED))
 
 
 def children_of(db: Database, session: int, turn: int) -> tuple[Child, ...]:
@@ -47,7 +47,7 @@ def children_of(db: Database, session: int, turn: int) -> tuple[Child, ...]:
 
 
 def children_in(db: Database, session: int) -> list[tuple[str, Child]]:
-    """The children of a session's turns, each with the member whose turn it is."""
+    """The children of each of the session's turns, with the member whose turn it is."""
     return db.values(
         lambda row: (row.text("member"), a_child(row)),
         """SELECT children.*, member FROM children JOIN turns ON turns.id = turn
@@ -57,35 +57,24 @@ def children_in(db: Database, session: int) -> list[tuple[str, Child]]:
 
 
 def a_child(row: Row) -> Child:
-    counts = {name: row.count(name) for name in ("turns", "tokens", "turns_with_cost")}
-    return Child(row.text("child"), row.text("store"), cost_usd=row.real("cost_usd"), **counts)
+    tokens = {name: int(row.real(name)) for name in QUANTITIES if name != "cost_usd"}
+    unknown = {f"no_{name}": row.count(f"no_{name}") for name in QUANTITIES}
+    cost, turns = row.real("cost_usd"), row.count("turns")
+    return Child(row.text("child"), row.text("store"), turns, cost_usd=cost, **tokens, **unknown)
 
 
 def used_meanwhile(db: Database, session: int) -> Sum:
     """What the children of the turns that run have used: the session's own counters do not have it yet."""
     return db.the(
         _sum,
-        f"""SELECT {SUMS} FROM turns INDEXED BY turns_running
-        JOIN children ON children.session = turns.session AND turn = turns.id
-        WHERE turns.session = ? AND status = 'running'""",  # noqa: S608 (our own words)
+        """SELECT SUM(turns) AS turns, SUM(input_tokens + output_tokens) AS tokens, SUM(cost_usd) AS cost_usd FROM (
+            SELECT children.* FROM turns INDEXED BY turns_running
+            JOIN children ON children.session = turns.session AND turn = turns.id
+            WHERE turns.session = ? AND status = 'running'
+        )""",
         session,
     )
 
 
 def _sum(row: Row) -> Sum:
-    return Sum(row["turns"] or 0, row["tokens"] or 0, row["cost_usd"] or 0.0)
-
-
-def begun_by(db: Database, session: int) -> CalledBy | None:
-    """The turn whose agent began the session; None for one that nobody's agent began."""
-    return db.the(called_by, "SELECT caller FROM sessions WHERE id = ?", session)
-
-
-def called_by(row: Row) -> CalledBy | None:
-    written = row.text_or_none("caller") if row.has("caller") else None
-    return None if written is None else load(CalledBy, json.loads(written))
-
-
-def set_caller(db: Database, session: int, caller: CalledBy) -> None:
-    """Note which turn's agent begins the session."""
-    db.execute("UPDATE sessions SET caller = ? WHERE id = ?", dump(caller), session)
+    return Sum(row["turns"] or 0, int(row["tokens"] or 0), row["cost_usd"] or 0.0)

@@ -9,7 +9,8 @@ import time
 from difflib import get_close_matches
 from pathlib import Path
 
-from msgspec import Struct
+from msgspec import Struct, convert
+from msgspec.json import encode
 
 from teamchat.core.errors import UnknownName
 from teamchat.core.store.counting import NOT_COUNTED
@@ -19,10 +20,20 @@ from teamchat.core.store.rows import Row
 from teamchat.core.text.commands import saying
 
 
+class CalledBy(Struct, frozen=True):
+    """The turn whose agent began a session: its number, its member, and the session and store that it is of."""
+
+    store: str
+    session: str
+    turn: int
+    member: str
+
+
 class Session(Struct, frozen=True):
     """A conversation. `title` is the one that a person gave it; without one its first words are its title.
 
-    `cost_usd` is the cost of the `turns_with_cost`; None if no turn's cost is known.
+    `cost_usd` is the cost of the `turns_with_cost`; None if no turn's cost is known. `caller` is the turn whose agent
+    began it, if an agent did.
     """
 
     id: int
@@ -36,6 +47,7 @@ class Session(Struct, frozen=True):
     title: str | None = None
     cost_usd: float | None = None
     turns_with_cost: int = 0
+    caller: CalledBy | None = None
 
 
 MOST_LISTED = 10  # in a line that says which there are
@@ -58,7 +70,19 @@ def a_session(row: Row) -> Session:
         title=row.text_or_none("title") if row.has("title") else None,
         cost_usd=row.real("spent_usd") if counts["turns_with_cost"] else None,
         turns_with_cost=counts["turns_with_cost"],
+        caller=called_by(row),
     )
+
+
+def called_by(row: Row) -> CalledBy | None:
+    """The turn whose agent began the session of that row; None for one that no agent began."""
+    written = row.json_or_none("caller") if row.has("caller") else None
+    return None if written is None else convert(written, CalledBy)
+
+
+def set_caller(db: Database, session: int, caller: CalledBy) -> None:
+    """Note which turn's agent begins the session."""
+    db.execute("UPDATE sessions SET caller = ? WHERE id = ?", encode(caller).decode(), session)
 
 
 def create_session(
@@ -104,14 +128,21 @@ def find_session(db: Database, name: str) -> Session | None:
 
 
 def last_session(db: Database, *, typed: bool | None = None) -> Session | None:
-    """The session that was used last, whatever the clock said by then.
+    """The session that was used last, whatever the clock said by then; none that an agent began in its turn.
 
     A person at a terminal and scripts each have a last session of their own, so that a hook does not change which one
     the person continues. Who has used none gets the last of all. `typed` tells the two apart, by default as `db` does.
     """
     kind = USED_BY[db.typed if typed is None else typed]
-    last = f"SELECT id FROM sessions ORDER BY {kind} DESC, used DESC, id DESC LIMIT 1"  # noqa: S608 (our own names)
+    order = f"ORDER BY {kind} DESC, used DESC, id DESC LIMIT 1"
+    last = f"SELECT id FROM sessions WHERE caller IS NULL {order}"  # noqa: S608 (our own names)
     return db.value(a_session, f"{SELECT} WHERE id = ({last})")
+
+
+def last_child(db: Database, caller: CalledBy) -> Session | None:
+    """The session that was used last of those that the agent of that turn began."""
+    children = [found for found in all_sessions(db) if found.caller == caller]
+    return children[0] if children else None
 
 
 def current_session(db: Database, name: str | None) -> Session | None:

@@ -28,6 +28,7 @@ SHAPES: tuple[tuple[str, str], ...] = (
         for name in ("aws_secret_access_key", "AWS_SECRET_ACCESS_KEY", "SecretAccessKey", "secretAccessKey")
     ),
     ("AccountKey=", rf"(?P<value>{BASE64}{{60,}})"),  # Azure
+    ("tct_", r"[a-f0-9]{32}"),  # the token of a turn of teamchat's own
     ("hf_", r"[A-Za-z0-9]{30,}"),  # Hugging Face
     *((start, r"[A-Za-z0-9]{40,}") for start in ("gsk_", "xai-", "csk-", "pplx-")),  # Groq, xAI, Cerebras, Perplexity
     ("r8_", r"[A-Za-z0-9]{37,}"),  # Replicate

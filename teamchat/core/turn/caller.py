@@ -29,11 +29,10 @@ from teamchat.core.engine.state import Rules
 from teamchat.core.errors import CODES, BudgetUsedUp, ExitCode, GuardReached, NotTrusted, TeamchatError, UsageError
 from teamchat.core.files.folders import state_path
 from teamchat.core.files.whole_files import write_private
-from teamchat.core.receipt import Child
-from teamchat.core.store.children import CalledBy, Sum, add_used, begun_by, set_caller, used_meanwhile
+from teamchat.core.store.children import Sum, add_used, count_turn, used_meanwhile
 from teamchat.core.store.database import Database
 from teamchat.core.store.routes import a_state
-from teamchat.core.store.sessions import Session, name_of
+from teamchat.core.store.sessions import CalledBy, Session, name_of, set_caller
 from teamchat.core.store.turns import Turn, runs
 from teamchat.core.team.team import BUILTIN_AGENTS, AgentSpec, Member, Team
 from teamchat.core.text.clean import printable
@@ -41,6 +40,7 @@ from teamchat.core.text.commands import saying
 from teamchat.digests import sha256
 from teamchat.patterns import regex
 from teamchat.runners.base import Access
+from teamchat.runners.events import Usage
 from teamchat.runners.process import guardian
 from teamchat.runners.process.process import make_private
 from teamchat.runners.process.running import LIVE
@@ -165,14 +165,13 @@ class Caller(Struct, frozen=True):
         for record in self.records:
             with _store_of(record) as db, db.transaction():
                 _check_left(db, record, now)
-                add_used(db, record.session, record.turn, Child(session, str(store), turns=1))
+                count_turn(db, record.session, record.turn, _storable(store), session)
 
-    def spend(self, session: str, store: Path, tokens: int, cost_usd: float | None) -> None:
-        """Count what a turn of an inner session has used in each conversation around it."""
-        used = Child(session, str(store), tokens=tokens, cost_usd=cost_usd or 0.0, turns_with_cost=cost_usd is not None)
+    def spend(self, session: str, store: Path, usage: Usage) -> None:
+        """Add what a counted turn of an inner session has used in each conversation around it."""
         for record in self.records:
             with contextlib.suppress(TeamchatError), _store_of(record) as db:  # its own conversation has it stored
-                add_used(db, record.session, record.turn, used)
+                add_used(db, record.session, record.turn, _storable(store), session, usage)
 
     def budget(self) -> float | None:
         """What is left of the money of all conversations around, in US dollars; None is no limit."""
@@ -184,8 +183,8 @@ class Caller(Struct, frozen=True):
         return max(min(left), 0.0001) if left else None
 
     def note(self, db: Database, session: Session) -> None:
-        """Note in a session without turns that the agent of the innermost turn begins it."""
-        if not session.turns and not session.messages and not begun_by(db, session.id):
+        """Note in a session without messages that the agent of the innermost turn begins it."""
+        if self.records and not session.messages and not session.caller:
             set_caller(db, session.id, self.begins)
 
 
@@ -264,6 +263,11 @@ def _store_of(record: Record) -> Iterator[Database]:
         yield db
     finally:
         db.close()
+
+
+def _storable(path: Path) -> str:
+    """The path as text that a store can hold."""
+    return str(path).encode(errors="backslashreplace").decode()
 
 
 def _over(record: Record) -> GuardReached:

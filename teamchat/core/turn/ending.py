@@ -84,8 +84,7 @@ def close_turn(
 
     result, whole = _stored(run, ended, write)
     if run.caller:
-        used = outcome.usage or Usage()
-        run.caller.spend(name_of(run.db, run.session), run.db.path, tokens_of(used), used.cost_usd)
+        run.caller.spend(name_of(run.db, run.session), run.db.path, outcome.usage or Usage())
     tell(result)
     _tell_end(run, ended, whole)
     run.remove(ended.scratch, ended.turn.folder)
@@ -154,15 +153,10 @@ def turn_status(failure: Failure) -> TurnStatus:
     return "interrupted" if failure.kind is FailureKind.INTERRUPTED else "failed"
 
 
-def tokens_of(usage: Usage) -> int:
-    """The tokens that count against a limit; unknown ones count as none."""
-    return (usage.input_tokens or 0) + (usage.output_tokens or 0)
-
-
 def spent(now: float, usage: Usage | None, children: Iterable[Child] = ()) -> Spent:
     """The engine's event for what a turn has used, and what the agent's own conversations have used in it."""
     used = usage or Usage()
-    event = Spent(now, tokens_of(used), used.cost_usd or 0.0)
+    event = Spent(now, (used.input_tokens or 0) + (used.output_tokens or 0), used.cost_usd or 0.0)
     for child in children:
         event = Spent(now, event.tokens + child.tokens, event.cost_usd + child.cost_usd, event.turns + child.turns)
     return event

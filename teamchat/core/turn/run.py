@@ -100,7 +100,7 @@ class Run:
         if not self.host.live:
             return planned
         env = {name: value for name, value in planned.env.items() if name != VARIABLE}
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError, UnicodeEncodeError):
             env[VARIABLE] = admit(
                 folder or turn.folder,
                 turn,

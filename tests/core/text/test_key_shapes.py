@@ -44,6 +44,7 @@ COMMONEST = {
     "Azure storage": "AccountKey={b86}==",
     "Azure client secret": "{x3}8Q~{u34}",
     "Hugging Face": "hf_{x34}",
+    "teamchat": "tct_{h32}",
     "npm": "npm_{x36}",
     "PyPI": "pypi-AgEIcHlwaS5vcmc{u60}",
     "Docker": "dckr_pat_{u27}",
