@@ -10,7 +10,7 @@ import pytest
 from teamchat.runners.base import Access
 from teamchat.runners.scripted import Reply, ToolUse
 from tests.real.clis import run
-from tests.real.hostile_repository import SECRET, Planted, plant, rewritten, variables
+from tests.real.hostile_repository import PROMISED, SECRET, Planted, plant, rewritten, variables
 from tests.real.world import World
 
 pytestmark = pytest.mark.real
@@ -51,7 +51,7 @@ def test_no_spelling_of_it_reaches_the_model_or_a_tool(user: World, tmp_path: Pa
         ran = user.json("send", "--trust", "Hi")
     assert ran.code == 0, ran.err
     assert {request.headers["x-goog-api-key"] for request in user.server.turns("gemini")} == {OWN_KEY}
-    assert not [request for request in user.server.requests if SECRET.encode() in request.raw]
+    assert planted.heard(user.server.requests, PROMISED["gemini"]) == set()
     assert planted.sprung == []
     assert told.exists() == (access == "full")
     seen = dict(line.partition("=")[::2] for line in told.read_text().splitlines()) if told.exists() else {}

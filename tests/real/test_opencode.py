@@ -11,11 +11,8 @@ import pytest
 
 from teamchat.core.doctor.scripted.server import messages, tool_results
 from teamchat.core.errors import ExitCode
-from teamchat.runners.base import Access
-from teamchat.runners.opencode.project import NAMES
 from teamchat.runners.scripted import Reply, ToolUse
 from tests.images import png
-from tests.real.hostile_repository import plant
 from tests.real.world import TIMEOUT_S, World, alive, kill, tree, wait_until
 
 pytestmark = pytest.mark.real
@@ -173,26 +170,3 @@ def test_a_signal_stops_a_turn_and_a_failure_is_told(opencode: World) -> None:
     assert ran.code == ExitCode.AGENT_UNAVAILABLE, ran.err
     assert "is not logged in, or the login was refused: invalid x-api-key" in ran.err
     assert time.monotonic() - began < TIMEOUT_S
-
-
-@pytest.mark.parametrize("access", ["read", "edit", "full"])
-def test_a_hostile_repository_gets_no_turn_and_without_its_configuration_nothing_of_it_runs(
-    user: World, access: Access
-) -> None:
-    planted = plant(user.cwd)
-    give(user, f'access = "{access}"')
-    user.server.script(
-        "opencode", [Reply("Looking.", tools=(ToolUse("read", {"filePath": "notes.txt"}),)), Reply("Hi.")]
-    )
-    ran = user("send", "--trust", "Hi")
-    assert ran.code == ExitCode.NOT_TRUSTED
-    assert "opencode runs the plugins that" in ran.err
-    assert user.server.turns("opencode") == []
-    for name in NAMES:
-        if (user.cwd / name).exists():
-            (user.cwd / name).rename(user.cwd.parent / f"away-{Path(name).name}")
-    ran = user("send", "--trust", "Hi")
-    assert ran.code == 0, ran.err
-    assert planted.sprung == []
-    raw = b"".join(request.raw + str(request.headers).encode() for request in user.server.requests)
-    assert not any(secret.encode() in raw for secret in planted.secrets)
