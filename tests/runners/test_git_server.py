@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -339,3 +341,237 @@ class TestMissing:
         assert why == reason
         assert hint is not None
         assert hint.endswith("'mcp==2.*'")
+
+
+@dataclass(frozen=True)
+class Two:
+    """A member's folder, and a repository of the user's that its member is not to read."""
+
+    here: Path
+    private: Path
+
+    def points(self, to: Path | str, at: str = ".git") -> None:
+        """Make the folder's `.git` a file that names that folder."""
+        (self.here / at).parent.mkdir(exist_ok=True)
+        (self.here / at).write_text(f"gitdir: {to}\n")
+
+    def own(self) -> Path:
+        """A repository of the folder's own."""
+        git(self.here, "init", "-q", "-b", "main")
+        return self.here / ".git"
+
+    def copied(self, *names: str) -> Path:
+        """The folder's own repository with links to these entries of the private one."""
+        own = self.own()
+        for name in names:
+            shutil.rmtree(own / name, ignore_errors=True)
+            (own / name).unlink(missing_ok=True)
+            (own / name).parent.mkdir(parents=True, exist_ok=True)
+            (own / name).symlink_to(self.private / ".git" / name)
+        return own
+
+    def head(self) -> None:
+        """The folder's own repository has the private one's newest commit checked out."""
+        (self.here / ".git" / "HEAD").write_text(git(self.private, "rev-parse", "HEAD"))
+
+
+def a_file(two: Two) -> None:
+    two.points(two.private / ".git")
+
+
+def a_relative_file(two: Two) -> None:
+    two.points(os.path.relpath(two.private / ".git", two.here))
+
+
+def a_link(two: Two) -> None:
+    (two.here / ".git").symlink_to(two.private / ".git")
+
+
+def a_link_to_a_worktrees_file(two: Two) -> None:
+    git(two.private, "worktree", "add", "-q", str(two.private.parent / "tree"))
+    (two.here / ".git").symlink_to(two.private.parent / "tree" / ".git")
+
+
+def a_copy_of_a_worktrees_file(two: Two) -> None:
+    git(two.private, "worktree", "add", "-q", str(two.private.parent / "tree"))
+    shutil.copy(two.private.parent / "tree" / ".git", two.here / ".git")
+
+
+def a_file_through_a_link(two: Two) -> None:
+    (two.here / "inside").symlink_to(two.private)
+    two.points("inside/.git")
+
+
+def a_file_in_a_folder(two: Two) -> None:
+    two.own()
+    two.points(two.private / ".git", "sub/.git")
+
+
+def a_link_in_a_folder(two: Two) -> None:
+    two.own()
+    (two.here / "sub").mkdir()
+    (two.here / "sub" / ".git").symlink_to(two.private / ".git")
+
+
+def a_worktree_of_its_own(two: Two) -> None:
+    """A folder of a linked worktree that lies in the working tree, and names the private repository."""
+    (two.here / "own").mkdir()
+    two.points("own")
+    (two.here / "own" / "commondir").write_text(f"{two.private}/.git\n")
+    (two.here / "own" / "gitdir").write_text(f"{two.here}/.git\n")
+    (two.here / "own" / "HEAD").write_text("ref: refs/heads/main\n")
+
+
+def a_worktree_in_a_linked_folder(two: Two) -> None:
+    a_worktree_of_its_own(two)
+    (two.here / "fake").mkdir()
+    (two.here / "own").rename(two.here / "fake" / "worktree")
+    (two.here / "fake" / "worktrees").symlink_to(two.here / "fake")
+    two.points("fake/worktrees/worktree")
+
+
+def a_common_folder(two: Two) -> None:
+    (two.own() / "commondir").write_text(f"{two.private}/.git\n")
+
+
+def a_link_for_the_common_folder(two: Two) -> None:
+    (two.private / "named").write_text(".git\n")
+    (two.own() / "commondir").symlink_to(two.private / "named")
+
+
+def alternates(two: Two) -> None:
+    (two.own() / "objects" / "info" / "alternates").write_text(f"{two.private}/.git/objects\n")
+    two.head()
+
+
+def relative_alternates(two: Two) -> None:
+    objects = two.own() / "objects"
+    (objects / "info" / "alternates").write_text(f"{os.path.relpath(two.private, objects)}/.git/objects\n")
+    two.head()
+
+
+def alternates_by_a_link(two: Two) -> None:
+    (two.here / "lent").write_text(f"{two.private}/.git/objects\n")
+    (two.own() / "objects" / "info" / "alternates").symlink_to(two.here / "lent")
+    two.head()
+
+
+def alternates_of_alternates(two: Two) -> None:
+    git(two.here.parent, "clone", "-q", "--shared", str(two.private), str(two.here / "lent"))
+    (two.own() / "objects" / "info" / "alternates").write_text("../../lent/.git/objects\n")
+    two.head()
+
+
+def linked_objects(two: Two) -> None:
+    two.copied("objects")
+    two.head()
+
+
+def a_linked_folder_of_objects(two: Two) -> None:
+    commit = git(two.private, "rev-parse", "HEAD")[:2]
+    two.copied(f"objects/{commit}")
+
+
+def linked_packs(two: Two) -> None:
+    git(two.private, "gc", "-q")
+    two.copied("objects/pack")
+    two.head()
+
+
+def a_linked_pack(two: Two) -> None:
+    git(two.private, "gc", "-q")
+    two.copied(*(f"objects/pack/{path.name}" for path in (two.private / ".git" / "objects" / "pack").iterdir()))
+    two.head()
+
+
+def linked_refs(two: Two) -> None:
+    two.copied("refs/heads")
+
+
+def linked_logs(two: Two) -> None:
+    two.copied("logs")
+
+
+def a_linked_head_and_index(two: Two) -> None:
+    two.copied("HEAD", "index")
+
+
+def a_linked_configuration(two: Two) -> None:
+    two.copied("config")
+
+
+def a_working_tree_elsewhere(two: Two) -> None:
+    git(two.here, "init", "-q")
+    git(two.here, "config", "core.worktree", str(two.private))
+
+
+LEADS_OUT = (
+    a_file,
+    a_relative_file,
+    a_link,
+    a_link_to_a_worktrees_file,
+    a_copy_of_a_worktrees_file,
+    a_file_through_a_link,
+    a_file_in_a_folder,
+    a_link_in_a_folder,
+    a_worktree_of_its_own,
+    a_worktree_in_a_linked_folder,
+    a_common_folder,
+    a_link_for_the_common_folder,
+    alternates,
+    relative_alternates,
+    alternates_by_a_link,
+    alternates_of_alternates,
+    linked_objects,
+    a_linked_folder_of_objects,
+    linked_packs,
+    a_linked_pack,
+    linked_refs,
+    linked_logs,
+    a_linked_head_and_index,
+    a_linked_configuration,
+    a_working_tree_elsewhere,
+)
+
+
+@pytest.mark.parametrize("leads", LEADS_OUT)
+def test_another_repository_is_not_read(tmp_path: Path, leads: Callable[[Two], None]) -> None:
+    serve = pytest.importorskip("teamchat.runners.git_server.serve")
+    two = Two(tmp_path / "here", tmp_path / "private")
+    two.here.mkdir()
+    two.private.mkdir()
+    git(two.private, "init", "-q", "-b", "main")
+    (two.private / "secret.txt").write_text("XYLOPHONE\n")
+    git(two.private, "add", "secret.txt")
+    git(two.private, "commit", "-qm", "XYLOPHONE")
+    leads(two)
+    cwd = two.here / "sub" if (two.here / "sub").exists() else two.here
+    asked = {"git_show": {"path": "secret.txt"}, "git_blame": {"path": "secret.txt"}}
+    for name in TOOLS:
+        with pytest.raises(GitError) as raised:
+            serve.answer(lambda: Git(cwd, tmp_path / "scratch"), name, asked.get(name, {}))
+        assert "XYLOPHONE" not in str(raised.value)
+        assert "\n" not in str(raised.value)
+        assert re.search("names a repository outside|leads out of|names objects of another", str(raised.value))
+
+
+def test_a_file_behind_a_link_is_not_blamed(repository: Path, tmp_path: Path, ask: Ask) -> None:
+    (repository / "sub").mkdir()
+    (repository / "sub" / "notes.txt").write_text("one\n")
+    git(repository, "add", "sub")
+    git(repository, "commit", "-qm", "A folder")
+    shutil.rmtree(repository / "sub")
+    (tmp_path / "private").mkdir()
+    (tmp_path / "private" / "notes.txt").write_text("XYLOPHONE\n")
+    (repository / "sub").symlink_to(tmp_path / "private")
+    with pytest.raises(GitError, match=r"^'sub/notes.txt' is not in the working tree$"):
+        ask(Blame(path="sub/notes.txt"))
+    for tool in (Diff(), Diff(paths=["sub/notes.txt"]), Status(), Blame(path="sub/notes.txt", revision="HEAD")):
+        assert "XYLOPHONE" not in ask(tool)
+
+
+def test_a_repository_in_a_named_folder_of_the_working_tree_is_read(tmp_path: Path) -> None:
+    git(tmp_path, "init", "-q", "-b", "main", "--separate-git-dir", "own", "here")
+    (tmp_path / "own").rename(tmp_path / "here" / "own")
+    (tmp_path / "here" / ".git").write_text("gitdir: own\n")
+    assert "## No commits yet" in Status().answer(Git(tmp_path / "here", tmp_path / "scratch"))

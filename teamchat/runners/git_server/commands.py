@@ -113,7 +113,8 @@ class Blame(Tool):
     def command(self, git: Git) -> Sequence[str]:
         lines = f"-L{self.first},{self.last or ''}"
         at = () if self.revision is None else (git.commit(self.revision),)
-        return ("blame", "--no-textconv", "--date=short", lines, *at, "--", git.path(self.path))
+        path = git.path(self.path) if at else git.file(self.path)
+        return ("blame", "--no-textconv", "--date=short", lines, *at, "--", path)
 
 
 TOOLS: Mapping[str, type[Tool]] = MappingProxyType(

@@ -1,10 +1,13 @@
-"""A git repository that may be hostile, read so that nothing it names is run and nothing in it is written.
+"""A git repository that may be hostile, read so that nothing it names is run, and no other repository is read.
 
 What makes git run a program of the repository's choice stands in its configuration: hooks, a file system monitor,
 external diffs, text conversions, filters, pagers, signature checks, remotes that missing objects are fetched from. git
 is not given that configuration at all. What `GIT_COMMON_DIR` names is a folder of teamchat's own: its `config` has a
 few plain settings of the repository, and its other entries are links to the repository's. So nothing depends on a list
 of dangerous settings, and one that is written later has no effect (observed with git 2.39).
+
+A folder can also name another repository of the user as its own, by a file, a link or borrowed objects. git reads only
+what lies in the working tree, or in a repository that names this folder as its working tree.
 """
 
 from __future__ import annotations
@@ -12,7 +15,7 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from msgspec import Struct
@@ -54,15 +57,56 @@ class Repository(Struct, frozen=True):
     @classmethod
     def around(cls, folder: Path) -> Repository:
         """The repository that `folder` is in. Raises `GitError`, and errors that `serve.answer` turns into one."""
-        for top in (folder, *folder.parents):
-            marked = top / ".git"
-            if marked.is_dir():
-                return cls(top, marked.resolve(), marked.resolve())
-            if marked.is_file():  # a linked worktree, or a submodule
-                own = (top / _pointed(marked).removeprefix("gitdir:").strip()).resolve()
-                common = own / "commondir"
-                return cls(top, own, (own / _pointed(common)).resolve() if common.is_file() else own)
-        raise GitError(f"{folder} is not in a git repository")
+        top = next((top for top in (folder, *folder.parents) if os.path.lexists(top / ".git")), None)
+        if top is None:
+            raise GitError(f"{folder} is not in a git repository")
+        own = (top / ".git").resolve()
+        if own.is_file():  # of a linked worktree or a submodule
+            own = (top / _pointed(top / ".git").removeprefix("gitdir:").strip()).resolve()
+        common = (own / _pointed(own / "commondir")).resolve() if os.path.lexists(own / "commondir") else own
+        return cls(Path(os.path.realpath(top)), own, common)
+
+    def check(self, worktree: str | None) -> None:
+        """Raise `GitError` where git would read what lies neither in the working tree nor in its own repository.
+
+        `worktree` is the setting `core.worktree`. A folder may name any repository as its own. It counts where the
+        repository names the folder, too: as one of its linked worktrees, or as the working tree of a submodule.
+        """
+        named = worktree is not None and self.common == self.own and (self.own / worktree).resolve() == self.top
+        inside = all(folder.is_relative_to(self.top) for folder in (self.own, self.common))
+        if not (named or (inside and worktree is None) or registered(self.top, self.own, self.common)):
+            raise GitError(f"{self.top} names a repository outside of it, which does not know it; git cannot be asked")
+        for link in (
+            *_links(self.own, ""),
+            *(link for name in ("config", *_LINKS) for link in _links(self.common, name)),
+        ):
+            if not link.resolve().is_relative_to(self.common):
+                raise GitError(f"{link} leads out of the repository; git cannot be asked")
+        for name in ("alternates", "http-alternates"):
+            if os.path.lexists(file := self.common / "objects" / "info" / name):
+                raise GitError(f"{file} names objects of another repository; try: git repack -a -d && rm {file}")
+
+
+def registered(top: Path, own: Path, common: Path) -> bool:
+    """Whether the repository at `common` knows `top` as its linked worktree, whose own folder is `own`."""
+    with contextlib.suppress(OSError, ValueError, RuntimeError):
+        if own.parent == (common / "worktrees").resolve():
+            named = own / _pointed(own / "gitdir")
+            return named.name == ".git" and named.parent.resolve() == top
+    return False
+
+
+def _links(folder: Path, name: str) -> Iterator[Path]:
+    """The symbolic links at and below that entry; of the folder itself only its own entries."""
+    if name and (folder / name).is_symlink():
+        yield folder / name
+        return
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError), os.scandir(folder / name) as entries:
+        for entry in entries:
+            if entry.is_symlink():
+                yield Path(entry.path)
+            elif name and entry.is_dir():
+                yield from _links(folder, f"{name}/{entry.name}")
 
 
 class Git:
@@ -77,10 +121,14 @@ class Git:
         self._cwd = cwd
         self._program = program
         repository = Repository.around(cwd)
+        self._top = repository.top
+        users = self._read("--global", users_own=True)
         config = repository.common / "config"
+        own = self._read("--file", str(config)) if config.is_file() else []
+        repository.check(dict(own).get("core.worktree"))
         self._env = _environment() | {
             "GIT_DIR": str(repository.own),
-            "GIT_COMMON_DIR": str(_stand_in(repository.common, folder, _FIXED + "".join(self._settings(config)))),
+            "GIT_COMMON_DIR": str(_stand_in(repository.common, folder, _FIXED + "".join(_copied([*users, *own])))),
             "GIT_WORK_TREE": str(repository.top),
         }
 
@@ -111,23 +159,30 @@ class Git:
             raise GitError(f"{path!r} is not a path")
         return os.path.relpath(self._cwd / path, self._cwd)
 
-    def _settings(self, config: Path) -> Iterator[str]:
-        """Those of the user, and after them those of the repository, which rule."""
-        yield from self._lines("--global", users_own=True)
-        if config.is_file():
-            yield from self._lines("--file", str(config))
+    def file(self, path: str) -> str:
+        """The same for a file that git opens: no folder on the way to it may be a link that leads out."""
+        named = self.path(path)
+        if not (self._cwd / path).parent.resolve().is_relative_to(self._top):
+            raise GitError(f"{path!r} is not in the working tree")
+        return named
 
-    def _lines(self, *where: str, users_own: bool = False) -> Iterator[str]:
+    def _read(self, *where: str, users_own: bool = False) -> list[tuple[str, str]]:
+        """The settings of a file of git, by their names in lower case."""
         argv = [self._program, "config", *where, "--no-includes", "--list", "--null"]
         try:
             printed = read_whole(argv, Path("/"), _environment(users_own=users_own), LONGEST_S)
         except GitError:
             raise GitError("the repository's configuration cannot be read") from None
-        for entry in os.fsdecode(printed).split("\0"):
-            name, _, value = entry.partition("\n")
-            section, _, key = name.lower().partition(".")
-            if name.lower() in _SETTINGS and _PLAIN.fullmatch(value):
-                yield f"[{section}]\n\t{key} = {value}\n"
+        settings = (entry.partition("\n") for entry in os.fsdecode(printed).split("\0"))
+        return [(name.lower(), value) for name, _, value in settings]
+
+
+def _copied(settings: Iterable[tuple[str, str]]) -> Iterator[str]:
+    """Those of the settings that git gets. The last one of a name rules."""
+    for name, value in settings:
+        section, _, key = name.partition(".")
+        if name in _SETTINGS and _PLAIN.fullmatch(value):
+            yield f"[{section}]\n\t{key} = {value}\n"
 
 
 def _stand_in(common: Path, folder: Path, config: str) -> Path:
