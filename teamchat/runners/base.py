@@ -306,8 +306,8 @@ class Runner(Protocol):
         """The parts of its project that a member lacks and the plain CLI has."""
         ...
 
-    def settings_files(self, job: Job) -> tuple[Path, ...]:
-        """The JSON files that keep it from starting if they cannot be read."""
+    def unreadable(self, job: Job) -> Iterable[tuple[Path, str]]:
+        """The settings files that keep it from starting because they cannot be read, and why."""
         ...
 
     def servers(self, cwd: Path, env: Mapping[str, str]) -> Collection[str]:

@@ -97,7 +97,7 @@ class PipeRunner:
     def lacks(self, job: Job) -> tuple[str, ...]:  # noqa: ARG002 (it lacks nothing)
         return ()
 
-    def settings_files(self, job: Job) -> tuple[Path, ...]:  # noqa: ARG002 (there are none)
+    def unreadable(self, job: Job) -> Iterable[tuple[Path, str]]:  # noqa: ARG002 (there are none)
         return ()
 
     def servers(self, cwd: Path, env: Mapping[str, str]) -> Collection[str]:  # noqa: ARG002 (nothing is known of it)

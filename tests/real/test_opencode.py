@@ -132,6 +132,32 @@ def test_a_member_that_edits_runs_no_command(opencode: World) -> None:
     assert "allow: opencode cannot be held to a list of commands" in ran.err
 
 
+def test_rules_and_servers_in_settings_with_a_trailing_comma_count(opencode: World) -> None:
+    """The plain program reads them, too: its rule denies, and its server starts."""
+    cwd = opencode.cwd
+    settings = Path(opencode.env["HOME"]) / ".config" / "opencode" / "opencode.json"
+    server = {"trap": {"type": "local", "command": ["touch", str(cwd.parent / "server")]}}
+    mine = json.dumps({**json.loads(settings.read_text()), "permission": {"edit": {"*docs/*": "deny"}}, "mcp": server})
+    settings.write_text(f"{mine[:-1]},}} // mine\n")
+    give(opencode, 'access = "edit"\nmcp = []')
+    tries = (write(cwd / "docs" / "made"), write(cwd / "made"))
+    opencode.server.script("opencode", [Reply("Let me.", tools=tries), Reply("I tried.")])
+    ran = opencode.json("send", "--trust", "Go")
+    assert (ran.code, ran.result["text"]) == (0, "I tried."), ran.err
+    assert (cwd / "made").exists()
+    assert not (cwd / "docs").exists()
+    assert not (cwd.parent / "server").exists()
+    give(opencode, 'access = "full"')
+    opencode.server.script("opencode", [Reply("Let me.", tools=tries), Reply("I tried.")])
+    assert opencode("send", "--trust", "Go").code == 0
+    assert not (cwd / "docs").exists()
+    assert (cwd.parent / "server").exists()
+    settings.write_text("{'permission': {edit: ")
+    ran = opencode("send", "--trust", "Go")
+    assert ran.code == ExitCode.NOT_TRUSTED
+    assert "its rules and MCP servers are not known" in ran.err
+
+
 @pytest.mark.core
 def test_kill_9_leaves_no_process(opencode: World) -> None:
     (opencode.cwd / "waits.txt").touch()

@@ -20,7 +20,6 @@ from teamchat.core.team.programs import Unusable, find_program
 from teamchat.core.team.team import BUILTIN_AGENTS, AgentSpec, Member, Team
 from teamchat.core.team.tools import may, need_tools
 from teamchat.runners.base import Runner
-from teamchat.runners.commented_json import broken
 from teamchat.runners.edits import in_words
 from teamchat.runners.environment import environment
 
@@ -90,11 +89,9 @@ def _findings(post: _Post, versions: Mapping[str, Check], arguments: Mapping[str
 
 def _settings(post: _Post) -> Iterator[Check]:
     """The settings files that keep a CLI from starting. Codex's configuration is checked with its login."""
-    for file in post.runner.settings_files(job_of(post.member, post.agent, post.env)):
-        if why := broken(file):
-            yield Check(
-                post.member.name, "settings", "failed", f"{file} cannot be read: {why}", str(file), code=CANNOT_RUN
-            )
+    for file, why in post.runner.unreadable(job_of(post.member, post.agent, post.env)):
+        text = f"{file} cannot be read: {why}"
+        yield Check(post.member.name, "settings", "failed", text, str(file), code=CANNOT_RUN)
 
 
 def _login(post: _Post) -> Iterator[Check]:

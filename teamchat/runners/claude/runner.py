@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from signal import Signals
 from types import MappingProxyType
@@ -148,7 +148,7 @@ class ClaudeRunner:
     def lacks(self, job: Job) -> tuple[str, ...]:
         return lacks(job)
 
-    def settings_files(self, job: Job) -> tuple[Path, ...]:  # noqa: ARG002 (there are none)
+    def unreadable(self, job: Job) -> Iterable[tuple[Path, str]]:  # noqa: ARG002 (there are none)
         return ()
 
     def servers(self, cwd: Path, env: Mapping[str, str]) -> Collection[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
@@ -144,7 +144,7 @@ class CodexRunner:
     def lacks(self, job: Job) -> tuple[str, ...]:  # noqa: ARG002 (it lacks nothing)
         return ()
 
-    def settings_files(self, job: Job) -> tuple[Path, ...]:  # noqa: ARG002 (there are none)
+    def unreadable(self, job: Job) -> Iterable[tuple[Path, str]]:  # noqa: ARG002 (there are none)
         return ()
 
     def servers(self, cwd: Path, env: Mapping[str, str]) -> Collection[str]:  # noqa: ARG002 (they are the same everywhere)

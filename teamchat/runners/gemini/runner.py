@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
@@ -23,6 +23,7 @@ from teamchat.runners.base import (
     StopRule,
     Vendor,
 )
+from teamchat.runners.commented_json import broken
 from teamchat.runners.edits import Edits, edits
 from teamchat.runners.gemini.commands import find, with_command
 from teamchat.runners.gemini.env import other_files
@@ -141,8 +142,8 @@ class GeminiRunner:
     def lacks(self, job: Job) -> tuple[str, ...]:  # noqa: ARG002 (it lacks nothing)
         return ()
 
-    def settings_files(self, job: Job) -> tuple[Path, ...]:
-        return settings_files(job)
+    def unreadable(self, job: Job) -> Iterable[tuple[Path, str]]:
+        return ((file, why) for file in settings_files(job) if (why := broken(file)))
 
     def servers(self, cwd: Path, env: Mapping[str, str]) -> Collection[str]:  # noqa: ARG002 (they are the same everywhere)
         return users_servers(env)

@@ -4,7 +4,9 @@ It is passed in OPENCODE_CONFIG_CONTENT, which overrides every file except those
 last matching rule for a permission counts, and the agent's rules come after the user's. So a member's agent begins
 with a rule that denies everything, and ends with a copy of what the user's rules deny.
 
-MCP servers are switched off by name, so every file of the user's that may name one has to be understood.
+MCP servers are switched off by name, and rules are copied, so every file of the user's has to be understood. They are
+read as JSON5, which has all that opencode takes. No turn begins beside a file that is something else, or that has
+opencode put the name of a server or a rule together.
 """
 
 from __future__ import annotations
@@ -12,14 +14,16 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from teamchat.patterns import regex
 from teamchat.runners import git_server
 from teamchat.runners.base import Job
-from teamchat.runners.commented_json import broken, table_in, table_of
+from teamchat.runners.commented_json import json5_in, table_of
 from teamchat.runners.homes import user_home
+from teamchat.runners.untrusted_json import one_line
 
 AGENT = "teamchat"
 MACHINES = (Path("/etc/opencode"), Path("/Library/Application Support/opencode"))
@@ -30,6 +34,7 @@ READ: Mapping[str, object] = {
 }
 GIT = dict.fromkeys((".git", ".git/*", "*/.git", "*/.git/*"), "deny")  # its hooks and its configuration run programs
 _SUBSTITUTED = regex(r"\{(?=env:|file:)")  # before the text is read as JSON
+_EDITORS = frozenset({"write", "edit", "patch"})
 _TOOL_NAME = regex(r"[^\w-]", re.ASCII)
 
 
@@ -92,11 +97,27 @@ def _edited(cwd: Path) -> dict[str, str]:
 
 def _denied(env: Mapping[str, str]) -> Iterator[tuple[str, dict[str, str]]]:
     """What the user's rules deny, by permission."""
-    for file in user_files(env):
-        for name, rule in table_of(table_in(file), "permission").items():
+    for settings in _settings(env):
+        for name, on in table_of(settings, "tools").items():  # how rules were written before
+            if on is False:
+                yield ("edit" if name in _EDITORS else name), {"*": "deny"}
+        for name, rule in _rules(settings.get("permission")):
             patterns = rule if isinstance(rule, dict) else {"*": rule}
             if denied := {pattern: "deny" for pattern, action in patterns.items() if action == "deny"}:
                 yield name, denied
+
+
+def _rules(permission: object) -> Iterable[tuple[str, object]]:
+    return permission.items() if isinstance(permission, dict) else [("*", permission)]
+
+
+def _settings(env: Mapping[str, str]) -> Iterator[dict[str, object]]:
+    """What the user's files and variable have, those that `misunderstood` names left out."""
+    for file in user_files(env):
+        with suppress(OSError, ValueError):
+            yield json5_in(file)
+    with suppress(ValueError):
+        yield {"permission": json.loads(env.get("OPENCODE_PERMISSION") or "{}")}
 
 
 def _servers_of(job: Job) -> dict[str, object]:
@@ -116,13 +137,25 @@ def _users_servers_of(job: Job) -> tuple[str, ...]:
 
 def servers(env: Mapping[str, str]) -> set[str]:
     """The names of the MCP servers that the user has set up."""
-    return {name for file in user_files(env) for name in table_of(table_in(file), "mcp")}
+    return {name for settings in _settings(env) for name in table_of(settings, "mcp")}
 
 
 def misunderstood(env: Mapping[str, str]) -> str | None:
-    """The file that cannot be parsed, and why; None if all parse."""
-    found = ((file, broken(file)) for file in user_files(env))
-    return next((f"{file} cannot be read: {why}" for file, why in found if why), None)
+    """The file of the user's that cannot be understood, and why; None if all can be."""
+    return next((f"{file} cannot be read: {why}" for file, why in unreadable(env)), None)
+
+
+def unreadable(env: Mapping[str, str]) -> Iterator[tuple[Path, str]]:
+    """The files of the user's that cannot be understood, and why."""
+    for file in user_files(env):
+        try:
+            settings = json5_in(file)
+        except (OSError, ValueError) as error:
+            yield file, one_line(str(error))
+            continue
+        told = json.dumps([list(table_of(settings, "mcp")), settings.get("permission"), settings.get("tools")])
+        if _SUBSTITUTED.search(told):
+            yield file, "it has {env:...} or {file:...} in the name of an MCP server or in a rule"
 
 
 def user_files(env: Mapping[str, str]) -> Iterator[Path]:

@@ -6,7 +6,7 @@ in a configuration that is passed in a variable and overrides every file. `--aut
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
@@ -26,7 +26,7 @@ from teamchat.runners.base import (
     Vendor,
 )
 from teamchat.runners.edits import Edits, edits
-from teamchat.runners.opencode.configuration import AGENT, content, misunderstood, user_files
+from teamchat.runners.opencode.configuration import AGENT, content, misunderstood, unreadable
 from teamchat.runners.opencode.configuration import servers as users_servers
 from teamchat.runners.opencode.events import OpencodeEvents
 from teamchat.runners.opencode.login import opencode_login
@@ -94,12 +94,12 @@ class OpencodeRunner:
     def parser(self) -> EventParser:
         return OpencodeEvents()
 
-    def refusal(self, access: Access, env: Mapping[str, str]) -> str | None:
-        """Where the project's plugins would run, or an MCP server might be named that could not be switched off."""
+    def refusal(self, access: Access, env: Mapping[str, str]) -> str | None:  # noqa: ARG002 (as for every access)
+        """Where the project's plugins would run, or a rule or an MCP server of the user's is not known."""
         if why := plugins(env):
             return why
-        wrong = misunderstood(env) if access == "read" else None
-        return f"{wrong}; its MCP servers are not known" if wrong else None
+        wrong = misunderstood(env)
+        return f"{wrong}; its rules and MCP servers are not known" if wrong else None
 
     def access_note(self, access: Access) -> str:
         return ACCESS_NOTES[access]
@@ -113,8 +113,8 @@ class OpencodeRunner:
     def lacks(self, job: Job) -> tuple[str, ...]:  # noqa: ARG002 (a project with anything to lack has no turn)
         return ()
 
-    def settings_files(self, job: Job) -> tuple[Path, ...]:
-        return tuple(user_files(job.env))
+    def unreadable(self, job: Job) -> Iterable[tuple[Path, str]]:
+        return unreadable(job.env)
 
     def servers(self, cwd: Path, env: Mapping[str, str]) -> Collection[str]:  # noqa: ARG002 (they are the same everywhere)
         return users_servers(env)

@@ -181,17 +181,65 @@ def test_the_files_of_the_user_are_found_where_variables_say(tmp_path: Path) -> 
     assert list(user_files(env)) == [*own, Path("/one.json"), *both]
 
 
+WHY_NOT = "it has {env:...} or {file:...} in the name of an MCP server or in a rule"
+
+
 @pytest.mark.parametrize("access", ["read", "edit", "full"])
-def test_reading_is_refused_where_the_servers_are_not_known(job: Job, access: Access) -> None:
-    put(job, ".config/opencode/opencode.json", '{"mcp": ')
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ('{"mcp": ', "Unexpected end of input"),
+        ('{"permission": {"edit": "deny"} "mcp": {}}', "Unexpected"),
+        ('{"mcp": {env:SERVERS}}', "Unexpected"),
+        ('{"mcp": {"a{env:NAME}": {}}}', WHY_NOT),
+        ('{"permission": {"edit": "{file:rule}"}}', WHY_NOT),
+        ("[" * 5_000, "too deep"),
+    ],
+)
+def test_no_turn_begins_beside_settings_that_are_not_understood(job: Job, access: Access, text: str, why: str) -> None:
+    put(job, ".config/opencode/opencode.json", text)
     refusal = RUNNER.refusal(access, job.env)
-    if access != "read":
-        assert refusal is None
-        return
     file = Path(job.env["HOME"]) / ".config/opencode/opencode.json"
     assert refusal is not None
     assert refusal.startswith(f"{file} cannot be read: ")
-    assert refusal.endswith("; its MCP servers are not known")
+    assert why in refusal
+    assert refusal.endswith("; its rules and MCP servers are not known")
+    assert [found for found, _ in RUNNER.unreadable(job)] == [file]
+
+
+TRAILING = """{
+  // mine
+  "permission": {"read": {"*.pem": "deny",}, "edit": {"docs/*": "deny"},},
+  mcp: {'one': {"type": "local", "command": ["x"],},},
+}
+"""
+
+
+def test_a_trailing_comma_keeps_rules_and_servers_as_they_are_meant(job: Job) -> None:
+    put(job, ".config/opencode/opencode.json", TRAILING)
+    assert RUNNER.refusal("edit", job.env) is None
+    assert permission(job)["read"] == {**ENVIRONMENTS, "*.pem": "deny"}
+    edits = replace(job, access="edit", mcp=())
+    assert permission(edits)["edit"] == {"*": "allow", **GIT, "docs/*": "deny"}
+    assert configured(edits)["mcp"] == {"one": {"enabled": False}}
+
+
+@pytest.mark.parametrize(
+    ("settings", "env", "denied"),
+    [
+        ({"permission": "deny"}, {}, {"*": {"*": "deny"}}),
+        ({"tools": {"write": False, "grep": False, "bash": True}}, {}, {"edit": {"*": "deny"}, "grep": {"*": "deny"}}),
+        ({}, {"OPENCODE_PERMISSION": '{"glob": "deny"}'}, {"glob": {"*": "deny"}}),
+        ({}, {"OPENCODE_PERMISSION": "{"}, {}),
+    ],
+)
+def test_rules_stay_in_every_form(
+    job: Job, settings: dict[str, object], env: dict[str, str], denied: dict[str, object]
+) -> None:
+    put(job, ".config/opencode/opencode.json", json.dumps(settings))
+    found = permission(replace(job, env={**job.env, **env}))
+    assert {name: found[name] for name in denied} == denied
+    assert list(found)[len(found) - len(denied) :] == list(denied)
 
 
 def test_a_prompt_goes_as_it_is() -> None:
