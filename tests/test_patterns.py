@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import hashlib
 import re
+from hashlib import sha256
 
 import pytest
 
-from teamchat.digests import sha256
 from teamchat.patterns import regex
 
 

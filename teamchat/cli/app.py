@@ -16,7 +16,6 @@ from functools import cache
 from importlib import import_module
 from keyword import iskeyword
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Annotated, Any, Literal
 
 import typer
@@ -73,34 +72,16 @@ FAMILIAR = ("status", "version")
 """Of the other words that `meant` knows, those that may be misspelt."""
 
 
-def _import_msgspec() -> None:
-    """Import it without what it needs for types that nobody here has.
-
-    `typing_extensions` has nothing for it that `typing` lacks, and takes 2 ms to load; `decimal` takes 1 ms.
-    """
-    spared = {"typing_extensions": None, "decimal": SimpleNamespace(Decimal=type("Decimal", (), {}))}
-    if not {"msgspec", *spared} & sys.modules.keys():
-        sys.modules.update(spared)  # type: ignore[arg-type]
-        try:
-            import_module("msgspec")
-        finally:
-            for name in spared:
-                del sys.modules[name]
-
-
 @cache
 def _command(name: str) -> Any:
     from teamchat.cli.shared.examples import explained
 
-    _import_msgspec()
     own = f"{name}_" if iskeyword(name) else name
     found = getattr(import_module(f"teamchat.cli.{own}"), own)
     single = typer.Typer(add_completion=False)
     if isinstance(found, typer.Typer):  # a command with commands of its own
         single.add_typer(found, name=name, rich_help_panel=COMMANDS[name])
         return explained(name, typer.main.get_group(single).commands[name])
-    known = vars(sys.modules[found.__module__])  # Typer would compile and evaluate the name of each option's type
-    found.__annotations__ = {option: known.get(text, text) for option, text in found.__annotations__.items()}
     single.command(name, rich_help_panel=COMMANDS[name])(found)
     return explained(name, typer.main.get_command(single))
 
@@ -139,8 +120,6 @@ class LazyGroup(TyperGroup):
         return super().resolve_command(ctx, args)
 
 
-# Typer evaluates the annotations of each function twice. The first time is enough; the second one takes `send` 1 ms.
-vars(typer.utils)["get_type_hints"] = lambda _function: {}
 app = typer.Typer(
     cls=LazyGroup,
     no_args_is_help=True,

@@ -17,7 +17,7 @@ OWN = "teamchat"
 HEAVY = frozenset(
     {
         *("prompt_toolkit", "rich", "pygments", "markdown_it", "pexpect", "pydantic", "pydantic_core", "mcp"),
-        *("_ssl", "_hashlib", "tomllib", "dataclasses", "email", "http", "importlib.metadata", "multiprocessing"),
+        *("tomllib", "email", "http", "importlib.metadata", "multiprocessing"),
     }
 )
 AGENTS = frozenset({"asyncio", "concurrent.futures", "teamchat.runners.process.supervisor", "teamchat.core.turn.run"})

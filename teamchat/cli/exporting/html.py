@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterator, Mapping
+from hashlib import sha256
 from importlib.resources import files
 
 from teamchat.cli.exporting.formats import Options
@@ -16,7 +17,6 @@ from teamchat.cli.output.lines import plural
 from teamchat.cli.output.terminal.look import colours_of
 from teamchat.core.messages import name_of
 from teamchat.core.transcripts.transcript import MemberTurn, Said, Step, Transcript
-from teamchat.digests import sha256
 from teamchat.patterns import regex
 
 LONGEST_OUTPUT = 20_000  # characters of a tool's output; JSON has all of it

@@ -1,14 +1,9 @@
-"""Ctrl-C before and after a command runs. Imported before anything else, so it imports only built-in modules."""
+"""Ctrl-C before and after a command runs. Imported before anything else, so it imports little."""
 
 from __future__ import annotations
 
-from _signal import (  # type: ignore[import-not-found]  # what `signal` is made of, without its enums
-    SIGINT,
-    default_int_handler,
-    getsignal,
-    signal,
-)
-from posix import _exit
+import os
+from signal import SIGINT, default_int_handler, getsignal, signal
 
 INTERRUPTED = 130  # `ExitCode.INTERRUPTED`, whose module is not imported yet
 
@@ -29,4 +24,4 @@ def raise_again() -> None:
 
 
 def _end(_number: int, _frame: object) -> None:
-    _exit(INTERRUPTED)
+    os._exit(INTERRUPTED)

@@ -19,7 +19,6 @@ from teamchat.core.checkpoint.git import GitFailed, GitProgram
 from teamchat.core.checkpoint.shadow import keep_file, open_shadow
 from teamchat.core.checkpoint.values import GitRepository
 from teamchat.core.errors import CheckpointFailed
-from teamchat.digests import sha256
 from teamchat.runners.regular_files import read_regular
 
 _LONGEST_S = 60.0

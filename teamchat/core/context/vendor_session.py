@@ -8,6 +8,7 @@ begins a fresh session with the full context, and its receipt says why.
 from __future__ import annotations
 
 import json
+from hashlib import sha256
 
 from msgspec import Struct
 
@@ -21,7 +22,6 @@ from teamchat.core.store.sessions import edits_of
 from teamchat.core.store.turns import Turn, has_turn, last_turn_of
 from teamchat.core.store.vendor_turns import VendorTurns
 from teamchat.core.team.team import AgentSpec, Member
-from teamchat.digests import sha256
 from teamchat.runners.events import FailureKind, Usage
 
 

@@ -9,10 +9,10 @@ import errno
 import os
 import pwd
 import sys
+from hashlib import sha256
 from pathlib import Path
 
 from teamchat.core.errors import StoreError
-from teamchat.digests import sha256
 from teamchat.patterns import regex
 
 STORE_NAME = "teamchat.db"

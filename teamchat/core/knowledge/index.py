@@ -11,6 +11,7 @@ import os
 import sqlite3
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,7 +24,6 @@ from teamchat.core.files.whole_files import write_private
 from teamchat.core.knowledge.files import KnowledgeFile, harmless_text, read_source
 from teamchat.core.knowledge.pieces import cut_pieces
 from teamchat.core.text.words import TOKENIZER, spaced
-from teamchat.digests import sha256
 
 INDEX_NAME = "knowledge.db"
 VERSION = 2  # of the tables, and of how texts are read and cut; an index of another version is deleted

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from hashlib import sha256
 
 from teamchat.core.store.database import Database
 from teamchat.core.store.image_values import Image, Kind
 from teamchat.core.store.lineage import MESSAGES
 from teamchat.core.store.rows import Row
 from teamchat.core.store.texts import Packed, get_text, put_text
-from teamchat.digests import sha256
 
 
 def put_images(db: Database, session: int, message: str, images: Iterable[Image]) -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import codecs
 import zlib
 from collections.abc import Callable, Iterable, Iterator
+from hashlib import sha256
 
 from msgspec import Struct
 
 from teamchat.core.store.database import NO_VALUE, Database
 from teamchat.core.store.rows import Row
-from teamchat.digests import sha256
 from teamchat.runners.growing import joined
 
 COMPRESS_FROM = 512  # bytes; below that zlib gains nothing

@@ -11,6 +11,7 @@ import contextlib
 import json
 import os
 from collections.abc import Mapping
+from hashlib import sha256
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
@@ -18,7 +19,6 @@ from typing import TYPE_CHECKING, Any, cast
 from teamchat.core.errors import StoreError
 from teamchat.core.files.folders import state_path
 from teamchat.core.files.whole_files import locked_beside, put_in_place, write_private
-from teamchat.digests import sha256
 from teamchat.runners.regular_files import read_regular
 from teamchat.version import VERSION
 

@@ -7,6 +7,7 @@ import pwd
 import shutil
 import stat
 from collections.abc import Callable
+from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -15,7 +16,6 @@ from teamchat.core.errors import AgentMissing, NotTrusted, TeamFileError, Unknow
 from teamchat.core.team.team import BUILTIN_AGENTS, INSTALL, Member, Team, default_human, folder_name, login_name
 from teamchat.core.text.clean import printable
 from teamchat.core.text.commands import quote
-from teamchat.digests import sha256
 
 if TYPE_CHECKING:
     from pathlib import Path

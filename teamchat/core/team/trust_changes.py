@@ -7,6 +7,7 @@ be cut, and it is not kept for a variable of `env`.
 from __future__ import annotations
 
 import json
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
@@ -15,7 +16,6 @@ from msgspec import Struct
 from teamchat.core.team.trust_files import file_states
 from teamchat.core.team.trust_needs import Need, covered, fingerprint
 from teamchat.core.text.clean import printable
-from teamchat.digests import sha256
 from teamchat.runners.environment import is_secret
 
 if TYPE_CHECKING:

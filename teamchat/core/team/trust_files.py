@@ -9,13 +9,13 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from hashlib import sha256
 from itertools import pairwise
 from pathlib import Path
 
 from msgspec.structs import replace
 
 from teamchat.core.team.team import Member, Team
-from teamchat.digests import sha256
 from teamchat.patterns import regex
 from teamchat.runners.regular_files import open_regular, read_regular
 

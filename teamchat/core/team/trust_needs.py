@@ -6,6 +6,7 @@ import json
 import os
 import shlex
 from functools import cache, partial
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +16,6 @@ from msgspec.structs import asdict
 from teamchat.core.team.team import BUILTIN_AGENTS, AgentSpec, Limits, Member, Team
 from teamchat.core.team.trust_files import file_states
 from teamchat.core.text.clean import printable
-from teamchat.digests import sha256
 from teamchat.runners.environment import is_secret
 
 if TYPE_CHECKING:

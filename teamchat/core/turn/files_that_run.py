@@ -12,6 +12,7 @@ import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import cache
+from hashlib import sha256
 from pathlib import Path
 
 from msgspec import Struct
@@ -19,7 +20,6 @@ from msgspec.structs import replace
 
 from teamchat.core.agents import CLIS
 from teamchat.core.team.team import BUILTIN_AGENTS, AgentSpec, Member
-from teamchat.digests import sha256
 from teamchat.patterns import regex
 from teamchat.runners.process.running import Exit, Launch
 from teamchat.runners.regular_files import read_regular

@@ -7,6 +7,7 @@ the receipt, and undo reverts it.
 from __future__ import annotations
 
 import time
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+from hashlib import sha256
 from pathlib import Path
 
 from msgspec import Struct
@@ -18,7 +19,6 @@ from teamchat.core.files.folders import WRITABLE
 from teamchat.core.files.whole_files import locked_beside, put_in_place, write_private
 from teamchat.core.routing.names import fold
 from teamchat.core.worktrees import FOLDER
-from teamchat.digests import sha256
 from teamchat.patterns import regex
 from teamchat.runners.regular_files import read_regular
 

@@ -20,7 +20,6 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from teamchat.digests import sha256
 from teamchat.patterns import regex
 from teamchat.runners.git_server.output import LONGEST_S, GitError, Page, read_from_line, read_whole
 from teamchat.runners.regular_files import open_regular

@@ -21,14 +21,13 @@ looks at the tree before it ends anything, and remembers.
 
 from __future__ import annotations
 
-import _signal as signal  # type: ignore[import-not-found]  # what `signal` is made of, without its enums
-import _socket as socket
 import marshal
-import posix as os  # what `os` is made of, without the abstract classes that take 2 ms to load
+import os
 import select
+import signal
+import socket
 import sys
 import time
-from posix import _exit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -51,9 +50,7 @@ ABANDONED_GRACE_S = 1.0  # without teamchat nobody reads the rest: the tree must
 
 def command(control: int) -> tuple[str, ...]:
     """The command line of a server that is to inherit this socket."""
-    from os.path import dirname
-
-    return (sys.executable, "-I", "-S", "-B", "-c", STARTED, dirname(__file__), str(control))  # noqa: PTH120
+    return (sys.executable, "-I", "-S", "-B", "-c", STARTED, os.path.dirname(__file__), str(control))  # noqa: PTH120
 
 
 def become_subreaper() -> bool:
@@ -62,10 +59,9 @@ def become_subreaper() -> bool:
 
 
 def _prctl(option: int, value: int) -> bool:
-    import _ctypes
+    from ctypes import CDLL
 
-    program = _ctypes.dlopen(None, 0)  # type: ignore[arg-type]  # this one, which may be None as in C
-    failed: int = _ctypes.call_function(_ctypes.dlsym(program, "prctl"), (option, value, 0, 0, 0))
+    failed: int = CDLL(None).prctl(option, value, 0, 0, 0)
     return not failed
 
 
@@ -79,10 +75,14 @@ def wake_at_child_end() -> socket.socket:
     return wake
 
 
+def _numbers() -> list[str]:
+    return [name for name in os.listdir("/proc") if name.isdigit()]  # noqa: PTH208 (pathlib takes long to load)
+
+
 def processes() -> dict[int, tuple[int, str]]:
     """Every process that is not dead: pid -> (parent, name)."""
     if sys.platform == "linux":
-        return dict(filter(None, (read_stat(name) for name in os.listdir("/proc") if name.isdigit())))
+        return dict(filter(None, (read_stat(name) for name in _numbers())))
     import subprocess
 
     with subprocess.Popen(["/bin/ps", "-axo", "pid=,ppid=,stat=,comm="], stdout=subprocess.PIPE) as ps:
@@ -143,7 +143,7 @@ def marked(scratch: bytes) -> list[int]:
     limits = [b" %d " % limit_of(scratch, depth) for depth in range(OUTERMOST - INNERMOST + 1)]
     return [
         int(pid)
-        for pid in filter(str.isdigit, os.listdir("/proc") if sys.platform == "linux" else ())
+        for pid in (_numbers() if sys.platform == "linux" else ())
         if any(map(_read(f"/proc/{pid}/limits").__contains__, limits))
         or entry in _read(f"/proc/{pid}/environ").split(b"\0")
     ]
@@ -355,7 +355,7 @@ def serve(control: socket.socket) -> int:
         while os.waitpid(-1, 0):
             pass
     except ChildProcessError:
-        _exit(0)
+        os._exit(0)
 
 
 def received(control: socket.socket, number: int) -> list[int]:
@@ -408,4 +408,4 @@ def main(control: int) -> None:
         _prctl(PR_SET_PDEATHSIG, signal.SIGCONT)  # if an agent has stopped it, it ends with teamchat all the same
     os.chdir("/")
     guard(serve(socket.socket(fileno=control)))
-    _exit(0)  # an interpreter takes milliseconds to take itself apart
+    os._exit(0)  # an interpreter takes milliseconds to take itself apart

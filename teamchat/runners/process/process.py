@@ -29,8 +29,8 @@ from teamchat.runners.process.guardians import GUARDIANS, first_report
 from teamchat.runners.process.running import Chunk, Exit, Launch, Running
 from teamchat.runners.process.start_errors import FolderReplaced, SpawnFailed, start_error
 from teamchat.runners.process.start_folder import open_folder
-from teamchat.runners.process.written import POLL_S, Written
 
+POLL_S = 0.02  # between two looks at the output: an agent's turn takes seconds
 READ_BYTES = 128 * 1024  # at a time, so that a flood of short lines leaves time for others
 DRAIN_S = 30.0  # for what a flood has left up to its limit; short lines can cost much more to read than to write
 SETTLE_S = 5.0  # for a guardian to end a tree whose teamchat was killed; it takes two
@@ -150,8 +150,8 @@ class Process:
 
     async def chunks(self) -> AsyncGenerator[Chunk, None]:
         loop = asyncio.get_running_loop()
-        written = Written([reader.fileno() for reader in self._readers.values()])
-        loop.add_reader(self._control, self._take_report, written)
+        ended = asyncio.Event()
+        loop.add_reader(self._control, self._take_report, ended)
         try:
             while True:
                 over = self.exit  # looked up before reading: what was written until then is read below
@@ -163,10 +163,9 @@ class Process:
                         yield Chunk(stream, data, time.monotonic() - self.started)
                 if over and (quiet or self._hurried or self._drained_enough(over)):
                     return
-                await (written.wait() if quiet else asyncio.sleep(0))
+                await (_first_of(ended, POLL_S) if quiet else asyncio.sleep(0))
                 self.poll()
         finally:
-            written.close()
             loop.remove_reader(self._control)
             self._release()
             while not await self._guardian_ends():
@@ -185,12 +184,12 @@ class Process:
             return True
         return True
 
-    def _take_report(self, written: Written) -> None:
+    def _take_report(self, ended: asyncio.Event) -> None:
         """Take the last report when it comes: looking at the files may begin before the output is read."""
         self.poll()
         if self.exit:
             asyncio.get_running_loop().remove_reader(self._control)
-            written.wake()
+            ended.set()
 
     def _drained_enough(self, over: Exit) -> bool:
         """True if there was time enough to read what was written up to the limit of the output."""
@@ -291,6 +290,13 @@ def make_private(folder: Path) -> None:
     with contextlib.suppress(FileExistsError):
         folder.parent.mkdir(mode=0o700, parents=True)  # by itself: a parent that is made with it does not get the mode
     folder.mkdir(mode=0o700, exist_ok=True)
+
+
+async def _first_of(event: asyncio.Event, seconds: float) -> None:
+    """Wait for the event, at most that long."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await event.wait()
 
 
 def read_more(reader: BinaryIO, most: int) -> bytes:

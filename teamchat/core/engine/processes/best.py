@@ -8,6 +8,7 @@ another one to compare it with needs no judge.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from hashlib import sha256
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -19,7 +20,6 @@ from teamchat.core.engine.processes.seats import BLIND_LAYERS, letters, wrong_me
 from teamchat.core.engine.processes.written_json import written_object
 from teamchat.core.routing.requests import RouteRequest
 from teamchat.core.text.commands import command_of
-from teamchat.digests import sha256
 
 MEMBER = "member"
 JUDGE = "judge"
