@@ -19,9 +19,17 @@ some_lines = st.lists(st.sampled_from(["", "a", "b", "c", "+d", "-e", " f", *map
 
 
 @given(some_lines, some_lines, st.integers(0, 3))
-def test_of_short_texts_it_is_that_of_difflib(old: list[str], new: list[str], context: int) -> None:
+def test_of_texts_without_common_ends_it_is_that_of_difflib(old: list[str], new: list[str], context: int) -> None:
+    old, new = ["old", *old, "old"], ["new", *new, "new"]
     expected = [*difflib.unified_diff(old, new, "x", "y", lineterm="", n=context)]
     assert [*unified_diff(old, new, "x", "y", context)] == expected
+
+
+@given(some_lines, some_lines, st.integers(0, 3))
+def test_it_turns_one_into_the_other(old: list[str], new: list[str], context: int) -> None:
+    diff = [*unified_diff(old, new, "x", "y", context)]
+    assert patched(old, diff) == new
+    assert bool(diff) is (old != new)
 
 
 @given(some_lines, some_lines, st.integers(0, 3), st.integers(0, 100))
@@ -36,9 +44,9 @@ def test_of_texts_that_are_too_long_it_turns_one_into_the_other(
 
 def test_of_a_long_text_the_lines_that_have_changed_are_shown() -> None:
     old = [f"line {n}" for n in range(20_000)]
-    new = [*old[:5], "one", *old[5:15_000], *old[15_001:], "two"]
+    new = [*old[:15_000], "one", *old[15_000:16_000], *old[16_001:]]
     diff = [*unified_diff(old, new, "x", "y", 2)]
-    assert [line for line in diff if line[0] in "+-"] == ["--- x", "+++ y", "+one", "-line 15000", "+two"]
+    assert [line for line in diff if line[0] in "+-"] == ["--- x", "+++ y", "+one", "-line 16000"]
 
 
 LINES = 40_000
