@@ -26,7 +26,7 @@ from pathlib import Path
 
 from benchmarks.figure import Figure, Measures
 from teamchat.assemblers.truncation import byte_length
-from teamchat.cli.exporting.rendering import rendered
+from teamchat.cli.exporting.html import rendered
 from teamchat.cli.output import Output
 from teamchat.cli.output.plain import PlainOutput
 from teamchat.cli.output.terminal.output import TerminalOutput

@@ -39,6 +39,6 @@ def chat(
     if os.environ.get("TERM") == "dumb":
         raise UsageError("chat needs a terminal that can move its cursor; TERM is dumb", saying())
 
-    from teamchat.cli.chatting.begin import begin
+    from teamchat.cli.chatting.chat import begin
 
     return begin(team, session, speaker=as_, new=new, title=title, timeout=timeout, notify=notify, trust=trust)

@@ -1,8 +1,14 @@
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.console import Console
+from rich.status import Status
+from rich.text import Text
 
 from teamchat.cli.shared.options import JsonOption, TeamOption
 
@@ -11,6 +17,7 @@ if TYPE_CHECKING:
 
     from teamchat.core.doctor.checks import Check
     from teamchat.core.errors import ExitCode
+
 
 MARKS = {"ok": "✓", "note": "·", "warning": "!", "unknown": "?", "failed": "✗"}
 OfflineOption = Annotated[
@@ -113,7 +120,6 @@ def look_at_store(team: str | None, report: Report) -> ExitCode:
 async def _prove(report: Report) -> None:
     import os
 
-    from teamchat.cli.output.progress import Progress
     from teamchat.core.doctor.selftest.prove import prove
     from teamchat.core.team.team import BUILTIN_AGENTS
     from teamchat.runners.process.command import capture
@@ -185,3 +191,35 @@ def line(check: Check, width: int) -> str:
 
     found = printable(f"{MARKS[check.state]} {check.member or '':<{width}} {check.what:<7} {check.text}")
     return "\n".join([found, *(f"  try: {printable(command)}" for command in (check.hint or "").splitlines())])
+
+
+class Progress:
+    """Shows what each member is doing."""
+
+    def __init__(self) -> None:
+        self.steps: dict[str, str] = {}
+        self.status = Status("", console=Console(stderr=True)) if sys.stderr.isatty() else None
+
+    def __call__(self, who: str, step: str | None) -> None:
+        self.steps[who] = step or ""
+        if self.status:
+            self.status.update(Text(" · ".join(f"{who}: {step}" for who, step in self.steps.items() if step)))
+
+    @contextmanager
+    def shown(self) -> Iterator[None]:
+        with self.status or _nothing():
+            yield
+
+    @contextmanager
+    def aside(self) -> Iterator[None]:
+        """Clear the line while something else is printed."""
+        if self.status:
+            self.status.stop()
+        yield
+        if self.status:
+            self.status.start()
+
+
+@contextmanager
+def _nothing() -> Iterator[None]:
+    yield

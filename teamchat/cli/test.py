@@ -1,16 +1,35 @@
 from __future__ import annotations
 
+import math
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from teamchat.cli.output.jsonl import write_line
 from teamchat.cli.output.lines import plural
+from teamchat.cli.shared.interrupts import raise_again
 from teamchat.cli.shared.options import JsonOption, TeamOption
-from teamchat.cli.shared.prompt_check import Checked
-from teamchat.core.errors import ExitCode
+from teamchat.cli.shared.playback import Played, Stage, open_stage
+from teamchat.cli.shared.recorder import listening
+from teamchat.core.cassette.account import standing_of
+from teamchat.core.cassette.compare import text_difference
+from teamchat.core.cassette.format import Cassette, HumanLine, RecordedRun, ResumeLine, read_cassette
+from teamchat.core.cassette.player import LenientPlayer, RecordedTurn
+from teamchat.core.cassette.writer import CassetteWriter
+from teamchat.core.errors import ExitCode, Interrupted, NoRecording, TeamchatError, UsageError
+from teamchat.core.store.image_values import Image
+from teamchat.core.store.sessions import fence_key
+from teamchat.core.team.team import Team
 from teamchat.core.text.clean import printable, visible
+from teamchat.core.text.commands import saying
+from teamchat.runners.process.running import Identity
 
 
 class _Count:
@@ -83,7 +102,6 @@ def test(
 
     Exits with 1 if a prompt has changed. With --team, the recordings are compared with that team.
     """
-    from teamchat.cli.shared.prompt_check import cassettes_in, check
     from teamchat.cli.shared.workspace import find_team
 
     output = CheckedJson() if as_json else CheckedText()
@@ -91,3 +109,117 @@ def test(
     for file in cassettes_in(where):
         output(check(file, other, update=update))
     return output.finish()
+
+
+class Checked(Struct):
+    """The changes in a cassette's prompts: each difference with its turns, by member and text.
+
+    `problem` says why the cassette could not be played to its end.
+    """
+
+    file: Path
+    turns: int = 0
+    changes: dict[tuple[str, str, tuple[str, ...]], list[int]] = field(default_factory=dict)
+    problem: str | None = None
+    updated: bool = False
+
+    @property
+    def same(self) -> bool:
+        return self.problem is None and (self.updated or not self.changes)
+
+    def meet(self, recorded: RecordedTurn, identity: Identity, stdin: bytes) -> None:
+        """Compare the prompt of a played turn with the recorded one."""
+        self.turns += 1
+        told = {
+            "system text": (recorded.identity.system_text or "", identity.system_text or ""),
+            "prompt": (recorded.stdin.decode(), stdin.decode()),
+        }
+        for what, (then, now) in told.items():
+            if then != now:
+                lines = tuple(text_difference(then.split("\n"), now.split("\n"), what))
+                self.changes.setdefault((identity.member, what, lines), []).append(self.turns)
+
+
+def cassettes_in(where: Path) -> Sequence[Path]:
+    """The cassettes of a folder and of those below it, by name. A file is itself one. Raises `UsageError`."""
+    if not where.is_dir():
+        if where.suffix != ".cassette" and not os.path.lexists(where):
+            raise UsageError(f"there is no folder {printable(str(where))}")
+        read_cassette(where)  # a named file must be a cassette
+        return [where]
+    found = sorted(where.rglob("*.cassette"))
+    if not found:
+        raise UsageError(
+            f"there is no *.cassette in {printable(str(where))}",
+            saying("--new", "--record", str(where / "session.cassette")),
+        )
+    return found
+
+
+def check(file: Path, team: Team | None, *, update: bool) -> Checked:
+    """Play the cassette with the team (None: its own). With `update`, it gets today's prompts. Raises `Interrupted`."""
+    checked = Checked(file)
+    try:
+        cassette = read_cassette(file)
+        _play(cassette, team, checked)
+        if update and checked.changes:
+            _rewrite(file, cassette, team)
+            checked.updated = True
+    except Interrupted:
+        raise
+    except NoRecording as error:
+        checked.problem = str(error).partition(";")[0]
+    except TeamchatError as error:
+        checked.problem = str(error)
+    return checked
+
+
+def _play(cassette: Cassette, team: Team | None, checked: Checked) -> None:
+    with open_stage(cassette, lambda turns: LenientPlayer(turns, math.inf, checked.meet), None, team) as stage:
+        left = [turn.identity.member for played in _all_runs(stage) for turn in played.left]
+    if left:
+        raise NoRecording(f"recorded turns that nobody asks for now: {', '.join(dict.fromkeys(left))}")
+
+
+def _all_runs(stage: Stage, begin: Callable[[RecordedRun], None] = lambda _: None) -> Iterator[Played]:
+    for run in stage.cassette.runs:
+        begin(run)
+        played = stage.play(run)
+        if played.stopped:
+            raise Interrupted("interrupted")
+        yield played
+
+
+def _rewrite(file: Path, cassette: Cassette, team: Team | None) -> None:
+    """Record the conversation again, with the recorded replies. The recorded commands stay as they were."""
+    sources: dict[tuple[Identity, bytes], RecordedTurn] = {}
+
+    def meet(recorded: RecordedTurn, identity: Identity, stdin: bytes) -> None:
+        sources[identity, stdin] = recorded
+
+    raise_again()
+    with tempfile.TemporaryDirectory(prefix=".teamchat-", dir=file.parent) as folder:
+        with open_stage(cassette, lambda turns: LenientPlayer(turns, math.inf, meet), None, team) as stage:
+            path, key = Path(folder) / file.name, fence_key(stage.db, stage.session.id)
+            writer = CassetteWriter(path, team or stage.team, os.environ, cassette.header.label, fence_key=key)
+            writer.begin(standing_of(()))
+
+            def keep(turn: RecordedTurn) -> None:
+                source = sources[turn.key]
+                writer.turn(replace(turn, argv=source.argv, env_names=source.env_names, at=source.at))
+
+            heard = replace(stage, heard=lambda host: listening(writer, host, keep))
+            for played in _all_runs(heard, lambda run: _write_input(writer, run.input)):
+                shown, printed = played.transcript.shown, played.transcript.printed
+                writer.end(played.code, played.paused, played.stored, shown, printed)
+        shutil.copymode(file, writer.path)
+        writer.path.replace(file)
+
+
+def _write_input(writer: CassetteWriter, line: HumanLine | ResumeLine) -> None:
+    if isinstance(line, ResumeLine):
+        writer.resume(line.mode, line.cooling, line.bounds)
+    else:
+        images = [Image(image.name, image.kind, b"") for image in line.images]
+        process = line.process.process if line.process else None
+        writer.human(line.text, line.speaker, line.to, line.cooling, images, line.typed, line.bounds, process)

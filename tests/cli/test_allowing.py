@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from teamchat.cli.output.allowing import keys_for
+from teamchat.cli.output.receipt import keys_for
 from teamchat.runners.events import Denied
 
 NOTE = "reads files; has no tool that writes or runs anything (--tools Read,Grep,Glob); no web, no MCP server"

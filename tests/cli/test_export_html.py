@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from teamchat.cli.exporting.formats import Options, writer
-from teamchat.cli.exporting.rendering import MOST_RENDERED, rendered
+from teamchat.cli.exporting.html import MOST_RENDERED, rendered
 from teamchat.core.messages import ConversationMessage, Speaker
 from teamchat.core.transcripts.transcript import Said, Transcript
 from tests.chromium import ALARM, PROGRAM, Chromium, chromium

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from teamchat.cli.output.terminal.closing import closing
 from teamchat.cli.output.terminal.look import look_of
+from teamchat.cli.output.terminal.output import closing
 from teamchat.cli.shared.verdict import verdict_of, verdict_words, with_verdict
 from teamchat.core.errors import ExitCode, UsageError
 from teamchat.core.turn.events import Conclusion, Verdict

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from teamchat.cli.app import main
-from teamchat.cli.shared import notifying
+from teamchat.cli.shared import conversation
 
-notifying.AFTER_S = 0.0
+conversation.AFTER_S = 0.0
 
 if __name__ == "__main__":
     main()

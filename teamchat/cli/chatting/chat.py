@@ -7,36 +7,53 @@ send, undo and stop in between.
 from __future__ import annotations
 
 import contextlib
+import io
+import os
+import re
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from queue import Empty, SimpleQueue
+from typing import TextIO
 
-from teamchat.cli.chatting.completing import completer
-from teamchat.cli.chatting.history import history_in
+from msgspec import Struct
+from msgspec.structs import replace
+from prompt_toolkit.completion import CompleteEvent, Completer, Completion
+from prompt_toolkit.document import Document
+from prompt_toolkit.history import FileHistory, History, InMemoryHistory
+
 from teamchat.cli.chatting.kept import Place
-from teamchat.cli.chatting.layout import Shown
-from teamchat.cli.chatting.looking import footer_of, question_to
+from teamchat.cli.chatting.layout import Footer, Shown
 from teamchat.cli.chatting.screen import Screen
-from teamchat.cli.chatting.showing import Watched, output_on
-from teamchat.cli.chatting.slash import BEGINS, PRINTS, here, in_chat, known, print_help, run_command
-from teamchat.cli.chatting.streams import Above
+from teamchat.cli.chatting.slash import BEGINS, PRINTS, here, in_chat, known, named_in_chat, print_help, run_command
 from teamchat.cli.chatting.typing import Command, Item, Leave, Send, Stop, Typing
 from teamchat.cli.output import Output
-from teamchat.cli.output.lines import note, plural
+from teamchat.cli.output.lines import note, plural, short_number
+from teamchat.cli.output.terminal.look import look_of
+from teamchat.cli.output.terminal.output import TerminalOutput
+from teamchat.cli.output.terminal.surface import Surface
 from teamchat.cli.output.terminal.wrap import wrapped
 from teamchat.cli.shared.conversation import converse
 from teamchat.cli.shared.keyboard import KEYBOARD
 from teamchat.cli.shared.showing import OutputOptions
-from teamchat.cli.shared.workspace import need_trust, store_file, trust_store
+from teamchat.cli.shared.workspace import check_title, find_team, need_trust, open_store, store_file, trust_store
+from teamchat.core.conversation.addressing import person
 from teamchat.core.conversation.coordinator import ConversationCoordinator
-from teamchat.core.errors import ExitCode, SessionBusy, TeamchatError
+from teamchat.core.engine.team_changes import fitted
+from teamchat.core.errors import ExitCode, SessionBusy, TeamchatError, UnknownName, UsageError
 from teamchat.core.store.database import Database
+from teamchat.core.store.routes import load_state
+from teamchat.core.store.sessions import Session, find_session, no_session, touch_session
 from teamchat.core.store.unsent import unsent_of
+from teamchat.core.store.usage import Sum, total_used, used
 from teamchat.core.team.team import Team
 from teamchat.core.text.clean import printable
-from teamchat.core.turn.events import Conclusion, ConversationEvent, MessageStored, TurnFinished, TurnStarted
+from teamchat.core.text.commands import saying
+from teamchat.core.turn.events import Conclusion, ConversationEvent, MessageStored, TurnFinished, TurnStarted, Warned
+from teamchat.core.turn.run import rules_of
+from teamchat.patterns import regex
 from teamchat.runners.process.supervisor import Stopper
 
 BUSY_S = 0.3  # between two tries to run a session that another process runs
@@ -296,3 +313,189 @@ class Chat:
 def _typed(event: ConversationEvent) -> bool:
     """True for the message of a person, which may have been queued."""
     return isinstance(event, MessageStored) and event.message.speaker.type == "human"
+
+
+LAST_MESSAGES = "2"
+
+
+def begin(
+    team: str | None,
+    session: str | None,
+    *,
+    speaker: str | None,
+    new: bool,
+    title: str | None,
+    timeout: str | None,
+    notify: str | None,
+    trust: bool,
+) -> int:
+    """Chat until the person leaves. Returns the exit code. `notify` is a shell command for the end of each run.
+
+    Raises `UnknownName` for a session that is not there, `UnknownPerson` and `UsageError`.
+    """
+    found = find_team(team, timeout)
+    need_trust(found, give=trust)
+    who = person(found, speaker).name if speaker else None
+    with open_store(found.root) as db:
+        there = find_session(db, session) if session else None
+        if there and new:
+            raise UsageError(f"session {session!r} already exists", saying("--session", there.name))
+        if session and not (there or new):
+            raise UnknownName(no_session(db, session), "teamchat sessions")
+        place = Place(found, team, who, session, new, title, notify=notify)
+        if continued := place.find(db):
+            check_title(continued, title)
+            touch_session(db, continued.id)
+            note(f"session {continued.name} continues (--new starts another)")
+            run_command(here(("log", "-n", LAST_MESSAGES), continued.name, team))
+        return Chat(db, place, lambda: find_team(team, timeout)).run()
+
+
+def question_to(db: Database, session: Session | None, place: Place) -> str | None:
+    """The member whose question the person at the keyboard is asked."""
+    if session is None:
+        return None
+    asked = fitted(load_state(db, session.id, rules_of(place.team))).answered_by(place.you)
+    return asked.by if asked else None
+
+
+def footer_of(db: Database, session: Session | None, place: Place) -> Footer:
+    team, name = place.team, session.name if session else "new session"
+    begun = Footer(printable(team.name), printable(name), plural(len(team.members), "member"))
+    if session is None:
+        return begun
+    spent = total_used(used(db, session.id))
+    tokens = spent.input_tokens + spent.output_tokens
+    return replace(
+        begun,
+        tokens=f"{_sum(tokens, short_number)} tokens" if tokens.known else "",
+        cost=_sum(spent.cost_usd, "${:.2f}".format) if spent.cost_usd.known else "",
+    )
+
+
+def _sum(part: Sum, words: object) -> str:
+    assert callable(words)
+    return f"{'≥' if part.unknown else ''}{words(part.known)}"
+
+
+class Watched(Struct, frozen=True):
+    """An output whose events chat follows, too. `you` are asked at the prompt, which needs no command."""
+
+    inner: Output
+    you: str
+    before: Callable[[ConversationEvent], None]
+    after: Callable[[ConversationEvent], None]
+
+    def __call__(self, event: ConversationEvent) -> None:
+        if isinstance(event, Warned):
+            event = replace(event, text=named_in_chat(event.text))
+        self.before(event)
+        try:
+            self.inner(event)
+        finally:
+            self.after(event)
+
+    def finish(self, conclusion: Conclusion) -> None:
+        asked = conclusion.waiting_for == self.you
+        self.inner.finish(replace(conclusion, hint=None) if asked else conclusion)
+
+    def close(self) -> None:
+        self.inner.close()
+
+
+def output_on(team: Team, surface: Surface, you: str) -> Output:
+    """What shows a run of the team to the person at the keyboard."""
+    return TerminalOutput(
+        [member.name for member in team.members],
+        surface,
+        look_of(os.environ),
+        people=frozenset(member.name for member in team.humans),
+        you=you,
+        receipt=lambda number: f"/show {number}",
+    )
+
+
+BELL = "\a"
+
+
+class Above(io.TextIOBase):
+    """Writes above the prompt, and to the stream itself while the prompt is hidden."""
+
+    def __init__(self, stream: TextIO, screen: Screen) -> None:
+        self._stream, self._screen = stream, screen
+        self._line = ""
+
+    def write(self, text: str) -> int:
+        if not self._screen.visible:
+            return self._stream.write(text)
+        *lines, self._line = (self._line + text).split("\n")
+        if lines:
+            self._screen.write("".join(f"{line}\n" for line in lines))
+        return len(text)
+
+    def flush(self) -> None:
+        if not self._screen.visible:
+            self._stream.flush()
+        elif self._line.startswith(BELL):  # a bell and a notification have no line
+            self._screen.write(self._line)
+            self._line = ""
+
+    def isatty(self) -> bool:
+        return self._stream.isatty()
+
+    def fileno(self) -> int:
+        return self._stream.fileno()
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]
+        return self._stream.encoding
+
+
+NAME = "chat-history"
+
+
+def history_in(folder: Path) -> History:
+    """The history in that folder. It lasts only as long as the program if the file cannot be written."""
+    file = folder / NAME
+    try:
+        os.close(os.open(file, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600))
+        file.chmod(0o600)
+    except OSError:
+        return InMemoryHistory()
+    return FileHistory(file)
+
+
+_AT = regex(r"(?:^|\s)@(?:\S*[+,])?([^\s+,]*)\Z")
+_NEXT = regex(r"\[NEXT:\s*(?:[^\]\n]*[+,]\s*)?([^\]\n+,]*)\Z", re.IGNORECASE)
+_TO = regex(r"--(?:to|with)(?:\s+|=)(?:\S*[+,])?([^\s+,]*)\Z")
+_COMMAND = regex(r"\A/(\S*)\Z")
+_MEMBER = regex(r"\A/open\s+(\S*)\Z")
+_LONGEST = 2000  # characters before the cursor that are looked at; the patterns' time grows faster than the text
+
+
+def offered(before: str, members: Sequence[str], commands: Iterable[str]) -> tuple[int, list[str]]:
+    """What may follow the text `before` the cursor, and how many characters of it are replaced."""
+    if found := _COMMAND.search(before):
+        return len(found[1]), _beginning_with(found[1], commands)
+    patterns = (_TO, _MEMBER) if before.startswith("/") else (_AT, _NEXT)
+    for pattern in patterns:
+        if found := pattern.search(before[-_LONGEST:]):
+            return len(found[1]), _beginning_with(found[1], members)
+    return 0, []
+
+
+def completer(place: Place, commands: Callable[[], Iterable[str]]) -> Completer:
+    """Offers the members of chat's team, except the person at the keyboard."""
+
+    class Offering(Completer):
+        def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
+            del complete_event
+            names = [member.name for member in place.team.members if member.name != place.you]
+            typed, found = offered(document.text_before_cursor, names, commands())
+            return (Completion(name, -typed) for name in found)
+
+    return Offering()
+
+
+def _beginning_with(typed: str, names: Iterable[str]) -> list[str]:
+    return [name for name in names if name.casefold().startswith(typed.casefold())]

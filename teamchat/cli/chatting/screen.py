@@ -1,4 +1,7 @@
-"""The prompt at the bottom of the terminal, in a thread of its own, so that it answers while members work."""
+"""The prompt at the bottom of the terminal, in a thread of its own, so that it answers while members work.
+
+What a person typed or pasted before the prompt was there.
+"""
 
 from __future__ import annotations
 
@@ -24,11 +27,11 @@ from prompt_toolkit.history import History
 from prompt_toolkit.input.defaults import create_input
 from prompt_toolkit.output.vt100 import Vt100_Output
 
-from teamchat.cli.chatting.early import typed_early
 from teamchat.cli.chatting.hiding import without_prompt
 from teamchat.cli.chatting.keys import bindings
 from teamchat.cli.chatting.layout import CHROME, Shown, layout_of
 from teamchat.cli.chatting.typist import Typist
+from teamchat.core.text.clean import clean
 
 EARLY = "typed before the prompt was there; Enter sends it"
 STOP_S = 0.5  # at most from Ctrl-Z to the stop; without a shell nothing stops
@@ -284,3 +287,24 @@ class Screen:
             self._output.write_raw(text)
             del self._above[0]
         self._output.flush()
+
+
+QUIET_S = 0.05  # without a further byte the text is over
+CHUNK = 65536
+
+
+def typed_early() -> str:
+    """The text that waits at the terminal, without keys such as arrows; empty if there is none.
+
+    Nobody saw a prompt then, so its lines are no messages to send one by one.
+    """
+    modes = termios.tcgetattr(0)
+    by_key = [*modes[:3], modes[3] & ~(termios.ICANON | termios.ECHO), *modes[4:]]
+    termios.tcsetattr(0, termios.TCSANOW, by_key)  # or a line without its end would wait
+    typed = bytearray()
+    try:
+        while select.select((0,), (), (), QUIET_S if typed else 0)[0] and (piece := os.read(0, CHUNK)):
+            typed += piece
+    finally:
+        termios.tcsetattr(0, termios.TCSANOW, modes)
+    return clean(typed.decode(errors="replace")).rstrip("\n")

@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from teamchat.assemblers.parts import DIFFERENCES, FRAMEWORK, SUMMARY, AssemblerOutput, BudgetExceeded, Trimmed
+from teamchat.assemblers.parts import (
+    DIFFERENCES,
+    FRAMEWORK,
+    SUMMARY,
+    AssemblerOutput,
+    BudgetExceeded,
+    PromptContextMessage,
+    Trimmed,
+)
 from teamchat.assemblers.truncation import byte_length
 from teamchat.core.agents import AgentType
 from teamchat.core.context.context_manager import ContextManager
-from teamchat.core.context.history import Context
+from teamchat.core.context.history import Context, Quote, in_prompt
 from teamchat.core.context.layers.collector import ContextCollector, LayerContext, LayerText, framework_only, texts_of
 from teamchat.core.context.layers.framework import turn_note
 from teamchat.core.context.quoting import Crossing
@@ -188,7 +196,6 @@ def _ask(team: Team, member: Member, route: Route, manager: ContextManager, coll
 def _text_of(part: Part | None, answers: ConversationMessage) -> str:
     if part is None:
         return quoted_text(answers)
-    from teamchat.core.context.process_part import text_of  # only `teamchat run` needs it
 
     return text_of(part, answers)
 
@@ -270,7 +277,6 @@ def _assemble(asked: _Asked, continued: ContinuedSession | None) -> _Assembled:
 
 
 def _left_out(part: Part, history: Context, trimmed: Trimmed) -> tuple[str, ...]:
-    from teamchat.core.context.process_part import left_out
 
     differences = ("the differences",) if DIFFERENCES in trimmed.layers else ()
     return (*left_out(part, history.shown, trimmed.history_messages), *differences)
@@ -282,8 +288,6 @@ def _history(asked: _Asked, continued: ContinuedSession | None) -> Context:
     quote = asked.manager.fitting(asked.quote)
     part = asked.route.part
     if part and not part.continues:
-        from teamchat.core.context.process_part import part_context
-
         return part_context(asked.manager, part, asked.answers, quote)
     context = asked.manager.get_history(up_to=asked.answers.id, since=since, quote=quote)
     return _with_whole(context, asked.request.id)
@@ -368,3 +372,42 @@ def check_limit(member: Member, limit: Limit | None, stdin: bytes) -> None:
             f"{member.name}: the prompt has {size:,} {limit.unit}, its CLI takes {limit.size:,}:"
             " send less, or lower max_bytes in the team file"
         )
+
+
+def part_context(manager: ContextManager, part: Part, answers: ConversationMessage, quote: Quote) -> Context:
+    """What a turn that does this part is shown, for which no vendor session is continued.
+
+    The messages of earlier parts come last and keep their middle.
+    """
+    if part.history:
+        before = manager.get_history(up_to=answers.id, quote=quote)
+    else:
+        before = Context(quote(answers, quoted_text(answers)), (), answers, (answers.id,))
+    shown = tuple(_shown(manager, part, quote))
+    return replace(
+        before,
+        current=quote(answers, text_of(part, answers)),
+        history=(*before.history, *shown),
+        shown=(*before.shown[:-1], *part.shows, answers.id),
+        unbroken=len(before.history) if shown else before.unbroken,
+    )
+
+
+def text_of(part: Part | None, answers: ConversationMessage) -> str:
+    """The text that the turn answers, without markers: the message's own, or what the part has instead of it."""
+    return quoted_text(replace(answers, content=part.instead) if part and part.instead else answers)
+
+
+def left_out(part: Part, shown: Sequence[str], dropped: int) -> tuple[str, ...]:
+    """The messages that the part shows and the prompt has no room for: the first `dropped` of `shown` are left out."""
+    gone = frozenset(shown[:dropped])
+    names = part.labels or part.shows
+    return tuple(name for name, message in zip(names, part.shows, strict=True) if message in gone)
+
+
+def _shown(manager: ContextManager, part: Part, quote: Quote) -> Iterator[PromptContextMessage]:
+    labels: Sequence[str | None] = part.labels or (None,) * len(part.shows)
+    for label, name in zip(labels, part.shows, strict=True):
+        message = manager.get_message(name)
+        quoted = replace(in_prompt(message, quote(message, quoted_text(message))), whole=True)
+        yield replace(quoted, from_=label, to=None) if label else quoted

@@ -1,4 +1,7 @@
-"""Summaries: when one is due, how a member is asked for it, and what is kept of the messages that it covers."""
+"""Summaries: when one is due, how a member is asked for it, and what is kept of the messages that it covers.
+
+What members did in the turns of their messages, for the one who summarises: a reply alone often does not say it.
+"""
 
 from __future__ import annotations
 
@@ -9,19 +12,21 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from teamchat.assemblers.parts import SUMMARY, AssemblerOutput, BudgetExceeded
-from teamchat.assemblers.truncation import BYTES_PER_TOKEN, byte_length, truncate_middle
+from teamchat.assemblers.truncation import BYTES_PER_TOKEN, byte_length, truncate_end, truncate_middle
 from teamchat.core.context.build import BuiltPrompt, Exists, check_limit
 from teamchat.core.context.context_manager import ContextManager
 from teamchat.core.context.layers.summary import summary_told, worth_telling
 from teamchat.core.context.quoting import Crossing
-from teamchat.core.context.tool_use import with_tool_calls
 from teamchat.core.errors import NoRecording, PromptTooLarge, StoreError, TeamchatError, UsageError
 from teamchat.core.messages import Said, well_formed
 from teamchat.core.routing.quoted import quoted_text
+from teamchat.core.store.database import Database
+from teamchat.core.store.pairing import ABORTED, StoredEvent, tool_calls
 from teamchat.core.store.summaries import Summary, add_summary, summary_before
 from teamchat.core.store.texts import pack_text
-from teamchat.core.store.turns import Turn, last_summary_turn
+from teamchat.core.store.turns import Turn, events_of, get_turn, last_summary_turn
 from teamchat.core.team.team import Member, Team
+from teamchat.core.text.clean import told
 from teamchat.core.turn.events import SummaryStored, Warned
 from teamchat.core.turn.ready import TurnReason
 from teamchat.core.turn.run import Run
@@ -237,3 +242,37 @@ class Summariser:
 
 def _fault(summary: str) -> str | None:
     return None if worth_telling(summary) else "wrote an empty summary"
+
+
+MAX_BYTES = 2000  # of one message's tool calls
+MAX_LINE = 200  # bytes of one call
+
+
+def with_tool_calls(db: Database, said: Sequence[Said]) -> list[Said]:
+    """The messages, each followed by the tool calls of its turn. Outputs are left out: they are long."""
+    return [replace(one, text=one.text + _told(db, one.message.turn_id)) for one in said]
+
+
+def _told(db: Database, turn: int | None) -> str:
+    lines = list(map(_line, tool_calls(events_of(db, get_turn(db, turn))))) if turn is not None else []
+    newest = list(_newest(lines))[::-1]
+    gone = len(lines) - len(newest)
+    more = [f"- {gone} earlier calls are left out"] if gone else []
+    return "\n".join(["\n\nTool calls of this turn:", *more, *newest]) if newest else ""
+
+
+def _newest(lines: Sequence[str]) -> Iterator[str]:
+    """The newest lines that `MAX_BYTES` hold, newest first."""
+    room = MAX_BYTES
+    for line in reversed(lines):
+        room -= byte_length(line) + len("\n")
+        if room < 0:
+            return
+        yield line
+
+
+def _line(pair: tuple[StoredEvent, StoredEvent]) -> str:
+    call, result = (event.data for event in pair)
+    ended = "done" if not result["failed"] else ABORTED if result["output"] == ABORTED else "failed"
+    what = " ".join(told(f"{call['name']}: {call['summary']}").split())
+    return f"- {truncate_end(what, MAX_LINE)} ({ended})"

@@ -3,6 +3,8 @@
 Who speaks next, what waits, what a failure holds and what pauses is decided in this package and nowhere else: replay
 and resume use the same function. It reads no clock, file or store: events carry the time. The coordinator performs the
 actions and stores the state.
+
+Queues the next step of a process.
 """
 
 from __future__ import annotations
@@ -17,12 +19,15 @@ from teamchat.core.engine.actions import (
     GroupFailed,
     HumanAsked,
     Idle,
+    Moved,
     NotCalled,
     Paused,
     PauseKind,
+    Queued,
     Reassigned,
     RunGroup,
     RunTurn,
+    Stuck,
     TurnFailed,
 )
 from teamchat.core.engine.draft import Draft
@@ -46,6 +51,8 @@ from teamchat.core.engine.events import (
 )
 from teamchat.core.engine.guards import granted, guard
 from teamchat.core.engine.part import Part
+from teamchat.core.engine.process import Call, Process
+from teamchat.core.engine.processes.table import STRATEGIES
 from teamchat.core.engine.state import OPEN, Route, RouteStatus, State
 from teamchat.core.engine.team_changes import fit_queue, now_called
 
@@ -70,7 +77,6 @@ def _process_continues(draft: Draft) -> bool:
     process = draft.state.process
     if process is None or process.over or any(route.part for route in draft.state.queue):
         return False
-    from teamchat.core.engine.processes.advance import advance  # only `teamchat run` needs the processes
 
     return advance(draft, process)
 
@@ -339,3 +345,42 @@ def _put_back(draft: Draft, before: State) -> None:
         process=before.process,
     )
     fit_queue(draft)  # the team may have changed since
+
+
+def advance(draft: Draft, process: Process) -> bool:
+    """Queue what the strategy wants next. False if the process is over, or its next step is on hold."""
+    step = STRATEGIES[process.kind].step(process)
+    if step is None:
+        process = replace(process, over=True)
+        draft.state = replace(draft.state, process=process)
+        draft.actions.append(Moved(process))
+        return False
+    routes = _queue(draft, process, step.calls, together=step.together)
+    draft.actions.append(Moved(process))
+    if step.fault is not None:
+        draft.hold_all()
+        draft.actions.append(Stuck(routes, step.fault))
+        return False
+    return True
+
+
+def _queue(draft: Draft, process: Process, calls: tuple[Call, ...], *, together: bool) -> tuple[Route, ...]:
+    """Queue the calls behind everything else. The number of the first one is that of their group."""
+    first = draft.state.next_route
+    routes = tuple(
+        Route(
+            parent=call.parent or process.request,
+            by=call.by or process.speaker,
+            request=process.request,
+            number=first + index,
+            target=call.target,
+            group=first if together and len(calls) > 1 else None,
+            as_of=call.as_of,
+            part=call.part,
+        )
+        for index, call in enumerate(calls)
+    )
+    draft.state = replace(draft.state, next_route=first + len(routes))
+    draft.put((*draft.state.queue, *routes))
+    draft.actions += [Queued(route) for route in routes]
+    return tuple(replace(route, status=RouteStatus.HELD) for route in routes)

@@ -1,9 +1,12 @@
-"""The message log of a stored session: the same protocol as the log in memory, over SQLite."""
+"""The message log of a stored session: the same protocol as the log in memory, over SQLite.
+
+Messages as prompts quote them, kept in memory from one prompt of a run to the next.
+"""
 
 from __future__ import annotations
 
 from codecs import iterdecode
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from typing import TypeVar
 
@@ -17,7 +20,6 @@ from teamchat.core.store.database import NO_VALUE, Database
 from teamchat.core.store.lineage import MESSAGES, place_of
 from teamchat.core.store.message_log import MOST_COUNTED, NOT_EMPTY, free_number, next_number
 from teamchat.core.store.message_rows import COLUMNS, MessageRow, message_row, quote_of, stored_quote, stored_routing
-from teamchat.core.store.quotes import Quotes
 from teamchat.core.store.rows import Row
 from teamchat.core.store.turns import LARGEST
 from teamchat.core.store.word_index import INDEXED, index_if_due
@@ -243,3 +245,36 @@ def _task(row: Row) -> str | None:
 
 def _session(row: Row) -> str:
     return row.text("name")
+
+
+MOST_CHARACTERS = 16_000_000  # of texts; where there would be more, all are forgotten
+OVERHEAD = 500  # characters that a short message counts as
+
+
+class Quotes:
+    """The quotes of stored messages by their places in the store. A stored message does not change."""
+
+    def __init__(self) -> None:
+        self._by_place: dict[int, Said] = {}
+        self._first = 0  # the lowest place
+        self._characters = 0
+
+    def reach(self, place: int) -> bool:
+        """Whether some of the messages up to that place are kept."""
+        return bool(self._by_place) and self._first <= place
+
+    def missing(self, places: Sequence[int]) -> int:
+        """How many of the first places reach up to the last one that is not kept."""
+        return max((count for count, place in enumerate(places, 1) if place not in self._by_place), default=0)
+
+    def get(self, place: int) -> Said | None:
+        return self._by_place.get(place)
+
+    def keep(self, quotes: Mapping[int, Said]) -> None:
+        size = sum([len(said.message.content) + OVERHEAD for said in quotes.values()])
+        if self._characters + size > MOST_CHARACTERS:
+            self._by_place.clear()
+            self._characters = 0
+        self._first = min([*quotes, *([self._first] if self._by_place else [])], default=0)
+        self._by_place |= quotes
+        self._characters += size

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from teamchat.core.context.tool_use import MAX_BYTES, with_tool_calls
+from teamchat.core.conversation.summary import MAX_BYTES, with_tool_calls
 from teamchat.core.messages import ConversationMessage, Said
 from teamchat.core.store.database import Database
 from teamchat.core.store.sessions import create_session

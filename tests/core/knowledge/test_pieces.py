@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from teamchat.assemblers.truncation import byte_length
-from teamchat.core.knowledge.pieces import LARGEST, cut_pieces
+from teamchat.core.knowledge.index import LARGEST, cut_pieces
 
 GUIDE = """# Guide
 

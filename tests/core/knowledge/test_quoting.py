@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from teamchat.assemblers.truncation import byte_length
 from teamchat.core.knowledge.excerpt import Excerpt
 from teamchat.core.knowledge.files import KnowledgeFile
-from teamchat.core.knowledge.index import Hit
-from teamchat.core.knowledge.pieces import cut_pieces
+from teamchat.core.knowledge.index import Hit, cut_pieces
 from teamchat.core.knowledge.quoting import quote_best, quote_whole
 
 TEXT = "# A\n\none\n\n# B\n\ntwo\n\n# C\n\nthree\n"

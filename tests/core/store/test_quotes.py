@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from teamchat.core.messages import Said
-from teamchat.core.store import quotes
+from teamchat.core.store import messages
 from teamchat.core.store.database import Database
 from teamchat.core.store.hides import hide_messages
 from teamchat.core.store.messages import SqliteLog
@@ -85,7 +85,7 @@ def read(_: Database, log: SqliteLog, number: int) -> None:
     said(log, number)
 
 
-@pytest.mark.parametrize("most", [quotes.MOST_CHARACTERS, 3 * quotes.OVERHEAD])
+@pytest.mark.parametrize("most", [messages.MOST_CHARACTERS, 3 * messages.OVERHEAD])
 @settings(max_examples=trials(40), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     steps=st.lists(
@@ -97,7 +97,7 @@ def read(_: Database, log: SqliteLog, number: int) -> None:
 def test_a_prompt_quotes_what_one_of_a_new_process_would(
     db: Database, monkeypatch: pytest.MonkeyPatch, steps: list[Step], size: int, most: int
 ) -> None:
-    monkeypatch.setattr(quotes, "MOST_CHARACTERS", most)
+    monkeypatch.setattr(messages, "MOST_CHARACTERS", most)
     db.execute("PRAGMA synchronous = OFF")
     session = create_session(db, "team", None).id
     log = SqliteLog(db, session)

@@ -1,12 +1,19 @@
-"""Shows a run at a terminal: each turn as a block under its speaker's bar, and below what every member does now."""
+"""Shows a run at a terminal: each turn as a block under its speaker's bar, and below what every member does now.
+
+How a run ended, at a terminal: why it stopped, who is on hold, and the commands that continue it.
+
+Calls a function ten times a second in a thread of its own, so that a busy event loop does not stop what moves.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import math
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from importlib import import_module
-from threading import RLock
+from itertools import groupby
+from threading import Event, RLock, Thread
 from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
@@ -16,19 +23,20 @@ from teamchat.cli.output.lines import (
     called,
     compacted,
     compared_lines,
+    counted,
     found_lessons,
     group_of,
     learned,
     left_out,
+    plural,
     refusal,
     todo_line,
+    tokens,
 )
-from teamchat.cli.output.terminal.clock import Clock
-from teamchat.cli.output.terminal.closing import closing, closing_report
-from teamchat.cli.output.terminal.doing import AGAIN, WAITS, Doing, status_lines
-from teamchat.cli.output.terminal.footer import aligned, files_line, footer_parts
+from teamchat.cli.output.terminal.doing import AGAIN, PER_S, WAITS, Doing, clock, status_lines
 from teamchat.cli.output.terminal.look import COLOURS, Look, colours_of, own_colour
 from teamchat.cli.output.terminal.surface import Surface
+from teamchat.cli.output.terminal.tools import action, changed
 from teamchat.cli.output.terminal.voice import WIDEST, Voice, arrows, without_calls
 from teamchat.cli.output.terminal.wrap import cells, wrapped
 from teamchat.core.engine.state import Route
@@ -54,10 +62,12 @@ from teamchat.core.turn.events import (
     TurnStarted,
     Warned,
 )
-from teamchat.runners.events import AgentEvent, TextDelta
+from teamchat.runners.events import AgentEvent, Denied, TextDelta, ToolCall
+from teamchat.runners.file_changes import FileChange
 
 if TYPE_CHECKING:
     from teamchat.cli.output.terminal.subtasks import Subtasks
+
 
 PAUSE_S = 0.05  # between two drawings for pieces of text
 MOST_ROWS = 8  # of a text that streams
@@ -454,3 +464,149 @@ def _about(turn: Turn, route: Route | None) -> str:
         parts += filter(None, [part_in_short(route.part)])
     again = [f"attempt {turn.setup.attempt}"] if turn.setup.attempt > 1 else []
     return " · ".join([*parts, *again])
+
+
+INDENT = "  "
+
+
+def closing_report(conclusion: Conclusion, width: int, look: Look) -> Iterator[str]:
+    """The result of a process. What belongs to a line is below it, further to the right."""
+    if conclusion.process is None:
+        return
+    from teamchat.cli.output.process_report import report_lines
+
+    for line in report_lines(conclusion.process):
+        first, *more = wrapped(printable(line), width)
+        yield first if line.startswith(INDENT) else look.bold(first)
+        yield from more
+
+
+def closing(conclusion: Conclusion, people: Collection[str], width: int, look: Look) -> Iterator[str]:
+    """The lines of an end that is not the normal one. Commands are not broken, so that they can be pasted."""
+    if conclusion.done:
+        yield from ([look.warn(visible(conclusion.reason))] if conclusion.reason else [])
+    else:
+        yield from _stopped(conclusion, people, width, look)
+    does = "answer" if conclusion.waiting_for else "try"
+    for command in (conclusion.hint or "").splitlines():
+        yield f"{INDENT}{does}: {look.bold(visible(command))}"
+
+
+def _stopped(conclusion: Conclusion, people: Collection[str], width: int, look: Look) -> Iterator[str]:
+    first, *more = wrapped(visible(_what(conclusion, people)), width - len(INDENT))
+    style = look.bad if _failed(conclusion) else look.warn
+    yield style(first)
+    yield from (f"{INDENT}{style(line)}" for line in more)
+    if conclusion.held:
+        yield from (f"{INDENT}{line}" for line in wrapped(f"on hold: {on_hold(conclusion.held)}", width - len(INDENT)))
+
+
+def _failed(conclusion: Conclusion) -> bool:
+    return not (conclusion.waiting_for or conclusion.paused)
+
+
+def _what(conclusion: Conclusion, people: Collection[str]) -> str:
+    reason = conclusion.reason or ""
+    if conclusion.waiting_for:
+        asked = f" asks {conclusion.waiting_for}"
+        alone = reason.endswith(asked) and len(people) == 1
+        return f"? {reason.removesuffix(asked)} asks you" if alone else f"? {reason}"
+    return f"✗ {reason}" if _failed(conclusion) else f"paused: {reason}"
+
+
+def on_hold(routes: Collection[Route]) -> str:
+    """`max + sarah (2), then carol`."""
+    groups = (" + ".join(counted(route.target for route in group)) for _, group in groupby(routes, group_of))
+    return visible(", then ".join(groups))
+
+
+class Clock:
+    """The first `start` begins its thread, with `load`. It ends with `stop`, or if the function raises `OSError`."""
+
+    def __init__(self, tick: Callable[[], None], load: Callable[[], None]) -> None:
+        self._tick, self._load, self._ended = tick, load, Event()
+        self._thread: Thread | None = None
+
+    def start(self) -> None:
+        if self._thread is None and not self._ended.is_set():
+            self._thread = Thread(target=self._run, daemon=True)
+            with contextlib.suppress(RuntimeError):  # no thread can start: the lines change with the events
+                self._thread.start()
+
+    def stop(self) -> None:
+        self._ended.set()
+
+    def _run(self) -> None:
+        self._load()
+        with contextlib.suppress(OSError):
+            while not self._ended.wait(1 / PER_S):
+                self._tick()
+
+
+MOST_FILES = 8
+BETWEEN = " · "
+
+
+def files_line(outcome: Outcome) -> str | None:
+    """`3 files  notes/cli.py +6 −1  README.md +2`; None if none changed."""
+    if not outcome.files:
+        return None
+    known = outcome.known_changes
+    named = [_file(one) for one in known.files] if known else list(map(printable, outcome.files))
+    count = known.count if known else len(outcome.files)
+    more = count - len(named[:MOST_FILES])
+    rest = [f"and {more} more"] if more > 0 else []
+    return "  ".join([plural(count, "file"), *named[:MOST_FILES], *rest])
+
+
+def _file(change: FileChange) -> str:
+    if change.added is None or change.removed is None:
+        return f"{printable(change.path)} {change.what}"
+    gone = " deleted" if change.what == "deleted" else ""
+    return f"{printable(change.path)} {changed((change.added, change.removed))}{gone}"
+
+
+def footer_parts(setup: Setup, outcome: Outcome) -> list[str]:
+    """`0:58`, `24k tokens`, `$0.11`, `1 command denied (git push)`. What is unknown says so, except a cost."""
+    parts = ["time unknown" if outcome.seconds is None else clock(outcome.seconds), tokens(outcome.usage)]
+    if outcome.usage and outcome.usage.cost_usd is not None:
+        parts.append(f"${outcome.usage.cost_usd:.2f}")
+    if outcome.denied is None:
+        parts.append("denied unknown")
+    elif outcome.denied:
+        parts.append(_denied(outcome.denied, setup.cwd))
+    if setup.redacted:
+        parts.append(f"{plural(setup.redacted, 'secret')} redacted")
+    return parts
+
+
+def _denied(denied: tuple[Denied, ...], folder: str) -> str:
+    first = action(ToolCall("", denied[0].tool, denied[0].detail), folder)
+    noun = "command" if all(_runs(one, folder) for one in denied) else "action"
+    what = first.what if noun == "command" else f"{first.done} {first.what}".strip()
+    more = ", …" if len(denied) > 1 else ""
+    return f"{plural(len(denied), noun)} denied ({what}{more})"
+
+
+def _runs(one: Denied, folder: str) -> bool:
+    return action(ToolCall("", one.tool, one.detail), folder).done == "ran"
+
+
+def aligned(parts: list[str], right: str, width: int) -> Iterator[str]:
+    """The parts from the left and `right` at the right margin, on as many lines as they need."""
+    lines, line = list[str](), ""
+    for part in parts:
+        joined = f"{line}{BETWEEN}{part}" if line else INDENT + part
+        if line and cells(joined) > width:
+            lines.append(line)
+            joined = INDENT + part
+        line = joined
+    gap = width - cells(line) - cells(right)
+    yield from lines
+    if not right:
+        yield line
+    elif gap >= 2:
+        yield f"{line}{' ' * gap}{right}"
+    else:
+        yield line
+        yield f"{INDENT}{right}"
