@@ -21,7 +21,7 @@ HEAVY = frozenset(
     }
 )
 AGENTS = frozenset({"asyncio", "concurrent.futures", "teamchat.runners.process.supervisor", "teamchat.core.turn.run"})
-PROCESSES = frozenset({"teamchat.core.team.processes", "teamchat.cli.run"})
+PROCESSES = frozenset({"teamchat.core.engine.process", "teamchat.core.team.processes", "teamchat.cli.run"})
 UNUSED = PROCESSES | frozenset(
     {
         *("teamchat.core.checkpoint.take", "teamchat.core.checkpoint.git", "teamchat.core.worktrees.make"),
