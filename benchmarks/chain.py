@@ -20,8 +20,8 @@ from pathlib import Path
 from benchmarks.figure import Figure, Measures
 from benchmarks.real_clis import of_each_cli
 from teamchat.core.agents import AGENT_TYPES
-from teamchat.core.doctor.scripted.home import MODELS
 from teamchat.core.doctor.scripted.server import ModelServer
+from teamchat.core.doctor.selftest.bench import MODELS
 from teamchat.runners.base import Job, Vendor
 from teamchat.runners.events import VendorSession
 from teamchat.runners.scripted import Reply, Request, ToolUse

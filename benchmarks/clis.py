@@ -21,8 +21,8 @@ from benchmarks.figure import Figure, Measures
 from benchmarks.real_clis import of_each_cli
 from benchmarks.timing import REPEATS, Took, interleaved, run
 from benchmarks.world import PERSON, ROOT, World
-from teamchat.core.doctor.scripted.home import MODELS
 from teamchat.core.doctor.scripted.server import ModelServer
+from teamchat.core.doctor.selftest.bench import MODELS
 from teamchat.runners.base import Vendor
 from tests.real import clis
 

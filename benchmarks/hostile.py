@@ -36,8 +36,7 @@ from teamchat.core.cassette.redaction import CutRedactor
 from teamchat.core.context.context_manager import manager_of
 from teamchat.core.context.quoting import fence_code
 from teamchat.core.conversation.lessons import lessons_in
-from teamchat.core.conversation.loop_detection import says_nothing_new
-from teamchat.core.conversation.posting import Parsed, Posting
+from teamchat.core.conversation.posting import Parsed, Posting, says_nothing_new
 from teamchat.core.engine.state import Route
 from teamchat.core.messages import NewMessage, Routing, Speaker
 from teamchat.core.receipt import Setup

@@ -3,6 +3,12 @@
 A parser of one CLI reads an event in `read` and leaves what it learned here: `said` and `live` (text so far), `reply`
 and `done` (the CLI's own success event), `error` (the CLI's own word that it failed). Success needs all of exit code 0,
 `done`, no `error` and a reply that says something; the CLIs were seen to exit with 0 without each of the others.
+
+A question that an agent asks its user by a tool of its CLI. Nobody can answer while the agent runs.
+
+Claude's AskUserQuestion and Gemini's ask_user have the same input. Without a terminal neither CLI offers its tool
+(Claude 2.1.197 to 2.1.330 except with `--permission-prompt-tool`, Gemini 0.55.1 to 0.61.0), and both refuse a call of
+it.
 """
 
 from __future__ import annotations
@@ -28,7 +34,7 @@ from teamchat.runners.events import (
 )
 from teamchat.runners.failures import Voice, classify, ending, failure, last_words
 from teamchat.runners.growing import GrowingText
-from teamchat.runners.untrusted_json import decode, one_line
+from teamchat.runners.untrusted_json import decode, one_line, summary
 
 _TROUBLES, _PROGRESS = (Retry, Error), (TextDelta, Text, Thinking, ToolCall)
 _JUNK_NOTES = 20  # per turn: a program that prints no JSON at all must not flood the record
@@ -171,3 +177,27 @@ class JsonEvents(ABC):
             return failure(self.voice, words, self.status)
         when = "after it had answered" if self.done else "before it had finished its answer"
         return Failure(FailureKind.AGENT, f"{ending(exit_code)} {when}" + (f": {words}" if words else ""))
+
+
+def questions_text(asked: object) -> str:
+    """The questions of a tool call, each with its options, for a person to read."""
+    questions = asked.get("questions") if isinstance(asked, dict) else None
+    texts = [text for question in _dicts(questions) if (text := _question(question))]
+    return "\n\n".join(texts) or summary(asked) or "(a question without words)"
+
+
+def _question(question: dict[str, object]) -> str:
+    text = question.get("question")
+    if not isinstance(text, str):
+        return ""
+    several = " (several may be chosen)" if question.get("multiSelect") is True else ""
+    return "\n".join((text.strip() + several, *map(_option, _dicts(question.get("options"))))).strip()
+
+
+def _option(option: dict[str, object]) -> str:
+    parts = (option.get("label"), option.get("description"))
+    return "- " + ": ".join(part for part in parts if isinstance(part, str) and part)
+
+
+def _dicts(values: object) -> Iterator[dict[str, object]]:
+    yield from (value for value in values if isinstance(value, dict)) if isinstance(values, list) else ()

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from teamchat.cli.app import COMMANDS
-from teamchat.cli.chatting.addressees import split_addressees, with_addressees
 from teamchat.cli.chatting.chat import offered
+from teamchat.cli.chatting.layout import split_addressees, with_addressees
 from teamchat.cli.chatting.slash import (
     PRINTS,
     WAITS,

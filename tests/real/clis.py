@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from teamchat.core.agents import AGENT_TYPES, CLIS
-from teamchat.core.doctor.scripted.home import home_environment as home_for
+from teamchat.core.doctor.selftest.bench import home_environment as home_for
 from teamchat.runners.base import Vendor
 
 Versions = Mapping[Vendor, str]

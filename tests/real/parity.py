@@ -18,8 +18,8 @@ from typing import get_args
 
 from teamchat.core.agents import AGENT_TYPES
 from teamchat.core.doctor.parity import ROWS, Held, Mode, parity
-from teamchat.core.doctor.scripted.home import MODELS
 from teamchat.core.doctor.scripted.server import ModelServer, tool_results
+from teamchat.core.doctor.selftest.bench import MODELS
 from teamchat.core.errors import ExitCode
 from teamchat.runners.base import Vendor
 from teamchat.runners.scripted import Reply, Request, ToolUse

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from teamchat.core.doctor.scripted.home import MODELS
 from teamchat.core.doctor.scripted.server import messages
+from teamchat.core.doctor.selftest.bench import MODELS
 from teamchat.runners.base import Vendor
 from tests.real.world import TIMEOUT_S, World
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from teamchat.core.doctor.scripted.home import MODELS
 from teamchat.core.doctor.scripted.server import messages
+from teamchat.core.doctor.selftest.bench import MODELS
 from teamchat.core.store.turns import turns_of
 from teamchat.runners.base import Vendor
 from teamchat.runners.events import FailureKind

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 import pytest
 
 from teamchat.core.agents import AGENT_TYPES
-from teamchat.core.doctor.scripted.home import MODELS
 from teamchat.core.doctor.scripted.server import prompt, system_text
+from teamchat.core.doctor.selftest.bench import MODELS
 from teamchat.runners.base import Vendor
 from teamchat.runners.scripted import Reply, Request
 from tests.real.processes import SCENARIOS, TEAM

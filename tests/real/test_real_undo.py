@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from teamchat.core.agents import AGENT_TYPES
-from teamchat.core.doctor.scripted.home import MODELS
+from teamchat.core.doctor.selftest.bench import MODELS
 from teamchat.runners.base import Vendor
 from teamchat.runners.scripted import Reply, ToolUse
 from tests.core.checkpoint.worktree import WorkTree

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from teamchat.core.agents import AGENT_TYPES
-from teamchat.core.doctor.scripted.home import MODELS
+from teamchat.core.doctor.selftest.bench import MODELS
 from teamchat.runners.scripted import Reply
 from tests.core.checkpoint.worktree import Files, WorkTree
 from tests.real.file_changes import ALLOW, edited, written

@@ -16,9 +16,8 @@ from pathlib import Path
 import pytest
 
 from teamchat.core.agents import AGENT_TYPES
-from teamchat.core.doctor.scripted.home import MODELS
 from teamchat.core.doctor.scripted.server import messages
-from teamchat.core.doctor.selftest.scripts import plant
+from teamchat.core.doctor.selftest.bench import MODELS, plant
 from teamchat.runners.base import Command, Job, Vendor
 from teamchat.runners.claude.runner import ClaudeRunner
 from teamchat.runners.scripted import Reply, Request

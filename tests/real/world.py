@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from teamchat.core.doctor.scripted.home import MODELS
 from teamchat.core.doctor.scripted.server import ModelServer, prompt, system_text
+from teamchat.core.doctor.selftest.bench import MODELS
 from teamchat.core.files.folders import STORE_NAME
 from teamchat.core.store.database import Database
 from teamchat.core.store.turns import Turn, turns_of

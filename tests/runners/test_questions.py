@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from teamchat.runners.questions import questions_text
+from teamchat.runners.json_events import questions_text
 
 DATABASE = {
     "question": "Which database?",

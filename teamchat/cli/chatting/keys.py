@@ -1,4 +1,9 @@
-"""The keys of the prompt, besides those that every line editor has."""
+"""The keys of the prompt, besides those that every line editor has.
+
+The terminal without the prompt, for a command, an editor or a shell.
+
+What the keys of the prompt do, as the screen calls it.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +13,12 @@ import shlex
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Protocol
 
+from prompt_toolkit.application.run_in_terminal import in_terminal
 from prompt_toolkit.buffer import Buffer, CompletionState
 from prompt_toolkit.completion import CompleteEvent
 from prompt_toolkit.document import Document
@@ -19,9 +27,7 @@ from prompt_toolkit.key_binding import KeyBindings
 from prompt_toolkit.key_binding.key_processor import KeyPressEvent
 from prompt_toolkit.keys import Keys
 
-from teamchat.cli.chatting.hiding import without_prompt
 from teamchat.cli.chatting.layout import Shown
-from teamchat.cli.chatting.typist import Typist
 from teamchat.core.messages import well_formed
 
 LEAVES = "Ctrl-D leaves"
@@ -142,3 +148,35 @@ def _edited(text: str) -> str | None:
         file.write_text(text, "utf-8", "replace")
         code = subprocess.call([*shlex.split(editor), str(file)])
         return None if code else file.read_text("utf-8", "replace").removesuffix("\n")
+
+
+@asynccontextmanager
+async def without_prompt(shown: Shown) -> AsyncIterator[None]:
+    """Remove the prompt and show it again. What is typed meanwhile and nobody reads comes to the prompt."""
+    try:
+        async with in_terminal():
+            yield
+    finally:
+        shown.back_at = time.monotonic()
+
+
+class Typist(Protocol):
+    """What the keys do. Every method runs in the screen's thread."""
+
+    def began(self) -> None: ...
+
+    def entered(self, text: str) -> str | None:
+        """Take the text that was entered, or return it to the prompt."""
+        ...
+
+    def interrupted(self) -> bool:
+        """Stop what runs. False if nothing runs."""
+        ...
+
+    def left(self) -> None: ...
+
+    def unqueued(self) -> str | None:
+        """Remove the message that was typed last and is not sent yet. Returns its text."""
+        ...
+
+    def ended(self, error: BaseException | None) -> None: ...

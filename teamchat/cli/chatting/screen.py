@@ -27,10 +27,8 @@ from prompt_toolkit.history import History
 from prompt_toolkit.input.defaults import create_input
 from prompt_toolkit.output.vt100 import Vt100_Output
 
-from teamchat.cli.chatting.hiding import without_prompt
-from teamchat.cli.chatting.keys import bindings
+from teamchat.cli.chatting.keys import Typist, bindings, without_prompt
 from teamchat.cli.chatting.layout import CHROME, Shown, layout_of
-from teamchat.cli.chatting.typist import Typist
 from teamchat.core.text.clean import clean
 
 EARLY = "typed before the prompt was there; Enter sends it"

@@ -7,9 +7,8 @@ from queue import SimpleQueue
 
 from msgspec import Struct
 
-from teamchat.cli.chatting.addressees import split_addressees, with_addressees
 from teamchat.cli.chatting.kept import Kept, Place
-from teamchat.cli.chatting.layout import Shown
+from teamchat.cli.chatting.layout import Shown, split_addressees, with_addressees
 from teamchat.cli.chatting.slash import WAITS, WORKING, command_of
 from teamchat.core.errors import ExitCode, TeamchatError
 from teamchat.core.store.database import Database

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from teamchat.assemblers.parts import PromptContextMessage
 from teamchat.core.messages import ConversationMessage, Said, name_of
-from teamchat.core.routing.quoted import quoted_text
+from teamchat.core.routing.markers import quoted_text
 from teamchat.core.store.message_log import MessageLog
 
 PAGE = 50  # messages that are read at once where no window says how many

@@ -16,7 +16,7 @@ from teamchat.core.engine.state import Route, State
 from teamchat.core.engine.team_changes import fitted
 from teamchat.core.errors import NoRoom, UsageError
 from teamchat.core.messages import ConversationMessage, NewMessage, Routing, Speaker
-from teamchat.core.routing.quoted import quoted_text
+from teamchat.core.routing.markers import quoted_text
 from teamchat.core.store.database import Database
 from teamchat.core.store.image_values import Image
 from teamchat.core.store.message_log import MemoryLog, next_number

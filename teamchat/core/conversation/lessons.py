@@ -10,12 +10,11 @@ from itertools import islice
 
 from teamchat.assemblers.truncation import approx_tokens
 from teamchat.core.context.layers.collector import LayerContext
-from teamchat.core.context.layers.lessons import LessonsLayer
+from teamchat.core.context.layers.sources import LessonsLayer
 from teamchat.core.conversation.summary import no_room, prompt_about
 from teamchat.core.errors import NoRecording, StoreError, TeamchatError, UsageError
 from teamchat.core.messages import Said, well_formed
-from teamchat.core.routing.markers import strip_markers
-from teamchat.core.routing.quoted import quoted_text
+from teamchat.core.routing.markers import quoted_text, strip_markers
 from teamchat.core.store.database import Database
 from teamchat.core.store.lessons import Lesson, add_lesson, gist, lesson_text, newest_lessons
 from teamchat.core.store.summaries import summary_before

@@ -1,10 +1,13 @@
 """Posting a message: a person's message or a member's reply is stored with the calls and todos that it asks for.
 
 Everything happens in the caller's transaction. Each message comes with the event that the engine decides on.
+
+Loop detection: two agents that only agree with each other cost money and produce nothing.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Generic, TypeVar
 
@@ -12,7 +15,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from teamchat.core.conversation.addressing import Addressed, AddressedReply, address_reply
-from teamchat.core.conversation.loop_detection import says_nothing_new
 from teamchat.core.engine.events import HumanSpoke, TurnEnded
 from teamchat.core.engine.part import Part
 from teamchat.core.engine.state import Route
@@ -27,9 +29,11 @@ from teamchat.core.store.turns import Turn
 from teamchat.core.team.team import Member
 from teamchat.core.turn.events import Warned
 from teamchat.core.turn.run import Run
+from teamchat.patterns import regex
 
 if TYPE_CHECKING:
     from teamchat.core.engine.process import Finding, Process
+
 
 LOOK_BACK = 24  # messages; a speaker's own last reply is looked for among these
 Event = TypeVar("Event")
@@ -194,3 +198,50 @@ def with_first_call(name: str, asks: AddressedReply) -> AddressedReply:
     """The same reply, calling `name` before all others."""
     others = (request for request in asks.requests if request.target != name)
     return replace(asks, requests=(RouteRequest(name), *others))
+
+
+WORDS = regex(r"[^\W\d_]+")
+DONE = regex(
+    r"\b(?:(?:all|we(?:'re| are)|i(?:'m| am)|it(?:'s| is)) done|nothing (?:more|else|further|left) to (?:add|do|say)|"
+    r"no further (?:comments|questions|changes)|task (?:is )?complete|goodbye)\b",
+    re.IGNORECASE,
+)
+SHORT = 400  # characters; a longer reply has something to say
+PIECE = 3  # words
+LONGEST = 200_000  # characters; comparing two larger texts takes seconds and hundreds of megabytes
+
+
+def alike(one: str, other: str) -> float:
+    """How similar two texts are, from 0 to 1: the share of three-word pieces that both have. Digits do not count.
+
+    Two long texts are either equal (1) or different (0).
+    """
+    if max(len(one), len(other)) > LONGEST:
+        return float(one == other)
+    pieces, others = _pieces(one), _pieces(other)
+    return len(pieces & others) / len(pieces | others) if pieces or others else 1.0
+
+
+def _pieces(text: str) -> set[tuple[str, ...]]:
+    words = WORDS.findall(text.casefold())
+    return {tuple(words[index : index + PIECE]) for index in range(max(len(words) - PIECE + 1, 1))} if words else set()
+
+
+def says_done(text: str) -> bool:
+    """True for a short reply that says that nothing is left to do."""
+    return len(text) <= SHORT and DONE.search(text) is not None
+
+
+def says_nothing_new(text: str, before: list[tuple[str, str]], speaker: str, similarity: float) -> bool:
+    """True when a reply repeats itself; `before` holds the agents' earlier replies as (speaker, text), newest first.
+
+    It says nothing new when it is similar to this speaker's own last reply, or when it and the last reply of another
+    speaker both say that they are done. `similarity` 0 switches the check off.
+    """
+    if similarity <= 0 or not before:
+        return False
+    own = next((said for name, said in before if name == speaker), None)
+    if own is not None and alike(text, own) >= similarity:
+        return True
+    name, last = before[0]
+    return name != speaker and says_done(text) and says_done(last)

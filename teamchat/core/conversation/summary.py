@@ -15,11 +15,11 @@ from teamchat.assemblers.parts import SUMMARY, AssemblerOutput, BudgetExceeded
 from teamchat.assemblers.truncation import BYTES_PER_TOKEN, byte_length, truncate_end, truncate_middle
 from teamchat.core.context.build import BuiltPrompt, Exists, check_limit
 from teamchat.core.context.context_manager import ContextManager
-from teamchat.core.context.layers.summary import summary_told, worth_telling
+from teamchat.core.context.layers.sources import summary_told, worth_telling
 from teamchat.core.context.quoting import Crossing
 from teamchat.core.errors import NoRecording, PromptTooLarge, StoreError, TeamchatError, UsageError
 from teamchat.core.messages import Said, well_formed
-from teamchat.core.routing.quoted import quoted_text
+from teamchat.core.routing.markers import quoted_text
 from teamchat.core.store.database import Database
 from teamchat.core.store.pairing import ABORTED, StoredEvent, tool_calls
 from teamchat.core.store.summaries import Summary, add_summary, summary_before

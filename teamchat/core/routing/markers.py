@@ -8,6 +8,10 @@ code is obeyed. An empty marker is obeyed and asks for nothing.
 
 Only obeyed markers are removed from the text, and the backslash of `\[NEXT: a]`.
 The scan is one pass, linear in the text. No text makes it fail.
+
+The text of a message as prompts quote it: without its markers.
+
+The title of a conversation that nobody gave one: the first words of its first message. Pure.
 """
 
 from __future__ import annotations
@@ -22,6 +26,7 @@ from typing import TYPE_CHECKING, Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
+from teamchat.core.messages import NewMessage
 from teamchat.core.routing.todos import todo_text
 from teamchat.core.text.clean import sequences, told
 from teamchat.patterns import regex
@@ -29,6 +34,7 @@ from teamchat.patterns import regex
 if TYPE_CHECKING:
     from teamchat.core.routing.edits import Edit
     from teamchat.core.routing.markdown import Places
+
 
 Priority = Literal[1, 2, 3]
 
@@ -346,3 +352,41 @@ def _says(kind: MarkerKind, body: str) -> _Said:
             return (), (), body.strip(), None
         case MarkerKind.TODO:
             return (), (), None, todo_text(body)
+
+
+def quoted_text(message: NewMessage) -> str:
+    """The text that a prompt quotes: without markers, and in an agent's message without invisible characters."""
+    return read_markers(message.content, "human" if message.speaker.type == "human" else "ai").quoted
+
+
+LONGEST_TITLE = 100  # characters of a title that a person gives
+LONGEST_FIRST_WORDS = 60
+READ = 4000  # characters of a message in which its first words are looked for
+_FENCES = ("```", "~~~")
+
+
+def first_words(text: str) -> str:
+    """The first words of a message without its markers and fenced code, on one line; cut at a word with `…`.
+
+    A message of nothing but fenced code gives the first words of that, and an empty one nothing.
+    """
+    said = strip_markers(told(text[:READ]))
+    words = _without_fences(said).split() or [word for word in said.split() if not word.startswith(_FENCES)]
+    line = " ".join(words)
+    if len(line) <= LONGEST_FIRST_WORDS:
+        return line
+    cut = line[:LONGEST_FIRST_WORDS]
+    return (cut[: cut.rfind(" ")] if " " in cut else cut[:-1]).rstrip() + "…"
+
+
+def _without_fences(text: str) -> str:
+    if not any(fence in text for fence in _FENCES):  # as most have none
+        return text
+    from teamchat.core.routing.markdown import Place, places_of
+
+    parts, end = [], 0
+    for span in places_of(text).spans:
+        if span.place is Place.FENCE:
+            parts.append(text[end : span.start])
+            end = span.end
+    return "\n".join([*parts, text[end:]])

@@ -11,7 +11,7 @@ from typing import Protocol
 
 from teamchat.core.errors import UsageError
 from teamchat.core.messages import ConversationMessage, NewMessage, Said
-from teamchat.core.routing.quoted import quoted_text
+from teamchat.core.routing.markers import quoted_text
 from teamchat.patterns import regex
 
 NOT_EMPTY = "a conversation can only be restored into an empty one"

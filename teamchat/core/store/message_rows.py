@@ -10,7 +10,7 @@ from msgspec import DecodeError, Meta, Struct, ValidationError, convert
 from msgspec.json import Decoder
 
 from teamchat.core.messages import ConversationMessage, NewMessage, Routing, Speaker, SpeakerType
-from teamchat.core.routing.quoted import quoted_text
+from teamchat.core.routing.markers import quoted_text
 from teamchat.core.store.rows import Row
 from teamchat.patterns import regex
 

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, TypeAdapt
 from teamchat.core.checked_structs import Checked
 from teamchat.core.context.snapshot import Milliseconds
 from teamchat.core.messages import ConversationMessage, Routing, Speaker, SpeakerType
-from teamchat.core.routing.titles import LONGEST_TITLE
+from teamchat.core.routing.markers import LONGEST_TITLE
 from teamchat.core.store.rows import LATEST
 from teamchat.core.transcripts.transcript import Entry, MemberTurn, Said, Transcript
 

@@ -32,7 +32,7 @@ from teamchat.core.errors import (
     UnknownName,
 )
 from teamchat.core.messages import ConversationMessage
-from teamchat.core.routing.quoted import quoted_text
+from teamchat.core.routing.markers import quoted_text
 from teamchat.core.store.images import images_of
 from teamchat.core.store.texts import pack
 from teamchat.core.store.turns import NewTurn, Turn, begin_turn

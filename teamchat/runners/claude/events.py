@@ -12,7 +12,6 @@ from msgspec.structs import replace
 
 from teamchat.patterns import regex
 from teamchat.runners.claude.usage import Requests, usage_of
-from teamchat.runners.edited_lines import lines_of
 from teamchat.runners.events import (
     AgentEvent,
     Denied,
@@ -29,8 +28,8 @@ from teamchat.runners.events import (
     VendorSession,
 )
 from teamchat.runners.failures import Voice
-from teamchat.runners.json_events import JsonEvents
-from teamchat.runners.questions import questions_text
+from teamchat.runners.file_changes import lines_of
+from teamchat.runners.json_events import JsonEvents, questions_text
 from teamchat.runners.untrusted_json import amount, count, flat, one_line, summary
 
 VOICE = Voice(login="claude auth login")

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 
 from teamchat.patterns import regex
 from teamchat.runners.base import Verdict
-from teamchat.runners.edited_lines import lines_of
 from teamchat.runners.events import (
     AgentEvent,
     Denied,
@@ -25,8 +24,8 @@ from teamchat.runners.events import (
     VendorSession,
 )
 from teamchat.runners.failures import Voice, plain
-from teamchat.runners.json_events import JsonEvents
-from teamchat.runners.questions import questions_text
+from teamchat.runners.file_changes import lines_of
+from teamchat.runners.json_events import JsonEvents, questions_text
 from teamchat.runners.untrusted_json import count, flat, summary
 
 VOICE = Voice(

@@ -13,7 +13,6 @@ from collections.abc import Iterator, Mapping
 
 from teamchat.patterns import regex
 from teamchat.runners.base import Verdict
-from teamchat.runners.edited_lines import lines_of
 from teamchat.runners.events import (
     AgentEvent,
     Denied,
@@ -29,6 +28,7 @@ from teamchat.runners.events import (
     VendorSession,
 )
 from teamchat.runners.failures import Voice
+from teamchat.runners.file_changes import lines_of
 from teamchat.runners.json_events import JsonEvents
 from teamchat.runners.untrusted_json import amount, count, one_line, summary, total
 

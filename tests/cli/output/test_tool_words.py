@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from teamchat.cli.output.terminal.tools import action, changed, mark
-from teamchat.runners.edited_lines import lines_of
 from teamchat.runners.events import ToolCall, ToolResult
+from teamchat.runners.file_changes import lines_of
 
 AT = "/work/notes"
 

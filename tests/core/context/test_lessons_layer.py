@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from teamchat.assemblers.truncation import byte_length
 from teamchat.core.context.layers.collector import LayerContext, LayerText
-from teamchat.core.context.layers.lessons import LessonsLayer
+from teamchat.core.context.layers.sources import LessonsLayer
 from teamchat.core.messages import NewMessage, Speaker
 from teamchat.core.store.lessons import add_lesson
 from tests.core.fake_conversation import Stage, team_of

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from teamchat.core.conversation.loop_detection import LONGEST, alike, says_done, says_nothing_new
+from teamchat.core.conversation.posting import LONGEST, alike, says_done, says_nothing_new
 
 
 @given(st.text(), st.text())

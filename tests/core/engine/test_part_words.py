@@ -2,8 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from teamchat.core.engine.part import Part
-from teamchat.core.engine.part_words import part_in_short, part_in_words
+from teamchat.core.engine.part import Part, part_in_short, part_in_words
 
 
 @pytest.mark.parametrize(

@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from teamchat.assemblers.truncation import byte_length
+from teamchat.core.context.layers.knowledge import quote_best, quote_whole
 from teamchat.core.knowledge.excerpt import Excerpt
 from teamchat.core.knowledge.files import KnowledgeFile
 from teamchat.core.knowledge.index import Hit, cut_pieces
-from teamchat.core.knowledge.quoting import quote_best, quote_whole
 
 TEXT = "# A\n\none\n\n# B\n\ntwo\n\n# C\n\nthree\n"
 

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from teamchat.core.context.context_manager import ContextManager
 from teamchat.core.errors import DamagedStore, UsageError
 from teamchat.core.messages import Said, Speaker, well_formed
-from teamchat.core.routing.quoted import quoted_text
+from teamchat.core.routing.markers import quoted_text
 from teamchat.core.store.checking import problems
 from teamchat.core.store.database import Database
 from teamchat.core.store.message_log import MessageLog

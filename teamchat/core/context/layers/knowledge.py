@@ -1,17 +1,108 @@
-"""The knowledge layer: the files and folders that the team file names, whole or in the pieces that match best."""
+"""Chooses pieces for a prompt and writes each below its source, within a number of bytes. Pure.
+
+The knowledge layer: the files and folders that the team file names, whole or in the pieces that match best.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from teamchat.assemblers.truncation import BYTES_PER_TOKEN
+from msgspec import Struct
+from msgspec.structs import replace
+
+from teamchat.assemblers.truncation import BYTES_PER_TOKEN, byte_length, truncate_end
 from teamchat.core.context.layers.collector import LayerContext, LayerText
+from teamchat.core.knowledge.excerpt import Excerpt
 from teamchat.core.knowledge.files import find_files
-from teamchat.core.knowledge.index import KnowledgeIndex
-from teamchat.core.knowledge.quoting import quote_best, quote_whole
+from teamchat.core.knowledge.index import Hit, KnowledgeIndex
+from teamchat.core.text.clean import printable
 from teamchat.core.text.words import match_query
+
+BETWEEN = "\n\n"
+LONGEST_HEADING = 200  # characters
+
+
+class _Part(Struct, frozen=True):
+    """Adjacent pieces of a file. `why` says how they were found."""
+
+    hit: Hit
+    why: str
+    whole: bool = False
+
+    @property
+    def name(self) -> str:
+        lines = f"{self.hit.first}-{self.hit.last}" if self.hit.last > self.hit.first else f"{self.hit.first}"
+        return printable(self.hit.file.name) + ("" if self.whole else f":{lines}")
+
+    @property
+    def head(self) -> str:
+        heading = "" if self.whole else printable(self.hit.heading)[:LONGEST_HEADING]
+        return f"From {self.name}" + (f" ({heading})" if heading else "") + ":\n"
+
+    @property
+    def size(self) -> int:
+        """At least as much as it takes in a prompt."""
+        return byte_length(self.head) + self.hit.bytes + len(BETWEEN)
+
+    def __str__(self) -> str:
+        return self.head + self.hit.text.strip("\r\n")
+
+
+def quote_whole(hits: Iterable[Hit], max_bytes: int) -> tuple[str, tuple[Excerpt, ...]] | None:
+    """All pieces of the files, in order. None if they take more than `max_bytes`."""
+    joined = _joined([_Part(hit, "whole", whole=True) for hit in hits])
+    parts = [part for part in joined if part.hit.text.strip()]
+    return _written(parts) if sum(part.size for part in parts) <= max_bytes else None
+
+
+def quote_best(hits: Sequence[Hit], max_bytes: int) -> tuple[str, tuple[Excerpt, ...]]:
+    """As many of the pieces as fit, the best first. The very best is cut if it is too long alone.
+
+    They stay in the order of their files, a file with a better piece first. Adjacent pieces are joined.
+    """
+    chosen: list[_Part] = []
+    room = max_bytes
+    for rank, hit in enumerate(hits, 1):
+        part = _Part(hit, f"rank {rank}, score {hit.score:.2f}")
+        if rank == 1 and part.size > room:
+            part = _cut(part, room)
+        if part.hit.text.strip() and part.size <= room:
+            chosen.append(part)
+            room -= part.size
+    order = {part.hit.file.path: place for place, part in reversed(list(enumerate(chosen)))}
+    return _written(_joined(sorted(chosen, key=lambda part: (order[part.hit.file.path], part.hit.number))))
+
+
+def _cut(part: _Part, room: int) -> _Part:
+    text = truncate_end(part.hit.text, room - (part.size - part.hit.bytes))
+    last = part.hit.first + text.rstrip("\n").count("\n")
+    return replace(part, hit=replace(part.hit, text=text, bytes=byte_length(text), last=last), why=f"{part.why}, cut")
+
+
+def _joined(parts: Sequence[_Part]) -> list[_Part]:
+    """The parts, each joined with those that directly follow it in its file."""
+    joined: list[_Part] = []
+    texts: list[list[str]] = []
+    ends: list[Hit] = []
+    for part in parts:
+        if joined and ends[-1].file.path == part.hit.file.path and ends[-1].number + 1 == part.hit.number:
+            texts[-1].append(part.hit.text)
+            ends[-1] = part.hit
+        else:
+            joined.append(part)
+            texts.append([part.hit.text])
+            ends.append(part.hit)
+    return [
+        replace(part, hit=replace(part.hit, text="".join(text), bytes=byte_length("".join(text)), last=end.last))
+        for part, text, end in zip(joined, texts, ends, strict=True)
+    ]
+
+
+def _written(parts: Sequence[_Part]) -> tuple[str, tuple[Excerpt, ...]]:
+    excerpts = tuple(Excerpt(part.name, part.why, byte_length(str(part))) for part in parts)
+    return BETWEEN.join(map(str, parts)), excerpts
 
 
 class KnowledgeLayer:

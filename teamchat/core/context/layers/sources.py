@@ -1,16 +1,33 @@
-"""The table of layers: the source of each one in a stored session."""
+"""The table of layers: the source of each one in a stored session.
+
+The todo layer: the list at the time the prompt is built. It is the same for every member.
+
+The summary layer: the summary of the messages before those that a prompt quotes.
+
+The lessons of this workspace, one per line. When not all fit, those that match the message are taken first.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+from msgspec import Struct
+
 from teamchat.assemblers.parts import DIFFERENCES, FRAMEWORK, KNOWLEDGE, LESSONS, SUMMARY, TODO
+from teamchat.assemblers.truncation import BYTES_PER_TOKEN, byte_length, truncate_middle
 from teamchat.core.context.layers.collector import ContextCollector, LayerContext, LayerText, Source
 from teamchat.core.context.layers.framework import framework_text
-from teamchat.core.context.layers.lessons import LessonsLayer
-from teamchat.core.context.layers.summary import SummaryLayer
-from teamchat.core.context.layers.todo import TodoLayer
 from teamchat.core.engine.part import Part
+from teamchat.core.knowledge.excerpt import Excerpt
+from teamchat.core.routing.markers import strip_markers
+from teamchat.core.routing.todos import rendered
 from teamchat.core.store.database import Database
+from teamchat.core.store.lessons import Lesson, fitting_lessons, newest_lessons
+from teamchat.core.store.summaries import Summary, summary_before
+from teamchat.core.store.todos import todos_of
 from teamchat.core.team.team import Team
+from teamchat.core.text.clean import told
+from teamchat.core.text.redact import redact_shapes
 
 
 def collector_of(team: Team, db: Database, session: int, compared: Compared | None = None) -> ContextCollector:
@@ -66,3 +83,85 @@ class Compared:
         if part not in self._seen:
             self.look(part)
         return self._seen.pop(part)  # the next turn sees what they have by then
+
+
+class TodoLayer(Struct, frozen=True):
+    """A source. `redact` removes well-known keys from the items: anybody may have written them."""
+
+    db: Database
+    session: int
+    redact: bool
+
+    def __call__(self, context: LayerContext) -> str | None:
+        del context
+        text = rendered(todos_of(self.db, self.session))
+        return redact_shapes(text)[0] if text and self.redact else text
+
+
+class SummaryLayer(Struct, frozen=True):
+    """A source: the valid summary of the messages before the one that is answered, or None."""
+
+    db: Database
+    session: int
+    team: Team
+
+    def __call__(self, context: LayerContext) -> str | None:
+        summary = summary_before(self.db, self.session, context.message.id)
+        return summary_told(summary, self.team) if summary else None
+
+
+def summary_told(summary: Summary, team: Team) -> str:
+    """The text of the layer: who wrote the summary, and the summary.
+
+    It is at most as long as a message of the history. If the team redacts, secrets in it are removed for everybody: it
+    combines messages of many speakers.
+    """
+    text = worth_telling(summary.text)
+    if team.redact:
+        text = redact_shapes(text)[0]
+    text = truncate_middle(text, team.message_bytes).text
+    return f"{team.wording.summary.format(member=summary.member)}\n\n{text}"
+
+
+def worth_telling(summary: str) -> str:
+    """A summary as prompts quote it: no markers, no escape sequences, no space around it."""
+    return told(strip_markers(summary, author="ai")).strip()
+
+
+class LessonsLayer:
+    """A source: all lessons if `max_tokens` hold them, else the best matches and then the newest."""
+
+    def __init__(self, db: Database, max_tokens: int) -> None:
+        self._db, self._max_bytes = db, max_tokens * BYTES_PER_TOKEN
+
+    def __call__(self, context: LayerContext) -> LayerText | None:
+        """None when there is no lesson."""
+        newest = newest_lessons(self._db)
+        chosen = [(lesson, "all fit in") for lesson in newest]
+        if _size(newest) > self._max_bytes:
+            from teamchat.core.text.words import match_query
+
+            query = match_query(context.text, context.request, context.task)
+            fitting = fitting_lessons(self._db, query) if query else []
+            ranked = [(one, f"rank {rank}, score {one.score:.2f}") for rank, one in enumerate(fitting, 1)]
+            there = {one.number for one in fitting}
+            ranked += [(one, "newest") for one in newest if one.number not in there]
+            chosen = _within(ranked, self._max_bytes)
+        chosen.sort(key=lambda pair: pair[0].number)
+        excerpts = tuple(Excerpt(f"lesson {one.number}", why, byte_length(one.line)) for one, why in chosen)
+        return LayerText("\n".join(one.line for one, _ in chosen), excerpts) if chosen else None
+
+
+def _within(ranked: Iterable[tuple[Lesson, str]], room: int) -> list[tuple[Lesson, str]]:
+    """As many as there is room for, the first ones first."""
+    chosen = []
+    for lesson, why in ranked:
+        needed = _size([lesson])
+        if needed <= room:
+            chosen.append((lesson, why))
+            room -= needed
+    return chosen
+
+
+def _size(lessons: Iterable[Lesson]) -> int:
+    return sum(byte_length(f"{lesson.line}\n") for lesson in lessons)

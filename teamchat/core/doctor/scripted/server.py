@@ -3,19 +3,27 @@
 Replies are data (`runners/scripted.py`). The vendor's `scripted.py` converts them to its wire format, `wire.py` sends
 them or breaks them off, and this module chooses the next reply. The log of requests proves what a CLI forwarded. The
 functions at the end read it. The module needs only the standard library, and no test framework.
+
+Answers requests over HTTP: the choice of protocol, framing, and every way to break a reply off.
 """
 
 from __future__ import annotations
 
+import os
+import socket
+import struct
+import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Event, Lock, Thread
-from types import TracebackType
-from typing import Self
+from types import MappingProxyType, TracebackType
+from typing import Protocol, Self
 
-from teamchat.core.doctor.scripted.wire import PROTOCOLS, HTTPServer
+from teamchat.core.agents import CLIS
 from teamchat.runners.base import Vendor
-from teamchat.runners.scripted import Message, Reply, Request, VendorProtocol
+from teamchat.runners.scripted import Broken, Message, Reply, Request, VendorProtocol
 
 Script = Callable[[Request], Reply]
 
@@ -105,3 +113,113 @@ def _protocol(request: Request) -> VendorProtocol:
     if request.vendor is None:
         raise ValueError(f"{request.method} {request.path} asks for no turn")
     return PROTOCOLS[request.vendor]
+
+
+PROTOCOLS: Mapping[Vendor, VendorProtocol] = MappingProxyType({row.name: row.self_test.protocol for row in CLIS})
+
+
+class Model(Protocol):
+    """Chooses the replies. `closing` ends every wait."""
+
+    closing: Event
+
+    def receive(self, request: Request) -> None: ...
+
+    def reply(self, vendor: Vendor, request: Request) -> Reply: ...
+
+
+class HTTPServer(ThreadingHTTPServer):
+    """Serves a model on a free port of 127.0.0.1."""
+
+    daemon_threads = True
+
+    def __init__(self, model: Model) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.model = model
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Ignore the error: clients often disconnect."""
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: HTTPServer
+
+    def do_POST(self) -> None:
+        vendor = next((name for name, protocol in PROTOCOLS.items() if protocol.claims(self.path)), None)
+        request = self._receive(vendor)
+        if vendor is None:
+            self._send(200, b"{}")
+            return
+        reply = self.server.model.reply(vendor, request)
+        protocol = PROTOCOLS[vendor]
+        if reply.status != 200:
+            retry = {} if reply.retry_after_s is None else {"retry-after": str(reply.retry_after_s)}
+            self._send(reply.status, protocol.failure(reply.status, reply.message), retry)
+        elif reply.ending != "complete" and not reply.text:
+            self._break_off(protocol, reply)
+        else:
+            self._answer(protocol, request, reply)
+
+    def do_GET(self) -> None:
+        self._receive(None)
+        if self.path.startswith("/v1/models"):
+            self._send(200, b'{"data": [], "models": []}')
+        else:  # 426: Codex then stops trying a websocket
+            self._send(426 if self.path.startswith("/v1/responses") else 404, b"{}")
+
+    def do_HEAD(self) -> None:
+        self._receive(None)
+        self._send(404, b"")
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002  # the base class's name
+        """Print nothing: the model keeps the log."""
+
+    def _receive(self, vendor: Vendor | None) -> Request:
+        raw = self.rfile.read(int(self.headers.get("content-length") or 0))
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        request = Request(self.command, self.path, headers, raw, vendor, time.monotonic())
+        self.server.model.receive(request)
+        return request
+
+    def _send(self, status: int, body: bytes, headers: Mapping[str, str] | None = None) -> None:
+        self.send_response(status)
+        for name, value in {"content-type": "application/json", **(headers or {})}.items():
+            self.send_header(name, value)
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def _answer(self, protocol: VendorProtocol, request: Request, reply: Reply) -> None:
+        closing = self.server.model.closing
+        try:
+            whole = protocol.whole(request.body, reply, closing)
+            if whole is not None:
+                self._send(200, whole)
+                return
+            self.send_response(200)
+            self.send_header("content-type", "text/event-stream")
+            self.send_header("transfer-encoding", "chunked")
+            self.end_headers()
+            for frame in protocol.stream(reply, closing):
+                self._chunk(frame)
+            self._chunk(b"")
+        except Broken:
+            self._break_off(protocol, reply)
+
+    def _chunk(self, data: bytes) -> None:
+        self.wfile.write(b"%x\r\n%s\r\n" % (len(data), data))
+
+    def _break_off(self, protocol: VendorProtocol, reply: Reply) -> None:
+        self.close_connection = True
+        if reply.ending == "stall":
+            self.server.model.closing.wait()
+        elif reply.ending == "reset":
+            # A linger time of zero turns the close into a RST. Close the bare descriptor, or a FIN would be sent first.
+            self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            os.close(self.connection.detach())
+        elif reply.text:
+            with suppress(OSError):
+                if reply.ending == "error":
+                    self._chunk(protocol.mid_stream_error(reply.message))
+                self._chunk(b"")

@@ -1,19 +1,27 @@
-"""The world in which a CLI is proved: its own home and workspace, and a scripted model."""
+"""The world in which a CLI is proved: its own home and workspace, and a scripted model.
+
+What the scripted model asks a CLI to do in each turn, by the CLI's own names for its tools.
+
+A temporary home for the real CLIs. Its settings point them at a scripted model, and its keys are fakes.
+
+The environment begins empty, so that no key, login or setting of the user reaches them. All other traffic of the CLIs
+(telemetry, updates, error reports) is switched off, as far as each CLI allows.
+"""
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from teamchat.core.agents import AGENT_TYPES
-from teamchat.core.doctor.scripted.home import home_environment
+from teamchat.core.agents import AGENT_TYPES, CLIS
 from teamchat.core.doctor.scripted.server import ModelServer
-from teamchat.core.doctor.selftest.scripts import HANGING, plant, quoting
 from teamchat.core.doctor.selftest.watch import Observed, Watch, observe
 from teamchat.runners.base import Job, Runner, Vendor
 from teamchat.runners.process.live import LiveAgent
@@ -110,3 +118,51 @@ class Bench(Struct, frozen=True):
         finally:
             await life.close()
             life.remove()
+
+
+HANGING = ("tail", "-f", NOTE)
+"""A command that never ends. Claude Code 2.1.330 runs no `sleep`, and `tail` only on files of its own folder."""
+
+
+def plant(home: Path, test: SelfTest) -> None:
+    """Put something that a prompt can mention into a home: an agent or a skill."""
+    file = home / test.prover
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("---\nname: prover\ndescription: It proves.\n---\nProve it.\n")
+
+
+def quoting(test: SelfTest) -> str:
+    """Text that the CLI would expand if a person had typed it."""
+    return f"max says:\n{test.mentions}\n{' '.join(test.keywords)}\nThat is all."
+
+
+def trying_to_write(test: SelfTest, target: Path) -> list[Reply]:
+    """A model that writes a file with the CLI's editor, then one beside it with its shell, and then is done."""
+    shell = test.running(f"touch {target}.shell")
+    return [Reply(tools=(test.writing(target),)), Reply(tools=(shell,)), Reply("I tried.")]
+
+
+MODELS: Mapping[Vendor, str] = MappingProxyType({row.name: row.self_test.model for row in CLIS})
+
+
+def home_environment(home: Path, url: str, path: str) -> dict[str, str]:
+    """Write the settings of all CLIs into `home` and return their whole environment. The model is at `url`.
+
+    `path` becomes its PATH.
+    """
+    temporary = home / "tmp"
+    temporary.mkdir(exist_ok=True)
+    env = {
+        "HOME": str(home),
+        "PATH": path,
+        "LANG": os.environ.get("LANG", "C.UTF-8"),
+        "TERM": os.environ.get("TERM", "dumb"),
+        "TMPDIR": str(temporary),
+        "NO_COLOR": "1",
+    }
+    for test in (row.self_test for row in CLIS):
+        env |= test.variables(url)
+        for name, text in test.files(url).items():
+            (home / name).parent.mkdir(parents=True, exist_ok=True)
+            (home / name).write_text(text)
+    return env

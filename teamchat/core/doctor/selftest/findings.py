@@ -1,15 +1,23 @@
-"""The findings from a CLI's turns: each one passes, or says in one line what is wrong and what to do."""
+"""The findings from a CLI's turns: each one passes, or says in one line what is wrong and what to do.
+
+What a CLI must ignore in a read turn: a project's settings and `.env`, and the user's MCP servers.
+
+Whatever acts makes a file of its own, or is in what the model receives.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from signal import SIGKILL
 
+from msgspec import Struct
+
+from teamchat.core.agents import CLIS
 from teamchat.core.doctor.checks import Check, State
 from teamchat.core.doctor.scripted.server import messages, prompt, system_text
-from teamchat.core.doctor.selftest.traps import Traps
 from teamchat.core.doctor.selftest.watch import Observed
 from teamchat.core.errors import ExitCode
 from teamchat.patterns import regex
@@ -252,3 +260,38 @@ def _noted(turn: Observed) -> str:
 def _named(names: Sequence[str]) -> str:
     more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
     return ", ".join(f"`{one_line(name, 80)}`" for name in names[:MOST_NAMES]) + more
+
+
+class Traps(Struct, frozen=True):
+    """The folder in which each sprung trap leaves a file."""
+
+    folder: Path
+
+    @property
+    def project(self) -> bool:
+        return (self.folder / "project").exists()
+
+    @property
+    def servers(self) -> bool:
+        return (self.folder / "server").exists()
+
+
+@contextmanager
+def trapped(folder: Path, work: Path, home: Path, test: SelfTest) -> Iterator[Traps]:
+    """Set the traps for one turn, in the workspace and in the user's settings. Sprung traps leave files in `folder`."""
+    folder.mkdir()
+    told = ["touch", str(folder / "project")]  # of all vendors: a CLI may read another one's
+    files = {path: text for row in CLIS for path, text in row.self_test.traps(work, told).items()}
+    for path, text in files.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    users = home / test.settings
+    before = users.read_text() if users.exists() else None
+    users.parent.mkdir(parents=True, exist_ok=True)
+    users.write_text(test.with_server(before, ["touch", str(folder / "server")]))
+    try:
+        yield Traps(folder)
+    finally:
+        for path in files:
+            path.unlink()
+        users.unlink() if before is None else users.write_text(before)

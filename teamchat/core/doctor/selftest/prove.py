@@ -19,9 +19,8 @@ from teamchat.core.agents import AGENT_TYPES
 from teamchat.core.doctor.checks import Check, not_installed
 from teamchat.core.doctor.scripted.server import ModelServer, system_text
 from teamchat.core.doctor.selftest import findings as rows
-from teamchat.core.doctor.selftest.bench import SYSTEM, Bench, make_home
-from teamchat.core.doctor.selftest.scripts import HANGING, trying_to_write
-from teamchat.core.doctor.selftest.traps import trapped
+from teamchat.core.doctor.selftest.bench import HANGING, SYSTEM, Bench, make_home, trying_to_write
+from teamchat.core.doctor.selftest.findings import trapped
 from teamchat.core.doctor.selftest.watch import CLOCKS
 from teamchat.core.doctor.versions import Ask, check_version
 from teamchat.core.errors import StoreError
