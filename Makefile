@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: default demo test quick crash torture lint format real newest ledger parity fuzz bench bench-quick bench-keep bench-page record-demo record-processes record-chat pages picture docs dist requirements clean
+.PHONY: default demo test quick crash torture lint format real newest ledger parity fuzz bench bench-quick bench-page record-demo record-processes record-chat pages picture docs dist requirements clean
 
 default: test lint
 
@@ -86,14 +86,9 @@ bench: $(VENV)/ready
 
 MEMORY := $(if $(wildcard /dev/shm/.),TMPDIR=/dev/shm)
 
-# A subset of two minutes, with its files in memory where that is possible. It fails if a figure is over 1.3 times the one
-# in benchmarks/figures.json.
+# A subset of two minutes, with its files in memory where that is possible. It fails if a figure is over its bound.
 bench-quick: $(VENV)/ready
 	$(MEMORY) $(BIN)/python -m benchmarks --quick $(WHAT)
-
-# Keeps the figures of this machine in benchmarks/figures.json. Run it on a quiet machine.
-bench-keep: $(VENV)/ready
-	$(MEMORY) $(BIN)/python -m benchmarks --quick --keep
 
 # Keeps the figures of this machine in benchmarks/measured.json and writes the tables of docs/performance.md.
 bench-page: $(VENV)/ready

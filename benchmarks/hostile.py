@@ -3,11 +3,9 @@
 Every pass over a text is measured alone: what it asks for with its near misses, whether it is new, the store, markers
 and keys out of it, the code of its fence, its mentions made inert for each vendor, the ways to show it, the HTML page,
 a recording without secrets, the search for what fits it, lessons in it, and a block appended to it. A marker at the end
-has it read as Markdown. A kind's figure is the time of its slowest pass with 10 MB, by those of 1 MB and 4 MB. Some
-passes read only the first 200,000 characters as Markdown, which 1 MB of any script has: times are linear from there on.
-The noise of a run counts three times; by 256 KB and 1 MB it would count twelve times. The floor is one pass of a
+has it read as Markdown. A kind's figure is the time of its slowest pass with 1 MB. The floor is one pass of a
 regular expression over prose of that size. `growth` is the exponent of all passes together between the two sizes: 1 is
-linear. The kinds of `IN_BULK` are measured with 10 MB, too.
+linear.
 """
 
 from __future__ import annotations
@@ -53,9 +51,9 @@ from teamchat.core.turn.run import Run
 from teamchat.runners.events import TextDelta
 from teamchat.runners.process.supervisor import Stopper
 
-SMALL, LARGE, HUGE = 1024, 4096, 10_000  # KB
-MOST_S = 2.0  # with `HUGE`
-GROWTH = 1.35  # exponent; a text of four times the size takes up to six and a half times as long
+SMALL, LARGE = 1000, 5000  # KB
+MOST_S = 2.0  # with `SMALL`
+GROWTH = 1.35  # exponent; a text of five times the size takes up to nine times as long
 END = "\n[NEXT: sarah]"
 READERS = {"claude": "claire", "codex": "cody", "gemini": "sarah"}
 PIECE = 1000  # characters of a streamed piece; what a piece costs whatever its size is in `first_delta`
@@ -165,8 +163,8 @@ KINDS: dict[str, Callable[[int], str]] = {
     "zero bytes": repeated("\0"),
 }
 LONGER = {"half flags": 5}  # how many times as long the text is in which a person is shown their codes
-IN_BULK = ("empty markers", "backticks", "brackets", "less-than signs", "keys", "nested quotes", "line ends")
-QUICK = (*IN_BULK, "prose", "full-width punctuation", "mixed")
+MOST_HOSTILE = ("empty markers", "backticks", "brackets", "less-than signs", "keys", "nested quotes", "line ends")
+QUICK = (*MOST_HOSTILE, "prose", "full-width punctuation", "mixed")
 
 
 def mixed(size: int) -> str:
@@ -284,28 +282,24 @@ def measure(kind: str, kilobytes: int) -> dict[str, float]:
 
 
 def floor() -> float:
-    """Seconds of one pass over `HUGE` prose that makes a token of each word and space."""
-    text = KINDS["prose"](LARGE * 1000)
-    return HUGE / LARGE * min(seconds(lambda: TOKEN.findall(text)) for _ in range(3))
+    """Seconds of one pass over `SMALL` prose that makes a token of each word and space."""
+    text = KINDS["prose"](SMALL * 1000)
+    return min(seconds(lambda: TOKEN.findall(text)) for _ in range(3))
 
 
 def measures(quick: bool) -> Measures:
     least = floor()
     for kind in QUICK if quick else (*KINDS, "mixed"):
         yield kind, partial(by_size, kind, least, 2 if quick else 1)
-    for kind in () if quick else IN_BULK:
-        yield f"{kind}, 10 MB", partial(whole, kind)
 
 
 def by_size(kind: str, least: float, tries: int) -> Iterator[Figure]:
     """Of several tries the best of each pass, since a quick run is compared with an earlier one."""
     before, took = (best([measure(kind, size) for _ in range(tries)]) for size in (SMALL, LARGE))
-    more = (HUGE - LARGE) / (LARGE - SMALL)
-    huge = {name: one + more * max(one - before[name], 0) for name, one in took.items()}
     yield Figure(
-        name=kind, unit="s", value=max(huge.values()), floor=least, floor_is="a regular expression",
+        name=kind, unit="s", value=max(before.values()), floor=least, floor_is="a regular expression",
         bound=MOST_S * LONGER.get(kind, 1),
-        by="value", note=most_of(huge),
+        by="value", note=most_of(before),
     )  # fmt: skip
     growth = math.log(sum(took.values()) / sum(before.values())) / math.log(LARGE / SMALL)
     yield Figure(name=f"{kind}, growth", unit="", value=growth, bound=GROWTH)
@@ -313,11 +307,6 @@ def by_size(kind: str, least: float, tries: int) -> Iterator[Figure]:
 
 def best(runs: Sequence[Mapping[str, float]]) -> dict[str, float]:
     return {name: min(run[name] for run in runs) for name in runs[0]}
-
-
-def whole(kind: str) -> Iterator[Figure]:
-    took = measure(kind, HUGE)
-    yield Figure(name=f"{kind}, 10 MB", unit="s", value=max(took.values()), bound=MOST_S, note=most_of(took))
 
 
 def most_of(took: Mapping[str, float]) -> str:

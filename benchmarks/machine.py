@@ -6,8 +6,6 @@ import os
 import platform
 import re
 import sqlite3
-import subprocess
-import sys
 from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
@@ -33,15 +31,3 @@ def cpu() -> str:
     info = Path("/proc/cpuinfo")
     found = re.search(r"^model name\s*: (.*)$", info.read_text(), re.MULTILINE) if info.exists() else None
     return found[1] if found else platform.processor() or platform.machine()
-
-
-SPIN = "import time; end = time.perf_counter() + 0.3\nwhile time.perf_counter() < end: pass\nprint(time.process_time())"
-IDLE = 0.8
-"""The least part of a processor's time that a program gets on a machine that does nothing else."""
-
-
-def busy() -> bool:
-    """Whether other programs use the processors: a program for each that only counts then gets less of its time."""
-    argv = (sys.executable, "-I", "-S", "-c", SPIN)
-    spinning = [subprocess.Popen(argv, stdout=subprocess.PIPE) for _ in range(os.cpu_count() or 1)]
-    return min(float(one.communicate()[0]) for one in spinning) < IDLE * 0.3

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from benchmarks import kept, table
+from benchmarks import table
 from benchmarks.figure import Figure, Measures, Unavailable
 from benchmarks.machine import describe
 
@@ -26,16 +26,10 @@ class Rows(msgspec.Struct, frozen=True):
 
 @dataclass
 class Run:
-    """`judge` says in words what a figure is over.
-
-    What is over something is measured up to `again` times more. If `busy` then says that other programs use the
-    processors, it is printed and does not count.
-    """
+    """What is over its bound is measured up to `again` times more, and the lowest counts."""
 
     chosen: Sequence[str]
-    judge: Callable[[str, Figure], str]
-    again: int = 0
-    busy: Callable[[], bool] = lambda: False
+    again: int = 1
     figures: dict[str, Figure] = field(default_factory=dict)
     over: dict[str, str] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
@@ -54,7 +48,7 @@ class Run:
             for name, take in measures:
                 if self.chooses_one(f"{benchmark}/{name}"):
                     with self._saying_why_not(f"{benchmark}/{name}"):
-                        for figure in self._taken(benchmark, take):
+                        for figure in self._taken(take):
                             print(table.row(figure), flush=True)
                             self._judge(f"{benchmark}/{figure.name}", figure)
 
@@ -69,22 +63,20 @@ class Run:
             traceback.print_exc()
             self.failed[name] = f"failed: {error}"
 
-    def _taken(self, benchmark: str, take: Callable[[], Iterable[Figure]]) -> list[Figure]:
+    def _taken(self, take: Callable[[], Iterable[Figure]]) -> list[Figure]:
         """The figures of one measurement, of each the lowest if some had to be measured again."""
         found = list(take())
         for _ in range(self.again):
-            if not any(self.judge(f"{benchmark}/{figure.name}", figure) for figure in found):
+            if all(figure.ok for figure in found):
                 break
             found = [min(pair, key=lambda figure: figure.measured) for pair in zip(found, take(), strict=True)]
         return found
 
     def _judge(self, name: str, figure: Figure) -> None:
         self.figures[name] = figure
-        why = self.judge(name, figure)
-        if why and self.again and self.busy():
-            print(f"  not judged, other programs use the processors: {why}")
-        elif why:
-            self.over[name] = why
+        if not figure.ok and figure.bound is not None:
+            measured, bound = (table.measured(figure, value) for value in (figure.measured, figure.bound))
+            self.over[name] = f"{measured}, at most {bound}"
 
     def in_json(self, file: Path) -> bytes:
         """The machine, and every figure with what its bound is compared with. Of `file` the others remain."""
@@ -99,15 +91,3 @@ class Run:
             for name, one in self.figures.items()
         ]
         return msgspec.json.format(msgspec.json.encode(Rows(describe(), others)), indent=2) + b"\n"
-
-
-def in_bounds(_name: str, figure: Figure) -> str:
-    """Judge by the figure's own bound."""
-    if figure.ok or figure.bound is None:
-        return ""
-    return f"{table.measured(figure, figure.measured)}, at most {table.measured(figure, figure.bound)}"
-
-
-def near_kept(ratios: Mapping[str, float]) -> Callable[[str, Figure], str]:
-    """Judge by the kept figures."""
-    return lambda name, figure: kept.regression(figure, ratios.get(name))

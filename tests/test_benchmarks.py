@@ -1,14 +1,14 @@
-"""The frame of `make bench`, with benchmarks that measure nothing: the table, the JSON, bounds and kept figures."""
+"""The frame of `make bench`, with benchmarks that measure nothing: the table, the JSON, bounds."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from benchmarks import kept
+import benchmarks.figure
 from benchmarks.__main__ import BENCHMARKS, QUICK, main
 from benchmarks.figure import Figure, Measures, Unavailable
 from benchmarks.timing import Took, interleaved, percentile, run
@@ -58,12 +58,8 @@ def test_a_figure_over_its_bound_fails_the_run_and_is_named(capsys: pytest.Captu
 
 def test_a_figure_over_its_bound_is_measured_once_more_and_the_lower_one_counts() -> None:
     startup = Fake(send=[[FAST]], log=[[SLOW], [figure("log", 130, floor=100, bound=2.0)]])
-    assert main([], {"startup": startup}, busy=lambda: True) == 0
+    assert main([], {"startup": startup}) == 0
     assert startup.taken == ["send", "log", "log"]
-
-
-def test_a_figure_over_its_bound_fails_the_run_on_a_busy_machine_too() -> None:
-    assert main([], {"startup": Fake(log=[[SLOW], [SLOW]])}, busy=lambda: True) == 1
 
 
 @pytest.mark.parametrize(
@@ -122,50 +118,11 @@ def test_the_json_of_a_part_keeps_the_other_figures_of_the_file(tmp_path: Path) 
     ]
 
 
-def keep(tmp_path: Path, ratios: Mapping[str, float]) -> list[str]:
-    file = tmp_path / "figures.json"
-    file.write_text(json.dumps(ratios))
-    return ["--quick", "--figures", str(file)]
-
-
-def test_a_quick_run_fails_at_more_than_1_3_times_the_kept_ratio_and_not_at_bounds(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    startup = {"startup": Fake(log=[[SLOW]])}
-    assert main(keep(tmp_path, {"startup/log": 2.4}), startup) == 0
-    startup = {"startup": Fake(log=[[SLOW]] * 3)}
-    assert main(keep(tmp_path, {"startup/log": 2.2}), startup, busy=lambda: False) == 1
-    assert capsys.readouterr().err == "startup/log: 3.00 x its floor, 1.36 times the kept 2.20 x\n"
-
-
-def test_a_quick_run_measures_again_what_is_over_its_limit(tmp_path: Path) -> None:
-    startup = Fake(send=[[FAST]], log=[[SLOW], [figure("log", 130, floor=100)]])
-    assert main(keep(tmp_path, {"startup/send": 1.2, "startup/log": 1.2}), {"startup": startup}) == 0
-    assert startup.taken == ["send", "log", "log"]
-
-
-def test_what_is_over_its_limit_on_a_busy_machine_is_said_and_does_not_count(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    startup = {"startup": Fake(log=[[SLOW]] * 3)}
-    assert main(keep(tmp_path, {"startup/log": 2.2}), startup, busy=lambda: True) == 0
-    assert "  not judged, other programs use the processors: 3.00 x its floor" in capsys.readouterr().out
-
-
-def test_a_figure_of_a_quick_run_that_is_not_kept_fails_unless_it_has_no_floor(tmp_path: Path) -> None:
-    assert main(keep(tmp_path, {}), {"startup": Fake(send=[[FAST]] * 3)}, busy=lambda: False) == 1
-    assert main(keep(tmp_path, {}), {"startup": Fake(send=[[figure("send", 10, bound=5)]])}) == 0
-
-
-def test_keeping_writes_the_ratios_of_the_run(tmp_path: Path) -> None:
-    options = keep(tmp_path, {"startup/gone": 1.0})
-    assert main([*options, "--keep"], {"startup": Fake(send=[[FAST]], log=[[SLOW]])}) == 0
-    assert kept.read(tmp_path / "figures.json") == {"startup/send": 1.2, "startup/log": 3.0}
-
-
-def test_only_quick_figures_are_kept() -> None:
-    with pytest.raises(SystemExit):
-        main(["--keep"], {"startup": Fake(send=[[FAST]])})
+def test_a_quick_run_measures_what_is_over_its_bound_three_times_more() -> None:
+    startup = Fake(log=[[SLOW], [SLOW], [SLOW], [figure("log", 130, floor=100, bound=2.0)]])
+    assert main(["--quick"], {"startup": startup}) == 0
+    assert startup.taken == ["log"] * 4
+    assert main(["--quick"], {"startup": Fake(log=[[SLOW]])}) == 1
 
 
 def test_a_benchmark_that_cannot_be_run_here_is_left_out(capsys: pytest.CaptureFixture[str]) -> None:
@@ -230,7 +187,11 @@ def test_a_world_runs_teamchat_with_a_trusted_team() -> None:
 
 
 def test_every_benchmark_is_in_the_table_of_benchmarks() -> None:
-    files = {path.stem for path in Path(kept.__file__).parent.glob("*.py") if "\ndef measures(" in path.read_text()}
+    files = {
+        path.stem
+        for path in Path(benchmarks.figure.__file__).parent.glob("*.py")
+        if "\ndef measures(" in path.read_text()
+    }
     assert files == set(BENCHMARKS) >= set(QUICK)
 
 
@@ -239,10 +200,6 @@ def test_every_benchmark_has_a_title_on_the_page() -> None:
 
 
 def test_the_page_says_why_each_figure_that_is_over_its_bound_is() -> None:
-    page = (Path(kept.__file__).parents[1] / "docs" / "performance.md").read_text(encoding="utf-8")
+    page = (Path(benchmarks.figure.__file__).parents[1] / "docs" / "performance.md").read_text(encoding="utf-8")
     reasons = page.partition("## What is over its bound")[2]
     assert [one.name for one in measured().figures if not one.ok and f"`{one.name}`" not in reasons] == []
-
-
-def test_every_kept_figure_is_one_of_a_quick_benchmark() -> None:
-    assert {name.partition("/")[0] for name in kept.read()} <= set(QUICK)
