@@ -44,8 +44,12 @@ XDG = ("CONFIG_HOME", "STATE_HOME", "DATA_HOME", "CACHE_HOME", "RUNTIME_DIR")
 def pytest_configure(config: pytest.Config) -> None:
     """Compile the fakes, and keep the tests' folders in memory if it has room, because most of a run waits for disks.
 
-    The folders of the real CLIs stay in `/tmp`, which their sandboxes expect.
+    The folders of the real CLIs stay in `/tmp`, which their sandboxes expect. A shell starts a background job with some
+    signals ignored, and programs inherit that; here they have their defaults.
     """
+    for number in forks.SIGNALS:
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
     if not hasattr(config, "workerinput"):  # once for all workers: a team's trust is lost with a change of its programs
         for program in (ROOT / "tests" / "fakes").glob("*.py"):
             fake(program)
