@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from teamchat.core.conversation.beginning_process import process_of
     from teamchat.core.conversation.coordinator import ConversationCoordinator
     from teamchat.core.engine.events import ResumeMode
+    from teamchat.core.engine.process import ProcessSettings
     from teamchat.core.files.session_lock import session_lock
     from teamchat.core.store.database import Database
     from teamchat.core.store.sessions import create_session
     from teamchat.core.team.find import load
-    from teamchat.core.team.processes import ProcessSettings
     from teamchat.core.team.team import AgentSpec, Member, Team
     from teamchat.core.turn.run import Run
     from teamchat.runners.process.supervisor import Stopper
@@ -34,7 +34,7 @@ _HOME = {
     "Member": "core.team.team",
     "OPENCODE": "assemblers.formats",
     "PLAIN_TEXT": "assemblers.formats",
-    "ProcessSettings": "core.team.processes",
+    "ProcessSettings": "core.engine.process",
     "ResumeMode": "core.engine.events",
     "Run": "core.turn.run",
     "Stopper": "runners.process.supervisor",

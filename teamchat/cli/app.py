@@ -93,7 +93,7 @@ def guess(typed: str, known: Iterable[str]) -> str:
 
 def no_command(args: list[str]) -> UsageError:
     """The error about a command that is not there. The kind of a process is one of `run`."""
-    from teamchat.core.team.processes import TAKES
+    from teamchat.core.engine.processes.table import TAKES
 
     if args[0] in TAKES:
         return UsageError(f"there is no command {args[0]!r}: it is a process", line_of("run", *args))

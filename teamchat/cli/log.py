@@ -163,7 +163,7 @@ def queue_lines(root: Path, db: Database, session: Session, team: str | None) ->
         yield f"{how[route.number] if route in left else route.status}: {called(route)}{where}{kept}"
     on_hold = next((route for route in routes if route.part and route.status is RouteStatus.HELD), None)
     if on_hold and on_hold.part:
-        from teamchat.core.engine.part import kind_in_words
+        from teamchat.core.engine.processes.table import kind_in_words
 
         yield f"the {kind_in_words(on_hold.part.kind)} of {on_hold.request} is on hold"
         yield f"try: {placed_here('teamchat resume')}"

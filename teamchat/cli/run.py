@@ -23,14 +23,13 @@ from teamchat.cli.shared.options import (
     VerdictOption,
     words_of,
 )
-from teamchat.core.team.processes import MOST_ROUNDS
+from teamchat.core.engine.process import MOST_ROUNDS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from teamchat.core.engine.process import Process
+    from teamchat.core.engine.process import Process, ProcessSettings
     from teamchat.core.engine.state import Bounds
-    from teamchat.core.team.processes import ProcessSettings
     from teamchat.core.team.team import Team
 
 EXAMPLE = "teamchat run debate 'Your question'"
@@ -134,8 +133,8 @@ def run(
     from teamchat.cli.shared.request import Request
     from teamchat.cli.shared.showing import OutputOptions
     from teamchat.cli.shared.workspace import begin_run, find_team
+    from teamchat.core.engine.process import ProcessSettings
     from teamchat.core.engine.state import Bounds
-    from teamchat.core.team.processes import ProcessSettings
 
     verdicts = words_of(verdict)
     found = find_team(team, timeout)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 from teamchat.cli.shared.options import JsonOption, TeamOption
 
 if TYPE_CHECKING:
-    from teamchat.core.team.processes import NamedProcess
+    from teamchat.core.engine.process import NamedProcess
     from teamchat.core.team.team import Member, Team
 
 

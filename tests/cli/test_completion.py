@@ -11,8 +11,8 @@ import pytest
 
 from teamchat.cli.app import COMMANDS
 from teamchat.cli.shared.workspace import open_store
+from teamchat.core.engine.processes.table import TAKES
 from teamchat.core.store.sessions import create_session
-from teamchat.core.team.processes import TAKES
 from tests.cli.helpers import refused
 from tests.installed import program
 from tests.program import Result, run_here

@@ -21,7 +21,7 @@ HEAVY = frozenset(
     }
 )
 AGENTS = frozenset({"asyncio", "concurrent.futures", "teamchat.runners.process.supervisor", "teamchat.core.turn.run"})
-PROCESSES = frozenset({"teamchat.core.engine.process", "teamchat.core.team.processes", "teamchat.cli.run"})
+PROCESSES = frozenset({"teamchat.cli.run"})
 UNUSED = PROCESSES | frozenset(
     {
         *("teamchat.core.checkpoint.take", "teamchat.core.checkpoint.git", "teamchat.core.worktrees.make"),
@@ -37,9 +37,9 @@ BUDGETS: Mapping[tuple[str, ...], tuple[int, frozenset[str]]] = {
     ("status",): (90, HEAVY | AGENTS | UNUSED),
     ("show",): (102, HEAVY | AGENTS | UNUSED),
     ("sessions",): (90, HEAVY | AGENTS | UNUSED),
-    ("send", "-q", "Hi"): (182, HEAVY | UNUSED),
-    ("run", "sequential", "-q", "Hi"): (202, HEAVY | UNUSED - PROCESSES),
-    ("resume",): (180, HEAVY | UNUSED),
+    ("send", "-q", "Hi"): (190, HEAVY | UNUSED),
+    ("run", "sequential", "-q", "Hi"): (205, HEAVY | UNUSED - PROCESSES),
+    ("resume",): (190, HEAVY | UNUSED),
     (): (53, HEAVY | AGENTS | UNUSED),
 }
 """For each command the most modules of teamchat, and packages and modules that are not loaded; () completes a name."""

@@ -165,7 +165,7 @@ def exact(prompt: bytes) -> bytes:
 def called(route: Route) -> str:
     """The member whose turn is waiting or dropped, and who called it, or what it does in a process."""
     if route.part:
-        from teamchat.core.engine.part import part_in_words  # only `teamchat run` has parts
+        from teamchat.core.engine.processes.table import part_in_words  # only `teamchat run` has parts
 
         return f"{route.target}, {part_in_words(route.part)}, for {route.request}"
     return f"{route.target}, called by {route.by} in {route.parent}"

@@ -111,7 +111,7 @@ def _turn_and_part(turn: Turn, route: Route | None) -> str:
     """`turn 4`, and what it does in a process: `turn 4, subtask 3 of 12`."""
     if route is None or route.part is None:
         return f"turn {turn.number}"
-    from teamchat.core.engine.part import part_in_short  # only `teamchat run` has parts
+    from teamchat.core.engine.processes.table import part_in_short  # only `teamchat run` has parts
 
     return ", ".join(filter(None, (f"turn {turn.number}", part_in_short(route.part))))
 

@@ -50,7 +50,7 @@ def ai_members(ctx: typer.Context, incomplete: str) -> list[str]:
 
 def processes(ctx: typer.Context, incomplete: str) -> list[str]:
     """For `run`: the kinds, and the names of the team file."""
-    from teamchat.core.team.processes import TAKES
+    from teamchat.core.engine.processes.table import TAKES
 
     return [*_offered(lambda: TAKES, incomplete), *_offered(lambda: _team(ctx).processes, incomplete)]
 

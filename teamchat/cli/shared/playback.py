@@ -29,11 +29,11 @@ from teamchat.core.conversation.coordinator import ConversationCoordinator
 from teamchat.core.conversation.recovery import turns_dir
 from teamchat.core.engine.actions import PauseKind
 from teamchat.core.engine.events import ResumeMode
+from teamchat.core.engine.processes.table import TAKES
 from teamchat.core.errors import ExitCode, UsageError
 from teamchat.core.store.database import Database
 from teamchat.core.store.image_values import Image
 from teamchat.core.store.sessions import Session, create_session
-from teamchat.core.team.processes import TAKES
 from teamchat.core.team.team import Team
 from teamchat.core.team.wording import TODAY, WORDINGS
 from teamchat.core.text.clean import visible

@@ -23,11 +23,10 @@ from teamchat.core.checked_structs import Checked
 from teamchat.core.engine.actions import PauseKind
 from teamchat.core.engine.draft import MAX_WAITING
 from teamchat.core.engine.events import ResumeMode
-from teamchat.core.engine.process import Kind, Process
+from teamchat.core.engine.process import MOST_ROUNDS, Kind, Process
 from teamchat.core.engine.state import Bounds
 from teamchat.core.errors import UsageError
 from teamchat.core.store.image_values import Kind as ImageKind
-from teamchat.core.team.processes import MOST_ROUNDS
 from teamchat.core.team.wording import NEWEST
 from teamchat.core.text.clean import printable
 from teamchat.runners.events import FailureKind

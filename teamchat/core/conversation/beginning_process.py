@@ -6,19 +6,15 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from teamchat.core.engine.process import Kind, Process
-from teamchat.core.engine.processes.mapreduce import OTHER_TURNS
-from teamchat.core.engine.processes.table import STRATEGIES
+from teamchat.core.engine.process import DEFAULTS, MOST_ROUNDS, Kind, NamedProcess, Process, ProcessSettings
+from teamchat.core.engine.processes.table import STRATEGIES, TAKES
 from teamchat.core.errors import UnknownName, UsageError
 from teamchat.core.routing.markers import Target
 from teamchat.core.routing.names import fold
 from teamchat.core.routing.requests import resolve
 from teamchat.core.team.problems import nearest
-from teamchat.core.team.processes import DEFAULTS, MOST_ROUNDS, TAKES, NamedProcess, ProcessSettings
 from teamchat.core.team.team import Team
 from teamchat.runners.untrusted_json import listed
-
-MOST_SUBTASKS = 50
 
 
 def process_of(team: Team, name: str, given: ProcessSettings = DEFAULTS) -> Process:
@@ -69,38 +65,21 @@ def _made(team: Team, named: NamedProcess, settings: ProcessSettings) -> Process
     kind, everybody = Kind(named.kind), tuple(member.name for member in team.ai_members)
     if not everybody:
         raise UsageError(f"the team {team.name!r} has no AI member")
-    if kind is Kind.VOTE and not settings.options:
-        raise UsageError(f"{named.name} needs options to choose from, such as --options yes,no")
-    lead = _one(team, "lead", settings.lead) or team.lead or everybody[0]
+    lists = {name: _several(team, name, getattr(settings, name)) for name in ("members", "workers")}
+    ones = {name: _one(team, name, getattr(settings, name)) for name in ("lead", "planner", "reducer", "judge")}
+    settings = replace(settings, **lists, **ones)
     process = Process(
         kind=kind,
-        members=_several(team, "members", settings.members) or everybody,
-        lead=lead,
+        members=settings.members or everybody,
+        lead=settings.lead or team.lead or everybody[0],
         name="" if named.name == named.kind else named.name,
         prompt=named.prompt,
         rounds=settings.rounds or 1,
         jobs=settings.jobs,
-        options=settings.options,
     )
-    if kind is Kind.BEST:
-        process = replace(process, judge=_one(team, "judge", settings.judge) or lead)
-    if kind is Kind.MAPREDUCE:
-        process = _map_reduce(team, process, settings)
+    process = STRATEGIES[kind].begin(process, settings, team.limits.turns)
     involved = {*process.members, process.lead, process.planner, process.reducer, process.judge}
     return replace(process, excluded=tuple(name for name in everybody if name not in involved))
-
-
-def _map_reduce(team: Team, process: Process, settings: ProcessSettings) -> Process:
-    lead, everybody = process.lead, process.members
-    planner = _one(team, "planner", settings.planner) or lead
-    workers = _several(team, "workers", settings.workers) or tuple(name for name in everybody if name != planner)
-    return replace(
-        process,
-        members=workers or everybody,
-        planner=planner,
-        reducer=_one(team, "reducer", settings.reducer) or lead,
-        most=max(1, min(MOST_SUBTASKS, team.limits.turns - OTHER_TURNS)),
-    )
 
 
 def _one(team: Team, setting: str, written: str | None) -> str | None:

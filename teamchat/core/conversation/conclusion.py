@@ -133,7 +133,7 @@ def _failures(run: Concluded, routes: tuple[Route, ...], *, alone: bool, all_of_
 
 
 def _can_be_skipped(part: Part) -> bool:
-    from teamchat.core.engine.part import can_be_skipped  # only `teamchat run` has parts
+    from teamchat.core.engine.processes.table import can_be_skipped  # only `teamchat run` has parts
 
     return can_be_skipped(part)
 

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from teamchat.core.conversation.addressing import address_task
 from teamchat.core.conversation.entry import as_stored, check_images, check_room
 from teamchat.core.conversation.work_apart import need_worktrees
-from teamchat.core.engine.part import kind_in_words
 from teamchat.core.engine.process import Process
-from teamchat.core.engine.processes.table import STRATEGIES
+from teamchat.core.engine.processes.table import STRATEGIES, kind_in_words
 from teamchat.core.engine.state import State
 from teamchat.core.engine.team_changes import fitted
 from teamchat.core.errors import UsageError

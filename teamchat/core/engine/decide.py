@@ -8,7 +8,6 @@ actions and stores the state.
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -50,11 +49,10 @@ from teamchat.core.engine.events import (
 )
 from teamchat.core.engine.guards import granted, guard
 from teamchat.core.engine.part import Part
+from teamchat.core.engine.process import Call, Process
+from teamchat.core.engine.processes.table import STRATEGIES
 from teamchat.core.engine.state import OPEN, Route, RouteStatus, State
 from teamchat.core.engine.team_changes import fit_queue, now_called
-
-if TYPE_CHECKING:
-    from teamchat.core.engine.process import Call, Process
 
 
 def go_on(draft: Draft) -> None:
@@ -349,8 +347,6 @@ def _put_back(draft: Draft, before: State) -> None:
 
 def advance(draft: Draft, process: Process) -> bool:
     """Queue what the strategy wants next. False if the process is over, or its next step is on hold."""
-    from teamchat.core.engine.processes.table import STRATEGIES  # only `teamchat run` needs the processes
-
     step = STRATEGIES[process.kind].step(process)
     if step is None:
         process = replace(process, over=True)

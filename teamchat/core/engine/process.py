@@ -7,7 +7,7 @@ process asks for is read outside of the engine, and comes with the reply as its 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from typing import Annotated, Any
 
@@ -15,6 +15,8 @@ from msgspec import Meta, Struct
 
 from teamchat.core.engine.part import Part
 from teamchat.core.routing.requests import RouteRequest
+
+MOST_ROUNDS = 100
 
 
 class Kind(StrEnum):
@@ -122,6 +124,37 @@ class Process(Struct, frozen=True):
         return tuple(done for done in self.done if done.part.role == role and number in (None, done.part.number))
 
 
+class ProcessSettings(Struct, frozen=True):
+    """The settings of a process; None and () leave one to its default. Names of members are as they were written."""
+
+    members: tuple[str, ...] = ()
+    rounds: int | None = None
+    planner: str | None = None
+    workers: tuple[str, ...] = ()
+    reducer: str | None = None
+    judge: str | None = None
+    lead: str | None = None
+    options: tuple[str, ...] = ()
+    jobs: int | None = None
+
+    @property
+    def given(self) -> tuple[str, ...]:
+        """The names of the settings that are not left to their defaults."""
+        return tuple(name for name in self.__struct_fields__ if getattr(self, name) not in (None, ()))
+
+
+DEFAULTS = ProcessSettings()
+
+
+class NamedProcess(Struct, frozen=True):
+    """A process of the team file. `prompt` is what every member of it is told."""
+
+    name: str
+    kind: str
+    settings: ProcessSettings
+    prompt: str = ""
+
+
 class Call(Struct, frozen=True):
     """A member to call for a part. The turn answers the message `as_of`; None is the newest one.
 
@@ -161,9 +194,22 @@ def as_it_is(report: Any, _parts: Sequence[Part]) -> Struct:
     return told
 
 
-class Strategy(Struct, frozen=True):
-    """The rules of one kind of process. All functions are pure.
+def as_asked(process: Process, _asked: ProcessSettings, _most_turns: int) -> Process:
+    """A process without settings of its own."""
+    return process
 
+
+class Strategy(Struct, frozen=True):
+    """One kind of process: its settings, its words and its rules. All functions are pure.
+
+    - `settings` are options of `teamchat run` and keys of the team file.
+    - `called` is the kind in a sentence. `roles` are the parts that have another name than their role, `counted` those
+      whose number is shown, and of what. `repeated` are asked again after a reply that lacked the form. `several` are
+      the parts that many members have: the process continues if one of them fails.
+    - `notes` say what a role does. The note of `ROLE.again` counts from the second round on, if there is one.
+      `ROLE.repair` follows after a reply that lacked the form. Words in braces are filled in from the part.
+    - `begin` fills in what is asked of a new process, and the defaults, for a conversation of so many turns. Raises
+      `UsageError`.
     - `check` says what is wrong with a process that is about to begin, None if nothing is.
     - `step` is the next step; None when the process is over.
     - `read` reads what a reply says in the form that its part asks for. It gets the calls of the reply, too.
@@ -174,6 +220,11 @@ class Strategy(Struct, frozen=True):
     - `hint` is the command that a person may want to type after a process that is over.
     """
 
+    kind: Kind
+    settings: tuple[str, ...]
+    called: str
+    notes: Mapping[str, str]
+    several: tuple[str, ...]
     check: Callable[[Process], str | None]
     step: Callable[[Process], Step | None]
     read: Callable[[Process, Part, str, Sequence[RouteRequest]], Finding | None]
@@ -182,3 +233,7 @@ class Strategy(Struct, frozen=True):
     text: Callable[[Process, str], str] = last_reply
     hint: Callable[[Process], str | None] = no_hint
     answered: Callable[[Any, Sequence[Part]], Struct] = as_it_is
+    begin: Callable[[Process, ProcessSettings, int], Process] = as_asked
+    roles: Mapping[str, str] = {}
+    counted: Mapping[str, str] = {}
+    repeated: tuple[str, ...] = ()

@@ -23,7 +23,7 @@ from teamchat.runners.untrusted_json import listed
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from teamchat.core.team.processes import NamedProcess
+    from teamchat.core.engine.process import NamedProcess
     from teamchat.core.team.schema import AgentTable, LimitsTable, MemberTable, ProcessTable, TeamFile, TeamTable
     from teamchat.runners.base import Memory
 

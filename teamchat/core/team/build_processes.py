@@ -5,9 +5,10 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from teamchat.core.engine.process import NamedProcess, ProcessSettings
+from teamchat.core.engine.processes.table import TAKES, takers
 from teamchat.core.routing.names import fold
 from teamchat.core.team.problems import TeamFileProblem, nearest
-from teamchat.core.team.processes import TAKES, NamedProcess, ProcessSettings, takers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

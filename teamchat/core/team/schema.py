@@ -15,10 +15,11 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from teamchat.assemblers.truncation import byte_length
 from teamchat.core.agents import AGENT_TYPES
+from teamchat.core.engine.process import MOST_ROUNDS
+from teamchat.core.engine.processes.table import TAKES
 from teamchat.core.messages import MAX_TEAM_TASK_BYTES
 from teamchat.core.routing.names import LONGEST_NAME, fold, valid_name
 from teamchat.core.team.problems import TeamFileProblem, first_problem
-from teamchat.core.team.processes import MOST_ROUNDS, TAKES
 from teamchat.core.team.team import MOST, TOKENS, Limits, Member, Team, Workspace
 from teamchat.core.text.durations import parse_duration
 from teamchat.patterns import regex

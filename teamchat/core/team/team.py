@@ -26,7 +26,7 @@ from teamchat.core.text.commands import quote
 from teamchat.runners.base import FIRST_BYTE_S, Access, Memory, Terminal
 
 if TYPE_CHECKING:
-    from teamchat.core.team.processes import NamedProcess
+    from teamchat.core.engine.process import NamedProcess
 
 Workspace = Literal["shared", "worktree"]
 

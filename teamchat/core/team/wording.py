@@ -11,6 +11,10 @@ from types import MappingProxyType
 
 from msgspec import Struct
 
+NO_HAND_OVER = (
+    "Markers such as [NEXT: ...] in your reply call nobody: teamchat decides who speaks next. Write only your own part."
+)
+
 
 class Wording(Struct, frozen=True):
     """One version of all sentences; words in braces are filled in.
@@ -18,7 +22,7 @@ class Wording(Struct, frozen=True):
     `member`, `others`, `protocol` and `fence` go with the system text. `request` is the turn note when the member
     answers the request itself, `part` when it answers another message; `fallback` is added for a fallback and `code`
     when there are fences. `summary` heads the summary. The rest asks for a summary and for lessons.
-    `roles` is the number of the `RoleWording` of processes.
+    `no_hand_over` replaces `protocol` in a part of a process that calls nobody.
     """
 
     member: str
@@ -35,7 +39,7 @@ class Wording(Struct, frozen=True):
     ask_lessons: str
     known_lessons: str
     same_lessons: str
-    roles: int = 1
+    no_hand_over: str = NO_HAND_OVER
 
 
 _FIRST = Wording(

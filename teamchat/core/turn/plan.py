@@ -179,7 +179,7 @@ def why(route: Route, member: Member) -> str:
     fallback = "" if member.name == route.target else f"; {member.name} answers as its fallback"
     given = f", and a person gave it to {route.target}" if route.instead_of else ""
     if route.part:
-        from teamchat.core.engine.part import part_in_words  # only `teamchat run` has parts
+        from teamchat.core.engine.processes.table import part_in_words  # only `teamchat run` has parts
 
         return f"{part_in_words(route.part)}{given}{fallback}"
     return f"{route.by} asked for {route.instead_of or route.target} in {route.parent}{given}{fallback}"

@@ -9,10 +9,9 @@ import pytest
 from msgspec.structs import replace
 
 from teamchat.core.conversation.beginning_process import process_of
-from teamchat.core.engine.process import Kind, Process
-from teamchat.core.engine.processes.table import STRATEGIES
+from teamchat.core.engine.process import MOST_ROUNDS, Kind, NamedProcess, Process, ProcessSettings
+from teamchat.core.engine.processes.table import STRATEGIES, TAKES
 from teamchat.core.errors import ExitCode, TeamchatError, UnknownName, UsageError
-from teamchat.core.team.processes import MOST_ROUNDS, TAKES, NamedProcess, ProcessSettings
 from teamchat.core.team.team import Limits, Member, Team
 
 HERE = Path("/work")

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from teamchat.core.engine.part import Part, part_in_short, part_in_words
+from teamchat.core.engine.part import Part
+from teamchat.core.engine.processes.table import part_in_short, part_in_words
 
 
 @pytest.mark.parametrize(

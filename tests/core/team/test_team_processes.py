@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from teamchat.core.engine.process import NamedProcess, ProcessSettings
 from teamchat.core.errors import TeamFileError
 from teamchat.core.team.find import load
-from teamchat.core.team.processes import NamedProcess, ProcessSettings
 from teamchat.core.team.team import Team
 
 MEMBERS = """

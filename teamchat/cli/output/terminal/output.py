@@ -459,7 +459,7 @@ def _about(turn: Turn, route: Route | None) -> str:
     """`claude · may edit`, what it does in a process, and the number of an attempt after the first one."""
     parts = [turn.agent, ACCESS[turn.setup.access]] if route else [turn.agent, BEGINS[turn.setup.purpose]]
     if route and route.part:
-        from teamchat.core.engine.part import part_in_short  # only `teamchat run` has parts
+        from teamchat.core.engine.processes.table import part_in_short  # only `teamchat run` has parts
 
         parts += filter(None, [part_in_short(route.part)])
     again = [f"attempt {turn.setup.attempt}"] if turn.setup.attempt > 1 else []

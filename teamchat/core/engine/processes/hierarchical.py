@@ -5,14 +5,15 @@ Members are called as the lead's markers say: in order, several at the same time
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
+from types import MappingProxyType
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from teamchat.core.engine.part import Part
-from teamchat.core.engine.process import Call, Done, Fault, Finding, Handout, Process, Step, Strategy
+from teamchat.core.engine.process import Call, Done, Fault, Finding, Handout, Kind, Process, Step, Strategy
 from teamchat.core.routing.markers import MarkerKind, read_markers
 from teamchat.core.routing.requests import RouteRequest
 
@@ -115,4 +116,28 @@ def _work(process: Process, lead: Done, request: RouteRequest) -> Call:
     return Call(request.target, part, parent=lead.message or "", by=lead.member)
 
 
-HIERARCHICAL = Strategy(check, step, read, report, turns)
+NOTES: Mapping[str, str] = MappingProxyType(
+    {
+        "lead": (
+            "You lead this task. Hand out the work by calling members, and say what each of them is to do. Every "
+            "reply comes back to you. When the work is done, write the result and call nobody."
+        ),
+        "lead.repair": (
+            "Your last reply called nobody: {fault}. Call members by their exact names, or call nobody to end the task."
+        ),
+        "worker": "{by} leads this task and called you in {parent}. Do that part only. Your reply goes back to {by}.",
+    }
+)
+HIERARCHICAL = Strategy(
+    kind=Kind.HIERARCHICAL,
+    settings=("members", "lead", "jobs"),
+    called="hierarchical process",
+    repeated=(LEAD,),
+    several=(WORKER,),
+    notes=NOTES,
+    check=check,
+    step=step,
+    read=read,
+    report=report,
+    turns=turns,
+)

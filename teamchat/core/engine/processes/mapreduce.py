@@ -7,20 +7,33 @@ the conversation before the task, and a worker sees nothing but its subtask.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
+from types import MappingProxyType
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from teamchat.assemblers.parts import FRAMEWORK, KNOWLEDGE, LESSONS
 from teamchat.core.engine.part import Part
-from teamchat.core.engine.process import Call, Done, Fault, Finding, Plan, Process, Step, Strategy
+from teamchat.core.engine.process import (
+    Call,
+    Done,
+    Fault,
+    Finding,
+    Kind,
+    Plan,
+    Process,
+    ProcessSettings,
+    Step,
+    Strategy,
+)
 from teamchat.core.engine.processes.written_json import written_list
 from teamchat.core.routing.markers import read_markers
 from teamchat.core.routing.requests import RouteRequest
 
 PLANNER, WORKER, REDUCER = "planner", "worker", "reducer"
+MOST_SUBTASKS = 50
 OTHER_TURNS = 3  # of the planner, which may have a second one, and of the reducer
 MOST_CHARACTERS = 1_000_000  # of all subtasks: the store has them with the process, and with every turn for an undo
 _LEADING = (FRAMEWORK, LESSONS, KNOWLEDGE)
@@ -222,4 +235,55 @@ def text(process: Process, last: str) -> str:
     return last if any(done.message for done in process.of(REDUCER)) else ""
 
 
-MAPREDUCE = Strategy(check, step, read, report, turns, text, answered=answered)
+def begin(process: Process, asked: ProcessSettings, most_turns: int) -> Process:
+    planner = asked.planner or process.lead
+    workers = asked.workers or tuple(name for name in process.members if name != planner)
+    return replace(
+        process,
+        members=workers or process.members,
+        planner=planner,
+        reducer=asked.reducer or process.lead,
+        most=max(1, min(MOST_SUBTASKS, most_turns - OTHER_TURNS)),
+    )
+
+
+NOTES: Mapping[str, str] = MappingProxyType(
+    {
+        "planner": (
+            "You plan: split the request into subtasks, which others do at the same time. Each of them sees "
+            "nothing but the text of its subtask, so write into it all that it needs to know, and let none need "
+            "the result of another one. Do no subtask yourself. Reply with nothing but a JSON list of 1 to {total} "
+            'strings, each a subtask: ["...", "..."]'
+        ),
+        "planner.repair": (
+            "Your last reply cannot be used: {fault}. Reply again, with nothing but the JSON list of strings."
+        ),
+        "worker": (
+            "It is subtask {number} of {total} of a larger task; the others are done at the same time by others. "
+            "Do only this one. Reply with its whole result: whoever merges the results sees nothing but your "
+            "reply."
+        ),
+        "reducer": (
+            "The request was split into {total} subtasks. The plan and the result of each are quoted above. Merge "
+            "the results into the answer to the request."
+        ),
+        "reducer.repair": "These subtasks have no result: {fault}. Say in your answer what is missing.",
+    }
+)
+MAPREDUCE = Strategy(
+    kind=Kind.MAPREDUCE,
+    settings=("planner", "workers", "reducer", "jobs"),
+    called="map-reduce",
+    counted={WORKER: "subtask"},
+    repeated=(PLANNER,),
+    several=(WORKER,),
+    begin=begin,
+    notes=NOTES,
+    check=check,
+    step=step,
+    read=read,
+    report=report,
+    turns=turns,
+    text=text,
+    answered=answered,
+)

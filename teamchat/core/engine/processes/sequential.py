@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from msgspec import Struct
 
 from teamchat.core.engine.part import Part
-from teamchat.core.engine.process import Call, Finding, Process, Step, Strategy
+from teamchat.core.engine.process import Call, Finding, Kind, Process, Step, Strategy
 from teamchat.core.routing.requests import RouteRequest
 
 MEMBER = "member"
@@ -53,4 +54,25 @@ def report(process: Process) -> SequentialReport:
     return SequentialReport(process.kind, process.rounds, replies)
 
 
-SEQUENTIAL = Strategy(check, step, read, report, turns)
+NOTES: Mapping[str, str] = MappingProxyType(
+    {
+        "member": "The members speak in a fixed order. Do your part of the work after what was said before.",
+        "member.again": (
+            "The members speak in a fixed order, and this is round {number} of {total}. Improve what was said "
+            "before; say so if you have nothing to add."
+        ),
+    }
+)
+SEQUENTIAL = Strategy(
+    kind=Kind.SEQUENTIAL,
+    settings=("members", "rounds"),
+    called="sequential process",
+    counted={MEMBER: "round"},
+    several=(MEMBER,),
+    notes=NOTES,
+    check=check,
+    step=step,
+    read=read,
+    report=report,
+    turns=turns,
+)

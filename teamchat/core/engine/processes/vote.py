@@ -6,17 +6,31 @@ No member sees the answer of another one. A reply without a valid vote is an abs
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import combinations
+from types import MappingProxyType
 from typing import Any
 from unicodedata import normalize
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from teamchat.core.engine.part import Part
-from teamchat.core.engine.process import Ballot, Call, Done, Fault, Finding, Process, Step, Strategy
+from teamchat.core.engine.process import (
+    Ballot,
+    Call,
+    Done,
+    Fault,
+    Finding,
+    Kind,
+    Process,
+    ProcessSettings,
+    Step,
+    Strategy,
+)
 from teamchat.core.engine.processes.seats import BLIND_LAYERS, seats, stand_in, wrong_members
 from teamchat.core.engine.processes.written_json import written_object
+from teamchat.core.errors import UsageError
 from teamchat.core.routing.names import fold
 from teamchat.core.routing.requests import RouteRequest, quoted
 from teamchat.core.text.invisible import INVISIBLE
@@ -178,4 +192,33 @@ def text(process: Process, _reply: str) -> str:
     return "\n".join([result.winner] if result.winner else result.tied)
 
 
-VOTE = Strategy(check, step, read, report, turns, text)
+def begin(process: Process, asked: ProcessSettings, _most_turns: int) -> Process:
+    if not asked.options:
+        raise UsageError(f"{process.name or process.kind} needs options to choose from, such as --options yes,no")
+    return replace(process, options=asked.options)
+
+
+NOTES: Mapping[str, str] = MappingProxyType(
+    {
+        "member": (
+            "This is a vote, and nobody sees how the others vote. The options are {options}. You may explain your "
+            'vote first. End your reply with one line of JSON: {{"option": "OPTION", "reason": "REASON"}} where '
+            "OPTION is one of the options, exactly as it is written here, and REASON is one sentence. To abstain, "
+            'write null instead of "OPTION".'
+        ),
+    }
+)
+VOTE = Strategy(
+    kind=Kind.VOTE,
+    settings=("members", "options", "jobs"),
+    called="vote",
+    several=(MEMBER,),
+    begin=begin,
+    notes=NOTES,
+    check=check,
+    step=step,
+    read=read,
+    report=report,
+    turns=turns,
+    text=text,
+)
