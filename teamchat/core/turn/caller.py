@@ -18,6 +18,7 @@ import os
 import re
 import sys
 from collections.abc import Iterator, Mapping
+from hashlib import sha256
 from pathlib import Path
 
 from msgspec import Struct
@@ -37,7 +38,6 @@ from teamchat.core.store.turns import Turn, runs
 from teamchat.core.team.team import BUILTIN_AGENTS, AgentSpec, Member, Team
 from teamchat.core.text.clean import printable
 from teamchat.core.text.commands import saying
-from teamchat.digests import sha256
 from teamchat.patterns import regex
 from teamchat.runners.base import Access
 from teamchat.runners.events import Usage
