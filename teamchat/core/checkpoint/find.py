@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from teamchat.core.checkpoint.values import GitRepository, NoRepository
 from teamchat.core.errors import CheckpointFailed
-from teamchat.digests import sha256
 from teamchat.runners.git_server import find_git
 from teamchat.runners.regular_files import read_regular
 

@@ -10,6 +10,7 @@ import contextlib
 import os
 import shutil
 from collections.abc import Iterator
+from hashlib import sha256
 from pathlib import Path
 
 from msgspec.structs import replace

@@ -18,6 +18,7 @@ import re
 import shutil
 import time
 from collections.abc import Callable, Iterator
+from hashlib import sha256
 from pathlib import Path
 
 from msgspec import Struct
@@ -26,7 +27,6 @@ from msgspec.structs import replace
 from teamchat.core.checkpoint.git import GitFailed, GitProgram, git_environment
 from teamchat.core.checkpoint.values import GitRepository
 from teamchat.core.errors import CheckpointFailed
-from teamchat.digests import sha256
 from teamchat.runners.regular_files import read_regular
 
 _SETTINGS = (

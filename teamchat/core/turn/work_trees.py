@@ -18,7 +18,6 @@ from teamchat.core.checkpoint.values import CheckpointLimits, GitRepository, NoR
 from teamchat.core.errors import CheckpointFailed
 from teamchat.core.store.database import Database
 from teamchat.core.store.sessions import fence_key, name_of
-from teamchat.digests import sha256
 from teamchat.runners.file_changes import FileChanges, NoCheckpoint
 from teamchat.runners.process.supervisor import Stopper
 
