@@ -16,6 +16,7 @@ import contextlib
 import os
 import threading
 from collections.abc import Iterable, Iterator
+from hashlib import sha256
 from pathlib import Path
 
 from msgspec import Struct
