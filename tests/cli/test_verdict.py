@@ -31,7 +31,14 @@ WORDS = ("PASS", "FAIL", "NEEDS-WORK")
         ("**PASS**", "PASS"),
         ("Verdict: **`Pass`**!", "PASS"),
         ("Verdict:fail", "FAIL"),
-        ("## Verdict\n\n> _FAIL_", "FAIL"),
+        ("> PASS", None),
+        ("FAIL\n\n> PASS\n", "FAIL"),
+        ("FAIL\n- > PASS", "FAIL"),
+        ("<!-- PASS -->", None),
+        ("FAIL <!-- PASS -->", "FAIL"),
+        ("FAIL\n<!-- why:\nPASS\n", "FAIL"),
+        ("PASS\n<!-- FAIL -->\n> FAIL", "PASS"),
+        ("The result -> PASS", "PASS"),
         ("```\nPASS\n```", "PASS"),
         ("PASS ✅\n---\n", "PASS"),
         ("\uff30\uff21\uff33\uff33", "PASS"),
@@ -121,9 +128,44 @@ def test_a_marker_behind_the_word_does_not_hide_it(world: Path) -> None:
     assert run_here("send", "-q", "--to", "max", "--verdict", "PASS,FAIL", "Review").code == 0
 
 
-def test_of_several_replies_the_last_one_decides(world: Path) -> None:
-    crew(world, {"max": ["FAIL [NEXT: sarah]"], "sarah": ["I disagree: PASS"]})
+def test_whom_the_reviewer_calls_decides_nothing(world: Path) -> None:
+    crew(world, {"max": ["FAIL [NEXT: sarah]", "PASS [NEXT: sarah]"], "sarah": ["I disagree: PASS", "FAIL"]})
+    assert run_here("send", "-q", "--to", "max", "--verdict", "PASS,FAIL", "Review").code == 14
     assert run_here("send", "-q", "--to", "max", "--verdict", "PASS,FAIL", "Review").code == 0
+
+
+@pytest.mark.parametrize(
+    ("replies", "code"),
+    [
+        (("PASS", "PASS"), 0),
+        (("PASS", "FAIL"), 14),
+        (("FAIL", "PASS"), 14),
+        (("Hm.", "PASS"), 15),
+        (("FAIL", "Hm."), 15),
+    ],
+)
+@pytest.mark.parametrize("calls", ["[NEXT: max + sarah]", "[NEXT: max] [NEXT: sarah]"])
+def test_all_whom_the_message_calls_must_give_the_first_word(
+    calls: str, replies: tuple[str, str], code: int, world: Path
+) -> None:
+    crew(world, {"max": [replies[0]], "sarah": [replies[1]]})
+    assert run_here("send", "-q", "--verdict", "PASS,FAIL", f"{calls} Review").code == code
+
+
+def test_of_a_resumed_message_the_members_that_it_calls_decide(world: Path) -> None:
+    crew(world, {"max": ["Earlier.", "PASS"], "sarah": ["PASS", "FAIL"]}, limits={"turns": 1})
+    assert run_here("send", "-q", "[NEXT: max] [NEXT: sarah] Review").code == 7
+    assert run_here("resume", "-q", "--verdict", "PASS,FAIL").code == 15
+    assert run_here("send", "-q", "[NEXT: max] [NEXT: sarah] Review").code == 7
+    assert run_here("resume", "-q", "--verdict", "PASS,FAIL").code == 14
+
+
+def test_a_member_that_was_skipped_gives_no_verdict(world: Path) -> None:
+    crew(world, {"max": ["PASS"], "sarah": []}, limits={"turns": 1})
+    assert run_here("send", "-q", "[NEXT: max] [NEXT: sarah] Review").code == 7
+    ran = run_here("resume", "-q", "--skip", "--verdict", "PASS,FAIL")
+    told = notes("dropped: sarah, called by kailai in msg-1", "no member that the message calls has replied")
+    assert ran == Result(15, "", told)
 
 
 def test_a_run_that_waits_or_failed_has_its_own_code_and_resume_takes_the_verdict(world: Path) -> None:
@@ -131,7 +173,7 @@ def test_a_run_that_waits_or_failed_has_its_own_code_and_resume_takes_the_verdic
     ran = run_here("send", "--json", "--to", "max", "--verdict", "PASS,FAIL", "Review")
     assert (ran.code, objects(ran)[-1]["verdict"]) == (7, None)
     ran = run_here("resume", "--json", "--verdict", "PASS,FAIL")
-    assert (ran.code, objects(ran)[-1]["verdict"]) == (14, "FAIL")
+    assert (ran.code, objects(ran)[-1]["verdict"]) == (0, "PASS")
 
 
 def test_a_question_to_a_person_is_no_verdict(world: Path) -> None:

@@ -85,7 +85,7 @@ def converse(
     While another process runs the session, this one waits. With `wait` off it raises `SessionBusy`. `listen`
     receives everything that happens, whether or not it can be shown; a recording replaces it. `bounds` are
     as for `Run`. `at_end` may change what is shown of how it ended. The words of `verdict` are those that a run which
-    is done may end with; which one it is decides the exit code. What tells a person that the run has ended comes after
+    is done may give; which one it is decides the exit code. What tells a person that the run has ended comes after
     the lock: the command of `--notify` may use the conversation.
     """
     began, host = time.monotonic(), live(team)
@@ -126,10 +126,11 @@ def converse(
 
 
 def _judged(work: Work, words: Sequence[str]) -> Work:
-    from teamchat.cli.shared.verdict import with_verdict
+    from teamchat.cli.shared.verdict import replies_of, with_verdict
 
     async def judged(coordinator: ConversationCoordinator) -> Conclusion:
-        return with_verdict(await work(coordinator), words)
+        ended = await work(coordinator)
+        return with_verdict(ended, words, replies_of(coordinator))
 
     return judged
 

@@ -1,20 +1,30 @@
-"""`--verdict PASS,FAIL`: the last word of what a run ends with, or the winner of its vote, decides the exit code."""
+"""`--verdict PASS,FAIL`: the exit code is decided by the last word of a reply, or by the winner of a vote.
+
+Of a message it is the reply of each member that the message itself calls, never of one whom an agent calls. Of a
+process it is the result.
+"""
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Sequence
 
 from msgspec.structs import replace
 
+from teamchat.core.conversation.coordinator import ConversationCoordinator
 from teamchat.core.engine.processes.vote import VoteReport, fold_option
 from teamchat.core.errors import ExitCode, UsageError
 from teamchat.core.routing.markers import strip_markers
 from teamchat.core.routing.requests import quoted
+from teamchat.core.store.messages import SqliteLog
+from teamchat.core.store.routes import replies_to, requests_of
 from teamchat.core.turn.events import Conclusion, Verdict
 
 LEAST = 2  # words
 LONGEST = 100  # characters of a word
+_COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
+_QUOTE = re.compile(r"^[ \t]*(?:(?:[-*+]|[0-9]{1,9}[.)])[ \t]+)*>.*$", re.MULTILINE)
 
 
 def verdict_words(written: str) -> tuple[str, ...]:
@@ -34,11 +44,29 @@ def check_options(words: Sequence[str], options: Sequence[str]) -> None:
             raise UsageError(f"--verdict {word}: expected options of the vote, which are {', '.join(options)}")
 
 
-def with_verdict(conclusion: Conclusion, words: Sequence[str]) -> Conclusion:
-    """The conclusion with the exit code of its verdict; one that stopped short keeps its own and has none."""
+def replies_of(coordinator: ConversationCoordinator) -> list[str] | None:
+    """What each member said that the person's message calls, "" for one without a reply. None for a process.
+
+    A run that sends no message resumes one or several: those of the turns that it ran.
+    """
+    run = coordinator.run
+    if run.tally.process:
+        return None
+    said = run.tally.said
+    requests = {said} if said else requests_of(run.db, run.session, run.tally.routes)
+    log = SqliteLog(run.db, run.session)
+    replies = (reply for request in requests for reply in replies_to(run.db, run.session, request))
+    return [log.get(reply).content if reply else "" for reply in replies]
+
+
+def with_verdict(conclusion: Conclusion, words: Sequence[str], replies: Sequence[str] | None = None) -> Conclusion:
+    """The conclusion with the exit code of its verdict; one that stopped short keeps its own and has none.
+
+    All `replies` must give the first word. Without `replies` the result of the process decides.
+    """
     if conclusion.code is not ExitCode.DONE:
         return replace(conclusion, verdict=Verdict(None))
-    word, why = _decided(conclusion, words)
+    word, why = _of_result(conclusion, words) if replies is None else _of_replies(replies, words)
     if word is None:
         return replace(conclusion, code=ExitCode.NO_VERDICT, reason=why, verdict=Verdict(None))
     if word == words[0]:
@@ -46,12 +74,21 @@ def with_verdict(conclusion: Conclusion, words: Sequence[str]) -> Conclusion:
     return replace(conclusion, code=ExitCode.OTHER_VERDICT, reason=f"the verdict is {word}", verdict=Verdict(word))
 
 
-def _decided(conclusion: Conclusion, words: Sequence[str]) -> tuple[str | None, str]:
+def _of_replies(replies: Sequence[str], words: Sequence[str]) -> tuple[str | None, str]:
+    """The first word if all replies give it, else the first other one; None and why if one of them gives none."""
+    if not replies:
+        return None, "no member that the message calls has replied"
+    given = [verdict_of(strip_markers(reply, author="ai"), words) for reply in replies]
+    if None in given:
+        return None, f"the last word is none of {', '.join(words)}"
+    return next((word for word in given if word != words[0]), words[0]), ""
+
+
+def _of_result(conclusion: Conclusion, words: Sequence[str]) -> tuple[str | None, str]:
     """The verdict, or None and why there is none. Of a vote it is the whole winner: a tie is no verdict."""
     vote = conclusion.process
     if not isinstance(vote, VoteReport):
-        word = verdict_of(strip_markers(conclusion.text, author="ai"), words)
-        return word, f"the last word is none of {', '.join(words)}"
+        return _of_replies([conclusion.text], words)
     if vote.winner is None:
         return None, "a vote without a winner has no verdict"
     won = fold_option(vote.winner)
@@ -62,9 +99,10 @@ def _decided(conclusion: Conclusion, words: Sequence[str]) -> tuple[str | None, 
 def verdict_of(text: str, words: Sequence[str]) -> str | None:
     """The word that the last line with a letter or a digit ends with; None if it is none of these.
 
-    Case does not count, nor do Markdown and punctuation around the word.
+    Case does not count, nor do Markdown and punctuation around the word. What Markdown quotes (`> PASS`) or hides
+    (`<!-- PASS -->`) is no part of the text.
     """
-    written = word_at_end(text)
+    written = word_at_end(_QUOTE.sub("", _COMMENT.sub("", text)))
     if len(written) > 10 * LONGEST:  # sorting the accents of one letter costs their square
         return None
     last = _folded(written)

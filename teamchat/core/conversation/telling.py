@@ -49,6 +49,7 @@ class Teller(Struct):
         run = self.run
         if addressed.task is not None and run.manager.get_team_task() != addressed.task:
             run.emit(Warned(TASK_CUT))
+        run.tally.said = posted.message.id
         run.emit(MessageStored(posted.message))
         self._todos(posted.noted)
 

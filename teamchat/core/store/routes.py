@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -109,6 +109,28 @@ def routes_after(db: Database, session: int, number: int) -> list[Route]:
 
 def find_route(db: Database, session: int, number: int) -> Route | None:
     return db.value(a_route, "SELECT * FROM routes WHERE session = ? AND number = ?", session, number)
+
+
+def requests_of(db: Database, session: int, numbers: Iterable[int]) -> set[str]:
+    """The people's messages behind the routes of these numbers."""
+    found = (find_route(db, session, number) for number in numbers)
+    return {route.request for route in found if route}
+
+
+def replies_to(db: Database, session: int, request: str) -> list[str | None]:
+    """The reply of each member that a person's message calls itself, as the id of a message; None if there is none."""
+    return db.values(
+        _reply,
+        """SELECT (SELECT messages.message FROM turns JOIN messages ON messages.turn = turns.id
+            WHERE turns.session = routes.session AND turns.route = routes.number AND turns.undone IS NULL
+            ORDER BY messages.id DESC) AS reply
+        FROM routes WHERE session = ? AND request = ? AND parent = request ORDER BY number""",
+        session, request,
+    )  # fmt: skip
+
+
+def _reply(row: Row) -> str | None:
+    return row.text_or_none("reply")
 
 
 def all_routes(db: Database, session: int) -> list[Route]:

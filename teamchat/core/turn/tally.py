@@ -27,7 +27,8 @@ class TurnFailure(Struct, frozen=True):
 class Tally(Struct):
     """The sums over the turns of one run. A sum with an unknown part is unknown. `turns` counts turns with a route.
 
-    `process`: the run began or continued a process.
+    `process`: the run began or continued a process. `routes` are the numbers of those that had a turn, and `said` is
+    the message that a person sent last in this run.
     """
 
     turns: int = 0
@@ -36,6 +37,8 @@ class Tally(Struct):
     usage: Usage = field(default_factory=lambda: Usage(0, 0, 0, 0.0))
     failures: dict[int, TurnFailure] = field(default_factory=dict)
     process: bool = False
+    routes: list[int] = field(default_factory=list)
+    said: str | None = None
 
     def add_reply(self, reply: ConversationMessage) -> None:
         self.text = reply.content
@@ -52,7 +55,9 @@ class Tally(Struct):
 
     def add(self, turn: Turn, outcome: Outcome) -> None:
         self.fail_turn(turn, outcome)
-        self.turns += turn.route is not None
+        if turn.route is not None:
+            self.turns += 1
+            self.routes.append(turn.route)
         self.denied = _plus(self.denied, None if outcome.denied is None else len(outcome.denied))
         used, more = self.usage, outcome.usage or Usage()
         self.usage = Usage(
