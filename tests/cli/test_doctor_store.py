@@ -135,7 +135,7 @@ def test_of_a_store_of_which_nothing_can_be_read_a_copy_is_kept_and_how_to_begin
     assert ran.code == 13
     assert ran.out.splitlines()[1:] == [
         f"·  copy    {store.parent}/teamchat-WHEN.damaged, a copy of the damaged file",
-        "✗  rescued nothing can be read",
+        "✗  rescued nothing can be read, and there is no backup: this command makes one of each healthy store",
         f"  try: mv {store.parent} {store.parent}.damaged",
     ]
     assert [copy.read_bytes() for copy in store.parent.glob("*.damaged")] == [store.read_bytes()]
@@ -157,6 +157,35 @@ def cut(store: Path, pages: int = 1) -> bytes:
     """What is left of a store without its last pages."""
     os.truncate(store, store.stat().st_size - 4096 * pages)
     return store.read_bytes()
+
+
+def everything_is_rescued(store: Path, healthy: bytes, place: int, value: int) -> None:
+    """The byte at `place` is damaged: nothing of the store is lost, and its file stays as it is."""
+    damaged = healthy[:place] + bytes([value]) + healthy[place + 1 :]
+    for left in (*store.parent.glob(f"{store.stem}*"), *store.parent.parent.glob(f"{store.parent.name}.*")):
+        shutil.rmtree(left) if left.is_dir() else left.unlink()
+    store.write_bytes(damaged)
+    ran = looked()
+    if ran.code == 0:
+        return
+    assert re.search(r"^✓  rescued 2 sessions, 5 messages, 4 turns, in [^;]+$", ran.out, re.MULTILINE), (place, ran)
+    assert store.read_bytes() == damaged, place
+
+
+@pytest.mark.parametrize("first", range(0, 100, 10))
+def test_one_wrong_byte_in_the_header_loses_nothing(store: Path, first: int) -> None:
+    damage(store, "PRAGMA wal_checkpoint(TRUNCATE)")
+    healthy = store.read_bytes()
+    for place in range(first, first + 10):
+        for value in {healthy[place] ^ 1, 255 - healthy[place]}:
+            everything_is_rescued(store, healthy, place, value)
+
+
+@pytest.mark.parametrize("place", [100, 103, 105, 111, 114, 117, 1000, 3000, 4070])
+def test_one_wrong_byte_in_the_rest_of_the_first_page_loses_nothing(store: Path, place: int) -> None:
+    damage(store, "PRAGMA wal_checkpoint(TRUNCATE)")
+    healthy = store.read_bytes()
+    everything_is_rescued(store, healthy, place, healthy[place] ^ 0x41)
 
 
 @pytest.mark.parametrize("pages", [1, 6])
@@ -289,6 +318,7 @@ def test_a_store_of_an_older_version_is_not_damaged(store: Path) -> None:
 
 def test_a_store_of_a_newer_version_is_backed_up_and_not_touched(store: Path) -> None:
     damage(store, "PRAGMA user_version = 99")
+    damage(store, "INSERT INTO migrations VALUES ('m099_of_later', 0)")
     ran = looked()
     newer = f"✗  store   the store {store} was written by a newer teamchat; upgrade teamchat\n"
     assert (ran.code, ran.out) == (13, f"{newer}✓  backup  {store.parent}/teamchat-WHEN.backup\n")

@@ -6,11 +6,11 @@ import shutil
 from contextlib import closing
 from pathlib import Path
 from shlex import quote
-from tempfile import TemporaryDirectory
 
 from msgspec import Struct
 
 from teamchat.core.errors import StoreError
+from teamchat.core.files.temporary import temporary_folder
 from teamchat.core.store.checking import problems
 from teamchat.core.store.database import Database
 from teamchat.core.store.rescue import row_counts
@@ -34,8 +34,8 @@ class Backup(Struct, frozen=True):
 def newest_whole(store: Path) -> Backup | None:
     """The newest undamaged backup of `store`. Each one is checked in a copy that is updated to this version."""
     for file in sorted(store.parent.glob(f"{store.stem}-*.backup*"), reverse=True):
-        with TemporaryDirectory() as folder:
-            copy = Path(folder) / store.name
+        with temporary_folder("backup") as folder:
+            copy = folder / store.name
             try:
                 shutil.copyfile(file, copy)
                 with closing(Database(copy)) as db:

@@ -16,14 +16,19 @@ from teamchat.core.doctor.backups import Backup, newest_whole
 from teamchat.core.doctor.checks import Check, failed
 from teamchat.core.errors import DamagedStore, StoreError
 from teamchat.core.files.folders import STORE_NAME, workspace_path
+from teamchat.core.files.temporary import temporary_folder
 from teamchat.core.files.whole_files import write_private
 from teamchat.core.store.checking import problems
 from teamchat.core.store.database import GONE, Database, was_there
+from teamchat.core.store.mending import known_version, mended
 from teamchat.core.store.rescue import lost, rescue
 from teamchat.core.text.commands import unused
 from teamchat.runners.process.removal import remove
 
 MOST_PROBLEMS = 10
+WRONG_VERSION = "its number of migrations is not the one that its record of them has"
+NOTHING = "nothing can be read"
+NO_BACKUP = f"{NOTHING}, and there is no backup: this command makes one of each healthy store"
 TOLD = ("session", "message", "turn")
 
 
@@ -45,19 +50,22 @@ def _examine(file: Path) -> Iterator[Check]:
     try:
         with closing(Database(file, as_it_is=True)) as db:
             backup = _backup(db)  # before anything in it changes
+            wrong = []
             try:
                 db.update()
             except DamagedStore:
                 pass  # its problems say more
             except StoreError as error:
-                yield from (failed("store", error), backup)
-                return
-            wrong = list(islice(problems(db), MOST_PROBLEMS))
+                if not known_version(file):
+                    yield from (failed("store", error), backup)
+                    return
+                wrong.append(WRONG_VERSION)
+            wrong += islice(problems(db), MOST_PROBLEMS)
             for problem in wrong:
                 yield replace(failed("store", db.damaged(problem)), hint=None)  # its hint is this same command
             if wrong:
                 yield _of_damaged(backup)
-                yield from _rescued(db)
+                yield from _rescued(file)
             else:
                 yield Check(None, "store", "ok", f"{file}, every page, reference and row", str(file))
                 yield backup
@@ -90,29 +98,41 @@ def _of_damaged(backup: Check) -> Check:
     return Check(None, "copy", "note", f"{to}, a copy of the damaged file", str(to))
 
 
-def _rescued(db: Database) -> Iterator[Check]:
+def _rescued(file: Path) -> Iterator[Check]:
     """What could be rescued, and the newest undamaged backup. The command restores whichever has more."""
-    file, whole = db.path, newest_whole(db.path)
+    whole = newest_whole(file)
     folder = unused(file.parent.with_name(f"{file.parent.name}.rescued"))
+    found: dict[str, int] = {}
     try:
-        found = rescue(db, folder / STORE_NAME)
+        with temporary_folder("mended") as place, closing(Database(_mended(file, place), as_it_is=True)) as db:
+            found = rescue(db, folder / STORE_NAME)
+            gone = lost(db, found)
     except StoreError as error:
         yield replace(failed("rescued", error), hint=None)
-        found = {}
     else:
-        yield _of_rescue(db, folder, found, better=not (whole and _has_all(whole.numbers, found)))
+        yield _of_rescue(file, folder, found, gone, whole)
     if whole:
         yield _earlier(whole, file, better=_has_all(whole.numbers, found) or not _has_all(found, whole.numbers))
 
 
-def _of_rescue(db: Database, folder: Path, found: dict[str, int], *, better: bool) -> Check:
-    away = _away(db.path.parent)
+def _mended(file: Path, folder: Path) -> Path:
+    """A mended copy of the store; the store itself where there is no room for one."""
+    try:
+        return mended(file, folder / STORE_NAME)
+    except OSError:
+        return file
+
+
+def _of_rescue(
+    file: Path, folder: Path, found: dict[str, int], missing: dict[str, int | None], whole: Backup | None
+) -> Check:
+    away, better = _away(file.parent), not (whole and _has_all(whole.numbers, found))
     if not any(found.values()):
         remove(folder)
-        return failed("rescued", StoreError("nothing can be read", away if better else None))
-    gone = ", ".join(_number(number, noun) for noun, number in lost(db, found).items())
+        return failed("rescued", StoreError(NOTHING if whole else NO_BACKUP, away if better else None))
+    gone = ", ".join(_number(number, noun) for noun, number in missing.items())
     text = f"{_told(found)}, in {folder}{f'; lost: {gone}' if gone else ''}"
-    hint = f"{away} && mv {quote(str(folder))} {quote(str(db.path.parent))}"
+    hint = f"{away} && mv {quote(str(folder))} {quote(str(file.parent))}"
     return Check(None, "rescued", "warning" if gone else "ok", text, str(folder), hint if better else None)
 
 

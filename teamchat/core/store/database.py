@@ -28,7 +28,7 @@ BUSY_S = 30.0  # how long a write waits for another process's transaction
 CHECK = "teamchat doctor --store"
 T = TypeVar("T")
 DESCRIPTORS = 3  # file descriptors of an open store: the file, its write-ahead log and the log's index
-NO_VALUE = (ValueError, TypeError, LookupError, ArithmeticError, RecursionError, zlib.error)
+NO_VALUE = (ValueError, TypeError, LookupError, ArithmeticError, AttributeError, RecursionError, zlib.error)
 """The errors that reading a damaged row raises."""
 
 
