@@ -352,3 +352,61 @@ except (OSError, ValueError):
     pass
 os.execvp(*LINE)
 """
+
+
+def test_each_turn_of_a_kept_process_has_what_it_runs_itself() -> None:
+    world = Path.cwd().parent
+    spender(world)
+    once = "test -e ../once || { touch ../once; echo '[NEXT: bob]'; }"
+    script = f"exec < /dev/null; {once}; echo Ran.; cd ../other-team; {inner('send', '--new', 'Hi')}"
+    (world / "inner.sh").write_text(script)
+    run = f"run sh {world}/inner.sh"
+    team(bob=f"printf '[NEXT: max]\\n{run}\\n'; exit 0")
+    live = json.dumps([sys.executable, str(ROOT / "tests" / "fakes" / "live.py")])
+    max_ = f'[[members]]\nname = "max"\nagent = "max-agent"\nmemory = "live"\n[agents.max-agent]\ncommand = {live}\n'
+    Path("teamchat.toml").write_text(f'{Path("teamchat.toml").read_text()}\n{max_}like = "claude"\n')
+    trust_store().grant(load(Path("teamchat.toml").absolute()))
+    assert cli("send", "--to", "max", run).code == 0, errors(world)
+    assert (world / "codes").read_text() == "0\n0\n", errors(world)
+    turns = [objects(run_here("show", number, "--json"))[0] for number in "13"]
+    assert [turn["outcome"]["children"][0]["session"] for turn in turns] == ["s1", "s2"]  # type: ignore[index]
+    assert turns[1]["setup"]["same_process"]  # type: ignore[index]
+
+
+def test_the_limit_of_the_outer_team_counts_whatever_the_inner_one_has() -> None:
+    world = Path.cwd().parent
+    other = world / "other-team"
+    other.mkdir()
+    (world / "deep.sh").write_text(
+        f"echo turn >> ../turns; cat > /dev/null; {inner('send', '--new', 'Deeper')}\necho Done\n"
+    )
+    (other / "teamchat.toml").write_text(
+        '[team.limits]\ndepth = 5\n[[members]]\nname = "ann"\nagent = "ann-agent"\n'
+        f'[agents.ann-agent]\ncommand = ["/bin/sh", "{world}/deep.sh"]\n'
+    )
+    trust_store().grant(load(other / "teamchat.toml"))
+    team(max=f"cd ../other-team; {inner('send', '--new', 'Deep')}; cd ../work")
+    assert cli("send", "Go").code == 0
+    assert (world / "turns").read_text() == "turn\n"
+
+
+def test_a_program_of_the_team_file_is_no_agent_of_a_bounded_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a CLI of the table is held to, a program that the inner team file names would not be."""
+    world = Path.cwd().parent
+    spender(world)
+    (world / "bin").mkdir()
+    (world / "bin" / "claude").write_text(f"#!/bin/sh\ncd ../other-team; {inner('send', 'Hi')}; cd ../work\n{CHEAP}")
+    (world / "bin" / "claude").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{world}/bin:{os.environ['PATH']}")
+    Path("teamchat.toml").write_text('[[members]]\nname = "max"\nagent = "claude"\naccess = "edit"\n')
+    trust_store().grant(load(Path("teamchat.toml").absolute()))
+    assert cli("send", "Go").code == 0
+    assert (world / "codes").read_text() == "5\n", errors(world)
+    assert "ann runs what the team file names, which max may not" in errors(world)
+
+
+def test_where_a_guardian_was_killed_no_turn_begins() -> None:
+    """What is known of the turn has gone with the guardian; the limit still says that it is one."""
+    world = team(max=f"kill -9 $PPID; {inner('send', '--new', 'Hi', form='env -i')}")
+    assert cli("send", "Go").code != 0
+    assert select("SELECT COUNT(*) FROM sessions") == [(1,)], errors(world)

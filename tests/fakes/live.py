@@ -2,9 +2,10 @@
 
 It answers what it is asked in the last line of the prompt: `say TEXT`, `pid`, `hang` (until interrupted), `deaf` (it
 hangs and ignores interrupts), `die`, `cost DOLLARS` (what it has cost in all), `meet FOLDER` (its pid, once two
-processes have met there). With `unsaid TEXT` it answers, but tells no end of the turn while it is kept running:
-`unsaid-late SECONDS` tells it late, `unsaid-deaf` neither tells it nor ends with its input. Each result tells the sum
-of all costs so far, as Claude does. Without `--input-format` it takes one prompt, and exits.
+processes have met there), `run COMMAND` (what that prints). With `unsaid TEXT` it answers, but tells no end of the
+turn while it is kept running: `unsaid-late SECONDS` tells it late, `unsaid-deaf` neither tells it nor ends with its
+input. Each result tells the sum of all costs so far, as Claude does. Without `--input-format` it takes one prompt, and
+exits.
 """
 
 from __future__ import annotations
@@ -67,6 +68,8 @@ def main() -> None:
                     time.sleep(float(text) if text else FOREVER_S)
                 if not stays or order == "unsaid-late":
                     result(turn, text or order)
+            case "run":
+                result(turn, os.popen(text).read())  # noqa: S605 (the test's own words)
             case "cost":
                 result(turn, text, cost=float(text))
             case "pid":
