@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: default demo test quick crash torture lint format real newest ledger parity fuzz bench bench-quick bench-page record-demo record-processes record-chat pages picture docs dist requirements clean
+.PHONY: default demo test quick crash edits torture lint format real newest ledger parity fuzz bench bench-quick bench-page record-demo record-processes record-chat pages picture docs dist requirements clean
 
 default: test lint
 
@@ -37,6 +37,10 @@ quick: $(VENV)/ready
 # steps, of which `test` tries a third. A failure names its seed or its step.
 crash: $(VENV)/ready
 	DEATHS=2000 $(BIN)/python -m pytest -n auto tests/cli/test_killed.py tests/cli/test_killed_mapreduce.py tests/core/conversation/test_recovery.py
+
+# A user edits files 2,000 times while undo, redo, retry, merge and merge --undo run. A failure names its seed.
+edits: $(VENV)/ready
+	EDITS=$(or $(EDITS),2000) $(BIN)/python -m pytest -n auto -rP tests/cli/test_edits.py
 
 # Runs every hostile agent of tests/torture/agents.py, each in its own namespaces. `test` runs only the quick ones.
 torture: $(VENV)/ready

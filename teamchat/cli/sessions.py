@@ -20,12 +20,15 @@ def delete(
     ],
     team: TeamOption = None,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
-    force: Annotated[bool, typer.Option("--force", help="Lose members' changes that are not merged.")] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Also with worktrees not merged; what only they have moves.")
+    ] = False,
 ) -> None:
     """Delete a conversation for good: its messages, turns and receipts. The agents' own session files stay."""
     from teamchat.cli.output.lines import note
     from teamchat.cli.shared.conversation import held
     from teamchat.cli.shared.workspace import find_root, open_store
+    from teamchat.cli.worktrees import removed_lines
     from teamchat.core.conversation.deleting import delete_session
     from teamchat.core.conversation.recovery import clean_turns, turns_dir
     from teamchat.core.store.lineage import refuse_branches
@@ -46,16 +49,15 @@ def delete(
             if not (yes or confirm_deletion(chosen)):
                 note(f"session {chosen.name} was not deleted")
                 return
-            for tree in own:
-                remove(state, tree)
+            left = [line for tree in own for line in removed_lines(remove(state, tree))]
             kept, problems = delete_session(db, chosen)
             problems += clean_turns(db, chosen.id, turns_dir(db))
         note(f"session {chosen.name} is deleted: {session_size(chosen)}")
-        for problem in problems:
-            note(printable(problem))
-        for left in kept:
-            names = ", ".join(left.sessions)
-            note(printable(f"{left.agent} keeps its own session files in {left.folder}: {names}"))
+        for line in (*left, *map(printable, problems)):
+            note(line)
+        for vendor in kept:
+            names = ", ".join(vendor.sessions)
+            note(printable(f"{vendor.agent} keeps its own session files in {vendor.folder}: {names}"))
 
 
 def confirm_deletion(session: Session) -> bool:

@@ -8,9 +8,11 @@ from teamchat.cli.shared.complete import members
 from teamchat.cli.shared.options import JsonOption, SessionOption, TeamOption
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from teamchat.core.worktrees.records import Worktree
+    from teamchat.core.worktrees.remove import Removed
 
 
 def remove(
@@ -19,12 +21,12 @@ def remove(
         typer.Argument(metavar="MEMBER", autocompletion=members, help="The member whose worktree to remove."),
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="Remove the worktrees of all members.")] = False,
-    force: Annotated[bool, typer.Option("--force", help="Lose changes that are not merged.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Move what only the worktree has elsewhere.")] = False,
     team: TeamOption = None,
     session: SessionOption = None,
 ) -> None:
-    """Remove a member's worktree. One with changes that are not merged stays, unless you say --force."""
-    from teamchat.cli.output.lines import note, plural
+    """Remove a member's worktree. One that has what nothing else has stays, unless you say --force."""
+    from teamchat.cli.output.lines import note
     from teamchat.cli.shared.conversation import held
     from teamchat.cli.shared.workspace import find_root, open_store
     from teamchat.core.errors import UsageError
@@ -47,8 +49,21 @@ def remove(
             for tree in named:
                 gone = removing.remove(state, tree)
                 note(f"the worktree of {tree.member} is removed")
-                if gone.commits:
-                    note(f"its branch {tree.branch} stays: it has {plural(gone.commits, 'commit')} of its own")
+                for line in removed_lines(gone):
+                    note(line)
+
+
+def removed_lines(gone: Removed) -> Iterator[str]:
+    """What stays of a worktree."""
+    from teamchat.cli.output.lines import plural
+    from teamchat.core.text.clean import printable
+
+    if gone.commits:
+        yield f"its branch {gone.tree.branch} stays: it has {plural(gone.commits, 'commit')} of its own"
+    if gone.detached:
+        yield f"its commits that were on no branch are on {gone.detached} now"
+    if gone.kept:
+        yield printable(f"kept: what only that worktree had is at {gone.kept}")
 
 
 worktrees = typer.Typer(invoke_without_command=True)
@@ -92,6 +107,7 @@ def describe(state: Path, tree: Worktree) -> dict[str, Any]:
     from teamchat.core.checkpoint.paths import readable
     from teamchat.core.worktrees.merging import difference
     from teamchat.core.worktrees.records import opened
+    from teamchat.core.worktrees.remove import only_there
 
     row: dict[str, Any] = {
         "member": tree.member,
@@ -102,7 +118,8 @@ def describe(state: Path, tree: Worktree) -> dict[str, Any]:
     }
     there = opened(state, tree)
     if isinstance(there, str):
-        return row | {"problem": there, "base": None, "added": None, "removed": None, "files": None}
+        nothing = {"added": None, "removed": None, "files": None, "only_there": None, "detached_commits": None}
+        return row | {"problem": there, "base": None, **nothing}
     found = difference(state, there)
     files = [
         {
@@ -113,23 +130,27 @@ def describe(state: Path, tree: Worktree) -> dict[str, Any]:
         }
         for change in found.changes
     ]
-    counted = {"added": found.added, "removed": found.removed}
+    counted: dict[str, Any] = {"added": found.added, "removed": found.removed}
+    alone = only_there(state, there)
+    counted |= {"only_there": list(alone.files), "detached_commits": alone.commits}
     return row | {"problem": None, "base": there.base, **counted, "files": files}
 
 
 def lines(row: dict[str, Any]) -> list[str]:
     """A worktree in a few lines for a person."""
     from teamchat.cli.output.lines import plural
+    from teamchat.core.worktrees.remove import OnlyThere
 
     if row["problem"]:
         return [f"{row['member']}  {row['session']}  {row['branch']}  {row['problem']}", f"  in {row['folder']}"]
-    what = (
-        f"{plural(len(row['files']), 'file')}, +{row['added']} −{row['removed']}" if row["files"] else "all is merged"
-    )
+    alone = OnlyThere(tuple(row["only_there"]), row["detached_commits"]).told
+    merged = "all is merged but what only it has" if alone else "all is merged"
+    what = f"{plural(len(row['files']), 'file')}, +{row['added']} −{row['removed']}" if row["files"] else merged
     return [
         f"{row['member']}  {row['session']}  {row['branch']}  {what}",
         f"  in {row['folder']}",
         *(f"  {file_line(file)}" for file in row["files"]),
+        *([f"  only there: {alone}"] if alone else []),
     ]
 
 

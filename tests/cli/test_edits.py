@@ -111,8 +111,8 @@ class Story:
         top, state = self._prepare(name)
         user = User(top, state, self.chance)
         editing = Thread(target=user.work)
-        pipe = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-        with Started(argv(*COMMANDS[name].split()), **pipe) as process:
+        words, pipe = argv(*COMMANDS[name].split()), subprocess.PIPE
+        with Started(words, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe) as process:
             editing.start()
             ran = ended(process)
             user.over.set()

@@ -449,7 +449,7 @@ class _Work(Struct):
                 for aside in (new, f"{new}{BETWEEN}"):
                     if _status(at, aside) is None:
                         continue
-                    if _is_spare(at, aside, (step.known, step.wanted), self.form):
+                    if is_spare(at, aside, (step.known, step.wanted), self.form):
                         os.unlink(aside, dir_fd=at)
                     elif _is_hollow(at, aside):
                         _remove_hollow(at, aside)
@@ -628,7 +628,7 @@ def _blob_of(file: IO[bytes], form: str) -> str | None:
     return found.hexdigest() if read == size else None
 
 
-def _is_spare(folder: int, name: str, entries: Sequence[TreeEntry | None], form: str) -> bool:
+def is_spare(folder: int, name: str, entries: Sequence[TreeEntry | None], form: str) -> bool:
     """Whether a checkpoint has what is at that name, and nobody can still write to it."""
     status = _status(folder, name)
     if status is None or not stat.S_ISREG(status.st_mode):

@@ -1,52 +1,200 @@
-"""Removes worktrees: their files, what git keeps of them, and the branch where it has no commits of its own."""
+"""Removes worktrees: their files, what git keeps of them, and the branch where it has no commits of its own.
+
+What only a worktree has is never removed: what is not merged, what no checkpoint records (ignored and large files,
+nested repositories), and commits that are on no branch. Such a worktree stays, or with `--force` that part of it moves.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import os
+import secrets
 import shutil
+import stat
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
 
+from teamchat.core.checkpoint.compare import entries
 from teamchat.core.checkpoint.find import find_repository
+from teamchat.core.checkpoint.git import GitFailed, GitProgram, git_environment
 from teamchat.core.checkpoint.linked import unlink
 from teamchat.core.checkpoint.paths import readable
 from teamchat.core.checkpoint.refs import refs_below, set_refs
-from teamchat.core.checkpoint.values import GitRepository
-from teamchat.core.errors import UsageError
+from teamchat.core.checkpoint.restore import KEPT, is_spare
+from teamchat.core.checkpoint.shadow import open_shadow
+from teamchat.core.checkpoint.take import take
+from teamchat.core.checkpoint.values import GitRepository, TreeEntry
+from teamchat.core.errors import CheckpointFailed, UsageError
 from teamchat.core.text.clean import printable
 from teamchat.core.text.commands import quote
 from teamchat.core.worktrees.merging import difference
-from teamchat.core.worktrees.records import Worktree, forget, opened
+from teamchat.core.worktrees.records import Opened, Worktree, forget, opened
+
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_LONGEST_S = 60.0
+_MOST_NAMED = 5
 
 
 class Removed(Struct, frozen=True):
-    """A worktree that is gone. With `commits` of its own its branch stays."""
+    """A worktree that is gone. With `commits` of its own its branch stays.
+
+    `detached` is the branch that its commits on no branch have now, `kept` the folder with what only it had.
+    """
 
     tree: Worktree
     commits: int
+    detached: str | None = None
+    kept: Path | None = None
+
+
+class OnlyThere(Struct, frozen=True):
+    """What a worktree has and neither a checkpoint nor a branch has: files, and commits of its detached HEAD."""
+
+    files: tuple[str, ...] = ()
+    commits: int = 0
+
+    @property
+    def told(self) -> str:
+        """`.env, build/; 2 commits on no branch`; empty where there is nothing."""
+        files = ", ".join(self.files[:_MOST_NAMED])
+        more = f" and {len(self.files) - _MOST_NAMED} more" if len(self.files) > _MOST_NAMED else ""
+        commits = f"{self.commits} commit{'s' * (self.commits > 1)} on no branch" if self.commits else ""
+        return printable("; ".join(part for part in (f"{files}{more}", commits) if part))
 
 
 def need_merged(state: Path, trees: list[Worktree]) -> None:
-    """Raises `UsageError`, with what would be lost, where one of them has changes that are not merged."""
-    if lost := not_merged(state, trees):
-        raise UsageError("; ".join(lost.values()), "\n".join(f"teamchat merge {quote(name)}" for name in lost))
+    """Raises `UsageError`, with what would be lost, where one of them has changes or files that only it has."""
+    lost = not_merged(state, trees)
+    commands = [f"teamchat merge {quote(name)}" for name in lost]
+    for tree in trees:
+        there = opened(state, tree)
+        if tree.member not in lost and isinstance(there, Opened) and (told := only_there(state, there).told):
+            lost[tree.member] = f"only {tree.member}'s worktree {tree.folder} has {told}; --force moves it"
+            commands.append(f"teamchat worktrees remove --force {quote(tree.member)}")
+    if lost:
+        raise UsageError("; ".join(lost.values()), "\n".join(commands))
 
 
 def not_merged(state: Path, trees: list[Worktree]) -> dict[str, str]:
-    """What would be lost with each of the worktrees, by its member; without those where nothing would."""
+    """What is not merged of each of the worktrees, by its member; without those where nothing is."""
     return {tree.member: told for tree in trees if (told := _lost(state, tree))}
 
 
+def only_there(state: Path, there: Opened) -> OnlyThere:
+    """What no merge brings and no checkpoint has. Blocks while git reads the worktree. Raises `CheckpointFailed`."""
+    take(there.own, state, there.tree.ref("now"))
+    listed = ("ls-files", "--others", "--directory", "--no-empty-directory", "-z")
+    with open_shadow(there.own, state, _LONGEST_S) as shadow:
+        files = shadow.git(*listed).split(b"\0")[:-1]
+    return OnlyThere(tuple(readable(os.fsdecode(path)) for path in files), _detached(there)[1])
+
+
 def remove(state: Path, tree: Worktree) -> Removed:
-    """Remove a worktree with what is not merged. What is gone already is no error. Raises `CheckpointFailed`."""
-    home, commits = find_repository(tree.top, state), 0
+    """Remove a worktree; what only it has is kept. What is gone already is no error. Raises `CheckpointFailed`."""
+    home, commits, detached = find_repository(tree.top, state), 0, None
+    there = opened(state, tree)
+    known: Mapping[str, Sequence[TreeEntry]] = {}
+    form = "sha1"
+    if isinstance(there, Opened):
+        detached = _keep_detached(there)
+        known, form = _known(state, there), there.home.object_format
+    kept = _take_out(state, tree, known, form)
     if isinstance(home, GitRepository) and home.top == tree.top:
         commits = unlink(home, state, tree.folder, tree.branch, tree.start)
         set_refs(home, state, dict.fromkeys(refs_below(home, state, tree.refs)))
-    elif tree.folder.exists():
-        shutil.rmtree(tree.folder)
     forget(state, tree)
-    return Removed(tree, commits)
+    return Removed(tree, commits, detached, kept)
+
+
+def _known(state: Path, there: Opened) -> dict[str, list[TreeEntry]]:
+    """What the user's files have at each path, and what both had when the worktree was made or merged last."""
+    found: dict[str, list[TreeEntry]] = {}
+    for tree in (take(there.home, state, there.tree.ref("seen")).tree, there.base):
+        for path, entry in entries(there.home, tree).items():
+            found.setdefault(path, []).append(entry)
+    return found
+
+
+def _take_out(state: Path, tree: Worktree, known: Mapping[str, Sequence[TreeEntry]], form: str) -> Path | None:
+    """Move the folder to where things are kept, and remove what is known. Returns what is left of it."""
+    if not tree.made:  # no turn has worked there
+        with contextlib.suppress(FileNotFoundError):
+            shutil.rmtree(tree.folder)
+        return None
+    token = time.strftime("%Y%m%d-%H%M%S-", time.gmtime()) + secrets.token_hex(4)
+    kept = state.resolve() / KEPT / token / tree.folder.name
+    try:
+        kept.parent.mkdir(mode=0o700, parents=True)
+        tree.folder.rename(kept)
+    except FileNotFoundError:
+        kept.parent.rmdir()
+        return None
+    except OSError as error:
+        raise CheckpointFailed(f"{tree.folder} cannot be moved to {kept}: {error.strerror}") from error
+    _remove_known(kept, known, form)
+    if kept.is_dir():
+        return kept
+    for folder in (kept.parent, kept.parent.parent):
+        with contextlib.suppress(OSError):
+            folder.rmdir()
+    return None
+
+
+def _remove_known(top: Path, known: Mapping[str, Sequence[TreeEntry]], form: str) -> None:
+    """Remove the files that are as known, and the folders that are empty then; what cannot be removed is kept."""
+    for place, _, names, folder in os.fwalk(top, topdown=False, follow_symlinks=False):
+        inner = os.path.relpath(place, top)
+        for name in (*names, *_links(folder)):
+            path = name if inner == "." else f"{inner}/{name}"
+            pointer = path == ".git" and stat.S_ISREG(os.lstat(name, dir_fd=folder).st_mode)
+            with contextlib.suppress(OSError):
+                if pointer or is_spare(folder, name, known.get(path, ()), form):
+                    os.unlink(name, dir_fd=folder)
+        with contextlib.suppress(OSError):
+            Path(place).rmdir()
+
+
+def _links(folder: int) -> Iterator[str]:
+    """Links to folders, which are no names of files for `fwalk`."""
+    for name in os.listdir(folder):
+        status = os.stat(name, dir_fd=folder, follow_symlinks=False)
+        if stat.S_ISLNK(status.st_mode):
+            yield name
+
+
+def _git(repository: GitRepository) -> GitProgram:
+    return GitProgram(repository.git_dir, git_environment() | {"GIT_DIR": str(repository.git_dir)}, _LONGEST_S)
+
+
+def _detached(there: Opened) -> tuple[str | None, int]:
+    """The commit that the worktree is on, and how many up to it are on no branch; none while it is on a branch."""
+    git = _git(there.own)
+    try:
+        git("symbolic-ref", "--quiet", "HEAD")
+    except GitFailed:
+        with contextlib.suppress(GitFailed):
+            head = git("rev-parse", "--verify", "--quiet", "HEAD^{commit}").decode().strip()
+            known = ["--branches", "--tags", "--remotes"]
+            with contextlib.suppress(GitFailed):
+                known.append(_git(there.home)("rev-parse", "--verify", "--quiet", "HEAD^{commit}").decode().strip())
+            return head, int(git("rev-list", "--count", head, "--not", *known))
+    return None, 0
+
+
+def _keep_detached(there: Opened) -> str | None:
+    """Make a branch of commits that are on none. Returns its name."""
+    head, commits = _detached(there)
+    if head is None or not commits:
+        return None
+    branch = f"{there.tree.branch}-detached-{head[:12]}"
+    try:
+        _git(there.own)("-c", f"core.hooksPath={os.devnull}", "update-ref", f"refs/heads/{branch}", head)
+    except GitFailed as failed:
+        raise CheckpointFailed(f"the commits of {there.tree.folder} cannot be kept: {failed}") from failed
+    return branch
 
 
 def _lost(state: Path, tree: Worktree) -> str | None:
