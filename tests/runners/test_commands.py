@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import tomllib
 from itertools import pairwise
 from pathlib import Path
@@ -249,10 +250,27 @@ class TestGemini:
     def test_edit_brings_a_policy_for_the_commands_it_allows(self) -> None:
         job = replace(JOB, access="edit", allow=('say "hi"', "npm test"))
         policy = GeminiRunner().command(job).files[SCRATCH / "policy.toml"]
-        web, rule = tomllib.loads(policy.decode())["rule"]
+        web, *rules = tomllib.loads(policy.decode())["rule"]
         assert (web["toolName"], web["decision"]) == (["google_web_search", "web_fetch"], "deny")
-        assert (rule["toolName"], rule["commandPrefix"]) == ("run_shell_command", ['say "hi"', "npm test"])
-        assert rule["decision"] == "allow"
+        assert {(rule["toolName"], rule["decision"]) for rule in rules} == {("run_shell_command", "allow")}
+
+        def allowed(command: str) -> list[bool]:
+            arguments = f'{{\0"command":{json.dumps(command)}\0,\0"description":"x; y"\0}}'
+            return [bool(re.search(rule["argsPattern"], arguments)) for rule in rules]
+
+        assert allowed('say "hi"') == allowed('say "hi" there') == [True, False]
+        assert allowed("npm test") == allowed("npm test -- 'a b'") == [False, True]
+        refused = (
+            "npm",
+            "npm tests",
+            "npm test;x",
+            "npm test >x",
+            "npm test $(x)",
+            "npm test\nx",
+            "X=1 npm test",
+            'say "hi"x',
+        )
+        assert not any(any(allowed(command)) for command in refused)
 
     @pytest.mark.parametrize("access", ["read", "edit"])
     def test_the_policy_allows_the_web_and_the_servers_that_the_member_has(self, access: Access) -> None:

@@ -66,7 +66,7 @@ class GeminiRunner:
     images: Images | None = Images(lambda path: "@" + _ENDS_A_PATH.sub(r"\\\g<0>", path))
     slash: SlashRule | None = SlashRule(find, with_command)
     skills: SkillRule | None = None
-    edits: Edits | None = edits(lets=("files", ".claude", ".codex", ".gemini", "allowed", "allowed redirections"))
+    edits: Edits | None = edits(lets=("files", ".claude", ".codex", ".gemini", "allowed"))
     sessions: Sessions | None = Sessions(
         system_each_time=False,
         live=False,

@@ -7,6 +7,7 @@ them.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -58,10 +59,20 @@ def _rules(job: Job) -> Iterator[str]:
         yield _rule("toolName", [*LOOKING, *(WEB if job.web else ())], ALLOW)
     else:
         yield _rule("toolName", WEB, ALLOW if job.web else f'{DENY}denyMessage = "this member has no web"\n')
-        if job.allow:
-            yield _rule("toolName", "run_shell_command", f"commandPrefix = {in_toml(job.allow)}\n{ALLOW}")
+        for command in job.allow:
+            yield _rule("toolName", "run_shell_command", f"argsPattern = {in_toml(_plain(command))}\n{ALLOW}")
     for name in (*(job.servers or ()), *((git_server.NAME,) if job.git else ())):
         yield _rule("mcpName", name, f'toolName = "*"\n{ALLOW}')
+
+
+def _plain(command: str) -> str:
+    """A pattern of the tool's arguments: that command with any words, and nothing by which a shell runs or writes more.
+
+    Gemini's own `commandPrefix` lets such a command write by `>` and run in the background, and takes a command in any
+    other argument for this one. Its patterns may have no group with a quantifier that is repeated.
+    """
+    head = re.escape(json.dumps(command, ensure_ascii=False)[:-1])
+    return rf"""\0"command":{head}("| ([^"\\<>;&|`$]|\\["\\])*")"""
 
 
 def _rule(key: str, value: str | Sequence[str], rest: str) -> str:
