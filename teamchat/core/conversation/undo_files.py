@@ -10,7 +10,7 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from teamchat.core.checkpoint.compare import changes, kind_of, stat
+from teamchat.core.checkpoint.compare import changes, kind_of, left_out_changes, stat
 from teamchat.core.checkpoint.find import find_repository
 from teamchat.core.checkpoint.paths import is_within, readable
 from teamchat.core.checkpoint.plan import plan_restore
@@ -34,7 +34,8 @@ class TreePlan(Struct, frozen=True):
     """What goes back in one work tree, in which the checkpoint `now` was taken before.
 
     `files` has the changes of the turns that an undo reverts or a redo makes again, `left_out` the paths that no
-    checkpoint has, `known` what `now` has at the paths. `member` is the one whose worktree it is.
+    checkpoint has, `known` what `now` has at the paths. `keep` are paths at which the turns left what no
+    checkpoint has, such as a pipe. `member` is the one whose worktree it is.
     """
 
     repository: GitRepository
@@ -44,6 +45,7 @@ class TreePlan(Struct, frozen=True):
     left_out: tuple[str, ...]
     member: str | None
     known: Mapping[str, TreeEntry | None]
+    keep: Collection[str] = ()
 
     @property
     def top(self) -> str:
@@ -82,7 +84,7 @@ class FilesPlan(Struct, frozen=True):
 
         Raises `FilesChanged` where somebody changes one meanwhile, and `CheckpointFailed`, also for some of them.
         """
-        parts = [Restore(one.repository, one.known, one.targets(force=force)) for one in self.trees]
+        parts = [Restore(one.repository, one.known, one.targets(force=force), one.keep) for one in self.trees]
         return restore(trees.folder, parts, force=force)
 
     def take(self, trees: WorkTrees, name: str, *, force: bool) -> dict[str, str]:
@@ -213,7 +215,9 @@ def _plan(
     current = {change.path: change.new for _, made in changed for change in made}
     first = {change.path: change.old for _, made in reversed(changed) for change in made}
     plan = plan_restore([Step(made) for span, made in changed if span.ours], current)
-    plan = _without_unseen(repository, plan, current)
+    since = left_out_changes(repository, spans[-1].new, now.tree)
+    own = {one.path for one in now.left_out if one.path not in since and one.path in plan.restore}
+    plan = _without_unseen(repository, plan, current, own)
     unseen = {readable(one.path) for one in now.left_out} | set(left_out)
     if not redo:
         there = _there_before(plan, unseen)
@@ -227,7 +231,7 @@ def _plan(
         _file(path, *((there, target) if redo else (target, there)), counted.get(path)) for path, there, target in sides
     )
     members = (one.member for one in all_of(trees.folder) if one.folder == repository.top)
-    return TreePlan(repository, now.tree, plan, files, tuple(sorted(unseen)), next(members, None), current)
+    return TreePlan(repository, now.tree, plan, files, tuple(sorted(unseen)), next(members, None), current, own)
 
 
 def _there_before(plan: RestorePlan, left_out: Collection[str]) -> set[str]:
@@ -242,12 +246,17 @@ def _without(plan: RestorePlan, paths: Collection[str]) -> RestorePlan:
 
 
 def _without_unseen(
-    repository: GitRepository, plan: RestorePlan, current: Mapping[str, TreeEntry | None]
+    repository: GitRepository, plan: RestorePlan, current: Mapping[str, TreeEntry | None], own: Collection[str]
 ) -> RestorePlan:
-    """Make conflicts of the paths at which something is that checkpoints leave out: nothing else has it."""
+    """Make conflicts of the paths at which something is that checkpoints leave out: nothing else has it.
+
+    What the turns have left there themselves (`own`) is no conflict.
+    """
     known = {f"{repository.top}/{path}" for path, entry in current.items() if entry is not None}
     unseen = {
-        path for path in plan.restore if current.get(path) is None and _holds_more(f"{repository.top}/{path}", known)
+        path
+        for path in plan.restore
+        if path not in own and current.get(path) is None and _holds_more(f"{repository.top}/{path}", known)
     }
     found = tuple(Conflict(path, None, None, plan.restore[path]) for path in sorted(unseen))
     kept = {path: entry for path, entry in plan.restore.items() if path not in unseen}
