@@ -61,16 +61,22 @@ def _tell(state: Path, there: Opened, made: Merge, *, undo: bool, as_json: bool)
     from teamchat.cli.shared.typed import placed_here
     from teamchat.core.checkpoint.paths import readable
     from teamchat.core.text.clean import printable
+    from teamchat.core.turn.files_that_run import files_that_run
 
     member = there.tree.member
     files = [{"path": readable(change.path), "what": change.what} for change in made.changes]
     clashes = [{"path": readable(clash.path), "why": clash.why} for clash in made.clashes]
+    run = [
+        readable(path) for path in files_that_run(change.path for change in made.changes if change.what != "deleted")
+    ]
     if as_json:
-        told = kept_fields(made.kept)
-        write_line("merge", member=member, done=made.done, undone=undo, files=files, conflicts=clashes, kept=told)
+        told = {"files_that_run": run, "conflicts": clashes, "kept": kept_fields(made.kept)}
+        write_line("merge", member=member, done=made.done, undone=undo, files=files, **told)
     else:
         for file in files:
             print(printable(f"{file['what']:<8} {file['path']}"))
+        if run and made.done and not undo:
+            note(f"files that run things: {printable(', '.join(run))}")
         for clash in clashes:
             note(printable(f"conflict: {clash['path']} ({clash['why']})"))
         for line in kept_lines(made.kept):

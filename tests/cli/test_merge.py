@@ -54,6 +54,16 @@ def test_a_merge_brings_everything_and_leaves_index_and_head(ten: WorkTree) -> N
     assert ten.git("fsck", "--strict") == ""
 
 
+def test_a_merge_names_the_files_that_run_things(ten: WorkTree) -> None:
+    work(ten, "mkdir -p .husky && echo ls > .husky/pre-push; echo x: > Makefile; ls > $(printf 'b\\342\\200\\213c')")
+    ran = run_here("merge", "max")
+    assert ran.code == 0, ran.err
+    assert "· files that run things: .husky/pre-push, Makefile\n" in ran.err
+    assert "added    b\\u200bc\n" in ran.out
+    work(ten, "echo y: > Makefile; echo b > a.txt")
+    assert objects(run_here("merge", "max", "--json"))[0]["files_that_run"] == ["Makefile"]
+
+
 def test_a_second_merge_brings_only_what_is_new(ten: WorkTree) -> None:
     work(ten, "sed -i s/10/ten/ ten.txt")
     assert run_here("merge", "max").code == 0

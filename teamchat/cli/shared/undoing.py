@@ -12,6 +12,7 @@ from teamchat.core.checkpoint.restore import Kept
 from teamchat.core.conversation.undo_and_redo import RedoProposal, UndoProposal
 from teamchat.core.conversation.undo_files import refuse_conflicts
 from teamchat.core.errors import UsageError
+from teamchat.core.text.clean import visible
 
 P = TypeVar("P", UndoProposal, RedoProposal)
 
@@ -37,7 +38,7 @@ def confirmed_and_done(
     if asks:
         _need_terminal(typed_with("--yes"), as_json=as_json)
     for line in () if as_json else show(proposal):
-        print(line, flush=True)
+        print(visible(line), flush=True)
     if asks and not confirmed(question):
         note("nothing was done")
         return proposal, None

@@ -37,11 +37,17 @@ def state_path() -> Path:
 
 
 def workspace_path(root: Path) -> Path:
-    """The state folder of the workspace `root`, the same however `root` is written; it need not exist."""
+    """The state folder of the workspace `root`, the same however `root` is written; it need not exist.
+
+    Raises `StoreError` where a link stands for it: whoever put it there would choose where the record is.
+    """
     real = root.resolve()
     name = _UNFIT.sub("-", real.name).strip(".-")[:40] or "folder"
     digest = sha256(os.fsencode(real)).hexdigest()[:12]
-    return state_path() / "workspaces" / f"{name}-{digest}"
+    folder = state_path() / "workspaces" / f"{name}-{digest}"
+    if link := next((path for path in (folder.parent, folder) if path.is_symlink()), None):
+        raise StoreError(f"{link} is a link, which is not followed; remove it, or set TEAMCHAT_HOME to another folder")
+    return folder
 
 
 def state_dir() -> Path:

@@ -9,10 +9,12 @@ from __future__ import annotations
 import os
 import re
 import stat
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import cache
 from hashlib import sha256
+from itertools import islice
 from pathlib import Path
 
 from msgspec import Struct
@@ -28,19 +30,24 @@ KNOWN = (
     *(file for row in CLIS for file in row.files_that_run),
     ".cursor/mcp.json", ".cursor/hooks.json", "teamchat.toml",
     ".env", ".envrc", ".tool-versions", ".mise.toml", "mise.toml",
-    ".git/config", ".git/hooks/*", ".githooks/*", ".husky/*", ".pre-commit-config.yaml", "lefthook.yml",
+    ".git/config", ".git/config.worktree", ".git/hooks/*", ".git/info/attributes",
+    ".git/modules/*/config", ".git/modules/*/hooks/*",
+    ".githooks/*", ".husky/*", ".pre-commit-config.yaml", "lefthook.yml",
     ".vscode/tasks.json", ".vscode/launch.json", ".vscode/settings.json", ".vscode/mcp.json",
     ".devcontainer/devcontainer.json", ".devcontainer.json",
     "GNUmakefile", "makefile", "Makefile", "justfile", ".justfile", "Taskfile.yml", "package.json", ".npmrc",
     "tsconfig.json", "jsconfig.json",
     ".cargo/config.toml", ".github/workflows/*", ".gitlab-ci.yml", "Jenkinsfile",
 )  # fmt: skip
+OF_REPOSITORIES = tuple(known for known in KNOWN if known.startswith(".git/"))
 UNOPENED = frozenset({".env", ".npmrc"})  # these may hold a login
 MOST_READ = 1 << 18  # bytes; the content of a larger file is not compared, only its size and times
+MOST_FOLDERS = 2_000  # in which repositories are looked for
 MOST_LOOKED_AT = 1_000  # names, and up to one more of each pattern
 _KNOWN = regex("(?:^|/)(?:" + "|".join(re.escape(known).replace(r"\*", "[^/]+") for known in KNOWN) + r")\Z")
 
 _Place = tuple[str, str]
+_BELOW: _Place = ("", "repositories below")
 # paths are strings here: to make a `Path` of each takes longer than to look whether it is there
 
 
@@ -62,8 +69,8 @@ def may_write(member: Member, agent: AgentSpec) -> bool:
 def look(what: Launch) -> Callable[[Exit], Exit] | None:
     """Look at the known files before a process starts. The result adds to its exit which of them changed since.
 
-    It looks at the known names in the folder and at the root of its repository, not in folders below. Paths are
-    relative to the folder. None for a process that cannot write.
+    It looks at the known names in the folder and at the root of its repository, and for those of git in repositories
+    below. Paths are relative to the folder. None for a process that cannot write.
     """
     if not what.may_write:
         return None
@@ -72,7 +79,7 @@ def look(what: Launch) -> Callable[[Exit], Exit] | None:
     def compared(ended: Exit) -> Exit:
         after = _look(what.cwd)
         changed = tuple(os.path.relpath(file, what.cwd) for file in _changed(before, after))
-        return replace(ended, changed=changed, not_all_looked_at=bool(before.cut or after.cut))
+        return replace(ended, changed=changed, not_all_looked_at=bool((before.cut | after.cut) - {_BELOW}))
 
     return compared
 
@@ -111,7 +118,30 @@ def _look(cwd: Path) -> _Look:
                 places[file] = place
             else:
                 del left[place]
-    return _Look({file: _state(file) for file in places}, places, frozenset(left))
+    cut = frozenset(left)
+    for below in _repositories_below(str(cwd)):
+        if below is None:
+            cut |= {_BELOW}
+            break
+        for known in OF_REPOSITORIES:
+            places |= dict.fromkeys(islice(_matching(below, known), MOST_LOOKED_AT), _BELOW)
+    return _Look({file: _state(file) for file in places}, places, cut)
+
+
+def _repositories_below(top: str) -> Iterator[str | None]:
+    """The folders below that have a `.git`, the highest first; None at the end where there are too many folders."""
+    waiting, seen = deque([top]), 0
+    while waiting:
+        if (seen := seen + 1) > MOST_FOLDERS:
+            yield None
+            return
+        folder = waiting.popleft()
+        if folder != top and os.path.lexists(f"{folder}/.git"):
+            yield folder
+        with suppress(OSError), os.scandir(folder) as entries:
+            waiting.extend(
+                entry.path for entry in entries if entry.name != ".git" and entry.is_dir(follow_symlinks=False)
+            )
 
 
 def _in(folder: str) -> Iterator[str]:

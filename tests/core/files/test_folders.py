@@ -117,3 +117,13 @@ def test_teamchat_home_is_enough_for_a_user_without_a_home(tmp_path: Path, monke
     homeless(monkeypatch)
     monkeypatch.setenv("TEAMCHAT_HOME", str(tmp_path / "mine"))
     assert state_dir() == config_dir() == tmp_path / "mine"
+
+
+@pytest.mark.parametrize("name", ["workspaces", "a workspace"])
+def test_a_link_in_the_place_of_a_workspace_is_not_followed(tmp_path: Path, name: str) -> None:
+    folder = workspace_dir(tmp_path)
+    place = folder.parent if name == "workspaces" else folder
+    place.rename(tmp_path / "elsewhere")
+    place.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(StoreError, match=r"is a link, which is not followed; remove it"):
+        workspace_dir(tmp_path)

@@ -34,6 +34,11 @@ CHANGES = (
     ("echo ls > .git/hooks/pre-commit", ".git/hooks/pre-commit"),
     ("chmod +x .git/hooks/waiting", ".git/hooks/waiting"),
     ("rm .git/hooks/waiting", ".git/hooks/waiting"),
+    ("echo '[core]' > .git/config.worktree", ".git/config.worktree"),
+    ("echo '[core]' > sub/deep/.git/config", "sub/deep/.git/config"),
+    ("echo ls > sub/deep/.git/hooks/pre-commit", "sub/deep/.git/hooks/pre-commit"),
+    ("mkdir -p new/.git && echo '[core]' > new/.git/config", "new/.git/config"),
+    ("echo ls > .git/modules/part/hooks/pre-commit", ".git/modules/part/hooks/pre-commit"),
     ("mkdir -p .vscode && echo '{}' > .vscode/tasks.json", ".vscode/tasks.json"),
     ("touch -r Makefile .; echo x: >> Makefile; touch -r . Makefile", "Makefile"),
     ("echo two > real.sh", ".husky/pre-push"),
@@ -41,7 +46,7 @@ CHANGES = (
 
 
 def repository(root: Path) -> None:
-    for name in (".git/hooks", ".husky", "sub"):
+    for name in (".git/hooks", ".husky", "sub/deep/.git/hooks", ".git/modules/part/hooks"):
         (root / name).mkdir(parents=True)
     (root / ".git/hooks/waiting").write_text("#!/bin/sh\n")
     (root / ".git/hooks/waiting").chmod(0o644)
@@ -90,6 +95,14 @@ def test_what_is_there_as_it_was_is_not_marked(tmp_path: Path, script: str) -> N
     repository(tmp_path / "repo")
     stage = done_by_shell(tmp_path, script, tmp_path / "repo")
     assert (marked(stage), stage.warnings) == ((), [])
+
+
+def test_repositories_in_too_many_folders_are_not_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    repository(tmp_path / "repo")
+    monkeypatch.setattr("teamchat.core.turn.files_that_run.MOST_FOLDERS", 2)
+    stage = done_by_shell(tmp_path, "echo x: >> Makefile; echo > sub/deep/.git/config", tmp_path / "repo")
+    assert marked(stage) == ("Makefile",)
+    assert stage.warnings == ["max changed files that run things: Makefile"]
 
 
 def test_a_file_that_may_hold_a_login_counts_by_its_times(tmp_path: Path) -> None:
