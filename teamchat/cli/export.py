@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from collections.abc import Iterable, Iterator
@@ -11,7 +12,8 @@ import typer
 
 from teamchat.cli.output.long import whole, write_pieces
 from teamchat.cli.shared.options import FormatName, SessionOption, TeamOption, finite
-from teamchat.core.errors import UsageError
+from teamchat.core.errors import DiskFull, UsageError
+from teamchat.core.files.folders import FULL, NO_ROOM
 from teamchat.core.text.clean import printable
 
 if TYPE_CHECKING:
@@ -49,6 +51,7 @@ def export(
     from teamchat.core.store.sessions import need_session
     from teamchat.core.text.clean import printable
     from teamchat.core.transcripts.collect import collect
+    from teamchat.core.transcripts.reading import LARGEST
     from teamchat.core.transcripts.redacting import without_secrets
 
     file = None if output is None or str(output) == "-" else output
@@ -62,6 +65,8 @@ def export(
     counts = f"{plural(messages, 'message')}, {plural(secrets, 'secret')} redacted"
     what = f"session {whole.session}" if file is None else f"wrote {printable(str(file))} ({size(written)})"
     note(f"{what}: {counts}")
+    if written > LARGEST:
+        note(f"teamchat import takes at most {size(LARGEST)}")
     if undone:
         note(f"{plural(undone, 'undone message')} left out: --all includes them")
 
@@ -80,7 +85,8 @@ def team_for_secrets(option: str | None) -> Team | None:
 def write_to(file: Path | None, pieces: Iterable[str]) -> int:
     """Write the pieces; how many bytes a file then has.
 
-    A file is replaced as a whole, so that after an error there is what was there before. Raises `UsageError`.
+    A file is replaced as a whole, so that after an error there is what was there before. Raises `UsageError` and
+    `DiskFull`.
     """
     if file is None:
         write_pieces(whole(pieces))
@@ -90,6 +96,8 @@ def write_to(file: Path | None, pieces: Iterable[str]) -> int:
             return _write(file, pieces)
         return _replace(Path(os.path.realpath(file)), pieces)  # a link stays a link
     except OSError as error:
+        if error.errno in (*FULL, errno.EFBIG):
+            raise DiskFull(f"{printable(str(file))} {NO_ROOM}") from error
         raise UsageError(f"{printable(str(file))} cannot be written: {error.strerror}") from error
 
 

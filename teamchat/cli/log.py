@@ -89,7 +89,7 @@ def print_message(
     from teamchat.core.messages import name_of
 
     back, whole_text = ("undone", "--all --full") if undone else ("", "--full")
-    whole = placed_here(f"teamchat log {whole_text} {message.id}")
+    whole = placed_here(f"teamchat log {whole_text} {message.id}") if sys.stdout.isatty() else ""
     if sys.stdout.isatty() and (look := look_of(os.environ)).styles:
         from teamchat.cli.output.terminal.reading import message_lines
 

@@ -165,6 +165,56 @@ def test_every_command_says_in_one_line_what_is_wrong(damage: Damage, restored: 
         assert_one_line(seed, *chance.sample(CHANGING, 3))
 
 
+READING = [
+    ["log", "--all"], ["log", "--json"], ["show"], ["show", "1", "--json"], ["sessions"], ["usage", "--all"],
+    ["todo", "--history"],
+    ["learn"], ["export", "--format", "json", "--all"], ["search", "Begin"], ["status"],
+    ["undo", "--dry-run"], ["redo", "--dry-run"],
+    ["worktrees"], ["doctor", "--store"],
+]  # fmt: skip
+WRONG = [None, -1, 2**63 - 1, 1e308, b"\xff", "null", "[]", "{}", "7", "x" * 100_000]
+PART = int(os.environ.get("DAMAGED_COLUMNS", "150"))  # every such value; `DAMAGED_COLUMNS=1` tries all
+
+
+def loosened(db: sqlite3.Connection) -> None:
+    """Let every column hold anything."""
+    db.execute("PRAGMA writable_schema = ON")
+    for wrong, loose in (("STRICT, ", ""), ("STRICT", ""), ("NOT NULL", ""), ("CHECK (", "CHECK (1 OR ")):
+        db.execute("UPDATE sqlite_master SET sql = replace(sql, ?, ?) WHERE type = 'table'", (wrong, loose))
+    db.commit()
+
+
+def test_a_wrong_value_in_any_column_of_any_table_is_one_line_or_no_matter(
+    state: Path, restored: Callable[[], Path]
+) -> None:
+    assert run_here("undo", "--yes", "--session", "other").code == 0
+    with contextlib.closing(sqlite3.connect(state / "teamchat.db")) as db:
+        db.execute("UPDATE undos SET trees = 'null'")
+        db.commit()
+    assert_one_line("undos.trees", *READING, ["redo", "--yes", "--session", "other"])
+    with contextlib.closing(sqlite3.connect(restored())) as db:
+        tables = [name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+        columns = [
+            (table, row[1])
+            for table in tables
+            if not table.startswith(("message_text", "lesson_words", "sqlite_"))
+            for row in db.execute(f"PRAGMA table_info({table})")
+        ]
+    for number, (table, column) in enumerate(columns):
+        for at, value in enumerate(WRONG):
+            if (number + at * 7) % PART:
+                continue
+            with contextlib.closing(sqlite3.connect(restored())) as db:
+                loosened(db)
+            with contextlib.closing(sqlite3.connect(state / "teamchat.db")) as db:
+                with contextlib.suppress(sqlite3.IntegrityError):
+                    db.execute(f'UPDATE OR IGNORE {table} SET "{column}" = ?', (value,))  # noqa: S608 (our own names)
+                db.commit()
+            seed = f"{table}.{column} = {str(value)[:20]}"
+            few = READING if PART == 1 else READING[number % 3 :: 3]
+            assert_one_line(seed, *few)
+
+
 # --- the other files of the state folder
 
 

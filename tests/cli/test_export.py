@@ -17,8 +17,10 @@ from teamchat.cli.exporting.words import when
 from teamchat.cli.shared.options import FormatName
 from teamchat.core.context.snapshot import from_json
 from teamchat.core.errors import ExitCode
+from teamchat.core.transcripts.collect import CUT, LONGEST
 from teamchat.core.transcripts.transcript import Transcript
 from tests.cli.helpers import actors, notes, refused
+from tests.core.full_disk import files_of_at_most
 from tests.core.transcripts.examples import BEGAN, EXAMPLE, conversation, keep
 from tests.core.transcripts.strategies import transcripts
 from tests.program import Result, cli, cli_exec, run_here
@@ -177,7 +179,7 @@ def test_what_cannot_be_written_is_said_in_one_line(file: str) -> None:
     ran = run_here("export", "--format", "md", "-o", file)
 
     assert refused(ran).startswith(f"{file} cannot be written: ")
-    assert ran.code == ExitCode.USAGE
+    assert ran.code == (ExitCode.STORE if file == "/dev/full" else ExitCode.USAGE)
 
 
 def test_without_a_conversation_it_says_how_to_begin_one() -> None:
@@ -329,3 +331,24 @@ def test_no_name_passes_for_markdown(text: str) -> None:
 def test_any_transcript_can_be_written_in_every_format(transcript: Transcript) -> None:
     for name in get_args(FormatName):
         assert "".join(writer(name)(transcript, Options())).encode()
+
+
+def test_of_a_long_text_of_a_failed_turn_the_beginning_is_exported_and_that_is_said(world: Path) -> None:
+    long = "0123456789abcdef" * (16 << 20 >> 4)
+    crew(world, {"max": [{"say": long, "exit": 3}]})
+    assert run_here("send", "--to", "max", "Begin").code == 1
+    ran = run_here("export", "--format", "json")
+    [turn] = [entry for entry in json.loads(ran.out)["entries"] if entry["type"] == "turn"]
+    assert turn["text"] == long[:LONGEST] + CUT
+    assert len(ran.out) < 3 * LONGEST
+    Path("kept.json").write_text(ran.out)
+    assert run_here("import", "kept.json").code == 0
+
+
+def test_a_full_disk_is_told_and_the_file_stays_as_it_was() -> None:
+    keep()
+    Path("kept.md").write_text("before")
+    with files_of_at_most(100):
+        ran = run_here("export", "-o", "kept.md")
+    assert (ran.code, refused(ran)) == (13, "kept.md cannot be written: its disk is full; free some space there")
+    assert [file.read_text() for file in Path.cwd().glob("*kept*")] == ["before"]

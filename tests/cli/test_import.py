@@ -133,7 +133,7 @@ def test_a_file_that_is_too_large_is_refused() -> None:
 
     ran = run_here("import", "old.json")
 
-    assert refused(ran) == "old.json has 67,108,865 bytes, and an import takes at most 67,108,864"
+    assert refused(ran) == "old.json has 268,435,457 bytes, and an import takes at most 268,435,456"
     assert ran.code == ExitCode.TOO_LARGE
 
 

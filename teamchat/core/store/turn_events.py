@@ -105,9 +105,12 @@ def _part(at: float, kind: str, fields: dict[str, Any]) -> StoredEvent:
     return StoredEvent(at, kind, fields)
 
 
-def stored_events(db: Database, turn: int) -> list[StoredEvent]:
-    """A stored turn's events, every tool call with its result."""
-    return paired(_whole(event for some in db.each(some_events, SELECT, turn) for event in some))
+def stored_events(db: Database, turn: int, most: int | None = None) -> list[StoredEvent]:
+    """A stored turn's events, every tool call with its result.
+
+    With `most`, parts of a long text that begin after so many characters are left out.
+    """
+    return paired(_whole((event for some in db.each(some_events, SELECT, turn) for event in some), most))
 
 
 def agent_events(db: Database, turn: int) -> list[AgentEvent]:
@@ -116,14 +119,15 @@ def agent_events(db: Database, turn: int) -> list[AgentEvent]:
     return [load(KINDS[event.type], event.data) for event in _whole(parts)]
 
 
-def _whole(parts: Iterable[StoredEvent]) -> Iterator[StoredEvent]:
+def _whole(parts: Iterable[StoredEvent], most: int | None = None) -> Iterator[StoredEvent]:
     """The events of the parts, in order."""
     last: StoredEvent | None = None
     more: list[str] = []  # what continues the long text of `last`
     for part in parts:
         continues = part.data.pop(CONTINUES, False)
         if continues and last and part.type == last.type:
-            more.append(part.data[LONG[KINDS[part.type]]])
+            if most is None or PART * (len(more) + 1) <= most:
+                more.append(part.data[LONG[KINDS[part.type]]])
             continue
         if last:
             yield _continued(last, more)

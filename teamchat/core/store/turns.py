@@ -18,7 +18,7 @@ from teamchat.core.store.database import Database
 from teamchat.core.store.lineage import MESSAGES
 from teamchat.core.store.pairing import StoredEvent
 from teamchat.core.store.rows import Row
-from teamchat.core.store.texts import Packed, get_text, pack_text, put_text, stored_text
+from teamchat.core.store.texts import Packed, get_text, pack_text, put_text, stored_pieces, stored_text
 from teamchat.core.store.turn_events import TimedEvent, agent_events, put_events, stored_events
 from teamchat.core.store.values import dump, load, load_outcome
 from teamchat.runners.events import AgentEvent
@@ -444,9 +444,9 @@ def session_of_folder(db: Database, name: str) -> int | None:
     return db.value(lambda row: row.integer("session"), sql, name)
 
 
-def events_of(db: Database, turn: Turn) -> list[StoredEvent]:
-    """A stored turn's events, every tool call with its result."""
-    return stored_events(db, turn.id)
+def events_of(db: Database, turn: Turn, most: int | None = None) -> list[StoredEvent]:
+    """A stored turn's events, every tool call with its result. `most` is as for `stored_events`."""
+    return stored_events(db, turn.id, most)
 
 
 def agent_events_of(db: Database, turn: Turn) -> list[AgentEvent]:
@@ -462,8 +462,17 @@ def system_of(db: Database, turn: Turn) -> str | None:
     return stored_text(db, turn.system_key) if turn.system_key else None
 
 
-def partial_of(db: Database, turn: Turn) -> str:
-    return stored_text(db, turn.partial_key) if turn.partial_key else ""
+def partial_of(db: Database, turn: Turn, most: int | None = None) -> str:
+    """What the turn had written when it failed; with `most`, little more than so many characters of it."""
+    if turn.partial_key is None or most is None:
+        return stored_text(db, turn.partial_key) if turn.partial_key else ""
+    pieces, size = list[str](), 0
+    for piece in stored_pieces(db, turn.partial_key):
+        pieces.append(piece)
+        size += len(piece)
+        if size > most:
+            break
+    return "".join(pieces)
 
 
 def turn_numbers(db: Database, session: int) -> dict[int, int]:

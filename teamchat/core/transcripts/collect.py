@@ -21,6 +21,8 @@ from teamchat.core.transcripts.form import turn_from_json
 from teamchat.core.transcripts.transcript import ChangedFile, Entry, MemberTurn, Said, Step, StepKind, Transcript
 from teamchat.runners.events import Usage
 
+LONGEST = 1 << 20  # characters of a text of a turn
+CUT = f"\n[the rest is left out: of a text of a turn the first {LONGEST:,} characters are kept]"
 STEPS: dict[str, tuple[StepKind, str]] = {
     "Text": ("said", "text"),
     "Denied": ("denied", "detail"),
@@ -95,9 +97,13 @@ def _is_part(db: Database, session: Session, part: Part, turn: Turn) -> bool:
 
 
 def _member_turn(db: Database, turn: Turn, reply: str = "") -> MemberTurn:
-    outcome, text = turn.outcome, partial_of(db, turn)
-    steps = _steps(events_of(db, turn), turn.setup.cwd)
+    outcome, text = turn.outcome, partial_of(db, turn, LONGEST)
     told = f"{reply}\n{text}"
+    steps = [
+        step
+        for step in _steps(events_of(db, turn, LONGEST), turn.setup.cwd)
+        if step.kind != "said" or step.text[:LONGEST].strip() not in told
+    ]
     usage = (outcome and outcome.usage) or Usage()
     changes = outcome.known_changes if outcome else None
     reported = outcome.files if outcome and not changes else ()
@@ -111,8 +117,8 @@ def _member_turn(db: Database, turn: Turn, reply: str = "") -> MemberTurn:
         model=(outcome and outcome.model) or turn.setup.model,
         seconds=outcome.seconds if outcome else None,
         failure=outcome.failure.reason if outcome and outcome.failure else None,
-        text=text,
-        steps=tuple(step for step in steps if step.kind != "said" or step.text.strip() not in told),
+        text=_within(text),
+        steps=tuple(replace(step, text=_within(step.text), output=_within(step.output)) for step in steps),
         files=(
             *(ChangedFile(one.path, one.what, one.added, one.removed) for one in (changes.files if changes else ())),
             *map(ChangedFile, reported),
@@ -137,6 +143,10 @@ def _steps(events: list[StoredEvent], folder: str) -> Iterator[Step]:
         elif event.type in STEPS:
             kind, name = STEPS[event.type]
             yield Step(_at(event), kind, _relative(event.data[name], folder), event.data.get("tool", ""))
+
+
+def _within(text: str) -> str:
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}{CUT}"
 
 
 def _relative(text: str, folder: str) -> str:

@@ -24,7 +24,7 @@ from teamchat.core.transcripts.form import LATEST_MS, LONGEST_NAME, from_json, f
 from teamchat.core.transcripts.transcript import Said, Transcript, mapped
 from teamchat.runners.untrusted_json import one_line
 
-LARGEST = 64 << 20  # bytes of a file; reading takes about ten times as much memory
+LARGEST = 256 << 20  # bytes of a file; reading takes about ten times as much memory
 MOST_ENTRIES = 200_000
 # the fields that name somebody or something: lines and headings repeat them
 NAMES = frozenset(
