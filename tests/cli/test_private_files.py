@@ -10,6 +10,7 @@ import pytest
 
 from teamchat.cli.shared.workspace import trust_store
 from teamchat.core.team.find import load
+from tests.hostile_git import git
 from tests.program import cli, run_here
 from tests.scripted_team import crew
 
@@ -22,6 +23,7 @@ def _open_to_all() -> Iterator[None]:
 
 
 def test_every_file_and_folder_of_the_state_is_private(world: Path) -> None:
+    git(Path.cwd(), "init", "-q")  # so that checkpoints are taken
     Path("notes.md").write_text("How we test: by hand.\n" * 2000)
     made = crew(world, {"max": ["Hi", "Hi again"]}, team={"fence": True}, members={"max": {"knowledge": ["notes.md"]}})
     trust_store().grant(load(made.file))
@@ -29,6 +31,7 @@ def test_every_file_and_folder_of_the_state_is_private(world: Path) -> None:
         assert cli(*command).code == 0
     modes = {path: path.stat().st_mode & 0o777 for path in (world / "state").rglob("*")}
     assert len(modes) > 5
+    assert any(path.name == "objects" for path in modes)
     assert {str(path): oct(mode) for path, mode in modes.items() if mode & 0o077} == {}
 
 
