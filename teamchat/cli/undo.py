@@ -69,7 +69,8 @@ def undo(
         if dry_run:
             check_dry_run(proposal, force=force)
         elif kept is not None and not as_json:
-            note(f"{undone(proposal, force=force)}; {placed_here('teamchat redo')} restores it")
+            restored = "the rest" if kept else "it"
+            note(f"{undone(proposal, force=force)}; {placed_here('teamchat redo')} restores {restored}")
             for line in (*kept_lines(kept), *merged_lines(proposal, placed_here)):
                 note(line)
             if proposal.scope != "files" and (held := [route.target for route in on_hold(proposal.plan)]):
