@@ -17,11 +17,13 @@ from tests.scripted_team import crew
 @pytest.fixture
 def busy(world: Path) -> None:
     """A member that says something and then takes long, and one that is quick."""
-    crew(world, {"max": [{"say": "Half", "hang": 600}, "Whole"], "sarah": ["Hi"] * 3})
+    half = {"say": "Half", "touch": str(Path.cwd() / "began"), "hang": 600}
+    crew(world, {"max": [half, "Whole"], "sarah": ["Hi"] * 3})
 
 
 def running() -> None:
-    """Wait until the first turn has begun: its route runs before it has a receipt."""
+    """Wait until the first turn has begun, and its agent: the route runs before both."""
+    assert eventually(Path("began").exists)
     assert eventually(lambda: '"status":"running"' in run_here("show", "--json").out.replace(" ", ""))
 
 
