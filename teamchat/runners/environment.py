@@ -16,9 +16,13 @@ USERS_OWN_WINS = frozenset({"CLAUDE_CODE_MAX_RETRIES"})  # of what a command ask
 BUILT_ON_THE_MEMBERS = frozenset({"NODE_OPTIONS", "PATH"})  # with the member's own value in what is asked for
 
 HIDDEN = "(hidden)"
-SECRET_NAME = regex(r"KEY|TOKEN|SECRET|(?<!ASK)PASS|CREDENTIAL|AUTH|COOKIE", re.IGNORECASE)
-"""The name of a variable whose value counts as a secret. The value of `GIT_ASKPASS` is a program."""
+SECRET_NAME = regex(
+    r"KEY|TOKEN|SECRET|(?<!ASK)PASS|CREDENTIAL|AUTH|COOKIE|WEBHOOK|DSN\b|(?:CONN(?:ECTION)?_?STR)|(?<=\w)(?<!\bOLD)PWD",
+    re.IGNORECASE,
+)
+"""The name of a variable whose value counts as a secret. That of `GIT_ASKPASS` is a program, that of `PWD` a folder."""
 _SECRET_VALUE = regex(r"://[^/\s@]+@")  # a password inside an address
+_PASSWORD = regex(r"://[^/\s:@]*:([^/\s]+)@")
 
 
 def environment(
@@ -50,6 +54,12 @@ def changed_variables(before: Mapping[str, str], after: Mapping[str, str]) -> di
     """The variables that differ, by name: the new value, hidden if it looks secret, or None for a removed one."""
     names = sorted(name for name in before.keys() | after.keys() if before.get(name) != after.get(name))
     return {name: _shown(name, after[name]) if name in after else None for name in names}
+
+
+def password_in(value: str) -> str:
+    """The password in an address such as `DATABASE_URL` has; empty if there is none."""
+    found = _PASSWORD.search(value)
+    return found[1] if found else ""
 
 
 def is_secret(name: str, value: str) -> bool:

@@ -9,6 +9,30 @@ PRIVATE_KEY = r"[A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
 TO_ITS_END = rf"(?:[\w\s+/=\\:,.()@<>]++|-(?!----)){{0,100000}}+-----END {PRIVATE_KEY}"  # a key has few hyphens
 SHAPES: tuple[tuple[str, str], ...] = (
     ("sk-", rf"(?=[a-z_-]{{0,40}}+[A-Z0-9]){URL_SAFE}{{16,}}"),  # Anthropic, OpenAI, OpenRouter, DeepSeek; no CSS class
+    *(
+        (f"sk-{kind}-", rf"(?=[a-z_-]{{0,40}}+[A-Z0-9]){URL_SAFE}{{20,}}")
+        for kind in ("ant", "proj", "svcacct", "admin", "or")
+    ),
+    ("AQ.", rf"(?=[A-Za-z_-]{{0,40}}+[0-9]){URL_SAFE}{{30,}}"),  # Google, new
+    ("cio", r"(?=[A-Za-z]{0,31}+[0-9])[A-Za-z0-9]{32}(?![A-Za-z0-9])"),  # crates.io
+    ("ATBB", r"[A-Za-z0-9]{24,}"),  # Bitbucket
+    *((f"vc{kind}_", r"(?=[A-Za-z]*[0-9])[A-Za-z0-9]{24,}") for kind in "piark"),  # Vercel
+    *((f"ph{kind}_", r"(?=[A-Za-z]*[0-9])[A-Za-z0-9]{30,}") for kind in "xs"),  # PostHog
+    ("tgp_v1_", rf"{URL_SAFE}{{30,}}"),  # Together
+    ("fw_", r"(?=[A-Za-z]*[0-9])[A-Za-z0-9]{20,}"),  # Fireworks
+    ("sgp_", r"[A-Za-z0-9_]{40,}"),  # Sourcegraph
+    ("api_org_", r"[A-Za-z0-9]{30,}"),  # Hugging Face
+    *((f"{kind}k.ey", rf"{URL_SAFE}{{20,}}\.{URL_SAFE}{{16,}}") for kind in "sp"),  # Mapbox
+    ("oy2", r"(?=[a-z]*[0-9])[a-z0-9]{43}\b"),  # NuGet
+    ("LTAI", r"(?=[A-Za-z]{0,19}+[0-9])[A-Za-z0-9]{16,20}(?![A-Za-z0-9])"),  # Alibaba
+    ("AKID", r"(?=[A-Za-z]{0,31}+[0-9])[A-Za-z0-9]{32}(?![A-Za-z0-9])"),  # Tencent
+    ("EAA", r"(?=[A-Za-z]{0,99}+[0-9])[A-Za-z0-9]{60,}"),  # Facebook
+    ("rdme_", r"[a-z0-9]{60,}"),  # ReadMe
+    ("SWMTKN-1-", r"[a-z0-9]{40,}-[a-z0-9]{20,}"),  # Docker Swarm
+    ("jina_", rf"{URL_SAFE}{{40,}}"),
+    ("tvly-", rf"(?=[a-z_-]{{0,40}}+[A-Z0-9]){URL_SAFE}{{24,}}"),  # Tavily
+    ("ntfy_", r"tk_[a-z0-9]{28,}"),
+    ("tk_", r"(?=[a-z]*[0-9])[a-z0-9]{29}\b"),  # ntfy
     ("AIza", rf"{URL_SAFE}{{30,}}"),  # Google, with the next two
     ("GOCSPX-", rf"{URL_SAFE}{{20,}}"),
     ("ya29.", rf"{URL_SAFE}{{30,}}"),
@@ -20,8 +44,8 @@ SHAPES: tuple[tuple[str, str], ...] = (
     *((f"xox{kind}-", r"[A-Za-z0-9-]{10,}") for kind in "abeoprs"),  # Slack, with the next two
     ("xapp-", r"[0-9]-[A-Za-z0-9-]{16,}"),
     ("hooks.slack.com/services/", r"[A-Za-z0-9/]{20,}"),
-    ("AKIA", r"[A-Z0-9]{16}\b"),  # AWS, with the next three
-    ("ASIA", r"[A-Z0-9]{16}\b"),
+    ("AKIA", r"(?=[A-Z]*[0-9])[A-Z0-9]{16}"),  # AWS, with the next three
+    ("ASIA", r"(?=[A-Z]*[0-9])[A-Z0-9]{16}"),
     ("ABSK", rf"{BASE64}{{100,}}"),
     *(
         (name, rf"[\\\"' ]{{0,4}}[=:][\\\"' ]{{0,4}}(?P<value>{BASE64}{{40}})(?!{BASE64})")
@@ -99,7 +123,14 @@ or the beginning alone, lies in a run of at least `SHORTEST_RUN` characters of `
 RUN = r"[\w.~+/=:-]"
 SHORTEST_RUN = 15
 
-PRIVATE_KEYS = ("-----BEGIN ", PRIVATE_KEY + TO_ITS_END)
+_TO_ITS_LINES = r"(?:[^P]++|P(?!uTTY-User|rivate-Lines: )){0,20000}+Private-Lines: [0-9]{1,4}"
+PRIVATE_KEYS = (
+    ("-----BEGIN ", PRIVATE_KEY + TO_ITS_END),
+    (
+        "PuTTY-User-Key-File-",
+        rf"[0-9]: {_TO_ITS_LINES}(?:{SPACE}++(?!Private-){BASE64}++)*+(?:{SPACE}++Private-(?:MAC|Hash): [0-9a-f]++)?",
+    ),
+)
 OPEN_PRIVATE_KEYS = (  # without its end: what looks like more of it
     "-----BEGIN ",
     rf"{PRIVATE_KEY}(?:{SPACE}*+{BASE64}{{20,}}+)*+(?:{SPACE}*+{BASE64}++\Z)?",
@@ -109,12 +140,20 @@ ADDRESSES = (  # user:password or :password in an address, except a template's p
     r"(?P<value>(?!\$?[{(<])[^/\s:@\"'\\]*+:(?!\$?[{(<]|\$\w+@)[^/\s@\"'\\]++)(?=@)",
 )
 
+GLUED = frozenset({"AKIA", "AIza", "ATBB", "hf_", "LTAI"})
+"""Beginnings of which no word has a part with what follows, although they are short or have letters only."""
+
 _END = rf"(?!{URL_SAFE})"
 INSIDE: tuple[tuple[str, str], ...] = (
     (r":AA", rf"(?<![0-9])[0-9]{{8,10}}:AA{URL_SAFE}{{32,34}}{_END}"),  # Telegram
+    (r"_", r"(?<![A-Za-z0-9])[1-3][A-Za-z0-9]{26}_(?=[A-Za-z]*[0-9])[A-Za-z0-9]{20,22}(?![A-Za-z0-9])"),  # ngrok
     (r"-us[0-9]", r"(?<![a-z0-9])[a-f0-9]{32}-us[0-9]{1,2}\b"),  # Mailchimp
     (r"\.atlasv1\.", rf"(?<![A-Za-z0-9])[A-Za-z0-9]{{14}}\.atlasv1\.{URL_SAFE}{{60,}}"),  # Terraform
     (r"Q~", r"(?<![\w~.-])[\w~.-]{3}[0-9]Q~[\w~.-]{31,34}(?![\w~.-])"),  # Azure, with the next
+    (  # a JSON web token to which letters are glued
+        r"\.ey",
+        rf"(?<![\w\\-])(?:(?!eyJ)[\w-])*+(?P<value>eyJ{URL_SAFE}{{10,}}+\.ey{URL_SAFE}{{10,}}+\.{URL_SAFE}{{10,}})",
+    ),
     (r"JQQJ99", r"(?<![A-Za-z0-9])[A-Za-z0-9]{52}JQQJ99[A-Za-z0-9]{26}(?![A-Za-z0-9])"),
     (  # Discord
         rf"\.{URL_SAFE}{{6}}\.{URL_SAFE}{{27}}",

@@ -1,19 +1,34 @@
-"""Removes secrets from text that leaves the machine: values of secret-looking variables and well-known key shapes.
+"""Removes secrets from text that leaves the machine: values of secret-looking variables, keys by their shapes, and what
+its name calls a secret; also where they are disguised.
 
 Every character of a secret becomes `*` and line ends stay, so lengths and lines are what they were.
 """
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
+from operator import itemgetter
+from urllib.parse import quote
 
-from teamchat.core.text.key_shapes import ADDRESSES, INSIDE, OPEN_PRIVATE_KEYS, PRIVATE_KEYS, RUN, SHAPES, SHORTEST_RUN
+from teamchat.core.text.disguises import Shape, Span, encoded, view, wrapped
+from teamchat.core.text.key_shapes import (
+    ADDRESSES,
+    GLUED,
+    INSIDE,
+    OPEN_PRIVATE_KEYS,
+    PRIVATE_KEYS,
+    RUN,
+    SHAPES,
+    SHORTEST_RUN,
+)
+from teamchat.core.text.named_secrets import may_name_a_secret, named_secrets
 from teamchat.patterns import regex
-from teamchat.runners.environment import SECRET_NAME
+from teamchat.runners.environment import SECRET_NAME, password_in
 
 SHORTEST = 6  # characters; a shorter value ("1", "true") is no secret and stands everywhere
 
@@ -24,42 +39,62 @@ _BEFORE_A_WORD = (r"\\[nrt]", r"\[m", *(rf"[\[;]{digits}m" for digits in (r"\d",
 
 @cache  # compiled when it is first met
 def _word(start: str, rest: str) -> re.Pattern[str]:
-    """`start` at the beginning of a word. A pattern that begins with plain text is looked for fast."""
+    """`start` at the beginning of a word, or anywhere if no word has it. What begins with plain text is found fast."""
     plain = re.escape(start)
     behind = "|".join(rf"(?<={before}{plain})" for before in _BEFORE_A_WORD)
-    alone = rf"(?:(?<!\w{plain})|{behind})" if start[0].isalnum() else ""
+    alone = rf"(?:(?<!\w{plain})|{behind})" if start[0].isalnum() and not _unlike_words(start, rest) else ""
     return re.compile(plain + alone + rest)
+
+
+def _unlike_words(start: str, rest: str) -> bool:
+    """Whether no word has `start` in it with such a `rest`: letters may be glued to it."""
+    return start in GLUED or (len(start) > 3 and not start.isalpha() and not rest.endswith(r"\b"))
+
+
+@cache
+def _in_another_case(start: str, rest: str) -> re.Pattern[str]:
+    """The same in letters of any case. It has a digit at least."""
+    return re.compile(rf"{re.escape(start)}(?=[\w.-]{{0,60}}?[0-9]){rest}", re.IGNORECASE)
 
 
 _compiled = cache(re.compile)
 _RUN = regex(rf"{RUN}{{{SHORTEST_RUN},}}+")
-_NOT_LINE_ENDS = regex(r"(\\++[nr])|[^\r\n\\]++|\\++")
+_NOT_LINE_ENDS = regex(r"(\\++[nr]|[\r\n]++)|[^\r\n\\]++|\\++")
 _PIECE = 64 * 1024  # characters that one call searches: Ctrl-C waits for it
 _LONGEST = 16 * 1024  # characters of a key
-_BREAK = regex(r"\s(?:(?<! )|(?<=\w )(?=\w))")  # no key but a private one goes on behind it
+_BREAK = regex(r"\n(?![\w+/=])|(?<![\w+/=])\n(?!\s)")  # no key goes on behind it, and no value of a name
 _HELD = regex("|".join(held for held, _ in INSIDE))
-_BY_SIGN: defaultdict[str, list[tuple[int, tuple[str, str]]]] = defaultdict(list)
-"""The numbered shapes by the first sign in their beginnings, or none: a word without the sign begins none of them."""
-for numbered in enumerate(SHAPES):
-    _BY_SIGN[next(filter("_-.:/=".__contains__, numbered[1][0]), "")].append(numbered)
+_BY_SIGN: defaultdict[str, list[tuple[int, tuple[str, str], str]]] = defaultdict(list)
+"""The numbered shapes by the first sign in their beginnings, or none: a word without the sign begins none of them.
+
+Each with its beginning in small letters, if that can be told from words.
+"""
+for order, given in enumerate(SHAPES):
+    in_small = given[0].lower() if _unlike_words(*given) and len(given[0]) > 3 else ""
+    _BY_SIGN[next(filter("_-.:/=".__contains__, given[0]), "")].append((order, given, in_small))
 _STARS = regex(r"\**+")
 
 
 def redact_shapes(text: str) -> tuple[str, int]:
-    """`text` with every well-known key replaced by as many `*`, and how many there were."""
-    if len(text) <= _PIECE and not _may_hold_a_key(text):
+    """`text` with every secret replaced by as many `*`, and how many there were."""
+    if len(text) <= _PIECE and not _may_hold_a_secret(text):
         return text, 0
     # private keys alone have many lines, in which there may be what looks like another key
-    text, whole = _without(PRIVATE_KEYS, text, text)
+    whole = 0
+    for shape in PRIVATE_KEYS:
+        text, found = _without(shape, text)
+        whole += found
     pieces = [_redacted(piece) for piece in _pieces(text)]
     text = "".join([piece for piece, _ in pieces])
-    text, begun = _without(OPEN_PRIVATE_KEYS, text, text)
+    text, begun = _without(OPEN_PRIVATE_KEYS, text)
     return text, whole + sum(found for _, found in pieces) + begun
 
 
-def _may_hold_a_key(text: str) -> bool:
+def _may_hold_a_secret(text: str) -> bool:
     """False for most messages, whose words are short. A prompt may quote thousands of them."""
-    return "@" in text or "-----" in text or max(map(len, text.split()), default=0) >= SHORTEST_RUN
+    if "@" in text or "-----" in text or may_name_a_secret(text):
+        return True
+    return max(map(len, text.split()), default=0) >= SHORTEST_RUN
 
 
 def _pieces(text: str) -> Iterator[str]:
@@ -80,59 +115,97 @@ def _behind_key(text: str, at: int) -> int:
 
 
 def _redacted(piece: str) -> tuple[str, int]:
-    count = 0
+    spans = _merged(_secrets(piece))
+    parts, place = list[str](), 0
+    for begin, end in spans:
+        parts += [piece[place:begin], _stars_for(piece[begin:end])]
+        place = end
+    return "".join([*parts, piece[place:]]), len(spans)
+
+
+def _merged(spans: Iterable[Span]) -> list[Span]:
+    """The spans in their order, one for those that overlap or touch."""
+    merged = list[Span]()
+    for begin, end in sorted(spans):
+        if merged and begin <= merged[-1][1]:
+            merged[-1] = merged[-1][0], max(merged[-1][1], end)
+        else:
+            merged.append((begin, end))
+    return merged
+
+
+def _secrets(piece: str) -> Iterator[Span]:
+    seen = view(piece)
+    begun = _begun_in(seen.text)
+    yield from map(seen.original, _plain(seen.text, begun))
+    yield from map(seen.original, wrapped(seen.text, begun))
+    yield from map(seen.original, encoded(seen.text, lambda text: _plain(text, _begun_in(text))))
+
+
+def _plain(text: str, begun: list[Shape]) -> Iterator[Span]:
+    """Where secrets lie that nothing hides."""
+    patterns = [pattern for _, pattern in begun]
+    if "@" in text:
+        patterns.append(_word(*ADDRESSES))
+    if _HELD.search(text):
+        patterns += [_compiled(whole) for held, whole in INSIDE if _compiled(held).search(text)]
+    for pattern in patterns:
+        group = "value" if "value" in pattern.groupindex else 0
+        for found in pattern.finditer(text):
+            yield found.span(group)
+    yield from named_secrets(text)
+
+
+def _begun_in(text: str) -> list[Shape]:
+    """The shapes whose beginnings are in there, in their order; in letters of another case at the end."""
     # prose has few: a hundred beginnings are looked for in little text, and splitting costs less than searching
-    words = "\n".join([word for word in piece.split() if len(word) >= SHORTEST_RUN])
-    runs = "\n".join(_RUN.findall(words))
-    begun = _begun(runs)
-    for shape in (*begun, ADDRESSES) if "@" in piece else begun:
-        piece, found = _without(shape, piece, piece)
-        count += found
-    for held, whole in INSIDE if _HELD.search(runs) else ():
-        if _compiled(held).search(runs):
-            piece, found = _compiled(whole).subn(_stars, piece)
-            count += found
-    return piece, count
+    runs = "\n".join(_RUN.findall("\n".join([word for word in text.split() if len(word) >= SHORTEST_RUN])))
+    lowered, begun, others = runs.lower(), list[tuple[int, Shape]](), list[Shape]()
+    for sign, shapes in _BY_SIGN.items():
+        for number, (start, rest), small in shapes if sign in runs else ():
+            if start in runs:
+                begun.append((number, (start, _word(start, rest))))
+            elif small and small in lowered:
+                others.append((start, _in_another_case(start, rest)))
+    return [shape for _, shape in sorted(begun, key=itemgetter(0))] + others
 
 
-def _begun(runs: str) -> list[tuple[str, str]]:
-    """The shapes whose beginnings are in there, in their order."""
-    signed = [shape for sign, shapes in _BY_SIGN.items() if sign in runs for shape in shapes if shape[1][0] in runs]
-    return [shape for _, shape in sorted(signed)]
-
-
-def _without(shape: tuple[str, str], text: str, within: str) -> tuple[str, int]:
-    """`text` without the keys of that shape, where `within` has the beginning of one."""
-    return _word(*shape).subn(_stars, text) if shape[0] in within else (text, 0)
+def _without(shape: tuple[str, str], text: str) -> tuple[str, int]:
+    """`text` without the keys of that shape."""
+    return _word(*shape).subn(lambda found: _stars_for(found[0]), text) if shape[0] in text else (text, 0)
 
 
 class Redactor:
     """Removes the secrets of one environment."""
 
     def __init__(self, env: Mapping[str, str]) -> None:
-        secret = (value for name, value in env.items() if SECRET_NAME.search(name))
+        secret = [value if SECRET_NAME.search(name) else password_in(value) for name, value in env.items()]
+        secret += [password_in(value) for name, value in env.items() if SECRET_NAME.search(name)]
         values = {value for value in secret if len(value) >= SHORTEST and not value.isspace()}
-        # in the JSON that agents print a value may be escaped
-        forms = {form for value in values for form in (value, *_escaped(value))}
+        forms = {form for value in values for form in (value, *_written(value))}
         longest_first = sorted(forms, key=len, reverse=True)
         self._values = re.compile("|".join(map(re.escape, longest_first))) if forms else None
 
     def __call__(self, text: str) -> str:
         """`text` with every secret replaced by as many `*`."""
         if self._values:
-            text = self._values.sub(_stars, text)
+            text = self._values.sub(lambda found: re.sub(r"[^\r\n]", "*", found[0]), text)
         return redact_shapes(text)[0]
 
 
-def _escaped(value: str) -> tuple[str, str]:
-    return json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1]
+def _written(value: str) -> Iterator[str]:
+    """The value as JSON, an address, base64 and hexadecimal digits write it."""
+    yield from (json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1], quote(value, safe=""))
+    data = value.encode(errors="surrogateescape")
+    yield data.hex()
+    for before in range(3):  # what stands before it shifts its digits
+        digits = base64.b64encode(b"\0" * before + data).decode()
+        within = digits[(0, 2, 3)[before] : len(digits) - (0, 3, 2)[(before + len(data)) % 3]]
+        yield from {within, within.replace("+", "-").replace("/", "_")} if len(within) >= SHORTEST else ()
 
 
-def _stars(found: re.Match[str]) -> str:
-    whole = found[0]
-    if "value" in found.re.groupindex:
-        before, _, after = whole.rpartition(found["value"])
-        return before + "*" * len(found["value"]) + after
-    if whole.startswith("-----BEGIN "):  # in JSON its line ends are escaped, and stay too
-        return _NOT_LINE_ENDS.sub(lambda part: part[1] or "*" * len(part[0]), whole)
-    return "*" * len(whole) if whole.isprintable() else re.sub(r"[^\r\n]", "*", whole)
+def _stars_for(secret: str) -> str:
+    """As many stars. Line ends stay, also as JSON has them."""
+    if secret.isprintable() and "\\" not in secret:
+        return "*" * len(secret)
+    return _NOT_LINE_ENDS.sub(lambda part: part[1] or "*" * len(part[0]), secret)

@@ -169,14 +169,19 @@ def test_ordinary_words_that_begin_like_keys_stay() -> None:
     assert redact_shapes(ORDINARY) == (ORDINARY, 0)
 
 
-def test_code_and_documents_have_no_false_alarm() -> None:
-    """This repository, and a part of the standard library: 9 MB, in which only what tells of passwords is found."""
+MOST_IN_A_THOUSAND = 0.1
+"""Lines with a false alarm; 1 is what is promised."""
+
+
+def test_code_and_documents_have_hardly_a_false_alarm() -> None:
+    """This repository and a part of the standard library: 190,000 lines."""
     library = Path(sysconfig.get_path("stdlib"))
     files = [*ROOT.glob("teamchat/**/*.py"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("*.md"), *library.glob("*.py")]
-    found = {}
+    found, lines = list[str](), 0
     for file in files:
         text = file.read_text(encoding="utf-8", errors="replace")
-        if (clean := redact_shapes(text)[0]) != text:
-            found[file.name] = [line for line in text.split("\n") if line not in clean.split("\n")]
-    assert len(files) > 400
-    assert found == {}
+        lines += text.count("\n")
+        pairs = zip(text.split("\n"), redact_shapes(text)[0].split("\n"), strict=True)
+        found += [f"{file.name}: {line}" for line, clean in pairs if line != clean]
+    assert lines > 100_000
+    assert 1000 * len(found) / lines < MOST_IN_A_THOUSAND, found

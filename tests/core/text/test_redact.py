@@ -16,7 +16,7 @@ from tests.core.routing.marker_texts import grows_linearly
 UNBOUNDED = tuple(
     {
         rest: start
-        for start, rest in (*SHAPES, PRIVATE_KEYS, OPEN_PRIVATE_KEYS, ADDRESSES)
+        for start, rest in (*SHAPES, *PRIVATE_KEYS, OPEN_PRIVATE_KEYS, ADDRESSES)
         if re.search(r",\}|[*+]", rest)
     }.values()
 )
