@@ -447,3 +447,10 @@ def test_checkpoints_go_with_their_session(world: Path) -> None:
     assert len(refs(world)) == 6
     assert run_here("sessions", "delete", "--yes", "other").code == 0
     assert refs(world) == ["1/after", "1/before"]
+
+
+def test_invisible_characters_of_a_message_are_shown_by_their_codes(world: Path) -> None:
+    crew(world, {"max": ["one\u200btwo\u202e"]})
+    assert run_here("send", "Hi").code == 0
+    ran = run_here("undo", "--dry-run")
+    assert "one\\u200btwo" in ran.out
