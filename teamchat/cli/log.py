@@ -187,7 +187,7 @@ def result_lines(db: Database, session: Session) -> Iterator[str]:
 
     strategy = STRATEGIES[process.kind]
     yield from report_lines(strategy.report(process))
-    if hint := strategy.hint(process):
+    if hint := strategy.next_command(process):
         yield f"try: {placed_here(hint)}"
 
 

@@ -106,13 +106,10 @@ def test_an_agent_is_refused_at_once_in_its_own_conversation_and_not_in_others(w
     text = made.file.read_text()
     own = f'[[members]]\nname = "carol"\nagent = "own"\n[agents.own]\ncommand = ["sh", "{script}"]\n'
     made.file.write_text(f"{text}\n{own}")
-    process = start("send", "--trust", "--to", "carol", "Go")
-    ran = ended(process)
-    refusal = (
-        f"teamchat: you are inside this conversation: process {process.pid} (teamchat send --trust --to carol Go) "
-        "waits for your turn to end; a NEXT marker in your reply calls another member\n  try: teamchat log"
-    )
+    ran = ended(start("send", "--trust", "--to", "carol", "Go"))
+    inside, new = "teamchat: session s1 waits for the turn of carol in which this runs\n  try: ", "teamchat send --new"
+    refused = f"{inside}{new} Hello\n{inside}{new} 'Your message'\n"
     assert (ran.code, ran.out) == (
         0,
-        f"carol:\n{refusal} --session s1\n{refusal}\nmsg-1 kailai -> carol:\nGo\n\nMe.\n\n",
+        f"carol:\n{refused}msg-1 kailai -> carol:\nGo\n\nMe.\n\n",
     ), ran.err

@@ -101,7 +101,7 @@ def _hint(run: Concluded) -> str | None:
         return None
     from teamchat.core.engine.processes.table import STRATEGIES
 
-    return STRATEGIES[process.kind].hint(process)
+    return STRATEGIES[process.kind].next_command(process)
 
 
 def _waiting(run: Concluded, route: Route) -> Conclusion:

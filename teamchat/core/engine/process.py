@@ -184,7 +184,7 @@ def last_reply(_process: Process, reply: str) -> str:
     return reply
 
 
-def no_hint(_process: Process) -> None:
+def no_command(_process: Process) -> None:
     """A process after which a person has nothing particular to type."""
 
 
@@ -217,7 +217,7 @@ class Strategy(Struct, frozen=True):
     - `turns` is how many turns it takes if none fails; None if that is decided while it runs.
     - `answered` adds to that report the parts whose replies are kept until their group is over.
     - `text` is the result so far as a text, made of the last reply of the run.
-    - `hint` is the command that a person may want to type after a process that is over.
+    - `next_command` is the command that a person may want to type after a process that is over.
     """
 
     kind: Kind
@@ -231,7 +231,7 @@ class Strategy(Struct, frozen=True):
     report: Callable[[Process], Struct]
     turns: Callable[[Process], int | None]
     text: Callable[[Process, str], str] = last_reply
-    hint: Callable[[Process], str | None] = no_hint
+    next_command: Callable[[Process], str | None] = no_command
     answered: Callable[[Any, Sequence[Part]], Struct] = as_it_is
     begin: Callable[[Process, ProcessSettings, int], Process] = as_asked
     roles: Mapping[str, str] = {}

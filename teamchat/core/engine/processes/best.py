@@ -190,7 +190,7 @@ def text(process: Process, reply: str) -> str:
     return f"{pick.winner}: {pick.reasons}" if pick else reply
 
 
-def hint(process: Process) -> str | None:
+def next_command(process: Process) -> str | None:
     """The command that takes the files of the winner; None if it has changed none."""
     pick = _pick(process)
     works = (done.finding for done in process.of(MEMBER) if pick and done.member == pick.winner)
@@ -236,5 +236,5 @@ BEST = Strategy(
     report=report,
     turns=turns,
     text=text,
-    hint=hint,
+    next_command=next_command,
 )
