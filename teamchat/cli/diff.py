@@ -81,6 +81,9 @@ def write(found: Sequence[Difference], *, stat: bool, as_json: bool) -> None:
     for one in found:
         if len(found) > 1 and not as_json:
             note(printable(f"in {one.repository.top}:"))
+        if unrecorded := one.unrecorded():
+            named = ", ".join(f"{path} ({what})" for path, what in unrecorded.items())
+            note(printable(f"not in checkpoints: {named}"))
         if as_json:
             for file in one.files():
                 counts = {"added": file.added, "removed": file.removed}

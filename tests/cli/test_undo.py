@@ -416,6 +416,45 @@ def test_names_of_any_bytes_go_too() -> None:
     assert set(Path.cwd().iterdir()) == names
 
 
+def test_refs_that_an_agent_moves_change_no_file_of_the_user(tree: WorkTree, world: Path) -> None:
+    (tree.top / "mine").write_text("mine\n")
+    shell(max="echo 1 >> app.py")
+    before = tree.files()
+    run_here("send", "Go")
+    (store,) = all_refs(world)
+    kai = ("-c", "user.name=kai", "-c", "user.email=kai@example.org")
+    tree.git(*kai, "commit", "-q", "--allow-empty", "-m", "empty")
+    empty = tree.git(f"--git-dir={store}", "hash-object", "-t", "tree", "-w", "/dev/null").strip()
+    for ref in all_refs(world)[store]:
+        tree.git(f"--git-dir={store}", "update-ref", ref, empty)
+        tree.git("update-ref", ref, "HEAD")
+    assert run_here("undo", "--yes").code == 0
+    assert tree.files() == before
+
+
+def test_a_secret_that_a_turn_changes_is_named_and_not_recorded(tree: WorkTree, world: Path) -> None:
+    tree.write(".env", b"KEY=secret\n", 0o600)
+    shell(max="echo KEY=other > .env; echo 1 >> app.py")
+    run_here("send", "Go")
+    assert "· not in checkpoints: .env (changed)\n" in run_here("diff").err
+    assert "unseen" in run_here("show").out
+    ran = run_here("undo", "--yes")
+    assert (ran.code, "not in checkpoints: .env\n" in ran.out) == (0, True)
+    assert (tree.top / ".env").read_text() == "KEY=other\n"
+    (store,) = all_refs(world)
+    listed = tree.git(f"--git-dir={store}", "cat-file", "--batch-all-objects", "--batch")
+    assert "KEY=" not in listed
+
+
+def test_a_mode_comes_back_as_it_was(tree: WorkTree) -> None:
+    tree.write("key", b"tracked\n", 0o600)
+    tree.git("add", "key")
+    shell(max="rm key; chmod 644 app.py")
+    run_here("send", "Go")
+    assert run_here("undo", "--yes").code == 0
+    assert (tree.top / "key").stat().st_mode & 0o777 == 0o600
+
+
 def refs(world: Path) -> list[str]:
     (found,) = all_refs(world).values()
     return [ref.split("/", 3)[3] for ref in found]

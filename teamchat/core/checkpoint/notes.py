@@ -53,13 +53,14 @@ class Notes(Struct, frozen=True):
 
 def notes(files: Mapping[str, int], folders: Mapping[str, int], left_out: Iterable[LeftOut]) -> Notes:
     """The notes of files and folders, by their paths with their permissions."""
-    kinds = {path: EXECUTABLE if some & 0o100 else _FILE for path, some in files.items()}
-    usual = {
-        kind: Counter(some for path, some in files.items() if kinds[path] == kind).most_common(1)[0][0]
-        for kind in sorted(set(kinds.values()))
-    }
-    others = {path: files[path] for path in sorted(files) if files[path] != usual[kinds[path]]}
-    usual_folder = Counter(folders.values()).most_common(1)[0][0] if folders else None
+    usual: dict[str, int] = {}
+    counted = Counter(files.values())
+    for some in sorted(counted, key=lambda bits: (-counted[bits], bits)):
+        usual.setdefault(EXECUTABLE if some & 0o100 else _FILE, some)
+    as_usual = set(usual.values())
+    others = {path: files[path] for path in sorted(path for path, some in files.items() if some not in as_usual)}
+    modes = Counter(folders.values())
+    usual_folder = min(modes, key=lambda bits: (-modes[bits], bits)) if modes else None
     unusual = {path: folders[path] for path in sorted(folders) if folders[path] != usual_folder}
     named = tuple(sorted((one.path, one.why, one.stamp) for one in left_out))
     return Notes(usual, others, usual_folder, unusual, named)

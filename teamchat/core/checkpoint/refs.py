@@ -38,6 +38,11 @@ def git_command(repository: GitRepository) -> tuple[str, ...]:
     return ("git", f"--git-dir={repository.store}", f"--work-tree={repository.top}")
 
 
+def noted_at(repository: GitRepository, ref: str) -> Path:
+    """Where it is noted what was ignored when the turn of that ref began."""
+    return repository.store / f"began-{ref.removeprefix(_PREFIX).replace('/', '-')}"
+
+
 def set_ref(shadow: Shadow, ref: str, tree: str) -> None:
     """Have `ref` name the checkpoint, and note the time. Raises `GitFailed`, also where it is no longer there."""
     _record(shadow.repository, ref)  # first: whoever is killed in between leaves no ref without a time
@@ -129,6 +134,7 @@ def _remove(shadow: Shadow, refs: list[str]) -> int:
     repository = shadow.repository
     for ref in gone:
         _unlock(repository, ref)
+        noted_at(repository, ref).unlink(missing_ok=True)
     if gone:
         shadow.git("update-ref", "--stdin", "--no-deref", given="".join(f"delete {ref}\n" for ref in gone).encode())
     there = set(_names(shadow, _PREFIX))

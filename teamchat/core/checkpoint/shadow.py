@@ -50,13 +50,11 @@ class Shadow(Struct, frozen=True):
     index: Path
     excluded: Path
 
-    def users_index(self) -> dict[str, str]:
-        """The paths that the user's git tracks, with their modes. The shared part of a split index is in its folder."""
+    def users_index(self, *arguments: str) -> bytes:
+        """What `ls-files` prints for the user's index. The shared part of a split one is in its folder."""
         own = {"GIT_DIR": str(self.repository.git_dir), "GIT_COMMON_DIR": str(self.repository.store)}
         env = {name: value for name, value in self.git.env.items() if name != "GIT_INDEX_FILE"}
-        listed = replace(self.git, env={**env, **own})("ls-files", "-z", "--stage").split(b"\0")[:-1]
-        parted = (entry.partition(b"\t") for entry in listed)
-        return {os.fsdecode(path): head[:6].decode() for head, _, path in parted}
+        return replace(self.git, env={**env, **own})("ls-files", "-z", *arguments)
 
     def file(self, name: str) -> Path:
         """A file beside the index."""

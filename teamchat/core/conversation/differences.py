@@ -7,10 +7,10 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from teamchat.core.checkpoint.compare import changes, has_tree, patch, stat
+from teamchat.core.checkpoint.compare import changes, has_tree, left_out_changes, patch, stat
 from teamchat.core.checkpoint.find import find_repository
 from teamchat.core.checkpoint.paths import readable
-from teamchat.core.checkpoint.values import GitRepository, Lines, NoRepository
+from teamchat.core.checkpoint.values import GitRepository, Lines, NoRepository, What
 from teamchat.core.errors import CheckpointFailed
 from teamchat.core.store.turns import Turn
 from teamchat.runners.file_changes import FileChange, FileChanges, NoCheckpoint
@@ -31,6 +31,11 @@ class Difference(Struct, frozen=True):
         for change in changes(self.repository, self.old, self.new):
             count = lines.get(change.path, Lines(None, None))
             yield FileChange(readable(change.path), change.what, count.added, count.removed)
+
+    def unrecorded(self) -> dict[str, What]:
+        """What happened to paths that no checkpoint has, such as a secret. Raises `CheckpointFailed`."""
+        found = left_out_changes(self.repository, self.old, self.new)
+        return {readable(path): what for path, what in found.items()}
 
     def patch(self) -> Iterator[bytes]:
         """The same as `git apply` takes it at the top of the work tree. Raises `CheckpointFailed`."""

@@ -182,17 +182,27 @@ class _Span(Struct, frozen=True):
 def _spans(trees: WorkTrees, repository: GitRepository, turns: Sequence[Turn]) -> list[_Span]:
     """The time of the turns, cut at every checkpoint; empty if a checkpoint is no longer there.
 
-    Turns that overlap saw each other's changes, so a span belongs to all of them.
+    Turns that overlap saw each other's changes, so a span belongs to all of them. Which checkpoints they are is told by
+    the receipts: whoever can write the refs could name others.
     """
     taken = _taken(trees, repository)
-    numbers = {f"{trees.refs}/{turn.number}/{when}": turn.number for turn in turns for when in ("before", "after")}
+    numbers: dict[str, int] = {}
+    ids: dict[str, str] = {}
+    for turn in turns:
+        if known := known_changes(turn):
+            both = {
+                f"{trees.refs}/{turn.number}/before": known.before,
+                f"{trees.refs}/{turn.number}/after": known.after,
+            }
+            ids |= both
+            numbers |= dict.fromkeys(both, turn.number)
     if not numbers.keys() <= taken.keys():
         return []
     at_work: set[int] = set()
     spans = []
     for ref, following in pairwise(ref for ref in taken if ref in numbers):
         at_work ^= {numbers[ref]}
-        spans.append(_Span(taken[ref], taken[following], bool(at_work)))
+        spans.append(_Span(ids[ref], ids[following], bool(at_work)))
     return spans
 
 

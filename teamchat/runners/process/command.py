@@ -58,17 +58,18 @@ def run(
     cannot be started.
     """
     watch = _Watch(time.monotonic() + seconds, idle_s, stopped)
-    with _started(argv, cwd, env, stdin=PIPE, stdout=PIPE, stderr=PIPE, umask=_PRIVATE) as process:
-        waiting: bytes | None = given
-        while True:
-            try:
-                out, err = process.communicate(waiting, watch.longest())
-            except TimeoutExpired:
-                waiting = None  # it has it
-                if why := watch.over(process.pid):
-                    return Ended(None, b"", b"", why)
-            else:
-                return Ended(process.returncode, out, err)
+    with TemporaryFile() as stdin:  # of a pipe, `communicate` writes nothing more once it has looked at the clock
+        stdin.write(given)
+        stdin.seek(0)
+        with _started(argv, cwd, env, stdin=stdin, stdout=PIPE, stderr=PIPE, umask=_PRIVATE) as process:
+            while True:
+                try:
+                    out, err = process.communicate(timeout=watch.longest())
+                except TimeoutExpired:
+                    if why := watch.over(process.pid):
+                        return Ended(None, b"", b"", why)
+                else:
+                    return Ended(process.returncode, out, err)
 
 
 class _Watch:

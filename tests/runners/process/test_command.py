@@ -34,6 +34,17 @@ def test_a_program_that_takes_too_long_has_no_exit_code(tmp_path: Path) -> None:
     assert run(shell("exec sleep 600"), tmp_path, ENV, 0.1) == Ended(None, b"", b"")
 
 
+def test_an_input_that_is_read_late_is_read_whole(tmp_path: Path) -> None:
+    assert run(shell("sleep 1; wc -c"), tmp_path, ENV, PATIENCE_S, b"x" * 3_000_000).out.strip() == b"3000000"
+
+
+def test_a_program_that_does_nothing_is_killed_and_one_that_works_is_not(tmp_path: Path) -> None:
+    assert run(shell("exec sleep 600"), tmp_path, ENV, PATIENCE_S, idle_s=0.5).why == "idle"
+    busy = shell("for i in 1 2 3 4 5 6 7 8; do sleep 0.2; echo $i; done")
+    assert run(busy, tmp_path, ENV, PATIENCE_S, idle_s=1.0).code == 0
+    assert run(shell("exec sleep 600"), tmp_path, ENV, PATIENCE_S, stopped=lambda: True).why == "stopped"
+
+
 def test_what_it_wrote_and_how_it_ended(tmp_path: Path) -> None:
     assert capture(shell("echo out; echo err >&2; exit 3"), ENV, tmp_path, PATIENCE_S) == (3, b"out\n")
 
