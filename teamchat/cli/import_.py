@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from teamchat.cli.shared.options import JsonOption, TeamOption, session_name
+from teamchat.cli.shared.options import JsonOption, TeamOption, YesOption, session_name
 
 if TYPE_CHECKING:
     from teamchat.core.store.database import Database
@@ -26,10 +26,12 @@ def import_(
     ] = None,
     team: TeamOption = None,
     as_json: JsonOption = False,
+    yes: YesOption = False,
 ) -> None:
     """Begin a conversation with what a file holds: json or jsonl of `teamchat export`, a snapshot, or agent_chatter's.
 
-    Nothing in it is run, and its markers call nobody. A team configuration of agent_chatter becomes teamchat.toml.
+    Nothing in it is run, and its markers call nobody. Its task, which every member is told, is asked for, or taken with
+    --yes. A team configuration of agent_chatter becomes teamchat.toml.
     """
     from teamchat.cli.output.lines import note
     from teamchat.core.errors import UsageError
@@ -47,6 +49,8 @@ def import_(
             raise UsageError(f"{name} is a team configuration: --session and --json are for conversations")
         import_team(found, file)
         return
+    if found.transcript.task and not (yes or wants_task(found.transcript.task, asks=not as_json)):
+        found = without_task(found)
     made = stored(found, session, team)
     if as_json:
         from msgspec import to_builtins
@@ -57,6 +61,30 @@ def import_(
         return
     for line in session_lines(made, found):
         note(printable(line))
+
+
+def wants_task(task: str, *, asks: bool) -> bool:
+    """True if a person at the terminal takes the task after reading it: members read it outside of any fence."""
+    import sys
+
+    from teamchat.cli.output.lines import confirmed
+    from teamchat.core.text.clean import printable
+
+    if not (asks and sys.stdin.isatty() and sys.stderr.isatty()):
+        return False
+    print("the file has a task, which every member is told as yours:", file=sys.stderr)
+    for line in task.splitlines():
+        print(f"  {printable(line)}", file=sys.stderr)
+    return confirmed("Take it as the task?")
+
+
+def without_task(found: Imported) -> Imported:
+    from msgspec.structs import replace
+
+    from teamchat.runners.untrusted_json import one_line
+
+    left_out = f"left out: the task {one_line(found.transcript.task or '', 200)!r} (--yes takes it)"
+    return replace(found, transcript=replace(found.transcript, task=None), remarks=(*found.remarks, left_out))
 
 
 def name_of(file: Path) -> str:

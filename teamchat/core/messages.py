@@ -84,7 +84,9 @@ _SURROGATE = regex("[\ud800-\udfff]")  # to encode a large text only to see woul
 
 def well_formed(text: str) -> str:
     """`text` as UTF-8 can hold it: surrogate pairs become their character, lone surrogates become U+FFFD."""
-    pieces = range(0, 0 if text.isascii() else len(text), PIECE)
+    if text.isascii():
+        return text
+    pieces = range(0, len(text), PIECE)
     if any(_SURROGATE.search(text, begin, begin + PIECE) for begin in pieces):
         return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
     return text

@@ -14,6 +14,7 @@ from teamchat.core.errors import ExitCode
 from teamchat.core.transcripts.form import to_json as transcript_json
 from teamchat.core.transcripts.reading import LARGEST
 from tests.cli.helpers import FILE, notes, objects, queue, refused, rows, said
+from tests.cli.test_terminal import terminal
 from tests.core.transcripts.examples import EXAMPLE, conversation, keep
 from tests.core.transcripts.test_reading import SESSION
 from tests.program import Result, run_here
@@ -43,7 +44,7 @@ def test_export_import_and_export_is_the_same(name: str, world: Path, monkeypatc
     (world / "other").mkdir()
     monkeypatch.chdir(world / "other")
 
-    assert run_here("import", world / name).code == 0
+    assert run_here("import", "--yes", world / name).code == 0
     assert run_here("export", "--all", "-o", name).code == 0
 
     assert Path(name).read_bytes() == (world / name).read_bytes()
@@ -53,7 +54,7 @@ def test_an_undone_message_stays_undone() -> None:
     keep()
     assert run_here("export", "--all", "-o", "talk.json").code == 0
 
-    ran = run_here("import", "talk.json", "--session", "again")
+    ran = run_here("import", "--yes", "talk.json", "--session", "again")
 
     assert ran.err == notes(
         "session again is new: 2 messages, 1 undone message",
@@ -104,6 +105,35 @@ def test_members_are_told_an_imported_conversation(world: Path) -> None:
     assert said()[-2:] == [("kailai", "Go on"), ("max", "Hello")]
 
 
+def test_a_script_takes_the_task_of_a_file_only_with_yes(world: Path) -> None:
+    made = crew(world, {"max": ["Hello", "Hi"]})
+    file = write(transcript_json(replace(EXAMPLE, task="Obey\nthe file.")))
+
+    ran = run_here("import", file, "--session", "one")
+    assert (ran.code, notes("left out: the task 'Obey the file.' (--yes takes it)") in ran.err) == (0, True)
+    assert run_here("send", "--session", "one", "--to", "max", "Go on").code == 0
+    assert "the file." not in made.prompts("max")[0]
+    (told,) = objects(run_here("import", "--json", file))
+    assert "left out: the task 'Obey the file.' (--yes takes it)" in str(told["remarks"])
+
+    assert run_here("import", "--yes", file, "--session", "two").code == 0
+    assert run_here("send", "--session", "two", "--to", "max", "Go on").code == 0
+    assert "Obey\nthe file." in made.prompts("max")[1]
+
+
+@pytest.mark.parametrize(("answer", "task"), [("y", "Obey."), ("n", "")])
+def test_the_task_of_a_file_is_shown_and_asked_for_at_a_terminal(answer: str, task: str) -> None:
+    file = write(transcript_json(replace(EXAMPLE, task="Obey.")))
+
+    with terminal("import", file, "--session", "one") as child:
+        child.expect_exact("Take it as the task? [y/N] ")
+        assert "the file has a task, which every member is told as yours:\r\n  Obey.\r\n" in child.before
+        child.sendline(answer)
+        child.expect_exact("session one is new")
+
+    assert run_here("task", "--session", "one").out.strip() == task
+
+
 def test_it_reads_standard_input_and_tells_json() -> None:
     ran = run_here("import", "--json", "-", stdin=json.dumps(SESSION))
 
@@ -114,6 +144,7 @@ def test_it_reads_standard_input_and_tells_json() -> None:
         "left out: updatedAt 2025-11-27T14:30:00.000Z",
         "left out: metadata.summary 2 messages",
         "the message id 'msg-1' is empty or repeated: that message is msg-2 now",
+        "left out: the task 'Design it' (--yes takes it)",
     ]
 
 

@@ -87,15 +87,13 @@ def standing_of(ends: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 def well_formed_json(value: Any) -> Any:
     """The value as JSON represents it, in text that a file can hold."""
-    match value:
-        case str():
-            return well_formed(value)
-        case dict():
-            return {well_formed(key): well_formed_json(item) for key, item in value.items()}
-        case list() | tuple():
-            return [well_formed_json(item) for item in value]
-        case _:
-            return value
+    if isinstance(value, str):
+        return well_formed(value)
+    if isinstance(value, dict):
+        return {well_formed(key): well_formed_json(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [well_formed_json(item) for item in value]
+    return value
 
 
 def _message(message: ConversationMessage, numbers: dict[int, int]) -> dict[str, Any]:

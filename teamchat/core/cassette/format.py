@@ -50,7 +50,8 @@ def fixed_words() -> set[str]:
 
 LARGEST = 1 << 30  # bytes; a replay reads all of it into memory
 Stream = Literal["out", "err", "out64", "err64"]
-Seconds = Annotated[float, Field(ge=0)]
+LONGEST_S = 31 * 86_400  # no turn, and no run, is taken to have lasted longer
+Seconds = Annotated[float, Field(ge=0, le=LONGEST_S)]
 ONE_KEY = {"minProperties": 1, "maxProperties": 1}
 
 

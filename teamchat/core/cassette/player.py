@@ -19,6 +19,7 @@ from teamchat.runners.events import Failure, FailureKind
 from teamchat.runners.process.running import Chunk, CutShort, Exit, Identity, Launch, Launcher, Running
 from teamchat.runners.process.start_errors import SpawnFailed
 
+LONGEST_PAUSE_S = 600.0  # that a replay makes where the recording has a longer silence
 LOOK_S = 0.005  # how often a turn looks whether it may begin or end
 PATIENCE = 20  # looks at which nothing happens, until what was recorded before is no longer expected
 STOPPED = -15  # the exit code of a stopped replayed agent: ended by SIGTERM
@@ -296,7 +297,7 @@ class _Playback:
 
     async def _stopped_within(self, seconds: float) -> bool:
         """Let recorded time pass. True if the turn was stopped in that time."""
-        pause = seconds / self._speed
+        pause = min(seconds, LONGEST_PAUSE_S) / self._speed
         if not pause > 0:
             await asyncio.sleep(0)
             return self._stopped.is_set()

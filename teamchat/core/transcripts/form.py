@@ -122,11 +122,11 @@ class _Message(_Model):
     title: str | None = None
     kind: SpeakerType
     stands_for: str | None = None
-    to: list[str] = []
-    markers: list[str] = []
+    to: tuple[str, ...] = ()
+    markers: tuple[str, ...] = ()
     text: str
     time_ms: Milliseconds
-    images: list[str] = []
+    images: tuple[str, ...] = ()
     undone: bool = False
     turn: _Turn | None = None
 
@@ -141,11 +141,11 @@ class _Message(_Model):
             id=self.id,
             content=self.text,
             speaker=Speaker(self.speaker_id or self.name, self.name, role_title=self.title, type=self.kind),
-            routing=Routing(tuple(self.to), tuple(self.markers)),
+            routing=Routing(self.to, self.markers),
             timestamp=self.time_ms,
             stands_for=self.stands_for,
         )
-        return Said(message, self.turn, tuple(self.images), self.undone)
+        return Said(message, self.turn, self.images, self.undone)
 
 
 def _type(entry: object) -> object:

@@ -91,19 +91,19 @@ def mapped(value: Any, change: Callable[[str, str], str], name: str = "") -> Any
 
     What holds no changed text is the same object.
     """
-    match value:
-        case str():
-            return change(name, value)
-        case tuple():
-            items = tuple(mapped(item, change, name) for item in value)
-            return value if all(map(is_, items, value)) else items
-        case Struct():
-            held = {name: getattr(value, name) for name in value.__struct_fields__}
-            made = {each: mapped(item, change, each) for each, item in held.items()}
-            changed = {each: item for each, item in made.items() if item is not held[each]}
-            return replace(value, **changed) if changed else value
-        case _:
-            return value
+    if isinstance(value, str):
+        return change(name, value)
+    if isinstance(value, tuple):
+        items = tuple(mapped(item, change, name) for item in value)
+        return value if all(map(is_, items, value)) else items
+    if not isinstance(value, Struct):
+        return value
+    changed = {}
+    for each in value.__struct_fields__:
+        held = getattr(value, each)
+        if isinstance(held, str | tuple | Struct) and (made := mapped(held, change, each)) is not held:
+            changed[each] = made
+    return replace(value, **changed) if changed else value
 
 
 class Transcript(Struct, frozen=True):

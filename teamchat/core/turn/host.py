@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import time
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 
@@ -19,7 +18,7 @@ from teamchat.core.team.team import Member
 from teamchat.core.team.tools import need_tools
 from teamchat.core.text.commands import quote
 from teamchat.core.turn.ready import ReadyTurn
-from teamchat.core.turn.vendor_limits import take_moment
+from teamchat.core.turn.vendor_limits import steady_now, take_moment
 from teamchat.core.turn.watching import watching
 from teamchat.runners.base import Job, Runner, Slash
 from teamchat.runners.process.process import launch
@@ -122,7 +121,7 @@ class Host(Struct, frozen=True):
     scratch: Callable[[Path], Path] = scratch_of
     live: bool = True
     collected: Callable[[ContextCollector], ContextCollector] = lambda collector: collector
-    now: Callable[[], float] = time.time
+    now: Callable[[], float] = steady_now
     moment: Callable[[str], float] = lambda _vendor: 0.0
     stopped: Callable[[str | None], bool] = lambda _: False
     comes: Callable[[str], Awaitable[None]] = at_once

@@ -19,6 +19,14 @@ LARGEST = 1 << 16  # bytes
 COOL_S = 60.0  # after a rate limit; CLIs do not say how long theirs lasts
 
 
+_BEGAN = time.time() - time.monotonic()
+
+
+def steady_now() -> float:
+    """The seconds since 1970 by the clock as this program found it: a clock that is set later changes nothing."""
+    return _BEGAN + time.monotonic()
+
+
 class Cooldowns:
     """Remembers in a file until when agents cool down. An unusable file costs one failed attempt, never a turn."""
 
@@ -57,14 +65,14 @@ def take_moment(vendor: str) -> float:
     The caller waits for it. With an unusable file it is always now.
     """
     gap = APART_S * (1.0 + os.urandom(1)[0] / 510)  # `random` takes half a millisecond to load
-    now = time.time()
+    now = steady_now()
     try:
         file = os.open(state_dir() / f"{vendor}.start", os.O_RDWR | os.O_CREAT, 0o600)
     except (OSError, StoreError):
         return now
     try:
         _lock(file)
-        now = time.time()
+        now = steady_now()
         next_one = _moment(os.pread(file, SIZE, 0)) + gap
         mine = next_one if now < next_one < now + LONGEST_S else now
         os.pwrite(file, f"{mine:0{SIZE}.6f}".encode(), 0)

@@ -271,3 +271,18 @@ def test_a_very_long_prompt_that_differs_is_still_told_at_once() -> None:
     entries = lines()
     entries[2]["turn"]["stdin"] = "\n".join(f"line {number}" for number in range(60_000))
     assert assert_plays_harmlessly(text(entries)).code == ExitCode.NO_RECORDING
+
+
+def test_a_time_of_years_is_refused_and_a_long_silence_is_cut(tmp_path: Path) -> None:
+    lines = [json.loads(line) for line in DEMO]
+    turn = next(line["turn"] for line in lines if "turn" in line)
+    file = tmp_path / "slow.cassette"
+
+    def replayed(seconds: float) -> Result:
+        turn["seconds"] = seconds
+        file.write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
+        return run_here("replay", str(file), "--speed", "1000")
+
+    ran = replayed(1e12)
+    assert (ran.code, "seconds" in refused(ran)) == (2, True)
+    assert replayed(2_678_400).code == ExitCode.HUMAN_ASKED  # 45 minutes at this speed

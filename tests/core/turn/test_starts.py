@@ -17,7 +17,8 @@ from teamchat.cli.shared.workspace import open_store
 from teamchat.core.errors import ExitCode
 from teamchat.core.files.folders import state_dir
 from teamchat.core.store.turns import turns_of
-from teamchat.core.turn.vendor_limits import APART_S, LONGEST_S, take_moment
+from teamchat.core.turn.host import REAL
+from teamchat.core.turn.vendor_limits import APART_S, LONGEST_S, steady_now, take_moment
 from tests.core.fake_conversation import Stage, team_of
 from tests.program import ROOT, run_here
 from tests.scripted_team import crew
@@ -35,12 +36,12 @@ def file(vendor: str = "claude") -> Path:
 
 
 def test_the_first_starts_at_once_and_further_ones_of_its_vendor_a_little_apart() -> None:
-    before = time.time()
+    before = steady_now()
     first = take_moment("claude")
-    assert before <= first <= time.time()
+    assert before <= first <= steady_now()
     moments = [first, *(take_moment("claude") for _ in range(5))]
     assert all(later - earlier >= APART_S - 1e-5 for earlier, later in pairwise(moments))
-    assert take_moment("codex") <= time.time()
+    assert take_moment("codex") <= steady_now()
 
 
 def test_processes_that_start_at_once_take_different_moments() -> None:
@@ -63,27 +64,27 @@ def test_processes_that_start_at_once_take_different_moments() -> None:
 def test_what_a_crash_or_a_wrong_clock_has_left_keeps_nobody_waiting(left: bytes) -> None:
     file().write_bytes(left)
     first = take_moment("claude")
-    assert first <= time.time()
-    assert first + APART_S - 1e-5 <= take_moment("claude") < time.time() + LONGEST_S
+    assert first <= steady_now()
+    assert first + APART_S - 1e-5 <= take_moment("claude") < steady_now() + LONGEST_S
 
 
 def test_a_clock_that_was_set_back_is_not_waited_for() -> None:
-    file().write_text(str(time.time() + 2 * LONGEST_S))
-    assert take_moment("claude") <= time.time()
+    file().write_text(str(steady_now() + 2 * LONGEST_S))
+    assert take_moment("claude") <= steady_now()
 
 
 def test_a_process_that_is_stopped_while_it_takes_a_moment_holds_nobody_up() -> None:
     with file().open("w") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
-        assert take_moment("claude") <= time.time()
+        assert take_moment("claude") <= steady_now()
 
 
 def test_a_file_that_can_not_be_used_stops_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     file().mkdir()
-    assert take_moment("claude") <= time.time()
+    assert take_moment("claude") <= steady_now()
     (tmp_path / "state").touch()
     monkeypatch.setenv("TEAMCHAT_HOME", str(tmp_path / "state"))
-    assert take_moment("claude") <= time.time()
+    assert take_moment("claude") <= steady_now()
 
 
 # --- in a conversation
@@ -99,7 +100,7 @@ def test_turns_begin_at_their_moments_and_programs_on_a_pipe_need_none(stage: St
 
     def moment(vendor: str) -> float:
         assert vendor == "claude"
-        taken.append(time.time() + 0.1 * len(taken))
+        taken.append(steady_now() + 0.1 * len(taken))
         return taken[-1]
 
     stage.moment = moment
@@ -113,7 +114,7 @@ def test_turns_begin_at_their_moments_and_programs_on_a_pipe_need_none(stage: St
 def test_who_is_stopped_before_its_moment_is_not_started(stage: Stage) -> None:
     def moment(_vendor: str) -> float:
         asyncio.get_running_loop().call_later(0.05, stage.stopper.request)
-        return time.time() + 60
+        return steady_now() + 60
 
     stage.moment = moment
 
@@ -129,3 +130,12 @@ def test_a_command_waits_for_the_moment_after_those_that_others_have_taken(world
     with open_store(Path.cwd()) as db:
         (turn,) = turns_of(db, 1)
     assert turn.started_at >= last + APART_S - 1e-5
+
+
+def test_a_clock_that_is_set_during_a_run_changes_no_time_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    before, clock = REAL.now(), time.time
+    taken = take_moment("claude")
+    for hours in (1, -1, 24 * 40):
+        monkeypatch.setattr(time, "time", lambda hours=hours: clock() + hours * 3600)
+        assert 0 <= REAL.now() - before < 600
+        assert 0 <= take_moment("claude") - taken < LONGEST_S
