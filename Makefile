@@ -40,7 +40,7 @@ crash: $(VENV)/ready
 
 # A user edits files 2,000 times while undo, redo, retry, merge and merge --undo run. A failure names its seed.
 edits: $(VENV)/ready
-	EDITS=$(or $(EDITS),2000) $(BIN)/python -m pytest -n auto -rP tests/cli/test_edits.py
+	EDITS=$(or $(EDITS),2000) $(BIN)/python -m pytest -n auto -rP tests/cli/test_user_edits.py
 
 # Runs every hostile agent of tests/torture/agents.py, each in its own namespaces. `test` runs only the quick ones.
 torture: $(VENV)/ready

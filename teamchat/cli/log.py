@@ -41,7 +41,7 @@ def log(
     from teamchat.core.errors import ExitCode, UsageError
     from teamchat.core.store.messages import SqliteLog
     from teamchat.core.store.sessions import need_session
-    from teamchat.core.store.turns import turn_numbers
+    from teamchat.core.store.turns import number_of, turn_numbers
 
     if full is not None and (as_json or number or follow):
         raise UsageError("--full, --json, --follow and -n exclude each other")
@@ -53,10 +53,15 @@ def log(
             write_pieces(whole(messages.pieces(full, hidden=everything)))
             return ExitCode.DONE
         last = None
-        hidden, numbers = messages.hidden() if everything else frozenset(), turn_numbers(db, chosen.id)
+        whole_log = not number  # one pass over all turns then; else a look at the few that are shown
+        numbers = turn_numbers(db, chosen.id) if whole_log else {}
+        hidden = messages.hidden() if everything and whole_log else frozenset()
         for message in messages.newest(number, hidden=everything):
             turn = numbers.get(message.turn_id) if message.turn_id else None
             undone = message.id in hidden
+            if not whole_log:
+                turn = number_of(db, chosen.id, message.turn_id) if message.turn_id else None
+                undone = everything and messages.is_hidden(message.id)
             print_message(message, turn, undone=undone, as_json=as_json, team=team)
             last = message
         if not as_json:

@@ -475,6 +475,12 @@ def partial_of(db: Database, turn: Turn, most: int | None = None) -> str:
     return "".join(pieces)
 
 
+def number_of(db: Database, session: int, turn: int) -> int | None:
+    """The number of the turn of that id, if it is one of the session."""
+    sql = "SELECT number FROM turns WHERE id = ? AND session = ?"
+    return db.value(lambda row: row.integer("number"), sql, turn, session)
+
+
 def turn_numbers(db: Database, session: int) -> dict[int, int]:
     """The number of each turn by its id."""
     return dict(db.values(_identity, "SELECT id, number FROM turns WHERE session = ?", session))
