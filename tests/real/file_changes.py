@@ -57,9 +57,12 @@ class TurnOfChanges:
         return [*(Reply(tools=(call,)) for call in self.calls), Reply(f"Turn {self._number} is done.")]
 
     def _possible(self) -> list[Callable[[], None]]:
-        able = [self._create, self._print, self._link]
+        able = [self._create, self._link]
+        if self._vendor != "gemini":  # `allow` gives Gemini no `>` and no tab in a command
+            able += [self._print]
+            able += [self._append] if self._files else []
         if self._files:
-            able += [self._append, self._sed, self._mode, self._copy, self._become_a_link]
+            able += [self._sed, self._mode, self._copy, self._become_a_link]
         if self._files - self._fresh:
             able += [self._edit]
         if self._files | self._links:
@@ -150,8 +153,11 @@ class TurnOfChanges:
         return self._random.choice(sorted(of))
 
     def _new(self, *, folders: bool = True) -> str:
-        names = [name for name in NAMES if folders or "/" not in name]
+        names = [name for name in NAMES if (folders or "/" not in name) and self._may_say(name)]
         return f"{self._random.choice(names)} {self._number}.{self._random.randrange(10**6)}"
+
+    def _may_say(self, name: str) -> bool:
+        return self._vendor != "gemini" or "\t" not in name
 
     def _tool_takes(self, path: str) -> bool:
         """Gemini's edit tools refuse control characters and double quotes in a name, and Codex's leave tabs out."""

@@ -52,7 +52,8 @@ def test_the_receipt_has_what_differs_on_disk_and_between_the_trees(
         receipt = {file["path"]: file["what"] for file in found["files"]}
         assert receipt == different(before, tree.files()), turn.done
         modes = {path: "changed" if what == "mode" else what for path, what in receipt.items()}
-        assert modes == between(tree, found["before"], found["after"]), turn.done
+        state = Path(user.env["TEAMCHAT_HOME"])
+        assert modes == between(tree, state, found["before"], found["after"]), turn.done
         assert turn.by_tools <= set(outcome["reported"]), turn.done
 
 
@@ -87,7 +88,10 @@ def _what(old: tuple[str, bytes] | None, new: tuple[str, bytes] | None) -> str:
     return "mode" if old[1] == new[1] else "changed"
 
 
-def between(tree: WorkTree, before: str, after: str) -> Mapping[str, str]:
-    """What git itself says of the trees; an x bit is an `M` of it."""
-    words = tree.git("diff", "--name-status", "--no-renames", "-z", before, after).split("\0")[:-1]
+def between(tree: WorkTree, state: Path, before: str, after: str) -> Mapping[str, str]:
+    """What git itself says of the checkpoints; an x bit is an `M` of it."""
+    (head,) = state.glob("**/checkpoints/*/HEAD")
+    words = tree.git("--git-dir", str(head.parent), "diff", "--name-status", "--no-renames", "-z", before, after).split(
+        "\0"
+    )[:-1]
     return {path: LETTERS[letter] for letter, path in zip(words[::2], words[1::2], strict=True)}
