@@ -127,27 +127,40 @@ def test_what_a_team_file_says_can_not_rewrite_the_screen() -> None:
 
 
 WATCHED = """
-import sys
-opened = []
-sys.addaudithook(lambda event, args: opened.append(str(args[0])) if event == "open" else None)
+import os, sys
+log = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT | os.O_APPEND)  # forked processes write there, too
+sys.addaudithook(lambda event, args: os.write(log, f"{args[0]}\\n".encode()) if event == "open" else None)
 from teamchat.cli.app import run
-code = run(["doctor"])
-print("opened:", *opened, sep="\\n", file=sys.stderr)
-sys.exit(code)
+sys.exit(run(sys.argv[2:]))
 """
+LOGINS = (
+    *(".claude/.credentials.json", ".codex/auth.json", ".gemini/oauth_creds.json", ".gemini/gemini-credentials.json"),
+    *(".local/share/opencode/auth.json", ".netrc", ".git-credentials", ".ssh/id_ed25519", ".aws/credentials"),
+)
 
 
 def test_no_file_that_holds_a_login_is_opened(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    install(world, monkeypatch, "claude", "codex", "gemini")
-    home = world / "home"
-    for name in (".claude/.credentials.json", ".codex/auth.json", ".gemini/oauth_creds.json", ".codex/config.toml"):
-        (home / name).parent.mkdir(exist_ok=True)
-        (home / name).touch()
-    done = subprocess.run([sys.executable, "-c", WATCHED], capture_output=True, text=True, env=os.environ, check=False)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.count(" is there\n") == 3
-    opened = done.stderr.splitlines()
-    assert {path for path in opened if path.startswith(str(home))} == {f"{home}/.codex/config.toml"}
+    """Neither by what looks at logins nor by a turn, which may fail."""
+    clis = ("claude", "codex", "gemini")
+    install(world, monkeypatch, *clis)
+    home, log = world / "home", world / "opened"
+    for name in LOGINS:
+        (home / name).parent.mkdir(parents=True, exist_ok=True)
+        (home / name).write_text("{}")
+    for words in (["doctor"], ["team"], *(["send", "--new", "--to", name, "Hi"] for name in clis), ["export"]):
+        ran = subprocess.run(
+            [sys.executable, "-c", WATCHED, str(log), *words],
+            capture_output=True,
+            text=True,
+            env=os.environ,
+            check=False,
+        )
+        assert "Traceback" not in ran.stderr
+        assert words[0] not in ("doctor", "team", "export") or ran.returncode == 0, ran
+        assert words[0] != "doctor" or ran.stdout.count(" is there\n") == 3, ran
+    opened = {Path(path).name for path in log.read_text(errors="replace").splitlines()}
+    assert ".claude.json" in opened
+    assert opened & {Path(name).name for name in LOGINS} == set()
 
 
 @pytest.mark.parametrize("text", ["{broken", "[]", '{"a": 1,}', "{" + '"a":[' * 9000])

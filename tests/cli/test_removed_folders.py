@@ -39,6 +39,22 @@ def test_folders_deeper_than_a_path_can_be_cost_no_reply(world: Path) -> None:
     assert list((world / "state").glob("workspaces/*/turns/*")) == []
 
 
+def test_of_earlier_turns_only_folders_with_generated_names_are_removed(world: Path) -> None:
+    members(max=["sh", "-c", "echo Hello."])
+    assert cli("send", "--trust", "go").code == 0
+    (workspace,) = (world / "state" / "workspaces").iterdir()
+    left, others = "fedcba9876543210", ("notes", "fedcba987654321", "FEDCBA9876543210", "fedcba9876543210.old")
+    for name in (left, *others):
+        for folder in (workspace / "turns" / name, world / "tmp" / f"teamchat-{name}"):
+            folder.mkdir(parents=True)
+            (folder / "file").touch()
+    (workspace / left).mkdir()
+    assert cli("send", "again").code == 0
+    assert {folder.name for folder in (workspace / "turns").iterdir()} == {*others}
+    assert {folder.name for folder in (world / "tmp").iterdir()} == {f"teamchat-{name}" for name in others}
+    assert (workspace / left).exists()
+
+
 @pytest.mark.skipif(shutil.which("unshare") is None, reason="needs unshare")
 def test_what_cannot_be_removed_is_said_and_tried_again_by_the_next_command(world: Path) -> None:
     """The agent's mount is gone with the namespace of the first command."""

@@ -341,6 +341,16 @@ def test_trust_is_remembered_once_and_for_the_user_alone(proj: Path, store: Trus
     assert sorted(file.name for file in store.file.parent.iterdir()) == ["trust.json", "trust.json.lock"]
 
 
+def test_of_a_value_of_env_only_a_digest_is_kept(proj: Path, store: TrustStore) -> None:
+    text = HEAD + 'env = { WORD = "XYLOPHONE" }'
+    store.grant(team_of(proj, text))
+    kept = store.file.read_text()
+    assert ("WORD" in kept, "XYLOPHONE" in kept) == (True, False)
+    changed = store.standing(team_of(proj, text.replace("XYLOPHONE", "ZITHER")))
+    assert not changed.trusted
+    assert "XYLOPHONE" not in str(changed)
+
+
 def test_what_needs_no_trust_is_not_remembered(proj: Path, store: TrustStore) -> None:
     store.grant(team_of(proj, HEAD))
     assert not store.file.exists()
