@@ -189,6 +189,16 @@ def _everything(vendor: Vendor, place: Place, url: str) -> Iterator[Reply]:
             "opencode": ToolUse("read", {"filePath": str(file)}),
         }
         yield Reply(tools=(read[vendor],))
+    if vendor == "codex":
+        yield from _subagents("mine", "theirs")
+
+
+def _subagents(*names: str) -> Iterator[Reply]:
+    """Codex tells its subagents apart only to the one that is called: each is called, and has time to ask the model."""
+    calls = ({"agent_type": name, "message": "Look"} for name in names)
+    yield Reply(tools=tuple(ToolUse("spawn_agent", call, namespace="multi_agent_v1") for call in calls))
+    for _ in ("the caller", *names):  # the called ones take replies of the same script
+        yield Reply(tools=(ToolUse("exec_command", {"cmd": "sleep 2"}),))
 
 
 def _seen(server: ModelServer, vendor: Vendor, place: Place) -> set[str]:

@@ -87,6 +87,13 @@ EXPLANATIONS: tuple[Explained, ...] = (
         ("read", "edit", "full"),
     ),
     Explained(
+        "Codex takes a project's subagents for a part of its configuration.",
+        "`project_settings = true`",
+        ("subagents-project",),
+        ("read", "edit", "full"),
+        ("codex",),
+    ),
+    Explained(
         "`read` has no tool that calls them, because they bring tools of their own.",
         '`access = "edit"`',
         ("subagents", "subagents-user", "subagents-project", "skills", "skills-user", "skills-project"),

@@ -77,6 +77,7 @@ def of_project(place: Place) -> None:
     wrote(cwd / ".opencode" / "agent" / "p.md", agent("agent-of-project"))
     wrote(cwd / ".opencode" / "skills" / "of-project" / "SKILL.md", skill("of-project"))
     wrote(cwd / ".codex" / "config.toml", toml_server("theirs", server(place, "mcp-project")))
+    wrote(cwd / ".codex" / "agents" / "p.toml", role("theirs", "agent-of-project"))
 
 
 def skill(name: str) -> str:
@@ -86,6 +87,11 @@ def skill(name: str) -> str:
 def agent(name: str) -> str:
     """A subagent of opencode."""
     return f"---\ndescription: SAYS-{name}\nmode: subagent\n---\nDo it.\n"
+
+
+def role(name: str, says: str) -> str:
+    """A subagent of Codex."""
+    return toml({"name": name, "description": f"SAYS-{says}", "developer_instructions": f"SAYS-{says}"})
 
 
 def server(place: Place, name: str) -> dict[str, Any]:
@@ -136,6 +142,7 @@ def give_codex(place: Place, *, hooks: bool) -> None:
     folder = place.home / ".codex"
     wrote(folder / "AGENTS.md", "SAYS-instructions-user")
     wrote(folder / "skills" / "of-user" / "SKILL.md", skill("of-user"))
+    wrote(folder / "agents" / "u.toml", role("mine", "agent-of-user"))
     text = (folder / "config.toml").read_text()
     head = 'model_reasoning_effort = "low"\n' + text
     tables = toml_server("mine", server(place, "mcp-user")) + f'[projects."{place.root}"]\ntrust_level = "trusted"\n'

@@ -11,7 +11,8 @@ import pytest
 
 from teamchat.core.doctor.scripted.server import tool_results
 from teamchat.runners.base import Vendor
-from teamchat.runners.scripted import Reply, ToolUse
+from teamchat.runners.scripted import Reply, Request, ToolUse
+from tests.real.parity_world import toml, toml_server
 from tests.real.world import World
 
 pytestmark = pytest.mark.real
@@ -96,6 +97,38 @@ def test_edit_does_not_write_outside_the_workspace_and_the_receipt_says_so(
     assert list(outside.iterdir()) == []
     denied = user.receipt(1)["outcome"]["denied"]  # Codex does not tell all
     assert vendor == "codex" or len(denied) == 2
+
+
+@pytest.mark.parametrize("access", ["read", "edit"])
+def test_a_subagent_of_codex_gets_no_more_than_its_member(user: World, tmp_path: Path, access: str) -> None:
+    started, outside = tmp_path / "started", tmp_path / "outside"
+    role = {"name": "mine", "description": "x", "developer_instructions": "SAYS-mine"}
+    widest = {"sandbox_mode": "danger-full-access", "approval_policy": "never"}
+    program = {"command": "touch", "args": [str(started)]}
+    folder = Path(user.env["HOME"]) / ".codex" / "agents"
+    folder.mkdir()
+    (folder / "mine.toml").write_text(toml({**role, **widest}) + toml_server("own", program))
+
+    def reply(request: Request) -> Reply:
+        if b"SAYS-mine" in request.raw:  # the subagent
+            command = f"touch {outside} inside; echo tried"
+            tried = any("tried" in result for result in tool_results(request))
+            return Reply("Done.") if tried else Reply(tools=(ToolUse("exec_command", {"cmd": command}),))
+        if any(b"SAYS-mine" in other.raw and tool_results(other) for other in user.server.turns("codex")):
+            return Reply("Done.")
+        if tool_results(request):
+            return Reply(tools=(ToolUse("exec_command", {"cmd": "sleep 1"}),))
+        call = {"agent_type": "mine", "message": "Look"}
+        return Reply(tools=(ToolUse("spawn_agent", call, namespace="multi_agent_v1"),))
+
+    user.member("codex", f'access = "{access}"')
+    user.server.script("codex", reply)
+    assert user("send", "--trust", "Look").code == 0
+    called = [request for request in user.server.turns("codex") if b"SAYS-mine" in request.raw]
+    assert any("Read-only file system" in result for request in called for result in tool_results(request))
+    assert not outside.exists()
+    assert (user.cwd / "inside").exists() == (access == "edit")
+    assert not started.exists()
 
 
 def widen_edit(user: World, outside: Path) -> None:
