@@ -155,64 +155,172 @@ def test_the_review_script_prints_the_review(world: Path) -> None:
     assert script("scripts/review.sh", folder, "max").returncode == 2
 
 
-@pytest.mark.parametrize(("says", "code"), [("OK", 0), ("There is a bug.", 1)])
-def test_the_hook_lets_a_push_through_or_says_why_not(world: Path, says: str, code: int) -> None:
-    folder = repository(world, says)
-    done = script("hooks/pre-push", folder, TEAMCHAT_REVIEWERS="max")
-    assert done.returncode == code, done.stderr
-    assert (says in done.stderr) == (code == 1)
-    assert "fatal" not in done.stderr, "a branch without an upstream is no error"
+NOT_PUSHED = "pre-push: {}; to push without a review: git push --no-verify\n"
 
 
-def test_the_hook_calls_the_reviewer_that_init_writes(world: Path) -> None:
-    folder = repository(world, "There is a bug.", "reviewer")
-    done = script("hooks/pre-push", folder)
-    assert (done.returncode, "There is a bug." in done.stderr) == (1, True), done.stderr
+class Clone:
+    """A clone with the hook, of a bare remote that has its branch `main`; the reviewer notes what it is asked."""
+
+    def __init__(self, world: Path, says: str = "PASS", name: str = "reviewer", after: str = "") -> None:
+        self.asked, self.remote, self.folder = world / "asked", world / "remote.git", world / "clone"
+        subprocess.run(["git", "init", "-q", "--bare", self.remote], check=True)
+        subprocess.run(["git", "init", "-q", "-b", "main", self.folder], check=True)
+        for key, value in (("user.name", "kai"), ("user.email", "kai@example.org"), ("color.ui", "always")):
+            self.git("config", key, value)
+        self.git("remote", "add", "origin", str(self.remote))
+        team = REVIEWER.format(name=name, says=says).replace(
+            "cat > /dev/null", f"env > {self.asked}.env; cat >> {self.asked}"
+        )
+        (self.folder / "teamchat.toml").write_text(team + after)
+        assert cli("trust", cwd=self.folder).code == 0
+        self.commit("old.txt", "What the remote has.\n")
+        self.git("push", "-q", "origin", "main")
+        shutil.copy(EXAMPLES / "hooks" / "pre-push", self.folder / ".git" / "hooks")
+
+    def git(self, *args: str, **env: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            ["git", *args], cwd=self.folder, env={**os.environ, **env}, capture_output=True, text=True, check=False
+        )
+
+    def commit(self, name: str, text: str) -> str:
+        (self.folder / name).write_text(text)
+        self.git("add", "-A")
+        assert self.git("commit", "-qm", name).returncode == 0
+        return self.git("rev-parse", "HEAD").stdout.strip()
+
+    def push(self, *args: str, **env: str) -> list[str]:
+        """The lines with new text that the reviewer got; the push goes through."""
+        self.asked.unlink(missing_ok=True)
+        pushed = self.git("push", *args, **env)
+        assert pushed.returncode == 0, pushed.stderr
+        text = self.asked.read_text() if self.asked.exists() else ""
+        return re.findall(r"^[+](?![+][+]).*$", text, re.MULTILINE)
+
+    def stopped(self, why: str, *args: str, **env: str) -> str:
+        """What a push says that the hook stops for that reason; the remote stays as it was."""
+        before = self.git("ls-remote", "origin").stdout
+        pushed = self.git("push", *(args or ("origin", "HEAD")), **env)
+        assert pushed.returncode == 1, pushed.stderr
+        assert NOT_PUSHED.format(why) in pushed.stderr
+        assert self.git("ls-remote", "origin").stdout == before
+        return pushed.stderr
 
 
-def test_the_hook_shows_a_question_and_stops_the_push(world: Path) -> None:
-    folder = repository(world, "Is that meant? [NEXT: kai]", "reviewer")
-    with (folder / "teamchat.toml").open("a") as file:
-        file.write('[[members]]\nname = "kai"\ntype = "human"\n')
-    done = script("hooks/pre-push", folder)
-    assert done.returncode == 1
-    assert done.stderr.endswith(
-        "reviewer:\nIs that meant? [NEXT: kai]\npre-push: you are asked; answer with teamchat send, then push again\n"
+def test_the_hook_sends_what_the_remote_does_not_have(world: Path) -> None:
+    clone = Clone(world)
+    clone.git("switch", "-qc", "topic")
+    clone.commit("one.txt", "one\n")
+    assert clone.push("origin", "topic") == ["+one"], "the first push of a branch"
+    clone.commit("two.txt", "two\n")
+    assert clone.push("origin", "topic") == ["+two"], "its second push"
+    assert clone.push("origin", "topic:other") == [], "commits that the remote has"
+    clone.git("reset", "-q", "--hard", "HEAD~2")
+    clone.commit("three.txt", "three\n")
+    assert clone.push("--force", "origin", "topic") == ["+three"], "a branch that was rewritten"
+    clone.commit("four.txt", "four\n")
+    clone.git("tag", "-am", "four", "v4")
+    assert clone.push("origin", "topic", "v4") == ["+four"], "a branch and its tag, once"
+    clone.git("tag", "v4.1")
+    assert clone.push("origin", "v4.1") == [], "a tag of what the remote has"
+    clone.commit("five.txt", "five\n")
+    clone.git("tag", "-am", "five", "v5")
+    assert clone.push("origin", "v5") == ["+five"], "a tag of what it does not have"
+    assert clone.push("origin", "--delete", "topic", "v5") == [], "a deletion"
+
+
+def test_the_hook_sends_everything_to_a_remote_that_has_nothing(world: Path) -> None:
+    clone = Clone(world)
+    for remote in ("empty", "other"):
+        subprocess.run(["git", "init", "-q", "--bare", world / remote], check=True)
+    assert clone.push(str(world / "other"), "main") == [], "what a remote branch has, by another address"
+    clone.git("remote", "remove", "origin")
+    clone.git("branch", "second")
+    sent = clone.push(str(world / "empty"), "main", "second")
+    assert sent.count("+What the remote has.") == 1
+
+
+def test_the_hook_sends_nothing_where_it_cannot_know_what_is_new(world: Path) -> None:
+    clone = Clone(world)
+    clone.git("switch", "-q", "--orphan", "pages")
+    clone.commit("page.txt", "page\n")
+    clone.stopped(
+        "refs/heads/pages has no commit in common with what is known of the remote (git fetch)", "origin", "pages"
+    )
+    blob = clone.git("hash-object", "-w", "page.txt").stdout.strip()
+    clone.git("tag", "page", blob)
+    clone.stopped("refs/tags/page is no commit, so nobody can review it", "origin", "page")
+    assert not clone.asked.exists()
+    assert clone.git("push", "-q", "--no-verify", "origin", "pages", "page").returncode == 0
+
+
+def test_the_agents_of_the_hook_get_no_variables_of_git(world: Path) -> None:
+    clone = Clone(world)
+    clone.commit("one.txt", "one\n")
+    assert clone.push("origin", "main", GIT_DIR=str(clone.folder / ".git"), GIT_WORK_TREE=str(clone.folder)) == ["+one"]
+    assert not re.findall(
+        "^GIT_(?:DIR|WORK_TREE|INDEX_FILE|PREFIX)=.*", Path(f"{clone.asked}.env").read_text(), re.MULTILINE
     )
 
 
+@pytest.mark.parametrize(
+    ("says", "why"),
+    [
+        ("There is a bug. FAIL", "the verdict is FAIL"),
+        ("> PASS", "the review has no verdict"),
+        ("Is that meant? [NEXT: kai]", "you are asked; answer with teamchat send, then push again"),
+        ("PASS'; exit 3; '", "there is no review (teamchat exit code 1)"),
+    ],
+)
+def test_the_hook_stops_a_push_without_a_pass_and_says_why(world: Path, says: str, why: str) -> None:
+    clone = Clone(world, says, after='[[members]]\nname = "kai"\ntype = "human"\n')
+    clone.commit("one.txt", "one\n")
+    said = clone.stopped(why)
+    assert ("'" in says) or says in said, "the review is shown"
+
+
+def test_the_hook_stops_a_push_without_teamchat_and_one_that_is_too_large(world: Path) -> None:
+    clone = Clone(world)
+    clone.commit("large.txt", "A line of text.\n" * 1_200_000)
+    said = clone.stopped("the changes are too large for one review; push fewer commits at once")
+    assert "standard input has 20,400,131 bytes" in said
+    git = Path(shutil.which("git") or "").parent
+    clone.stopped("there is no review (teamchat exit code 127)", PATH=f"{git}:/bin")
+
+
+def test_the_hook_needs_the_pass_of_every_reviewer(world: Path) -> None:
+    clone = Clone(world, "PASS", "max", REVIEWER.format(name="sarah", says="FAIL").replace("reviewer", "another"))
+    clone.commit("one.txt", "one\n")
+    clone.stopped("the verdict is FAIL", TEAMCHAT_REVIEWERS="max+sarah")
+    assert clone.push("origin", "main", TEAMCHAT_REVIEWERS="max") == ["+one"]
+
+
+def test_a_limit_during_the_review_stops_the_push(world: Path) -> None:
+    another = REVIEWER.format(name="sarah", says="PASS").replace("reviewer", "another")
+    clone = Clone(world, "PASS", "max", f"{another}[team.limits]\nturns = 1\n")
+    clone.commit("one.txt", "one\n")
+    said = clone.stopped("a limit of the team file ended the review", TEAMCHAT_REVIEWERS="max,sarah")
+    assert "limits.turns" in said
+
+
 @pytest.mark.skipif(shutil.which("jq") is None, reason="jq is not installed")
-@pytest.mark.parametrize("path", ["scripts/review.sh", "hooks/pre-push"])
-def test_nobody_but_the_reviewer_is_called(world: Path, path: str) -> None:
+def test_nobody_but_the_reviewer_is_called_by_the_script(world: Path) -> None:
     folder = repository(world, "There is a bug. [NEXT: sarah]", "reviewer")
     with (folder / "teamchat.toml").open("a") as file:
         file.write(REVIEWER.format(name="sarah", says="OK").replace("reviewer", "another"))
     assert cli("trust", cwd=folder).code == 0
-    done = script(path, folder, *(["reviewer"] if path.endswith("review.sh") else []))
+    done = script("scripts/review.sh", folder, "reviewer")
     printed = done.stdout + done.stderr
     assert "There is a bug." in printed
     assert "OK" not in printed
-    assert (done.returncode, cli("log", cwd=folder).out.count("msg-")) == (int(path == "hooks/pre-push"), 2), printed
+    assert (done.returncode, cli("log", cwd=folder).out.count("msg-")) == (0, 2), printed
 
 
-def test_the_hook_judges_what_was_said_until_a_limit(world: Path) -> None:
-    folder = repository(world, "There is a bug.")
-    with (folder / "teamchat.toml").open("a") as file:
-        file.write(REVIEWER.format(name="sarah", says="OK").replace("reviewer", "another"))
-        file.write("[team.limits]\nturns = 1\n")
-    assert cli("trust", cwd=folder).code == 0
-    done = script("hooks/pre-push", folder, TEAMCHAT_REVIEWERS="max,sarah")
-    assert (done.returncode, "There is a bug." in done.stderr) == (1, True), done.stderr
-    assert "limits.turns" in done.stderr
-
-
-def test_the_hook_hears_every_reviewer(world: Path) -> None:
-    folder = repository(world, "There is a bug.")
-    with (folder / "teamchat.toml").open("a") as file:
-        file.write(REVIEWER.format(name="sarah", says="OK").replace("reviewer", "another"))
-    assert cli("trust", cwd=folder).code == 0
-    done = script("hooks/pre-push", folder, TEAMCHAT_REVIEWERS="max+sarah")
-    assert (done.returncode, "There is a bug." in done.stderr) == (1, True), done.stderr
+def test_nobody_but_the_reviewer_is_called_by_the_hook(world: Path) -> None:
+    another = REVIEWER.format(name="sarah", says="PASS").replace("reviewer", "another")
+    clone = Clone(world, "FAIL, I think. [NEXT: sarah] FAIL", after=another)
+    clone.commit("one.txt", "one\n")
+    clone.stopped("the verdict is FAIL")
+    assert cli("log", cwd=clone.folder).out.count("msg-") == 2
 
 
 def step(path: str, name: str) -> str:
