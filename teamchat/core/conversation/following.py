@@ -66,6 +66,7 @@ from teamchat.core.turn.events import (
 )
 from teamchat.core.turn.run import rules_of
 from teamchat.core.turn.tally import RESUME, Tally
+from teamchat.core.turn.vendor_limits import steady_now
 from teamchat.runners.events import AgentEvent
 
 LOOK_S = 0.02  # between two looks while a member works
@@ -356,7 +357,7 @@ class Follower:
             return conclude(self, HumanAsked(state.asked))
         if {route.number for route in state.held} <= self._held_before:
             return conclude(self, Idle())
-        if paused := guard(state, time.time()):
+        if paused := guard(state, steady_now()):
             return conclude(self, paused)
         return conclusion(
             self, ExitCode.MEMBER_FAILED, "the next turn did not begin (why is said where it runs)", RESUME

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import tempfile
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from random import Random
@@ -298,6 +299,17 @@ def test_a_guard_is_told_as_the_run_tells_it() -> None:
         done = seen.send("Go [NEXT: max]")
         assert of_end(seen.conclusion) == of_end(done)
         assert seen.conclusion.code is ExitCode.GUARD
+
+
+def test_a_clock_that_is_set_forward_is_not_told_as_a_limit_of_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    same = ["The very same words. [NEXT: max]", "The very same words. [NEXT: max]"]
+    with watched({"max": [one.replace("max", "sarah") for one in same], "sarah": [*same]}) as seen:
+        seen.stage.team = seen.follower.team = replace(seen.stage.team, limits=Limits(rounds=1))
+        ahead = time.time() + 40 * 86_400
+        monkeypatch.setattr(time, "time", lambda: ahead)
+        done = seen.send("Go [NEXT: max]")
+        assert of_end(seen.conclusion) == of_end(done)
+        assert "said nothing new" in (seen.conclusion.reason or "")
 
 
 def test_an_undo_is_a_warning_and_no_run() -> None:
