@@ -23,7 +23,7 @@ from teamchat.core.cassette.format import parse_cassette
 from teamchat.core.cassette.player import Player
 from teamchat.core.cassette.replay import recorded_turn
 from teamchat.core.transcripts.collect import collect
-from teamchat.core.transcripts.redacting import without_secrets
+from teamchat.core.transcripts.redacting import redactor, without_secrets
 from teamchat.core.transcripts.transcript import Transcript, mapped
 
 ROOT = Path(__file__).parents[1]
@@ -44,7 +44,8 @@ def demo(speed: float = 1.0) -> Transcript:
         worded = replace(stage, as_worded=True)
         for run in stage.cassette.runs:
             worded.play(run)
-        transcript, _ = without_secrets(collect(stage.db, stage.session), {}, None)
+        redact = redactor({}, None)
+        transcript, _ = without_secrets(collect(stage.db, stage.session, redact), redact)
         turns = [recorded_turn(turn) for run in stage.cassette.runs for turn in run.turns]
     folders = "|".join({re.escape(f"{turn.exit.cwd}/") for turn in turns if turn.exit and turn.exit.cwd})
     relative: Transcript = mapped(transcript, lambda _, text: re.sub(folders, "", text))

@@ -52,14 +52,15 @@ def export(
     from teamchat.core.text.clean import printable
     from teamchat.core.transcripts.collect import collect
     from teamchat.core.transcripts.reading import LARGEST
-    from teamchat.core.transcripts.redacting import without_secrets
+    from teamchat.core.transcripts.redacting import redactor, without_secrets
 
     file = None if output is None or str(output) == "-" else output
     write = writer(format_for(format_, file))
     with open_store(find_root(team)) as db:
-        whole = collect(db, need_session(db, session))
+        redact = redactor(os.environ, team_for_secrets(team))
+        whole = collect(db, need_session(db, session), redact)
     shown = whole if everything else whole.without_undone
-    transcript, secrets = without_secrets(shown, os.environ, team_for_secrets(team))
+    transcript, secrets = without_secrets(shown, redact)
     written = write_to(file, write(transcript, Options(max_pause)))
     messages, undone = len(list(shown.said)), len(list(whole.said)) - len(list(shown.said))
     counts = f"{plural(messages, 'message')}, {plural(secrets, 'secret')} redacted"

@@ -15,9 +15,11 @@ from markdown_it import MarkdownIt
 from teamchat.cli.exporting.formats import Options, writer
 from teamchat.cli.exporting.words import when
 from teamchat.cli.shared.options import FormatName
+from teamchat.cli.shared.workspace import trust_store
 from teamchat.core.context.snapshot import from_json
 from teamchat.core.errors import ExitCode
-from teamchat.core.transcripts.collect import CUT, LONGEST
+from teamchat.core.team.find import load
+from teamchat.core.transcripts.collect import CUT, LONGEST, NO_MORE_STEPS
 from teamchat.core.transcripts.transcript import Transcript
 from tests.cli.helpers import actors, notes, refused
 from tests.core.full_disk import files_of_at_most
@@ -343,6 +345,32 @@ def test_of_a_long_text_of_a_failed_turn_the_beginning_is_exported_and_that_is_s
     assert len(ran.out) < 3 * LONGEST
     Path("kept.json").write_text(ran.out)
     assert run_here("import", "kept.json").code == 0
+
+
+@pytest.mark.parametrize("place", [LONGEST - 10, LONGEST - 1])
+def test_a_key_across_the_cut_is_redacted(world: Path, place: int) -> None:
+    crew(world, {"max": [{"say": f"{'word ' * LONGEST}"[: place - 1] + f" {KEY} and more" + " word" * 99, "exit": 3}]})
+    assert run_here("send", "--to", "max", "Begin").code == 1
+    ran = run_here("export", "--format", "json")
+    assert CUT in json.loads(ran.out)["entries"][-1]["text"]
+    assert "sk-ant" not in ran.out
+    assert "*" * (LONGEST - place) in ran.out
+
+
+def test_of_many_steps_the_first_are_exported_and_that_is_said(world: Path) -> None:
+    tool = {"type": "tool_use", "id": "t", "name": "Bash", "input": {"command": "x" * 4000}}
+    say = {"type": "assistant", "message": {"content": [{"type": "text", "text": "y" * 4000}, tool]}}
+    lines = "".join(f"{json.dumps(each)}\n" for each in (say,) * 3000)
+    (world / "lines").write_text(lines)
+    shell(max=f"cat {world}/lines; exit 3")
+    file = Path("teamchat.toml")
+    file.write_text(f'{file.read_text()}\nlike = "claude"\n')
+    trust_store().grant(load(file.absolute()))
+    assert run_here("send", "--to", "max", "Begin").code != 0
+    ran = run_here("export", "--format", "json")
+    turn = json.loads(ran.out)["entries"][-1]
+    assert turn["steps"][-1]["text"] == NO_MORE_STEPS
+    assert len(ran.out) < 4 * LONGEST
 
 
 def test_a_full_disk_is_told_and_the_file_stays_as_it_was() -> None:

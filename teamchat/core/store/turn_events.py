@@ -105,29 +105,43 @@ def _part(at: float, kind: str, fields: dict[str, Any]) -> StoredEvent:
     return StoredEvent(at, kind, fields)
 
 
-def stored_events(db: Database, turn: int, most: int | None = None) -> list[StoredEvent]:
-    """A stored turn's events, every tool call with its result.
+def stored_events(db: Database, turn: int) -> list[StoredEvent]:
+    """A stored turn's events, every tool call with its result."""
+    return paired(_whole(_stored_parts(db, turn)))
 
-    With `most`, parts of a long text that begin after so many characters are left out.
+
+def first_events(db: Database, turn: int, most: int, characters: int) -> tuple[list[StoredEvent], bool]:
+    """At most so many of a turn's events with little more than so many characters, and whether that is all.
+
+    Every tool call has a result: the one of a call at the end says "aborted". What the model thought is left out.
     """
-    return paired(_whole((event for some in db.each(some_events, SELECT, turn) for event in some), most))
+    parts = (part for part in _stored_parts(db, turn) if part.type != Thinking.__name__)
+    kept = list[StoredEvent]()
+    for part in parts:
+        kept.append(part)
+        characters -= sum(len(value) for value in part.data.values() if isinstance(value, str))
+        if characters < 0 or len(kept) >= most:
+            return paired(_whole(kept)), next(parts, None) is None
+    return paired(_whole(kept)), True
+
+
+def _stored_parts(db: Database, turn: int) -> Iterator[StoredEvent]:
+    return (event for some in db.each(some_events, SELECT, turn) for event in some)
 
 
 def agent_events(db: Database, turn: int) -> list[AgentEvent]:
     """The same as they came, without the pieces of streamed text, which are not stored."""
-    parts = (event for some in db.each(some_events, SELECT, turn) for event in some)
-    return [load(KINDS[event.type], event.data) for event in _whole(parts)]
+    return [load(KINDS[event.type], event.data) for event in _whole(_stored_parts(db, turn))]
 
 
-def _whole(parts: Iterable[StoredEvent], most: int | None = None) -> Iterator[StoredEvent]:
+def _whole(parts: Iterable[StoredEvent]) -> Iterator[StoredEvent]:
     """The events of the parts, in order."""
     last: StoredEvent | None = None
     more: list[str] = []  # what continues the long text of `last`
     for part in parts:
         continues = part.data.pop(CONTINUES, False)
         if continues and last and part.type == last.type:
-            if most is None or PART * (len(more) + 1) <= most:
-                more.append(part.data[LONG[KINDS[part.type]]])
+            more.append(part.data[LONG[KINDS[part.type]]])
             continue
         if last:
             yield _continued(last, more)

@@ -444,9 +444,9 @@ def session_of_folder(db: Database, name: str) -> int | None:
     return db.value(lambda row: row.integer("session"), sql, name)
 
 
-def events_of(db: Database, turn: Turn, most: int | None = None) -> list[StoredEvent]:
-    """A stored turn's events, every tool call with its result. `most` is as for `stored_events`."""
-    return stored_events(db, turn.id, most)
+def events_of(db: Database, turn: Turn) -> list[StoredEvent]:
+    """A stored turn's events, every tool call with its result."""
+    return stored_events(db, turn.id)
 
 
 def agent_events_of(db: Database, turn: Turn) -> list[AgentEvent]:

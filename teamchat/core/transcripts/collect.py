@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -16,13 +16,19 @@ from teamchat.core.store.lineage import Part, parts_from, place_of
 from teamchat.core.store.messages import SqliteLog
 from teamchat.core.store.pairing import StoredEvent, tool_calls
 from teamchat.core.store.sessions import Session
-from teamchat.core.store.turns import Turn, events_of, partial_of, turns_of
+from teamchat.core.store.turn_events import first_events
+from teamchat.core.store.turns import Turn, partial_of, turns_of
 from teamchat.core.transcripts.form import turn_from_json
 from teamchat.core.transcripts.transcript import ChangedFile, Entry, MemberTurn, Said, Step, StepKind, Transcript
 from teamchat.runners.events import Usage
 
-LONGEST = 1 << 20  # characters of a text of a turn
-CUT = f"\n[the rest is left out: of a text of a turn the first {LONGEST:,} characters are kept]"
+LONGEST = 1 << 20  # characters of a turn's text, and of all its steps together
+MOST_STEPS = 10_000
+OVERLAP = 64 << 10  # characters behind a cut that are looked at, so that a secret across it is found
+CUT = f"\n[the rest is left out: the first {LONGEST:,} characters are kept]"
+NO_MORE_STEPS = (
+    f"the other steps are left out: the first {LONGEST:,} characters of a turn's steps, or {MOST_STEPS:,}, are kept"
+)
 STEPS: dict[str, tuple[StepKind, str]] = {
     "Text": ("said", "text"),
     "Denied": ("denied", "detail"),
@@ -41,15 +47,16 @@ class _Turns(Struct):
     after: defaultdict[str | None, list[MemberTurn]] = field(default_factory=lambda: defaultdict(list))
 
 
-def collect(db: Database, session: Session) -> Transcript:
+def collect(db: Database, session: Session, redact: Callable[[str], str]) -> Transcript:
     """The transcript of a session. Messages and turns that were undone are in it, marked as such.
 
-    Side turns (summaries, lessons) are left out. Raises `DamagedStore`.
+    Side turns (summaries, lessons) are left out. `redact` removes the secrets of a text that is cut, and keeps lengths.
+    Raises `DamagedStore`.
     """
     log = SqliteLog(db, session.id)
     messages, hidden = list(log.newest(0, hidden=True)), log.hidden()
     images = image_names(db, session.id)
-    turns = _turns(db, session, messages)
+    turns = _turns(db, session, messages, redact)
     _add_imported(turns, images, imported_entries(db, session.id))
     entries: list[Entry] = [*turns.after[None]]
     for message in messages:
@@ -63,15 +70,17 @@ def collect(db: Database, session: Session) -> Transcript:
     return Transcript(session.name, session.team, session.task, began_ms, tuple(entries), session.title)
 
 
-def _turns(db: Database, session: Session, messages: Iterable[ConversationMessage]) -> _Turns:
+def _turns(
+    db: Database, session: Session, messages: Iterable[ConversationMessage], redact: Callable[[str], str]
+) -> _Turns:
     turns = _Turns()
     replies = {message.turn_id: message for message in messages if message.turn_id is not None}
     for part in parts_from(db, session.id, 0):
         for turn in turns_of(db, part.session):
             if reply := replies.get(turn.id):
-                turns.of_messages[reply.id] = _member_turn(db, turn, reply.content)
+                turns.of_messages[reply.id] = _member_turn(db, turn, redact, reply.content)
             elif _is_part(db, session, part, turn):
-                turns.after[turn.shown_through].append(_member_turn(db, turn))
+                turns.after[turn.shown_through].append(_member_turn(db, turn, redact))
     return turns
 
 
@@ -96,14 +105,12 @@ def _is_part(db: Database, session: Session, part: Part, turn: Turn) -> bool:
     return shown is not None and shown < part.through
 
 
-def _member_turn(db: Database, turn: Turn, reply: str = "") -> MemberTurn:
-    outcome, text = turn.outcome, partial_of(db, turn, LONGEST)
-    told = f"{reply}\n{text}"
-    steps = [
-        step
-        for step in _steps(events_of(db, turn, LONGEST), turn.setup.cwd)
-        if step.kind != "said" or step.text[:LONGEST].strip() not in told
-    ]
+def _member_turn(db: Database, turn: Turn, redact: Callable[[str], str], reply: str = "") -> MemberTurn:
+    outcome, text = turn.outcome, partial_of(db, turn, LONGEST + OVERLAP)
+    events, all_ = first_events(db, turn.id, MOST_STEPS, LONGEST + OVERLAP)
+    steps = list(_untold(_steps(events, turn.setup.cwd), (reply, text)))
+    if not all_:
+        steps.append(Step(_at(events[-1]), "note", NO_MORE_STEPS))
     usage = (outcome and outcome.usage) or Usage()
     changes = outcome.known_changes if outcome else None
     reported = outcome.files if outcome and not changes else ()
@@ -117,8 +124,10 @@ def _member_turn(db: Database, turn: Turn, reply: str = "") -> MemberTurn:
         model=(outcome and outcome.model) or turn.setup.model,
         seconds=outcome.seconds if outcome else None,
         failure=outcome.failure.reason if outcome and outcome.failure else None,
-        text=_within(text),
-        steps=tuple(replace(step, text=_within(step.text), output=_within(step.output)) for step in steps),
+        text=_within(text, redact),
+        steps=tuple(
+            replace(step, text=_within(step.text, redact), output=_within(step.output, redact)) for step in steps
+        ),
         files=(
             *(ChangedFile(one.path, one.what, one.added, one.removed) for one in (changes.files if changes else ())),
             *map(ChangedFile, reported),
@@ -145,8 +154,19 @@ def _steps(events: list[StoredEvent], folder: str) -> Iterator[Step]:
             yield Step(_at(event), kind, _relative(event.data[name], folder), event.data.get("tool", ""))
 
 
-def _within(text: str) -> str:
-    return text if len(text) <= LONGEST else f"{text[:LONGEST]}{CUT}"
+def _untold(steps: Iterable[Step], told: tuple[str, str]) -> Iterator[Step]:
+    """The steps without what was said in the reply, or in what a failed turn had written, of which the end is cut."""
+    reply, text = told
+    for step in steps:
+        said = step.text.strip()
+        if step.kind == "said" and (said in reply or said in text or said.startswith(text[:LONGEST].strip() or "\0")):
+            continue
+        yield step
+
+
+def _within(text: str, redact: Callable[[str], str]) -> str:
+    """The text up to the cut. A secret across it is found before, as after it only a piece is left."""
+    return text if len(text) <= LONGEST else f"{redact(text[: LONGEST + OVERLAP])[:LONGEST]}{CUT}"
 
 
 def _relative(text: str, folder: str) -> str:

@@ -15,19 +15,24 @@ FIXED = frozenset({"id", "type", "kind", "status", "what", "access", "session", 
 """The fields whose words are the format's own, or name something."""
 
 
-def without_secrets(transcript: Transcript, env: Mapping[str, str], team: Team | None) -> tuple[Transcript, int]:
+def redactor(env: Mapping[str, str], team: Team | None) -> CutRedactor:
+    """Secrets are what looks like a key, and the values of `env` and of the team's members with a secret's name."""
+    return CutRedactor(Redactor(secrets_of(team, env) if team else env))
+
+
+def without_secrets(transcript: Transcript, redact: CutRedactor) -> tuple[Transcript, int]:
     """The transcript with every character of a secret replaced by `*`, and how many secrets there were.
 
-    Secrets are what looks like a key, and the values of `env` and of the team's members that are secrets by their
-    names. Each text is looked at twice, because a secret can be found after the place where a piece of it is. The texts
-    can be written as UTF-8: a path may have bytes that cannot.
+    Those that `redact` has removed before, where a text is cut, are counted with them. Each text is looked at twice,
+    because a secret can be found after the place where a piece of it is. The texts can be written as UTF-8: a path may
+    have bytes that cannot.
     """
-    redact = CutRedactor(Redactor(secrets_of(team, env) if team else env))
+    before = redact.removed
 
     def clean(name: str, text: str) -> str:
         return text if name in FIXED else redact(well_formed(text))
 
     mapped(transcript, clean)
-    before = redact.removed
+    between = redact.removed
     without: Transcript = mapped(transcript, clean)
-    return without, redact.removed - before
+    return without, before + redact.removed - between

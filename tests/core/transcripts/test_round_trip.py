@@ -19,7 +19,7 @@ from teamchat.core.store.sessions import remove_session
 from teamchat.core.transcripts.collect import collect
 from teamchat.core.transcripts.form import to_json, to_lines
 from teamchat.core.transcripts.reading import Imported, read
-from teamchat.core.transcripts.redacting import without_secrets
+from teamchat.core.transcripts.redacting import redactor, without_secrets
 from teamchat.core.transcripts.storing import store
 from teamchat.core.transcripts.transcript import Transcript
 from tests.core.transcripts.examples import EXAMPLE
@@ -38,7 +38,7 @@ NUMBERS = itertools.count()
 def stored(db: Database, transcript: Transcript) -> Transcript:
     """The transcript after an import under a name of its own and an export, with its name again."""
     session = store(db, transcript, f"n{next(NUMBERS)}")
-    return replace(collect(db, session), session=transcript.session)
+    return replace(collect(db, session, str), session=transcript.session)
 
 
 @given(transcript=transcripts)
@@ -62,9 +62,10 @@ def test_a_transcript_is_stored_and_collected_again_as_it_was(db: Database, tran
 
 @given(transcript=transcripts)
 def test_a_transcript_without_secrets_has_none_to_remove(transcript: Transcript) -> None:
-    clean, _ = without_secrets(transcript, {"API_KEY": "000000", "TOKEN": "aaaaaaa"}, None)
+    env = {"API_KEY": "000000", "TOKEN": "aaaaaaa"}
+    clean, _ = without_secrets(transcript, redactor(env, None))
 
-    assert without_secrets(clean, {"API_KEY": "000000", "TOKEN": "aaaaaaa"}, None) == (clean, 0)
+    assert without_secrets(clean, redactor(env, None)) == (clean, 0)
 
 
 @given(transcript=transcripts)
@@ -76,7 +77,7 @@ def test_a_branch_of_an_imported_conversation_has_its_turns(db: Database, transc
     made = branch(db, session)
 
     shown = [said for said in transcript.said if not said.undone]
-    whole = [said for said in collect(db, made).said if not said.undone]
+    whole = [said for said in collect(db, made, str).said if not said.undone]
     assert whole == shown
 
 
