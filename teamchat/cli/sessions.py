@@ -35,7 +35,7 @@ def delete(
     from teamchat.core.store.sessions import need_session
     from teamchat.core.text.clean import printable
     from teamchat.core.worktrees.records import all_of
-    from teamchat.core.worktrees.remove import need_merged, remove
+    from teamchat.core.worktrees.remove import need_merged, remove, told
 
     root = find_root(team)
     with open_store(root) as db:
@@ -49,12 +49,15 @@ def delete(
             if not (yes or confirm_deletion(chosen)):
                 note(f"session {chosen.name} was not deleted")
                 return
-            left = [line for tree in own for line in removed_lines(remove(state, tree))]
+            gone = [remove(state, tree) for tree in own]
+            left = [line for one in gone for line in removed_lines(one)]
             kept, problems = delete_session(db, chosen)
             problems += clean_turns(db, chosen.id, turns_dir(db))
         note(f"session {chosen.name} is deleted: {session_size(chosen)}")
         for line in (*left, *map(printable, problems)):
             note(line)
+        for one in gone:
+            told(one)
         for vendor in kept:
             names = ", ".join(vendor.sessions)
             note(printable(f"{vendor.agent} keeps its own session files in {vendor.folder}: {names}"))

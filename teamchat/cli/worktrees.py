@@ -51,6 +51,7 @@ def remove(
                 note(f"the worktree of {tree.member} is removed")
                 for line in removed_lines(gone):
                     note(line)
+                removing.told(gone)
 
 
 def removed_lines(gone: Removed) -> Iterator[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from itertools import count
+from pathlib import Path
 
 import pytest
 
@@ -39,6 +40,24 @@ def _git_as_it_was(tree: WorkTree) -> Iterator[None]:
 def own_files(tree: WorkTree) -> Files:
     """The user's files. A killed process leaves its temporary ones."""
     return {path: found for path, found in files_but_state(tree).items() if not path.startswith(b"tmp/")}
+
+
+def test_what_a_killed_removal_took_out_is_named(tree: WorkTree, mortals: Mortals) -> None:
+    shell(tree.top, max="mkdir -p build; echo mine > build/out")
+    ends = set()
+    for step in count(1, 1 if "DEATHS" in os.environ else 7):
+        assert run_here("send", "Go").code == 0
+        file = folder_of(tree, "max") / "build" / "out"
+        if not killed(mortals, step, *REMOVE):
+            break
+        if not file.exists():
+            told = run_here(*REMOVE).err.splitlines()
+            (place,) = (
+                Path(line.split(" is at ")[1].split(", which")[0]) for line in told if line.startswith("· kept: ")
+            )
+            assert (place / "build" / "out").read_text() == "mine\n", step
+        ends.add(file.exists())
+    assert ends == {True, False}
 
 
 def in_worktree(tree: WorkTree) -> Files:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shutil
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -98,3 +100,45 @@ def test_a_file_that_is_open_for_writing_is_kept(tree: WorkTree) -> None:
         opened.write("late\n")
     assert place.read_text().endswith("late\n")
     assert (tree.top / "app.py").read_bytes() == b"a = 1\nb = 2\n"
+
+
+def test_without_an_exchange_in_one_step_nothing_is_lost(tree: WorkTree, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("teamchat.core.files.exchange._function", lambda: (None, 0, 0))
+    shell(max="test -e ../ran || { echo 1 >> app.py; rm run.sh; echo new > new.txt; touch ../ran; }")
+    before = tree.files()
+    assert run_here("send", "Go").code == 0
+    after = tree.files()
+    assert run_here("undo", "--yes").code == 0
+    assert tree.files() == before
+    assert run_here("redo", "--yes").code == 0
+    assert tree.files() == after
+    make_large(tree.top / "app.py", "mine")
+    assert run_here("undo", "--yes").code == 1
+    assert (tree.top / "app.py").stat().st_size == LARGE
+    place = kept(run_here("undo", "--yes", "--force"))
+    assert place.read_bytes()[:4] == b"mine"
+    assert {path: found for path, found in tree.files().items() if b"kept" not in path} == before
+    assert not list(tree.top.rglob(".teamchat-2*"))
+
+
+def test_files_on_another_file_system_than_the_state(tree: WorkTree) -> None:
+    folders = (folder for folder in map(Path, ("/dev/shm", "/var/tmp")) if os.access(folder, os.W_OK))
+    other_one = next((folder for folder in folders if folder.stat().st_dev != tree.top.stat().st_dev), None)
+    if other_one is None:
+        pytest.skip("there is no other file system")
+    with tempfile.TemporaryDirectory(dir=other_one) as name:
+        top = Path(name).resolve() / "work"
+        shutil.copytree(tree.top, top, symlinks=True)
+        os.chdir(top)
+        other = WorkTree(top, tree.state)
+        shell(max="echo 1 >> app.py; rm run.sh")
+        before = other.files()
+        assert run_here("send", "Go").code == 0
+        make_large(top / "app.py", "mine")
+        assert run_here("undo", "--yes").code == 1
+        assert (top / "app.py").stat().st_size == LARGE
+        place = kept(run_here("undo", "--yes", "--force"))
+        assert top in place.parents
+        assert place.read_bytes()[:4] == b"mine"
+        assert {path: found for path, found in other.files().items() if b"kept" not in path} == before
+        os.chdir(tree.top)

@@ -204,13 +204,21 @@ def held(root: Path, db: Database, session: Session, *, wait: bool) -> Iterator[
 
 
 def _complete_restores(state: Path) -> None:
-    """Return what a killed undo, redo or merge had put aside and no checkpoint has, or tell where it is kept."""
+    """Return what a killed undo, redo or merge had put aside and no checkpoint has, or tell where it is kept.
+
+    What a killed removal of a worktree took out is told, too.
+    """
     if (state / "restoring").is_dir():
         from teamchat.cli.output.undoing import kept_lines
         from teamchat.core.checkpoint.restore import recover
 
         for line in kept_lines(recover(state)):
             note(line)
+    if (state / "kept").is_dir():
+        from teamchat.core.worktrees.remove import left_behind
+
+        for place in left_behind(state):
+            note(printable(f"kept: what only a worktree had is at {place}, which a killed command has moved"))
 
 
 def _need_descriptors() -> None:

@@ -7,6 +7,7 @@ nested repositories), and commits that are on no branch. Such a worktree stays, 
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import secrets
 import shutil
@@ -34,6 +35,9 @@ from teamchat.core.worktrees.merging import difference
 from teamchat.core.worktrees.records import Opened, Worktree, forget, opened
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_LOOK = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_REMOVING = "removing"  # beside what a removal has taken out, until the person is told
 _LONGEST_S = 60.0
 _MOST_NAMED = 5
 
@@ -128,19 +132,56 @@ def _take_out(state: Path, tree: Worktree, known: Mapping[str, Sequence[TreeEntr
     kept = state.resolve() / KEPT / token / tree.folder.name
     try:
         kept.parent.mkdir(mode=0o700, parents=True)
-        tree.folder.rename(kept)
-    except FileNotFoundError:
-        kept.parent.rmdir()
-        return None
+        with _marked(kept.parent), contextlib.suppress(FileNotFoundError):
+            tree.folder.rename(kept)
+            _remove_known(kept, known, form)
     except OSError as error:
         raise CheckpointFailed(f"{tree.folder} cannot be moved to {kept}: {error.strerror}") from error
-    _remove_known(kept, known, form)
-    if kept.is_dir():
-        return kept
-    for folder in (kept.parent, kept.parent.parent):
+    return kept if kept.is_dir() else None
+
+
+@contextlib.contextmanager
+def _marked(folder: Path) -> Iterator[None]:
+    """Mark what a removal has taken out, so that the next command names it if this process is killed."""
+    marker = folder / _REMOVING
+    lock = os.open(f"{marker}.new", _NEW, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        Path(f"{marker}.new").rename(marker)
+        yield
+        if list(folder.iterdir()) == [marker]:
+            marker.unlink()
+            _remove_empty(folder)
+    finally:
+        os.close(lock)
+
+
+def _remove_empty(folder: Path) -> None:
+    with contextlib.suppress(OSError):
+        folder.rmdir()
+        folder.parent.rmdir()
+
+
+def told(gone: Removed) -> None:
+    """Let no other command name what was kept, as the person has been told."""
+    if gone.kept:
+        (gone.kept.parent / _REMOVING).unlink(missing_ok=True)
+
+
+def left_behind(state: Path) -> list[Path]:
+    """What killed removals have taken out; each is returned once."""
+    found: list[Path] = []
+    for marker in sorted((state / KEPT).glob(f"*/{_REMOVING}")):
         with contextlib.suppress(OSError):
-            folder.rmdir()
-    return None
+            lock = os.open(marker, _LOOK)
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # else its process is alive
+                found += sorted(place for place in marker.parent.iterdir() if place != marker)
+                marker.unlink()
+                _remove_empty(marker.parent)
+            finally:
+                os.close(lock)
+    return found
 
 
 def _remove_known(top: Path, known: Mapping[str, Sequence[TreeEntry]], form: str) -> None:
