@@ -1,0 +1,42 @@
+"""Secrets in the environment of a run, with an agent that says all of its environment."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tests.program import cli
+
+TEAM = """
+[[members]]
+name = "max"
+agent = "printer"
+
+[agents.printer]
+command = ["sh", "-c", "cat > /dev/null; env; env >&2"]
+"""
+SECRETS = {
+    "MYSQL_PWD": "correcthorse7",
+    "SLACK_WEBHOOK_URL": "https://hooks.example.org/services/a1b2c3",
+    "DATABASE_URL": "postgres://kai:batterystaple7@db.example.org/x",
+}
+
+
+def test_no_receipt_recording_or_export_has_a_secret_of_the_environment(world: Path) -> None:
+    (world / "work" / "teamchat.toml").write_text(TEAM)
+    cassette = world / "one.cassette"
+    ran = cli("send", "--trust", "--record", cassette, "--to", "max", "Look", env=SECRETS)
+    assert ran.code == 0, ran.err
+    assert "correcthorse7" in ran.out, "the agent has them and says them"
+
+    shown = json.loads(cli("show", "1", "--json").out.splitlines()[0])
+    kept = {
+        "receipt": json.dumps({key: value for key, value in shown.items() if key != "text"}),
+        "recording": cassette.read_text(),
+        **{how: cli("export", "--format", how, env=SECRETS).out for how in ("md", "json", "html")},
+    }
+
+    for where, text in kept.items():
+        assert "max" in text, where
+        for secret in ("correcthorse7", "services/a1b2c3", "batterystaple7"):
+            assert secret not in text, where
