@@ -125,8 +125,9 @@ def delay(at: World) -> Iterator[Figure]:
     """What the checkpoints of a turn cost its command."""
     at.team(TEAM)
     without = at.folder.with_name("bin")
-    without.mkdir()
+    without.mkdir(exist_ok=True)
     for name in ("sh", "cat"):
+        (without / name).unlink(missing_ok=True)
         (without / name).symlink_to(shutil.which(name) or name)
     no_git = World(at.folder, {**at.env, "PATH": str(without)})
     for name, what in (("max", "turn that changes nothing"), ("sarah", "turn that changes a file")):
@@ -158,8 +159,8 @@ def undo(found: GitRepository, top: Path, state: Path, checkpoint: Callable[[str
     plan = plan_restore([Step(made)], known)
     assert len(plan.restore) == UNDONE
 
-    def change(run: int) -> None:
-        edit(top, UNDONE, run)
+    def change(_run: int) -> None:
+        edit(top, UNDONE, 0)
         git(top, "status")
 
     took = seconds(lambda: restore(state, [Restore(found, known, plan.restore)]), change)
