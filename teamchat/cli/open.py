@@ -32,6 +32,7 @@ def open(  # noqa: A001 (the command's name)
     from teamchat.cli.shared.workspace import find_team, need_trust, open_store, trust_store
     from teamchat.core.conversation.opening import plan_opening
     from teamchat.core.errors import AgentMissing, UsageError
+    from teamchat.core.files.temporary import temporary_folder
     from teamchat.core.store.sessions import need_session
     from teamchat.core.store.turns import mark_opened
     from teamchat.core.team.trust import require
@@ -54,8 +55,9 @@ def open(  # noqa: A001 (the command's name)
             note(f"opens {which}; what is said there is not part of the conversation")
             mark_opened(db, opened.turn)
             try:
-                with put_back() as reset_screen:
-                    code = foreground(opened.argv, opened.env, opened.cwd)
+                with put_back() as reset_screen, temporary_folder("open") as folder:
+                    own = {} if opened.env.get("TMPDIR") != os.environ.get("TMPDIR") else {"TMPDIR": str(folder)}
+                    code = foreground(opened.argv, {**opened.env, **own}, opened.cwd)
                     if code:  # it may not have come to that itself
                         reset_screen()
             except SpawnFailed as error:

@@ -14,6 +14,7 @@ from tests.program import run_here
 
 def test_every_member_is_asked_and_nothing_is_stored(world: Path) -> None:
     actors({"al": ["claude-like", "It is fine."], "bo": ["claude-like", "{prompt}"]}, like="claude")
+    (world / "state" / "temporary").mkdir(parents=True)
     before = sorted(world.rglob("*"))
     ran = run_here("doctor", "--live", "--json")
     assert ran.code == 0, ran.out

@@ -71,6 +71,7 @@ def states(rows: dict[tuple[str, str], dict[str, Any]], vendor: str) -> dict[str
 def test_clis_that_behave_hold_in_every_row(put: Put, world: Path) -> None:
     for vendor in VENDORS:
         put(vendor)
+    (world / "state" / "temporary").mkdir()
     before = sorted(world.rglob("*"))
     ran, rows = proved()
     assert ran.code == 0, ran.out
@@ -422,7 +423,7 @@ def test_a_signal_ends_it_with_everything_of_it(world: Path, put: Put, number: s
     assert (done.code, done.err) == (code, "")
     assert objects(done)[-1]["code"] == code
     assert not lives(int(pid.read_text()))
-    assert list((world / "tmp").iterdir()) == []
+    assert list((world / "state" / "temporary").iterdir()) == []
 
 
 def test_a_terminal_shows_what_is_going_on_and_then_the_rows(put: Put, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -86,7 +86,7 @@ def test_the_terminal_is_the_members_own_cli_in_its_session_until_it_ends(name: 
             child.sendline(f"env {key}")
             child.expect_exact(f"{key} is {KEYS[key] if vendor == MEMBERS[name] else None}")
         child.sendline("env TMPDIR")
-        child.expect_exact(f"TMPDIR is {os.environ['TMPDIR']}\r\n")
+        child.expect_exact(f"TMPDIR is {os.environ['TEAMCHAT_HOME']}/temporary/open-")
         assert left(child, "exit 7") == 7
 
 

@@ -11,11 +11,9 @@ import asyncio
 import os
 import shlex
 import subprocess
-import tempfile
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Protocol
 
 from prompt_toolkit.application.run_in_terminal import in_terminal
@@ -28,6 +26,7 @@ from prompt_toolkit.key_binding.key_processor import KeyPressEvent
 from prompt_toolkit.keys import Keys
 
 from teamchat.cli.chatting.layout import Shown
+from teamchat.core.files.temporary import temporary_folder
 from teamchat.core.messages import well_formed
 
 LEAVES = "Ctrl-D leaves"
@@ -143,8 +142,8 @@ async def _edit(buffer: Buffer, shown: Shown) -> None:
 def _edited(text: str) -> str | None:
     """The text as the person left it in the editor; None if the editor failed."""
     editor = next(filter(None, map(os.environ.get, EDITORS)), "vi")
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder, "message.md")
+    with temporary_folder("message") as folder:
+        file = folder / "message.md"
         file.write_text(text, "utf-8", "replace")
         code = subprocess.call([*shlex.split(editor), str(file)])
         return None if code else file.read_text("utf-8", "replace").removesuffix("\n")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from teamchat.core.doctor.arguments import refused_arguments
 from teamchat.core.doctor.checks import Check
 from teamchat.core.doctor.selftest.watch import Observed, Watch, observe
 from teamchat.core.errors import CODES, ExitCode
+from teamchat.core.files.temporary import temporary_folder
 from teamchat.core.team.programs import Unusable, find_program
 from teamchat.core.team.team import Member, Team
 from teamchat.runners.base import Job
@@ -44,8 +44,8 @@ async def _ask(team: Team, member: Member, inherited: Mapping[str, str]) -> Chec
     if refusal := runner.refusal("read", env):
         return _failed(refusal, ExitCode.AGENT_UNAVAILABLE)
     job = Job(agent.command, member.cwd, Path(), model=member.model, args=member.args, env=env)
-    with tempfile.TemporaryDirectory(prefix="teamchat-doctor-") as folder:
-        watch = Watch(runner, job, QUESTION.encode(), Path(folder), CLOCKS, member.env_keep, member.env)
+    with temporary_folder("doctor") as folder:
+        watch = Watch(runner, job, QUESTION.encode(), folder, CLOCKS, member.env_keep, member.env)
         return _answer(await observe(watch), member)
 
 

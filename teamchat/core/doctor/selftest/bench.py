@@ -35,6 +35,9 @@ def make_home(folder: Path, server: ModelServer, path: str, vendor: Vendor) -> d
     """The environment of a new home in `folder`, with something to mention. A workspace with a note is beside it."""
     (folder / "home").mkdir()
     (folder / "work").mkdir()
+    for name in ("objects", "refs"):  # a repository: no CLI looks for a project's files above it
+        (folder / "work" / ".git" / name).mkdir(parents=True)
+    (folder / "work" / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
     (folder / "work" / NOTE).write_text("The word is XYLOPHONE.\n")
     plant(folder / "home", AGENT_TYPES[vendor].self_test)
     return home_environment(folder / "home", server.url, path)

@@ -34,7 +34,7 @@ ORDER = (
     *("resume", "stays", "later", "stop", "denials", "time"),
 )
 MOST_NAMES = 5  # event names in one row
-_FOLDER = regex(r"teamchat-\w+")  # Codex tells its model which folders it may write
+_FOLDER = regex(r"(?:teamchat|turn)-\w+")  # Codex tells its model which folders it may write
 
 
 def flags(turns: Sequence[tuple[str, Observed]], refusal: str | None = None, unheard: Sequence[int] = ()) -> Check:

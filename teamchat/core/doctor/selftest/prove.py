@@ -7,11 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-import tempfile
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from functools import partial
-from pathlib import Path
 
 from msgspec.structs import replace
 
@@ -24,9 +22,9 @@ from teamchat.core.doctor.selftest.findings import trapped
 from teamchat.core.doctor.selftest.watch import CLOCKS
 from teamchat.core.doctor.versions import Ask, check_version
 from teamchat.core.errors import StoreError
+from teamchat.core.files.temporary import temporary_folder
 from teamchat.core.team.team import BUILTIN_AGENTS, INSTALL
 from teamchat.runners.base import Limit, Runner
-from teamchat.runners.process.removal import remove
 from teamchat.runners.scripted import Reply, Request
 from teamchat.runners.selftest import NOTE
 
@@ -64,15 +62,11 @@ async def prove(path: str, ask: Ask, tell: Tell, progress: Progress) -> None:
 
 async def _prove(name: str, program: str, path: str, ask: Ask, progress: Progress) -> list[Check]:
     runner = AGENT_TYPES[name].runner
-    folder = Path(tempfile.mkdtemp(prefix="teamchat-doctor-"))
-    try:
-        with ModelServer() as server:
-            bench = Bench(runner, server, make_home(folder, server, path, name), folder)
-            progress(name, "version")
-            version = await asyncio.to_thread(check_version, name, program, runner, bench.env, ask, CLOCKS.first_byte_s)
-            proved = [] if version.state == "failed" else await _rows(bench, lambda step: progress(name, step))
-    finally:
-        remove(folder)
+    with temporary_folder("doctor") as folder, ModelServer() as server:
+        bench = Bench(runner, server, make_home(folder, server, path, name), folder)
+        progress(name, "version")
+        version = await asyncio.to_thread(check_version, name, program, runner, bench.env, ask, CLOCKS.first_byte_s)
+        proved = [] if version.state == "failed" else await _rows(bench, lambda step: progress(name, step))
     progress(name, None)
     hint = f"{INSTALL[name]}@{AGENT_TYPES[name].tested_version}"
     checks = [replace(version, hint=None) if version.state == "warning" else version, *proved]

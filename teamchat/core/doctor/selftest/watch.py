@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from teamchat.core.agents import AGENT_TYPES, HOMES, foreign_keys
 from teamchat.core.errors import StoreError
+from teamchat.core.files.folders import WRITABLE
 from teamchat.runners.base import Job, Runner, Verdict
 from teamchat.runners.environment import environment
 from teamchat.runners.events import AgentEvent, Failure, FailureKind
@@ -113,18 +114,12 @@ class Watch(Struct, frozen=True):
     life: LiveAgent | None = None
 
 
-def _new_scratch() -> Path:
-    try:
-        return Path(tempfile.mkdtemp(prefix="teamchat-"))
-    except OSError as error:
-        raise StoreError(
-            f"no temporary folder can be made: {error.strerror}; set TMPDIR to a folder that can be written"
-        ) from error
-
-
 async def observe(watch: Watch) -> Observed:
     """Run the turn to its end. If it cannot start, the end says why. Raises `StoreError`."""
-    scratch = _new_scratch()
+    try:
+        scratch = Path(tempfile.mkdtemp(prefix="teamchat-", dir=watch.folder))
+    except OSError as error:
+        raise StoreError(f"no temporary folder can be made: {error.strerror}; {WRITABLE}") from error
     try:
         return await _observe(watch, scratch)
     finally:
