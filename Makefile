@@ -60,7 +60,7 @@ real: $(VENV)/ready
 	export TEAMCHAT_REAL_CLIS=$$clis && \
 	{ $(BIN)/python -m pytest tests/real -m real -n 4 --maxschedchunk 1 || $(BIN)/python -m pytest tests/real -m real $(AGAIN); }
 
-# Prints which checks do not hold with the newest CLIs. It does not fail for them.
+# Prints which checks do not hold with the newest CLIs, and what these decide by themselves. It does not fail for that.
 newest: $(VENV)/ready
 	$(BIN)/python -m tests.real.newest
 

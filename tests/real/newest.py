@@ -1,7 +1,8 @@
 """What falls short at the newest versions of the CLIs: told, and no failure, for a vendor's release stops none of ours.
 
 Where they are the pinned versions, those were run already. Otherwise `doctor --offline` and the core of the real tests
-(the marker `core`) are run with them, and one line is printed for everything that does not hold.
+(the marker `core`) are run with them, and one line is printed for everything that does not hold. What a CLI decides by
+itself, and no test requires, is printed in each case (the marker `recorded`).
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -31,9 +33,15 @@ def told(pinned: clis.Versions) -> Iterator[str]:
             return
         yield f"newest CLIs: {names} (pinned: {clis.in_words(pinned)})"
         yield from shortfalls(newest)
-        yield from core(newest)
+        yield from tests(newest, "core")
     except (clis.Unavailable, OSError, ValueError, subprocess.TimeoutExpired) as error:
         yield f"newest CLIs: not tried, or not to the end: {error}"
+
+
+def recorded() -> Iterator[str]:
+    """What the newest versions decide by themselves, also where they are the pinned ones."""
+    with suppress(clis.Unavailable, OSError, ValueError, subprocess.TimeoutExpired):  # which `told` has said
+        yield from tests(clis.newest(), "recorded")
 
 
 def shortfalls(versions: clis.Versions) -> Iterator[str]:
@@ -49,8 +57,11 @@ def shortfalls(versions: clis.Versions) -> Iterator[str]:
     yield from short
 
 
-def core(versions: clis.Versions) -> Iterator[str]:
-    """The core tests that do not hold; pytest's own words are kept from the screen, where they read as a failure."""
+def tests(versions: clis.Versions, marker: str) -> Iterator[str]:
+    """What does not hold of the tests with this marker, and what they record.
+
+    pytest's own words are kept from the screen, where they read as a failure.
+    """
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.xml"
         argv = [
@@ -59,7 +70,7 @@ def core(versions: clis.Versions) -> Iterator[str]:
             "pytest",
             "tests/real",
             "-m",
-            "real and core",
+            f"real and {marker}",
             "-n",
             "auto",
             f"--junitxml={report}",
@@ -67,22 +78,27 @@ def core(versions: clis.Versions) -> Iterator[str]:
         env = {**os.environ, "TEAMCHAT_REAL_CLIS": clis.in_words(versions)}
         done = subprocess.run(argv, cwd=ROOT, env=env, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
         if not report.is_file():
-            yield f"  core tests: did not run: {done.stdout[-300:].strip()} {done.stderr[-300:].strip()}"
+            yield f"  {marker} tests: did not run: {done.stdout[-300:].strip()} {done.stderr[-300:].strip()}"
             return
-        yield from read(ET.parse(report).getroot())  # noqa: S314 (pytest wrote it)
+        yield from read(ET.parse(report).getroot(), marker)  # noqa: S314 (pytest wrote it)
 
 
-def read(report: ET.Element) -> Iterator[str]:
+def read(report: ET.Element, marker: str) -> Iterator[str]:
     cases = list(report.iter("testcase"))
     short = [(case, trouble) for case in cases for trouble in case if trouble.tag in ("failure", "error", "skipped")]
-    yield f"  core tests: {len(cases) - len({id(case) for case, _ in short})} of {len(cases)} hold"
+    yield f"  {marker} tests: {len(cases) - len({id(case) for case, _ in short})} of {len(cases)} hold"
     for case, trouble in short:
         reason = (trouble.get("message") or trouble.tag).strip().split("\n", 1)[0]
         yield f"  {case.get('name')}: {reason[:200]}"
+    for case in cases:
+        for kept in case.iter("property"):
+            yield f"  {case.get('name')}: {kept.get('name')}: {kept.get('value')}"
 
 
 def main() -> int:
     for line in told(clis.PINNED):
+        print(line, flush=True)
+    for line in recorded():
         print(line, flush=True)
     return 0
 

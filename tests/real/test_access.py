@@ -167,8 +167,6 @@ def test_the_users_settings_give_edit_no_web_and_codex_no_other_folder(
         user.server.script(vendor, [*(Reply(tools=(tool,)) for tool in tools[vendor]), Reply("I tried.")])
     assert not [request.path for request in user.server.requests if "/page" in request.path]
     assert list(outside.iterdir()) == []
-    if vendor == "claude":  # which looks its tools up where there are many, and has the vendor's model search
-        assert all("is disabled for this session" in result for result in tool_results(user.last(vendor)))
     if vendor == "codex":  # the git that Codex itself runs stays teamchat's
         written = [result for result in tool_results(user.last(vendor)) if "git\n" in result]
         assert "Read-only file system" in written[0]

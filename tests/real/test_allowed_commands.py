@@ -6,6 +6,8 @@ its own beside the workspace, `@`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from teamchat.core.agents import AGENT_TYPES
@@ -232,16 +234,6 @@ NEITHER: tuple[str, ...] = (
     "./tool > $(printf @)",
 )
 """None of them may run, in any CLI."""
-CLAUDE: tuple[str, ...] = (
-    "./tool @; ./tool",
-    "./tool && ./tool @",
-    "./tool | ./tool @",
-    "./tool @ 'a;b'",
-    "./tool @ 'a > b'",
-    './tool @ "a & b"',
-    "./tool @ a\\;b",
-)
-"""They may run in Claude, which allows every command in them. Gemini refuses what might be an operator."""
 BOTH: tuple[str, ...] = (
     "./tool @",
     "./tool @ a b",
@@ -263,10 +255,20 @@ BOTH: tuple[str, ...] = (
     "./two run @",
     "./two run '@' a",
 )
-"""They may run in Claude and Gemini. Codex runs any text, in its sandbox, which lets none write there."""
-GEMINI: tuple[str, ...] = ("./tool @ a\\ b", "./tool @ [a]")
-"""They may run in Gemini. Claude asks about them."""
-TEXTS = (*NEITHER, *CLAUDE, *BOTH, *GEMINI)
+"""They run in Claude and Gemini. Codex runs any text, in its sandbox, which lets none write there."""
+HARMLESS: tuple[str, ...] = (
+    "./tool @; ./tool",
+    "./tool && ./tool @",
+    "./tool | ./tool @",
+    "./tool @ 'a;b'",
+    "./tool @ 'a > b'",
+    './tool @ "a & b"',
+    "./tool @ a\\;b",
+    "./tool @ a\\ b",
+    "./tool @ [a]",
+)
+"""The CLI's own parser decides whether they run, and may do otherwise elsewhere. `make newest` prints it."""
+TEXTS = (*NEITHER, *BOTH, *HARMLESS)
 SCRIPT = '#!/bin/sh\n[ "$1" = --fail ] && exit 1\n[ "$1" = run ] && shift\n[ -n "$1" ] && touch "$1"\nexit 0\n'
 
 
@@ -274,8 +276,11 @@ def test_there_are_enough_texts() -> None:
     assert len(set(TEXTS)) == len(TEXTS) >= 219
 
 
+@pytest.mark.recorded
 @pytest.mark.parametrize("vendor", VENDORS)
-def test_only_plain_commands_that_allow_names_run(user: World, vendor: Vendor) -> None:
+def test_only_plain_commands_that_allow_names_run(
+    user: World, vendor: Vendor, record_property: Callable[[str, object], None]
+) -> None:
     beside = user.cwd.parent / "beside"
     beside.mkdir()
     for name in ("tool", "other", "toolx", "tool-x", "tool.x", "two"):
@@ -290,8 +295,9 @@ def test_only_plain_commands_that_allow_names_run(user: World, vendor: Vendor) -
     user.server.script(vendor, [*replies, Reply("I tried.")])
     ran = user.json("send", "--trust", "Try")
     assert ran.result["text"] == "I tried.", ran.err
-    may: dict[Vendor, tuple[str, ...]] = {"claude": (*CLAUDE, *BOTH), "codex": (), "gemini": (*BOTH, *GEMINI)}
     made = {path.name for path in beside.iterdir()}
     done = {text for number, text in enumerate(TEXTS) if str(number) in made}
     assert [name for name in made if not name.isdecimal()] == []
-    assert done == set(may[vendor])
+    record_property("ran, and need not", sorted(done & set(HARMLESS)))
+    assert done - set(HARMLESS) == (set() if vendor == "codex" else set(BOTH))
+    assert vendor != "codex" or not done

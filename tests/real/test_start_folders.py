@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -76,8 +77,12 @@ def test_no_configuration_of_a_runtime_runs_in_a_turn(user: World, vendor: Vendo
     assert not sprung.exists()
 
 
+@pytest.mark.recorded
 @pytest.mark.parametrize("vendor", clis.VENDORS)
-def test_of_the_plain_clis_opencode_alone_obeys_it(user: World, vendor: Vendor) -> None:
+def test_what_is_planted_is_a_danger_in_plain_opencode(
+    user: World, vendor: Vendor, record_property: Callable[[str, object], None]
+) -> None:
+    """What the others obey by themselves is recorded: 2.1.330, 0.169.0 and 0.61.0 obey none of it."""
     sprung = user.cwd.parent / "sprung"
     plant(user.cwd, sprung)
     program = shutil.which(vendor, path=user.env["PATH"])
@@ -87,4 +92,5 @@ def test_of_the_plain_clis_opencode_alone_obeys_it(user: World, vendor: Vendor) 
             [program, *words], cwd=user.cwd, env=dict(user.env), stdin=subprocess.DEVNULL, timeout=TIMEOUT_S,
             check=True, capture_output=True,
         )  # fmt: skip
-        assert sprung.exists() == (vendor == "opencode"), words
+    record_property("obeys files of its folder", sprung.exists())
+    assert sprung.exists() or vendor != "opencode"

@@ -11,7 +11,7 @@ from tests.installed import install, program
 from tests.real import clis, newest
 
 REPORT = """<testsuites><testsuite>
-<testcase name="holds"/>
+<testcase name="holds"><properties><property name="ran" value="[1]"/></properties></testcase>
 <testcase name="breaks"><failure message="AssertionError: no&#10;more of it"/></testcase>
 <testcase name="left_out"><skipped message="npm is not installed"/></testcase>
 <testcase name="twice"><failure message="one"/><error message="two"/></testcase>
@@ -53,13 +53,14 @@ def test_without_npm_that_is_said(npm: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert line == "newest CLIs: not tried, or not to the end: npm is not installed"
 
 
-def test_each_core_test_that_does_not_hold_is_one_line() -> None:
-    assert list(newest.read(ET.fromstring(REPORT))) == [  # noqa: S314 (it stands above)
+def test_each_core_test_that_does_not_hold_is_one_line_and_what_one_records() -> None:
+    assert list(newest.read(ET.fromstring(REPORT), "core")) == [  # noqa: S314 (it stands above)
         "  core tests: 1 of 4 hold",
         "  breaks: AssertionError: no",
         "  left_out: npm is not installed",
         "  twice: one",
         "  twice: two",
+        "  holds: ran: [1]",
     ]
 
 
