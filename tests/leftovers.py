@@ -16,6 +16,8 @@ from pathlib import Path
 
 import pytest
 
+from teamchat.runners.process.guardian import send_signal
+
 MARK = "TEAMCHAT_TEST_RUN"
 TEST = "PYTEST_CURRENT_TEST"
 PATIENCE_S = 60.0  # guardians of what a test has killed take two seconds; a busy machine gets more
@@ -84,7 +86,7 @@ def pytest_sessionfinish(session: pytest.Session) -> Iterator[None]:
         left = waited(os.environ[MARK], PATIENCE_S)
         session.config.stash[LEFT] = [str(one) for one in left]
         for one in left:
-            os.kill(one.pid, signal.SIGKILL)
+            send_signal(one.pid, signal.SIGKILL)
         if left:
             session.exitstatus = FAILED
     return result

@@ -7,8 +7,6 @@ PATIENCE_S = 15.0
 
 def stop(team: TeamOption = None, session: SessionOption = None) -> None:
     """Stop a conversation that is running in another terminal. Its turn ends cleanly; the queue is kept."""
-    import contextlib
-    import os
     import signal
     import time
 
@@ -19,6 +17,7 @@ def stop(team: TeamOption = None, session: SessionOption = None) -> None:
     from teamchat.core.files.session_lock import holder_of
     from teamchat.core.store.sessions import need_session
     from teamchat.core.store.turns import running_turns
+    from teamchat.runners.process.guardian import send_signal
 
     root = find_root(team)
     with open_store(root) as db:
@@ -33,9 +32,8 @@ def stop(team: TeamOption = None, session: SessionOption = None) -> None:
         for turn in how:
             note(f"{turn}; teamchat resume{typed} continues")
         return
-    with contextlib.suppress(ProcessLookupError):  # it has just ended
-        os.kill(holder[0], signal.SIGTERM)
-        os.kill(holder[0], signal.SIGCONT)  # what Ctrl-Z has stopped hears nothing else
+    for number in (signal.SIGTERM, signal.SIGCONT):  # what Ctrl-Z has stopped hears nothing but the second
+        send_signal(holder[0], number)
     until = time.monotonic() + PATIENCE_S
     while (still := holder_of(lock)) and still[0] == holder[0]:
         if time.monotonic() > until:

@@ -1,11 +1,12 @@
 from __future__ import annotations
 
-import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from teamchat.runners.process.guardian import send_signal
 from tests.runners.processes import Pids, clocks_wait_for
 
 
@@ -16,7 +17,7 @@ def pids(world: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pids]:
     monkeypatch.setenv("AGENT_PIDS", str(found.file))
     yield found
     for pid in found.alive():  # only when a test has failed
-        os.kill(pid, 9)
+        send_signal(pid, signal.SIGKILL)
 
 
 @pytest.fixture

@@ -16,6 +16,7 @@ import pytest
 from teamchat.cli.chatting.layout import Footer, Shown
 from teamchat.cli.shared.workspace import lock_file, store_file
 from teamchat.core.files.session_lock import holder_of
+from teamchat.runners.process.guardian import send_signal
 from tests.cli.helpers import queue, select
 from tests.program import cli, run_here, start
 from tests.runners.processes import eventually
@@ -462,7 +463,7 @@ def test_an_agent_that_is_killed_is_a_failure_and_the_terminal_stays_as_it_was()
         shown.until(lambda text: PROMPT in text)
         line(shown, "@max Write it")
         shown.until(lambda _: Path("pid").exists())
-        os.kill(int(Path("pid").read_text()), signal.SIGKILL)
+        send_signal(int(Path("pid").read_text()), signal.SIGKILL)
         shown.until(lambda text: "✗" in text and "/resume" in text and prompt_of(text) == PROMPT)
         line(shown, "@sarah You?")
         shown.until(lambda text: "Done" in text)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import signal
 import termios
@@ -12,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from teamchat.runners.process.guardian import send_signal
 from tests.cli.helpers import actors, objects
 from tests.cli.test_terminal import claude
 from tests.program import run_here
@@ -229,7 +229,7 @@ def stop(_: Screen, __: Pids) -> None:
 
 def kill(_: Screen, pids: Pids) -> None:
     for pid in pids.alive():
-        os.kill(pid, signal.SIGKILL)
+        send_signal(pid, signal.SIGKILL)
 
 
 ENDS: dict[str, Callable[[Screen, Pids], object]] = {

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from teamchat.cli.shared.workspace import lock_file
+from teamchat.core.errors import ExitCode
 from teamchat.core.files.session_lock import session_lock
 from tests.cli.helpers import objects, refused
 from tests.program import cli, ended, run_here, start
@@ -98,3 +99,16 @@ def test_what_goes_on_names_the_session_where_it_is_not_the_last_one() -> None:
         assert run_here("send", "--new", "--to", "sarah", "Hi").code == 0
         assert cli("stop", "--session", "dev").err.endswith("; teamchat resume --session dev continues\n")
         assert ended(first).err.endswith("· try: teamchat resume --session dev\n")
+
+
+@pytest.mark.parametrize("number", ["1", "0", "-1", "00", "9999999999", "4294967297"])
+def test_a_lock_that_names_no_process_that_could_hold_it_ends_nobody(world: Path, number: str) -> None:
+    """An agent can write that file; the lock is held all the same."""
+    crew(world, {"max": ["Hi"]})
+    assert run_here("send", "Hi").code == 0
+    lock = lock_file(Path.cwd(), 1)
+    with session_lock(lock, "teamchat send"):
+        lock.write_text(f"process {number} (teamchat send)\n")
+        stopped = run_here("stop")
+    assert stopped.code == ExitCode.STORE
+    assert f"is held, and names no process that could hold it: process {number} " in refused(stopped)

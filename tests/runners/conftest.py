@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Protocol
@@ -9,6 +10,7 @@ import pytest
 from hypothesis import settings
 
 from teamchat.runners.base import StopRule
+from teamchat.runners.process.guardian import send_signal
 from teamchat.runners.process.process import Process
 from teamchat.runners.process.running import MAX_OUTPUT_BYTES, Launch
 from tests.leftovers import marked
@@ -38,7 +40,7 @@ def pids(tmp_path: Path) -> Iterator[Pids]:
     found = Pids(tmp_path / "pids")
     yield found
     for pid in found.alive():  # only when a test has failed
-        os.kill(pid, 9)
+        send_signal(pid, signal.SIGKILL)
 
 
 @pytest.fixture

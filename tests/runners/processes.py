@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from teamchat.runners.process import supervisor as turn
-from teamchat.runners.process.guardian import below, processes
+from teamchat.runners.process.guardian import below, processes, send_signal
 from teamchat.runners.process.guardians import GUARDIANS
 from teamchat.runners.process.process import Process
 from teamchat.runners.process.running import Chunk, Exit, Running
@@ -132,7 +132,7 @@ def kill_with_guardians(teamchat: int) -> None:
     guardians = [pid for pid, (parent, _) in table.items() if parent == server]
     assert guardians
     for pid in (*guardians, server, teamchat):
-        os.kill(pid, signal.SIGKILL)
+        send_signal(pid, signal.SIGKILL)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1659,7 +1659,18 @@ def sends_signals_to_teamchat() -> None:
     say()
 
 
+def apart() -> bool:
+    """Whether the first process that this one can see is the play of `inside.py`, whose end is the worst that can come.
+
+    Some agents signal everybody, fill what they can write to or fork without an end: outside, that is the machine.
+    """
+    return b"tests.torture.inside" in Path("/proc/1/cmdline").read_bytes().split(b"\0")
+
+
 if __name__ == "__main__":
+    if not apart():
+        say(b"agents.py: it runs only in the namespaces of tests/torture/inside.py\n", 2)
+        os._exit(98)
     chosen = AGENTS[sys.argv[1]]
     try:
         chosen.act()

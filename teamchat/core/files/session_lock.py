@@ -20,7 +20,7 @@ from teamchat.runners.process.guardian import processes
 POLL_S = 0.1
 STARTING_S = 2.0
 """How long a lock is waited for whose holder has ended: a child it was just starting holds it until its exec."""
-_PROCESS = regex(r"process ([1-9]\d{0,8}) ")
+_PROCESS = regex(r"process ([2-9]|[1-9]\d{1,8}) ")  # no command is process 1, and 0 is many
 LONGEST_HOLDER = 300  # characters that are told of what a lock says
 
 
@@ -61,7 +61,10 @@ def session_lock(path: Path, command: str, waits: Callable[[str], None] | None =
 
 
 def holder_of(path: Path) -> tuple[int, str] | None:
-    """The process that holds the lock at `path`, and what it says of itself; None when nobody does."""
+    """The process that holds the lock at `path`, and what it says of itself; None when nobody does.
+
+    Raises `StoreError` if the lock names no process that could hold it.
+    """
     if not path.exists():
         return None
     file = _open(path)
@@ -69,11 +72,14 @@ def holder_of(path: Path) -> tuple[int, str] | None:
         # only what a killed process may have left is looked at with the lock: whoever wants it then would be refused
         if not _written(file) or _take(file, path):
             return None
-        holder = _holder(file)
+        holder = _written(file)
     finally:
         os.close(file)
-    process = _process(holder)
-    return (process, holder) if process else None
+    if not holder:
+        return None  # it has just been taken
+    if (process := _process(holder)) is None:
+        raise StoreError(f"the lock {path} is held, and names no process that could hold it: {holder}")
+    return process, holder
 
 
 def _has_ended(file: int) -> bool:

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 POLL_S = 0.005
 SETTLE_S = 0.25  # helpers of a CLI may outlive it for an instant; that is not worth a note
 END_S = 2.0  # how long to insist on SIGKILL: a process in an uninterruptible wait cannot be ended
+FIRST_PID = 2  # the lowest number of a process that is one of ours
 IGNORED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE)  # orders come through the socket alone
 STARTED = "import sys; sys.path.append(sys.argv[1]); import guardian; guardian.main(int(sys.argv[2]))"
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36  # of <sys/prctl.h>
@@ -159,9 +160,9 @@ def _read(path: str) -> bytes:
 
 
 def below(root: int, table: dict[int, tuple[int, str]]) -> dict[int, str]:
-    """The descendants of `root`: pid -> name."""
+    """The descendants of `root`: pid -> name. None of a number below 2, of which every process descends."""
     found: dict[int, str] = {}
-    frontier = {root}
+    frontier = {root} if root >= FIRST_PID else set()
     while frontier:
         frontier = {pid for pid, (parent, _) in table.items() if parent in frontier and pid not in found}
         found.update({pid: table[pid][1] for pid in frontier})
@@ -169,6 +170,12 @@ def below(root: int, table: dict[int, tuple[int, str]]) -> dict[int, str]:
 
 
 def send_signal(pid: int, number: int, *, group: bool = False) -> None:
+    """Send a signal to a process, or to the group with its number, unless it has ended.
+
+    Nothing is sent to a number below 2. The system takes 0 and -1 for many processes, and 1 is the machine's first one.
+    """
+    if pid < FIRST_PID:
+        return
     try:
         (os.killpg if group else os.kill)(pid, number)
     except (ProcessLookupError, PermissionError):

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from teamchat.runners.process.command import Ended, capture, printing, run, run_alone
+from teamchat.runners.process.guardian import send_signal
 from teamchat.runners.process.start_errors import SpawnFailed
 from tests.runners.processes import PATIENCE_S, Pids, agent, eventually, lives, shell
 
@@ -67,7 +68,7 @@ def test_it_is_in_a_session_of_its_own(tmp_path: Path) -> None:
 def test_a_child_that_keeps_standard_output_open_is_not_waited_for(tmp_path: Path) -> None:
     script = "echo 1.2.3; sleep 600 & echo $! > pid"
     assert capture(shell(script), ENV, tmp_path, PATIENCE_S) == (0, b"1.2.3\n")
-    os.kill(int((tmp_path / "pid").read_text()), signal.SIGKILL)
+    send_signal(int((tmp_path / "pid").read_text()), signal.SIGKILL)
 
 
 def test_its_whole_group_is_killed_when_the_time_is_over(tmp_path: Path, pids: Pids) -> None:

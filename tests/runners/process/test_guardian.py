@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 
 from teamchat.runners.process import guardian
 from tests.leftovers import marked
+from tests.namespaces import apart
 from tests.runners.processes import PATIENCE_S, Pids, agent, eventually, lives, shell
 
 AS_ON_MACOS = f"""
@@ -289,7 +290,7 @@ def test_names_that_look_like_fields_confuse_nobody(tmp_path: Path, name: str) -
     assert not lives(sleeper.pid)
 
 
-@given(st.dictionaries(st.integers(1, 12), st.tuples(st.integers(1, 12), st.just("x"))), st.integers(1, 12))
+@given(st.dictionaries(st.integers(2, 13), st.tuples(st.integers(2, 13), st.just("x"))), st.integers(2, 13))
 def test_descendants_are_what_reaches_the_root_by_its_parents(table: dict[int, tuple[int, str]], root: int) -> None:
     def reaches(pid: int) -> bool:
         seen: set[int] = set()
@@ -301,3 +302,22 @@ def test_descendants_are_what_reaches_the_root_by_its_parents(table: dict[int, t
         return False
 
     assert set(guardian.below(root, table)) == {pid for pid in table if reaches(pid)}
+
+
+LOW = (1, 0, -1, -2, -(1 << 31))
+
+
+@pytest.mark.parametrize("group", [False, True])
+@pytest.mark.parametrize("number", LOW)
+def test_no_signal_is_sent_to_a_number_below_2(number: int, *, group: bool) -> None:
+    """Tried where it could end no more than a shell, its child and an interpreter."""
+    code = f"from teamchat.runners.process import guardian as g; g.send_signal({number}, 9, group={group})"
+    script = 'sleep 60 & "$@"; echo "ended with $?"; kill $! && echo survived'
+    assert apart(script, sys.executable, "-c", code).stdout == "ended with 0\nsurvived\n"
+
+
+@pytest.mark.parametrize("number", LOW)
+def test_nobody_descends_of_a_number_below_2(number: int) -> None:
+    table = guardian.processes()
+    assert guardian.below(number, table) == {}
+    assert os.getpid() in guardian.below(table[os.getpid()][0], table)
