@@ -23,7 +23,7 @@ demo: $(VENV)/ready
 AGAIN := --last-failed --last-failed-no-failures none -n 0
 
 # Six tests at a time, also on two cores, because many tests wait for agents; a worker that is done takes another's tests.
-# Their folders are in /dev/shm if it has room.
+# Their folders are in /dev/shm if there is room (tests/folders.py); those of a failed run are then in .failed-tests.
 test: $(VENV)/ready
 	$(BIN)/python -m pytest -n 6 --dist worksteal || $(BIN)/python -m pytest $(AGAIN)
 
@@ -88,11 +88,9 @@ WHAT ?=
 bench: $(VENV)/ready
 	$(BIN)/python -m benchmarks $(WHAT)
 
-MEMORY := $(if $(wildcard /dev/shm/.),TMPDIR=/dev/shm)
-
-# A subset of two minutes, with its files in memory where that is possible. It fails if a figure is over its bound.
+# A subset of two minutes, with its files in memory if there is room. It fails if a figure is over its bound.
 bench-quick: $(VENV)/ready
-	$(MEMORY) $(BIN)/python -m benchmarks --quick $(WHAT)
+	$(BIN)/python -m benchmarks --quick $(WHAT)
 
 # Keeps the figures of this machine in benchmarks/measured.json and writes the tables of docs/performance.md.
 bench-page: $(VENV)/ready
@@ -139,4 +137,4 @@ format: $(VENV)/ready
 	$(BIN)/ruff format .
 
 clean:
-	rm -rf $(VENV) dist site .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) dist site .mypy_cache .pytest_cache .ruff_cache .hypothesis .failed-tests

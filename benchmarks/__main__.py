@@ -5,20 +5,24 @@ over its bound is measured once more, because what else the machine does makes t
 The exit code is 1 if that is over the bound, too, and 3 if a benchmark failed or none has that name.
 
 `--quick` (`make bench-quick`) takes a subset, in about two minutes, and measures what is over its bound up to three
-times more. `make` puts the files of a quick run into memory (`/dev/shm`) where that is possible, because disks differ.
+times more. The files of a quick run are in memory (`/dev/shm`) if there is room, because disks differ.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 
+import pytest
+
 from benchmarks import table
 from benchmarks.figure import Measures
 from benchmarks.running import Run
+from tests.folders import folder_of_a_run, place
 
 OVER, FAILED = 1, 3  # exit codes
 AGAIN, QUICK_AGAIN = 1, 3
@@ -55,9 +59,12 @@ def main(
     names = benchmarks or (QUICK if options.quick else BENCHMARKS)
     run = Run(options.names or ["*"], again=QUICK_AGAIN if options.quick else AGAIN)
     print(table.HEAD)
-    for name in filter(run.chooses, names):
-        measures = (benchmarks or {}).get(name) or import_module(f"benchmarks.{name}").measures
-        run.take(name, measures(options.quick))
+    with folder_of_a_run(place(in_memory=options.quick)) as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TMPDIR", str(folder))
+        patch.setattr(tempfile, "tempdir", str(folder))
+        for name in filter(run.chooses, names):
+            measures = (benchmarks or {}).get(name) or import_module(f"benchmarks.{name}").measures
+            run.take(name, measures(options.quick))
     if options.json:
         options.json.write_bytes(run.in_json(options.json))
     for name, why in (*run.over.items(), *run.failed.items()):

@@ -7,7 +7,7 @@ import shutil
 import signal
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from itertools import count
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from hypothesis.internal.conjecture import engine
 
 from teamchat.core.agents import CLIS
 from teamchat.runners.process.guardians import GUARDIANS
+from teamchat.runners.process.removal import remove
 from tests import forks
 from tests.program import ROOT, fake
 from tests.trials import trials
@@ -34,18 +35,17 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 # the tests start the program a thousand times, so its bytecode is kept
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-pytest_plugins = ["tests.leftovers"]
+pytest_plugins = ["tests.leftovers", "tests.folders"]
 AGENTS = ("claude", "codex", "gemini", "opencode")
 USERS_OWN = ("TEAMCHAT_SESSION", "TEAMCHAT_HOME", "CLAUDECODE", "GOOGLE_GEMINI_BASE_URL", "FORCE_COLOR")
-IN_MEMORY, ROOM = Path("/dev/shm"), 4 << 30
+FAILED = pytest.StashKey[bool]()
 XDG = ("CONFIG_HOME", "STATE_HOME", "DATA_HOME", "CACHE_HOME", "RUNTIME_DIR")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Compile the fakes, and keep the tests' folders in memory if it has room, because most of a run waits for disks.
+    """Compile the fakes.
 
-    The folders of the real CLIs stay in `/tmp`, which their sandboxes expect. A shell starts a background job with some
-    signals ignored, and programs inherit that; here they have their defaults.
+    A shell starts a background job with some signals ignored, and programs inherit that; here they have their defaults.
     """
     for number in forks.SIGNALS:
         if signal.getsignal(number) is signal.SIG_IGN:
@@ -53,21 +53,19 @@ def pytest_configure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput"):  # once for all workers: a team's trust is lost with a change of its programs
         for program in (ROOT / "tests" / "fakes").glob("*.py"):
             fake(program)
-    if config.option.markexpr == "not real" and has_room(IN_MEMORY):
-        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(IN_MEMORY))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    if report.failed:
+        item.stash[FAILED] = True
+    return report
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with the torture. Its tests are the longest and mostly wait; as the last ones they leave cores idle."""
     items.sort(key=lambda item: "torture" not in item.path.parts)
-
-
-def has_room(folder: Path) -> bool:
-    """Whether the folder has `ROOM` free bytes and lets programs in it run."""
-    if not (sys.platform == "linux" and os.access(folder, os.W_OK | os.X_OK)):
-        return False
-    system = os.statvfs(folder)
-    return system.f_bavail * system.f_frsize >= ROOM and not system.f_flag & os.ST_NOEXEC
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -111,17 +109,19 @@ def worlds(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 @pytest.fixture(autouse=True)
 def world(
     request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, worlds: Iterator[Path], plain_path: str
-) -> Path:
-    """A home, a state folder and an empty working folder, apart from `tmp_path`. Returns the folder that has all three.
+) -> Iterator[Path]:
+    """A home, a state folder and an empty working folder, apart from `tmp_path`: the folder that has all three.
 
-    Tests of the real CLIs build their own world, because they need the machine's npm.
+    It goes with a test that passes, since a run has thousands of them. Tests of the real CLIs build their own world,
+    because they need the machine's npm.
     """
     for name in (*USERS_OWN, *(key for row in CLIS for key in row.keys)):
         monkeypatch.delenv(name, raising=False)
     world = next(worlds)
     world.mkdir()
     if request.node.get_closest_marker("real"):
-        return world
+        yield world
+        return
     for folder in ("home", "state", "work", "tmp"):
         (world / folder).mkdir()
     for name in XDG:
@@ -136,4 +136,6 @@ def world(
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setenv("LC_ALL", "C.UTF-8")
     monkeypatch.chdir(world / "work")
-    return world
+    yield world
+    if not request.node.stash.get(FAILED, False):
+        remove(world)
