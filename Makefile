@@ -7,13 +7,19 @@ BIN := $(VENV)/bin
 
 default: test lint
 
+# The file `ready` has the version of the Python that made .venv. Another PYTHON makes it anew.
+PYTHON_VERSION := $(shell $(PYTHON) --version)
+ifneq ($(PYTHON_VERSION),$(shell cat $(VENV)/ready 2>/dev/null))
+.PHONY: $(VENV)/ready
+endif
+
 # Every package is a wheel with a hash of requirements.txt. The project itself is built by the hatchling that is among them.
 $(VENV)/ready: pyproject.toml requirements.txt
 	$(PYTHON) -m venv --clear $(VENV)
 	$(BIN)/pip install --quiet --require-hashes --no-deps --only-binary :all: --requirement requirements.txt
 	$(BIN)/pip install --quiet --no-deps --no-build-isolation --editable .
 	$(BIN)/pip check
-	touch $@
+	echo '$(PYTHON_VERSION)' >$@
 
 # Plays a recorded session of three members. It needs no agent CLI and no network.
 demo: $(VENV)/ready

@@ -140,6 +140,22 @@ def test_nothing_is_installed_but_wheels_with_hashes_and_the_project() -> None:
     assert not any("pipx" in text for text in texts)
 
 
+@pytest.mark.parametrize(("by", "again"), [("Python 3.11.7", False), ("Python 3.13.0", True), ("", True)])
+def test_make_makes_the_environment_anew_for_another_python(tmp_path: Path, by: str, *, again: bool) -> None:
+    """With no `.venv` as with one that another Python made."""
+    python, made = tmp_path / "python", tmp_path / "venv"
+    python.write_text("#!/bin/sh\necho Python 3.11.7\n", encoding="utf-8")
+    python.chmod(0o700)
+    if by:
+        made.mkdir()
+        (made / "ready").write_text(f"{by}\n", encoding="utf-8")
+    words = ["make", "--dry-run", f"PYTHON={python}", f"VENV={made}", f"{made}/ready"]
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert (f"{python} -m venv --clear {made}\n" in done.stdout) == again
+    assert (f"echo 'Python 3.11.7' >{made}/ready\n" in done.stdout) == again
+    assert ("up to date" in done.stdout) != again
+
+
 @pytest.mark.parametrize("name", ["bug", "idea"])
 def test_an_issue_is_asked_for_what_doctor_says(name: str) -> None:
     text = (ROOT / ".github" / "ISSUE_TEMPLATE" / f"{name}.yml").read_text(encoding="utf-8")
