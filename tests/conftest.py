@@ -19,6 +19,7 @@ from teamchat.core.agents import CLIS
 from teamchat.runners.process.guardians import GUARDIANS
 from teamchat.runners.process.removal import remove
 from tests import forks
+from tests.core.fake_conversation import STORES
 from tests.program import ROOT, fake
 from tests.trials import trials
 
@@ -80,6 +81,12 @@ def server_of_guardians() -> Iterator[None]:
 def _no_server_is_left() -> Iterator[None]:
     yield
     forks.close()
+
+
+@pytest.fixture(autouse=True)
+def _no_store_is_left_open() -> Iterator[None]:
+    yield
+    STORES.close()
 
 
 @pytest.fixture(scope="session")

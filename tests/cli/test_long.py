@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
 from itertools import pairwise
 from pathlib import Path
 
@@ -41,12 +42,12 @@ def test_a_text_in_pieces_is_shown_as_the_whole(words: list[str], cuts: list[int
 
 
 def test_a_stored_text_is_read_in_pieces(tmp_path: Path) -> None:
-    db = Database(tmp_path / "teamchat.db")
-    for text in ("", "é", "é" * SLICE, "".join(map(str, range(SLICE)))):
-        key = put_text(db, pack(text.encode()))
-        assert "".join(stored_pieces(db, key)) == text
-        assert size_of(db, key) == len(text.encode())
-        assert max(map(len, stored_pieces(db, key)), default=0) <= SLICE
+    with closing(Database(tmp_path / "teamchat.db")) as db:
+        for text in ("", "é", "é" * SLICE, "".join(map(str, range(SLICE)))):
+            key = put_text(db, pack(text.encode()))
+            assert "".join(stored_pieces(db, key)) == text
+            assert size_of(db, key) == len(text.encode())
+            assert max(map(len, stored_pieces(db, key)), default=0) <= SLICE
 
 
 def test_json_of_a_long_text_is_one_line(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

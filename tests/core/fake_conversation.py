@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -52,6 +53,8 @@ class Hangs:
 
 
 Reply = str | Fails | Hangs
+# The stores of a test's stages, which tests/conftest.py closes when it is over.
+STORES = ExitStack()
 
 
 class Running:
@@ -130,6 +133,7 @@ class Stage:
 
     def __post_init__(self) -> None:
         self.db = self.make(self.folder / "teamchat.db")
+        STORES.callback(self.db.close)
         self.session = create_session(self.db, self.team.name, self.team.task).id
 
     def open_real(self) -> ConversationCoordinator:

@@ -11,7 +11,6 @@ from msgspec.structs import replace
 from teamchat.core.agents import ProtocolName
 from teamchat.core.conversation.entry import check_entry
 from teamchat.core.errors import ExitCode, NoRoom, PromptTooLarge
-from teamchat.core.store.database import Database
 from tests.core.fake_conversation import Stage, team_of
 
 PROTOCOLS: tuple[ProtocolName, ...] = ("plain", "claude", "codex", "gemini")
@@ -23,7 +22,7 @@ def stage(tmp_path: Path) -> Stage:
 
 
 def assert_fits(stage: Stage, text: str, to: str | None = "max", *, cut: bool = False) -> None:
-    check_entry(stage.team, Database(stage.folder / "teamchat.db"), None, text, speaker=None, to=to, cut=cut)
+    check_entry(stage.team, stage.db, None, text, speaker=None, to=to, cut=cut)
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)

@@ -39,7 +39,7 @@ from teamchat.core.turn.events import (
 )
 from teamchat.core.turn.run import rules_of
 from teamchat.runners.events import SHOWN_ONLY, TextDelta
-from tests.core.fake_conversation import Fails, Reply, Stage, team_of
+from tests.core.fake_conversation import STORES, Fails, Reply, Stage, team_of
 from tests.trials import trials
 
 Told = ConversationEvent | Conclusion
@@ -64,6 +64,7 @@ class Watched:
         self.lock = folder / "session-1.lock"
         self.told: list[Told] = []
         self._db = Database(folder / "teamchat.db")
+        STORES.callback(self._db.close)
         self.follower = self.new_follower()
 
     def new_follower(self, after: int = 0) -> Follower:

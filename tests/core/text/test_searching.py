@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import unicodedata
+from contextlib import closing
 from time import process_time
 
 import pytest
@@ -57,7 +58,7 @@ def test_a_snippet_shows_what_was_found(text: str, query: str, shown: str) -> No
 @given(QUERIES, st.text())
 def test_fts_takes_every_query_and_every_snippet_is_one_line(query: str, text: str) -> None:
     parts = search_parts(query)
-    with sqlite3.connect(":memory:") as db:
+    with closing(sqlite3.connect(":memory:")) as db:
         db.execute("CREATE VIRTUAL TABLE words USING fts5 (content)")
         if parts:
             db.execute("SELECT * FROM words WHERE words MATCH ?", (match_of(parts),)).fetchall()
