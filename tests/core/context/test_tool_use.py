@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -22,8 +24,9 @@ HEAD = "\n\nTool calls of this turn:\n"
 
 
 @pytest.fixture
-def db(tmp_path: Path) -> Database:
-    return Database(tmp_path / "teamchat.db")
+def db(tmp_path: Path) -> Iterator[Database]:
+    with closing(Database(tmp_path / "teamchat.db")) as db:
+        yield db
 
 
 def turn(db: Database, *events: AgentEvent) -> int:
