@@ -6,7 +6,6 @@ import asyncio
 import json
 import os
 import shutil
-import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -25,6 +24,7 @@ from teamchat.core.turn.execution import FinishedTurn, execute, room_in
 from teamchat.core.turn.host import REAL, Host, check_runnable, scratch_of, wait_to_start
 from teamchat.core.turn.plan import plan_reply
 from teamchat.core.turn.ready import ReadyTurn
+from teamchat.core.turn.vendor_limits import steady_now
 from teamchat.runners import git_server
 from teamchat.runners.events import Denied, FailureKind, Note, TextDelta
 from teamchat.runners.process.process import Process
@@ -287,7 +287,7 @@ def test_a_folder_that_is_replaced_before_the_process_starts_is_refused(stage: S
 def test_a_start_that_had_to_wait_for_others_of_its_vendor_says_so(
     stage: Stage, protocol: ProtocolName, wait_s: float
 ) -> None:
-    host = replace(REAL, moment=lambda _: time.time() + wait_s)
+    host = replace(REAL, moment=lambda _: steady_now() + wait_s)
     runs(stage, "claude", protocol=protocol)
     waited = asyncio.run(wait_to_start(made_ready(stage), host, Stopper()))
     assert waited is (wait_s > 0 and protocol == "claude")
