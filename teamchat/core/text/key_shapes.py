@@ -44,8 +44,8 @@ SHAPES: tuple[tuple[str, str], ...] = (
     *((f"xox{kind}-", r"[A-Za-z0-9-]{10,}") for kind in "abeoprs"),  # Slack, with the next two
     ("xapp-", r"[0-9]-[A-Za-z0-9-]{16,}"),
     ("hooks.slack.com/services/", r"[A-Za-z0-9/]{20,}"),
-    ("AKIA", r"(?=[A-Z]*[0-9])[A-Z0-9]{16}"),  # AWS, with the next three
-    ("ASIA", r"(?=[A-Z]*[0-9])[A-Z0-9]{16}"),
+    ("AKIA", r"(?=[A-Z]{0,15}+[0-9])[A-Z0-9]{16}"),  # AWS, with the next three
+    ("ASIA", r"(?=[A-Z]{0,15}+[0-9])[A-Z0-9]{16}"),
     ("ABSK", rf"{BASE64}{{100,}}"),
     *(
         (name, rf"[\\\"' ]{{0,4}}[=:][\\\"' ]{{0,4}}(?P<value>{BASE64}{{40}})(?!{BASE64})")

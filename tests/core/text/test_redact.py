@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import re
+from time import process_time
 from unittest.mock import patch
 
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from teamchat.core.text import redact
-from teamchat.core.text.key_shapes import ADDRESSES, OPEN_PRIVATE_KEYS, PRIVATE_KEYS, SHAPES
+from teamchat.core.text.key_shapes import ADDRESSES, GLUED, OPEN_PRIVATE_KEYS, PRIVATE_KEYS, SHAPES
 from teamchat.core.text.redact import Redactor, redact_shapes
 from tests.core.routing.marker_texts import grows_linearly
 
@@ -234,3 +235,22 @@ def test_a_secret_never_survives_and_lengths_and_lines_stay(before: str, secret:
     assert len(clean) == len(before + secret + after)
     assert clean.count("\n") == (before + secret + after).count("\n")
     assert secret not in clean or secret.isspace() or not secret.strip("*\r\n")
+
+
+LONG = 128 * 1024
+BEGINNINGS = sorted(
+    {start for start, _ in (*SHAPES, *PRIVATE_KEYS, OPEN_PRIVATE_KEYS, ADDRESSES)} | {start.lower() for start in GLUED}
+)
+NAMES = ("password=", "secret", "token", "credential", "api_key", "auth", "webhook_url", "dsn", "bearer ", "cookie:")
+
+
+@pytest.mark.parametrize("piece", [*BEGINNINGS, *NAMES])
+def test_a_beginning_of_a_key_that_is_repeated_costs_little(piece: str) -> None:
+    def seconds(size: int) -> float:
+        text = (piece * size)[:size]
+        begun = process_time()
+        redact_shapes(text)
+        return process_time() - begun
+
+    assert min(seconds(LONG) for _ in range(2)) < 1
+    assert any(seconds(2 * LONG) < 3 * seconds(LONG) + 0.05 for _ in range(3))
