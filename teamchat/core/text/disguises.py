@@ -11,7 +11,7 @@ from itertools import accumulate
 
 from msgspec import Struct
 
-from teamchat.core.text.invisible import INVISIBLE
+from teamchat.core.text.invisible import INVISIBLE, TURNS
 from teamchat.patterns import regex
 
 Span = tuple[int, int]
@@ -60,6 +60,39 @@ def _meant(written: str) -> str:
     if written[0] not in "%\\":
         return ""
     return "/" if written[-1] == "/" else chr(int(written[-2:], 16))
+
+
+# Written forms are those of JSON and of programs: output is lines of JSON in recordings.
+_ESC = r"(?: \x1b | \\{1,4} (?: u001[bB] | x1[bB] | 033 | e(?=\[) ) )"
+_CSI = rf"(?: {_ESC} \[ | \x9b | \\{{1,4}} (?: u00 | x ) 9[bB] ) [0-?]{{0,256}}+ [ -/]{{0,16}}+ [@-~]"
+_STRING = rf"(?: {_ESC} [\]P^_X] | [\x90\x98\x9d-\x9f] | \\{{1,4}} (?: u00 | x ) 9[08d-fD-F] )"
+_STRING_END = rf"(?: \x07 | \x9c | {_ESC} \\{{1,4}} | \\{{1,4}} (?: u0007 | x07 | a | u009[cC] ) )"
+_ONE_UNSEEN = (
+    rf"{_CSI} | {_STRING} [^\x07\x1b\x9c\n\\]*+ {_STRING_END}? | {_ESC} [\x20-/]{{0,16}}+ [0-~]"
+    rf"| [\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f{INVISIBLE}{TURNS}] | \r(?!\n)"
+    r"| \\{1,4} (?: [bf] | r (?!\\{1,4}n) )"
+    r"| \\{1,4} u (?: 00 (?: 0[0-8bcefBCEF] | 1[0-9a-fA-F] | 7[fF] | [89][0-9a-fA-F] | [aA][dD] )"
+    r"  | 061[cC] | 115[fF] | 1160 | 3164"
+    r"  | 20 (?: 0[b-fB-F] | 2[a-eA-E] | 6[0-9a-fA-F] ) | [fF][eE] (?: 0[0-9a-fA-F] | [fF]{2} ) )"
+)
+_UNSEEN = regex(rf"((?: {_ONE_UNSEEN} )++)", re.VERBOSE)
+_MAY_BE_UNSEEN = regex(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\\]|[^\x00-\x7f]")
+
+
+def as_seen(text: str) -> View | None:
+    """`text` without what a reader does not see: escape sequences, controls, marks of direction, invisible characters.
+
+    None if it has nothing of these.
+    """
+    if not _MAY_BE_UNSEEN.search(text):
+        return None
+    parts = _UNSEEN.split(text)
+    if len(parts) == 1:
+        return None
+    seen = ["" if number % 2 else part for number, part in enumerate(parts)]
+    return View(
+        "".join(seen), list(accumulate(map(len, seen), initial=0)), list(accumulate(map(len, parts), initial=0))
+    )
 
 
 _KEY = r"[\w.~+/=:-]"

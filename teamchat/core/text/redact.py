@@ -10,12 +10,12 @@ import base64
 import json
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from operator import itemgetter
 from urllib.parse import quote
 
-from teamchat.core.text.disguises import Shape, Span, encoded, view, wrapped
+from teamchat.core.text.disguises import Shape, Span, as_seen, encoded, view, wrapped
 from teamchat.core.text.key_shapes import (
     ADDRESSES,
     GLUED,
@@ -72,11 +72,34 @@ Each with its beginning in small letters, if that can be told from words.
 for order, given in enumerate(SHAPES):
     in_small = given[0].lower() if _unlike_words(*given) and len(given[0]) > 3 else ""
     _BY_SIGN[next(filter("_-.:/=".__contains__, given[0]), "")].append((order, given, in_small))
-_STARS = regex(r"\**+")
+_STARS, _SOME_STARS = regex(r"\**+"), regex(r"\*++")
 
 
 def redact_shapes(text: str) -> tuple[str, int]:
-    """`text` with every secret replaced by as many `*`, and how many there were."""
+    """`text` with every secret replaced by as many `*`, and how many there were.
+
+    What a reader sees of it is looked at first, then what is written: a key may begin right behind a colour.
+    """
+    text, seen = _without_seen(text, lambda shown: _redact_written(shown)[0])
+    text, written = _redact_written(text)
+    return text, seen + written
+
+
+def _without_seen(text: str, redact: Callable[[str], str]) -> tuple[str, int]:
+    """`text` without the secrets that `redact`, which keeps lengths, finds in what a reader sees of it."""
+    shown = as_seen(text)
+    if shown is None or (clean := redact(shown.text)) == shown.text:
+        return text, 0
+    parts, place, count = list[str](), 0, 0
+    for stars in _SOME_STARS.finditer(clean):
+        begin, end = shown.original(stars.span())
+        if shown.text[stars.start() : stars.end()] != stars[0]:
+            parts += [text[place:begin], _stars_for(text[begin:end])]
+            place, count = end, count + 1
+    return "".join([*parts, text[place:]]), count
+
+
+def _redact_written(text: str) -> tuple[str, int]:
     if len(text) <= _PIECE and not _may_hold_a_secret(text):
         return text, 0
     # private keys alone have many lines, in which there may be what looks like another key
@@ -189,8 +212,13 @@ class Redactor:
     def __call__(self, text: str) -> str:
         """`text` with every secret replaced by as many `*`."""
         if self._values:
-            text = self._values.sub(lambda found: re.sub(r"[^\r\n]", "*", found[0]), text)
+            text = self._without_values(_without_seen(text, self._without_values)[0])
         return redact_shapes(text)[0]
+
+    def _without_values(self, text: str) -> str:
+        if not self._values:
+            return text
+        return self._values.sub(lambda found: re.sub(r"[^\r\n]", "*", found[0]), text)
 
 
 def _written(value: str) -> Iterator[str]:

@@ -14,6 +14,7 @@ from urllib.parse import quote
 
 import pytest
 
+from teamchat.core.text.clean import told
 from teamchat.core.text.redact import Redactor, redact_shapes
 from teamchat.runners.environment import changed_variables
 from tests.core.routing.marker_texts import grows_linearly
@@ -292,3 +293,55 @@ def test_a_value_of_the_environment_is_found_in_its_encodings(how: Callable[[byt
     hidden = how(b"correct/horse battery")
     core = hidden[8:-8]
     assert core not in Redactor({"A_SECRET": "correct/horse battery"})(f"Look: {hidden}")
+
+
+UNSEEN = (
+    *(
+        chr(code)
+        for code in (*range(9), *range(0x0B, 0x20), *range(0x7F, 0xA0))
+        if chr(code) not in "\x1b\x90\x98\x9b\x9d\x9e\x9f"
+    ),
+    *"\u200e\u200f\u061c\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u200b\u200d\u2060\ufeff\u00ad\u3164\ufe0f",
+    *("\x1b[01;31m\x1b[K", "\x1b[m", "\x9b31m", "\x1b]0;title\x07", "\x1b]8;;x\x1b\\", "\x9d0;x\x9c", "\x1bPq\x1b\\"),
+    *(
+        "\x1bXs\x1b\\",
+        "\x1b^p\x1b\\",
+        "\x1b_a\x1b\\",
+        "\x90q\x9c",
+        "\x98s\x9c",
+        "\x9ep\x9c",
+        "\x9fa\x9c",
+        "\x1b7",
+        "\x1b(B",
+    ),
+)
+SEEN_KEYS = {
+    **KEYS,
+    "a private key": "-----BEGIN PRIVATE KEY-----MIIEMIIEaB+/aB+/-----END PRIVATE KEY-----",
+    "a named secret": "hunt3rhunt3r",
+}
+
+
+@pytest.mark.parametrize("name", SEEN_KEYS)
+@pytest.mark.parametrize("written", [False, True], ids=["plain", "as JSON"])
+def test_what_no_reader_sees_hides_no_key(name: str, written: bool) -> None:
+    key, left = SEEN_KEYS[name], []
+    for sign in UNSEEN:
+        for at in (2, len(key) // 2, len(key) - 2):
+            hidden = f"password={key[:at]}{sign}{key[at:]} and more"
+            text = json.dumps(hidden) if written else hidden
+            clean = redact_shapes(text)[0]
+            shown = told(json.loads(clean) if written else clean)
+            if len(clean) != len(text) or key[2:-2] in shown or not shown.endswith(" and more"):
+                left.append((sign, at, clean))
+    assert left == []
+
+
+def test_a_value_of_the_environment_is_found_as_it_is_seen() -> None:
+    redact = Redactor({"A_SECRET": "correct/horse"})
+    assert [sign for sign in UNSEEN if "correct/horse" in told(redact(f"it is correct{sign}/horse, yes"))] == []
+
+
+@pytest.mark.parametrize("piece", ["\x1b[31m", "\x1b", "\u200b", "\x1b]0;a", "\x9d", "\\u001b]0;", "\\u001b[1", "\\\\"])
+def test_nothing_unseen_is_slow(piece: str) -> None:
+    assert grows_linearly(redact_shapes, piece)
