@@ -181,6 +181,14 @@ def look_up_programs_in_absolute_folders() -> None:
         os.environ["PATH"] = os.pathsep.join(absolute) or os.defpath
 
 
+def forget_the_repository_of_a_hook() -> None:
+    """Remove what leads git to another repository: an editor or `--notify` works in the folder where it starts."""
+    from teamchat.runners.environment import GIT_LOCAL
+
+    for name in GIT_LOCAL:
+        os.environ.pop(name, None)
+
+
 @cache
 def program() -> Any:
     return typer.main.get_command(app)
@@ -214,6 +222,7 @@ def meant(args: list[str]) -> list[str]:
 def run(args: list[str]) -> int:
     """Run the program with these arguments; its exit code."""
     look_up_programs_in_absolute_folders()
+    forget_the_repository_of_a_hook()
     if COMPLETES in os.environ:
         from typer._completion_classes import completion_init
 

@@ -15,6 +15,19 @@ from teamchat.patterns import regex
 USERS_OWN_WINS = frozenset({"CLAUDE_CODE_MAX_RETRIES"})  # of what a command asks for
 BUILT_ON_THE_MEMBERS = frozenset({"NODE_OPTIONS", "PATH"})  # with the member's own value in what is asked for
 
+GIT_LOCAL = frozenset(
+    {
+        *("GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_CONFIG", "GIT_CONFIG_PARAMETERS", "GIT_CONFIG_COUNT"),
+        *("GIT_OBJECT_DIRECTORY", "GIT_DIR", "GIT_WORK_TREE", "GIT_IMPLICIT_WORK_TREE", "GIT_GRAFT_FILE"),
+        *("GIT_INDEX_FILE", "GIT_NO_REPLACE_OBJECTS", "GIT_REPLACE_REF_BASE", "GIT_PREFIX", "GIT_SHALLOW_FILE"),
+        *("GIT_INTERNAL_SUPER_PREFIX", "GIT_COMMON_DIR", "GIT_REF_STORAGE_FORMAT", "GIT_REFERENCE_BACKEND"),
+    }
+)
+"""What `git rev-parse --local-env-vars` names: git sets them for a hook, and every git below it works where they say.
+
+A teamchat that a hook starts would otherwise have its members' commits land in the repository of the hook.
+"""
+
 HIDDEN = "(hidden)"
 SECRET_NAME = regex(
     r"KEY|TOKEN|SECRET|(?<!ASK)PASS|CREDENTIAL|AUTH|COOKIE|WEBHOOK|DSN\b|(?:CONN(?:ECTION)?_?STR)|(?<=\w)(?<!\bOLD)PWD",
@@ -37,12 +50,15 @@ def environment(
 ) -> dict[str, str]:
     """The environment of an agent: without the keys of other vendors that `foreign` names, except those of `keep`.
 
+    The variables of a git hook (`GIT_LOCAL`) are not passed on either.
+
     `add` is the team file's. It overrides everything except what a command builds on it. `CLAUDECODE` is always
     removed: with it an agent thinks that it runs inside another one. `homes` are the variables that name a CLI's user
     folder. Empty ones are removed, too: with an empty CLAUDE_CONFIG_DIR, Claude (2.1.330) uses its working folder as
     the user's, and runs the hooks of a repository's settings.json. Without `tmpdir` TMPDIR stays as it is.
     """
-    result = {name: value for name, value in inherited.items() if name not in foreign or name in keep}
+    left_out = set(foreign).difference(keep) | GIT_LOCAL
+    result = {name: value for name, value in inherited.items() if name not in left_out}
     result |= {name: value for name, value in command_env.items() if name not in USERS_OWN_WINS or name not in result}
     result |= {**({"TMPDIR": str(tmpdir)} if tmpdir else {}), **add}
     result |= {name: value for name, value in command_env.items() if name in BUILT_ON_THE_MEMBERS}

@@ -1,11 +1,12 @@
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from teamchat.core.agents import HOMES, foreign_keys
-from teamchat.runners.environment import changed_variables, environment
+from teamchat.runners.environment import GIT_LOCAL, changed_variables, environment
 
 KEYS = {
     "ANTHROPIC_API_KEY": "a",
@@ -145,3 +146,14 @@ def test_changes_name_what_differs_and_hide_what_looks_secret() -> None:
         "URL": "http://host/@x",
     }
     assert changed_variables(after, after) == {}
+
+
+def test_what_git_exports_to_a_hook_is_passed_on_only_where_the_team_file_names_it() -> None:
+    said = subprocess.run(["git", "rev-parse", "--local-env-vars"], capture_output=True, text=True, check=True)
+    named = said.stdout.split()
+    assert named
+    assert set(named) <= GIT_LOCAL
+    inherited = {**USER, **dict.fromkeys(GIT_LOCAL, "/of/a/hook")}
+    assert not GIT_LOCAL & given("claude", inherited).keys()
+    assert not GIT_LOCAL & given(None, inherited, keep=tuple(GIT_LOCAL)).keys()
+    assert given(None, inherited, add={"GIT_DIR": "/mine"})["GIT_DIR"] == "/mine"

@@ -9,13 +9,13 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from teamchat.core.agents import HOMES, foreign_keys
 from teamchat.core.errors import NotTrusted, UnknownName
 from teamchat.core.store.database import Database
 from teamchat.core.store.sessions import Session
 from teamchat.core.store.turns import Turn, sessions_with_undone, turns_of_member
+from teamchat.core.team.job import in_worktree
 from teamchat.core.team.programs import find_program
 from teamchat.core.team.team import AgentSpec, Member, Team
 from teamchat.core.text.commands import saying
@@ -47,7 +47,7 @@ def plan_opening(db: Database, session: Session, team: Team, name: str, inherite
     if member.type == "human":
         raise UnknownName(f"{member.name} is a person, who has no session to open")
     if member.workspace == "worktree":
-        member = replace(member, cwd=place(db.path.parent, session.id, member.name, member.cwd) or member.cwd)
+        member = in_worktree(member, place(db.path.parent, session.id, member.name, member.cwd) or member.cwd)
     agent = team.agent_of(member)
     runner = agent.type.runner
     if runner.sessions is None:

@@ -6,9 +6,12 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from teamchat.core.files.folders import state_path
 from teamchat.core.team.team import AgentSpec, Member
 from teamchat.runners.base import Job
+from teamchat.runners.environment import GIT_LOCAL
 
 SCRATCH = Path("$TMPDIR")  # the name of a turn's own folder when no turn runs
 
@@ -32,6 +35,11 @@ def job_of(member: Member, agent: AgentSpec, inherited: Mapping[str, str], scrat
         terminal=agent.terminal,
         first_byte_s=member.first_byte_s,
     )
+
+
+def in_worktree(member: Member, cwd: Path) -> Member:
+    """The member with that folder of its worktree. No variable of the team file leads its git to another repository."""
+    return replace(member, cwd=cwd, env={name: value for name, value in member.env.items() if name not in GIT_LOCAL})
 
 
 def member_env(member: Member) -> Mapping[str, str]:

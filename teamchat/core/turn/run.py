@@ -22,6 +22,7 @@ from teamchat.core.store.database import Database
 from teamchat.core.store.routes import load_state, save_state
 from teamchat.core.store.sessions import fence_key, name_of
 from teamchat.core.store.turns import Turn, last_turn_of
+from teamchat.core.team.job import in_worktree
 from teamchat.core.team.team import Member, Team
 from teamchat.core.turn.caller import VARIABLE, Caller, admit, find_caller
 from teamchat.core.turn.events import ConversationEvent, Warned
@@ -193,7 +194,7 @@ class Run:
 
         owner = owner_of(self.db, self.session)
         cwd = await in_thread(partial(ready, self.trees.folder, owner, member.name, member.cwd))
-        return replace(member, cwd=cwd)
+        return in_worktree(member, cwd)
 
     def looked_at(self, member: Member, route: Route) -> Member:
         """The same without making anything: the member itself where its worktree is not there yet."""
@@ -202,7 +203,7 @@ class Run:
         from teamchat.core.worktrees.make import place
 
         cwd = place(self.trees.folder, self.session, member.name, member.cwd)
-        return replace(member, cwd=cwd) if cwd else member
+        return in_worktree(member, cwd) if cwd else member
 
     async def tree_before(self, turn: Turn, planned: ReadyTurn) -> WorkTree | NoCheckpoint | None:
         """The files of a turn's work tree as they are before it. A replay looks at none."""
