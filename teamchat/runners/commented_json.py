@@ -9,7 +9,7 @@ from pathlib import Path
 
 from teamchat.patterns import regex
 from teamchat.runners.regular_files import LARGEST, read_regular, read_regular_text
-from teamchat.runners.untrusted_json import one_line
+from teamchat.runners.untrusted_json import not_too_deep, one_line
 
 TOO_DEEP, NO_OBJECT = "lists or objects too deep in one another", "it holds no JSON object"
 LARGEST_JSON5 = 1 << 15  # bytes: the library takes a second for 20,000
@@ -40,12 +40,16 @@ def _table(file: Path) -> dict[str, object]:
         return {}
     text = read_regular_text(file, "utf-8-sig", "replace")
     try:
-        content = json.loads(_COMMENT.sub(lambda found: found[0] if found[0].startswith('"') else " ", text))
+        content = not_too_deep(json.loads(_COMMENT.sub(_without_comment, text)))
     except RecursionError:
         raise ValueError(TOO_DEEP) from None
     if not isinstance(content, dict):
         raise ValueError(NO_OBJECT)  # noqa: TRY004 (as for all that is not to be read)
     return content
+
+
+def _without_comment(found: re.Match[str]) -> str:
+    return found[0] if found[0].startswith('"') else " "
 
 
 def json5_in(file: Path) -> dict[str, object]:
@@ -64,14 +68,14 @@ def json5_in(file: Path) -> dict[str, object]:
 def _json5(text: str) -> dict[str, object]:
     try:
         try:
-            content = json.loads(text)
+            content = not_too_deep(json.loads(text))
         except json.JSONDecodeError:
             if len(text) > LARGEST_JSON5:
                 raise ValueError(f"it is no JSON, and for JSON5 larger than {LARGEST_JSON5:,} bytes") from None
             import json5
 
             try:
-                content = json5.loads(text)
+                content = not_too_deep(json5.loads(text))
             except ValueError as error:
                 raise ValueError(str(error).replace("<string>:", "line ", 1)) from None
     except RecursionError:

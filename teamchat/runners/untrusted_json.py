@@ -1,13 +1,14 @@
 """Reading JSON that somebody else wrote, without trusting its shape.
 
-Nothing here raises: a value of the wrong type is a missing value. Shapes are taken apart with `match` in the parsers;
-this module has only what a pattern cannot say.
+Nothing here but `not_too_deep` raises: a value of the wrong type is a missing value. Shapes are taken apart with
+`match` in the parsers; this module has only what a pattern cannot say.
 """
 
 from __future__ import annotations
 
 import json
-from typing import Any, Self
+from collections.abc import Iterable
+from typing import Any, Self, TypeVar
 
 import msgspec
 
@@ -19,6 +20,8 @@ _CONTROL = regex(  # also direction marks and the byte order mark
     r"|[\u202a-\u202e\u2066-\u2069\ufeff]"
 )
 _TOO_MUCH = 10**15  # tokens or dollars
+_DEEPEST = 200  # lists and objects in one another; the deepest that a parser takes is another one with each Python
+_Value = TypeVar("_Value")
 _SUMMARY_KEYS = (
     "command",
     "file_path",
@@ -101,6 +104,22 @@ def _decode_odd(line: bytes) -> object:
     except (ValueError, RecursionError):
         return None
     return value
+
+
+def not_too_deep(value: _Value) -> _Value:
+    """The same value. Raises `RecursionError` for one deeper than `_DEEPEST`, as parsers do somewhere beyond it."""
+    layer: list[object] = [value]
+    for _ in range(_DEEPEST):
+        layer = [item for outer in layer for item in _items(outer) if isinstance(item, dict | list)]
+        if not layer:
+            return value
+    raise RecursionError
+
+
+def _items(value: object) -> Iterable[object]:
+    if isinstance(value, dict):
+        return value.values()
+    return value if isinstance(value, list) else ()
 
 
 def one_line(text: str, limit: int = 200) -> str:

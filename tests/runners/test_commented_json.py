@@ -66,6 +66,7 @@ def test_json5_is_read_whole(tmp_path: Path, text: str, content: dict[str, objec
         ('{"a": 1} {', "Unexpected"),
         ("[1,]", "it holds no JSON object"),
         ("[" * 5_000, "too deep"),
+        ('{"a":' * 201 + "1" + "}" * 201, "too deep"),
         ("{a:" * 5_000, "too deep"),
         ("{" + "a:1," * LARGEST_JSON5 + "}", "it is no JSON, and for JSON5 larger than 32,768 bytes"),
         ('{"a": ' + "1" * 5_000 + ",}", "digits"),

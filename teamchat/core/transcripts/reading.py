@@ -22,7 +22,7 @@ from teamchat.core.transcripts import agent_chatter
 from teamchat.core.transcripts.agent_chatter import is_configuration, is_session
 from teamchat.core.transcripts.form import LATEST_MS, LONGEST_NAME, from_json, from_lines
 from teamchat.core.transcripts.transcript import Said, Transcript, mapped
-from teamchat.runners.untrusted_json import one_line
+from teamchat.runners.untrusted_json import not_too_deep, one_line
 
 LARGEST = 256 << 20  # bytes of a file; reading takes about ten times as much memory
 MOST_ENTRIES = 200_000
@@ -53,7 +53,7 @@ class Configuration(Struct, frozen=True):
 def read(data: bytes) -> Imported | Configuration:
     """What the file with these bytes holds. Raises `ValueError`, which says what is wrong with it in one line."""
     try:
-        value = well_formed_json(_parsed(data))
+        value = well_formed_json(not_too_deep(_parsed(data)))
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
     _check_size(value)

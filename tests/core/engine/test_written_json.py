@@ -106,6 +106,7 @@ def test_a_list_is_found_alone_in_a_fence_and_between_prose(text: str) -> None:
         ('```json\n["a"] and more\n```', "its JSON is broken at line 2, column 7: extra data"),
         ("[1, NaN]", "its JSON has NaN, which is no number in JSON"),
         ("[" * 100_000, "its JSON list is nested too deeply"),
+        ("[" * 201 + "]" * 201, "its JSON list is nested too deeply"),
     ],
 )
 def test_a_reply_without_a_whole_list_is_said_to_have_none_and_where_it_breaks(text: str, expected: str) -> None:

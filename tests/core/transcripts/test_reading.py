@@ -151,6 +151,8 @@ def test_what_no_utf8_can_hold_is_replaced() -> None:
         (b"\xff\xfe", "it is not UTF-8 text: byte 1 is 0xff"),
         (b"[" * 100_000, "it is nested too deeply"),
         (b'{"messages": ' + b"[" * 900 + b"]" * 900 + b', "version": 1}', "it is nested too deeply"),
+        (b'{"messages": ' + b"[" * 200 + b"]" * 200 + b', "version": 1}', "it is nested too deeply"),
+        (b'{"messages": ' + b"[" * 199 + b"]" * 199 + b', "version": 1}', "it is no snapshot of version 1: "),
         (b'{"a": NaN}', "NaN is no number of JSON"),
         (b"[]", "it is no transcript, no snapshot and no file of agent_chatter"),
         (b'"text"', "it is no transcript, no snapshot and no file of agent_chatter"),

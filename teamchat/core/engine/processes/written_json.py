@@ -23,6 +23,7 @@ from msgspec import Struct
 from teamchat.core.engine.process import Fault
 from teamchat.core.messages import well_formed
 from teamchat.patterns import regex
+from teamchat.runners.untrusted_json import not_too_deep
 
 _NAMES: dict[type, str] = {list: "list", dict: "object"}
 _OPENERS: dict[type, str] = {list: "[", dict: "{"}
@@ -124,7 +125,7 @@ def _begins_line(text: str, start: int) -> bool:
 
 def _read(text: str, span: _Span, kind: type) -> Written | Fault:
     try:
-        value = json.loads(text[span.start : span.end], parse_int=float, parse_constant=_no_number)
+        value = not_too_deep(json.loads(text[span.start : span.end], parse_int=float, parse_constant=_no_number))
         if "\\ud" in text[span.start : span.end].lower():  # may be half a character, which nothing can store
             value = json.loads(well_formed(json.dumps(value, ensure_ascii=False)))
     except json.JSONDecodeError as error:
