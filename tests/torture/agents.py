@@ -24,7 +24,7 @@ import threading
 import time
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -1310,17 +1310,19 @@ def takes_the_permissions_of_the_store() -> None:
 
 @agent("answers", quick=True)
 def locks_the_store() -> None:
-    db = sqlite3.connect(state() / "teamchat.db", isolation_level=None)
-    db.execute("BEGIN EXCLUSIVE")
-    say()
+    with closing(sqlite3.connect(state() / "teamchat.db", isolation_level=None)) as db:
+        db.execute("BEGIN EXCLUSIVE")
+        say()
 
 
 @agent("answers", quick=True)
 def has_a_daemon_lock_the_store() -> None:
     path = state() / "teamchat.db"
+    kept: list[sqlite3.Connection] = []  # one that nothing refers to is closed at some time, and locks nothing
 
     def lock() -> None:
-        sqlite3.connect(path, isolation_level=None).execute("BEGIN EXCLUSIVE")
+        kept.append(sqlite3.connect(path, isolation_level=None))
+        kept[0].execute("BEGIN EXCLUSIVE")
 
     background(lock, quiet=True)
     say()
