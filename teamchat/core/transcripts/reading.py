@@ -6,7 +6,8 @@ Nothing in it is trusted: every value is checked, and each thing that could not 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
+from itertools import count, islice
 from typing import Any
 
 from msgspec import Struct
@@ -16,7 +17,8 @@ from teamchat.assemblers.truncation import byte_length, truncate_end
 from teamchat.core.cassette.account import well_formed_json
 from teamchat.core.context.snapshot import from_json as snapshot_from_json
 from teamchat.core.context.snapshot import own_ids
-from teamchat.core.messages import MAX_TEAM_TASK_BYTES
+from teamchat.core.messages import MAX_TEAM_TASK_BYTES, ConversationMessage
+from teamchat.core.routing.names import fold, valid_name
 from teamchat.core.text.clean import printable
 from teamchat.core.transcripts import agent_chatter
 from teamchat.core.transcripts.agent_chatter import is_configuration, is_session
@@ -26,11 +28,11 @@ from teamchat.runners.untrusted_json import not_too_deep, one_line
 
 LARGEST = 256 << 20  # bytes of a file; reading takes about ten times as much memory
 MOST_ENTRIES = 200_000
-# the fields that name somebody or something: lines and headings repeat them
-NAMES = frozenset(
-    {"id", "role_id", "role_name", "role_title", "stands_for", "resolved_addressees", "images"}
-    | {"team", "title", "member", "agent", "model", "name"}
-)
+# the fields that name something: lines and headings repeat them
+NAMES = frozenset({"role_id", "role_title", "images", "team", "title", "agent", "model", "name"})
+# the fields that name who spoke or is spoken to: prompts show them outside of the fence
+SPEAKERS = frozenset({"role_name", "stands_for", "resolved_addressees", "member"})
+POSING = frozenset({"system", "teamchat"})  # names, folded, of what a member obeys
 MOST_RENAMED = 5  # ids named in a remark
 
 
@@ -116,10 +118,16 @@ def _refuse(constant: str) -> None:
 
 
 def _imported(transcript: Transcript) -> Imported:
-    """The transcript with names on one line, an id for each message, and a task that a session can hold."""
+    """The transcript with names on one line, an id for each message, and a task that a session can hold.
+
+    Who has no name that a member could have is `imported-1`, `imported-2`, ... in all of it.
+    """
     changed: set[str] = set()
+    strangers = _strangers(transcript)
 
     def named(field: str, text: str) -> str:
+        if field in SPEAKERS:
+            return strangers.get(text, text)
         short = printable(text)[:LONGEST_NAME] if field in NAMES else text
         if short == text:
             return text
@@ -128,7 +136,7 @@ def _imported(transcript: Transcript) -> Imported:
 
     transcript = mapped(transcript, named)
     said = list(transcript.said)
-    ids = own_ids([one.message for one in said])
+    ids = own_ids([_with_a_word(one.message) for one in said])
     renamed = [(one.message.id, own) for one, own in zip(said, ids, strict=True) if one.message.id != own]
     own = iter(ids)
     entries = (
@@ -136,10 +144,38 @@ def _imported(transcript: Transcript) -> Imported:
         for entry in transcript.entries
     )
     task = transcript.task and truncate_end(transcript.task, MAX_TEAM_TASK_BYTES)
-    remarks = (*_changed(changed), *_renamed(renamed))
+    remarks = (*_replaced(strangers), *_changed(changed), *_renamed(renamed))
     if transcript.task and task != transcript.task:
         remarks += (f"the task has {byte_length(transcript.task):,} bytes, and was cut to {MAX_TEAM_TASK_BYTES:,}",)
     return Imported(replace(transcript, task=task, entries=tuple(entries)), remarks)
+
+
+def _with_a_word(message: ConversationMessage) -> ConversationMessage:
+    """The message with no id if its own is no word. Turn notes show it outside of the fence."""
+    return message if valid_name(message.id) else replace(message, id="")
+
+
+def _strangers(transcript: Transcript) -> dict[str, str]:
+    """Names for those whose own ones no member could have, by these, in the order in which the file names them."""
+    names: dict[str, bool] = {}
+
+    def noted(field: str, text: str) -> str:
+        if field in SPEAKERS and text and text not in names:
+            names[text] = valid_name(text) and fold(text) not in POSING
+        return text
+
+    mapped(transcript, noted)
+    taken = {fold(name) for name, is_kept in names.items() if is_kept}
+    free = (name for name in map("imported-{}".format, count(1)) if fold(name) not in taken)
+    return {name: next(free) for name, is_kept in names.items() if not is_kept}
+
+
+def _replaced(strangers: Mapping[str, str]) -> Iterator[str]:
+    if strangers:
+        pairs = islice(strangers.items(), MOST_RENAMED)
+        shown = ", ".join(f"{own} for {one_line(name, 40)!r}" for name, own in pairs)
+        more = f" and {len(strangers) - MOST_RENAMED:,} more" if len(strangers) > MOST_RENAMED else ""
+        yield f"names that no member can have were replaced: {shown}{more}"
 
 
 def _changed(names: Collection[str]) -> Iterator[str]:
@@ -151,7 +187,7 @@ def _changed(names: Collection[str]) -> Iterator[str]:
 
 def _renamed(renamed: list[tuple[str, str]]) -> Iterator[str]:
     for old, new in renamed[:MOST_RENAMED]:
-        yield f"the message id {one_line(old, 80)!r} is empty or repeated: that message is {new} now"
+        yield f"the message id {one_line(old, 80)!r} is empty, repeated or no word: that message is {new} now"
     if len(renamed) > MOST_RENAMED:
         yield f"and {len(renamed) - MOST_RENAMED:,} more messages have new ids"
 

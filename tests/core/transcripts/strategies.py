@@ -6,7 +6,9 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from teamchat.core.messages import ConversationMessage, Routing, Speaker
+from teamchat.core.routing.names import fold, valid_name
 from teamchat.core.transcripts.form import LATEST_MS
+from teamchat.core.transcripts.reading import POSING
 from teamchat.core.transcripts.transcript import ChangedFile, MemberTurn, Said, Step, Transcript
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
@@ -15,7 +17,11 @@ words = st.text(
     st.characters(exclude_categories=["Cs", "Cc", "Cf", "Zl", "Zp", "Zs", "Co", "Cn"], include_characters=" "),
     max_size=20,
 )
-names = words.filter(bool)
+titles = words.filter(bool)
+# what a member can have
+names = st.text(
+    st.characters(categories=["Lu", "Ll", "Lt", "Lm", "Lo", "Mn", "Nd"], include_characters="_.-"), max_size=20
+).filter(lambda name: valid_name(name) and fold(name) not in POSING)
 counts = st.integers(0, 10**15)
 seconds = st.floats(0, 10**9)
 
@@ -39,7 +45,7 @@ turns = st.builds(
     MemberTurn,
     number=counts,
     member=names,
-    agent=names,
+    agent=titles,
     access=st.sampled_from(["read", "edit", "full"]),
     began_ms=counts,
     status=st.sampled_from(["running", "answered", "done", "failed", "interrupted"]),
@@ -57,16 +63,16 @@ turns = st.builds(
     undone=st.booleans(),
 )
 speakers = st.builds(
-    Speaker, names, words, role_title=st.none() | words, type=st.sampled_from(["ai", "human", "system"])
+    Speaker, titles, names, role_title=st.none() | words, type=st.sampled_from(["ai", "human", "system"])
 )
-routings = st.builds(Routing, st.lists(words, max_size=3).map(tuple), st.lists(texts, max_size=3).map(tuple))
+routings = st.builds(Routing, st.lists(names, max_size=3).map(tuple), st.lists(texts, max_size=3).map(tuple))
 messages = st.builds(
     ConversationMessage,
     texts,
     speakers,
     routings,
     st.integers(-(2**63) + 1, 2**63 - 1),
-    stands_for=st.none() | words,
+    stands_for=st.none() | names,
     id=names | st.integers(1, 9).map("msg-{}".format),
 )
 
@@ -90,9 +96,9 @@ def _unique(entries: list[Said | MemberTurn]) -> bool:
 transcripts = st.builds(
     Transcript,
     st.just("s1"),
-    names,
+    titles,
     st.none() | texts,
     st.integers(0, LATEST_MS),
     st.lists(said() | turns, max_size=6).filter(_unique).map(tuple),
-    st.none() | names,
+    st.none() | titles,
 )
