@@ -11,6 +11,7 @@ from itertools import accumulate
 
 from msgspec import Struct
 
+from teamchat.core.text.clean import SEQUENCE
 from teamchat.core.text.invisible import INVISIBLE, TURNS
 from teamchat.patterns import regex
 
@@ -62,33 +63,59 @@ def _meant(written: str) -> str:
     return "/" if written[-1] == "/" else chr(int(written[-2:], 16))
 
 
-# Written forms are those of JSON and of programs: output is lines of JSON in recordings.
-_ESC = r"(?: \x1b | \\{1,4} (?: u001[bB] | x1[bB] | 033 | e(?=\[) ) )"
-_CSI = rf"(?: {_ESC} \[ | \x9b | \\{{1,4}} (?: u00 | x ) 9[bB] ) [0-?]{{0,256}}+ [ -/]{{0,16}}+ [@-~]"
-_STRING = rf"(?: {_ESC} [\]P^_X] | [\x90\x98\x9d-\x9f] | \\{{1,4}} (?: u00 | x ) 9[08d-fD-F] )"
-_STRING_END = rf"(?: \x07 | \x9c | {_ESC} \\{{1,4}} | \\{{1,4}} (?: u0007 | x07 | a | u009[cC] ) )"
-_ONE_UNSEEN = (
-    rf"{_CSI} | {_STRING} [^\x07\x1b\x9c\n\\]*+ {_STRING_END}? | {_ESC} [\x20-/]{{0,16}}+ [0-~]"
-    rf"| [\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f{INVISIBLE}{TURNS}] | \r(?!\n)"
-    r"| \\{1,4} (?: [bf] | r (?!\\{1,4}n) )"
+# Output is lines of JSON in recordings. As often as JSON wraps JSON, it doubles the backslashes of its codes: each code
+# of a sequence has as many (`b`) as the first one, and what has others stands in the text itself.
+_ESC = r"(?P<b> \\{1,4}+ ) (?: u001[bB] | x1[bB] | 033 | e(?=\[) )"
+_C1 = r"(?P<c> \\{1,4}+ ) (?: u00 | x )"
+_FINAL = r"[0-?]{0,256}+ [ -/]{0,16}+ [@-~]"
+
+
+def _up_to(slashes: str, escape: str) -> str:
+    """What a string sequence says, and its end, by the backslashes of a code in it."""
+    end = rf"{slashes} (?: u0007 | x07 | u009[cC] | x9[cC] ) | {slashes} {escape} {slashes}{slashes}"
+    return rf"(?: [^\x07\x1b\x9c\n\\]++ | (?! {end} | {slashes} n ) \\++ )*+ (?: \x07 | \x9c | {end} )?"
+
+
+_WRITTEN_SEQUENCE = (
+    rf"{_ESC} (?: \[ {_FINAL} | [\]P^_X] {_up_to('(?P=b)', '(?: u001[bB] | x1[bB] | 033 | e )')}"
+    r"  | [\x20-/]{0,16}+ [0-~] )"
+    rf"| {_C1} 9 (?: [bB] {_FINAL} | [08d-fD-F] {_up_to('(?P=c)', '(?: u001[bB] | x1[bB] )')} )"
+    r"| [\x90\x98\x9d-\x9f] (?: [^\x07\x1b\x9c\n\\]++ | (?! \\{1,4}+ (?: u0007 | u001[bB]\\ | n ) ) \\++ )*+"
+    r"  (?: \x07 | \x9c | \\{1,4}+ (?: u0007 | u001[bB]\\{2,8}+ ) )?"
+)
+_UNSEEN_SIGN = rf"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f{INVISIBLE}{TURNS}] | \r(?!\n)"
+_WRITTEN_SIGN = (
+    r"\\{1,4} (?: [bf] | r (?!\\{1,4}n) )"
     r"| \\{1,4} u (?: 00 (?: 0[0-8bcefBCEF] | 1[0-9a-fA-F] | 7[fF] | [89][0-9a-fA-F] | [aA][dD] )"
     r"  | 061[cC] | 115[fF] | 1160 | 3164"
     r"  | 20 (?: 0[b-fB-F] | 2[a-eA-E] | 6[0-9a-fA-F] ) | [fF][eE] (?: 0[0-9a-fA-F] | [fF]{2} ) )"
 )
-_UNSEEN = regex(rf"((?: {_ONE_UNSEEN} )++)", re.VERBOSE)
+SEEN = tuple(
+    regex(rf"(?: {' | '.join(unseen)} )++", re.VERBOSE)
+    for unseen in (
+        (SEQUENCE, _UNSEEN_SIGN),
+        (_WRITTEN_SEQUENCE, SEQUENCE, _UNSEEN_SIGN, _WRITTEN_SIGN),
+        (_UNSEEN_SIGN, _WRITTEN_SIGN),
+    )
+)
+"""What a reader does not see, by the reader: a terminal, one of JSON, one that leaves out controls alone."""
 _MAY_BE_UNSEEN = regex(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\\]|[^\x00-\x7f]")
 
 
-def as_seen(text: str) -> View | None:
-    """`text` without what a reader does not see: escape sequences, controls, marks of direction, invisible characters.
+def as_seen(text: str, unseen: re.Pattern[str]) -> View | None:
+    """`text` without what is `unseen`: escape sequences, controls, marks of direction, invisible characters.
 
     None if it has nothing of these.
     """
     if not _MAY_BE_UNSEEN.search(text):
         return None
-    parts = _UNSEEN.split(text)
-    if len(parts) == 1:
+    parts, place = list[str](), 0
+    for found in unseen.finditer(text):
+        parts += [text[place : found.start()], found[0]]
+        place = found.end()
+    if not parts:
         return None
+    parts.append(text[place:])
     seen = ["" if number % 2 else part for number, part in enumerate(parts)]
     return View(
         "".join(seen), list(accumulate(map(len, seen), initial=0)), list(accumulate(map(len, parts), initial=0))

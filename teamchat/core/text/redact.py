@@ -15,7 +15,7 @@ from functools import cache
 from operator import itemgetter
 from urllib.parse import quote
 
-from teamchat.core.text.disguises import Shape, Span, as_seen, encoded, view, wrapped
+from teamchat.core.text.disguises import SEEN, Shape, Span, View, as_seen, encoded, view, wrapped
 from teamchat.core.text.key_shapes import (
     ADDRESSES,
     GLUED,
@@ -86,10 +86,22 @@ def redact_shapes(text: str) -> tuple[str, int]:
 
 
 def _without_seen(text: str, redact: Callable[[str], str]) -> tuple[str, int]:
-    """`text` without the secrets that `redact`, which keeps lengths, finds in what a reader sees of it."""
-    shown = as_seen(text)
-    if shown is None or (clean := redact(shown.text)) == shown.text:
-        return text, 0
+    """`text` without the secrets that `redact`, which keeps lengths, finds in what readers see of it."""
+    count, known = 0, list[str]()
+    for unseen in SEEN:
+        shown = as_seen(text, unseen)
+        if shown is None or shown.text in known:
+            continue
+        clean = redact(shown.text)
+        known.append(clean)
+        if clean != shown.text:
+            text, removed = _with_stars(text, shown, clean)
+            count += removed
+    return text, count
+
+
+def _with_stars(text: str, shown: View, clean: str) -> tuple[str, int]:
+    """`text` with stars where `clean` has them and what is `shown` has none, and how many places these were."""
     parts, place, count = list[str](), 0, 0
     for stars in _SOME_STARS.finditer(clean):
         begin, end = shown.original(stars.span())

@@ -314,6 +314,7 @@ UNSEEN = (
         "\x1b7",
         "\x1b(B",
     ),
+    *("\x1b]0;a\\b\x07", "\x1bPa\\b\x1b\\", "\x1b_\\\\u0007\x1b\\", "\x90a\\b\x9c", "\x9d0;x\x07"),
 )
 SEEN_KEYS = {
     **KEYS,
@@ -323,15 +324,15 @@ SEEN_KEYS = {
 
 
 @pytest.mark.parametrize("name", SEEN_KEYS)
-@pytest.mark.parametrize("written", [False, True], ids=["plain", "as JSON"])
-def test_what_no_reader_sees_hides_no_key(name: str, written: bool) -> None:
+@pytest.mark.parametrize("ascii_only", [None, False, True], ids=["plain", "as JSON", "as JSON in ASCII"])
+def test_what_no_reader_sees_hides_no_key(name: str, ascii_only: bool | None) -> None:
     key, left = SEEN_KEYS[name], []
     for sign in UNSEEN:
         for at in (2, len(key) // 2, len(key) - 2):
             hidden = f"password={key[:at]}{sign}{key[at:]} and more"
-            text = json.dumps(hidden) if written else hidden
+            text = hidden if ascii_only is None else json.dumps(hidden, ensure_ascii=ascii_only)
             clean = redact_shapes(text)[0]
-            shown = told(json.loads(clean) if written else clean)
+            shown = told(clean if ascii_only is None else json.loads(clean))
             if len(clean) != len(text) or key[2:-2] in shown or not shown.endswith(" and more"):
                 left.append((sign, at, clean))
     assert left == []
@@ -342,6 +343,8 @@ def test_a_value_of_the_environment_is_found_as_it_is_seen() -> None:
     assert [sign for sign in UNSEEN if "correct/horse" in told(redact(f"it is correct{sign}/horse, yes"))] == []
 
 
-@pytest.mark.parametrize("piece", ["\x1b[31m", "\x1b", "\u200b", "\x1b]0;a", "\x9d", "\\u001b]0;", "\\u001b[1", "\\\\"])
+@pytest.mark.parametrize(
+    "piece", ["\x1b[31m", "\x1b", "\u200b", "\x1b]0;a", "\x9d", "\\u001b]0;", "\\u001b[1", "\\\\", "\\u001bPa\\"]
+)
 def test_nothing_unseen_is_slow(piece: str) -> None:
     assert grows_linearly(redact_shapes, piece)
