@@ -64,25 +64,28 @@ def _meant(written: str) -> str:
 
 
 # Output is lines of JSON in recordings. As often as JSON wraps JSON, it doubles the backslashes of its codes: each code
-# of a sequence has as many (`b`) as the first one, and what has others stands in the text itself.
-_ESC = r"(?P<b> \\{1,4}+ ) (?: u001[bB] | x1[bB] | 033 | e(?=\[) )"
-_C1 = r"(?P<c> \\{1,4}+ ) (?: u00 | x )"
+# of a sequence has as many as the first one, and what has others stands in the text itself. The patterns have no
+# groups: Python 3.11 raises SystemError for those within possessive repeats.
 _FINAL = r"[0-?]{0,256}+ [ -/]{0,16}+ [@-~]"
-
-
-def _up_to(slashes: str, escape: str) -> str:
-    """What a string sequence says, and its end, by the backslashes of a code in it."""
-    end = rf"{slashes} (?: u0007 | x07 | u009[cC] | x9[cC] ) | {slashes} {escape} {slashes}{slashes}"
-    return rf"(?: [^\x07\x1b\x9c\n\\]++ | (?! {end} | {slashes} n ) \\++ )*+ (?: \x07 | \x9c | {end} )?"
-
-
-_WRITTEN_SEQUENCE = (
-    rf"{_ESC} (?: \[ {_FINAL} | [\]P^_X] {_up_to('(?P=b)', '(?: u001[bB] | x1[bB] | 033 | e )')}"
-    r"  | [\x20-/]{0,16}+ [0-~] )"
-    rf"| {_C1} 9 (?: [bB] {_FINAL} | [08d-fD-F] {_up_to('(?P=c)', '(?: u001[bB] | x1[bB] )')} )"
-    r"| [\x90\x98\x9d-\x9f] (?: [^\x07\x1b\x9c\n\\]++ | (?! \\{1,4}+ (?: u0007 | u001[bB]\\ | n ) ) \\++ )*+"
-    r"  (?: \x07 | \x9c | \\{1,4}+ (?: u0007 | u001[bB]\\{2,8}+ ) )?"
+_WRITTEN_C1 = (
+    r"[\x90\x98\x9d-\x9f] (?: [^\x07\x1b\x9c\n\\]++ | (?! \\{1,4}+ (?: u0007 | u001[bB]\\ | n ) ) \\++ )*+"
+    r" (?: \x07 | \x9c | \\{1,4}+ (?: u0007 | u001[bB]\\{2,8}+ ) )?"
 )
+
+
+def _written_sequence(count: int) -> str:
+    """A sequence the codes of which have so many backslashes."""
+    slashes = rf"\\{{{count}}}"
+    escape = rf"{slashes} (?: u001[bB] | x1[bB] | 033 | e )"
+    end = rf"(?: {slashes} (?: u0007 | x07 | u009[cC] | x9[cC] ) | {escape} {slashes}{slashes} )"
+    says = rf"(?: [^\x07\x1b\x9c\n\\]++ | (?! {end} | {slashes} n ) \\++ )*+ (?: \x07 | \x9c | {end} )?"
+    return (
+        rf"{escape} (?: \[ {_FINAL} | (?<!e) (?: [\]P^_X] {says} | [\x20-/]{{0,16}}+ [0-~] ) )"
+        rf"| {slashes} (?: u00 | x ) 9 (?: [bB] {_FINAL} | [08d-fD-F] {says} )"
+    )
+
+
+_WRITTEN_SEQUENCE = rf"{' | '.join(map(_written_sequence, (1, 2, 3, 4)))} | {_WRITTEN_C1}"
 _UNSEEN_SIGN = rf"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f{INVISIBLE}{TURNS}] | \r(?!\n)"
 _WRITTEN_SIGN = (
     r"\\{1,4} (?: [bf] | r (?!\\{1,4}n) )"

@@ -18,7 +18,8 @@ from teamchat.core.text.clean import told
 from teamchat.core.text.redact import Redactor, redact_shapes
 from teamchat.runners.environment import changed_variables
 from tests.core.routing.marker_texts import grows_linearly
-from tests.core.text.test_key_shapes import COMMONEST, MORE, filled
+from tests.core.text.test_key_shapes import COMMONEST, MORE, MOST_IN_A_THOUSAND, filled
+from tests.program import ROOT
 
 NAMED = {
     "Authorization Bearer": "Authorization: Bearer «{u40}»",
@@ -348,3 +349,10 @@ def test_a_value_of_the_environment_is_found_as_it_is_seen() -> None:
 )
 def test_nothing_unseen_is_slow(piece: str) -> None:
     assert grows_linearly(redact_shapes, piece)
+
+
+def test_code_in_colours_has_no_secret() -> None:
+    code = "".join(file.read_text(encoding="utf-8") for file in sorted(ROOT.glob("teamchat/core/**/*.py")))
+    coloured = "".join(f"\x1b[32m+{line}\x1b[m\n" for line in code.split("\n"))
+    for text in (coloured, json.dumps(coloured)):
+        assert redact_shapes(text)[1] < MOST_IN_A_THOUSAND * len(code.split("\n")) / 1000
