@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from tests.program import cli
+from teamchat.cli.shared.workspace import store_file
+from teamchat.core.files.folders import state_dir
+from tests.program import cli, run_here
+from tests.scripted_team import crew
 
 TEAM = """
 [[members]]
@@ -40,3 +43,16 @@ def test_no_receipt_recording_or_export_has_a_secret_of_the_environment(world: P
         assert "max" in text, where
         for secret in ("correcthorse7", "services/a1b2c3", "batterystaple7"):
             assert secret not in text, where
+
+
+def test_no_file_of_the_state_folder_has_a_secret_that_the_team_file_sets(world: Path) -> None:
+    made = crew(world, {"max": ["Hello"]})
+    team = made.file.read_text(encoding="utf-8")
+    made.file.write_text(team.replace('name = "max"', 'name = "max"\nenv = { DB_PASSWORD = "correcthorse7" }'))
+
+    assert run_here("send", "--trust", "--to", "max", "Hi").code == 0
+    assert run_here("team").code == 0
+
+    files = [file for file in state_dir().rglob("*") if file.is_file()]
+    assert {store_file(Path.cwd()), state_dir() / "trust.json"} <= {*files}
+    assert [file for file in files if b"correcthorse7" in file.read_bytes()] == []

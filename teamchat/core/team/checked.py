@@ -59,9 +59,15 @@ def kept(path: Path, text: str) -> TeamFile | None:
 
 
 def keep(path: Path, text: str, file: TeamFile) -> None:
-    """Keep the tables for the next command, if there is a state folder that can be written."""
+    """Keep the tables for the next command, if there is a state folder that can be written.
+
+    A file with values of `env` is checked by each command: they may be secrets, and the file is their one place.
+    """
     with contextlib.suppress(OSError, StoreError):
         place = _place(path)
+        if any(member.env for member in file.members):
+            place.unlink(missing_ok=True)
+            return
         if not place.parent.parent.is_dir():  # a command that only looks makes none
             return
         place.parent.mkdir(mode=0o700, exist_ok=True)

@@ -34,7 +34,6 @@ name = "max"
 agent = "claude"
 access = "edit"
 allow = ["make test", "git log"]
-env = { set = "1", all = "2", "Ä" = "\\u2028" }
 mcp = []
 fallback = ["sarah"]
 instruction_file = "max.md"
@@ -109,6 +108,14 @@ def test_an_unchanged_file_is_read_without_pydantic_and_without_a_parser(file: P
     )
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert ran.stdout == "[]\n"
+
+
+def test_a_file_with_values_of_the_environment_is_not_kept(file: Path, checks: list[str]) -> None:
+    load(file)
+    file.write_text(FULL.replace("mcp = []", 'env = { A = "correcthorse", "Ä" = "\\u2028" }'))
+    assert load(file) == load(file)
+    assert len(checks) == 3
+    assert kept_files(file) == []
 
 
 def test_what_the_file_names_is_read_each_time(file: Path) -> None:
