@@ -46,7 +46,7 @@ def resume(
 ) -> int:
     """Continue a conversation that failed, was paused, interrupted or killed."""
     from teamchat.cli.shared.showing import OutputOptions
-    from teamchat.cli.shared.workspace import begin_run, open_store, team_with_session
+    from teamchat.cli.shared.workspace import begin_run, open_store, team_or_nobody, team_with_session
     from teamchat.core.engine.events import ResumeMode
     from teamchat.core.engine.state import Bounds
     from teamchat.core.errors import UsageError
@@ -57,7 +57,7 @@ def resume(
     mode = ResumeMode.SKIP if skip else ResumeMode.DROP if drop else ResumeMode.RETRY
     show = OutputOptions(as_json, stream, quiet, notify)
     verdicts = words_of(verdict)
-    found = team_with_session(team, session, timeout)
+    found = team_or_nobody(team, session) if drop else team_with_session(team, session, timeout)
     begin_run(found, record=record, trust=trust, runs=mode is not ResumeMode.DROP)
     from teamchat.cli.shared.resuming import resume_session  # this import takes as long as git does
 

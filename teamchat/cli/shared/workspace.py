@@ -6,14 +6,22 @@ import contextlib
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from typing import TypeVar
 
 from msgspec.structs import replace
 
 from teamchat.cli.shared.typed import line_of, typed_with, was_typed
-from teamchat.core.errors import AgentMissing, NotTrusted, StoreError, TeamchatError, UnknownName, UsageError
+from teamchat.core.errors import (
+    AgentMissing,
+    NotTrusted,
+    StoreError,
+    TeamchatError,
+    TeamFileError,
+    UnknownName,
+    UsageError,
+)
 from teamchat.core.files.folders import STORE_NAME, TRUST_NAME, config_dir, state_dir, workspace_dir
 from teamchat.core.files.session_lock import holder_of
 from teamchat.core.store.database import NO_VALUE, Database
@@ -29,8 +37,8 @@ from teamchat.core.store.sessions import (
     remove_session,
     touch_session,
 )
-from teamchat.core.team.find import find_team_file, resolve_team
-from teamchat.core.team.team import Team
+from teamchat.core.team.find import FILE_NAME, find_team_file, resolve_team
+from teamchat.core.team.team import Team, folder_name
 from teamchat.core.team.trust import Standing, TrustStore, needs, not_trusted
 from teamchat.core.text.commands import quote, saying
 
@@ -54,20 +62,61 @@ def find_team(option: str | None, timeout: str | None = None) -> Team:
 def team_with_session(option: str | None, session: str | None, timeout: str | None = None) -> Team:
     """The team of a command that continues a conversation.
 
-    Raises `UnknownName` in a folder without team and conversation, where `find_team` would say which CLIs to install.
+    Raises `UnknownName` in a folder without team and conversation, where `find_team` would say which CLIs to install,
+    and `TeamFileError` with the turn that broke or deleted the file, which undo brings back.
+    """
+    wrong: TeamFileError | AgentMissing | None = None
+    try:
+        found = find_team(option, timeout)
+        if found.path is not None:
+            return found
+    except (TeamFileError, AgentMissing) as error:
+        wrong = error
+    with open_store(find_root(option)) as db:
+        if chosen := current_session(db, session):
+            _check_not_broken(db, chosen, {FILE_NAME, Path(option or FILE_NAME).name}, wrong)
+        elif isinstance(wrong, AgentMissing):
+            need_session(db, session)
+    if wrong:
+        raise wrong
+    return found
+
+
+def _check_not_broken(
+    db: Database, session: Session, names: Collection[str], wrong: TeamFileError | AgentMissing | None
+) -> None:
+    """Raises `TeamFileError` where a turn of the session changed the team file, which cannot be used or is gone."""
+    from teamchat.core.store.turns import turns_of
+
+    for turn in reversed(turns_of(db, session.id)):
+        changes = turn.outcome.known_changes if turn.outcome and turn.undone is None else None
+        if changes and any(Path(change.path).name in names for change in changes.files):
+            what = str(wrong) if isinstance(wrong, TeamFileError) else "the team file is gone"
+            raise TeamFileError(
+                f"{what}; turn {turn.number} ({turn.member}) changed it", f"teamchat undo {turn.number}"
+            ) from None
+
+
+def team_or_nobody(option: str | None, session: str | None) -> Team:
+    """The team of a command that runs no member; where its file is broken or gone, one without members.
+
+    So the turn that broke it can be undone.
     """
     try:
-        return find_team(option, timeout)
-    except AgentMissing:
-        with open_store(find_root(option)) as db:
-            need_session(db, session)
-        raise
+        return team_with_session(option, session)
+    except (TeamFileError, AgentMissing):
+        root = find_root(option)
+        return Team(folder_name(root), (), root)
 
 
 def find_root(option: str | None) -> Path:
     """The workspace's folder, for commands that only look: a broken team file must not hide what was said."""
     if option is not None:
-        return resolve_team(option, Path.cwd(), config_dir()).root
+        try:
+            return resolve_team(option, Path.cwd(), config_dir()).root
+        except TeamFileError:
+            file = Path.cwd() / option
+            return file.parent if "/" in option or option.endswith(".toml") or file.exists() else Path.cwd()
     found = find_team_file(Path.cwd())
     return found.parent if found else Path.cwd()
 
