@@ -62,15 +62,16 @@ def _tell(state: Path, there: Opened, made: Merge, *, undo: bool, as_json: bool)
     from teamchat.core.checkpoint.paths import readable
     from teamchat.core.text.clean import printable
     from teamchat.core.turn.files_that_run import files_that_run
+    from teamchat.core.worktrees.remove import submodules
 
-    member = there.tree.member
+    member, left = there.tree.member, [readable(path) for path in submodules(state, there)]
     files = [{"path": readable(change.path), "what": change.what} for change in made.changes]
     clashes = [{"path": readable(clash.path), "why": clash.why} for clash in made.clashes]
     run = [
         readable(path) for path in files_that_run(change.path for change in made.changes if change.what != "deleted")
     ]
     if as_json:
-        told = {"files_that_run": run, "conflicts": clashes, "kept": kept_fields(made.kept)}
+        told = {"files_that_run": run, "conflicts": clashes, "kept": kept_fields(made.kept), "submodules": left}
         write_line("merge", member=member, done=made.done, undone=undo, files=files, **told)
     else:
         for file in files:
@@ -84,13 +85,23 @@ def _tell(state: Path, there: Opened, made: Merge, *, undo: bool, as_json: bool)
     if made.done:
         if not as_json:
             what = "put back as before the merge of" if undo else "merged from"
-            note(f"{plural(len(files), 'file')} {what} {member}" if files else f"there is nothing new of {member}")
+            new = files or left
+            note(f"{plural(len(files), 'file')} {what} {member}" if new else f"there is nothing new of {member}")
+            _name_submodules(there, left)
         return 0
     if not as_json:
         note("nothing was changed" if undo else "nothing was changed, and both versions are kept")
         for command in _next(state, there, made, undo=undo):
             note(f"try: {printable(placed_here(command))}")
     return 1
+
+
+def _name_submodules(there: Opened, left: list[str]) -> None:
+    from teamchat.cli.output.lines import note
+    from teamchat.core.text.clean import printable
+
+    if left:
+        note(printable(f"submodules are not merged: {', '.join(left)}, in {there.tree.folder}"))
 
 
 def _next(state: Path, there: Opened, made: Merge, *, undo: bool) -> list[str]:

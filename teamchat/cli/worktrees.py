@@ -145,7 +145,7 @@ def lines(row: dict[str, Any]) -> list[str]:
     if row["problem"]:
         return [f"{row['member']}  {row['session']}  {row['branch']}  {row['problem']}", f"  in {row['folder']}"]
     alone = OnlyThere(tuple(row["only_there"]), row["detached_commits"]).told
-    merged = "all is merged but what only it has" if alone else "all is merged"
+    merged = "what only it has is not merged" if alone else "all is merged"
     what = f"{plural(len(row['files']), 'file')}, +{row['added']} −{row['removed']}" if row["files"] else merged
     return [
         f"{row['member']}  {row['session']}  {row['branch']}  {what}",

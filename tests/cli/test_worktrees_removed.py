@@ -43,7 +43,7 @@ def test_what_only_a_worktree_has_stays_or_moves(tree: WorkTree, what: str, word
     assert refused(run_here(*words)) == f"only max's worktree {folder} has {named}; --force moves it"
     assert (folder / path).read_bytes() == content
     listed = run_here("worktrees").out.splitlines()
-    assert listed[0].endswith("all is merged but what only it has")
+    assert listed[0].endswith("what only it has is not merged")
     assert listed[-1] == f"  only there: {named}"
     (row,) = objects(run_here("worktrees", "--json"))
     assert (row["only_there"], row["detached_commits"]) == ([named], 0)

@@ -245,7 +245,7 @@ def file_lines(outcome: Outcome) -> Iterator[tuple[str, str]]:
         if others := [path for path in outcome.reported if path not in seen]:
             yield "reported", f"{', '.join(others)} (unchanged again, ignored by git or elsewhere)"
         if found.left_out:
-            yield "unseen", f"{', '.join(found.left_out[:5])} (too large, not readable, or a repository)"
+            yield "unseen", f"{', '.join(found.left_out[:5])} (too large, not readable, or of another repository)"
         if found.slow:
             yield "slow", found.slow
     elif isinstance(outcome.changes, NoCheckpoint):

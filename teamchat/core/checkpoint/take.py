@@ -40,7 +40,7 @@ from teamchat.core.checkpoint.values import (
     TreeEntry,
     Why,
 )
-from teamchat.core.checkpoint.walk import Walk, walk
+from teamchat.core.checkpoint.walk import Walk, stamp_of, walk
 from teamchat.core.errors import CheckpointFailed
 from teamchat.patterns import regex
 from teamchat.runners.process.command import run
@@ -191,6 +191,7 @@ class _Look(Struct):
     left_out: dict[str, LeftOut] = field(default_factory=dict)
     read: dict[str, int] = field(default_factory=dict)
     umask: int = field(default_factory=umask)
+    submodules: set[str] = field(default_factory=set)
 
     def take(self) -> str:
         """The id of the checkpoint."""
@@ -200,21 +201,22 @@ class _Look(Struct):
         with _beside(lambda: git(*_DIFFER)) as differ:
             self._walk()
         changed, gone = _differing(differ())
+        self.submodules = self._submodules(path for path in tracked if path not in self.found.files)
         new = {*self._others(), *tracked.difference(self.known)}
+        new = {path for path in new if path.rstrip("/") not in self.submodules}
         if self.since:
             new = {path for path in new if not self._was_there(path)}
             new -= self._older(new)
         nested = {path for path in new if path.endswith("/")}
-        submodules = self._submodules(path.rstrip("/") for path in (*nested, *changed) if path.rstrip("/") in tracked)
-        for path in (path.rstrip("/") for path in nested):
-            if path not in submodules:
-                self._leave_out(path, "repository")
+        submodules = self.submodules.intersection(changed) | self.submodules.difference(self.known)
+        for path in nested:
+            self._leave_out(path.rstrip("/"), "repository")
         untracked = {path for path in chain(new - nested, changed, self.extra) if path not in tracked}
         wanted = chain(changed, new - nested, submodules, self.extra, self._left_before())
         add = [
             path
             for path in dict.fromkeys(wanted)
-            if self._can_be_read(path, is_submodule=path in submodules, untracked=path in untracked)
+            if self._can_be_read(path, is_submodule=path in self.submodules, untracked=path in untracked)
         ]
         remove = [*gone, *(path for path in self.left_out if path in self.known)]
         self._write(add, remove)
@@ -329,7 +331,7 @@ class _Look(Struct):
             return False
         place = f"{self.shadow.repository.top}/{path}"
         if stat.S_ISDIR(status.st_mode):
-            return is_submodule
+            return is_submodule and os.path.lexists(f"{place}/.git")  # else git takes it for none
         if why := self._reason(path, place, status, untracked=untracked):
             self._leave_out(path, why)
             return False
@@ -389,12 +391,14 @@ class _Look(Struct):
             add.remove(path)
 
     def _named(self, tree: str) -> str:
-        there = self.found.files
+        there, top = self.found.files, self.shadow.repository.top
         files = {path: there[path] for path in self.known if path in there}
         files |= {path: bits for path in self.known.difference(files) if (bits := self._bits(path)) is not None}
         folders = {folder for path in {path.rpartition("/")[0] for path in files} for folder in folders_of(f"{path}/")}
         modes = {folder: self.found.folders[folder] for folder in folders if folder in self.found.folders}
-        return store_notes(self.shadow.git, tree, notes(files, modes, self.left_out.values()))
+        inside = (LeftOut(path, None, "submodule", stamp_of(f"{top}/{path}")) for path in sorted(self.submodules))
+        left_out = (*self.left_out.values(), *(one for one in inside if one.stamp))
+        return store_notes(self.shadow.git, tree, notes(files, modes, left_out))
 
     def _bits(self, path: str) -> int | None:
         """The permissions of a file that was not in the walk; None of what is none."""

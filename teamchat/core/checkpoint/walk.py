@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Collection
+from hashlib import sha256
 from pathlib import Path
 
 from msgspec import Struct, field
@@ -54,3 +55,35 @@ def walk(top: Path, without: Collection[str]) -> Walk:
             elif entry.name in READ_BY_GIT and not stat.S_ISLNK(status.st_mode):
                 found.rules.append(path)
     return found
+
+
+def stamp_of(folder: str) -> str:
+    """What changes with any file in the work tree of a submodule, by `lstat` alone: git runs nowhere in it.
+
+    Empty where it is not fetched. What git keeps of it, its commits, is no part of that.
+    """
+    if not os.path.lexists(f"{folder}/.git"):
+        return ""
+    found = sha256()
+    waiting = [""]
+    while waiting:
+        inner = waiting.pop()
+        try:
+            with os.scandir(f"{folder}/{inner}") as entries:
+                here = sorted(entries, key=lambda entry: entry.name)
+        except OSError:
+            continue
+        for entry in here:
+            path = f"{inner}/{entry.name}" if inner else entry.name
+            try:
+                status = entry.stat(follow_symlinks=False)
+            except OSError:
+                continue
+            if entry.name == ".git":
+                continue
+            if stat.S_ISDIR(status.st_mode):
+                waiting.append(path)
+                continue
+            told = f"{status.st_mode:o} {status.st_size} {status.st_mtime_ns} {status.st_ino}"
+            found.update(os.fsencode(path) + b"\0" + told.encode() + b"\0")
+    return found.hexdigest()

@@ -10,6 +10,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from teamchat.core.checkpoint.find import known_reason
+from teamchat.core.checkpoint.paths import readable
 from teamchat.core.context.context_manager import ContextManager, manager_of
 from teamchat.core.context.layers.sources import Compared, collector_of
 from teamchat.core.engine.actions import Action, Dropped, Paused
@@ -190,10 +191,14 @@ class Run:
             return replace(member, access="read", allow=())
         if not (self.has_worktree(member, route) or (self.host.live and self._began_apart(member, route))):
             return member
-        from teamchat.core.worktrees.make import ready
+        from teamchat.core.worktrees.make import empty_submodules, place, ready
 
         owner = owner_of(self.db, self.session)
+        first = place(self.trees.folder, self.session, member.name, member.cwd) is None
         cwd = await in_thread(partial(ready, self.trees.folder, owner, member.name, member.cwd))
+        if first and (empty := empty_submodules(self.trees.folder, self.session, member.name)):
+            text = f"in {member.name}'s worktree submodules are empty: {', '.join(map(readable, empty))}"
+            self.emit(Warned(text, route.number, of_disk=True))
         return in_worktree(member, cwd)
 
     def looked_at(self, member: Member, route: Route) -> Member:

@@ -69,10 +69,8 @@ class TurnTree(Struct, frozen=True):
             tuple(
                 sorted(
                     {
-                        readable(one.path)
-                        for taken in both
-                        for one in taken.left_out
-                        if one.why != "private" or one.path in touched
+                        *(readable(one.path) for taken in both for one in taken.left_out if one.why != "private"),
+                        *map(readable, touched),
                     }
                 )
             ),

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from teamchat.core.checkpoint.compare import changes, entries
 from teamchat.core.checkpoint.find import find_repository
 from teamchat.core.checkpoint.linked import branches, link, linked_at, move_on
+from teamchat.core.checkpoint.refs import tree_of
 from teamchat.core.checkpoint.restore import Restore, restore
 from teamchat.core.checkpoint.take import take
 from teamchat.core.checkpoint.values import SUBMODULE, GitRepository, NoRepository, PathChange, TreeEntry
@@ -62,6 +63,16 @@ def place(state: Path, session: int, member: str, cwd: Path) -> Path | None:
     tree = find(state, session, member)
     real = Path(os.path.realpath(cwd))
     return tree.folder / real.relative_to(tree.top) if tree and tree.made and real.is_relative_to(tree.top) else None
+
+
+def empty_submodules(state: Path, session: int, member: str) -> list[str]:
+    """The submodules that the user has fetched and the member's worktree has not. Raises `CheckpointFailed`."""
+    tree = find(state, session, member)
+    home = find_repository(tree.top, state) if tree else None
+    if tree is None or not isinstance(home, GitRepository) or not (seen := tree_of(home, state, tree.ref("seen"))):
+        return []
+    modes = ((path, entry.mode) for path, entry in entries(home, seen).items())
+    return [path for path, mode in modes if mode == SUBMODULE and not os.path.lexists(tree.folder / path / ".git")]
 
 
 def _new(state: Path, owner: Owner, member: str, home: GitRepository) -> Worktree:
@@ -117,7 +128,8 @@ def unmerged(there: Opened, now: str, seen: str) -> tuple[PathChange, ...]:
     if now == there.base:
         return ()
     users = entries(there.home, seen)
-    return tuple(change for change in changes(there.home, there.base, now) if users.get(change.path) != change.new)
+    found = _files(changes(there.home, there.base, now))
+    return tuple(change for change in found if users.get(change.path) != change.new)
 
 
 def usable(state: Path, tree: Worktree) -> Opened:

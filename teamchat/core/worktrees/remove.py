@@ -27,12 +27,13 @@ from teamchat.core.checkpoint.refs import refs_below, set_refs
 from teamchat.core.checkpoint.restore import KEPT, is_spare
 from teamchat.core.checkpoint.shadow import open_shadow
 from teamchat.core.checkpoint.take import take
-from teamchat.core.checkpoint.values import GitRepository, TreeEntry
+from teamchat.core.checkpoint.values import SUBMODULE, GitRepository, TreeEntry
 from teamchat.core.errors import CheckpointFailed, UsageError
 from teamchat.core.text.clean import printable
 from teamchat.core.text.commands import quote
 from teamchat.core.worktrees.merging import difference
 from teamchat.core.worktrees.records import Opened, Worktree, forget, opened
+from teamchat.runners.regular_files import read_regular
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -45,7 +46,7 @@ _MOST_NAMED = 5
 class Removed(Struct, frozen=True):
     """A worktree that is gone. With `commits` of its own its branch stays.
 
-    `detached` is the branch that its commits on no branch have now, `kept` the folder with what only it had.
+    `detached` names the branches that its commits on no branch have now, `kept` the folder with what only it had.
     """
 
     tree: Worktree
@@ -55,7 +56,7 @@ class Removed(Struct, frozen=True):
 
 
 class OnlyThere(Struct, frozen=True):
-    """What a worktree has and neither a checkpoint nor a branch has: files, and commits of its detached HEAD."""
+    """What a worktree has and neither a checkpoint nor a branch has: files, and commits that a reflog knows."""
 
     files: tuple[str, ...] = ()
     commits: int = 0
@@ -89,11 +90,22 @@ def not_merged(state: Path, trees: list[Worktree]) -> dict[str, str]:
 
 def only_there(state: Path, there: Opened) -> OnlyThere:
     """What no merge brings and no checkpoint has. Blocks while git reads the worktree. Raises `CheckpointFailed`."""
-    take(there.own, state, there.tree.ref("now"))
     listed = ("ls-files", "--others", "--directory", "--no-empty-directory", "-z")
+    take(there.own, state, there.tree.ref("now"))
     with open_shadow(there.own, state, _LONGEST_S) as shadow:
         files = shadow.git(*listed).split(b"\0")[:-1]
-    return OnlyThere(tuple(readable(os.fsdecode(path)) for path in files), _detached(there)[1])
+    paths = [
+        *(readable(os.fsdecode(path)) for path in files),
+        *(f"{readable(path)}/" for path in submodules(state, there)),
+    ]
+    return OnlyThere(tuple(paths), _detached(there)[1])
+
+
+def submodules(state: Path, there: Opened) -> list[str]:
+    """The submodules that are fetched in the worktree: their files and commits are in no other place. Blocks."""
+    tree = take(there.own, state, there.tree.ref("now")).tree
+    modes = ((path, entry.mode) for path, entry in entries(there.own, tree).items())
+    return [path for path, mode in modes if mode == SUBMODULE and os.path.lexists(there.tree.folder / path / ".git")]
 
 
 def remove(state: Path, tree: Worktree) -> Removed:
@@ -106,6 +118,8 @@ def remove(state: Path, tree: Worktree) -> Removed:
         detached = _keep_detached(there)
         known, form = _known(state, there), there.home.object_format
     kept = _take_out(state, tree, known, form)
+    if kept and isinstance(there, Opened):
+        _keep_modules(there.own.git_dir, kept)
     if isinstance(home, GitRepository) and home.top == tree.top:
         commits = unlink(home, state, tree.folder, tree.branch, tree.start)
         set_refs(home, state, dict.fromkeys(refs_below(home, state, tree.refs)))
@@ -138,6 +152,33 @@ def _take_out(state: Path, tree: Worktree, known: Mapping[str, Sequence[TreeEntr
     except OSError as error:
         raise CheckpointFailed(f"{tree.folder} cannot be moved to {kept}: {error.strerror}") from error
     return kept if kept.is_dir() else None
+
+
+def _keep_modules(git_dir: Path, kept: Path) -> None:
+    """Move the repositories of the submodules, which git has beside the worktree's index, to what is kept of it."""
+    modules, to = git_dir / "modules", kept.parent / "modules"
+    if not modules.is_dir():
+        return
+    try:
+        shutil.move(modules, to)
+        for place, folders, names in os.walk(kept):
+            pointer = Path(place, ".git")
+            if ".git" in names and (module := _moved(pointer, modules, to)):
+                pointer.unlink()
+                pointer.write_bytes(b"gitdir: " + os.fsencode(module) + b"\n")
+                git = GitProgram(to, git_environment(), _LONGEST_S)
+                git("config", "--file", str(module / "config"), "core.worktree", place)
+            folders[:] = [name for name in folders if name != ".git"]
+    except (OSError, GitFailed) as error:
+        raise CheckpointFailed(f"the submodules' repositories in {modules} cannot be moved to {to}: {error}") from error
+
+
+def _moved(pointer: Path, modules: Path, to: Path) -> Path | None:
+    """Where the repository that a `.git` file names is now; None of one that was elsewhere."""
+    named = read_regular(pointer).removeprefix(b"gitdir: ").strip()
+    inside = os.fsdecode(named).partition(f"/{modules.parent.name}/modules/")[2]
+    module = to / inside
+    return module if inside and module.resolve().is_relative_to(to.resolve()) and (module / "HEAD").exists() else None
 
 
 @contextlib.contextmanager
@@ -210,32 +251,43 @@ def _git(repository: GitRepository) -> GitProgram:
     return GitProgram(repository.git_dir, git_environment() | {"GIT_DIR": str(repository.git_dir)}, _LONGEST_S)
 
 
-def _detached(there: Opened) -> tuple[str | None, int]:
-    """The commit that the worktree is on, and how many up to it are on no branch; none while it is on a branch."""
-    git = _git(there.own)
-    try:
-        git("symbolic-ref", "--quiet", "HEAD")
-    except GitFailed:
-        with contextlib.suppress(GitFailed):
-            head = git("rev-parse", "--verify", "--quiet", "HEAD^{commit}").decode().strip()
-            known = ["--branches", "--tags", "--remotes"]
-            with contextlib.suppress(GitFailed):
-                known.append(_git(there.home)("rev-parse", "--verify", "--quiet", "HEAD^{commit}").decode().strip())
-            return head, int(git("rev-list", "--count", head, "--not", *known))
-    return None, 0
+def _detached(there: Opened) -> tuple[list[str], int]:
+    """The tips of what a detached HEAD or a reflog has and no branch, and how many commits these are."""
+    git, home = _git(there.own), _git(there.home)
+    tips, known = set[str](), ["--branches", "--tags", "--remotes", *_reflog(home, "HEAD")]
+    with contextlib.suppress(GitFailed):
+        tips.add(git("rev-parse", "--verify", "--quiet", "HEAD^{commit}").decode().strip())
+    with contextlib.suppress(GitFailed):
+        known.append(home("rev-parse", "--verify", "--quiet", "HEAD^{commit}").decode().strip())
+    tips.update(_reflog(git, "HEAD"), _reflog(git, f"refs/heads/{there.tree.branch}"))
+    lost = git("rev-list", "--no-walk", *sorted(tips), "--not", *known).decode().split() if tips else []
+    if not lost:
+        return [], 0
+    return _independent(git, lost), int(git("rev-list", "--count", *lost, "--not", *known))
+
+
+def _reflog(git: GitProgram, ref: str) -> list[str]:
+    """The commits that a reflog names and that are still there."""
+    with contextlib.suppress(GitFailed):
+        return list(dict.fromkeys(git("rev-list", "--walk-reflogs", "--ignore-missing", ref).decode().split()))
+    return []
+
+
+def _independent(git: GitProgram, commits: list[str]) -> list[str]:
+    """Those of the commits that none of the others leads to."""
+    return git("merge-base", "--independent", *commits).decode().split()
 
 
 def _keep_detached(there: Opened) -> str | None:
-    """Make a branch of commits that are on none. Returns its name."""
-    head, commits = _detached(there)
-    if head is None or not commits:
-        return None
-    branch = f"{there.tree.branch}-detached-{head[:12]}"
-    try:
-        _git(there.own)("-c", f"core.hooksPath={os.devnull}", "update-ref", f"refs/heads/{branch}", head)
-    except GitFailed as failed:
-        raise CheckpointFailed(f"the commits of {there.tree.folder} cannot be kept: {failed}") from failed
-    return branch
+    """Make a branch of each tip that is on none. Returns their names."""
+    made = []
+    for tip in _detached(there)[0]:
+        made.append(branch := f"{there.tree.branch}-detached-{tip[:12]}")
+        try:
+            _git(there.own)("-c", f"core.hooksPath={os.devnull}", "update-ref", f"refs/heads/{branch}", tip)
+        except GitFailed as failed:
+            raise CheckpointFailed(f"the commits of {there.tree.folder} cannot be kept: {failed}") from failed
+    return ", ".join(made) or None
 
 
 def _lost(state: Path, tree: Worktree) -> str | None:
