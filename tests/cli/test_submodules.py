@@ -28,6 +28,7 @@ WORK = {
     "edits": EDITS,
     "an untracked file": f"{FETCH}; echo precious > lib/new.txt",
     "a reset": RESETS,
+    "one that is no longer in the files": f"{COMMITS}; cd ..; git submodule -q deinit -f lib",
 }
 
 
@@ -134,6 +135,8 @@ def test_what_a_worktree_has_of_one_is_named_and_kept(tree: WorkTree, world: Pat
     kept = Path(gone.err.split("only that worktree had is at ")[1].splitlines()[0])
     if work in ("edits", "an untracked file"):
         assert "precious" in "".join(path.read_text() for path in (kept / "lib").glob("*.txt"))
+    elif work == "one that is no longer in the files":
+        assert "two" in git(kept.parent / "modules" / "lib", "log", "--format=%s").split()
     else:
         logged = git(kept / "lib", "log", "-g", "--format=%s")
         assert "one" in logged.split()

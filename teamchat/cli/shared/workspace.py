@@ -90,7 +90,8 @@ def _check_not_broken(
 
     for turn in reversed(turns_of(db, session.id)):
         changes = turn.outcome.known_changes if turn.outcome and turn.undone is None else None
-        if changes and any(Path(change.path).name in names for change in changes.files):
+        whats = {change.what for change in changes.files if Path(change.path).name in names} if changes else set[str]()
+        if whats and (isinstance(wrong, TeamFileError) or whats & {"deleted", "type"}):
             what = str(wrong) if isinstance(wrong, TeamFileError) else "the team file is gone"
             raise TeamFileError(
                 f"{what}; turn {turn.number} ({turn.member}) changed it", f"teamchat undo {turn.number}"

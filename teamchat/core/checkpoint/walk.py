@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import stat
 from collections.abc import Collection
@@ -31,28 +32,20 @@ def walk(top: Path, without: Collection[str]) -> Walk:
     waiting = [""]
     while waiting:
         folder = waiting.pop()
-        try:
-            with os.scandir(f"{top}/{folder}") as entries:
-                here = list(entries)
-        except OSError:
-            continue  # it cannot be read, or is gone
-        if folder and any(entry.name == ".git" for entry in here):
+        here = _entries(f"{top}/{folder}")
+        if folder and ".git" in here:
             found.folders.pop(folder, None)
             continue
-        for entry in here:
-            path = f"{folder}/{entry.name}" if folder else entry.name
-            try:
-                status = entry.stat(follow_symlinks=False)
-            except OSError:
-                continue
+        for name, status in here.items():
+            path = f"{folder}/{name}" if folder else name
             if stat.S_ISREG(status.st_mode):
                 found.files[path] = stat.S_IMODE(status.st_mode)
                 found.inodes[path] = status.st_ino
             elif stat.S_ISDIR(status.st_mode):
-                if entry.name != ".git" and path not in without:
+                if name != ".git" and path not in without:
                     found.folders[path] = stat.S_IMODE(status.st_mode)
                     waiting.append(path)
-            elif entry.name in READ_BY_GIT and not stat.S_ISLNK(status.st_mode):
+            elif name in READ_BY_GIT and not stat.S_ISLNK(status.st_mode):
                 found.rules.append(path)
     return found
 
@@ -68,18 +61,9 @@ def stamp_of(folder: str) -> str:
     waiting = [""]
     while waiting:
         inner = waiting.pop()
-        try:
-            with os.scandir(f"{folder}/{inner}") as entries:
-                here = sorted(entries, key=lambda entry: entry.name)
-        except OSError:
-            continue
-        for entry in here:
-            path = f"{inner}/{entry.name}" if inner else entry.name
-            try:
-                status = entry.stat(follow_symlinks=False)
-            except OSError:
-                continue
-            if entry.name == ".git":
+        for name, status in sorted(_entries(f"{folder}/{inner}").items()):
+            path = f"{inner}/{name}" if inner else name
+            if name == ".git":
                 continue
             if stat.S_ISDIR(status.st_mode):
                 waiting.append(path)
@@ -87,3 +71,13 @@ def stamp_of(folder: str) -> str:
             told = f"{status.st_mode:o} {status.st_size} {status.st_mtime_ns} {status.st_ino}"
             found.update(os.fsencode(path) + b"\0" + told.encode() + b"\0")
     return found.hexdigest()
+
+
+def _entries(folder: str) -> dict[str, os.stat_result]:
+    """What is in a folder, by name; empty for one that cannot be read or is gone."""
+    found = {}
+    with contextlib.suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            with contextlib.suppress(OSError):
+                found[entry.name] = entry.stat(follow_symlinks=False)
+    return found

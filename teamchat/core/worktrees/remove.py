@@ -41,6 +41,7 @@ _LOOK = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _REMOVING = "removing"  # beside what a removal has taken out, until the person is told
 _LONGEST_S = 60.0
 _MOST_NAMED = 5
+_MODULES = "modules"  # where git keeps the repositories of a worktree's submodules, by their names
 
 
 class Removed(Struct, frozen=True):
@@ -102,10 +103,19 @@ def only_there(state: Path, there: Opened) -> OnlyThere:
 
 
 def submodules(state: Path, there: Opened) -> list[str]:
-    """The submodules that are fetched in the worktree: their files and commits are in no other place. Blocks."""
+    """The submodules that were fetched in the worktree: their files and commits are in no other place. Blocks."""
     tree = take(there.own, state, there.tree.ref("now")).tree
-    modes = ((path, entry.mode) for path, entry in entries(there.own, tree).items())
-    return [path for path, mode in modes if mode == SUBMODULE and os.path.lexists(there.tree.folder / path / ".git")]
+    links = (path for path, entry in entries(there.own, tree).items() if entry.mode == SUBMODULE)
+    fetched = (path for path in links if os.path.lexists(there.tree.folder / path / ".git"))
+    return sorted({*fetched, *_modules(there.own.git_dir / _MODULES)})
+
+
+def _modules(folder: Path) -> Iterator[str]:
+    """The names of the repositories of submodules, also of those that are no longer in the files."""
+    for place, inner, names in os.walk(folder):
+        if "HEAD" in names:
+            yield os.path.relpath(place, folder)
+            inner.clear()
 
 
 def remove(state: Path, tree: Worktree) -> Removed:
@@ -117,9 +127,8 @@ def remove(state: Path, tree: Worktree) -> Removed:
     if isinstance(there, Opened):
         detached = _keep_detached(there)
         known, form = _known(state, there), there.home.object_format
-    kept = _take_out(state, tree, known, form)
-    if kept and isinstance(there, Opened):
-        _keep_modules(there.own.git_dir, kept)
+    modules = there.own.git_dir / _MODULES if isinstance(there, Opened) else None
+    kept = _take_out(state, tree, known, form, modules)
     if isinstance(home, GitRepository) and home.top == tree.top:
         commits = unlink(home, state, tree.folder, tree.branch, tree.start)
         set_refs(home, state, dict.fromkeys(refs_below(home, state, tree.refs)))
@@ -136,8 +145,13 @@ def _known(state: Path, there: Opened) -> dict[str, list[TreeEntry]]:
     return found
 
 
-def _take_out(state: Path, tree: Worktree, known: Mapping[str, Sequence[TreeEntry]], form: str) -> Path | None:
-    """Move the folder to where things are kept, and remove what is known. Returns what is left of it."""
+def _take_out(
+    state: Path, tree: Worktree, known: Mapping[str, Sequence[TreeEntry]], form: str, modules: Path | None
+) -> Path | None:
+    """Move the folder to where things are kept, and remove what is known. Returns what is left of it.
+
+    The repositories of its submodules, which git has in `modules`, move first: whoever is killed has lost none.
+    """
     if not tree.made:  # no turn has worked there
         with contextlib.suppress(FileNotFoundError):
             shutil.rmtree(tree.folder)
@@ -146,37 +160,35 @@ def _take_out(state: Path, tree: Worktree, known: Mapping[str, Sequence[TreeEntr
     kept = state.resolve() / KEPT / token / tree.folder.name
     try:
         kept.parent.mkdir(mode=0o700, parents=True)
+        moved = kept.with_name(_MODULES)
         with _marked(kept.parent), contextlib.suppress(FileNotFoundError):
+            if modules and modules.is_dir():
+                shutil.move(modules, moved)
             tree.folder.rename(kept)
             _remove_known(kept, known, form)
-    except OSError as error:
-        raise CheckpointFailed(f"{tree.folder} cannot be moved to {kept}: {error.strerror}") from error
-    return kept if kept.is_dir() else None
-
-
-def _keep_modules(git_dir: Path, kept: Path) -> None:
-    """Move the repositories of the submodules, which git has beside the worktree's index, to what is kept of it."""
-    modules, to = git_dir / "modules", kept.parent / "modules"
-    if not modules.is_dir():
-        return
-    try:
-        shutil.move(modules, to)
-        for place, folders, names in os.walk(kept):
-            pointer = Path(place, ".git")
-            if ".git" in names and (module := _moved(pointer, modules, to)):
-                pointer.unlink()
-                pointer.write_bytes(b"gitdir: " + os.fsencode(module) + b"\n")
-                git = GitProgram(to, git_environment(), _LONGEST_S)
-                git("config", "--file", str(module / "config"), "core.worktree", place)
-            folders[:] = [name for name in folders if name != ".git"]
+            if modules:
+                _point_at(modules, moved, kept)
     except (OSError, GitFailed) as error:
-        raise CheckpointFailed(f"the submodules' repositories in {modules} cannot be moved to {to}: {error}") from error
+        raise CheckpointFailed(f"{tree.folder} cannot be moved to {kept}: {error}") from error
+    return next((place for place in (kept, moved) if place.is_dir()), None)
+
+
+def _point_at(modules: Path, moved: Path, kept: Path) -> None:
+    """Have the `.git` files of what is kept name the repositories of submodules where they are now."""
+    for place, folders, names in os.walk(kept):
+        pointer = Path(place, ".git")
+        if ".git" in names and (module := _moved(pointer, modules, moved)):
+            pointer.unlink()
+            pointer.write_bytes(b"gitdir: " + os.fsencode(module) + b"\n")
+            git = GitProgram(moved, git_environment(), _LONGEST_S)
+            git("config", "--file", str(module / "config"), "core.worktree", place)
+        folders[:] = [name for name in folders if name != ".git"]
 
 
 def _moved(pointer: Path, modules: Path, to: Path) -> Path | None:
     """Where the repository that a `.git` file names is now; None of one that was elsewhere."""
     named = read_regular(pointer).removeprefix(b"gitdir: ").strip()
-    inside = os.fsdecode(named).partition(f"/{modules.parent.name}/modules/")[2]
+    inside = os.fsdecode(named).partition(f"/{modules.parent.name}/{_MODULES}/")[2]
     module = to / inside
     return module if inside and module.resolve().is_relative_to(to.resolve()) and (module / "HEAD").exists() else None
 
