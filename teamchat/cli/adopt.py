@@ -30,7 +30,7 @@ def adopt(
 
     from teamchat.cli.output.lines import note
     from teamchat.cli.shared.conversation import held_run
-    from teamchat.cli.shared.workspace import begun, choose_session, find_team, open_store
+    from teamchat.cli.shared.workspace import begun, choose_session, find_team, need_person, open_store
     from teamchat.core.conversation.adopting import cancel as cancel_it
     from teamchat.core.conversation.adopting import candidates, carry_out, chosen
     from teamchat.core.errors import ExitCode, UsageError
@@ -39,6 +39,8 @@ def adopt(
 
     if last + cancel + (which is not None) > 1:
         raise UsageError("ID, --last and --cancel exclude each other")
+    if last or cancel or which is not None:
+        need_person("sessions are adopted")
     found = find_team(team)
     one = found.member(member)
     with open_store(found.root) as db:

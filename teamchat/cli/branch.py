@@ -36,7 +36,7 @@ def branch(
     from teamchat.cli.output.jsonl import session_fields, write_line
     from teamchat.cli.output.lines import note
     from teamchat.cli.shared.typed import placed_here
-    from teamchat.cli.shared.workspace import find_root, open_store
+    from teamchat.cli.shared.workspace import find_root, need_person, open_store
     from teamchat.core.conversation.branching import branch as begin
     from teamchat.core.conversation.branching import turns_after
     from teamchat.core.store.listing import title_of
@@ -45,6 +45,7 @@ def branch(
     from teamchat.core.text.clean import printable
     from teamchat.core.text.commands import saying
 
+    need_person("branches are begun")
     with open_store(find_root(team)) as db:
         with db.transaction():
             chosen = need_session(db, session)

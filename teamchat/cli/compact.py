@@ -42,15 +42,15 @@ def compact(
     """
     from teamchat.cli.shared.conversation import converse
     from teamchat.cli.shared.showing import OutputOptions
-    from teamchat.cli.shared.workspace import find_team, need_trust, open_store
+    from teamchat.cli.shared.workspace import find_team, need_trust, open_store, session_to_continue
     from teamchat.core.conversation.summary import summariser_of
-    from teamchat.core.store.sessions import need_session, touch_session
+    from teamchat.core.store.sessions import touch_session
 
     show = OutputOptions(as_json, stream, quiet)
     found = find_team(team, timeout)
     summariser_of(found, member)  # before anything begins
     need_trust(found, give=trust)
     with open_store(found.root) as db:
-        chosen = need_session(db, session)
+        chosen = session_to_continue(db, session)
         touch_session(db, chosen.id)
         return converse(found, db, chosen, show, lambda coordinator: coordinator.summarise(member), wait=not no_wait)

@@ -139,11 +139,12 @@ async def ask(option: str | None, report: Report) -> None:
     import os
 
     from teamchat.cli.output.lines import note
-    from teamchat.cli.shared.workspace import find_team, need_trust, trust_store
+    from teamchat.cli.shared.workspace import find_team, need_person, need_trust, trust_store
     from teamchat.core.doctor.selftest.ask import QUESTION, ask_members
     from teamchat.core.errors import UsageError
     from teamchat.core.team.trust import require
 
+    need_person("members are asked whether they work")
     team = find_team(option)
     need_trust(team, give=False)
     names = [member.name for member in team.ai_members]

@@ -34,10 +34,12 @@ def import_(
     --yes. A team configuration of agent_chatter becomes teamchat.toml.
     """
     from teamchat.cli.output.lines import note
+    from teamchat.cli.shared.workspace import need_person
     from teamchat.core.errors import UsageError
     from teamchat.core.text.clean import printable
     from teamchat.core.transcripts.reading import Configuration, read
 
+    need_person("files are imported")
     name = name_of(file)
     data = content_of(file)
     try:

@@ -92,10 +92,12 @@ def learn(
 ) -> int:
     """Store a lesson of this workspace. Prompts include it where it fits."""
     from teamchat.cli.shared.bare_words import typed_text
-    from teamchat.cli.shared.workspace import find_root, open_store
+    from teamchat.cli.shared.workspace import find_root, need_person, open_store
     from teamchat.core.errors import UsageError
 
     text = typed_text(words, "lesson", forgetting)
+    if from_session or delete is not None or text is not None:
+        need_person("lessons are stored and deleted")
     if from_session:
         if text is not None or delete is not None:
             raise UsageError("--from-session takes neither a text nor --delete")

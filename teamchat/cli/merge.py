@@ -31,7 +31,7 @@ def merge(
 ) -> int:
     """Bring a member's changes from its worktree into your files: all of them, or nothing if lines conflict."""
     from teamchat.cli.shared.conversation import held
-    from teamchat.cli.shared.workspace import find_root, open_store
+    from teamchat.cli.shared.workspace import find_root, need_person, open_store
     from teamchat.core.errors import UsageError
     from teamchat.core.store.sessions import need_session
     from teamchat.core.worktrees.make import need_worktree, usable
@@ -39,6 +39,7 @@ def merge(
 
     if ours + theirs + undo > 1:
         raise UsageError("--ours, --theirs and --undo exclude each other")
+    need_person("changes are merged")
     root = find_root(team)
     with open_store(root) as db:
         chosen, state = need_session(db, session), db.path.parent

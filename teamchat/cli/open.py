@@ -29,7 +29,7 @@ def open(  # noqa: A001 (the command's name)
 
     from teamchat.cli.output.lines import note
     from teamchat.cli.shared.conversation import held
-    from teamchat.cli.shared.workspace import find_team, need_trust, open_store, trust_store
+    from teamchat.cli.shared.workspace import find_team, need_person, need_trust, open_store, trust_store
     from teamchat.core.conversation.opening import plan_opening
     from teamchat.core.errors import AgentMissing, UsageError
     from teamchat.core.files.temporary import temporary_folder
@@ -41,6 +41,7 @@ def open(  # noqa: A001 (the command's name)
     from teamchat.runners.process.process import foreground
     from teamchat.runners.process.start_errors import SpawnFailed
 
+    need_person("sessions are opened")
     found = find_team(team)
     with open_store(found.root) as db:
         chosen = need_session(db, session)

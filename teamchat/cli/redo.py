@@ -17,10 +17,12 @@ def redo(
     from teamchat.cli.output.undoing import file_fields, kept_fields, kept_lines, redo_lines, redone
     from teamchat.cli.shared.conversation import held_run
     from teamchat.cli.shared.undoing import check_dry_run, confirmed_and_done
-    from teamchat.cli.shared.workspace import open_store, team_or_nobody
+    from teamchat.cli.shared.workspace import need_person, open_store, team_or_nobody
     from teamchat.core.conversation.undo_and_redo import carry_out_redo, propose_redo
     from teamchat.core.store.sessions import need_session
 
+    if not dry_run:
+        need_person("turns are redone")
     found = team_or_nobody(team, session)
     with open_store(found.root) as db:
         chosen = need_session(db, session)

@@ -46,15 +46,24 @@ def resume(
 ) -> int:
     """Continue a conversation that failed, was paused, interrupted or killed."""
     from teamchat.cli.shared.showing import OutputOptions
-    from teamchat.cli.shared.workspace import begin_run, open_store, team_or_nobody, team_with_session
+    from teamchat.cli.shared.workspace import (
+        begin_run,
+        need_person,
+        open_store,
+        session_to_continue,
+        team_or_nobody,
+        team_with_session,
+    )
     from teamchat.core.engine.events import ResumeMode
     from teamchat.core.engine.state import Bounds
     from teamchat.core.errors import UsageError
-    from teamchat.core.store.sessions import need_session, touch_session
+    from teamchat.core.store.sessions import touch_session
 
     if retry + skip + drop > 1:
         raise UsageError("--retry, --skip and --drop exclude each other")
     mode = ResumeMode.SKIP if skip else ResumeMode.DROP if drop else ResumeMode.RETRY
+    if drop:
+        need_person("what waits is dropped")
     show = OutputOptions(as_json, stream, quiet, notify)
     verdicts = words_of(verdict)
     found = team_or_nobody(team, session) if drop else team_with_session(team, session, timeout)
@@ -62,7 +71,7 @@ def resume(
     from teamchat.cli.shared.resuming import resume_session  # this import takes as long as git does
 
     with open_store(found.root) as db:
-        chosen = need_session(db, session)
+        chosen = session_to_continue(db, session)
         touch_session(db, chosen.id)
         bounds = Bounds(turns, only)
         return resume_session(

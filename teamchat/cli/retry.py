@@ -48,12 +48,12 @@ def retry(
     from teamchat.cli.shared.showing import OutputOptions
     from teamchat.cli.shared.typed import placed_here
     from teamchat.cli.shared.undoing import confirmed_and_done
-    from teamchat.cli.shared.workspace import need_trust, open_store, team_with_session
+    from teamchat.cli.shared.workspace import need_trust, open_store, session_to_continue, team_with_session
     from teamchat.core.conversation.undo_and_redo import carry_out_undo, propose_retry
     from teamchat.core.conversation.undoing import give_call
     from teamchat.core.engine.events import ResumeMode
     from teamchat.core.errors import ExitCode
-    from teamchat.core.store.sessions import need_session, touch_session
+    from teamchat.core.store.sessions import touch_session
 
     show = OutputOptions(as_json, stream, quiet)
     found = team_with_session(team, session, timeout)
@@ -61,7 +61,7 @@ def retry(
     if with_ is not None:
         with_ = _agent_named(found, with_)
     with open_store(found.root) as db:
-        chosen = need_session(db, session)
+        chosen = session_to_continue(db, session)
         with held_run(found, db, chosen) as run:
             proposal, kept = confirmed_and_done(
                 lambda: propose_retry(run, chosen, with_),

@@ -27,7 +27,7 @@ def delete(
     """Delete a conversation for good: its messages, turns and receipts. The agents' own session files stay."""
     from teamchat.cli.output.lines import note
     from teamchat.cli.shared.conversation import held
-    from teamchat.cli.shared.workspace import find_root, open_store
+    from teamchat.cli.shared.workspace import find_root, need_person, open_store
     from teamchat.cli.worktrees import removed_lines
     from teamchat.core.conversation.deleting import delete_session
     from teamchat.core.conversation.recovery import clean_turns, turns_dir
@@ -37,6 +37,7 @@ def delete(
     from teamchat.core.worktrees.records import all_of
     from teamchat.core.worktrees.remove import need_merged, remove, told
 
+    need_person("conversations are deleted")
     root = find_root(team)
     with open_store(root) as db:
         chosen = need_session(db, name)
@@ -104,10 +105,11 @@ def rename(
     """Give a conversation another title. Its name, which --session takes, stays."""
     from teamchat.cli.output.lines import note
     from teamchat.cli.shared.options import session_title
-    from teamchat.cli.shared.workspace import find_root, open_store
+    from teamchat.cli.shared.workspace import find_root, need_person, open_store
     from teamchat.core.store.listing import title_of
     from teamchat.core.store.sessions import need_session, rename_session
 
+    need_person("conversations are renamed")
     line = session_title(" ".join(title)) if title else None
     with open_store(find_root(team)) as db:
         rename_session(db, need_session(db, name).id, line)

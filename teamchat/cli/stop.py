@@ -11,7 +11,7 @@ def stop(team: TeamOption = None, session: SessionOption = None) -> None:
     import time
 
     from teamchat.cli.output.lines import note
-    from teamchat.cli.shared.workspace import abandoned, find_root, lock_file, open_store, session_typed
+    from teamchat.cli.shared.workspace import abandoned, find_root, lock_file, need_person, open_store, session_typed
     from teamchat.core.conversation.recovery import how_left
     from teamchat.core.errors import TeamchatError
     from teamchat.core.files.session_lock import holder_of
@@ -19,6 +19,7 @@ def stop(team: TeamOption = None, session: SessionOption = None) -> None:
     from teamchat.core.store.turns import running_turns
     from teamchat.runners.process.guardian import send_signal
 
+    need_person("conversations are stopped")
     root = find_root(team)
     with open_store(root) as db:
         chosen = need_session(db, session)

@@ -23,7 +23,7 @@ def task(
     """Show or set the task that every member is told."""
     from teamchat.cli.output.lines import note
     from teamchat.cli.shared.bare_words import typed_text
-    from teamchat.cli.shared.workspace import find_root, open_store
+    from teamchat.cli.shared.workspace import find_root, need_person, open_store
     from teamchat.core.context.context_manager import TASK_CUT, ContextManager
     from teamchat.core.errors import UsageError
     from teamchat.core.store.messages import SqliteLog
@@ -35,6 +35,8 @@ def task(
         raise UsageError("--clear takes no text")
     if text is not None and not text.strip():
         raise UsageError("the task is empty", CLEAR)
+    if clear or text is not None:
+        need_person("the task is set")
     with open_store(find_root(team)) as db:
         chosen = need_session(db, session)
         manager = ContextManager(SqliteLog(db, chosen.id))

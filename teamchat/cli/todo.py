@@ -55,7 +55,7 @@ def todo(
     as_json: JsonOption = False,
 ) -> None:
     """Show or change the conversation's todo list. Every member gets it."""
-    from teamchat.cli.shared.workspace import find_root, find_team, open_store
+    from teamchat.cli.shared.workspace import find_root, find_team, need_person, open_store
     from teamchat.core.conversation.addressing import person
     from teamchat.core.errors import UsageError
     from teamchat.core.store.sessions import need_session
@@ -64,6 +64,8 @@ def todo(
     action = action_of(what, given)
     if (everything or history) and action is not Action.LIST:
         raise UsageError(f"--all and --history are for listing, not for {action}", "teamchat todo --all")
+    if action is Action.CLEAR:
+        need_person("the todo list is cleared")
     if action in (Action.LIST, Action.CLEAR):
         if given:
             raise UsageError(f"{action} takes no text", ADD)
@@ -71,15 +73,39 @@ def todo(
         raise UsageError(f"{action} what?", ADD if action is Action.ADD else LIST)
     found = None if action is Action.LIST else find_team(team)
     with open_store(found.root if found else find_root(team)) as db:
-        chosen = need_session(db, session)
         if found is None:
-            print_todos(db, chosen, everything=everything, history=history, as_json=as_json)
+            print_todos(db, need_session(db, session), everything=everything, history=history, as_json=as_json)
             return
-        by = person(found, as_).name
+        chosen, caller = session_of_todos(db, session, as_)
+        by = caller or person(found, as_).name
         if action is Action.CLEAR:
             clear(db, chosen, by, as_json=as_json)
         else:
             change(db, chosen, action, given, by, as_json=as_json)
+
+
+def session_of_todos(db: Database, name: str | None, speaker: str | None) -> tuple[Session, str | None]:
+    """The session whose list changes, and in an agent's turn the member whose turn it is.
+
+    There it is by default the conversation of the turn, whose replies change the list, too. Raises `NotTrusted` for
+    one that is neither that nor begun in the turn.
+    """
+    from teamchat.core.errors import NotTrusted
+    from teamchat.core.store.sessions import find_session, name_of, need_session
+    from teamchat.core.turn.caller import find_caller
+
+    caller = find_caller()
+    if caller is None:
+        return need_session(db, name), None
+    if speaker is not None:
+        raise NotTrusted(f"only a person speaks as {speaker}, and this runs in an agent's turn; leave out --as")
+    turn = caller.turn
+    own = find_session(db, name_of(db, turn.session)) if turn.store == db.path.resolve() else None
+    chosen = need_session(db, name) if name or own is None else own
+    if own and chosen.id == own.id:
+        return own, turn.member
+    caller.check_session(db, chosen)
+    return chosen, turn.speaker.role_name
 
 
 def action_of(word: str, words: list[str]) -> Action:

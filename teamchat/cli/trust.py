@@ -6,12 +6,13 @@ from teamchat.cli.shared.options import TeamOption
 def trust(team: TeamOption = None) -> None:
     """Trust the team file as it is now: its commands, its access and the paths outside its folder."""
     from teamchat.cli.output.lines import note
-    from teamchat.cli.shared.workspace import find_team, need_person, trust_store
+    from teamchat.cli.shared.workspace import check_not_hidden, find_team, need_person, trust_store
     from teamchat.core.team.trust import needs
     from teamchat.core.text.clean import printable
 
-    need_person()
+    need_person("trust is given")
     found = find_team(team)
+    check_not_hidden(found.root)
     wanted, store = needs(found), trust_store()
     changes = store.standing(found).changes
     store.grant(found)

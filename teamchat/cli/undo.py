@@ -40,7 +40,7 @@ def undo(
     from teamchat.cli.shared.turn_called import check_name, turn_here
     from teamchat.cli.shared.typed import placed_here
     from teamchat.cli.shared.undoing import check_dry_run, confirmed_and_done
-    from teamchat.cli.shared.workspace import open_store, team_or_nobody
+    from teamchat.cli.shared.workspace import need_person, open_store, team_or_nobody
     from teamchat.core.conversation.undo_and_redo import carry_out_undo, propose_undo
     from teamchat.core.errors import UsageError
     from teamchat.core.store.sessions import need_session
@@ -48,6 +48,8 @@ def undo(
     if files and conversation:
         raise UsageError("--files and --conversation exclude each other")
     check_name(turn)
+    if not dry_run:
+        need_person("turns are undone")
     scope: Scope | None = "files" if files else "conversation" if conversation else None
     found = team_or_nobody(team, session)
     with open_store(found.root) as db:

@@ -28,7 +28,7 @@ def remove(
     """Remove a member's worktree. One that has what nothing else has stays, unless you say --force."""
     from teamchat.cli.output.lines import note
     from teamchat.cli.shared.conversation import held
-    from teamchat.cli.shared.workspace import find_root, open_store
+    from teamchat.cli.shared.workspace import find_root, need_person, open_store
     from teamchat.core.errors import UsageError
     from teamchat.core.store.sessions import need_session
     from teamchat.core.worktrees import remove as removing
@@ -37,6 +37,7 @@ def remove(
 
     if (member is None) != everything:
         raise UsageError("name a member, or say --all", "teamchat worktrees")
+    need_person("worktrees are removed")
     root = find_root(team)
     with open_store(root) as db:
         chosen, state = need_session(db, session), db.path.parent

@@ -38,7 +38,15 @@ from teamchat.cli.output.terminal.wrap import wrapped
 from teamchat.cli.shared.conversation import converse
 from teamchat.cli.shared.keyboard import KEYBOARD
 from teamchat.cli.shared.showing import OutputOptions
-from teamchat.cli.shared.workspace import check_title, find_team, need_trust, open_store, store_file, trust_store
+from teamchat.cli.shared.workspace import (
+    check_title,
+    find_team,
+    need_person,
+    need_trust,
+    open_store,
+    store_file,
+    trust_store,
+)
 from teamchat.core.conversation.addressing import person
 from teamchat.core.conversation.coordinator import ConversationCoordinator
 from teamchat.core.engine.team_changes import fitted
@@ -333,6 +341,7 @@ def begin(
 
     Raises `UnknownName` for a session that is not there, `UnknownPerson` and `UsageError`.
     """
+    need_person("chat is used")
     found = find_team(team, timeout)
     need_trust(found, give=trust)
     who = person(found, speaker).name if speaker else None

@@ -18,6 +18,7 @@ from teamchat.cli.output.lines import note
 from teamchat.cli.shared.conversation import Work, converse
 from teamchat.cli.shared.keyboard import KEYBOARD
 from teamchat.cli.shared.showing import OutputOptions
+from teamchat.cli.shared.workspace import calling
 from teamchat.core.conversation.addressing import person
 from teamchat.core.conversation.coordinator import ConversationCoordinator
 from teamchat.core.conversation.entry import check_entry
@@ -53,8 +54,8 @@ class Asked(Struct):
 
 
 def you_at_terminal(team: Team, speaker: str | None, show: OutputOptions, *, no_input: bool) -> str | None:
-    """The person who can be asked here; None in a script, in a pipe and in chat, which asks at its own prompt."""
-    if no_input or not show.talks or KEYBOARD.get() or not (sys.stdin.isatty() and sys.stdout.isatty()):
+    """The person who can be asked here; None in a script, a pipe, an agent's turn and chat, which asks by itself."""
+    if calling() or no_input or not show.talks or KEYBOARD.get() or not (sys.stdin.isatty() and sys.stdout.isatty()):
         return None
     return person(team, speaker).name
 

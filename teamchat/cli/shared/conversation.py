@@ -97,11 +97,9 @@ def converse(
     keyboard = KEYBOARD.get() if show.talks else None
     console = _console(keyboard, team, db, session, show, listen, at_end)
     works = keyboard.while_working(console.stopper) if keyboard else contextlib.nullcontext()
-    if caller := find_caller():
-        caller.check_session(db, session)
     with held(team.root, db, session, wait=wait), works:
         check_no_unfinished_undo(db, session.id)
-        if caller:
+        if caller := find_caller():
             caller.note(db, session)
         code = console.run(
             Run(

@@ -15,7 +15,7 @@ from teamchat.cli.shared.request import Request
 from teamchat.cli.shared.typed import saying_what_to_type
 from teamchat.cli.shared.workspace import choose_session, open_store
 from teamchat.core.context.layers.collector import LayerText
-from teamchat.core.conversation.addressing import Addressed, address_task
+from teamchat.core.conversation.addressing import Addressed
 from teamchat.core.conversation.coordinator import ConversationCoordinator
 from teamchat.core.conversation.entry import check_images, check_room
 from teamchat.core.conversation.process_checks import check_process
@@ -53,7 +53,7 @@ def explain(request: Request) -> int:
                 check_process(coordinator.state, process)
                 need_worktrees(team, db.path.parent, chosen.id, process)
                 explanation.append(f"{process.name or process.kind}: {described(process)}")
-                addressed = address_task(message.text, team, speaker=request.speaker)
+                addressed = coordinator.address_task(message.text, speaker=request.speaker)
             else:
                 speaker, to = request.speaker, request.to
                 addressed = coordinator.address(message.text, speaker=speaker, to=to, typed=request.typed)

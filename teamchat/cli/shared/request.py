@@ -15,7 +15,7 @@ from teamchat.cli.shared.conversation import Work
 from teamchat.cli.shared.piped import PersonMessage
 from teamchat.cli.shared.showing import OutputOptions
 from teamchat.cli.shared.typed import saying_what_to_type
-from teamchat.cli.shared.workspace import begun, choose_session, continued_session, open_store, session_typed
+from teamchat.cli.shared.workspace import begun, calling, choose_session, continued_session, open_store, session_typed
 from teamchat.core.conversation.coordinator import ConversationCoordinator
 from teamchat.core.conversation.entry import check_entry
 from teamchat.core.engine.state import Bounds
@@ -64,7 +64,7 @@ class Request(Struct, frozen=True, kw_only=True):
 
     def check(self, db: Database, session: Session | None) -> None:
         """Raise the reason to refuse it in that session, or in a new one (None): see `check_entry`, `check_task`."""
-        message = self.message
+        message, caller = self.message, calling()
         if self.process is None:
             check_entry(
                 self.team,
@@ -76,6 +76,7 @@ class Request(Struct, frozen=True, kw_only=True):
                 typed=self.typed,
                 cut=self.cut,
                 images=message.images,
+                caller=caller,
             )
             return
         from teamchat.core.conversation.process_checks import check_task  # only `teamchat run` needs the processes
@@ -89,6 +90,7 @@ class Request(Struct, frozen=True, kw_only=True):
             speaker=self.speaker,
             cut=self.cut,
             images=message.images,
+            caller=caller,
         )
 
     def carry_out(

@@ -22,8 +22,9 @@ from teamchat.core.errors import (
     UnknownName,
     UsageError,
 )
-from teamchat.core.files.folders import STORE_NAME, TRUST_NAME, config_dir, state_dir, workspace_dir
+from teamchat.core.files.folders import STORE_NAME, TRUST_NAME, config_dir, state_dir, workspace_dir, workspace_path
 from teamchat.core.files.session_lock import holder_of
+from teamchat.core.messages import Speaker
 from teamchat.core.store.database import NO_VALUE, Database
 from teamchat.core.store.sessions import (
     Session,
@@ -191,6 +192,32 @@ def continued_session(db: Database, name: str | None) -> Session | None:
     return last_child(db, caller.begins) if caller else current_session(db, name)
 
 
+def calling() -> Speaker | None:
+    """The agent in whose turn this runs, which speaks in place of a person. Raises `GuardReached` if it is lost."""
+    from teamchat.core.turn.caller import find_caller
+
+    caller = find_caller()
+    return caller.turn.speaker if caller else None
+
+
+def session_to_continue(db: Database, name: str | None) -> Session:
+    """The session of that name, or the last one, as the one that a command continues.
+
+    Raises `UnknownName`, and in an agent's turn what `check_session` does.
+    """
+    found = continued_session(db, name) or need_session(db, name)
+    check_session(db, found)
+    return found
+
+
+def check_session(db: Database, session: Session) -> None:
+    """Raises `NotTrusted` in an agent's turn that did not begin the session, `UsageError` if it waits for that turn."""
+    from teamchat.core.turn.caller import find_caller
+
+    if caller := find_caller():
+        caller.check_session(db, session)
+
+
 def choose_session(
     db: Database, team: Team, name: str | None, *, new: bool, title: str | None = None
 ) -> tuple[Session, bool]:
@@ -207,6 +234,7 @@ def choose_session(
             raise UnknownName(no_session(db, name), typed_with(*options))
         if found:
             check_title(found, title)
+            check_session(db, found)
             touch_session(db, found.id)
             return found, False
         return create_session(db, team.name, team.task, name, title=title), True
@@ -256,12 +284,21 @@ def trust_store() -> TrustStore:
     return TrustStore((caller.trusted if caller else state_dir()) / TRUST_NAME)
 
 
-def need_person() -> None:
-    """Raises `NotTrusted` in an agent's turn, where nobody gives trust."""
+def need_person(what: str) -> None:
+    """Raises `NotTrusted` in an agent's turn for what a person does: `what` begins the sentence."""
     from teamchat.core.turn.caller import find_caller
 
     if find_caller():
-        raise NotTrusted("trust is given by a person, and this runs in an agent's turn")
+        raise NotTrusted(f"{what} by a person, and this runs in an agent's turn")
+
+
+def check_not_hidden(root: Path) -> None:
+    """Raises `NotTrusted` where this may run in a turn of the workspace that cannot be found from here."""
+    from teamchat.core.turn.caller import check_not_hidden
+
+    if workspace_path(root).is_dir():
+        with open_store(root) as db:
+            check_not_hidden(db, lambda session: is_held(root, session))
 
 
 def need_trust(team: Team, *, give: bool) -> None:
@@ -273,6 +310,7 @@ def need_trust(team: Team, *, give: bool) -> None:
 
     if caller := find_caller():
         caller.check(time.time())
+    check_not_hidden(team.root)
     store = trust_store()
     if caller or not give:
         standing = store.standing(team)
@@ -289,6 +327,7 @@ def begin_run(team: Team, *, record: Path | None, trust: bool, runs: bool = True
     A command that `runs` no turn needs none. Raises `UsageError` if the recording cannot be written, and `NotTrusted`.
     """
     if record:
+        need_person("a recording, whose replay runs in no turn, is made")
         from teamchat.core.cassette.recordable import check_recording
 
         check_recording(record)

@@ -9,9 +9,9 @@ from msgspec import Struct
 
 from teamchat.core.engine.decide import asker_gone, default_target
 from teamchat.core.engine.state import State
-from teamchat.core.errors import NearMiss, UnknownName, UnknownPerson, UsageError
-from teamchat.core.messages import well_formed
-from teamchat.core.routing.markers import Marker, MarkerKind, Target, read_markers
+from teamchat.core.errors import NearMiss, NotTrusted, UnknownName, UnknownPerson, UsageError
+from teamchat.core.messages import Speaker, well_formed
+from teamchat.core.routing.markers import Author, Marker, MarkerKind, Target, read_markers
 from teamchat.core.routing.names import Directory, Unknown, fold, match_member
 from teamchat.core.routing.near_misses import Hint, hints, near_miss_lines
 from teamchat.core.routing.requests import ProblemKind, Resolution, RouteRequest, few, parse_to, resolve
@@ -21,13 +21,15 @@ from teamchat.core.text.commands import reading, saying
 
 
 class Addressed(Struct, frozen=True):
-    """A person's message, ready to be stored and routed. `text` is stored as it is; `drops` None is DROP: ALL.
+    """A message that no turn gives, ready to be stored and routed: a person's, or one of an agent that runs teamchat.
+
+    `text` is stored as it is; `drops` None is DROP: ALL.
 
     `wordless` is a message of markers only. `problems` says what was ignored, near misses of markers included.
     """
 
     text: str
-    speaker: Member
+    speaker: Speaker
     requests: tuple[RouteRequest, ...]
     drops: tuple[str, ...] | None
     task: str | None
@@ -64,11 +66,14 @@ def address(
     to: str | None = None,
     opens: bool = False,
     typed: int = 0,
+    caller: Speaker | None = None,
 ) -> Addressed:
-    """What a person's message asks for.
+    """What a person's message asks for, or one of the `caller`: the agent in whose turn this runs.
 
     `speaker` is `--as`, `to` is `--to`. Nobody spoke before a message that `opens` the session. The person typed the
     first `typed` characters. Nothing is stored when it raises one of these:
+
+    - `NotTrusted`: there is a `caller`, and a `speaker` as well.
 
     - `UsageError`: the message is empty, has nothing to answer, or calls only its speaker.
     - `UnknownPerson`: the speaker is no person of the team.
@@ -79,13 +84,14 @@ def address(
     text = well_formed(text)
     if not text.strip():
         raise UsageError("there is nothing to send", saying())
-    read = read_markers(text, "human")
+    author = _author(caller)
+    read = read_markers(text, author)
     markers = read.markers
     targets = _targets(to, team)
-    resolution = resolve(markers, team.members, speaker, "human", targets)
-    who = _speaker(team, speaker, resolution)
-    calls_self = any(request.target == who.name for request in resolution.requests)
-    requests = tuple(request for request in resolution.requests if request.target != who.name)
+    resolution = resolve(markers, team.members, None, author, targets)
+    who = _speaker(team, speaker, resolution, caller)
+    calls_self = any(request.target == who.role_name for request in resolution.requests)
+    requests = tuple(request for request in resolution.requests if request.target != who.role_name)
     named = bool(targets) or _names_anyone(markers)
     _refuse_unknown(resolution, requests, named=named)
     if calls_self and not requests:
@@ -116,18 +122,18 @@ def address(
     )
 
 
-def address_task(text: str, team: Team, *, speaker: str | None = None) -> Addressed:
-    """What a person's message that begins a process asks for: nobody is called by it.
+def address_task(text: str, team: Team, *, speaker: str | None = None, caller: Speaker | None = None) -> Addressed:
+    """What a message that begins a process asks for: nobody is called by it. `caller` is as for `address`.
 
-    Raises `UsageError` for an empty message and for one that calls somebody, `UnknownPerson`, and `UnknownName` for an
-    ambiguous title.
+    Raises `NotTrusted` as `address` does, `UsageError` for an empty message and for one that calls somebody,
+    `UnknownPerson`, and `UnknownName` for an ambiguous title.
     """
     text = well_formed(text)
-    read = read_markers(text, "human")
+    read = read_markers(text, _author(caller))
     if not read.stripped.strip():
         raise UsageError("there is no task for the process")
-    resolution = resolve(read.markers, team.members, speaker, "human", ())
-    who = _speaker(team, speaker, resolution)
+    resolution = resolve(read.markers, team.members, None, _author(caller), ())
+    who = _speaker(team, speaker, resolution, caller)
     if _names_anyone(read.markers):
         raise UsageError("the process decides who speaks; remove the [NEXT: ...] markers, or put them in quotes")
     _refuse_unknown(resolution, (), named=False)
@@ -145,10 +151,10 @@ def address_task(text: str, team: Team, *, speaker: str | None = None) -> Addres
 
 
 def _default(
-    typed: str, markers: Sequence[Marker], team: Team, state: State, who: Member
+    typed: str, markers: Sequence[Marker], team: Team, state: State, who: Speaker
 ) -> tuple[str | None, str | None]:
     """Who answers a message that names nobody, and a warning where that may surprise. Raises `NearMiss` for `typed`."""
-    target = default_target(state, who.name)
+    target = default_target(state, who.role_name)
     if typed:
         _refuse_near_misses(_typed_near_misses(typed, markers, team, who), team, target)
     return target, _astray(state, who, team, target, refuse=bool(typed))
@@ -178,11 +184,11 @@ def _calling(team: Team) -> str | None:
 
 
 def _near_misses(
-    text: str, markers: tuple[Marker, ...], team: Team, speaker: Member, resolution: Resolution, *, mentions: bool
+    text: str, markers: tuple[Marker, ...], team: Team, speaker: Speaker, resolution: Resolution, *, mentions: bool
 ) -> tuple[Hint, ...]:
     """Texts probably meant as markers, except those that name the speaker or somebody who is called anyway."""
-    called = {speaker.name, *(request.target for request in resolution.requests)}
-    return hints(text, markers, _names_without(called, team), speaker.type, mentions=mentions)
+    called = {speaker.role_name, *(request.target for request in resolution.requests)}
+    return hints(text, markers, _names_without(called, team), _author(speaker), mentions=mentions)
 
 
 def _names_without(called: Collection[str], team: Team) -> list[str]:
@@ -190,16 +196,16 @@ def _names_without(called: Collection[str], team: Team) -> list[str]:
     return [name for member in others for name in (member.name, member.title) if name]
 
 
-def _typed_near_misses(typed: str, markers: Iterable[Marker], team: Team, speaker: Member) -> tuple[Hint, ...]:
+def _typed_near_misses(typed: str, markers: Iterable[Marker], team: Team, speaker: Speaker) -> tuple[Hint, ...]:
     """Texts probably meant as markers in a typed text that calls nobody, misspelt names included."""
     directory = Directory(team.members)
 
     def closest(name: str) -> str | None:
         found = directory.match(name)
-        return found.closest if isinstance(found, Unknown) and found.closest != speaker.name else None
+        return found.closest if isinstance(found, Unknown) and found.closest != speaker.role_name else None
 
     own = [marker for marker in markers if marker.start < len(typed)]
-    return hints(typed, own, _names_without({speaker.name}, team), speaker.type, closest=closest)
+    return hints(typed, own, _names_without({speaker.role_name}, team), _author(speaker), closest=closest)
 
 
 def _refuse_near_misses(found: Sequence[Hint], team: Team, target: str | None) -> None:
@@ -213,12 +219,12 @@ def _refuse_near_misses(found: Sequence[Hint], team: Team, target: str | None) -
         raise NearMiss(f"{words} (--anyway sends it as it is)", ", ".join(hint.calls for hint in calls if hint.calls))
 
 
-def _astray(state: State, speaker: Member, team: Team, target: str | None, *, refuse: bool) -> str | None:
+def _astray(state: State, speaker: Speaker, team: Team, target: str | None, *, refuse: bool) -> str | None:
     """A warning when an answer goes to `target` because the member that asked has left the team; None otherwise.
 
     With `refuse` it raises `NearMiss` instead: the member that asked may have a new name.
     """
-    asker = asker_gone(state, speaker.name)
+    asker = asker_gone(state, speaker.role_name)
     if asker is None or target is None:
         return None
     gone = f"{asker}, who asked you, is no longer in the team"
@@ -246,11 +252,24 @@ def _refuse_unknown(resolution: Resolution, requests: tuple[RouteRequest, ...], 
         raise UnknownName("; ".join(few(problem.message for problem in errors)), "teamchat team")
 
 
-def _speaker(team: Team, option: str | None, resolution: Resolution) -> Member:
-    """The speaker: `--as`, else the FROM marker, else the team's first person."""
+def _author(speaker: Speaker | None) -> Author:
+    return "ai" if speaker and speaker.type == "ai" else "human"
+
+
+def speaker_of(member: Member) -> Speaker:
+    """The member as the speaker of a message."""
+    return Speaker(member.name, member.name, role_title=member.title, type=member.type)
+
+
+def _speaker(team: Team, option: str | None, resolution: Resolution, caller: Speaker | None) -> Speaker:
+    """The speaker: the `caller`, else `--as`, else the FROM marker, else the team's first person."""
+    if caller and option is not None:
+        raise NotTrusted(f"only a person speaks as {option}, and this runs in an agent's turn; leave out --as")
+    if caller:
+        return caller
     if resolution.from_name and option is not None and person(team, option).name != resolution.from_name:
         raise UsageError(f"--as says {option}, and the message says it is from {resolution.from_name}")
-    return person(team, resolution.from_name or option)
+    return speaker_of(person(team, resolution.from_name or option))
 
 
 def person(team: Team, name: str | None) -> Member:
@@ -278,7 +297,7 @@ def address_reply(text: str, team: Team, member: Member) -> AddressedReply:
     mentions = not _names_anyone(markers)
     problems = (
         *few(problem.message for problem in resolution.problems),
-        *near_miss_lines(_near_misses(text, markers, team, member, resolution, mentions=mentions)),
+        *near_miss_lines(_near_misses(text, markers, team, speaker_of(member), resolution, mentions=mentions)),
     )
     return AddressedReply(
         requests=resolution.requests,

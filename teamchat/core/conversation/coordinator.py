@@ -154,7 +154,7 @@ class ConversationCoordinator:
         addressed = self.address(text, speaker=speaker, to=to)
         for problem in addressed.problems:
             self.run.emit(Warned(problem))
-        question = self.run.state.answered_by(addressed.speaker.name)
+        question = self.run.state.answered_by(addressed.speaker.role_name)
         self.run.tally.process = bool(question and question.part)
         actions = self.store(addressed, images, len(well_formed(text[:typed])))
         return await self._follow(actions)
@@ -180,7 +180,7 @@ class ConversationCoordinator:
         check_process(run.state, process)
         if run.host.live:  # a replay has no worktrees
             await in_thread(partial(need_worktrees, run.team, run.trees.folder, run.session, process))
-        addressed = address_task(text, run.team, speaker=speaker)
+        addressed = self.address_task(text, speaker=speaker)
         for problem in addressed.problems:
             run.emit(Warned(problem))
         run.tally.process = True
@@ -190,7 +190,11 @@ class ConversationCoordinator:
         """What a person's message would ask for in this session. Nothing is stored."""
         run = self.run
         opens = run.manager.get_current_message() is None
-        return address(text, run.team, run.state, speaker=speaker, to=to, opens=opens, typed=typed)
+        return address(text, run.team, run.state, speaker=speaker, to=to, opens=opens, typed=typed, caller=run.speaker)
+
+    def address_task(self, text: str, *, speaker: str | None = None) -> Addressed:
+        """What a message that begins a process would ask for in this session. Nothing is stored."""
+        return address_task(text, self.run.team, speaker=speaker, caller=self.run.speaker)
 
     async def send_unsent(self) -> Conclusion:
         """Send what a person typed and no run has sent yet, and follow the routing as `send` does."""

@@ -39,15 +39,16 @@ def check_entry(
     typed: int = 0,
     cut: bool = False,
     images: Sequence[Image] = (),
+    caller: Speaker | None = None,
 ) -> None:
     """Raise the reason to refuse a message in that session, or in a new one (None): see `address` and `check_room`.
 
-    `typed` is as for `address`. A message that may be `cut` does not have to fit as a whole. Also raises `UsageError`
-    for `images` to a member whose CLI takes none.
+    `typed` and `caller` are as for `address`. A message that may be `cut` does not have to fit as a whole. Also raises
+    `UsageError` for `images` to a member whose CLI takes none.
     """
     rules = rules_of(team)
     state = fitted(load_state(db, session.id, rules)) if session else State(rules)
-    addressed = address(text, team, state, speaker=speaker, to=to, opens=session is None, typed=typed)
+    addressed = address(text, team, state, speaker=speaker, to=to, opens=session is None, typed=typed, caller=caller)
     if addressed.wordless:
         return
     message, task = as_stored(addressed, db, session), addressed.task or (session.task if session else team.task)
@@ -59,12 +60,7 @@ def check_entry(
 def as_stored(addressed: Addressed, db: Database, session: Session | None) -> ConversationMessage:
     """The message as it would be stored."""
     latest = SqliteLog(db, session.id).latest() if session else None
-    who = addressed.speaker
-    message = NewMessage(
-        addressed.text,
-        Speaker(who.name, who.name, role_title=who.title, type="human"),
-        Routing(addressed.names, addressed.markers),
-    )
+    message = NewMessage(addressed.text, addressed.speaker, Routing(addressed.names, addressed.markers))
     return message.stored_as(f"msg-{next_number((latest,) if latest else ())}")
 
 

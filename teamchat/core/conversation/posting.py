@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from teamchat.core.conversation.addressing import Addressed, AddressedReply, address_reply
+from teamchat.core.conversation.addressing import Addressed, AddressedReply, address_reply, speaker_of
 from teamchat.core.engine.events import HumanSpoke, TurnEnded
 from teamchat.core.engine.part import Part
 from teamchat.core.engine.state import Route
-from teamchat.core.messages import ConversationMessage, NewMessage, Routing, Speaker
+from teamchat.core.messages import ConversationMessage, NewMessage, Routing
 from teamchat.core.receipt import Outcome
 from teamchat.core.routing.requests import RouteRequest
 from teamchat.core.routing.todos import Noted
@@ -71,28 +71,29 @@ class Posting(Struct, frozen=True):
         answers: bool = True,
         process: Process | None = None,
     ) -> Posted[HumanSpoke]:
-        """Store a person's message with its images and task. The person typed the first `typed` characters.
+        """Store a message with its images and task. A person typed the first `typed` characters.
 
-        With `answers` off it leaves the question open that the person is asked. It may begin a `process`.
+        With `answers` off it leaves the question open that the person is asked, as an agent's does. It may begin a
+        `process`.
         """
         run, who = self.run, addressed.speaker
         message = run.manager.add_message(
             NewMessage(
                 addressed.text,
-                Speaker(who.name, who.name, role_title=who.title, type="human"),
+                who,
                 Routing(addressed.names, addressed.markers),
-                typed=typed,
+                typed=typed if who.type == "human" else 0,
             )
         )
         put_images(run.db, run.session, message.id, images)
         if addressed.task is not None:
             run.manager.set_team_task(addressed.task)
-        noted = note_todos(run.db, run.session, addressed.todos, who.name, message.id)
-        answers = answers and not addressed.wordless
+        noted = note_todos(run.db, run.session, addressed.todos, who.role_name, message.id)
+        answers = answers and not addressed.wordless and who.type == "human"
         spoke = HumanSpoke(
             run.host.now(),
             message.id,
-            who.name,
+            who.role_name,
             addressed.requests,
             addressed.drops,
             answers=answers,
@@ -108,7 +109,7 @@ class Posting(Struct, frozen=True):
         A large reply takes seconds, and longer when nobody reads the warnings, so this runs outside of a transaction.
         """
         parsed: list[Parsed] = []
-        earlier = self._replies_since_a_person()
+        earlier = self._last_replies()
         for member, text, part in replies:
             asks = address_reply(text, self.run.team, member)
             for problem in asks.problems:
@@ -158,7 +159,7 @@ class Posting(Struct, frozen=True):
         message = run.manager.add_message(
             NewMessage(
                 parsed.text,
-                Speaker(member.name, member.name, role_title=member.title, type="ai"),
+                speaker_of(member),
                 Routing(names, asks.markers),
                 turn_id=turn.id,
                 agent=turn.agent,
@@ -184,11 +185,11 @@ class Posting(Struct, frozen=True):
         people = [human.name for human in self.run.team.humans]
         return asking if asking in people else people[0]
 
-    def _replies_since_a_person(self) -> list[tuple[str, str]]:
-        """The agents' replies since the last message of a person, newest first, as (speaker, text)."""
+    def _last_replies(self) -> list[tuple[str, str]]:
+        """The replies since the last message that is none, newest first, as (speaker, text)."""
         replies: list[tuple[str, str]] = []
         for message in reversed(self.run.manager.get_latest_messages(LOOK_BACK)):
-            if message.speaker.type == "human":
+            if message.turn_id is None:
                 break
             replies.append((message.speaker.role_name, message.content))
         return replies

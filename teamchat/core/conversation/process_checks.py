@@ -12,6 +12,7 @@ from teamchat.core.engine.processes.table import STRATEGIES, kind_in_words
 from teamchat.core.engine.state import State
 from teamchat.core.engine.team_changes import fitted
 from teamchat.core.errors import UsageError
+from teamchat.core.messages import Speaker
 from teamchat.core.store.database import Database
 from teamchat.core.store.image_values import Image
 from teamchat.core.store.routes import load_state
@@ -30,6 +31,7 @@ def check_task(
     speaker: str | None,
     cut: bool = False,
     images: Sequence[Image] = (),
+    caller: Speaker | None = None,
 ) -> None:
     """Raise the reason to refuse the task of a process in that session, or in a new one (None).
 
@@ -38,7 +40,7 @@ def check_task(
     """
     rules = rules_of(team)
     check_process(fitted(load_state(db, session.id, rules)) if session else State(rules), process)
-    addressed = address_task(text, team, speaker=speaker)
+    addressed = address_task(text, team, speaker=speaker, caller=caller)
     message, task = as_stored(addressed, db, session), addressed.task or (session.task if session else team.task)
     step = STRATEGIES[process.kind].step(process)
     for call in step.calls if step else ():

@@ -24,6 +24,8 @@ _INVISIBLE = regex(f"[{INVISIBLE}\u061c\u200e\u200f]")
 # NFKC makes U+2010 of the hyphen that does not break, which models like to write
 _SEPARATOR = regex("[\\s_\u2010-]")
 _IN_NAMES = frozenset({"Lu", "Ll", "Lt", "Lm", "Lo", "Mn", "Mc", "Nd"})  # many scripts write vowels as marks
+_SOME_SESSION = "a conversation"
+_IN_TURN = regex(r"(.+), in turn [1-9][0-9]{0,8} of (.+)")
 LONGEST_NAME = 40  # characters: prompts, receipts and lines on a terminal repeat it
 _ALIKE = frozenset({"CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE"})  # alphabets with letters that look like Latin ones
 _LONGEST_GUESSED = 100  # characters: comparing costs their square
@@ -55,6 +57,18 @@ def valid_name(name: str) -> bool:
         and (name.isascii() or _INVISIBLE.search(name) is None)
         and fold(name) not in ("", "all")
     )
+
+
+def name_in_turn(member: str, number: int, session: str) -> str:
+    """The name by which the agent of a turn speaks in a conversation that it runs, outside of the fence of prompts."""
+    return f"{member}, in turn {number} of {session if valid_name(session) else _SOME_SESSION}"
+
+
+def valid_speaker(name: str) -> bool:
+    """Whether a message may be from someone of this name: a member, or an agent in its turn."""
+    if found := _IN_TURN.fullmatch(name):
+        return valid_name(found[1]) and (found[2] == _SOME_SESSION or valid_name(found[2]))
+    return valid_name(name)
 
 
 class Named(Protocol):

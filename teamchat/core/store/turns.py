@@ -65,7 +65,8 @@ def _process(written: str) -> Process:
 class NewTurn(Struct, frozen=True):
     """A turn that is about to start. `route` is None for a side turn, which has no state `before` it.
 
-    A turn of a group takes over the state `before` the one that keeps it, whose id is `group`.
+    A turn of a group takes over the state `before` the one that keeps it, whose id is `group`. `admission` is as
+    `running_admissions` gives it.
     """
 
     session: int
@@ -80,6 +81,7 @@ class NewTurn(Struct, frozen=True):
     folder: Path
     before: State | None = None
     group: int | None = None
+    admission: str | None = None
 
 
 class Turn(Struct, frozen=True):
@@ -118,11 +120,11 @@ def begin_turn(db: Database, new: NewTurn) -> Turn:
         turn, number = db.the(
             _identity,
             """INSERT INTO turns (session, number, route, member, agent, "like", status, started_at, system_text,
-                prompt, shown_through, setup, folder)
+                prompt, shown_through, setup, folder, admission)
             VALUES (?1, (SELECT COALESCE(MAX(number), 0) + 1 FROM turns WHERE session = ?1),
-                ?2, ?3, ?4, ?5, 'running', ?6, ?7, ?8, ?9, ?10, ?11) RETURNING id, number""",
+                ?2, ?3, ?4, ?5, 'running', ?6, ?7, ?8, ?9, ?10, ?11, ?12) RETURNING id, number""",
             new.session, new.route, new.member, new.agent, new.protocol, started, system,
-            prompt, new.shown_through, dump(new.setup), json.dumps(str(new.folder)),
+            prompt, new.shown_through, dump(new.setup), json.dumps(str(new.folder)), new.admission,
         )  # fmt: skip
         _keep_before(db, new, turn, number)
     return Turn(
@@ -213,7 +215,7 @@ def end_turn(db: Database, turn: Turn, status: TurnStatus, outcome: Outcome, lef
     """Complete a turn; part of the caller's transaction, with the reply and the queue."""
     with db.transaction():
         db.execute(
-            "UPDATE turns SET status = ?, outcome = ?, text = ?, vendor_session = ? WHERE id = ?",
+            "UPDATE turns SET status = ?, outcome = ?, text = ?, vendor_session = ?, admission = NULL WHERE id = ?",
             status, dump(outcome), put_text(db, left.text) if left.text else None, left.vendor_session, turn.id,
         )  # fmt: skip
         put_events(db, turn.id, left.events)
@@ -312,6 +314,37 @@ def runs(db: Database, session: int, turn: int) -> bool:
 
 def running_turns(db: Database, session: int) -> list[Turn]:
     return db.values(a_turn, "SELECT * FROM turns WHERE session = ? AND status = 'running' ORDER BY number", session)
+
+
+class Admitted(Struct, frozen=True):
+    """A turn that runs, with what it may do as JSON: `Admission` in `core/turn/caller.py`."""
+
+    session: int
+    session_name: str
+    turn: int
+    number: int
+    member: str
+    admission: str
+
+
+def running_admissions(db: Database) -> list[Admitted]:
+    """The running turns of all sessions whose agents may run teamchat."""
+    return db.values(
+        an_admitted,
+        """SELECT turns.id, number, member, session, name, admission FROM turns
+        JOIN sessions ON sessions.id = session WHERE status = 'running' AND admission NOT NULL""",
+    )
+
+
+def an_admitted(row: Row) -> Admitted:
+    return Admitted(
+        row.integer("session"),
+        row.text("name"),
+        row.integer("id"),
+        row.count("number"),
+        row.text("member"),
+        row.text("admission"),
+    )
 
 
 def last_turn_of(db: Database, session: int, member: str) -> Turn | None:

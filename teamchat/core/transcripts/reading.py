@@ -18,7 +18,7 @@ from teamchat.core.cassette.account import well_formed_json
 from teamchat.core.context.snapshot import from_json as snapshot_from_json
 from teamchat.core.context.snapshot import own_ids
 from teamchat.core.messages import MAX_TEAM_TASK_BYTES, ConversationMessage
-from teamchat.core.routing.names import fold, valid_name
+from teamchat.core.routing.names import fold, valid_name, valid_speaker
 from teamchat.core.text.clean import printable
 from teamchat.core.transcripts import agent_chatter
 from teamchat.core.transcripts.agent_chatter import is_configuration, is_session
@@ -120,7 +120,7 @@ def _refuse(constant: str) -> None:
 def _imported(transcript: Transcript) -> Imported:
     """The transcript with names on one line, an id for each message, and a task that a session can hold.
 
-    Who has no name that a member could have is `imported-1`, `imported-2`, ... in all of it.
+    Who has no name that a speaker could have is `imported-1`, `imported-2`, ... in all of it.
     """
     changed: set[str] = set()
     strangers = _strangers(transcript)
@@ -156,12 +156,12 @@ def _with_a_word(message: ConversationMessage) -> ConversationMessage:
 
 
 def _strangers(transcript: Transcript) -> dict[str, str]:
-    """Names for those whose own ones no member could have, by these, in the order in which the file names them."""
+    """Names for those whose own ones no speaker could have, by these, in the order in which the file names them."""
     names: dict[str, bool] = {}
 
     def noted(field: str, text: str) -> str:
         if field in SPEAKERS and text and text not in names:
-            names[text] = valid_name(text) and fold(text) not in POSING
+            names[text] = valid_speaker(text) and fold(text) not in POSING
         return text
 
     mapped(transcript, noted)

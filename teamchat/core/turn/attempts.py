@@ -185,8 +185,9 @@ class Attempts(Struct):
             if run.stopper.asked:  # making the prompt of a long conversation takes a while
                 return NoAnswer(route, interrupted)
             run.count_turn()
-            turn = self._begin(route, planned, folder)
-            planned = run.admitted(turn, planned, stays.process.folder if stays and stays.process else None)
+            process = stays.process.folder if stays and stays.process else folder
+            planned, admission = run.admitted(planned, process)
+            turn = self._begin(route, planned, folder, admission)
 
             def tell(events: Sequence[AgentEvent]) -> None:
                 for spoke in spoken(member.name, turn.number, events):
@@ -208,10 +209,13 @@ class Attempts(Struct):
             if answer is None:
                 run.remove(scratch)
 
-    def _begin(self, route: Route, planned: ReadyTurn, folder: Path) -> Turn:
+    def _begin(self, route: Route, planned: ReadyTurn, folder: Path, admission: str | None) -> Turn:
         run = self.run
         new = replace(
-            new_turn(run.session, route.number, planned, folder), before=run.state, group=self._group_of(route)
+            new_turn(run.session, route.number, planned, folder),
+            before=run.state,
+            group=self._group_of(route),
+            admission=admission,
         )
         with run.transaction():
             run.decide(TurnBegan(run.host.now(), route.number, planned.prompt.answers.id))

@@ -1,9 +1,12 @@
 """The turns inside of which this process runs: an agent may run teamchat in its turn, and its agents again.
 
-The agent of every turn has a token in its environment, and a record of the turn lies beside the turn's output. A
-teamchat finds the record by the token or, whatever the agent did to its environment, by the guardians above it in the
+The agent of every turn has a token in its environment, and the store has with the turn what the agent may do. A
+teamchat finds the turn by the token or, whatever the agent did to its environment, by the guardians above it in the
 tree of processes: the standard output of a guardian is the file in the turn's folder. The limit that marks a turn's
 processes says how many turns there must be. If one is not found, no turn runs.
+
+A namespace of processes hides the guardians, and one of users lets the agent change the limit. So the store also has
+the namespaces in which the turn's guardian runs.
 
 What an inner conversation spends counts at once in each conversation around it, in one transaction with the look at
 what is left. Nothing that an agent can change makes more of it: a guardian or record of its own is only one turn more
@@ -16,25 +19,25 @@ import contextlib
 import math
 import os
 import re
-import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from hashlib import sha256
 from pathlib import Path
 
 from msgspec import Struct
 from msgspec.json import decode, encode
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from teamchat.core.engine.guards import guard
 from teamchat.core.engine.state import Rules
 from teamchat.core.errors import CODES, BudgetUsedUp, ExitCode, GuardReached, NotTrusted, TeamchatError, UsageError
-from teamchat.core.files.folders import state_path
-from teamchat.core.files.whole_files import write_private
+from teamchat.core.files.folders import STORE_NAME, state_path
+from teamchat.core.messages import Speaker
+from teamchat.core.routing.names import name_in_turn, valid_name
 from teamchat.core.store.children import Sum, add_used, count_turn, used_meanwhile
 from teamchat.core.store.database import Database
 from teamchat.core.store.routes import a_state
-from teamchat.core.store.sessions import CalledBy, Session, name_of, set_caller
-from teamchat.core.store.turns import Turn, runs
+from teamchat.core.store.sessions import CalledBy, Session, set_caller
+from teamchat.core.store.turns import Admitted, running_admissions, runs
 from teamchat.core.team.team import BUILTIN_AGENTS, AgentSpec, Member, Team
 from teamchat.core.text.clean import printable
 from teamchat.core.text.commands import saying
@@ -42,36 +45,28 @@ from teamchat.patterns import regex
 from teamchat.runners.base import Access
 from teamchat.runners.events import Usage
 from teamchat.runners.process import guardian
-from teamchat.runners.process.process import make_private
 from teamchat.runners.process.running import LIVE
-from teamchat.runners.regular_files import read_regular
 
 VARIABLE = "TEAMCHAT_TURN_TOKEN"
-NAME = "caller.json"  # in the folder of a turn, or of a process that serves several
-LARGEST = 1 << 20
 ORDER: tuple[Access, ...] = ("read", "edit", "full")
 FOLDERS = regex(rf"[0-9a-f]{{16}}({re.escape(LIVE)})?")
 """The names of folders with a turn's output."""
 
 
-class Record(Struct, frozen=True, kw_only=True):
-    """What is known of a turn to a teamchat that its agent runs.
+class Admission(Struct, frozen=True, kw_only=True):
+    """What a teamchat that the agent of a turn runs is held to. The store has it as long as the turn runs.
 
-    `digest` is that of its token. `left` is how deep conversations may be inside of it, `outer` are the folders of the
-    turns around it, outermost first. `trusted` is the state folder with what the person trusts. `free`: its program is
-    one of the team file's own, or has arguments of the team file's, so that its access bounds it less.
+    `digest` is that of the turn's token, `process` the name of the folder of its process. `left` is how deep
+    conversations may be inside of it, `outer` are the folders of the turns around it, outermost first. `namespaces` are
+    those of its guardian. `free`: its program is one of the team file's own, or has arguments of the team file's, so
+    that its access bounds it less.
     """
 
     digest: str
-    store: str
-    session: int
-    session_name: str
-    turn: int
-    number: int
-    member: str
+    process: str
     left: int
     outer: tuple[str, ...]
-    trusted: str
+    namespaces: tuple[int, ...]
     access: Access
     allow: tuple[str, ...]
     web: bool
@@ -84,9 +79,26 @@ class Record(Struct, frozen=True, kw_only=True):
     max_cost_usd: float | None
     turns_limit: str
 
+
+class Record(Admission, frozen=True, kw_only=True):
+    """The same with the turn, and with the store that it is in."""
+
+    store: Path
+    session: int
+    session_name: str
+    turn: int
+    number: int
+    member: str
+
     @property
     def called(self) -> str:
         return f"turn {self.number} of {self.session_name} ({self.member})"
+
+    @property
+    def speaker(self) -> Speaker:
+        """Its agent as the speaker of a message."""
+        name = name_in_turn(self.member, self.number, self.session_name)
+        return Speaker(name, name, type="ai")
 
     @property
     def rules(self) -> Rules:
@@ -116,13 +128,20 @@ class Caller(Struct, frozen=True):
     @property
     def trusted(self) -> Path:
         """The state folder that says what the person trusts. An agent can name another one as its TEAMCHAT_HOME."""
-        return Path(self.records[0].trusted) if self.records else state_path()
+        return self.records[0].store.parents[2] if self.records else state_path()
+
+    @property
+    def turn(self) -> Record:
+        """The innermost turn. Raises `GuardReached` if it is not known."""
+        if not self.records:
+            raise self._lost()
+        return self.records[-1]
 
     @property
     def begins(self) -> CalledBy:
-        """How a session names the turn whose agent begins it."""
-        turn = self.records[-1]
-        return CalledBy(turn.store, turn.session_name, turn.number, turn.member)
+        """How a session names the turn whose agent begins it. Raises `GuardReached`."""
+        turn = self.turn
+        return CalledBy(_storable(turn.store), turn.session_name, turn.number, turn.member)
 
     def check(self, now: float) -> None:
         """Raises `GuardReached` if no turn may begin inside of the innermost turn, before anything is stored."""
@@ -133,19 +152,30 @@ class Caller(Struct, frozen=True):
 
     def _check_depth(self) -> None:
         if not self.whole:
-            raise GuardReached("this runs in an agent's turn that is over or cannot be found, where no turn may begin")
+            raise self._lost()
         if self.left < 0:
             at = next(at for at, record in enumerate(self.records) if record.left < len(self.records) - at)
             limit = f"limits.depth = {self.records[at].left} is left there"
             raise GuardReached(f"no turn may begin here, inside of {self.records[at].called}: {limit}")
 
+    @staticmethod
+    def _lost() -> GuardReached:
+        return GuardReached("this runs in an agent's turn that is over or cannot be found, where no turn may begin")
+
     def check_session(self, db: Database, session: Session) -> None:
-        """Raises `UsageError` for a session that waits for this process: it would wait for ever."""
+        """Raises `NotTrusted` for a session with messages that the innermost turn did not begin.
+
+        Raises `UsageError` for one that waits for this process: it would wait for ever.
+        """
         for record in self.records:
-            if record.session == session.id and Path(record.store) == db.path:
+            if record.session == session.id and record.store == db.path.resolve():
                 raise UsageError(
                     f"session {session.name} waits for the turn of {record.member} in which this runs", saying("--new")
                 )
+        if session.messages and session.caller != self.begins:
+            raise NotTrusted(
+                f"session {session.name} was not begun in {self.turn.called}, in which this runs", saying("--new")
+            )
 
     def check_access(self, member: Member, agent: AgentSpec) -> None:
         """Raises `NotTrusted` if the member may do more than one of the agents in whose turns it would run."""
@@ -204,6 +234,23 @@ def find_caller() -> Caller | None:
     return Caller(tuple(filter(None, records)), tuple(found), whole)
 
 
+def check_not_hidden(db: Database, holds: Callable[[int], bool]) -> None:
+    """Raises `NotTrusted` where this may run in a turn of the store that cannot be found from here.
+
+    A process in other namespaces than a turn's guardian may be one that the turn's agent has hidden. The session of
+    a turn whose teamchat has ended `holds` no lock.
+    """
+    here, caller = _namespaces(), find_caller()
+    around = {record.turn for record in caller.records if record.store == db.path.resolve()} if caller else set[int]()
+    for admitted in [] if around else running_admissions(db):
+        record = _record(db.path, admitted)
+        if record and here != record.namespaces and holds(record.session):
+            raise NotTrusted(
+                f"{record.called} runs outside of the namespaces (containers) of this command, which may be its own;"
+                " run the command where that turn was started, or when it has ended",
+            )
+
+
 def _above() -> tuple[list[Path], int | None]:
     """The folders of the turns above this process, the outermost first, and the greatest depth that a mark has."""
     folders: list[Path] = []
@@ -217,52 +264,83 @@ def _above() -> tuple[list[Path], int | None]:
             continue
         folder = output.parent
         if output.name == "stdout" and folder.parent.name == "turns" and FOLDERS.fullmatch(folder.name):
-            folders += [own for own in (_with_record(folder),) if own not in folders]
+            folders += [own for own in (folder.with_suffix(""),) if own not in folders]
     return folders[::-1], max(depths, default=None)
 
 
 def _ancestors() -> Iterator[int]:
     """The numbers of the processes from this one upwards. Orphans of a turn have its guardian as a parent."""
-    pid = os.getpid() if sys.platform == "linux" else 0
+    try:
+        pid = int(Path("/proc/self").readlink().name)  # in a namespace of its own it may have two numbers
+    except OSError:
+        return
     while pid:
         yield pid
         found = guardian.read_stat(str(pid))
         pid = found[1][0] if found else 0
 
 
-def _with_record(folder: Path) -> Path:
-    """The folder with the record. In the first turn of a process that serves several it is the turn's own folder."""
-    first = folder.with_suffix("")
-    return first if not (folder / NAME).exists() and (first / NAME).exists() else folder
-
-
 def _by_token(env: Mapping[str, str]) -> tuple[Path, ...]:
-    """The folder that a token names, if the record in it has the token's digest."""
+    """The folder that a token names, if the turn of it has the token's digest."""
     secret, _, place = env.get(VARIABLE, "").partition("@")
     record = _read(Path(place)) if place else None
     return (Path(place),) if record and record.digest == sha256(secret.encode()).hexdigest() else ()
 
 
-def _read(folder: Path) -> Record | None:
+def _namespaces() -> tuple[int, ...]:
+    """The numbers of the process and user namespaces of this process; none where there is no such thing."""
     try:
-        return decode(read_regular(folder / NAME, LARGEST), type=Record)
-    except (OSError, ValueError):
+        return tuple(os.stat(f"/proc/self/ns/{kind}").st_ino for kind in ("pid", "user"))  # noqa: PTH116 (no path)
+    except OSError:
+        return ()
+
+
+def _read(folder: Path) -> Record | None:
+    """The turn that runs in the process of this folder, from the store that the folder belongs to."""
+    store = folder.parent.parent / STORE_NAME
+    try:
+        with contextlib.closing(_opened(store)) as db:
+            records = [_record(store, admitted) for admitted in running_admissions(db)]
+    except (TeamchatError, OSError, ValueError):
         return None
+    return next((record for record in records if record and record.process == folder.name), None)
+
+
+def _opened(store: Path) -> Database:
+    """The store as it is. An agent can name any file, and none is made."""
+    if not store.is_file():
+        raise GuardReached(f"there is no store {store}")
+    return Database(store, as_it_is=True)
+
+
+def _record(store: Path, admitted: Admitted) -> Record | None:
+    """The turn with what its agent is held to; None for one that no teamchat has stored."""
+    try:
+        admission = decode(admitted.admission, type=Admission)
+    except ValueError:
+        return None
+    if not valid_name(admitted.member):
+        return None
+    return Record(
+        **asdict(admission),
+        store=store,
+        session=admitted.session,
+        session_name=printable(admitted.session_name),
+        turn=admitted.turn,
+        number=admitted.number,
+        member=admitted.member,
+    )
 
 
 @contextlib.contextmanager
 def _store_of(record: Record) -> Iterator[Database]:
     """The store of a conversation around this process, if the record's turn still runs there. Raises `GuardReached`."""
-    path = Path(record.store)
-    if not path.exists():
+    if not record.store.exists():
         raise _over(record)
-    db = Database(path)
-    try:
+    with contextlib.closing(Database(record.store)) as db:
         if not runs(db, record.session, record.turn):
             raise _over(record)
         yield db
-    finally:
-        db.close()
 
 
 def _storable(path: Path) -> str:
@@ -324,29 +402,19 @@ def _free(member: Member, agent: AgentSpec) -> bool:
     return bool(member.args) or agent not in BUILTIN_AGENTS.values()
 
 
-def admit(
-    folder: Path,
-    turn: Turn,
-    db: Database,
-    session: int,
-    team: Team,
-    member: Member,
-    rules: Rules,
-    caller: Caller | None,
-) -> str:
-    """Write the record of a turn that begins into `folder`, and return the token for its agent. Raises `OSError`."""
-    secret = f"tct_{os.urandom(16).hex()}"
-    record = Record(
+def admit(folder: Path, team: Team, member: Member, rules: Rules, caller: Caller | None) -> tuple[str, str]:
+    """The token for the agent of a turn that is to begin, and what the store keeps with the turn.
+
+    `folder` is that of the turn, or of the process that serves it. Raises `UnicodeEncodeError` for a path that is no
+    text.
+    """
+    secret, process = f"tct_{os.urandom(16).hex()}", folder.with_suffix("").resolve()
+    admission = Admission(
         digest=sha256(secret.encode()).hexdigest(),
-        store=str(db.path),
-        session=session,
-        session_name=name_of(db, session),
-        turn=turn.id,
-        number=turn.number,
-        member=member.name,
+        process=process.name,
         left=team.limits.depth if caller is None else min(team.limits.depth, caller.left),
         outer=tuple(map(str, caller.folders)) if caller else (),
-        trusted=str(caller.trusted if caller else state_path()),
+        namespaces=_namespaces(),
         access=member.access,
         allow=member.allow,
         web=member.web,
@@ -359,9 +427,4 @@ def admit(
         max_cost_usd=rules.max_cost_usd,
         turns_limit=rules.turns_limit,
     )
-    make_private(folder)
-    new = folder / f"{NAME}.new"
-    new.unlink(missing_ok=True)
-    write_private(new, encode(record))
-    new.replace(folder / NAME)
-    return f"{secret}@{folder}"
+    return f"{secret}@{process}", encode(admission).decode()

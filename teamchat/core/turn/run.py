@@ -18,6 +18,7 @@ from teamchat.core.engine.decide import decide
 from teamchat.core.engine.events import Event
 from teamchat.core.engine.guards import guard
 from teamchat.core.engine.state import UNBOUNDED, Bounds, Route, RouteStatus, Rules, State
+from teamchat.core.messages import Speaker
 from teamchat.core.store.children import used_meanwhile
 from teamchat.core.store.database import Database
 from teamchat.core.store.routes import load_state, save_state
@@ -89,31 +90,28 @@ class Run:
         """The turns around this process, if an agent runs it; a replay runs in none."""
         return find_caller() if self.host.live else None
 
+    @property
+    def speaker(self) -> Speaker | None:
+        """Who speaks in place of a person: the agent in whose turn this runs. Raises `GuardReached` if it is lost."""
+        return self.caller.turn.speaker if self.caller else None
+
     def count_turn(self) -> None:
         """Count a turn that is about to begin in the conversations around this one. Raises `GuardReached`."""
         if self.caller:
             self.caller.begin_turn(name_of(self.db, self.session), self.db.path, self.host.now())
 
-    def admitted(self, turn: Turn, planned: ReadyTurn, folder: Path | None = None) -> ReadyTurn:
-        """The turn with a token for its agent. Without one, as on a full disk, a teamchat inside it runs no turn.
+    def admitted(self, planned: ReadyTurn, folder: Path) -> tuple[ReadyTurn, str | None]:
+        """The turn with a token for its agent, and what the store keeps for it. Without one it may run no turn.
 
-        `folder` is that of a process which has served earlier turns.
+        `folder` is that of the turn, or of a process that has served earlier turns.
         """
         if not self.host.live:
-            return planned
+            return planned, None
         env = {name: value for name, value in planned.env.items() if name != VARIABLE}
-        with contextlib.suppress(OSError, UnicodeEncodeError):
-            env[VARIABLE] = admit(
-                folder or turn.folder,
-                turn,
-                self.db,
-                self.session,
-                self.team,
-                planned.member,
-                self.state.rules,
-                self.caller,
-            )
-        return replace(planned, env=env)
+        kept = None
+        with contextlib.suppress(UnicodeEncodeError):
+            env[VARIABLE], kept = admit(folder, self.team, planned.member, self.state.rules, self.caller)
+        return replace(planned, env=env), kept
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[None]:

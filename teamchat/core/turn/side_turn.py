@@ -65,11 +65,11 @@ async def run_side_turn(run: Run, side: SideTurn[T]) -> T | TurnFailure:
         run.host.check(planned)
         if await wait_to_start(planned, run.host, run.stopper):
             run.host.check(planned)
-        new = new_turn(run.session, None, planned, folder)
+        planned, admission = run.admitted(planned, folder)
+        new = replace(new_turn(run.session, None, planned, folder), admission=admission)
         run.count_turn()
         with run.transaction():
             turn = begin_turn(run.db, new)
-        planned = run.admitted(turn, planned)
         finished = await _execute(run, side, planned, turn)
     except BaseException:
         run.remove(scratch)

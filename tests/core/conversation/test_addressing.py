@@ -146,7 +146,7 @@ def test_a_task_may_be_set_before_anything_is_said() -> None:
     ],
 )
 def test_who_speaks(text: str, options: dict[str, Any], speaker: str) -> None:
-    assert address(text, TEAM, STATE, **options).speaker.name == speaker
+    assert address(text, TEAM, STATE, **options).speaker.role_name == speaker
 
 
 # --- what cannot be sent

@@ -165,6 +165,6 @@ def test_ten_thousand_markers_take_no_time(marker: str) -> None:
 @pytest.mark.parametrize("text", ["[FROM:] Hi", "[FROM: ] Hi"])
 def test_a_speaker_of_no_name_is_removed_and_changes_nothing(text: str) -> None:
     addressed = address(text, TEAM, STATE)
-    assert (addressed.speaker.name, strip_markers(text)) == (address("Hi", TEAM, STATE).speaker.name, "Hi")
+    assert (addressed.speaker.role_name, strip_markers(text)) == (address("Hi", TEAM, STATE).speaker.role_name, "Hi")
     assert addressed.problems == (f"{text.removesuffix(' Hi')} is empty: ignored",)
     assert strip_markers(text, author="ai") == text

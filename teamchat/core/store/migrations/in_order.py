@@ -25,6 +25,7 @@ from teamchat.core.store.migrations.m017_fewer_indexes import m017_fewer_indexes
 from teamchat.core.store.migrations.m018_counted_together import m018_counted_together
 from teamchat.core.store.migrations.m019_processes import m019_processes
 from teamchat.core.store.migrations.m020_callers import m020_callers
+from teamchat.core.store.migrations.m021_admissions import m021_admissions
 
 Migration = Callable[[sqlite3.Connection], None]
 MIGRATIONS: tuple[Migration, ...] = (
@@ -48,4 +49,5 @@ MIGRATIONS: tuple[Migration, ...] = (
     m018_counted_together,
     m019_processes,
     m020_callers,
+    m021_admissions,
 )
