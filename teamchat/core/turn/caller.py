@@ -408,7 +408,8 @@ def admit(folder: Path, team: Team, member: Member, rules: Rules, caller: Caller
     `folder` is that of the turn, or of the process that serves it. Raises `UnicodeEncodeError` for a path that is no
     text.
     """
-    secret, process = f"tct_{os.urandom(16).hex()}", folder.with_suffix("").resolve()
+    secret = f"tct_{os.urandom(16).hex()}"
+    process = Path(os.path.realpath(folder.parent), folder.with_suffix("").name)  # as /proc names it
     admission = Admission(
         digest=sha256(secret.encode()).hexdigest(),
         process=process.name,
