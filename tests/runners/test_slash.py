@@ -81,14 +81,14 @@ def test_commands_of_a_project_need_project_settings(job: Job) -> None:
 
 @pytest.mark.parametrize(
     ("rules", "trusted"),
-    [({"CWD": "TRUST_FOLDER"}, True), ({"UP": "TRUST_FOLDER"}, True),
-     ({"CWD": "DO_NOT_TRUST", "UP": "TRUST_FOLDER"}, False),
-     ({"CWD": "TRUST_FOLDER", "UP": "DO_NOT_TRUST"}, True), ({"CWD/sub": "TRUST_PARENT"}, True), ({}, False),
-     ({"CWD/sub": "TRUST_FOLDER"}, False), ({"CWD": True}, False), ([], False)],
+    [({"{cwd}": "TRUST_FOLDER"}, True), ({"{up}": "TRUST_FOLDER"}, True),
+     ({"{cwd}": "DO_NOT_TRUST", "{up}": "TRUST_FOLDER"}, False),
+     ({"{cwd}": "TRUST_FOLDER", "{up}": "DO_NOT_TRUST"}, True), ({"{cwd}/sub": "TRUST_PARENT"}, True), ({}, False),
+     ({"{cwd}/sub": "TRUST_FOLDER"}, False), ({"{cwd}": True}, False), ([], False)],
 )  # fmt: skip
 def test_those_of_a_project_that_gemini_itself_trusts_expand(job: Job, rules: object, *, trusted: bool) -> None:
     assert GEMINI is not None
-    text = json.dumps(rules).replace("CWD", str(job.cwd)).replace("UP", str(job.cwd.parent))
+    text = json.dumps(rules).replace("{cwd}", str(job.cwd)).replace("{up}", str(job.cwd.parent))
     (Path(job.env["HOME"]) / ".gemini" / "trustedFolders.json").write_text(text)
     found = GEMINI.find("/review", job)
     assert found is not None

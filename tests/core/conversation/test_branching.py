@@ -301,8 +301,8 @@ def test_sessions_of_an_older_store_have_their_messages(tmp_path: Path) -> None:
         for number in (1, 2):
             old.execute(
                 """INSERT INTO messages (session, message, number, content, speaker_id, speaker_name, speaker_type,
-                routing, timestamp) VALUES (1, 'msg-' || ?1, ?1, 'x', 'k', 'k', 'human', '[[], []]', ?1 * 1000)""",
-                (number,),
+                routing, timestamp) VALUES (1, 'msg-' || :n, :n, 'x', 'k', 'k', 'human', '[[], []]', :n * 1000)""",
+                {"n": number},
             )
         for number, (message, at) in enumerate([("msg-1", 1.0), (None, 1.5), ("msg-2", 2.0), (None, 2.5)], 1):
             old.execute(
