@@ -28,10 +28,11 @@ demo: $(VENV)/ready
 # Failed tests run once more, one at a time: a busy machine can fail a test once, a bug fails it twice.
 AGAIN := --last-failed --last-failed-no-failures none -n 0
 
-# Six tests at a time, also on two cores, because many tests wait for agents; a worker that is done takes another's tests.
+# Five tests at a time, also on two cores, because many tests wait for agents; a worker that is done takes another's tests.
+# Each worker needs up to half a gigabyte of memory.
 # Their folders are in /dev/shm if there is room (tests/folders.py); those of a failed run are then in .failed-tests.
 test: $(VENV)/ready
-	$(BIN)/python -m pytest -n 6 --dist worksteal || $(BIN)/python -m pytest $(AGAIN)
+	$(BIN)/python -m pytest -n 5 --dist worksteal || $(BIN)/python -m pytest $(AGAIN)
 
 # The core, the runners and the assemblers, without the tests that damage things at random, and the main commands.
 quick: $(VENV)/ready
