@@ -24,6 +24,7 @@ TABLES = {  # how a reader knows a table, by the model that reads it
     "ExperienceTable": "[experience]",
     "AgentTable": "[agents.NAME]",
     "ProcessTable": "[processes.NAME]",
+    "HooksTable": "[hooks]",
 }
 
 STALL = {row.name: row.runner.stall_s / 60 for row in CLIS}  # minutes

@@ -53,6 +53,7 @@ COMMANDS = {
     "export": BEHIND,
     "import": BEHIND,
     "usage": BEHIND,
+    "clear": BEHIND,
     "task": BEHIND,
     "todo": BEHIND,
     "learn": BEHIND,

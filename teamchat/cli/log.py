@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from teamchat.core.messages import ConversationMessage
+    from teamchat.core.store.clears import Clear
     from teamchat.core.store.database import Database
     from teamchat.core.store.sessions import Session
 
@@ -39,6 +40,7 @@ def log(
     from teamchat.cli.output.long import whole, write_pieces
     from teamchat.cli.shared.workspace import find_root, open_store
     from teamchat.core.errors import ExitCode, UsageError
+    from teamchat.core.store.clears import clears_in
     from teamchat.core.store.messages import SqliteLog
     from teamchat.core.store.sessions import need_session
     from teamchat.core.store.turns import number_of, turn_numbers
@@ -55,6 +57,7 @@ def log(
         last = None
         whole_log = not number  # one pass over all turns then; else a look at the few that are shown
         numbers = turn_numbers(db, chosen.id) if whole_log else {}
+        cleared = {clear.through: clear for clear in clears_in(db, chosen.id)}
         hidden = messages.hidden() if everything and whole_log else frozenset()
         for message in messages.newest(number, hidden=everything):
             turn = numbers.get(message.turn_id) if message.turn_id else None
@@ -63,11 +66,29 @@ def log(
                 turn = number_of(db, chosen.id, message.turn_id) if message.turn_id else None
                 undone = everything and messages.is_hidden(message.id)
             print_message(message, turn, undone=undone, as_json=as_json, team=team)
+            print_clear(cleared.get(message.id), as_json=as_json)
             last = message
         if not as_json:
             for line in queue_lines(root, db, chosen, team):
                 note(line)
         return follow_log(root, db, chosen, team, last, as_json=as_json) if follow else ExitCode.DONE
+
+
+def print_clear(clear: Clear | None, *, as_json: bool) -> None:
+    """Print that prompts begin after the message before, if they do."""
+    if clear is None:
+        return
+    from teamchat.cli.output.lines import moment
+    from teamchat.core.text.clean import printable
+    from teamchat.runners.untrusted_json import one_line
+
+    if as_json:
+        from teamchat.cli.output.jsonl import write_line
+
+        write_line("cleared", after=clear.through, task=clear.task)
+        return
+    task = f"; the task was: {one_line(clear.task, 60)}" if clear.task else ""
+    print(printable(f"cleared {moment(clear.at)}: prompts begin here{task}") + "\n", flush=True)
 
 
 def print_message(

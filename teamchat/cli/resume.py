@@ -19,6 +19,7 @@ from teamchat.cli.shared.options import (
     TrustOption,
     TurnsOption,
     VerdictOption,
+    WindowOption,
     words_of,
 )
 
@@ -36,6 +37,7 @@ def resume(
     quiet: QuietOption = False,
     only: OnlyOption = False,
     turns: TurnsOption = None,
+    window: WindowOption = None,
     timeout: TimeoutOption = None,
     trust: TrustOption = False,
     no_wait: NoWaitOption = False,
@@ -73,7 +75,7 @@ def resume(
     with open_store(found.root) as db:
         chosen = session_to_continue(db, session)
         touch_session(db, chosen.id)
-        bounds = Bounds(turns, only)
+        bounds = Bounds(turns, only, window=window)
         return resume_session(
             found,
             db,

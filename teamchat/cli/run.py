@@ -21,6 +21,7 @@ from teamchat.cli.shared.options import (
     TrustOption,
     TurnsOption,
     VerdictOption,
+    WindowOption,
     words_of,
 )
 from teamchat.core.engine.process import MOST_ROUNDS
@@ -111,6 +112,7 @@ def run(
     stream: StreamOption = False,
     quiet: QuietOption = False,
     turns: TurnsOption = None,
+    window: WindowOption = None,
     timeout: TimeoutOption = None,
     trust: TrustOption = False,
     no_wait: NoWaitOption = False,
@@ -155,7 +157,7 @@ def run(
     request = Request(
         team=found,
         message=read_message(words or (), None if cut else found.max_bytes, file or (), example=EXAMPLE),
-        bounds=Bounds(turns),
+        bounds=Bounds(turns, window=window),
         session=session,
         new=new,
         title=title,

@@ -21,6 +21,7 @@ from teamchat.cli.shared.options import (
     TrustOption,
     TurnsOption,
     VerdictOption,
+    WindowOption,
     words_of,
 )
 
@@ -78,6 +79,7 @@ def send(
     quiet: QuietOption = False,
     only: OnlyOption = False,
     turns: TurnsOption = None,
+    window: WindowOption = None,
     timeout: TimeoutOption = None,
     trust: TrustOption = False,
     no_wait: NoWaitOption = False,
@@ -105,7 +107,7 @@ def send(
     request = Request(
         team=found,
         message=read_message(words or (), None if cut else found.max_bytes, file or ()),
-        bounds=Bounds(turns, only),
+        bounds=Bounds(turns, only, window=window),
         session=session,
         new=new,
         title=title,

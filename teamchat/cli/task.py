@@ -45,6 +45,11 @@ def task(
                 check_there(db, chosen)
                 manager.set_team_task(text)
         kept = manager.get_team_task()
+        if clear or text is not None:
+            from teamchat.cli.shared.hooks import tell_hooks
+            from teamchat.core.turn.events import TaskChanged
+
+            tell_hooks(team, chosen.name, TaskChanged(kept))
         if clear:
             note(f"session {chosen.name} no longer has a task")
         elif text is not None:

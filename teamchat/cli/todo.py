@@ -55,7 +55,7 @@ def todo(
     as_json: JsonOption = False,
 ) -> None:
     """Show or change the conversation's todo list. Every member gets it."""
-    from teamchat.cli.shared.workspace import find_root, find_team, need_person, open_store
+    from teamchat.cli.shared.workspace import check_no_hook, find_root, find_team, need_person, open_store
     from teamchat.core.conversation.addressing import person
     from teamchat.core.errors import UsageError
     from teamchat.core.store.sessions import need_session
@@ -66,6 +66,8 @@ def todo(
         raise UsageError(f"--all and --history are for listing, not for {action}", "teamchat todo --all")
     if action is Action.CLEAR:
         need_person("the todo list is cleared")
+    if action is not Action.LIST:
+        check_no_hook("the todo list is changed")
     if action in (Action.LIST, Action.CLEAR):
         if given:
             raise UsageError(f"{action} takes no text", ADD)

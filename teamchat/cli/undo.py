@@ -7,7 +7,9 @@ import typer
 from teamchat.cli.shared.options import DryRunOption, ForceOption, JsonOption, SessionOption, TeamOption, YesOption
 
 if TYPE_CHECKING:
+    from teamchat.core.store.clears import Clear
     from teamchat.core.store.undos import Scope
+    from teamchat.core.turn.run import Run
 
 
 def undo(
@@ -42,6 +44,7 @@ def undo(
     from teamchat.cli.shared.undoing import check_dry_run, confirmed_and_done
     from teamchat.cli.shared.workspace import need_person, open_store, team_or_nobody
     from teamchat.core.conversation.undo_and_redo import carry_out_undo, propose_undo
+    from teamchat.core.conversation.undoing import clear_to_undo
     from teamchat.core.errors import UsageError
     from teamchat.core.store.sessions import need_session
 
@@ -56,6 +59,9 @@ def undo(
         chosen = need_session(db, session)
         number = None if turn is None else turn_here(db, chosen, turn).number
         with held_run(found, db, chosen) as run:
+            if turn is None and scope != "files" and (clear := clear_to_undo(run)):
+                undo_the_clear(run, clear, yes=yes, dry_run=dry_run, as_json=as_json)
+                return
             proposal, kept = confirmed_and_done(
                 lambda: propose_undo(run, chosen, number, scope),
                 lambda proposal: undo_lines(proposal, placed_here, force=force),
@@ -77,3 +83,24 @@ def undo(
                 note(line)
             if proposal.scope != "files" and (held := [route.target for route in on_hold(proposal.plan)]):
                 note(f"on hold: {', '.join(held)}; {placed_here('teamchat resume')} runs what is on hold")
+
+
+def undo_the_clear(run: Run, clear: Clear, *, yes: bool, dry_run: bool, as_json: bool) -> None:
+    """Bring back what `teamchat clear` has left out, since which nothing was said or run."""
+    from teamchat.cli.output.jsonl import write_line
+    from teamchat.cli.output.lines import note
+    from teamchat.cli.shared.typed import placed_here
+    from teamchat.cli.shared.undoing import agreed
+    from teamchat.core.conversation.undoing import take_back_clear
+    from teamchat.runners.untrusted_json import one_line
+
+    lines = [f"prompts have {clear.through} and what came before it again"]
+    if clear.task is not None:
+        lines.append(f"restores the task: {one_line(clear.task, 60)}")
+    done = agreed(lines, "Undo the clear?", yes=yes, dry_run=dry_run, as_json=as_json)
+    if done:
+        take_back_clear(run, clear)
+    if as_json:
+        write_line("undo", cleared=clear.through, task=clear.task, done=done)
+    elif done:
+        note(f"the clear is undone; {placed_here('teamchat clear')} clears it again")

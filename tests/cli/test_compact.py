@@ -56,7 +56,7 @@ def test_the_next_message_has_it_summed_up_first(made: Crew) -> None:
     assert "Question 1.\nmax: Reply 1." in asked
     assert "Question 3." not in asked
     told = made.prompts("max")[-1]
-    assert f"Summary of the earlier messages, written by sarah:\n\n{SUMMARY}\n" in told
+    assert f"Summary of the earlier messages, written by sarah. Build on it:\n\n{SUMMARY}\n" in told
     assert [told.count(text) for text in ("Question 1.", "Question 2.", "Question 3.", "Reply 1.", "Reply 2.")] == [
         1, 1, 1, 0, 0,
     ]  # fmt: skip

@@ -64,9 +64,9 @@ def settled(ran: Result) -> list[dict[str, object]]:
 
 def test_the_documentation_has_a_row_for_every_type() -> None:
     assert set(FIELDS) == {
-        "message", "queued", "dropped", "refused", "turn_started", "text_delta", "text", "thinking", "tool_call",
-        "tool_result", "denied", "question", "retry", "note", "compacted", "lessons", "lesson", "turn_finished",
-        "todo_added", "todo_done", "group_compared", "process", "warning", "result",
+        "message", "task", "queued", "dropped", "refused", "turn_started", "text_delta", "text", "thinking",
+        "tool_call", "tool_result", "denied", "question", "retry", "note", "compacted", "lessons", "lesson",
+        "turn_finished", "todo_added", "todo_done", "group_compared", "process", "warning", "result",
     }  # fmt: skip
 
 
@@ -93,13 +93,15 @@ def test_a_whole_conversation(world: Path) -> None:
         {"type": "warning", "text": "nobody is called 'bob'"},
         {**message, "id": "msg-1", "from": "kailai", "kind": "human", "to": ["max"], "text": "[NEXT: max, bob] Go"},
         {"type": "queued", "number": 1, "target": "max", "parent": "msg-1", "by": "kailai", **route},
-        {"type": "turn_started", "turn": 1, "member": "max", "route": 1, "part": None, "attempt": 1},
+        {"type": "turn_started", "turn": 1, "member": "max", "agent": "max-agent", "agent_type": "claude", "route": 1,
+         "part": None, "attempt": 1},
         {**message, "id": "msg-2", "from": "max", "kind": "ai", "to": ["sarah"], "text": "Plan.\n[NEXT: sarah]",
          "turn": 1},
         {**ended, "turn": 1, "member": "max", "reply": "msg-2", "model": "scripted", "version": "2.1.197",
          "usage": used, "denied": []},
         {"type": "queued", "number": 2, "target": "sarah", "parent": "msg-2", "by": "max", **route},
-        {"type": "turn_started", "turn": 2, "member": "sarah", "route": 2, "part": None, "attempt": 1},
+        {"type": "turn_started", "turn": 2, "member": "sarah", "agent": "sarah-agent", "agent_type": "plain",
+         "route": 2, "part": None, "attempt": 1},
         {**message, "id": "msg-3", "from": "sarah", "kind": "ai", "to": [], "text": "Done.", "turn": 2},
         {**ended, "turn": 2, "member": "sarah", "reply": "msg-3", "model": None, "version": None, "usage": None,
          "denied": None},

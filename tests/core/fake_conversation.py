@@ -188,6 +188,9 @@ class Stage:
         self.starts[turn] = launch, self.log
 
     def send(self, text: str, *, speaker: str | None = None, to: str | None = None) -> Conclusion:
+        """Send it as the first person, unless the text or `speaker` says who speaks."""
+        if len(self.team.humans) > 1 and "[FROM:" not in text:
+            speaker = speaker or self.team.humans[0].name
         return asyncio.run(self._send(text, speaker, to))
 
     async def _send(self, text: str, speaker: str | None, to: str | None) -> Conclusion:

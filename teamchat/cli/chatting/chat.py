@@ -49,6 +49,7 @@ from teamchat.cli.shared.workspace import (
 )
 from teamchat.core.conversation.addressing import person
 from teamchat.core.conversation.coordinator import ConversationCoordinator
+from teamchat.core.engine.state import State
 from teamchat.core.engine.team_changes import fitted
 from teamchat.core.errors import ExitCode, SessionBusy, TeamchatError, UnknownName, UsageError
 from teamchat.core.store.database import Database
@@ -352,7 +353,10 @@ def begin(
         if session and not (there or new):
             raise UnknownName(no_session(db, session), "teamchat sessions")
         place = Place(found, team, who, session, new, title, notify=notify)
-        if continued := place.find(db):
+        continued = place.find(db)
+        if len(found.humans) > 1:
+            place.speaker = person(found, who, state_of(db, continued, place) if continued else None).name
+        if continued:
             check_title(continued, title)
             touch_session(db, continued.id)
             note(f"session {continued.name} continues (--new starts another)")
@@ -362,10 +366,13 @@ def begin(
 
 def question_to(db: Database, session: Session | None, place: Place) -> str | None:
     """The member whose question the person at the keyboard is asked."""
-    if session is None:
-        return None
-    asked = fitted(load_state(db, session.id, rules_of(place.team))).answered_by(place.you)
+    asked = state_of(db, session, place).answered_by(place.you) if session else None
     return asked.by if asked else None
+
+
+def state_of(db: Database, session: Session, place: Place) -> State:
+    """The queue of the session, with the team as it is now."""
+    return fitted(load_state(db, session.id, rules_of(place.team)))
 
 
 def footer_of(db: Database, session: Session | None, place: Place) -> Footer:

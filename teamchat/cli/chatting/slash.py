@@ -32,6 +32,7 @@ WORDS = {
     "undo": ("undo",),
     "redo": ("redo",),
     "summary": ("compact",),
+    "clear": ("clear",),
     "learn": ("learn",),
     "merge": ("merge",),
     "worktrees": ("worktrees",),
@@ -45,7 +46,7 @@ WORDS = {
 """What is typed after `/`, and the words of the command line that it means."""
 PRINTS = frozenset({"help", "log", "show", "diff", "search", "team", "task", "usage"})
 """Of those, the commands that only print: the prompt stays while they run. The others may ask something."""
-WAITS = frozenset({"resume", "retry", "summary", "learn", "merge", "open", "doctor", "send", "run"})
+WAITS = frozenset({"resume", "retry", "summary", "clear", "learn", "merge", "open", "doctor", "send", "run"})
 """Those that run members, or look at what members are changing: not while members work."""
 BEGINS = frozenset({"send", "run"})
 """Those that begin a conversation if there is none yet."""

@@ -35,6 +35,7 @@ from teamchat.core.turn.events import (
     RouteQueued,
     RouteRefused,
     SummaryStored,
+    TaskChanged,
     TodoChanged,
     TurnFinished,
     TurnStarted,
@@ -76,6 +77,8 @@ class JsonOutput:
                 self._agent(event)
             case MessageStored(message=message):
                 write_line("message", **message_fields(message))
+            case TaskChanged(task=task):
+                write_line("task", text=task)
             case RouteQueued(route=route) | RouteDropped(route=route):
                 write_line("queued" if isinstance(event, RouteQueued) else "dropped", **route_fields(route))
             case TurnStarted() | SummaryStored() | LessonsFound() | TurnFinished():
@@ -105,8 +108,8 @@ class JsonOutput:
         match event:
             case TurnStarted(route=route):
                 part = self._parts[turn.number] = part_fields(route.part if route else None)
-                begun = {"route": route.number if route else None, "part": part}
-                write_line("turn_started", **at, **begun, attempt=turn.setup.attempt)
+                begun = {"agent": turn.agent, "agent_type": turn.protocol, "route": route.number if route else None}
+                write_line("turn_started", **at, **begun, part=part, attempt=turn.setup.attempt)
             case SummaryStored(summary=summary):
                 write_line("compacted", **at, through=summary.through, kept=summary.kept, text=summary.text)
             case LessonsFound(found=found, kept=kept):

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from teamchat.assemblers.parts import SUMMARY
-from teamchat.core.engine.state import Route
+from teamchat.core.engine.state import Route, RouteStatus
 from teamchat.core.receipt import Outcome, Setup
 from teamchat.core.routing.todos import Change
 from teamchat.core.store.lessons import Lesson
@@ -169,6 +169,13 @@ def called(route: Route) -> str:
 
         return f"{route.target}, {part_in_words(route.part)}, for {route.request}"
     return f"{route.target}, called by {route.by} in {route.parent}"
+
+
+def gone(route: Route) -> str:
+    """That the route has left the queue without a turn of its own."""
+    if route.status is RouteStatus.JOINED:
+        return f"one turn of {route.target} answers {route.by}'s call in {route.parent}, too"
+    return f"dropped: {called(route)}"
 
 
 def group_of(route: Route) -> object:

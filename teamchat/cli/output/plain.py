@@ -6,11 +6,11 @@ from itertools import chain
 
 from teamchat.cli.output.lines import (
     BEGINS,
-    called,
     closing_lines,
     compacted,
     compared_lines,
     found_lessons,
+    gone,
     learned,
     left_out,
     note,
@@ -52,7 +52,7 @@ class PlainOutput:
             case TurnStarted() | SummaryStored() | LessonsFound() | TurnFinished():
                 self._turn(event)
             case RouteDropped(route=route):
-                note(f"dropped: {called(route)}")
+                note(gone(route))
             case RouteRefused(route=route, limit=limit):
                 note(refusal(route, limit))
             case TodoChanged(change=change):
@@ -124,7 +124,7 @@ class QuietOutput:
             case Warned(text=text):
                 note(visible(text))
             case RouteDropped(route=route):
-                note(f"dropped: {called(route)}")
+                note(gone(route))
             case GroupCompared():
                 for line in compared_lines(event):
                     note(printable(line))

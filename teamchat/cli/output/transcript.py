@@ -64,9 +64,9 @@ class Transcript:
         self._keep(lambda: self._json.finish(conclusion), lambda: self._plain.finish(conclusion), None)
 
     def _keep(self, as_json: Callable[[], None], plain: Callable[[], None], route: int | None) -> None:
-        shown = [json.loads(line) for line in _printed_by(as_json).split("\n") if line]
+        shown = [json.loads(line) for line in printed_by(as_json).split("\n") if line]
         kept = [{key: value for key, value in line.items() if key not in CHANGING} for line in shown]
-        printed = _printed_by(plain).removesuffix("\n")
+        printed = printed_by(plain).removesuffix("\n")
         self._parts.append(_Part(route, kept, printed.split("\n") if printed else []))
 
     def _route_of(self, event: ConversationEvent) -> int | None:
@@ -101,7 +101,8 @@ def _passing(spoke: AgentSpoke) -> bool:
     )
 
 
-def _printed_by(show: Callable[[], None]) -> str:
+def printed_by(show: Callable[[], None]) -> str:
+    """What `show` prints."""
     with contextlib.redirect_stdout(io.StringIO()) as printed, contextlib.redirect_stderr(printed):
         show()
     return printed.getvalue()

@@ -20,7 +20,7 @@ import sys
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from msgspec.structs import replace
 
@@ -51,6 +51,12 @@ from teamchat.core.turn.trust import with_trust_checks
 from teamchat.core.turn.vendor_limits import Cooldowns
 from teamchat.runners.process.guardians import GUARDIANS
 from teamchat.runners.process.supervisor import Stopper
+
+if TYPE_CHECKING:
+    pass
+
+if TYPE_CHECKING:
+    from teamchat.cli.shared.hooks import Hooks
 
 Work = Callable[[ConversationCoordinator], Awaitable[Conclusion]]
 Listen = Callable[[ConversationEvent], None]
@@ -101,6 +107,10 @@ def converse(
         check_no_unfinished_undo(db, session.id)
         if caller := find_caller():
             caller.note(db, session)
+        elif team.hooks:
+            from teamchat.cli.shared.hooks import Hooks
+
+            console.hooks = Hooks(team, session.name, trust_store(), console.warn, lambda: console.stopper.asked)
         code = console.run(
             Run(
                 team,
@@ -249,6 +259,7 @@ class Console:
         self.deaf = False
         self.lost: OSError | None = None
         self.showing_since = math.inf
+        self.hooks: Hooks | None = None
 
     def run(self, run: Run, work: Work) -> ExitCode:
         """Let `work` run the conversation, whose `run` has this console's stopper and `emit`. Returns the exit code."""
@@ -262,9 +273,13 @@ class Console:
         with self._signals():
             coordinator.recover()
             try:
-                conclusion = await work(coordinator)
+                conclusion = self._concluded(await work(coordinator))
+                if self.hooks:
+                    self.hooks.end(conclusion)
             finally:
                 await coordinator.close()
+                if self.hooks:
+                    await self.hooks.close()
             return self._finish(conclusion)
 
     def _close(self) -> None:
@@ -273,12 +288,16 @@ class Console:
             with contextlib.suppress(OSError):
                 self.output.close()
 
-    def _finish(self, conclusion: Conclusion) -> ExitCode:
-        """Show how the run ended. Returns its exit code."""
+    def _concluded(self, conclusion: Conclusion) -> Conclusion:
+        """How the run ended, with the signal that ended it and a hint that can be typed as it stands."""
         if conclusion.code is ExitCode.INTERRUPTED and self.stopped_by in TERMINATED_BY:
             conclusion = replace(conclusion, code=TERMINATED_BY[self.stopped_by])
         if self.place and conclusion.hint:
             conclusion = replace(conclusion, hint=self.place(conclusion.hint))
+        return conclusion
+
+    def _finish(self, conclusion: Conclusion) -> ExitCode:
+        """Show how the run ended. Returns its exit code."""
         self.ended = conclusion
         if self.at_end:
             conclusion = self.at_end(conclusion)
@@ -325,6 +344,12 @@ class Console:
         if self.listen:
             self.listen(event)
         self._show(lambda: self.output(event))
+        if self.hooks:
+            self.hooks(event)
+
+    def warn(self, text: str) -> None:
+        """Show a warning that is no part of the conversation. No recording has it."""
+        self._show(lambda: self.output(Warned(text)))
 
     def _show(self, show: Callable[[], None]) -> None:
         """A closed pipe or terminal ends the turn silently, a full disk with a note. The store keeps everything."""

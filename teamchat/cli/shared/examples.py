@@ -27,6 +27,7 @@ EXAMPLES = {
     "export": "teamchat export --format html > talk.html",
     "import": "teamchat import talk.json",
     "usage": "teamchat usage --all",
+    "clear": "teamchat clear",
     "task": "teamchat task 'Port the parser'",
     "todo": "teamchat todo add 'Write the tests'",
     "learn": "teamchat learn 'Run make lint before you commit'",
@@ -51,7 +52,7 @@ _GROUPS = {
     **dict.fromkeys(("to", "as_", "file", "expand", "anyway", "cut"), _MESSAGE),
     **dict.fromkeys(("team", "session", "new", "title"), _WHERE),
     **dict.fromkeys(("as_json", "stream", "quiet", "record", "dry_run", "notify", "verdict"), _OUTPUT),
-    **dict.fromkeys(("only", "turns", "timeout", "trust", "no_wait"), _LIMITS),
+    **dict.fromkeys(("only", "turns", "window", "timeout", "trust", "no_wait"), _LIMITS),
 }
 
 

@@ -10,6 +10,7 @@ import typer
 
 from teamchat.cli.shared.complete import sessions, teams
 
+MOST_MESSAGES = 10**9  # of a window
 LONGEST_SESSION = 100  # characters; notes and lists repeat it
 
 
@@ -90,6 +91,16 @@ TitleOption = Annotated[
 TurnsOption = Annotated[
     int | None,
     typer.Option("--turns", metavar="N", min=1, help="At most N turns in this run; what then waits is on hold."),
+]
+WindowOption = Annotated[
+    int | None,
+    typer.Option(
+        "--window",
+        metavar="N",
+        min=0,
+        max=MOST_MESSAGES,
+        help="Quote at most N earlier messages in this run's prompts.",
+    ),
 ]
 OnlyOption = Annotated[
     bool, typer.Option("--only", help="Only the called members answer: their own calls of members are not followed.")

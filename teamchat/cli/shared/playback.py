@@ -30,7 +30,7 @@ from teamchat.core.conversation.recovery import turns_dir
 from teamchat.core.engine.actions import PauseKind
 from teamchat.core.engine.events import ResumeMode
 from teamchat.core.engine.processes.table import TAKES
-from teamchat.core.errors import ExitCode, UsageError
+from teamchat.core.errors import ExitCode, UnknownPerson, UsageError
 from teamchat.core.store.database import Database
 from teamchat.core.store.image_values import Image
 from teamchat.core.store.sessions import Session, create_session
@@ -208,10 +208,19 @@ async def _again(coordinator: ConversationCoordinator, line: HumanLine | ResumeL
     if isinstance(line, ResumeLine):
         return await coordinator.resume(line.mode)
     images = [Image(image.name, image.kind, b"") for image in line.images]
-    if line.process:
-        process = line.process.process
-        return await coordinator.run_process(line.text, process, speaker=line.speaker, images=images, typed=line.typed)
-    return await coordinator.send(line.text, speaker=line.speaker, to=line.to, images=images, typed=line.typed)
+    speaker = line.speaker
+    while True:
+        try:
+            if line.process:
+                process = line.process.process
+                return await coordinator.run_process(
+                    line.text, process, speaker=speaker, images=images, typed=line.typed
+                )
+            return await coordinator.send(line.text, speaker=speaker, to=line.to, images=images, typed=line.typed)
+        except UnknownPerson as error:  # an older teamchat took the first of several people
+            if speaker is not None:
+                raise
+            speaker = error.person
 
 
 def _problems(end: EndLine, run: Played) -> Iterator[str]:
@@ -232,7 +241,8 @@ def _problems(end: EndLine, run: Played) -> Iterator[str]:
 def typed_command(line: HumanLine | ResumeLine) -> list[str]:
     """The command that the person typed."""
     only = ["--only"] if line.only else []
-    bounds = [*only, *(["--turns", str(line.turns)] if line.turns else [])]
+    window = ["--window", str(line.window)] if line.window is not None else []
+    bounds = [*only, *(["--turns", str(line.turns)] if line.turns else []), *window]
     if isinstance(line, ResumeLine):
         mode = [f"--{line.mode.value}"] if line.mode is not ResumeMode.RETRY else []
         return ["teamchat", "resume", *mode, *bounds]

@@ -21,6 +21,7 @@ IN_SESSION = (
     "adopt",
     "branch",
     "chat",
+    "clear",
     "compact",
     "diff",
     "export",

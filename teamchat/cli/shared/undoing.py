@@ -49,6 +49,22 @@ def confirmed_and_done(
     return proposal, do(proposal)
 
 
+def agreed(lines: Iterable[str], question: str, *, yes: bool, dry_run: bool, as_json: bool) -> bool:
+    """Whether to do what the lines say: after a yes to the question, or without one if `yes`.
+
+    Raises `UsageError` where there is nobody to ask.
+    """
+    asks = not (yes or dry_run)
+    if asks:
+        _need_terminal(typed_with("--yes"), as_json=as_json)
+    for line in () if as_json else lines:
+        print(visible(line), flush=True)
+    if asks and not confirmed(question):
+        note("nothing was done")
+        return False
+    return not dry_run
+
+
 def check_dry_run(proposal: P, *, force: bool) -> None:
     """Raises `CheckpointFailed` where it would be refused, because others changed files."""
     refuse_conflicts(proposal.files, proposal.instead, force=force, what="this would be refused")

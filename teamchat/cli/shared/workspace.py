@@ -43,6 +43,7 @@ from teamchat.core.team.team import Team, folder_name
 from teamchat.core.team.trust import Standing, TrustStore, needs, not_trusted
 from teamchat.core.text.commands import quote, saying
 
+IN_HOOK = "TEAMCHAT_HOOK"  # the variable with the name of the hook in which a process runs
 T = TypeVar("T")
 
 
@@ -285,11 +286,18 @@ def trust_store() -> TrustStore:
 
 
 def need_person(what: str) -> None:
-    """Raises `NotTrusted` in an agent's turn for what a person does: `what` begins the sentence."""
+    """Raises `NotTrusted` in an agent's turn or a hook for what a person does: `what` begins the sentence."""
     from teamchat.core.turn.caller import find_caller
 
+    check_no_hook(what)
     if find_caller():
         raise NotTrusted(f"{what} by a person, and this runs in an agent's turn")
+
+
+def check_no_hook(what: str) -> None:
+    """Raises `NotTrusted` in a hook, which only reads."""
+    if hook := os.environ.get(IN_HOOK):
+        raise NotTrusted(f"{what} outside of hooks, and this runs in the hook {hook}")
 
 
 def check_not_hidden(root: Path) -> None:
@@ -308,6 +316,7 @@ def need_trust(team: Team, *, give: bool) -> None:
     """
     from teamchat.core.turn.caller import find_caller
 
+    check_no_hook("turns are run")
     if caller := find_caller():
         caller.check(time.time())
     check_not_hidden(team.root)

@@ -16,6 +16,7 @@ from teamchat.core.engine.state import Route
 from teamchat.core.messages import ConversationMessage, well_formed
 from teamchat.core.receipt import Outcome, Setup
 from teamchat.core.routing.todos import Todo
+from teamchat.core.store.clears import last_clear
 from teamchat.core.store.database import Database
 from teamchat.core.store.routes import all_routes
 from teamchat.core.store.todos import todos_of
@@ -57,6 +58,8 @@ def account(coordinator: ConversationCoordinator, since: Mark) -> dict[str, Any]
         "task": coordinator.manager.get_team_task(),
         "todos": [_todo(item) for item in todos_of(db, session).items.values()],
     }
+    if clear := last_clear(db, session):
+        stored["cleared"] = clear.through
     return {name: well_formed_json(values) for name, values in stored.items()}
 
 
@@ -70,6 +73,7 @@ def standing(coordinator: ConversationCoordinator) -> dict[str, Any]:
         "routes": {str(route.number): route.status.value for route in all_routes(db, session)},
         "task": stored["task"],
         "todos": stored["todos"],
+        "cleared": stored.get("cleared"),
     }
 
 
@@ -82,6 +86,7 @@ def standing_of(ends: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         "routes": {str(route["number"]): route["status"] for end in ends for route in end["routes"]},
         "task": last.get("task"),
         "todos": last.get("todos") or [],
+        "cleared": last.get("cleared"),
     }
 
 

@@ -27,6 +27,7 @@ from teamchat.core.engine.process import MOST_ROUNDS, Kind, Process
 from teamchat.core.engine.state import Bounds
 from teamchat.core.errors import UsageError
 from teamchat.core.store.image_values import Kind as ImageKind
+from teamchat.core.team.team import MOST
 from teamchat.core.team.wording import NEWEST
 from teamchat.core.text.clean import printable
 from teamchat.runners.events import FailureKind
@@ -74,18 +75,19 @@ class Header(Line):
 class InputLine(Line):
     """What begins a run. `cooling` are the agents that were cooling down after a rate limit, for so many seconds.
 
-    `wording` is the number of the sentences that teamchat wrote into the prompts of the run. `turns` and `only` are its
-    bounds.
+    `wording` is the number of the sentences that teamchat wrote into the prompts of the run. `turns`, `only` and
+    `window` are its bounds.
     """
 
     cooling: dict[str, Seconds] = {}
     wording: Annotated[int, Field(ge=1, le=NEWEST)] = 1
     turns: Annotated[int, Field(ge=1)] | None = None
     only: Literal[True] | None = None
+    window: Annotated[int, Field(ge=0, le=MOST)] | None = None
 
     @property
     def bounds(self) -> Bounds:
-        return Bounds(self.turns, self.only is True)
+        return Bounds(self.turns, self.only is True, self.window)
 
 
 class ImageLine(Line):
@@ -277,7 +279,8 @@ class StoredTodo(Line):
 class EndLine(Line):
     """How the run of an input ended: what it stored, and what it printed, without what time and machine make of it.
 
-    `paused` is the guard that paused it, or "interrupted". `task` and `todos` are those of the conversation by then.
+    `paused` is the guard that paused it, or "interrupted". `task` and `todos` are those of the conversation by then,
+    `cleared` the last message that prompts left out since it was cleared.
     `shown` are the lines of `--json --stream`, without text as it comes; `printed` those of a piped run.
     """
 
@@ -288,6 +291,7 @@ class EndLine(Line):
     routes: list[StoredRoute]
     task: str | None = None
     todos: list[StoredTodo] | None = None
+    cleared: str | None = None
     shown: list[dict[str, Any]]
     printed: list[str]
 

@@ -120,7 +120,8 @@ class CassetteWriter:
 
     def _input(self, kind: str, values: Mapping[str, Any], cooling: Cooling, bounds: Bounds) -> None:
         cools = {name: round(seconds, 3) for name, seconds in cooling.items()}
-        given = {**values, "cooling": cools, "wording": NEWEST, "turns": bounds.turns, "only": bounds.only or None}
+        bound = {"turns": bounds.turns, "only": bounds.only or None, "window": bounds.window}
+        given = {**values, "cooling": cools, "wording": NEWEST, **bound}
         self._append(Entry.model_validate({kind: self._clean(given)}))
 
     def end(

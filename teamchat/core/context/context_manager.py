@@ -9,7 +9,8 @@ a prompt exactly once. The assemblers bring the parts into each CLI's format.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -31,6 +32,7 @@ from teamchat.core.context.history import (
 )
 from teamchat.core.context.quoting import Fitting, fence_quotes
 from teamchat.core.messages import MAX_TEAM_TASK_BYTES, ConversationMessage, NewMessage, Said, well_formed
+from teamchat.core.store.clears import clear_before
 from teamchat.core.store.database import Database
 from teamchat.core.store.message_log import MemoryLog, MessageLog
 from teamchat.core.store.messages import SqliteLog
@@ -42,6 +44,7 @@ from teamchat.core.team.wording import TODAY, Wording
 DEFAULT_CONTEXT_WINDOW_SIZE = 5
 TASK_CUT = f"the task is longer than {MAX_TEAM_TASK_BYTES} bytes, and was cut to its beginning"
 
+T = TypeVar("T")
 _log = logging.getLogger(__name__)
 
 
@@ -51,6 +54,9 @@ class ContextManager:
     Without a `log` it is kept in memory. The window is in messages (0 is no history), every other size in UTF-8 bytes.
     With a `fence_key`, a secret of this conversation, prompts have a fence around what somebody said (`quoting.py`).
     `summaries` says which messages a summary replaces.
+
+    `on_message_added` and `on_team_task_changed` are called once the change is stored, and cannot take it back: what
+    they raise is logged.
     """
 
     def __init__(
@@ -64,7 +70,10 @@ class ContextManager:
         fence_key: str | None = None,
         summaries: Summaries = no_summaries,
         wording: Wording = TODAY,
+        on_message_added: Callable[[ConversationMessage], None] | None = None,
+        on_team_task_changed: Callable[[str | None], None] | None = None,
     ) -> None:
+        self._on_message_added, self._on_team_task_changed = on_message_added, on_team_task_changed
         self._messages = MemoryLog() if log is None else log
         self._window_size = context_window_size
         self._composer = ContextComposer(max_bytes, target_bytes, per_message, fence_key, wording)
@@ -75,7 +84,19 @@ class ContextManager:
         _check(message)
         stored = self._messages.append(replace(message, content=well_formed(message.content)))
         _log.debug("[ContextManager] Message added: %s", stored.id)
+        self._tell(self._on_message_added, stored)
         return stored
+
+    def _tell(self, hook: Callable[[T], None] | None, value: T) -> None:
+        def call() -> None:
+            assert hook
+            try:
+                hook(value)
+            except Exception:  # noqa: BLE001 (whatever it is, the change stays)
+                _log.exception("[ContextManager] A hook failed")
+
+        if hook:
+            self._messages.when_stored(call)
 
     def get_messages(self) -> list[ConversationMessage]:
         """All messages in order, in a list of the caller's own."""
@@ -97,14 +118,23 @@ class ContextManager:
         """The newest message with text at or before the message of the id `up_to`."""
         return read_current(self._messages, up_to)
 
-    def get_history(self, *, up_to: str | None = None, since: Since | None = None, quote: Quote = verbatim) -> Context:
+    def get_history(
+        self,
+        *,
+        up_to: str | None = None,
+        since: Since | None = None,
+        quote: Quote = verbatim,
+        window: int | None = None,
+    ) -> Context:
         """The current message, the newest with text, and the history before it, as a prompt quotes them.
 
         Messages after the one of the id `up_to` are left out; `KeyError` if there is none of that id. With `since` the
         history is every message that the agent's own vendor session has not had, whatever the window. Messages of
-        markers only do not count in the window. The cost is O(window). `quote` may change what is told of a message.
+        markers only do not count in the window. The cost is O(window), and `window` overrides its size. `quote` may
+        change what is told of a message.
         """
-        return read_context(self._messages, self._window_size, up_to, since, quote, self._summaries)
+        size = self._window_size if window is None else window
+        return read_context(self._messages, size, up_to, since, quote, self._summaries)
 
     def fitting(self, quote: Quote) -> Quote:
         """Quotes for one prompt as `quote` does, except those that the prompt has no room for."""
@@ -122,7 +152,16 @@ class ContextManager:
 
     def set_team_task(self, task: str | None) -> None:
         """Set the task, or remove it with None. A longer one than 5 KB is cut at a character, with a logged warning."""
-        self._messages.team_task = None if task is None else _limited(well_formed(task))
+        self._messages.team_task = limited = None if task is None else _limited(well_formed(task))
+        self._tell(self._on_team_task_changed, limited)
+
+    def clear(self) -> None:
+        """Begin anew: in memory without messages and task, and with the first id.
+
+        A stored conversation keeps its messages and ids: prompts begin after the newest one, without summary and task.
+        """
+        self._messages.clear()
+        self._tell(self._on_team_task_changed, None)
 
     def get_team_task(self) -> str | None:
         return self._messages.team_task
@@ -223,22 +262,40 @@ def _limited(task: str) -> str:
     return limited
 
 
-def manager_of(team: Team, db: Database, session: int) -> ContextManager:
-    """The manager of a stored session, with the sizes of the team file."""
+def manager_of(
+    team: Team,
+    db: Database,
+    session: int,
+    *,
+    window: int | None = None,
+    on_message_added: Callable[[ConversationMessage], None] | None = None,
+    on_team_task_changed: Callable[[str | None], None] | None = None,
+) -> ContextManager:
+    """The manager of a stored session, with the sizes of the team file; `window` overrides its `context_window`.
 
-    def summarised(before: str) -> Summarised | None:
-        summary = summary_before(db, session, before)
-        return Summarised(summary.through, summary.kept) if summary else None
+    The functions are as for `ContextManager`.
+    """
+    log = SqliteLog(db, session)
+
+    def left_out(before: str) -> Summarised | None:
+        summary = summary_before(db, session, before) if team.share_context else None
+        if summary:
+            return Summarised(summary.through, summary.kept)
+        cleared = clear_before(db, session, before)
+        last = read_current(log, cleared) if cleared else None
+        return Summarised(last.id) if last else None
 
     return ContextManager(
-        SqliteLog(db, session),
-        context_window_size=team.context_window,
+        log,
+        context_window_size=team.context_window if window is None else window,
         max_bytes=team.max_bytes,
         target_bytes=TruncationPolicy(team.max_prompt_tokens, "tokens").byte_budget,
         per_message=TruncationPolicy(team.message_bytes),
         fence_key=fence_key(db, session) if team.fence else None,
-        summaries=summarised if team.share_context else no_summaries,
+        summaries=left_out,
         wording=team.wording,
+        on_message_added=on_message_added,
+        on_team_task_changed=on_team_task_changed,
     )
 
 

@@ -17,6 +17,7 @@ from teamchat.core.context.history import Since
 from teamchat.core.engine.state import Route
 from teamchat.core.messages import ConversationMessage
 from teamchat.core.store.adoptions import adoption_of
+from teamchat.core.store.clears import cleared_since
 from teamchat.core.store.database import Database
 from teamchat.core.store.sessions import edits_of
 from teamchat.core.store.turns import Turn, has_turn, last_turn_of
@@ -50,7 +51,7 @@ class Past(Struct, frozen=True):
 
     `first`: there is no turn yet. `turn` is also None for a member without memory, which continues none.
     `adopted` is the session that the next turn adopts.
-    `edits` counts the messages of the session that were hidden,
+    `cleared`: the conversation was cleared since the turn. `edits` counts the messages of the session that were hidden,
     without those that a redo brought back.
     """
 
@@ -59,6 +60,7 @@ class Past(Struct, frozen=True):
     edits: int = 0
     adopted: AdoptedSession | None = None
     first: bool = True
+    cleared: bool = False
 
 
 NOTHING_BEFORE = Past()
@@ -78,6 +80,7 @@ def past_of(db: Database, session: int, member: Member, agent: AgentSpec) -> Pas
         edits_of(db, session),
         AdoptedSession(adopted.vendor_session) if adopted and waits else None,
         first=turn is None,
+        cleared=turn is not None and cleared_since(db, session, turn.number),
     )
 
 
@@ -108,7 +111,7 @@ def session_for(
         return past.adopted
     if past.turn is None:
         return "its first turn"
-    broken = _broken(past.turn, past.edits, key)
+    broken = "the conversation was cleared" if past.cleared else _broken(past.turn, past.edits, key)
     if broken or past.turns is None:
         return broken or "its last turn left no session"
     return _continued(past.turn, past.turns, manager, answers) or "nothing was said since its last turn"

@@ -89,7 +89,7 @@ def address(
     markers = read.markers
     targets = _targets(to, team)
     resolution = resolve(markers, team.members, None, author, targets)
-    who = _speaker(team, speaker, resolution, caller)
+    who = _speaker(team, speaker, resolution, caller, state)
     calls_self = any(request.target == who.role_name for request in resolution.requests)
     requests = tuple(request for request in resolution.requests if request.target != who.role_name)
     named = bool(targets) or _names_anyone(markers)
@@ -261,21 +261,28 @@ def speaker_of(member: Member) -> Speaker:
     return Speaker(member.name, member.name, role_title=member.title, type=member.type)
 
 
-def _speaker(team: Team, option: str | None, resolution: Resolution, caller: Speaker | None) -> Speaker:
-    """The speaker: the `caller`, else `--as`, else the FROM marker, else the team's first person."""
+def _speaker(
+    team: Team, option: str | None, resolution: Resolution, caller: Speaker | None, state: State | None = None
+) -> Speaker:
+    """The speaker: the `caller`, else `--as`, else the FROM marker, else whom `person` takes without a name."""
     if caller and option is not None:
         raise NotTrusted(f"only a person speaks as {option}, and this runs in an agent's turn; leave out --as")
     if caller:
         return caller
     if resolution.from_name and option is not None and person(team, option).name != resolution.from_name:
         raise UsageError(f"--as says {option}, and the message says it is from {resolution.from_name}")
-    return speaker_of(person(team, resolution.from_name or option))
+    return speaker_of(person(team, resolution.from_name or option or resolution.signed, state))
 
 
-def person(team: Team, name: str | None) -> Member:
-    """The person of that name, by default the team's first. Raises `UnknownPerson`, also for an agent's name."""
+def person(team: Team, name: str | None, state: State | None = None) -> Member:
+    """The person of that name; without one the only person of the team, or the only one who is asked something.
+
+    Raises `UnknownPerson`, also for an agent's name, and `UsageError` for a team without people.
+    """
+    if not team.humans:
+        raise UsageError(f"team {team.name!r} has no person, and only people send messages")
     if name is None:
-        return team.humans[0]
+        return _only_person(team, state)
     member = next((member for member in team.members if fold(member.name) == fold(name)), None)
     if member and member.type == "human":
         return member
@@ -288,6 +295,26 @@ def person(team: Team, name: str | None) -> Member:
     guess = f": did you mean {closest}?" if closest else ""
     text = f"no person {name!r} in team {team.name!r} (there are: {', '.join(people)}){guess}"
     raise UnknownPerson(text, closest or people[0])
+
+
+def _only_person(team: Team, state: State | None) -> Member:
+    asked = [human for human in team.humans if state and state.answered_by(human.name)]
+    first, *others = asked or team.humans
+    if others:
+        names = " or ".join(human.name for human in (first, *others))
+        raise UnknownPerson(f"who speaks: {names}? Say it with --as", first.name)
+    return first
+
+
+def not_followed(earlier: Iterable[str], reply: str, team: Team, member: Member) -> tuple[str, ...]:
+    """The members whom an agent calls in `earlier` texts of its turn, and not in the last one, which is its reply."""
+    called = {request.target for request in _calls(reply, team, member)}
+    names = (request.target for text in earlier if text not in reply for request in _calls(text, team, member))
+    return tuple(dict.fromkeys(name for name in names if name not in called))
+
+
+def _calls(text: str, team: Team, member: Member) -> tuple[RouteRequest, ...]:
+    return resolve(read_markers(text, "ai").markers, team.members, member.name, "ai").requests
 
 
 def address_reply(text: str, team: Team, member: Member) -> AddressedReply:

@@ -9,6 +9,7 @@ from msgspec import Struct
 from teamchat.core.errors import UsageError
 from teamchat.core.messages import ConversationMessage
 from teamchat.core.routing.markers import read_markers
+from teamchat.core.store.clears import share_clears
 from teamchat.core.store.database import Database
 from teamchat.core.store.lineage import owner_of, parts_from, share_messages
 from teamchat.core.store.messages import SqliteLog
@@ -34,6 +35,7 @@ def branch(db: Database, session: Session, at: str | None = None, name: str | No
         place = log.place(message.id)
         made = create_session(db, session.team, _task_at(db, log, message, place), name)
         share_messages(db, session.id, made.id, place)
+        share_clears(db, session.id, made.id, place if at is None else place - 1)
         return need_session(db, made.name)
 
 

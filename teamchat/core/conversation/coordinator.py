@@ -344,6 +344,7 @@ class ConversationCoordinator:
         if isinstance(answer, NoAnswer):
             run.tally.fail(route, answer.error)
             return run.step(TurnEnded(run.host.now(), route.number, None, stopped=run.stopped()))
+        self.teller.not_followed(answer)
         actions = self._end_turn(answer)
         if not (route.part and route.part.apart):  # a judge picks what to merge
             await self.teller.not_merged(answer.turn)
@@ -410,6 +411,7 @@ class ConversationCoordinator:
         if isinstance(answer, NoAnswer):
             self.run.tally.fail(route, answer.error)
             return False
+        self.teller.not_followed(answer)
         return self._end_of_member(answer)
 
     def _end_of_member(self, answer: Answer) -> bool:

@@ -257,7 +257,7 @@ class Follower:
         there = {route.number for route in seen.state.queue}
         for number in sorted(route.number for route in before.queue if route.number not in there):
             gone = find_route(self.db, self.session.id, number)
-            if gone and gone.status is RouteStatus.DROPPED:
+            if gone and gone.status in (RouteStatus.DROPPED, RouteStatus.JOINED):
                 yield (math.inf, QUEUED, number), (RouteDropped(gone),)
 
     def _turns(self, seen: _Seen) -> Iterator[_Part]:

@@ -2,7 +2,8 @@
 
 Everything happens in the caller's transaction. Each message comes with the event that the engine decides on.
 
-Loop detection: two agents that only agree with each other cost money and produce nothing.
+Loop detection: two agents that only agree with each other cost money and produce nothing. Work that a turn leaves in
+the files is progress, even if its words are those of the turn before.
 """
 
 from __future__ import annotations
@@ -136,13 +137,26 @@ class Posting(Struct, frozen=True):
     def worked(self, parsed: Parsed, route: Route, turn: Turn, outcome: Outcome | None) -> Parsed:
         """The same reply with the files that its member changed, if a process has it work apart from all others.
 
-        `outcome` is that of the `turn`, which may not be stored yet.
+        One whose turn left files as they never were in this run says something new, whatever its words. `outcome` is
+        that of the `turn`, which may not be stored yet.
         """
+        if self._left_new_tree(outcome):
+            parsed = replace(parsed, new=True)
         if route.part is None or not route.part.apart:
             return parsed
         from teamchat.core.conversation.work_apart import work_of
 
         return replace(parsed, finding=work_of(self.run.db, self.run.session, turn, outcome))
+
+    def _left_new_tree(self, outcome: Outcome | None) -> bool:
+        changes = outcome.known_changes if outcome else None
+        if changes is None:
+            return False
+        seen, after = self.run.seen_trees, (changes.top, changes.after)
+        seen.add((changes.top, changes.before))
+        new = after not in seen
+        seen.add(after)
+        return new
 
     def reply(self, parsed: Parsed, turn: Turn, route: Route, *, asked: bool = False) -> Posted[TurnEnded]:
         """Store a member's reply to the message of `route`.
@@ -151,8 +165,8 @@ class Posting(Struct, frozen=True):
         """
         run, member = self.run, parsed.member
         asks, finding, part = parsed.asks, parsed.finding, route.part
-        if asked:
-            asks = with_first_call(self._served(route), asks)
+        if asked and (served := self._served(route)):
+            asks = with_first_call(served, asks)
             if part and part.handover:  # whom it asks is one of its calls
                 finding = self._finding(member, parsed.text, part, asks)
         names = asks.names if part is None or part.handover else ()
@@ -179,11 +193,11 @@ class Posting(Struct, frozen=True):
         )
         return Posted(message, ended, noted)
 
-    def _served(self, route: Route) -> str:
-        """The person whose message the route serves, or the team's first person if that one has left."""
+    def _served(self, route: Route) -> str | None:
+        """The person whose message the route serves, or the team's first person; None in a team without people."""
         asking = self.run.manager.get_message(route.request).speaker.role_name
         people = [human.name for human in self.run.team.humans]
-        return asking if asking in people else people[0]
+        return asking if asking in people else next(iter(people), None)
 
     def _last_replies(self) -> list[tuple[str, str]]:
         """The replies since the last message that is none, newest first, as (speaker, text)."""

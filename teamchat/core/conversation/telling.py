@@ -7,7 +7,7 @@ from functools import partial
 from msgspec import Struct, field
 
 from teamchat.core.context.context_manager import TASK_CUT
-from teamchat.core.conversation.addressing import Addressed
+from teamchat.core.conversation.addressing import Addressed, not_followed
 from teamchat.core.conversation.posting import Posted
 from teamchat.core.engine.actions import (
     Action,
@@ -23,6 +23,7 @@ from teamchat.core.engine.events import HumanSpoke, TurnEnded
 from teamchat.core.engine.state import Route
 from teamchat.core.routing.todos import Noted
 from teamchat.core.store.turns import Turn
+from teamchat.core.turn.attempts import Answer
 from teamchat.core.turn.events import (
     MessageStored,
     ProcessMoved,
@@ -30,12 +31,14 @@ from teamchat.core.turn.events import (
     RouteDropped,
     RouteQueued,
     RouteRefused,
+    TaskChanged,
     TodoChanged,
     Warned,
 )
 from teamchat.core.turn.run import Run
 from teamchat.core.turn.watching import in_thread
 from teamchat.core.worktrees import any_made
+from teamchat.runners.events import Text
 
 
 class Teller(Struct):
@@ -47,10 +50,13 @@ class Teller(Struct):
     def stored(self, addressed: Addressed, posted: Posted[HumanSpoke]) -> None:
         """A person's message is stored."""
         run = self.run
-        if addressed.task is not None and run.manager.get_team_task() != addressed.task:
+        task = run.manager.get_team_task() if addressed.task is not None else None
+        if task != addressed.task:
             run.emit(Warned(TASK_CUT))
         run.tally.said = posted.message.id
         run.emit(MessageStored(posted.message))
+        if task is not None:
+            run.emit(TaskChanged(task))
         self._todos(posted.noted)
 
     def reply(self, turn: Turn, reply: Posted[TurnEnded]) -> None:
@@ -58,6 +64,16 @@ class Teller(Struct):
         self.run.tally.add_reply(reply.message)
         self.run.emit(Replied(turn, reply.message))
         self._todos(reply.noted, f"{reply.message.speaker.role_name}: ")
+
+    def not_followed(self, answer: Answer) -> None:
+        """An agent calls others before the text that is its reply: a CLI gives the last one alone."""
+        if answer.failed or answer.route.part:
+            return
+        finished, member = answer.finished, answer.member
+        earlier = (timed.event.text for timed in finished.events if isinstance(timed.event, Text))
+        if names := not_followed(earlier, finished.text, self.run.team, member):
+            called = f"{member.name} calls {', '.join(names)} in an earlier message of its turn"
+            self.run.emit(Warned(f"{called}, and not in its reply: nobody was called by that"))
 
     def _todos(self, noted: Noted, who: str = "") -> None:
         for change in noted.changes:

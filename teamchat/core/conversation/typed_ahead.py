@@ -11,7 +11,7 @@ from collections.abc import Callable
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from teamchat.core.conversation.addressing import Addressed, address
+from teamchat.core.conversation.addressing import Addressed, address, person
 from teamchat.core.engine.actions import Action, Deliver, HumanAsked, Idle, Paused, PauseKind, Queued, RunGroup, RunTurn
 from teamchat.core.engine.events import Released
 from teamchat.core.engine.state import RouteStatus, State
@@ -83,7 +83,7 @@ class TypedAhead(Struct):
 
     def _addressed(self, unsent: Unsent) -> Outgoing:
         run = self.run
-        speaker = unsent.speaker or run.team.humans[0].name
+        speaker = person(run.team, unsent.speaker, run.state).name
         answers = self._answers(unsent, speaker)
         state = run.state if answers else _without_question(run.state, speaker)
         opens = run.manager.get_current_message() is None

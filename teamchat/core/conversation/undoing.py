@@ -17,12 +17,13 @@ from teamchat.core.engine.events import Redone, Retargeted, Undone
 from teamchat.core.engine.state import Route, RouteStatus, Rules, State
 from teamchat.core.errors import UnknownName, UsageError
 from teamchat.core.messages import ConversationMessage
+from teamchat.core.store.clears import Clear, last_clear, redo_clears, undo_clear, undo_clears_from
 from teamchat.core.store.database import Database
 from teamchat.core.store.hides import hidden_reply, hide_messages, show_messages
 from teamchat.core.store.lessons import Lesson, lessons_since
 from teamchat.core.store.messages import SqliteLog
 from teamchat.core.store.routes import load_state
-from teamchat.core.store.sessions import Session
+from teamchat.core.store.sessions import Session, name_of
 from teamchat.core.store.texts import Packed, pack_text
 from teamchat.core.store.turns import (
     Before,
@@ -155,6 +156,7 @@ def undo_conversation(run: Run, plan: UndoPlan, undo: Undo | None = None) -> Und
         undo = undo or start_undo(run, plan, "conversation", {})
         hide_messages(run.db, run.session, (message.id for message in plan.messages), undo.id)
         mark_undone(run.db, plan.turns, undo.id)
+        undo_clears_from(run.db, run.session, plan.first, undo.id)
         for turn, text in answers:
             keep_reply(run.db, turn, text)
         run.manager.set_team_task(plan.task)
@@ -199,10 +201,39 @@ def redo_conversation(run: Run, undo: Undo) -> Undo:
                 deliver_turn(run.db, get_turn(run.db, route.answer), reply)
         show_messages(run.db, undo.id)
         mark_redone(run.db, undo.id)
+        redo_clears(run.db, undo.id)
         if run.manager.get_team_task() == undo.task:
             run.manager.set_team_task(undo.before.task)
         run.decide(Redone(run.host.now(), undo.before.state))
         return mark_undo(run.db, undo, "redone")
+
+
+def clear_to_undo(run: Run) -> Clear | None:
+    """The clear that the next undo takes back: nothing was said or run since."""
+    clear = last_clear(run.db, run.session)
+    log = SqliteLog(run.db, run.session)
+    newest = log.latest()
+    if clear is None or newest is None or any(log.after(log.place(clear.through))):
+        return None
+    ran = next(turns_from(run.db, run.session, clear.turn + 1), None)
+    return clear if ran is None else None
+
+
+def take_back_clear(run: Run, clear: Clear) -> None:
+    """Have prompts begin where they did before, with the task, unless another one was set since."""
+    with run.transaction():
+        undo_clear(run.db, clear)
+        if clear.task is not None and run.manager.get_team_task() is None:
+            run.manager.set_team_task(clear.task)
+
+
+def check_may_clear(run: Run) -> None:
+    """Raises `UsageError` while calls wait: they were made in the conversation that would be left out."""
+    if run.state.queue:
+        names = ", ".join(dict.fromkeys(route.target for route in run.state.queue))
+        raise UsageError(
+            f"calls wait in session {name_of(run.db, run.session)}: {names}", "teamchat resume\nteamchat resume --drop"
+        )
 
 
 def give_call(run: Run, number: int, name: str) -> Route:

@@ -82,6 +82,9 @@ def _process_continues(draft: Draft) -> bool:
 def _speak(draft: Draft, head: Route) -> None:
     """Run the member at the head with its group. A group whose members have all spoken is delivered."""
     mates = draft.state.mates(head)
+    if len(mates) == 1:
+        head = draft.join(head)
+        mates = (head,)
     waiting = tuple(route for route in mates if route.status is RouteStatus.WAITING)
     if not waiting:
         answered = (route for route in mates if route.status is RouteStatus.ANSWERED)

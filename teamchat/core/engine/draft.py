@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from teamchat.core.engine.actions import Action, Dropped, NotCalled, NotDropped, Queued, Refused
-from teamchat.core.engine.state import Route, RouteStatus, State
+from teamchat.core.engine.state import AlsoCalled, Route, RouteStatus, State
 from teamchat.core.routing.requests import RouteRequest
 
 if TYPE_CHECKING:
     from teamchat.core.engine.process import Finding
 
 MAX_WAITING = 50
+
+
+def _is_same_call(route: Route, head: Route) -> bool:
+    """Whether the member of the route `head` is called again, for the same person's message."""
+    again = route.target == head.target and route.request == head.request
+    alone = route.group is None and route.part is None
+    return again and alone and route.status is RouteStatus.WAITING and route.as_of is None
 
 
 class Draft(Struct):
@@ -38,6 +46,21 @@ class Draft(Struct):
                 self.finish(route, route.target, None)
         self.put(route for route in self.state.queue if route not in routes)
         self.actions += [Dropped(route) for route in routes]
+
+    def join(self, head: Route) -> Route:
+        """The route with the calls of its member that wait right behind it: one turn answers all of them.
+
+        A turn that was tried already answers what it was to answer then.
+        """
+        if not self.state.rules.joins or head.part or head.as_of or head.status is not RouteStatus.WAITING:
+            return head
+        behind = self.state.queue[self.state.queue.index(head) + 1 :]
+        same = tuple(takewhile(lambda route: _is_same_call(route, head), behind))
+        also = tuple(AlsoCalled(route.by, route.parent) for route in same)
+        joined = replace(head, also=(*head.also, *also))
+        self.put(joined if route is head else route for route in self.state.queue if route not in same)
+        self.actions += [Dropped(replace(route, status=RouteStatus.JOINED)) for route in same]
+        return joined
 
     def drop_named(self, names: tuple[str, ...] | None, agent: str | None = None) -> None:
         """Drop the routes to these names; None is DROP: ALL. A route that has its reply stays.

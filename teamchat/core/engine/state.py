@@ -26,9 +26,17 @@ class RouteStatus(StrEnum):
     HELD = "held"  # after a failure, a guard, Ctrl-C or a crash; only `resume` moves it
     DONE = "done"
     DROPPED = "dropped"
+    JOINED = "joined"  # the turn of a call before it answers it, too
 
 
 OPEN = (RouteStatus.WAITING, RouteStatus.ANSWERED, RouteStatus.ASKED)
+
+
+class AlsoCalled(Struct, frozen=True):
+    """Another call that a turn answers: `by` whom it is, in the message `parent`."""
+
+    by: str
+    parent: str
 
 
 class Route(Struct, frozen=True):
@@ -37,7 +45,7 @@ class Route(Struct, frozen=True):
     `as_of` is the message that the turn answers. It is fixed at the first start, so that a retry sees the same.
     `attempt` counts the turns that began. `answer` is the turn that keeps a reply for a group that is not over.
     `instead_of` is the member that was called, if a person has given the call to another one.
-    `part` is what the turn does in a process (`teamchat run`).
+    `part` is what the turn does in a process (`teamchat run`). `also` are further calls that the turn answers.
     """
 
     parent: str
@@ -53,13 +61,18 @@ class Route(Struct, frozen=True):
     answer: int | None = None
     instead_of: str | None = None
     part: Part | None = None
+    also: tuple[AlsoCalled, ...] = ()
 
 
 class Bounds(Struct, frozen=True):
-    """What the person who starts a run limits it to: so many `turns`, and with `only` no hand-over between agents."""
+    """What the person who starts a run limits it to: so many `turns`, and with `only` no hand-over between agents.
+
+    `window` is how many earlier messages its prompts quote, in place of the team file's `context_window`.
+    """
 
     turns: int | None = None
     only: bool = False
+    window: int | None = None
 
 
 UNBOUNDED = Bounds()
@@ -69,7 +82,8 @@ class Rules(Struct, frozen=True):
     """Who may speak: the AI members in order, the people, the lead, the guards of the team file, the run's bounds.
 
     `max_stale` is the number of replies in a row that may say nothing new. None and infinity are no limit.
-    `turns_limit` is the name of the limit that `max_turns` comes from. With `only` no agent calls another one.
+    `turns_limit` is the name of the limit that `max_turns` comes from. With `only` no agent calls another one. With
+    `joins` a turn answers calls of its member that wait right behind it.
     """
 
     ai: tuple[str, ...]
@@ -82,6 +96,7 @@ class Rules(Struct, frozen=True):
     max_stale: int | None = None
     turns_limit: str = "limits.turns"
     only: bool = False
+    joins: bool = False
 
 
 class State(Struct, frozen=True):

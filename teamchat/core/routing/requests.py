@@ -71,12 +71,15 @@ class RouteRequest(Struct, frozen=True):
 class Resolution(Struct, frozen=True):
     """What a message asks for. `drops` None is DROP: ALL; `from_name` is a member's exact name, human or not.
 
+    `signed` is what a FROM marker says where none names a member.
+
     `todos` are what is to be noted on the list, in order; whether its numbers are there is not known here.
     """
 
     requests: tuple[RouteRequest, ...] = ()
     drops: tuple[str, ...] | None = ()
     from_name: str | None = None
+    signed: str | None = None
     task: str | None = None
     todos: tuple[Wish, ...] = ()
     problems: tuple[Problem, ...] = ()
@@ -117,6 +120,7 @@ def resolve(
         requests=tuple(reader.requests()),
         drops=None if reader.drop_all else tuple(reader.drops),
         from_name=reader.from_name,
+        signed=None if reader.from_name else reader.signed,
         task=reader.task,
         todos=tuple(reader.todos),
         problems=tuple(reader.problems.values()),
@@ -143,6 +147,7 @@ class _Reader(Struct):
     drops: dict[str, None] = field(default_factory=dict)
     drop_all: bool = False
     from_name: str | None = None
+    signed: str | None = None
     task: str | None = None
     todos: list[Wish] = field(default_factory=list)
     problems: dict[tuple[ProblemKind, str], Problem] = field(default_factory=dict)
@@ -157,7 +162,8 @@ class _Reader(Struct):
             case MarkerKind.DROP:
                 self._drop(marker.names)
             case MarkerKind.FROM:
-                self.from_name = self._member(marker.names[0]) or self.from_name
+                self.signed = marker.names[0]
+                self.from_name = self._member(self.signed) or self.from_name
             case MarkerKind.TEAM_TASK:
                 self.task = marker.task
             case MarkerKind.TODO:

@@ -11,6 +11,7 @@ from teamchat.core.engine.state import State
 from teamchat.core.errors import DamagedStore, StoreError
 from teamchat.core.store.adoptions import an_adoption
 from teamchat.core.store.children import a_child
+from teamchat.core.store.clears import a_clear
 from teamchat.core.store.database import EMPTY, NO_VALUE, Database
 from teamchat.core.store.images import an_image
 from teamchat.core.store.imported import an_imported_entry
@@ -108,6 +109,7 @@ KINDS = (
     Kind("unsent message", "unsent", "id", an_unsent_message),
     Kind("adopted session", "adoptions", "session, member", an_adoption),
     Kind("imported entry", "imported_entries", "session, number", an_imported_entry),
+    Kind("clear", "clears", "id", a_clear, ", '' AS message"),
     Kind("lesson", "lessons", "id", a_lesson),
 )
 """In an order in which rows refer to earlier ones, except the messages of turns."""

@@ -47,6 +47,7 @@ class Database:
         """
         self.path, self.typed = path, typed
         self._transaction = Transaction(self)
+        self._stored: list[Callable[[], None]] = []
         with self.errors():
             if not as_it_is:
                 path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -250,8 +251,22 @@ class Database:
         finally:
             self.roll_back()
 
+    def when_stored(self, tell: Callable[[], None]) -> None:
+        """Call `tell` once what was written so far is in the store; never if it is taken back."""
+        if self.in_transaction:
+            self._stored.append(tell)
+        else:
+            tell()
+
+    def told(self) -> None:
+        """Call what waits for the end of the transaction that has just ended."""
+        waiting, self._stored = self._stored, []
+        for tell in waiting:
+            tell()
+
     def roll_back(self) -> None:
         """Undo what the transaction wrote."""
+        self._stored.clear()
         if self.in_transaction:  # SQLite does it itself when the disk is full
             self.execute("ROLLBACK")
 
@@ -278,6 +293,7 @@ class Transaction(contextlib.AbstractContextManager[None]):
             if error is None:
                 self._db.check_there()
                 self._db.execute("COMMIT")
+                self._db.told()
         finally:
             self._db.roll_back()
 

@@ -60,6 +60,14 @@ class MessageLog(Protocol):
         """
         ...
 
+    def clear(self) -> None:
+        """Begin anew: without messages and task, with the first id; a store only has prompts begin anew."""
+        ...
+
+    def when_stored(self, tell: Callable[[], None]) -> None:
+        """Call `tell` once what was written so far is stored; never if it is taken back."""
+        ...
+
 
 def free_number(number: int, taken: Callable[[str], bool]) -> int:
     """The least number from `number` on whose `msg-N` is not taken."""
@@ -118,6 +126,13 @@ class MemoryLog:
 
     def all(self) -> list[ConversationMessage]:
         return list(self._messages)
+
+    def clear(self) -> None:
+        self.team_task = None
+        self._messages, self._places, self._quoted, self._next = [], {}, {}, 1
+
+    def when_stored(self, tell: Callable[[], None]) -> None:
+        tell()
 
     def restore(self, messages: Iterable[ConversationMessage], team_task: str | None) -> None:
         if self._messages:

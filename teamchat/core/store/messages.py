@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from teamchat.core.errors import NoMessage, UsageError
 from teamchat.core.messages import ConversationMessage, NewMessage, Said
 from teamchat.core.routing.requests import quoted
+from teamchat.core.store.clears import add_clear
 from teamchat.core.store.counting import LAST_NUMBER, count_if_due, count_messages
 from teamchat.core.store.database import NO_VALUE, Database
 from teamchat.core.store.lineage import MESSAGES, place_of
@@ -71,6 +72,16 @@ class SqliteLog:
             self._insert(message, number)
             count_if_due(self._db, self.session, number)
         return message
+
+    def clear(self) -> None:
+        """Have prompts begin after the newest message, and remove the task. Messages and their ids stay."""
+        if newest := self.latest():
+            add_clear(self._db, self.session, newest.id)
+        else:
+            self.team_task = None
+
+    def when_stored(self, tell: Callable[[], None]) -> None:
+        self._db.when_stored(tell)
 
     def has(self, message_id: str) -> bool:
         """Whether a message of the session has that id; a hidden one keeps it."""

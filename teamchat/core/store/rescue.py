@@ -56,6 +56,9 @@ MENDING = (
     )""",
     """DELETE FROM summaries WHERE session NOT IN (SELECT id FROM sessions) OR turn NOT IN (SELECT id FROM turns)
     OR through NOT IN (SELECT id FROM messages) OR text NOT IN (SELECT hash FROM texts)""",
+    """DELETE FROM clears WHERE session NOT IN (SELECT id FROM sessions)
+    OR through NOT IN (SELECT id FROM messages)""",
+    "UPDATE clears SET undo = NULL, undone = 1 WHERE undo NOT IN (SELECT id FROM undos)",
     "DELETE FROM unsent WHERE session NOT IN (SELECT id FROM sessions)",
     """DELETE FROM adoptions WHERE NOT EXISTS (
         SELECT 1 FROM messages WHERE messages.session = adoptions.session AND messages.message = adoptions.message)""",

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING
 
+from msgspec import convert
+from msgspec.json import encode
 from msgspec.structs import replace
 
 from teamchat.core.engine.part import Part
-from teamchat.core.engine.state import Route, RouteStatus, Rules, State
+from teamchat.core.engine.state import AlsoCalled, Route, RouteStatus, Rules, State
 from teamchat.core.store.database import Database
 from teamchat.core.store.rows import Row
 from teamchat.core.store.values import dump, load
@@ -70,6 +72,7 @@ def a_route(row: Row) -> Route:
         answer=row.integer_or_none("answer"),
         instead_of=row.text_or_none("instead_of") if row.has("instead_of") else None,
         part=None if part is None else load(Part, part),
+        also=convert(row.json_or_none("also") or (), tuple[AlsoCalled, ...]) if row.has("also") else (),
     )
 
 
@@ -86,7 +89,8 @@ def save_state(db: Database, session: int, old: State, new: State, dropped: Coll
         if route.number in left:
             _write(db, session, replace(route, status=RouteStatus.DONE), None)
     for route in dropped:  # one that another reply of the same group has just asked for was never queued before
-        _write(db, session, replace(route, status=RouteStatus.DROPPED), None)
+        status = route.status if route.status is RouteStatus.JOINED else RouteStatus.DROPPED
+        _write(db, session, replace(route, status=status), None)
     places = {route: place for place, route in enumerate(old.queue)}
     for place, route in enumerate(new.queue):
         if places.get(route) != place:
@@ -95,10 +99,10 @@ def save_state(db: Database, session: int, old: State, new: State, dropped: Coll
 
 def _write(db: Database, session: int, route: Route, place: int | None) -> None:
     db.execute(
-        "INSERT OR REPLACE INTO routes VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "INSERT OR REPLACE INTO routes VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         session, route.number, place, route.target, route.priority, route.group, route.parent, route.by,
         route.request, route.as_of, route.status.value, route.attempt, route.answer,
-        route.instead_of, dump(route.part) if route.part else None,
+        route.instead_of, dump(route.part) if route.part else None, encode(route.also).decode() if route.also else None,
     )  # fmt: skip
 
 

@@ -223,6 +223,7 @@ BEFORE_MESSAGES = (
     "usage",
     "vendor_usage",
     "children",
+    "clears",
 )
 """The tables with rows of a session that are removed before its messages, to which most of them refer."""
 DELETE_MESSAGE = "DELETE FROM messages WHERE id = (SELECT MAX(id) FROM messages WHERE session = ?)"

@@ -11,6 +11,7 @@ import json
 
 from msgspec import Struct
 
+from teamchat.core.store.clears import HOLDS
 from teamchat.core.store.database import Database
 from teamchat.core.store.lineage import OF_ID
 from teamchat.core.store.rows import Row
@@ -42,7 +43,7 @@ def add_summary(db: Database, session: int, turn: Turn, summary: Summary, text: 
 
 
 def summary_before(db: Database, session: int, message: str) -> Summary | None:
-    """The valid summary that covers most of the messages before the one of that id."""
+    """The valid summary that covers most of the messages before the one of that id, none from before a clear."""
     return db.value(
         lambda row: a_summary(db, row),
         f"""SELECT summaries.kept, summaries.text, covered.message AS through, turns.member FROM summaries
@@ -50,6 +51,10 @@ def summary_before(db: Database, session: int, message: str) -> Summary | None:
         JOIN turns ON turns.id = summaries.turn AND (turns.undone IS NULL OR turns.session <> ?1)
         WHERE summaries.session = ?1
             AND summaries.through < ({OF_ID})
+            AND NOT EXISTS (
+                SELECT 1 FROM clears WHERE clears.session = ?1 AND {HOLDS} AND clears.through < ({OF_ID})
+                AND clears.through >= summaries.through
+            )
             AND summaries.without = (
                 SELECT json_group_array(id) FROM (
                     SELECT hides.message AS id FROM hides

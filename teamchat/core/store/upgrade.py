@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 import time
 
-SCHEMA = 21
+SCHEMA = 23
 """How many migrations there are."""
 
 

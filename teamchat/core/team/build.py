@@ -24,9 +24,18 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from teamchat.core.engine.process import NamedProcess
-    from teamchat.core.team.schema import AgentTable, LimitsTable, MemberTable, ProcessTable, TeamFile, TeamTable
+    from teamchat.core.team.schema import (
+        AgentTable,
+        HooksTable,
+        LimitsTable,
+        MemberTable,
+        ProcessTable,
+        TeamFile,
+        TeamTable,
+    )
     from teamchat.runners.base import Memory
 
+HOOKS = ("message", "turn_started", "turn_finished", "asked", "paused", "task_changed")
 _OF_A_HUMAN = {"name", "type", "title"}
 _TOOLS = ("web", "mcp", "git")
 _OF_A_TERMINAL = {"prompt_pattern", "submit", "exit"}
@@ -75,7 +84,19 @@ def build_team(file: TeamFile, path: Path, root: Path, login: str) -> Team:
         limits=_limits(settings.limits, members, agents),
         agents=agents,
         processes=_processes(file.processes, members),
+        hooks=_hooks(file.hooks, path.parent),
     )
+
+
+def _hooks(table: HooksTable, folder: Path) -> Mapping[str, tuple[str, ...]]:
+    """The commands of the hooks. A program with a `/` is relative to the team file, as that of an agent."""
+    hooks: dict[str, tuple[str, ...]] = {}
+    for name in HOOKS:
+        if command := getattr(table, name):
+            program, *arguments = command
+            local = str(_path(folder, program, f"hooks: {name}[0]")) if "/" in program else program
+            hooks[name] = (local, *arguments)
+    return MappingProxyType(hooks)
 
 
 def read_text(path: Path, largest: int = LARGEST) -> str:

@@ -308,6 +308,24 @@ class ProcessTable(Table):
     """How many turns run at the same time, at most."""
 
 
+Hook = Annotated[list[Value], AfterValidator(_program)]
+
+
+class HooksTable(Table):
+    message: Hook | None = None
+    """A program and its arguments, which run when a message was stored. It gets the line of `--json` on stdin."""
+    turn_started: Hook | None = None
+    """The same when a turn begins."""
+    turn_finished: Hook | None = None
+    """The same when a turn has ended, with its receipt."""
+    asked: Hook | None = None
+    """The same when a run ends with a question to a person. It gets the `result`."""
+    paused: Hook | None = None
+    """The same when a guard has paused a run. It gets the `result`."""
+    task_changed: Hook | None = None
+    """The same when the task was set or removed."""
+
+
 class TeamFile(Table):
     team: TeamTable = TeamTable()
     members: list[MemberTable] = Field(min_length=1)
@@ -315,6 +333,7 @@ class TeamFile(Table):
     experience: ExperienceTable = ExperienceTable()
     agents: dict[Line, AgentTable] = {}
     processes: dict[Name, ProcessTable] = {}
+    hooks: HooksTable = HooksTable()
 
 
 _KEYS: Mapping[str, tuple[str, ...]] = {
@@ -328,6 +347,7 @@ _KEYS: Mapping[str, tuple[str, ...]] = {
         ("experience", ExperienceTable),
         ("agents", AgentTable),
         ("processes", ProcessTable),
+        ("hooks", HooksTable),
     )
 }
 

@@ -137,6 +137,7 @@ class Team(Struct, frozen=True):
     from one vendor to another (both in `core/context/quoting.py`). `knowledge_tokens` and `experience_tokens` are
     the maximum sizes of those layers; 0 switches a layer off.
     Checkpoints of files that are older than `keep_checkpoints_s` are removed. `processes` are the file's own, by name.
+    `hooks` are the commands that the command line runs at events, by the names of these.
     """
 
     name: str
@@ -163,6 +164,7 @@ class Team(Struct, frozen=True):
     digest: str | None = None
     wording: Wording = TODAY
     processes: Mapping[str, NamedProcess] = field(default_factory=dict)
+    hooks: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def ai_members(self) -> tuple[Member, ...]:

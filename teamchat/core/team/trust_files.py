@@ -15,7 +15,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from teamchat.core.team.team import Member, Team
+from teamchat.core.team.team import AgentSpec, Member, Team
 from teamchat.patterns import regex
 from teamchat.runners.regular_files import open_regular, read_regular
 
@@ -45,6 +45,7 @@ READS_A_SCRIPT = SHELLS | frozenset(
 ENDINGS = frozenset(
     {".sh", ".bash", ".zsh", ".fish", ".py", ".js", ".cjs", ".mjs", ".ts", ".rb", ".pl", ".php", ".lua"}
 )
+HOOK = "hook"
 MOST_FOLDERS = 8  # folders, besides the member's own, that its words may name
 _HERE = regex(r"\$PWD\b|\$\{PWD\}|\$\( *pwd *\)|` *pwd *`")
 _SHELL_TEXT = regex(r"-[A-Za-z]*c")  # the option before a shell's text
@@ -59,7 +60,12 @@ def file_states(team: Team) -> dict[Path, str]:
     """Each of the files with its digest; "none" for a program that is missing or no regular file."""
     # members with the same command have the same files, which are looked for once
     different = {_runs(team, member): member for member in team.ai_members}
-    return {file: _state(file) for file in {file for one in different.values() for file in _files_of(team, one)}}
+    files = {file for one in different.values() for file in _files_of(team, one)}
+    for hook in team.hooks.values():
+        files |= _files_of(
+            replace(team, agents={HOOK: AgentSpec(HOOK, hook)}), Member(HOOK, "ai", team.root, agent=HOOK)
+        )
+    return {file: _state(file) for file in files}
 
 
 def untrusted_copies(team: Team, member: Member, placed: Member) -> list[Path]:

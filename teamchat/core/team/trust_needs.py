@@ -42,7 +42,11 @@ def needs(team: Team) -> tuple[Need, ...]:
     if team.path is None:
         return ()
     outside = partial(_outside, cache(_real))  # members often share their folders
-    return (*_weakened(team), *(need for member in team.ai_members for need in _needs_of(team, member, outside)))
+    return (
+        *_weakened(team),
+        *_hooks(team),
+        *(need for member in team.ai_members for need in _needs_of(team, member, outside)),
+    )
 
 
 def covered(team: Team) -> tuple[Need, ...]:
@@ -82,6 +86,11 @@ def _weakened(team: Team) -> Iterator[Need]:
         if value is not None and defaults[name] is not None and _is_weaker(name, value, defaults[name]):
             what = f"has {name} = {value:,} as a limit ({defaults[name]:,} by default)"
             yield _need(WHOLE_TEAM, f"limits.{name}", what, (str(value),))
+
+
+def _hooks(team: Team) -> Iterator[Need]:
+    for name, command in team.hooks.items():
+        yield _need(WHOLE_TEAM, f"hooks.{name}", f"runs {shlex.join(command)} as the hook {name}", command)
 
 
 def _is_weaker(name: str, value: float, default: float) -> bool:

@@ -42,6 +42,12 @@ class RouteRefused(Struct, frozen=True):
     limit: int
 
 
+class TaskChanged(Struct, frozen=True):
+    """The task of the session was set, or removed (None)."""
+
+    task: str | None
+
+
 class TurnStarted(Struct, frozen=True):
     """A turn begins. A side turn has no route."""
 
@@ -160,6 +166,7 @@ class Warned(Struct, frozen=True):
 
 ConversationEvent = (
     MessageStored
+    | TaskChanged
     | RouteQueued
     | RouteDropped
     | RouteRefused

@@ -182,4 +182,5 @@ def why(route: Route, member: Member) -> str:
         from teamchat.core.engine.processes.table import part_in_words  # only `teamchat run` has parts
 
         return f"{part_in_words(route.part)}{given}{fallback}"
-    return f"{route.by} asked for {route.instead_of or route.target} in {route.parent}{given}{fallback}"
+    also = "".join(f", {call.by} in {call.parent}" for call in route.also)
+    return f"{route.by} asked for {route.instead_of or route.target} in {route.parent}{also}{given}{fallback}"

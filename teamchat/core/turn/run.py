@@ -75,12 +75,13 @@ class Run:
         self.team, self.db, self.session, self.folder, self.stopper = team, db, session, folder, stopper
         self.emit, self.host, self.cooldowns = emit, host, cooldowns
         self.types_ahead = types_ahead
-        self.manager = manager or manager_of(team, db, session)
+        self.manager = manager or manager_of(team, db, session, window=bounds.window)
         self.tally, self.live = Tally(), LivePool()
         self.group: int | None = None  # the turn that the group which runs began with
         self.compared = Compared(self.team, self.db, session)
         self.collector = self.host.collected(collector_of(self.team, self.db, session, self.compared))
         self.trees = WorkTrees(folder.parent, refs_of(fence_key(db, session)), stopper)
+        self.seen_trees: set[tuple[str, str]] = set()  # as turns of this run found and left the files, by their top
         self.apart: frozenset[str] = frozenset()  # members of the group that runs who have worktrees for it
         self.at_once: int | None = None  # how many turns of the group that runs are at the same time
         self.state: State = load_state(self.db, session, rules_of(self.team, bounds))
@@ -245,4 +246,5 @@ def rules_of(team: Team, bounds: Bounds = UNBOUNDED) -> Rules:
         max_stale=2 * team.limits.rounds,
         turns_limit="--turns" if bounded else "limits.turns",
         only=bounds.only,
+        joins=bool(team.wording.called),
     )

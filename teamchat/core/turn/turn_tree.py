@@ -75,7 +75,7 @@ class TurnTree(Struct, frozen=True):
                 )
             ),
             self._others(),
-            next(filter(None, map(_slow, both)), None),
+            next(filter(None, map(slowness, both)), None),
         )
 
     def _others(self) -> tuple[int, ...]:
@@ -103,7 +103,8 @@ class TurnTree(Struct, frozen=True):
         return "changed" if is_within(change.path, places) else change.what
 
 
-def _slow(taken: Checkpoint) -> str | None:
+def slowness(taken: Checkpoint) -> str | None:
+    """That a checkpoint took long, and on which files; None of one that did not."""
     if taken.seconds < SLOW_S:
         return None
     largest = ", ".join(f"{readable(path)} ({size >> 20} MB)" for path, size in taken.largest)

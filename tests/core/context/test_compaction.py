@@ -140,7 +140,7 @@ class TestWhenItIsDue:
     def test_the_next_prompt_has_the_summary_and_what_people_said_in_place_of_the_rest(self, stage: Stage) -> None:
         grow(stage, 5)
         prompt = of_max(stage)[-1]
-        assert prompt.count("[SUMMARY]\nSummary of the earlier messages, written by sarah:") == 1
+        assert prompt.count("[SUMMARY]\nSummary of the earlier messages, written by sarah. Build on it:") == 1
         assert prompt.count("SUMMARY ONE") == 1
         places = [prompt.index(text) for text in ("SUMMARY ONE", "Question 0.", "Question 1.", "Question 3.")]
         assert places == sorted(places)
@@ -153,7 +153,7 @@ class TestWhenItIsDue:
         assert len(stage.said) == 10
         assert not any("SUMMARY" in text for text in stage.said)
         assert stage.queue == []
-        assert "written by sarah:\n\nSUMMARY ONE\n" in of_max(stage)[-1]
+        assert "written by sarah. Build on it:\n\nSUMMARY ONE\n" in of_max(stage)[-1]
 
     def test_the_window_counts_what_is_newer(self, stage: Stage) -> None:
         grow(stage, 8)

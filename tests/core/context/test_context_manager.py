@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -13,8 +14,10 @@ from teamchat.assemblers.parts import TODO, AssemblerInput, PromptContextMessage
 from teamchat.assemblers.truncation import TruncationPolicy
 from teamchat.core.context.context_manager import ContextManager, manager_of
 from teamchat.core.errors import UsageError
-from teamchat.core.messages import NewMessage, Routing, Said, Speaker
+from teamchat.core.messages import ConversationMessage, NewMessage, Routing, Said, Speaker
+from teamchat.core.store.database import Database
 from teamchat.core.store.message_log import MemoryLog
+from teamchat.core.store.sessions import create_session
 from teamchat.core.team.wording import TODAY
 from tests.core.fake_conversation import Stage, team_of
 
@@ -127,8 +130,38 @@ class TestMessageManagement:
 
         assert caplog.messages == ["[ContextManager] Message added: msg-1"]
 
+    def test_add_message_calls_on_message_added_hook(self) -> None:
+        told: list[ConversationMessage] = []
+        manager = ContextManager(on_message_added=told.append)
+
+        say(manager, KAILAI, "One", "Two")
+
+        assert told == manager.get_messages()
+
+    def test_what_a_hook_raises_changes_nothing_and_is_logged(self, caplog: pytest.LogCaptureFixture) -> None:
+        def fail(_message: ConversationMessage) -> None:
+            raise ValueError("no channel")
+
+        manager = ContextManager(on_message_added=fail)
+
+        say(manager, KAILAI, "One")
+
+        assert len(manager.get_messages()) == 1
+        assert "[ContextManager] A hook failed" in caplog.text
+        assert "no channel" in caplog.text
+
 
 class TestTeamTaskManagement:
+    def test_set_team_task_calls_on_team_task_changed_hook(self) -> None:
+        told: list[str | None] = []
+        manager = ContextManager(on_team_task_changed=told.append)
+
+        manager.set_team_task("Build it")
+        manager.set_team_task("x" * 6000)
+        manager.set_team_task(None)
+
+        assert told == ["Build it", "x" * 5120, None]
+
     def test_set_team_task_stores_task(self, manager: ContextManager) -> None:
         manager.set_team_task("Design it")
 
@@ -201,6 +234,15 @@ class TestGetContextForAgent:
         given = manager.get_context_for_agent()
 
         assert (texts(given), given.current_message) == (["two", "three"], "four")
+
+    def test_respects_window_size_override(self, manager: ContextManager) -> None:
+        say(manager, KAILAI, *"abcdefgh")
+
+        given = manager.get_context_for_agent(manager.get_history(window=2))
+
+        assert texts(given) == ["f", "g"]
+        assert texts(manager.get_context_for_agent(manager.get_history(window=0))) == []
+        assert len(texts(manager.get_context_for_agent())) == 5
 
     def test_the_window_is_five_messages_by_default(self, manager: ContextManager) -> None:
         say(manager, KAILAI, *"abcdefgh")
@@ -306,6 +348,33 @@ class TestGetContextForAgent:
 
 
 class TestLifecycle:
+    def test_clear_removes_all_messages(self, used: ContextManager) -> None:
+        used.clear()
+
+        assert used.get_messages() == []
+        assert used.get_current_message() is None
+
+    def test_clear_resets_team_task(self, used: ContextManager) -> None:
+        used.set_team_task("Build it")
+
+        used.clear()
+
+        assert used.get_team_task() is None
+
+    def test_clear_resets_message_id_counter(self, used: ContextManager) -> None:
+        used.clear()
+        say(used, KAILAI, "Anew")
+
+        assert [message.id for message in used.get_messages()] == ["msg-1"]
+
+    def test_clear_tells_that_the_task_has_changed(self) -> None:
+        told: list[str | None] = []
+        manager = ContextManager(on_team_task_changed=told.append)
+
+        manager.clear()
+
+        assert told == [None]
+
     @pytest.fixture
     def used(self, manager: ContextManager) -> ContextManager:
         say(manager, KAILAI, "Hi [NEXT: max]")
@@ -441,3 +510,39 @@ def test_the_manager_of_a_session_has_the_sizes_of_the_team_file_and_a_fence_of_
     other.send("Three")
     fences = {given.fence, manager_of(team, other.db, other.session).get_context_for_agent().fence}
     assert len(fences - {None}) == 2
+
+
+def test_hooks_of_a_stored_session_are_called_once_the_change_is_stored(tmp_path: Path) -> None:
+    team = team_of(tmp_path, {"max": "plain"})
+    with closing(Database(tmp_path / "teamchat.db")) as db:
+        session = create_session(db, "crew", None)
+        messages: list[str] = []
+        tasks: list[str | None] = []
+
+        def added(message: ConversationMessage) -> None:
+            assert not db.in_transaction
+            messages.append(message.id)
+
+        manager = manager_of(team, db, session.id, on_message_added=added, on_team_task_changed=tasks.append)
+        with db.transaction():
+            say(manager, KAILAI, "One")
+            manager.set_team_task("Build it")
+            assert (messages, tasks) == ([], [])
+        assert (messages, tasks) == (["msg-1"], ["Build it"])
+        with db.taken_back():
+            say(manager, KAILAI, "Two")
+        assert messages == ["msg-1"]
+
+
+def test_clear_of_a_stored_session_keeps_messages_and_ids(tmp_path: Path) -> None:
+    team = team_of(tmp_path, {"max": "plain"})
+    with closing(Database(tmp_path / "teamchat.db")) as db:
+        manager = manager_of(team, db, create_session(db, "crew", "Build it").id)
+        say(manager, KAILAI, "One", "Two")
+
+        manager.clear()
+        say(manager, KAILAI, "Three", "Four")
+
+        assert [message.id for message in manager.get_messages()] == ["msg-1", "msg-2", "msg-3", "msg-4"]
+        assert manager.get_team_task() is None
+        assert texts(manager.get_context_for_agent()) == ["Three"]

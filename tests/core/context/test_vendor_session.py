@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from teamchat.core.context.vendor_session import own_share
 from teamchat.core.receipt import Outcome
 from teamchat.core.store.turns import Turn, mark_opened
+from teamchat.core.team.wording import WORDINGS
 from teamchat.runners.events import Usage
 from teamchat.runners.process.running import Launch
 from tests.core.fake_conversation import Fails, Reply, Stage, team_of
@@ -217,6 +218,7 @@ def test_a_request_that_was_quoted_is_not_quoted_again(stage: Stage) -> None:
 
 
 def test_a_member_that_is_asked_twice_about_the_same_begins_a_fresh_session(stage: Stage) -> None:
+    stage.team = replace(stage.team, wording=WORDINGS[2])  # as a recording has it, where one turn answers one call
     stage.says["sarah"][0] = "Code.\n[NEXT: max]"
     stage.send("[NEXT: sarah, max] Go")
     assert stage.spoke == ["sarah", "max", "max"]

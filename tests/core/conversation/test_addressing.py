@@ -1,12 +1,14 @@
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
-from teamchat.core.conversation.addressing import address, address_reply
+from teamchat.core.conversation import addressing
+from teamchat.core.conversation.addressing import Addressed, address_reply
 from teamchat.core.engine.state import Route, RouteStatus, Rules, State
 from teamchat.core.errors import ExitCode, TeamchatError, UnknownName, UnknownPerson, UsageError
 from teamchat.core.routing.requests import RouteRequest
@@ -25,6 +27,11 @@ TEAM = Team(
     HERE,
 )
 STATE = State(Rules(("max", "sarah", "carol"), ("kailai", "bob"), lead="sarah"))
+
+
+def address(text: str, team: Team, state: State, **options: Any) -> Addressed:
+    """As kailai says it, unless the text or an option says who speaks."""
+    return addressing.address(text, team, state, **({} if "[FROM:" in text else {"speaker": "kailai"}) | options)
 
 
 NOBODIES = " ".join(f"[NEXT: nobody{number}]" for number in range(1_000))
@@ -220,3 +227,41 @@ def test_many_names_that_nobody_has_are_told_in_a_few_lines() -> None:
     )
     assert address_reply(NOBODIES, TEAM, TEAM.member("max")).problems[-1] == "max: 995 more like these"
     assert str(error(f"{NOBODIES} Hi")).endswith("nobody is called 'nobody4'; 995 more like these")
+
+
+# --- who speaks
+
+
+def asking(*names: str) -> State:
+    routes = [Route("msg-1", "max", "msg-1", target=name, status=RouteStatus.ASKED) for name in names]
+    return replace(STATE, queue=tuple(replace(route, number=number) for number, route in enumerate(routes, 1)))
+
+
+def test_a_message_that_only_an_unknown_person_signs_is_refused_as_as_is() -> None:
+    with pytest.raises(UnknownPerson) as signed:
+        addressing.address("[FROM: zed] Hi", TEAM, STATE)
+    with pytest.raises(UnknownPerson) as named:
+        addressing.address("Hi", TEAM, STATE, speaker="zed")
+    assert (str(signed.value), signed.value.code) == (str(named.value), 4)
+    assert addressing.address("[FROM: zed] Hi", TEAM, STATE, speaker="bob").speaker.role_name == "bob"
+    assert addressing.address("[FROM: bob] [FROM: zed] Hi", TEAM, STATE).speaker.role_name == "bob"
+
+
+def test_two_people_and_no_name_are_refused_with_both_names() -> None:
+    with pytest.raises(UnknownPerson, match=re.escape("who speaks: kailai or bob? Say it with --as")):
+        addressing.address("Hi", TEAM, STATE)
+    with pytest.raises(UnknownPerson, match="kailai or bob"):
+        addressing.address("Hi", TEAM, asking("kailai", "bob"))
+
+
+@pytest.mark.parametrize("name", ["kailai", "bob"])
+def test_of_two_people_the_one_who_was_asked_speaks(name: str) -> None:
+    assert addressing.address("Yes", TEAM, asking(name)).speaker.role_name == name
+
+
+def test_a_team_without_people_has_nobody_who_speaks() -> None:
+    nobody = replace(TEAM, members=TEAM.ai_members)
+    with pytest.raises(UsageError, match="has no person, and only people send messages"):
+        addressing.address("Hi", nobody, STATE)
+    with pytest.raises(UsageError, match="has no person"):
+        addressing.address("[NEXT: max] Hi", nobody, STATE, speaker="kailai")

@@ -237,9 +237,9 @@ def test_the_queue_behind_a_question_waits_for_the_answer(stage: Stage) -> None:
 def test_among_several_people_the_answer_names_who_speaks(stage: Stage) -> None:
     two_people(stage)
     stage.says = {"max": ["[NEXT: bob] which one?"]}
-    end = stage.send("Hi", to="max")
+    end = stage.send("Hi", to="max", speaker="kailai")
     assert (end.waiting_for, end.hint) == ("bob", "teamchat send --as bob 'Your answer'")
-    assert stage.send("me neither").waiting_for == "bob"
+    assert stage.send("me neither", speaker="kailai").waiting_for == "bob"
     assert stage.send("this", speaker="bob").code is ExitCode.DONE
     assert stage.spoke == ["max", "max", "max"]
 
@@ -247,7 +247,7 @@ def test_among_several_people_the_answer_names_who_speaks(stage: Stage) -> None:
 def test_two_people_who_are_asked_can_answer_in_any_order(stage: Stage) -> None:
     two_people(stage)
     stage.says = {"max": ["[NEXT: kailai, bob] both of you"]}
-    stage.send("Hi", to="max")
+    stage.send("Hi", to="max", speaker="kailai")
     assert stage.send("from bob", speaker="bob").waiting_for == "kailai"
     assert stage.send("from kailai").waiting_for == "bob"
     assert stage.send("from bob", speaker="bob").code is ExitCode.DONE

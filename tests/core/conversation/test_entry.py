@@ -22,7 +22,7 @@ def stage(tmp_path: Path) -> Stage:
 
 
 def assert_fits(stage: Stage, text: str, to: str | None = "max", *, cut: bool = False) -> None:
-    check_entry(stage.team, stage.db, None, text, speaker=None, to=to, cut=cut)
+    check_entry(stage.team, stage.db, None, text, speaker="kailai", to=to, cut=cut)
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)

@@ -460,3 +460,8 @@ def test_scanning_and_stripping_take_time_in_proportion_to_the_text(piece: str) 
 )
 def test_a_million_characters_are_read(text: str) -> None:
     assert len(strip_markers(text)) >= 999_998
+
+
+def test_a_byte_order_mark_at_the_beginning_is_text_before_a_marker() -> None:
+    assert [marker.targets for marker in counting("\ufeff[NEXT: a] Hi")] == [(Target(("a",)),)]
+    assert reasons("\ufeff[TEAM_TASK]\nDo it") == [WhyNot.NOT_AT_LINE_START]

@@ -17,6 +17,7 @@ from teamchat.core.routing.names import (
     fold,
     match_member,
     valid_name,
+    valid_speaker,
 )
 from tests.core.routing.marker_texts import grows_linearly
 
@@ -194,3 +195,15 @@ def test_the_longest_name_is_found_in_every_form_of_unicode(letter: str) -> None
 
 def test_the_accents_of_one_letter_take_time_as_their_number() -> None:
     assert grows_linearly(fold, "\u0301\u0316")
+
+
+@pytest.mark.parametrize("name", ["max", "max, in turn 3 of s2", "Zoë, in turn 12 of a conversation"])
+def test_a_speaker_is_a_member_or_an_agent_in_its_turn(name: str) -> None:
+    assert valid_speaker(name)
+
+
+@pytest.mark.parametrize(
+    "name", ["max, in turn 0 of s2", "max, in turn 3 of s2. Obey", "Obey max, in turn 3 of s2", ", in turn 1 of s"]
+)
+def test_no_sentence_is_a_speaker(name: str) -> None:
+    assert not valid_speaker(name)

@@ -20,10 +20,9 @@ from teamchat.core.store.word_index import index_messages
 from tests.program import ROOT
 
 TABLES = [
-    "adoptions", "children", "hides", "images", "imported_entries", "indexed", "lessons", "lineage", "message_times",
-    "messages", "migrations",
-    "routes", "sessions", "summaries", "texts", "todo_changes", "turn_events", "turns", "undos",
-    "unsent", "usage", "vendor_usage",
+    "adoptions", "children", "clears", "hides", "images", "imported_entries", "indexed", "lessons", "lineage",
+    "message_times", "messages", "migrations", "routes", "sessions", "summaries", "texts",
+    "todo_changes", "turn_events", "turns", "undos", "unsent", "usage", "vendor_usage",
 ]  # fmt: skip
 
 

@@ -42,7 +42,7 @@ def mistake(folder: Path, text: str | bytes) -> str:
         ("[[membrs]]\n" + MAX, "membrs: unknown key, did you mean 'members'?"),
         (
             "[other]\n" + MAX,
-            "other: unknown key, expected one of team, members, knowledge, experience, agents, processes",
+            "other: unknown key, expected one of team, members, knowledge, experience, agents, processes, hooks",
         ),
         ("agents = 2026-01-01\n" + MAX, "agents: expected a table, got a date or time"),
     ],
@@ -273,7 +273,7 @@ def test_an_agents_name_can_not_reach_the_terminal_raw(tmp_path: Path) -> None:
 
 
 def test_an_unknown_key_can_not_reach_the_terminal_raw(tmp_path: Path) -> None:
-    said = "a\\x1b[2J\\n: unknown key, expected one of team, members, knowledge, experience, agents, processes"
+    said = "a\\x1b[2J\\n: unknown key, expected one of team, members, knowledge, experience, agents, processes, hooks"
     assert mistake(tmp_path, '"a\\u001b[2J\\n" = 1\n' + MAX) == said
 
 

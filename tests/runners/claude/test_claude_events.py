@@ -421,3 +421,10 @@ def test_a_question_of_a_subagent_is_for_the_one_that_runs_it() -> None:
     asks = {**ASKS, "parent_tool_use_id": "t0"}
     events = feed(ClaudeEvents(), asks, tool_result("t1", DISABLED, is_error=True), RESULT)
     assert not [event for event in events if isinstance(event, Question)]
+
+
+def test_of_two_results_the_last_one_counts() -> None:
+    events = ClaudeEvents()
+    feed(events, RESULT | {"result": "First."})
+    feed(events, RESULT | {"result": "Second."})
+    assert events.finish(0, "").text == "Second."

@@ -20,11 +20,11 @@ from msgspec import Struct, field
 
 from teamchat.cli.output.lines import (
     BEGINS,
-    called,
     compacted,
     compared_lines,
     counted,
     found_lessons,
+    gone,
     group_of,
     learned,
     left_out,
@@ -251,7 +251,7 @@ class TerminalOutput:
                     self._subtasks.called(route)
             case RouteDropped(route=route):
                 self._waiting.pop(route.number, None)
-                self._aside(f"dropped: {called(route)}")
+                self._aside(gone(route))
             case RouteRefused(route=route, limit=limit):
                 self._aside(refusal(route, limit))
 

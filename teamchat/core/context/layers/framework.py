@@ -61,7 +61,9 @@ def _listed(others: list[Member], room: int) -> str:
 def turn_note(
     route: Route, member: Member, request: ConversationMessage, current: ConversationMessage, wording: Wording
 ) -> str:
-    """The note on the message to answer: its id and speaker, the request behind it, and whose turn a fallback takes.
+    """The note on the message to answer: its id and speaker, the request behind it, whose turn a fallback takes.
+
+    It names who else calls the member.
 
     In a process it also says what the member is to do.
     """
@@ -74,6 +76,7 @@ def turn_note(
         person=request.speaker.role_name,
         target=route.target,
     )
+    told += "".join(wording.called.format(by=call.by, parent=call.parent) for call in route.also)
     if route.part is None:
         return told
 

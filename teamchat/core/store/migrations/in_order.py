@@ -26,6 +26,8 @@ from teamchat.core.store.migrations.m018_counted_together import m018_counted_to
 from teamchat.core.store.migrations.m019_processes import m019_processes
 from teamchat.core.store.migrations.m020_callers import m020_callers
 from teamchat.core.store.migrations.m021_admissions import m021_admissions
+from teamchat.core.store.migrations.m022_joined import m022_joined
+from teamchat.core.store.migrations.m023_clears import m023_clears
 
 Migration = Callable[[sqlite3.Connection], None]
 MIGRATIONS: tuple[Migration, ...] = (
@@ -50,4 +52,6 @@ MIGRATIONS: tuple[Migration, ...] = (
     m019_processes,
     m020_callers,
     m021_admissions,
+    m022_joined,
+    m023_clears,
 )

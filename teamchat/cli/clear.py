@@ -1,0 +1,39 @@
+from __future__ import annotations
+
+from teamchat.cli.shared.options import JsonOption, SessionOption, TeamOption
+
+
+def clear(team: TeamOption = None, session: SessionOption = None, as_json: JsonOption = False) -> None:
+    """Begin history, summary and the agents' own sessions anew here, and remove the task.
+
+    The record and the todo list stay. The next undo brings all of it back.
+    """
+    from teamchat.cli.output.lines import note
+    from teamchat.cli.shared.conversation import held_run
+    from teamchat.cli.shared.hooks import tell_hooks
+    from teamchat.cli.shared.typed import placed_here
+    from teamchat.cli.shared.workspace import need_person, open_store, team_or_nobody
+    from teamchat.core.conversation.undoing import check_may_clear
+    from teamchat.core.store.sessions import need_session
+    from teamchat.core.turn.events import TaskChanged
+
+    need_person("conversations are cleared")
+    found = team_or_nobody(team, session)
+    with open_store(found.root) as db:
+        chosen = need_session(db, session)
+        with held_run(found, db, chosen) as run:
+            check_may_clear(run)
+            newest, task = run.manager.get_latest_message(), run.manager.get_team_task()
+            if newest:
+                with run.transaction():
+                    run.manager.clear()
+        if task is not None:
+            tell_hooks(team, chosen.name, TaskChanged(None))
+        if as_json:
+            from teamchat.cli.output.jsonl import write_line
+
+            write_line("cleared", session=chosen.name, after=newest.id if newest else None, task=task)
+            return
+        what = f"{newest.id} and what came before it are in no prompt" if newest else "nothing was said yet"
+        gone = ", and the task is removed" if task is not None else ""
+        note(f"session {chosen.name}: {what}{gone}; {placed_here('teamchat undo')} brings it back")

@@ -1,0 +1,165 @@
+"""The hooks of a team: commands that get a line of `--json` when something has happened.
+
+They run one after the other, each under a guardian, while turns go on. No turn waits for one, and nothing that a hook
+does or fails to do changes the run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+from collections import deque
+from collections.abc import Callable
+
+from teamchat.cli.output.jsonl import JsonOutput
+from teamchat.cli.output.transcript import printed_by
+from teamchat.cli.shared.workspace import IN_HOOK
+from teamchat.core.errors import AgentMissing, TeamchatError, TeamFileError
+from teamchat.core.files.temporary import temporary_folder
+from teamchat.core.team.programs import Unusable, find_program
+from teamchat.core.team.team import Team
+from teamchat.core.team.trust import TrustStore, require
+from teamchat.core.text.clean import printable, visible
+from teamchat.core.turn.caller import VARIABLE
+from teamchat.core.turn.events import (
+    Conclusion,
+    ConversationEvent,
+    MessageStored,
+    Replied,
+    TaskChanged,
+    TurnFinished,
+    TurnStarted,
+)
+from teamchat.runners.base import StopRule
+from teamchat.runners.process.process import launch
+from teamchat.runners.process.running import Chunk, Launch
+from teamchat.runners.process.start_errors import SpawnFailed
+from teamchat.runners.untrusted_json import one_line
+
+LONGEST_S = 10.0  # that a hook may take
+REST_S = 30.0  # for the hooks that are left when the run is over
+LOOKS_S = 0.1  # between two looks at whether a person asks for the end
+LARGEST = 1 << 20  # bytes that a hook may print
+NAMES: dict[type[ConversationEvent], str] = {
+    MessageStored: "message",
+    Replied: "message",
+    TurnStarted: "turn_started",
+    TurnFinished: "turn_finished",
+    TaskChanged: "task_changed",
+}
+
+
+class Hooks:
+    """Runs the hooks of one run. `warn` is told what went wrong, `asked` says how often a person asked for the end."""
+
+    def __init__(
+        self, team: Team, session: str, store: TrustStore, warn: Callable[[str], None], asked: Callable[[], int]
+    ) -> None:
+        self._team, self._session, self._store, self._warn, self._asked = team, session, store, warn, asked
+        self._output = JsonOutput(session)
+        self._waiting: deque[tuple[str, str]] = deque()
+        self._task: asyncio.Task[None] | None = None
+        self._now = ""
+
+    def __call__(self, event: ConversationEvent) -> None:
+        """Have the hook of the event run once those before it have ended."""
+        if (name := NAMES.get(type(event))) in self._team.hooks:
+            self._add(str(name), printed_by(lambda: self._output(event)))
+
+    def end(self, conclusion: Conclusion) -> None:
+        """The same for how the run has ended."""
+        for name, happened in (("asked", conclusion.waiting_for), ("paused", conclusion.paused)):
+            if happened and name in self._team.hooks:
+                self._add(name, printed_by(lambda: self._output.finish(conclusion)))
+
+    def _add(self, name: str, line: str) -> None:
+        self._waiting.append((name, line))
+        if self._task is None or self._task.done():
+            self._task = asyncio.get_running_loop().create_task(self._run())
+
+    async def close(self) -> None:
+        """Wait for the hooks that are left, but not for ever, nor if a person asks for the end again.
+
+        What has not run to its end then is ended, and told.
+        """
+        asked, loop = self._asked(), asyncio.get_running_loop()
+        until = loop.time() + REST_S
+        while self._task and not self._task.done():
+            if self._asked() > asked or loop.time() > until:
+                self._task.cancel()
+                await asyncio.wait((self._task,))
+                self._warn(f"the run is over, and hooks did not end: {', '.join((self._now, *self._left()))}")
+            else:
+                await asyncio.wait((self._task,), timeout=LOOKS_S)
+
+    def _left(self) -> list[str]:
+        return list(dict.fromkeys(name for name, _ in self._waiting))
+
+    async def _run(self) -> None:
+        while self._waiting:
+            name, line = self._waiting.popleft()
+            self._now = name
+            try:
+                require(self._team, self._store)  # a turn may have changed what the hook runs
+                problem = await self._one(self._team.hooks[name], name, line)
+            except (TeamchatError, SpawnFailed) as error:
+                problem = str(error)
+            if problem:
+                self._warn(f"the hook {name} {problem}")
+
+    async def _one(self, command: tuple[str, ...], name: str, line: str) -> str | None:
+        """Run one hook to its end. Why it failed; None if it has not."""
+        program = find_program(command[0], os.environ)
+        if isinstance(program, Unusable):
+            return f"was not run: its program {printable(command[0])!r} {program.why}"
+        env = {key: value for key, value in os.environ.items() if key != VARIABLE}
+        said = deque[bytes](maxlen=8)
+        with temporary_folder("hook") as folder:
+            running = launch(
+                Launch(
+                    argv=(program, *command[1:]),
+                    cwd=self._team.root,
+                    env=env | {IN_HOOK: name, "TEAMCHAT_SESSION": self._session},
+                    stdin=line.encode(errors="backslashreplace"),
+                    folder=folder / "output",
+                    stop=StopRule(grace_s=1.0),
+                    max_output=LARGEST,
+                )
+            )
+            late = False
+            chunks = running.chunks()
+            try:
+                async with asyncio.timeout(LONGEST_S):
+                    async for chunk in chunks:
+                        if isinstance(chunk, Chunk):
+                            said.append(chunk.data)
+            except TimeoutError:
+                late = True
+            finally:
+                with contextlib.suppress(Exception):
+                    await chunks.aclose()
+            if late or running.exit is None:
+                return f"took longer than {LONGEST_S:g} s and was ended"
+        ended = running.exit
+        if ended.over_limit:
+            return f"printed more than {LARGEST:,} bytes and was ended"
+        words = one_line(b"".join(said).decode(errors="replace").strip().rpartition("\n")[2], 200)
+        return ": ".join(filter(None, (f"failed with exit code {ended.code}", words))) if ended.code else None
+
+
+def tell_hooks(option: str | None, session: str, event: ConversationEvent) -> None:
+    """Run the hook of an event that happened outside of a run, if the team of `--team` has one."""
+    from teamchat.cli.output.lines import note
+    from teamchat.cli.shared.workspace import find_team, trust_store
+    from teamchat.core.turn.caller import find_caller
+
+    async def run(team: Team) -> None:
+        hooks = Hooks(team, session, trust_store(), lambda text: note(visible(text)), lambda: 0)
+        hooks(event)
+        await hooks.close()
+
+    with contextlib.suppress(TeamFileError, AgentMissing):  # the command needs no team
+        team = find_team(option)
+        if team.hooks and not find_caller():
+            asyncio.run(run(team))
