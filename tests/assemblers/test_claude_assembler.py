@@ -180,3 +180,29 @@ class TestFormatValidation:
         given = AssemblerInput((PromptContextMessage("max", text),), current_message=text, team_task=text)
 
         assert assemble(given).prompt == f"[TEAM_TASK]\n{text}\n\n[CONTEXT]\n- max -> all: {text}\n\n[MESSAGE]\n{text}"
+
+
+def system_flag(system_instruction: str | None, instruction_file_text: str | None) -> str | None:
+    given = AssemblerInput(system_instruction=system_instruction, instruction_file_text=instruction_file_text)
+    return assemble(given).system_flag
+
+
+class TestSystemFlag:
+    def test_returns_none_when_both_are_none(self) -> None:
+        assert system_flag(None, None) is None
+
+    def test_returns_system_instruction_only(self) -> None:
+        assert system_flag("You are Max", None) == "You are Max"
+
+    def test_returns_instruction_file_text_only(self) -> None:
+        assert system_flag(None, "Always be helpful") == "Always be helpful"
+
+    def test_joins_both_with_double_newline(self) -> None:
+        assert system_flag("You are Max", "Always be helpful") == "You are Max\n\nAlways be helpful"
+
+    def test_trims_whitespace_from_inputs(self) -> None:
+        assert system_flag("  You are Max\n", "\n\tAlways be helpful ") == "You are Max\n\nAlways be helpful"
+
+    def test_ignores_whitespace_only_inputs(self) -> None:
+        assert system_flag(" \n", "\t") is None
+        assert system_flag(" \n", "Always be helpful") == "Always be helpful"
