@@ -188,6 +188,22 @@ def test_a_branch_begins_where_its_session_does() -> None:
 
 
 @pytest.mark.usefixtures("said")
+def test_exports_show_where_it_was_and_an_import_begins_there() -> None:
+    run_here("clear")
+    run_here("send", "[TEAM_TASK: Another one] Third words")
+    assert "msg-4 · " in run_here("export").out
+    assert "cleared: prompts begin after it" in run_here("export").out
+    assert "cleared: prompts begin after it" in run_here("export", "--format", "html").out
+    Path("it.json").write_text(run_here("export", "--format", "json").out)
+    assert run_here("import", "it.json", "--session", "again", "--yes").code == 0
+    run_here("send", "--session", "again", "Fourth words")
+    shown = run_here("show", "--session", "again", "--prompt").out
+    assert "Third words" in shown
+    assert "Another one" in shown
+    assert "First words" not in shown
+
+
+@pytest.mark.usefixtures("said")
 def test_json_and_hooks_are_told() -> None:
     file = Path("teamchat.toml")
     file.write_text(f"{file.read_text()}\n[hooks]\ntask_changed = {json.dumps(['/bin/sh', '-c', 'cat > ../told'])}\n")

@@ -76,7 +76,7 @@ def _said(said: Said, number: int, colours: Mapping[str, int]) -> Iterator[str]:
     to = ", ".join(message.routing.resolved_addressees)
     who = f"<b>{escaped(name_of(message))}</b>" + (f" → {escaped(to)}" if to else "")
     place = message.id if _OWN_ID.fullmatch(message.id) else f"n{number}"
-    tags = (["undone"] if said.undone else []) + [f"image {name}" for name in said.images]
+    tags = [*said.state, *(f"image {name}" for name in said.images)]
     yield _begin(place, who, message.timestamp, colours[message.speaker.role_name], said.undone, tags, message.id)
     if said.turn:
         yield _steps(said.turn)

@@ -27,7 +27,7 @@ def _said(said: Said) -> Iterator[str]:
     message = said.message
     yield f"\n## {_plain(heading(message))}\n\n"
     facts = [_plain(message.id), when(message.timestamp)]
-    facts += ["undone"] if said.undone else []
+    facts += said.state
     facts += [f"image {_plain(name)}" for name in said.images]
     yield f"{' · '.join(facts)}\n\n"
     if said.turn:

@@ -9,6 +9,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from teamchat.core.messages import ConversationMessage
+from teamchat.core.store.clears import clears_in
 from teamchat.core.store.database import Database
 from teamchat.core.store.images import image_names
 from teamchat.core.store.imported import ImportedEntry, imported_entries
@@ -56,6 +57,7 @@ def collect(db: Database, session: Session, redact: Callable[[str], str]) -> Tra
     log = SqliteLog(db, session.id)
     messages, hidden = list(log.newest(0, hidden=True)), log.hidden()
     images = image_names(db, session.id)
+    cleared = {clear.through for clear in clears_in(db, session.id)}
     turns = _turns(db, session, messages, redact)
     _add_imported(turns, images, imported_entries(db, session.id))
     entries: list[Entry] = [*turns.after[None]]
@@ -63,7 +65,13 @@ def collect(db: Database, session: Session, redact: Callable[[str], str]) -> Tra
         turn, gone = turns.of_messages.get(message.id), message.id in hidden
         turn = replace(turn, undone=gone) if turn else None
         entries.append(
-            Said(replace(message, turn_id=None, agent=None, typed=0), turn, images.get(message.id, ()), gone)
+            Said(
+                replace(message, turn_id=None, agent=None, typed=0),
+                turn,
+                images.get(message.id, ()),
+                gone,
+                message.id in cleared,
+            )
         )
         entries += turns.after[message.id]
     began_ms = round(session.created_at * 1000)

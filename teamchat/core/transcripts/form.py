@@ -58,6 +58,7 @@ def entry_fields(entry: Entry) -> dict[str, Any]:
         "time_ms": message.timestamp,
         "images": list(entry.images),
         "undone": entry.undone,
+        **({"cleared": True} if entry.cleared else {}),
         "turn": entry.turn and turn_fields(entry.turn),
     }
 
@@ -128,6 +129,7 @@ class _Message(_Model):
     time_ms: Milliseconds
     images: tuple[str, ...] = ()
     undone: bool = False
+    cleared: bool = False
     turn: _Turn | None = None
 
     @model_validator(mode="after")
@@ -145,7 +147,7 @@ class _Message(_Model):
             timestamp=self.time_ms,
             stands_for=self.stands_for,
         )
-        return Said(message, self.turn, self.images, self.undone)
+        return Said(message, self.turn, self.images, self.undone, self.cleared)
 
 
 def _type(entry: object) -> object:

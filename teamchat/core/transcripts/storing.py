@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
+from teamchat.core.store.clears import add_clear
 from teamchat.core.store.database import Database
 from teamchat.core.store.hides import hide_messages
 from teamchat.core.store.imported import ImportedEntry, put_imported
@@ -24,6 +25,10 @@ def store(db: Database, transcript: Transcript, name: str | None) -> Session:
         session = create_session(db, transcript.team, None, name, title=transcript.title)
         set_beginning(db, session.id, transcript.began_ms / 1000)
         SqliteLog(db, session.id).restore((said.message for said in transcript.said), transcript.task)
+        for said in transcript.said:
+            if said.cleared:
+                add_clear(db, session.id, said.message.id)
+        SqliteLog(db, session.id).team_task = transcript.task  # which a clear has removed
         hide_messages(db, session.id, (said.message.id for said in transcript.said if said.undone))
         put_imported(db, session.id, entries)
         return need_session(db, session.name)

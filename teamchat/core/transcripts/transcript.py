@@ -74,12 +74,22 @@ class MemberTurn(Struct, frozen=True):
 
 
 class Said(Struct, frozen=True):
-    """A message, and the turn that it came from if that is known. `images` are the names of its images."""
+    """A message, and the turn that it came from if that is known. `images` are the names of its images.
+
+    `cleared`: prompts began after it.
+    """
 
     message: ConversationMessage
     turn: MemberTurn | None = None
     images: tuple[str, ...] = ()
     undone: bool = False
+    cleared: bool = False
+
+    @property
+    def state(self) -> tuple[str, ...]:
+        """What became of it, in words for a reader."""
+        told = ("undone", self.undone), ("cleared: prompts begin after it", self.cleared)
+        return tuple(words for words, holds in told if holds)
 
 
 Entry = Said | MemberTurn
