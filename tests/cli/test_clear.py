@@ -124,6 +124,17 @@ def test_it_is_refused_while_calls_wait() -> None:
     assert "teamchat resume --drop" in ran.err
 
 
+@pytest.mark.usefixtures("said")
+def test_a_second_one_with_nothing_said_since_is_refused() -> None:
+    run_here("clear")
+    assert refused(run_here("clear")) == "nothing was said since it was cleared"
+    run_here("task", "Another one")
+    assert run_here("clear").err.endswith("  try: teamchat task --clear\n")
+    run_here("undo", "--yes")
+    run_here("send", "Third words")
+    assert "First words" in prompt()
+
+
 def test_without_messages_there_is_nothing_to_clear() -> None:
     team(max="true")
     assert refused(run_here("clear")) == "there is no conversation here yet"

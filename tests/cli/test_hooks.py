@@ -120,7 +120,7 @@ def test_a_program_that_is_not_there_is_a_warning() -> None:
 
 def test_ctrl_c_ends_a_run_whose_hook_hangs() -> None:
     team(max="touch ../runs; sleep 60")
-    world = hooks(turn_started="sleep 60", message="sleep 60")
+    world = hooks(turn_started="sleep 60", message="sleep 60", paused="touch ../paused")
     with start("send", "Go") as process:
         assert eventually((world / "runs").exists)
         process.send_signal(2)
@@ -129,6 +129,7 @@ def test_ctrl_c_ends_a_run_whose_hook_hangs() -> None:
         begun = time.monotonic()
         assert ended(process).code == 130
         assert time.monotonic() - begun < 8
+    assert not (world / "paused").exists()
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from teamchat.cli.output.jsonl import JsonOutput
 from teamchat.cli.output.transcript import printed_by
 from teamchat.cli.shared.workspace import IN_HOOK
+from teamchat.core.engine.actions import PauseKind
 from teamchat.core.errors import AgentMissing, TeamchatError, TeamFileError
 from teamchat.core.files.temporary import temporary_folder
 from teamchat.core.team.programs import Unusable, find_program
@@ -69,7 +70,8 @@ class Hooks:
 
     def end(self, conclusion: Conclusion) -> None:
         """The same for how the run has ended."""
-        for name, happened in (("asked", conclusion.waiting_for), ("paused", conclusion.paused)):
+        by_guard = conclusion.paused not in (None, PauseKind.INTERRUPTED)
+        for name, happened in (("asked", conclusion.waiting_for is not None), ("paused", by_guard)):
             if happened and name in self._team.hooks:
                 self._add(name, printed_by(lambda: self._output.finish(conclusion)))
 

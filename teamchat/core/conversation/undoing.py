@@ -228,12 +228,15 @@ def take_back_clear(run: Run, clear: Clear) -> None:
 
 
 def check_may_clear(run: Run) -> None:
-    """Raises `UsageError` while calls wait: they were made in the conversation that would be left out."""
+    """Raises `UsageError` while calls wait, which were made in what would be left out, and for a second clear."""
     if run.state.queue:
         names = ", ".join(dict.fromkeys(route.target for route in run.state.queue))
         raise UsageError(
             f"calls wait in session {name_of(run.db, run.session)}: {names}", "teamchat resume\nteamchat resume --drop"
         )
+    if clear_to_undo(run):
+        has_task = run.manager.get_team_task() is not None
+        raise UsageError("nothing was said since it was cleared", "teamchat task --clear" if has_task else None)
 
 
 def give_call(run: Run, number: int, name: str) -> Route:
