@@ -79,7 +79,7 @@ def todo(
             print_todos(db, need_session(db, session), everything=everything, history=history, as_json=as_json)
             return
         chosen, caller = session_of_todos(db, session, as_)
-        by = caller or person(found, as_).name
+        by = caller or (found.humans[0] if as_ is None else person(found, as_)).name
         if action is Action.CLEAR:
             clear(db, chosen, by, as_json=as_json)
         else:

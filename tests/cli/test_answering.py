@@ -125,7 +125,7 @@ def test_a_pipe_is_never_asked() -> None:
 @pytest.mark.usefixtures("world")
 def test_another_person_is_not_asked_here(world: Path) -> None:
     crew(world, {"max": ["Which one?\n[NEXT: carol]"]}, humans=("kailai", "carol"))
-    with screen("send", "--to", "max", "Write it") as shown:
+    with screen("send", "--as", "kailai", "--to", "max", "Write it") as shown:
         shown.to_the_end()
         assert shown.child.exitstatus == 9
 

@@ -46,11 +46,14 @@ def state(world: Path) -> Path:
     }
     crew(world, said, humans=("kailai", "bob"), like={"sarah": "claude"}, team={"compactor": "sarah", "fence": True},
          members={"sarah": {"memory": "resume", "system_instruction": "Be Sarah. " * 100}})  # fmt: skip
-    run_here("send", "--to", "max", "[TEAM_TASK: build it] Begin " + "x" * 3000)
+    run_here("send", "--as", "kailai", "--to", "max", "[TEAM_TASK: build it] Begin " + "x" * 3000)
     run_here("compact")
     run_here("learn", "Run the tests first.")
-    run_here("send", "--new", "--session", "other", "--to", "max", "Begin again")
-    run_here("send", "--session", "s1", "--to", "sarah", "[DROP: dora] Go on")
+    run_here("send", "--as", "kailai", "--new", "--session", "other", "--to", "max", "Begin again")
+    run_here("send", "--as", "kailai", "--session", "s1", "--to", "sarah", "[DROP: dora] Go on")
+    run_here("send", "--as", "kailai", "--new", "--session", "cleared", "--to", "bob", "Hi")
+    run_here("resume", "--session", "cleared", "--drop")
+    run_here("clear", "--session", "cleared")
     folder = store_file(Path.cwd()).parent
     with contextlib.closing(sqlite3.connect(store_file(Path.cwd()))) as db:  # a process that was killed over its turn
         db.execute(

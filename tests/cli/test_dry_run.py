@@ -154,11 +154,11 @@ def test_what_is_held_stays_held_and_is_told(world: Path) -> None:
 
 def test_a_message_to_a_person_or_to_nobody(world: Path) -> None:
     crew(world, {"max": []}, humans=("kailai", "mia"))
-    assert run_here("send", "--dry-run", "[NEXT: mia] Hi").out == (
+    assert run_here("send", "--dry-run", "--as", "kailai", "[NEXT: mia] Hi").out == (
         "[NEXT: mia] at 0: counts\nspeaking: mia\nguards: 12 turns and 60 minutes for this message\n"
         "guards: 2,000,000 of 2,000,000 tokens are left in this session\n"
     )
-    assert "speaking: nobody\n" in run_here("send", "--dry-run", "[TEAM_TASK: x]").out
+    assert "speaking: nobody\n" in run_here("send", "--dry-run", "--as", "mia", "[TEAM_TASK: x]").out
 
 
 @pytest.mark.parametrize(

@@ -88,7 +88,7 @@ def test_an_answer_goes_to_whoever_asked(world: Path) -> None:
 
 def test_with_several_people_the_hint_says_as_whom_to_answer(world: Path) -> None:
     made = crew(world, {"max": ["May I?\n[NEXT: mia]", "Thanks."]}, humans=("kailai", "mia"))
-    asked = run_here("send", "--to", "max", "--quiet", "Go")
+    asked = run_here("send", "--as", "kailai", "--to", "max", "--quiet", "Go")
     assert asked.err == notes("waiting: max asks mia", "answer: teamchat send --as mia 'Your answer'")
     assert run_here("send", "--as", "mia", "Yes").code == 0
     assert "from mia, below." in made.prompts("max")[1]
@@ -130,7 +130,8 @@ def test_a_message_that_names_nobody_goes_to_the_lead(world: Path) -> None:
 
 def test_as_and_from_say_who_speaks(world: Path) -> None:
     crew(world, {"max": ["One.", "Two.", "Three.", "Four."]}, humans=("kailai", "Mia-Li"))
-    for args in (["Hi"], ["--as", "mia li", "Hi"], ["[FROM: mia_li] Hi"], ["--as", "Mia-Li", "[FROM: MIALI] Hi"]):
+    named = ["--as", "kailai", "Hi"]
+    for args in (named, ["--as", "mia li", "Hi"], ["[FROM: mia_li] Hi"], ["--as", "Mia-Li", "[FROM: MIALI] Hi"]):
         assert run_here("send", "--to", "max", *args).code == 0
     assert [name for name, _ in said() if name != "max"] == ["kailai", "Mia-Li", "Mia-Li", "Mia-Li"]
 
@@ -485,11 +486,14 @@ class TestCallingOneself:
     def team(self, world: Path) -> None:
         crew(world, {"max": ["Me."]}, humans=("kailai", "mia"))
 
-    @pytest.mark.parametrize("args", [["[NEXT: kailai] Hi"], ["--to", "kailai", "Hi"], ["--as", "mia", "[NEXT: mia]"]])
+    @pytest.mark.parametrize(
+        "args",
+        [["--as", "kailai", "[NEXT: kailai] Hi"], ["--as", "mia", "--to", "mia", "Hi"], ["--as", "mia", "[NEXT: mia]"]],
+    )
     def test_alone_is_refused_and_pauses_nothing(self, args: list[str]) -> None:
         assert run_here("send", *args) == Result(2, "", "teamchat: you cannot call yourself; nobody was called\n")
         assert run_here("sessions", "--json").out == ""
 
     def test_the_others_that_are_called_speak(self) -> None:
-        ran = run_here("send", "--quiet", "[NEXT: kailai, max] Hi")
+        ran = run_here("send", "--as", "kailai", "--quiet", "[NEXT: kailai, max] Hi")
         assert ran == Result(0, "Me.\n", notes("you cannot call yourself; that call was ignored"))

@@ -62,21 +62,25 @@ class TestInvalidMessageOrOptions:
         [
             ([""], 2, "there is nothing to send\n  try: teamchat send 'Your message'"),
             ([" \n\t"], 2, "there is nothing to send\n  try: teamchat send 'Your message'"),
-            (["--to", "mex", "Hi"], 4, f"nobody is called 'mex': did you mean max?\n  try: {PEOPLE}"),
-            (["[NEXT: mex] Hi"], 4, f"nobody is called 'mex': did you mean max?\n  try: {PEOPLE}"),
+            (["--as", "mia", "--to", "mex", "Hi"], 4, f"nobody is called 'mex': did you mean max?\n  try: {PEOPLE}"),
+            (["--as", "mia", "[NEXT: mex] Hi"], 4, f"nobody is called 'mex': did you mean max?\n  try: {PEOPLE}"),
             (
-                ["[NEXT: bob, sara]"],
+                ["--as", "mia", "[NEXT: bob, sara]"],
                 4,
                 f"nobody is called 'bob'; nobody is called 'sara': did you mean sarah?\n  try: {PEOPLE}",
             ),
-            (["--to", "max\x1b[2J\n", "Hi"], 4, f"nobody is called 'max\\x1b[2J': did you mean max?\n  try: {PEOPLE}"),
             (
-                ["--to", "architect", "Hi"],
+                ["--as", "mia", "--to", "max\x1b[2J\n", "Hi"],
+                4,
+                f"nobody is called 'max\\x1b[2J': did you mean max?\n  try: {PEOPLE}",
+            ),
+            (
+                ["--as", "mia", "--to", "architect", "Hi"],
                 4,
                 f"'architect' is the title of several members: max or sarah?\n  try: {PEOPLE}",
             ),
             (
-                ["--to", "max,Architect", "Hi"],
+                ["--as", "mia", "--to", "max,Architect", "Hi"],
                 4,
                 f"'Architect' is the title of several members: max or sarah?\n  try: {PEOPLE}",
             ),

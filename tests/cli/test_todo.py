@@ -13,7 +13,7 @@ from tests.scripted_team import Crew, crew
 @pytest.fixture
 def made(world: Path) -> Crew:
     made = crew(world, {"max": ["One."] * 9}, humans=("kailai", "mia"))
-    assert run_here("send", "Hi").code == 0
+    assert run_here("send", "--as", "kailai", "Hi").code == 0
     return made
 
 
@@ -37,7 +37,7 @@ def test_it_is_kept_by_hand() -> None:
 def test_members_are_told_of_it_until_it_is_cleared(made: Crew) -> None:
     for command in (["add", "Write it"], ["clear"]):
         assert run_here("todo", *command).code == 0
-        assert run_here("send", "Go").code == 0
+        assert run_here("send", "--as", "kailai", "Go").code == 0
     assert ["- 1 (kailai): Write it\n0 done." in prompt for prompt in made.prompts("max")] == [False, True, False]
 
 
@@ -84,7 +84,7 @@ def test_what_is_done_already_is_not_done_again() -> None:
 
 @pytest.mark.usefixtures("made")
 def test_the_history_says_who_changed_what_and_when() -> None:
-    assert run_here("send", "Go [TODO: a] [TODO: b]").code == 0
+    assert run_here("send", "--as", "kailai", "Go [TODO: a] [TODO: b]").code == 0
     assert run_here("todo", "done", "2", "--as", "mia").code == 0
     assert run_here("todo", "clear").code == 0
     assert steady(run_here("todo", "--history")).out == (
@@ -99,7 +99,7 @@ def test_the_history_says_who_changed_what_and_when() -> None:
 def test_what_was_taken_back_is_in_the_history_and_not_on_the_list(made: Crew) -> None:
     from teamchat.cli.shared.workspace import open_store
 
-    assert run_here("send", "Go [TODO: a]").code == 0
+    assert run_here("send", "--as", "kailai", "Go [TODO: a]").code == 0
     with open_store(made.file.parent) as db:
         hide(db, "msg-3")
     assert run_here("todo", "--all").out == ""
@@ -107,13 +107,15 @@ def test_what_was_taken_back_is_in_the_history_and_not_on_the_list(made: Crew) -
 
 
 def test_each_session_has_its_own(made: Crew) -> None:
-    assert run_here("send", "--new", "--session", "other", "Hi").code == 0
+    assert run_here("send", "--as", "kailai", "--new", "--session", "other", "Hi").code == 0
     assert run_here("todo", "add", "--session", "s1", "a").code == 0
     assert run_here("todo").out == ""
     assert run_here("todo", "--session", "s1").out == "[ ] 1  a  (kailai)\n"
     assert run_here("todo", "--session", "s1", "--team", str(made.file)).out == "[ ] 1  a  (kailai)\n"
     before = len(made.prompts("max"))
-    assert [run_here("send", "--session", name, "Go", "--to", "max").code for name in ("s1", "other")] == [0, 0]
+    assert [
+        run_here("send", "--as", "kailai", "--session", name, "Go", "--to", "max").code for name in ("s1", "other")
+    ] == [0, 0]
     assert ["1 (kailai): a" in prompt for prompt in made.prompts("max")[before:]] == [True, False]
 
 
@@ -169,7 +171,7 @@ def test_a_full_list_and_a_long_text_are_told() -> None:
     assert run_here("todo", "add", "é" * 200).err == notes(
         "todo 1 is longer than 300 bytes, and was cut to its beginning", f"todo 1 added by kailai: {'é' * 148}…"
     )
-    assert run_here("send", "Go " + "[TODO: x] " * 150).code == 0
+    assert run_here("send", "--as", "kailai", "Go " + "[TODO: x] " * 150).code == 0
     assert refused(run_here("todo", "add", "x")) == "100 todos are open already: 1 more was not added"
 
 
@@ -192,7 +194,7 @@ def test_a_text_can_not_repaint_the_list(made: Crew) -> None:
 
 
 def test_bare_words_are_what_is_to_do(made: Crew) -> None:
-    assert run_here("send", "--to", "max", "Go").code == 0
+    assert run_here("send", "--as", "kailai", "--to", "max", "Go").code == 0
     assert run_here("todo", "add", "Write", "the tests").code == 0
     assert run_here("todo").out == "[ ] 1  Write the tests  (kailai)\n"
     assert made.file.exists()

@@ -271,7 +271,8 @@ def _speaker(
         return caller
     if resolution.from_name and option is not None and person(team, option).name != resolution.from_name:
         raise UsageError(f"--as says {option}, and the message says it is from {resolution.from_name}")
-    return speaker_of(person(team, resolution.from_name or option or resolution.signed, state))
+    named = resolution.from_name if option is None else option
+    return speaker_of(person(team, resolution.signed if named is None else named, state))
 
 
 def person(team: Team, name: str | None, state: State | None = None) -> Member:

@@ -201,7 +201,7 @@ def redo_conversation(run: Run, undo: Undo) -> Undo:
                 deliver_turn(run.db, get_turn(run.db, route.answer), reply)
         show_messages(run.db, undo.id)
         mark_redone(run.db, undo.id)
-        redo_clears(run.db, undo.id)
+        redo_clears(run.db, run.session, undo.id)
         if run.manager.get_team_task() == undo.task:
             run.manager.set_team_task(undo.before.task)
         run.decide(Redone(run.host.now(), undo.before.state))

@@ -44,12 +44,12 @@ def add_clear(db: Database, session: int, through: str) -> None:
 
 def last_clear(db: Database, session: int) -> Clear | None:
     """The newest one that was not undone."""
-    return db.value(a_clear, f"{SELECT} AND {HOLDS} ORDER BY clears.id DESC LIMIT 1", session)
+    return db.value(a_clear, f"{SELECT} AND {HOLDS} ORDER BY clears.through DESC, clears.id DESC LIMIT 1", session)
 
 
 def clear_before(db: Database, session: int, message: str) -> str | None:
     """The id of the last message that prompts which answer the message of that id leave out."""
-    sql = f"{SELECT} AND {HOLDS} AND clears.through < ({OF_ID}) ORDER BY clears.through DESC LIMIT 1"
+    sql = f"{SELECT} AND {HOLDS} AND clears.through < ({OF_ID}) ORDER BY clears.through DESC, clears.id DESC LIMIT 1"
     return db.value(lambda row: row.text("message"), sql, session, message)
 
 
@@ -61,7 +61,7 @@ def cleared_since(db: Database, session: int, turn: int) -> bool:
 
 def clears_in(db: Database, session: int) -> list[Clear]:
     """All that were not undone, in order."""
-    return db.values(a_clear, f"{SELECT} AND {HOLDS} ORDER BY clears.id", session)
+    return db.values(a_clear, f"{SELECT} AND {HOLDS} ORDER BY clears.through, clears.id", session)
 
 
 def undo_clear(db: Database, clear: Clear) -> None:
@@ -74,9 +74,9 @@ def undo_clears_from(db: Database, session: int, turn: int, undo: int) -> None:
     db.execute(f"UPDATE clears SET undo = ? WHERE session = ? AND turn >= ? AND {HOLDS}", undo, session, turn)  # noqa: S608
 
 
-def redo_clears(db: Database, undo: int) -> None:
+def redo_clears(db: Database, session: int, undo: int) -> None:
     """Bring back those that an undo has taken back."""
-    db.execute("UPDATE clears SET undo = NULL WHERE undo = ?", undo)
+    db.execute("UPDATE clears SET undo = NULL WHERE session = ? AND undo = ?", session, undo)
 
 
 def share_clears(db: Database, session: int, branch: int, place: int) -> None:
