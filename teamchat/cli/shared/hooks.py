@@ -105,8 +105,8 @@ class Hooks:
             try:
                 require(self._team, self._store)  # a turn may have changed what the hook runs
                 problem = await self._one(self._team.hooks[name], name, line)
-            except (TeamchatError, SpawnFailed) as error:
-                problem = str(error)
+            except (TeamchatError, SpawnFailed, OSError, ValueError) as error:  # of a full disk, say
+                problem = f"was not run: {printable(str(error))}"
             if problem:
                 self._warn(f"the hook {name} {problem}")
 
