@@ -24,16 +24,16 @@ def clear(team: TeamOption = None, session: SessionOption = None, as_json: JsonO
         with held_run(found, db, chosen) as run:
             check_may_clear(run)
             newest, task = run.manager.get_latest_message(), run.manager.get_team_task()
-            if newest:
-                with run.transaction():
-                    run.manager.clear()
+            assert newest is not None
+            with run.transaction():
+                run.manager.clear()
         if task is not None:
             tell_hooks(team, chosen.name, TaskChanged(None))
         if as_json:
             from teamchat.cli.output.jsonl import write_line
 
-            write_line("cleared", session=chosen.name, after=newest.id if newest else None, task=task)
+            write_line("cleared", session=chosen.name, after=newest.id, task=task)
             return
-        what = f"{newest.id} and what came before it are in no prompt" if newest else "nothing was said yet"
+        what = f"{newest.id} and what came before it are in no prompt"
         gone = ", and the task is removed" if task is not None else ""
         note(f"session {chosen.name}: {what}{gone}; {placed_here('teamchat undo')} brings it back")

@@ -12,6 +12,7 @@ import pytest
 from teamchat.cli.shared.workspace import store_file, trust_store
 from teamchat.core.store.checking import problems
 from teamchat.core.store.database import Database
+from teamchat.core.store.sessions import create_session
 from teamchat.core.team.find import load
 from tests.cli.helpers import notes, objects, refused
 from tests.cli.inner import CHEAP, team
@@ -138,6 +139,25 @@ def test_a_second_one_with_nothing_said_since_is_refused() -> None:
 def test_without_messages_there_is_nothing_to_clear() -> None:
     team(max="true")
     assert refused(run_here("clear")) == "there is no conversation here yet"
+
+
+def test_a_session_in_which_nothing_was_said_keeps_its_task() -> None:
+    team(max="true")
+    run_here("send", "Hi")
+    with closing(Database(store_file(Path.cwd()))) as db:
+        create_session(db, "work", "Build it", "empty")
+    assert refused(run_here("clear", "--session", "empty")) == "nothing was said in session empty yet"
+    assert run_here("task", "--session", "empty").out == "Build it\n"
+
+
+@pytest.mark.usefixtures("said")
+def test_an_undone_message_of_an_import_clears_nothing() -> None:
+    value = json.loads(run_here("export", "--format", "json").out)
+    value["entries"][-1] |= {"undone": True, "cleared": True}
+    Path("it.json").write_text(json.dumps(value))
+    assert run_here("import", "it.json", "--session", "again", "--yes").code == 0
+    assert run_here("send", "--session", "again", "Third words").code == 0
+    assert "First words" in run_here("show", "--session", "again", "--prompt").out
 
 
 def claude(world: Path) -> None:

@@ -55,11 +55,10 @@ class Asked(Struct):
 
 def you_at_terminal(team: Team, speaker: str | None, show: OutputOptions, *, no_input: bool) -> str | None:
     """The person who can be asked here; None in a script, a pipe, an agent's turn and chat, which asks by itself."""
-    if len(team.humans) > 1 and not speaker:
-        return None  # the run says who is asked
-    if calling() or no_input or not show.talks or KEYBOARD.get() or not (sys.stdin.isatty() and sys.stdout.isatty()):
+    if no_input or not show.talks or KEYBOARD.get() or not (sys.stdin.isatty() and sys.stdout.isatty()):
         return None
-    return person(team, speaker).name
+    nobody_named = speaker is None and len(team.humans) > 1  # the end of the run says who is asked
+    return None if nobody_named or calling() else person(team, speaker).name
 
 
 class Answering(Struct, frozen=True, kw_only=True):

@@ -53,9 +53,6 @@ from teamchat.runners.process.guardians import GUARDIANS
 from teamchat.runners.process.supervisor import Stopper
 
 if TYPE_CHECKING:
-    pass
-
-if TYPE_CHECKING:
     from teamchat.cli.shared.hooks import Hooks
 
 Work = Callable[[ConversationCoordinator], Awaitable[Conclusion]]

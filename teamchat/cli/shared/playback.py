@@ -207,20 +207,20 @@ async def _again(coordinator: ConversationCoordinator, line: HumanLine | ResumeL
     """Repeat what the person did."""
     if isinstance(line, ResumeLine):
         return await coordinator.resume(line.mode)
+    try:
+        return await _say_again(coordinator, line, line.speaker)
+    except UnknownPerson as error:
+        if line.speaker is not None:
+            raise
+        return await _say_again(coordinator, line, error.person)  # an older teamchat took the first of several people
+
+
+async def _say_again(coordinator: ConversationCoordinator, line: HumanLine, speaker: str | None) -> Conclusion:
     images = [Image(image.name, image.kind, b"") for image in line.images]
-    speaker = line.speaker
-    while True:
-        try:
-            if line.process:
-                process = line.process.process
-                return await coordinator.run_process(
-                    line.text, process, speaker=speaker, images=images, typed=line.typed
-                )
-            return await coordinator.send(line.text, speaker=speaker, to=line.to, images=images, typed=line.typed)
-        except UnknownPerson as error:  # an older teamchat took the first of several people
-            if speaker is not None:
-                raise
-            speaker = error.person
+    if line.process:
+        process = line.process.process
+        return await coordinator.run_process(line.text, process, speaker=speaker, images=images, typed=line.typed)
+    return await coordinator.send(line.text, speaker=speaker, to=line.to, images=images, typed=line.typed)
 
 
 def _problems(end: EndLine, run: Played) -> Iterator[str]:

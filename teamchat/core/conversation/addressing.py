@@ -23,9 +23,8 @@ from teamchat.core.text.commands import reading, saying
 class Addressed(Struct, frozen=True):
     """A message that no turn gives, ready to be stored and routed: a person's, or one of an agent that runs teamchat.
 
-    `text` is stored as it is; `drops` None is DROP: ALL.
-
-    `wordless` is a message of markers only. `problems` says what was ignored, near misses of markers included.
+    `text` is stored as it is; `drops` None is DROP: ALL. `wordless` is a message of markers only. `problems` says what
+    was ignored, near misses of markers included.
     """
 
     text: str
@@ -74,7 +73,6 @@ def address(
     first `typed` characters. Nothing is stored when it raises one of these:
 
     - `NotTrusted`: there is a `caller`, and a `speaker` as well.
-
     - `UsageError`: the message is empty, has nothing to answer, or calls only its speaker.
     - `UnknownPerson`: the speaker is no person of the team.
     - `UnknownName`: a title is ambiguous, or nobody that it names is known.

@@ -228,7 +228,9 @@ def take_back_clear(run: Run, clear: Clear) -> None:
 
 
 def check_may_clear(run: Run) -> None:
-    """Raises `UsageError` while calls wait, which were made in what would be left out, and for a second clear."""
+    """Raises `UsageError` while calls wait, and where nothing was said yet, or since the last clear."""
+    if run.manager.get_latest_message() is None:
+        raise UsageError(f"nothing was said in session {name_of(run.db, run.session)} yet", saying())
     if run.state.queue:
         names = ", ".join(dict.fromkeys(route.target for route in run.state.queue))
         raise UsageError(

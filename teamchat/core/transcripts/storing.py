@@ -26,7 +26,7 @@ def store(db: Database, transcript: Transcript, name: str | None) -> Session:
         set_beginning(db, session.id, transcript.began_ms / 1000)
         SqliteLog(db, session.id).restore((said.message for said in transcript.said), transcript.task)
         for said in transcript.said:
-            if said.cleared:
+            if said.cleared and not said.undone:
                 add_clear(db, session.id, said.message.id)
         SqliteLog(db, session.id).team_task = transcript.task  # which a clear has removed
         hide_messages(db, session.id, (said.message.id for said in transcript.said if said.undone))

@@ -63,9 +63,7 @@ def turn_note(
 ) -> str:
     """The note on the message to answer: its id and speaker, the request behind it, whose turn a fallback takes.
 
-    It names who else calls the member.
-
-    In a process it also says what the member is to do.
+    It names who else calls the member. In a process it also says what the member is to do.
     """
     note = wording.request if current.id == request.id else wording.part
     fallback = "" if member.name == route.target else wording.fallback
