@@ -34,6 +34,6 @@ def clear(team: TeamOption = None, session: SessionOption = None, as_json: JsonO
 
             write_line("cleared", session=chosen.name, after=newest.id, task=task)
             return
-        what = f"{newest.id} and what came before it are in no prompt"
         gone = ", and the task is removed" if task is not None else ""
-        note(f"session {chosen.name}: {what}{gone}; {placed_here('teamchat undo')} brings it back")
+        what = f"session {chosen.name} is cleared: prompts begin after {newest.id}{gone}"
+        note(f"{what}; {placed_here('teamchat undo')} takes it back")

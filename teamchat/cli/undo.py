@@ -94,7 +94,7 @@ def undo_the_clear(run: Run, clear: Clear, *, yes: bool, dry_run: bool, as_json:
     from teamchat.core.conversation.undoing import take_back_clear
     from teamchat.runners.untrusted_json import one_line
 
-    lines = [f"prompts have {clear.through} and what came before it again"]
+    lines = [f"prompts include {clear.through} and earlier messages again"]
     if clear.task is not None:
         lines.append(f"restores the task: {one_line(clear.task, 60)}")
     done = agreed(lines, "Undo the clear?", yes=yes, dry_run=dry_run, as_json=as_json)

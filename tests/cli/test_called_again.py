@@ -1,4 +1,4 @@
-"""Calls that would be lost or answered twice: of a member that is called again, and in an earlier message of a turn."""
+"""Members that are called twice, and calls in an earlier message of a turn."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def speakers() -> list[object]:
     return [line["from"] for line in objects(run_here("log", "--json"))]
 
 
-def test_who_is_called_again_while_its_call_waits_speaks_once_and_is_told_by_whom() -> None:
+def test_a_member_with_two_waiting_calls_speaks_once_and_its_prompt_names_both_callers() -> None:
     team(max=CALLS, bob="true")
     ran = cli("send", "[NEXT: max] [NEXT: bob] Go")
     assert ran.code == 0
@@ -41,20 +41,20 @@ def test_json_says_what_became_of_the_second_call() -> None:
     assert (gone["number"], gone["status"], gone["by"]) == (queued[-1], "joined", "max")
 
 
-def test_a_more_urgent_call_of_an_agent_is_answered_with_the_persons() -> None:
+def test_an_urgent_call_of_an_agent_joins_the_call_of_a_person() -> None:
     team(max="printf 'Done. [NEXT: bob !P1]\\n'; exit 0", bob="true")
     assert cli("send", "[NEXT: max] [NEXT: bob] Go").code == 0
     assert speakers() == ["kailai", "max", "bob"]
     assert "kailai calls you in msg-1, too." in run_here("show", "2", "--prompt").out
 
 
-def test_one_whose_turn_comes_after_others_speaks_again() -> None:
+def test_a_member_speaks_again_if_others_speak_between_its_calls() -> None:
     team(max="printf 'Done. [NEXT: ann, bob]\\n'; exit 0", bob="true", ann="true")
     assert cli("send", "[NEXT: max] [NEXT: bob] Go").code == 0
     assert speakers() == ["kailai", "max", "bob", "ann", "bob"]
 
 
-def test_an_undo_brings_the_call_back_and_it_is_answered_once_more() -> None:
+def test_an_undo_puts_the_joined_call_on_hold() -> None:
     world = team(max=CALLS, bob="echo turn >> ../turns")
     assert cli("send", "[NEXT: max] [NEXT: bob] Go").code == 0
     assert run_here("undo", "--yes").code == 0
@@ -64,7 +64,7 @@ def test_an_undo_brings_the_call_back_and_it_is_answered_once_more() -> None:
     assert (world / "turns").read_text() == "turn\n" * 2
 
 
-def test_a_turn_that_failed_is_tried_again_with_both_calls() -> None:
+def test_a_retry_of_a_failed_turn_names_both_callers() -> None:
     team(max=CALLS, bob="test -e ../once || { touch ../once; exit 1; }")
     assert cli("send", "[NEXT: max] [NEXT: bob] Go").code == 1
     assert cli("resume").code == 0
@@ -72,7 +72,7 @@ def test_a_turn_that_failed_is_tried_again_with_both_calls() -> None:
     assert "max calls you in msg-2, too." in run_here("show", "3", "--prompt").out
 
 
-def test_what_two_people_ask_for_is_answered_twice() -> None:
+def test_two_requests_of_people_get_two_turns() -> None:
     team(max="true", bob="test -e ../hold && exit 1; echo")
     (Path.cwd().parent / "hold").touch()
     assert cli("send", "--to", "bob", "One").code == 1
@@ -99,7 +99,7 @@ def codex(*texts: str) -> None:
 TOLD = "max calls bob in an earlier message of its turn, and not in its reply: nobody was called by that"
 
 
-def test_a_call_in_an_earlier_codex_message_of_a_turn_is_told() -> None:
+def test_a_call_in_an_earlier_codex_message_gets_a_warning() -> None:
     codex("First I look. [NEXT: bob]", "It is done.")
     ran = cli("send", "--to", "max", "Go")
     assert notes(TOLD) in ran.err
@@ -109,7 +109,7 @@ def test_a_call_in_an_earlier_codex_message_of_a_turn_is_told() -> None:
 @pytest.mark.parametrize(
     "texts", [("[NEXT: bob] I look.", "Done. [NEXT: bob]"), ("`[NEXT: bob]`", "Done."), ("Done.",)]
 )
-def test_one_that_the_reply_repeats_or_that_calls_nobody_is_not(texts: tuple[str, ...]) -> None:
+def test_a_repeated_call_and_a_quoted_call_get_no_warning(texts: tuple[str, ...]) -> None:
     codex(*texts)
     ran = cli("send", "--to", "max", "Go")
     assert ran.code == 0, errors(Path.cwd().parent)

@@ -36,8 +36,7 @@ def prompt() -> str:
 def test_clear_removes_all_messages_and_the_task_from_prompts() -> None:
     cleared = run_here("clear")
     assert cleared.err == notes(
-        "session s1: msg-4 and what came before it are in no prompt, and the task is removed; "
-        "teamchat undo brings it back"
+        "session s1 is cleared: prompts begin after msg-4, and the task is removed; teamchat undo takes it back"
     )
     assert run_here("send", "Third words").code == 0
     assert "Third words" in prompt()
@@ -65,7 +64,7 @@ def test_the_record_the_ids_and_the_todos_stay() -> None:
 @pytest.mark.usefixtures("said")
 def test_the_next_undo_brings_back_all_of_it() -> None:
     run_here("clear")
-    assert "prompts have msg-4 and what came before it again" in run_here("undo", "--dry-run").out
+    assert "prompts include msg-4 and earlier messages again" in run_here("undo", "--dry-run").out
     undone = run_here("undo", "--yes")
     assert undone.code == 0
     assert undone.err == notes("the clear is undone; teamchat clear clears it again")
