@@ -30,7 +30,7 @@ CONTEXT = LayerContext(TEAM.member("max"), HI, "Hi", "Design it")
 COMPOSER = ContextComposer(768 * 1024)
 
 
-def test_every_layer_ends_in_context() -> None:
+def test_every_key_of_the_collector_ends_in_context() -> None:
     collected = texts_of(ContextCollector({name: lambda _: "text" for name in LAYERS}).gather(CONTEXT))
     assert list(collected) == list(LAYERS)
     assert all(name.endswith("__context") for name in collected)
@@ -74,7 +74,7 @@ def test_the_collector_renders_nothing() -> None:
     assert texts_of(ContextCollector({TODO: lambda _: text}).gather(CONTEXT)) == {TODO: text}
 
 
-def test_the_composer_is_given_its_parts_and_no_state() -> None:
+def test_the_composer_takes_explicit_parts_and_no_state_dict() -> None:
     parameters = list(inspect.signature(COMPOSER.compose).parameters)
     assert parameters == [
         "system_instruction", "instruction_file_text", "task", "contexts", "history", "message", "newest",
@@ -98,9 +98,7 @@ words = st.text("abcdefgh ", min_size=1, max_size=20).filter(str.strip)
 
 
 @given(contexts=st.dictionaries(st.sampled_from(LAYERS), words), history=st.lists(words), message=words)
-def test_the_same_parts_make_the_same_prompt_and_the_input_stands_in_it_once(
-    contexts: dict[str, str], history: list[str], message: str
-) -> None:
+def test_a_query_has_one_path_into_a_prompt(contexts: dict[str, str], history: list[str], message: str) -> None:
     said = [PromptContextMessage("kailai", text) for text in history]
     composed = [
         COMPOSER.compose(system_instruction="You", contexts=contexts, history=said, message=f"<{message}>")
@@ -142,7 +140,7 @@ def test_a_private_system_text_reaches_its_own_member_only(tmp_path: Path) -> No
     assert not any("secretly" in said or "File of" in said for said in stage.said)
 
 
-def test_a_summary_is_a_layer_and_no_message() -> None:
+def test_a_summary_goes_into_compression_context_and_no_message() -> None:
     composed = COMPOSER.compose(system_instruction=None, contexts={SUMMARY: "summary"}, message="Hi")
     assert composed.context_messages == ()
     assert composed.contexts == {SUMMARY: "summary"}

@@ -482,7 +482,7 @@ class TestACrash:
         assert stage.turns[4].status == "interrupted"
         assert len(stage.said) == 9
 
-    def test_after_it_was_stored_leaves_the_summary_and_each_message_once(self, stage: Stage) -> None:
+    def test_after_it_was_stored_loses_no_summary_and_doubles_no_human_message(self, stage: Stage) -> None:
         grow(stage, 4)
 
         def hear(event: object) -> None:
@@ -498,6 +498,8 @@ class TestACrash:
         assert stage.spoke.count("sarah") == 1
         prompt = of_max(stage)[-1]
         assert prompt.count("SUMMARY ONE") == prompt.count("Go on.") == 1
+        assert stage.said.count("kailai: Go on.") == 1
+        assert not any("SUMMARY ONE" in said for said in stage.said)
         assert len(stage.said) == 10
 
 

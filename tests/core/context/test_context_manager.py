@@ -191,9 +191,12 @@ class TestTeamTaskManagement:
             ("WARNING", "[ContextManager] TeamTask exceeded 5KB limit (6000 bytes), truncated to 5118 bytes")
         ]
 
-    def test_a_task_of_5_kb_is_no_warning(self, manager: ContextManager, caplog: pytest.LogCaptureFixture) -> None:
+    def test_team_task_of_exactly_5_kb_stays_whole_without_a_warning(
+        self, manager: ContextManager, caplog: pytest.LogCaptureFixture
+    ) -> None:
         manager.set_team_task("a" * 5120)
 
+        assert manager.get_team_task() == "a" * 5120
         assert caplog.messages == []
 
     def test_set_team_task_with_none_removes_it(self, manager: ContextManager) -> None:
@@ -250,7 +253,7 @@ class TestGetContextForAgent:
         assert texts(manager.get_context_for_agent()) == list("cdefg")
 
     @pytest.mark.parametrize("window", [0, -1])
-    def test_a_window_of_nothing_has_no_history(self, window: int) -> None:
+    def test_context_window_of_0_has_no_history(self, window: int) -> None:
         manager = ContextManager(context_window_size=window)
         say(manager, KAILAI, "one", "two", "[NEXT: max]")
 

@@ -37,28 +37,28 @@ def test_addressees_are_listed(names: tuple[str, ...], formatted: str) -> None:
 
 
 class TestDeduplicate:
-    def test_an_ai_message_with_the_same_id_is_dropped(self) -> None:
+    def test_ai_to_ai_dedup_with_same_id(self) -> None:
         first, again = said(KAILAI, "Hi", "msg-1"), said(MAX, "Hello", "msg-2")
 
         assert deduplicate([first, again], said(MAX, "Hello, edited", "msg-2")) == [first]
         assert deduplicate([first, first, again], said(MAX, "Hello, edited", "msg-2")) == [first, first]
 
-    def test_an_ai_message_of_the_same_speaker_and_content_is_dropped(self) -> None:
+    def test_ai_to_ai_dedup_with_same_speaker_and_content(self) -> None:
         first, again = said(KAILAI, "Hi", "msg-1"), said(MAX, "Hello", "msg-2")
 
         assert deduplicate([first, again], said(MAX, "Hello", "msg-3")) == [first]
 
-    def test_a_message_of_a_different_speaker_stays(self) -> None:
+    def test_ai_to_ai_no_dedup_with_different_speaker(self) -> None:
         history = [said(SARAH, "Hello", "msg-2")]
 
         assert deduplicate(history, said(MAX, "Hello", "msg-3")) == history
 
-    def test_a_message_of_different_content_stays(self) -> None:
+    def test_ai_to_ai_no_dedup_with_different_content(self) -> None:
         history = [said(MAX, "Hi", "msg-2")]
 
         assert deduplicate(history, said(MAX, "Hello", "msg-3")) == history
 
-    def test_a_humans_message_stays(self) -> None:
+    def test_human_message_no_dedup(self) -> None:
         history = [said(KAILAI, "Hi", "msg-1")]
 
         assert deduplicate(history, said(KAILAI, "Hi", "msg-1")) == history
