@@ -197,6 +197,11 @@ def queue_lines(root: Path, db: Database, session: Session, team: str | None) ->
         yield f"try: {placed_here('teamchat resume --drop')}"
     elif left:
         yield f"try: {placed_here('teamchat resume')}"
+    from teamchat.core.routing.requests import quoted
+    from teamchat.core.store.unsent import handed_over_to
+
+    for unsent in handed_over_to(db, session.id):
+        yield f"queued, not sent yet: {quoted(unsent.text)}"
     yield from result_lines(db, session)
 
 

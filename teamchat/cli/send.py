@@ -57,6 +57,12 @@ FileOption = Annotated[
     typer.Option("--file", metavar="PATH", help="Attach a text file, or an image if the member's CLI accepts images."),
 ]
 ExpandOption = Annotated[bool, typer.Option("--expand", help="Expand @paths in piped text and files, too.")]
+FollowOption = Annotated[
+    bool,
+    typer.Option(
+        "--follow", help="While another process runs the conversation, wait for the replies even at a terminal."
+    ),
+]
 DryRunOption = Annotated[
     bool, typer.Option("--dry-run", help="Show the routing, prompts and commands without running anything.")
 ]
@@ -87,6 +93,7 @@ def send(
     no_input: NoInputOption = False,
     record: RecordOption = None,
     verdict: VerdictOption = None,
+    follow: FollowOption = False,
     dry_run: DryRunOption = False,
 ) -> int:
     """Send a message and let members answer until nobody is left to speak.
@@ -95,7 +102,7 @@ def send(
     """
     from teamchat.cli.shared.showing import OutputOptions
     from teamchat.cli.shared.workspace import begin_run, find_team
-    from teamchat.core.engine.state import Bounds
+    from teamchat.core.engine.state import UNBOUNDED, Bounds
 
     verdicts = words_of(verdict)
     found = find_team(team, timeout)
@@ -122,4 +129,12 @@ def send(
 
         return explain(request)
     show = OutputOptions(as_json, stream, quiet, notify)
-    return request.carry_out(show, wait=not no_wait, record=record, no_input=no_input, verdict=verdicts)
+    return request.carry_out(
+        show,
+        wait=not no_wait,
+        record=record,
+        no_input=no_input,
+        verdict=verdicts,
+        own_run=bool(record or timeout or notify) or request.bounds != UNBOUNDED,
+        follow=follow,
+    )

@@ -68,12 +68,12 @@ def test_a_process_that_is_gone_or_out_of_sight_is_no_error_of_its_own(monkeypat
 
 
 @pytest.mark.usefixtures("busy")
-def test_a_second_process_waits_and_says_for_whom() -> None:
+def test_a_second_process_sends_what_a_stopped_one_has_not_sent() -> None:
     with start("send", "--to", "max", "Go") as first:
         running()
         with start("send", "--to", "sarah", "Me, too") as second:
             assert second.stderr
-            waits = f"waiting for process {first.pid} (teamchat send --to max Go)"
+            waits = f"queued: it goes out before the next turn of process {first.pid} (teamchat send --to max Go)"
             assert any(waits in line.decode() for line in second.stderr)
             assert cli("stop").code == 0
             ended(first)

@@ -130,6 +130,7 @@ class Stage:
     session_of: Callable[[Launch], str | None] = lambda _: None
     usage_of: Callable[[Launch], dict[str, int] | None] = lambda _: None
     types_ahead: bool = False
+    takes_over: bool = False
 
     def __post_init__(self) -> None:
         self.db = self.make(self.folder / "teamchat.db")
@@ -160,6 +161,7 @@ class Stage:
                     moment=self.moment,
                 ),
                 types_ahead=self.types_ahead,
+                takes_over=self.takes_over,
             )
         )
         coordinator.recover()

@@ -145,7 +145,7 @@ class Chat:
 
     def _send(self) -> None:
         """Run the conversation until every kept message is sent, or something stops it."""
-        refused: set[int] = set()
+        refused: dict[int, TeamchatError] = {}
 
         async def work(coordinator: ConversationCoordinator) -> Conclusion:
             coordinator.typed_ahead.refused |= refused

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from teamchat.cli.output.lines import note
+from teamchat.cli.output.lines import note, plural
 from teamchat.cli.shared.answering import Answering
 from teamchat.cli.shared.conversation import Work
+from teamchat.cli.shared.handing_over import hand_over_to_run, sent_there
 from teamchat.cli.shared.piped import PersonMessage
 from teamchat.cli.shared.showing import OutputOptions
 from teamchat.cli.shared.typed import saying_what_to_type
@@ -22,6 +24,7 @@ from teamchat.core.engine.state import Bounds
 from teamchat.core.errors import ExitCode
 from teamchat.core.store.database import Database
 from teamchat.core.store.sessions import Session
+from teamchat.core.store.unsent import handed_over_to, keep_unsent
 from teamchat.core.team.team import Team
 from teamchat.core.turn.events import Conclusion
 
@@ -102,8 +105,14 @@ class Request(Struct, frozen=True, kw_only=True):
         no_input: bool,
         verdict: tuple[str, ...],
         notes: tuple[str, ...] = (),
+        own_run: bool = True,
+        follow: bool = False,
     ) -> ExitCode:
-        """Store it and follow the conversation. The keywords are as for `Answering`; `notes` are told before."""
+        """Store it and follow the conversation. The keywords are as for `Answering`; `notes` are told before.
+
+        While another process runs the session, that sends a message that needs no `own_run`. At a terminal the command
+        does not wait for the replies then, unless it is to `follow` them.
+        """
         with open_store(self.team.root) as db, saying_what_to_type(self.message):
             self.check(db, None if self.new else continued_session(db, self.session))
             session, begins = choose_session(db, self.team, self.session, new=self.new, title=self.title)
@@ -123,11 +132,20 @@ class Request(Struct, frozen=True, kw_only=True):
                 no_input=no_input,
                 verdict=verdict,
             )
+            shared = not (own_run or self.message.images or calling())
+            if wait and shared:
+                hand = partial(hand_over_to_run, self.team, db, session, self.sent, self.speaker, self.to)
+                run = partial(answering.run, write_input=self._recorded())
+                if (code := sent_there(hand, run, show, verdict, follow=follow)) is not None:
+                    return code
             with begun(db, session) if begins else nullcontext():
-                return answering.run(self._work(db, session), self._recorded())
+                return answering.run(self._work(db, session, shared=shared), self._recorded())
 
-    def _work(self, db: Database, session: Session) -> Work:
-        """Send the message, after a note on what is still on hold."""
+    def _work(self, db: Database, session: Session, *, shared: bool) -> Work:
+        """Send the message, after a note on what is still on hold.
+
+        What was handed over and is not sent yet goes out before a message that may be `shared`.
+        """
         sent = self.sent
 
         async def work(coordinator: ConversationCoordinator) -> Conclusion:
@@ -135,6 +153,10 @@ class Request(Struct, frozen=True, kw_only=True):
                 waiting = ", ".join(route.target for route in held)
                 named = self.team.typed + session_typed(db, session)
                 note(f"still on hold: {waiting} (teamchat resume{named} continues with them)")
+            if shared and (before := handed_over_to(db, session.id)):
+                note(f"{plural(len(before), 'message')} that waited {'goes' if len(before) == 1 else 'go'} out first")
+                own = keep_unsent(db, session.id, sent.text, self.speaker, self.to, typed=sent.typed, handed_over=True)
+                return await coordinator.send_unsent(own=own.id)
             if self.process:
                 return await coordinator.run_process(
                     sent.text, self.process, speaker=self.speaker, images=sent.images, typed=sent.typed

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from msgspec.structs import replace
 
@@ -17,6 +17,7 @@ from teamchat.core.engine.processes.vote import VoteReport, fold_option
 from teamchat.core.errors import ExitCode, UsageError
 from teamchat.core.routing.markers import strip_markers
 from teamchat.core.routing.requests import quoted
+from teamchat.core.store.database import Database
 from teamchat.core.store.messages import SqliteLog
 from teamchat.core.store.routes import replies_to, requests_of
 from teamchat.core.turn.events import Conclusion, Verdict
@@ -54,8 +55,13 @@ def replies_of(coordinator: ConversationCoordinator) -> list[str] | None:
         return None
     said = run.tally.said
     requests = {said} if said else requests_of(run.db, run.session, run.tally.routes)
-    log = SqliteLog(run.db, run.session)
-    replies = (reply for request in requests for reply in replies_to(run.db, run.session, request))
+    return replies_to_all(run.db, run.session, requests)
+
+
+def replies_to_all(db: Database, session: int, requests: Iterable[str]) -> list[str]:
+    """What each member said that these messages of a person call, "" for one without a reply."""
+    log = SqliteLog(db, session)
+    replies = (reply for request in requests for reply in replies_to(db, session, request))
     return [log.get(reply).content if reply else "" for reply in replies]
 
 

@@ -37,19 +37,26 @@ def team_to_show(option: str | None, session: Session, root: Path) -> Team:
     return found if found and found.name == session.team else Team(session.team, (), root)
 
 
-def show_as_it_happens(follower: Follower, output_of: Callable[[], Output], *, until_done: bool = False) -> ExitCode:
+def show_as_it_happens(
+    follower: Follower,
+    output_of: Callable[[], Output],
+    *,
+    until_done: bool = False,
+    at_end: Callable[[Conclusion], Conclusion] = lambda ended: ended,
+) -> ExitCode:
     """Show what happens, each run with an output of its own, until somebody ends it: Ctrl-C is the usual way.
 
-    With `until_done` it ends with the run, and with the run's exit code; at once if nothing runs.
+    With `until_done` it ends with the run, and with the run's exit code; at once if nothing runs. `at_end` may change
+    what is shown of how a run ended.
     """
     typed = shlex.split(follower.team.typed + session_typed(follower.db, follower.session))
-    with contextlib.closing(follower), _asked_to_end() as asked, contextlib.ExitStack() as shown:
+    with contextlib.closing(follower), asked_to_end() as asked, contextlib.ExitStack() as shown:
         first, output = True, None
         while not asked:
             for event in follower.look():
                 output = output or shown.enter_context(_closed_at_the_end(output_of()))
                 if isinstance(event, Conclusion):
-                    ended = replace(event, hint=event.hint and placed(event.hint, typed))
+                    ended = at_end(replace(event, hint=event.hint and placed(event.hint, typed)))
                     output.finish(ended)
                     if until_done:
                         return ended.code
@@ -83,7 +90,7 @@ def _closed_at_the_end(output: Output) -> Iterator[Output]:
 
 
 @contextlib.contextmanager
-def _asked_to_end() -> Iterator[list[signal.Signals]]:
+def asked_to_end() -> Iterator[list[signal.Signals]]:
     """The signals that ask for the end. The second one ends a write that waits for its reader."""
     asked: list[signal.Signals] = []
 

@@ -16,6 +16,7 @@ from teamchat.core.conversation.conclusion import conclude, conclude_error, conc
 from teamchat.core.conversation.posting import Parsed, Posted, Posting
 from teamchat.core.conversation.recovery import clean_turns, kept_turns, recover_turns
 from teamchat.core.conversation.telling import Teller
+from teamchat.core.conversation.typed_ahead import Outgoing, TypedAhead
 from teamchat.core.engine.actions import (
     Action,
     Deliver,
@@ -40,10 +41,12 @@ from teamchat.core.engine.guards import budget_guard
 from teamchat.core.engine.state import Route, State
 from teamchat.core.errors import ExitCode, NoRecording, NothingToResume, StoreError, TeamchatError, UsageError
 from teamchat.core.messages import well_formed
+from teamchat.core.routing.requests import quoted
 from teamchat.core.store.children import used_meanwhile
 from teamchat.core.store.database import Database
 from teamchat.core.store.image_values import Image
 from teamchat.core.store.turns import Turn, deliver_turn, events_of, get_turn, last_turn_of, partial_of
+from teamchat.core.store.unsent import handed_over_to, is_unsent, mark_sent, remove_unsent
 from teamchat.core.team.team import Member
 from teamchat.core.text.commands import saying
 from teamchat.core.turn.attempts import Answer, Attempts, NoAnswer
@@ -60,7 +63,6 @@ from teamchat.runners.events import Question
 
 if TYPE_CHECKING:
     from teamchat.core.conversation.summary import Summariser
-    from teamchat.core.conversation.typed_ahead import Outgoing, TypedAhead
     from teamchat.core.engine.process import Process
 
 _Replied = tuple[Posted[TurnEnded], tuple[Action, ...]]
@@ -77,6 +79,7 @@ class ConversationCoordinator:
         self.run = run
         self.posting, self.attempts = Posting(run), Attempts(run)
         self.teller = Teller(run)
+        self.typed_ahead = TypedAhead(run, self._store_unsent)
 
     @cached_property
     def summariser(self) -> Summariser:
@@ -84,13 +87,6 @@ class ConversationCoordinator:
         from teamchat.core.conversation.summary import Summariser
 
         return Summariser(self.run)
-
-    @cached_property
-    def typed_ahead(self) -> TypedAhead:
-        """Sends what a person typed meanwhile."""
-        from teamchat.core.conversation.typed_ahead import TypedAhead
-
-        return TypedAhead(self.run, self._store_unsent)
 
     @property
     def manager(self) -> ContextManager:
@@ -196,9 +192,17 @@ class ConversationCoordinator:
         """What a message that begins a process would ask for in this session. Nothing is stored."""
         return address_task(text, self.run.team, speaker=speaker, caller=self.run.speaker)
 
-    async def send_unsent(self) -> Conclusion:
-        """Send what a person typed and no run has sent yet, and follow the routing as `send` does."""
-        return await self._follow((Idle(),))
+    async def send_unsent(self, own: int | None = None) -> Conclusion:
+        """Send what people typed and no run has sent yet, in order, and follow the routing as `send` does.
+
+        `own` is the number of a message that was handed over, and that this process itself is to send. Raises why it
+        cannot be sent, as `send` does.
+        """
+        self.typed_ahead.own = own
+        ended = await self._follow((Idle(),))
+        if own is not None and (error := self.typed_ahead.refused.get(own)) and remove_unsent(self.run.db, own):
+            raise error
+        return ended
 
     def store(
         self, addressed: Addressed, images: Sequence[Image] = (), typed: int = 0, process: Process | None = None
@@ -213,17 +217,18 @@ class ConversationCoordinator:
 
     def _store_unsent(self, out: Outgoing) -> tuple[Action, ...]:
         """The same for a kept message, which is removed in the same step; () if the person has removed it."""
-        from teamchat.core.store.unsent import remove_unsent
-
-        run, addressed = self.run, out.addressed
+        run, addressed, unsent = self.run, out.addressed, out.unsent
         with run.transaction():
-            if not remove_unsent(run.db, out.unsent.id):
+            if not is_unsent(run.db, unsent.id):
                 return ()
-            posted = self.posting.message(addressed, typed=len(addressed.text), answers=out.answers)
+            typed = len(well_formed(unsent.text[: unsent.typed]))
+            posted = self.posting.message(addressed, typed=typed, answers=out.answers)
+            mark_sent(run.db, unsent, posted.message.id)
             actions = run.decide(posted.event)
         for problem in addressed.problems:
             run.emit(Warned(problem))
-        self.teller.stored(addressed, posted)
+        by_others = unsent.handed_over and unsent.id != self.typed_ahead.own
+        self.teller.stored(addressed, posted, by_others=by_others)
         return actions
 
     async def resume(self, mode: ResumeMode, only: tuple[int, ...] | None = None) -> Conclusion:
@@ -231,6 +236,13 @@ class ConversationCoordinator:
         run = self.run
         if run.tally.turns and not run.state.queue:  # the only thing left was to store a kept turn
             return conclusion(run, ExitCode.DONE)
+        waiting = handed_over_to(run.db, run.session) if run.takes_over else ()
+        if mode is ResumeMode.DROP:
+            for unsent in waiting:
+                if remove_unsent(run.db, unsent.id):
+                    run.emit(Warned(f"dropped before it was sent: {quoted(unsent.text)}"))
+        if not run.state.queue and waiting:
+            return await self.send_unsent() if mode is not ResumeMode.DROP else conclusion(run, ExitCode.DONE)
         if not run.state.queue:
             raise NothingToResume("nothing is waiting in this conversation", saying())
         calls = tuple(route for route in run.state.queue if route.part)
@@ -280,18 +292,24 @@ class ConversationCoordinator:
 
     async def _follow(self, actions: tuple[Action, ...]) -> Conclusion:
         """Perform the engine's actions until one ends the run."""
+        with self.typed_ahead.taking():
+            return await self._perform_all(actions)
+
+    async def _perform_all(self, actions: tuple[Action, ...]) -> Conclusion:
         run, before = self.run, self.run.state
         while True:
             for action in actions[:-1]:
                 self.teller.action(action)
             last = actions[-1]
             try:
-                typing = run.types_ahead or run.stopper.only_turn
-                if typing and (changed := self.typed_ahead.between_turns(last, before)):
+                if changed := self.typed_ahead.between_turns(last, before):
                     actions = changed
                     continue
                 if not isinstance(last, RunTurn | RunGroup | Deliver):
-                    return conclude(run, last)
+                    if self.typed_ahead.may_end(last):
+                        return conclude(run, last)
+                    actions = (last,)
+                    continue
                 before = run.state
                 stopped = run.stopped() and not isinstance(last, Deliver)
                 actions = run.step(StopRequested(run.host.now())) if stopped else await self._perform(last)
@@ -367,7 +385,7 @@ class ConversationCoordinator:
 
         if answer.failed:
             return close_turn(run, answer, lambda: fail)
-        return close_turn(run, answer, prepare, lambda ended: self.teller.reply(answer.turn, ended[0]))[1]
+        return close_turn(run, answer, prepare, lambda ended: self.teller.reply(answer.turn, ended[0], route))[1]
 
     async def _group(self, routes: tuple[Route, ...], jobs: int | None) -> tuple[Action, ...]:
         """Run the turns of a group at the same time, at most `jobs`.
@@ -443,8 +461,8 @@ class ConversationCoordinator:
                 deliver_turn(run.db, turn, reply.message.id)
                 replies.append((turn, reply))
             actions = run.decide(GroupDelivered(run.host.now(), tuple(reply.event for _, reply in replies)))
-        for turn, reply in replies:
-            self.teller.reply(turn, reply)
+        for (turn, reply), route in zip(replies, routes, strict=True):
+            self.teller.reply(turn, reply, route)
         return actions
 
     def _speaker(self, turn: Turn) -> Member:

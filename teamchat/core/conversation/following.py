@@ -106,12 +106,14 @@ class _Seen(Struct, frozen=True):
 class Follower:
     """Follows one session from the message at the place `after` on, and from the beginning of the turns that run.
 
-    `lock` is the file of the session's lock. Call `look` again and again, with `pause` seconds in between.
+    `lock` is the file of the session's lock. Call `look` again and again, with `pause` seconds in between. After
+    `follow_only` only a person's message and what it leads to is followed.
     """
 
     def __init__(self, db: Database, session: Session, team: Team, lock: Path, after: int) -> None:
         self.db, self.session, self.team, self.lock = db, session, team, lock
         self.tally = Tally()
+        self._request: str | None = None
         self._log = SqliteLog(db, session.id)
         self._open: dict[int, _Open] = {}
         self._place = after
@@ -139,6 +141,11 @@ class Follower:
         self._held_before: frozenset[int] = frozenset()
         if last and last.outcome and not running:
             self.tally.fail_turn(last, last.outcome)
+
+    def follow_only(self, request: str) -> None:
+        """Follow nothing but the message `request` and what it leads to. No `look` may have been before."""
+        self._request, self._first, self.tally = request, [], Tally()
+        self.state, self._running = self._narrowed(self.state), frozenset()
 
     @property
     def pause(self) -> float:
@@ -205,18 +212,41 @@ class Follower:
         with db.snapshot():
             check_there(db, self.session)
             now = {number: turn_of_session(db, session, one.turn.id) for number, one in self._open.items()}
-            begun = turns_after(db, session, self._turn)
+            begun = [turn for turn in turns_after(db, session, self._turn) if self._follows(turn)]
+            messages = {place: one for place, one in log.placed_after(self._place).items() if self._follows(one)}
+            said = {message.id for message in messages.values()}
             return _Seen(
-                state=load_state(db, session, rules_of(self.team)),
-                running=frozenset(turn.number for turn in running_turns(db, session)),
+                state=self._narrowed(load_state(db, session, rules_of(self.team))),
+                running=frozenset(turn.number for turn in running_turns(db, session) if self._follows(turn)),
                 place=max(self._place, log.last_place()),
-                messages=log.placed_after(self._place),
+                messages=messages,
                 begun=[(turn, begun_after(db, turn)) for turn in begun],
                 ended=[turn for turn in (*now.values(), *begun) if turn and turn.status != "running"],
-                queued=routes_after(db, session, self._route),
-                todos=changes_after(db, session, self._todo),
+                queued=[
+                    route for route in routes_after(db, session, self._route) if self._request in (None, route.request)
+                ],
+                todos={
+                    number: change
+                    for number, change in changes_after(db, session, self._todo).items()
+                    if self._request is None or change.message in said
+                },
                 undos=[undo for undo in undos_in(db, session) if self._undos.get(undo.id) != undo.status],
             )
+
+    def _narrowed(self, state: State) -> State:
+        """The state as far as it is followed."""
+        if self._request is None:
+            return state
+        return replace(state, queue=tuple(one for one in state.queue if one.request == self._request), process=None)
+
+    def _follows(self, one: Turn | ConversationMessage) -> bool:
+        if self._request is None:
+            return True
+        if isinstance(one, ConversationMessage):
+            turn = turn_of_session(self.db, self.session.id, one.turn_id) if one.turn_id else None
+            return one.id == self._request or (turn is not None and self._follows(turn))
+        route = find_route(self.db, self.session.id, one.route) if one.route is not None else None
+        return route is not None and route.request == self._request
 
     def _told(self, seen: _Seen) -> Iterator[ConversationEvent]:
         """The events of what was seen, in the order in which a run tells them."""

@@ -47,21 +47,24 @@ class Teller(Struct):
     run: Run
     apart: set[str] = field(default_factory=set)
 
-    def stored(self, addressed: Addressed, posted: Posted[HumanSpoke]) -> None:
-        """A person's message is stored."""
+    def stored(self, addressed: Addressed, posted: Posted[HumanSpoke], *, by_others: bool = False) -> None:
+        """A person's message is stored. Another process has handed over one that is `by_others`."""
         run = self.run
         task = run.manager.get_team_task() if addressed.task is not None else None
         if task != addressed.task:
             run.emit(Warned(TASK_CUT))
-        run.tally.said = posted.message.id
+        if by_others:
+            run.tally.of_others.add(posted.message.id)
+        else:
+            run.tally.said = posted.message.id
         run.emit(MessageStored(posted.message))
         if task is not None:
             run.emit(TaskChanged(task))
         self._todos(posted.noted)
 
-    def reply(self, turn: Turn, reply: Posted[TurnEnded]) -> None:
+    def reply(self, turn: Turn, reply: Posted[TurnEnded], route: Route) -> None:
         """A member's reply is stored as a message."""
-        self.run.tally.add_reply(reply.message)
+        self.run.tally.add_reply(reply.message, route.request)
         self.run.emit(Replied(turn, reply.message))
         self._todos(reply.noted, f"{reply.message.speaker.role_name}: ")
 

@@ -1,4 +1,4 @@
-"""Messages that a person types while members work go out between two turns, in the order typed.
+"""Messages that people type while members work, here or in another process, go out between two turns in order.
 
 One goes out before each turn, so that each is answered before the next one. A stop of only the turn that runs is here
 too: what waits behind that turn goes on, and a kept message goes out first.
@@ -6,7 +6,9 @@ too: what waits behind that turn goes on, and a kept message goes out first.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+import os
+from collections.abc import Callable, Iterator
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -16,7 +18,7 @@ from teamchat.core.engine.actions import Action, Deliver, HumanAsked, Idle, Paus
 from teamchat.core.engine.events import Released
 from teamchat.core.engine.state import RouteStatus, State
 from teamchat.core.errors import StoreError, TeamchatError
-from teamchat.core.store.unsent import Unsent, unsent_of
+from teamchat.core.store.unsent import Unsent, begin_taking, end_taking, unsent_of
 from teamchat.core.turn.events import Warned
 from teamchat.core.turn.run import Run
 
@@ -37,8 +39,30 @@ class TypedAhead(Struct):
 
     run: Run
     store: Callable[[Outgoing], tuple[Action, ...]]
-    refused: set[int] = field(default_factory=set)
+    refused: dict[int, TeamchatError] = field(default_factory=dict)
+    own: int | None = None  # of those that were handed over, the one that this process itself is to send
     sent: bool = False  # a message was sent that the next turn belongs to
+
+    @contextlib.contextmanager
+    def taking(self) -> Iterator[None]:
+        """Let other processes hand messages over meanwhile, if the run takes any."""
+        run = self.run
+        if not run.takes_over:
+            yield
+            return
+        begin_taking(run.db, run.session, os.getpid())
+        try:
+            yield
+        finally:
+            with contextlib.suppress(StoreError):  # a store that cannot be written says so elsewhere
+                end_taking(run.db, run.session)
+
+    def may_end(self, last: Action) -> bool:
+        """Take no more messages, as the run ends with `last`; False if one was handed over that goes out first."""
+        run = self.run
+        if not run.takes_over or run.stopper.asked or not _goes_out(last):
+            return True
+        return end_taking(run.db, run.session, self.refused)
 
     def between_turns(self, last: Action, before: State) -> tuple[Action, ...] | None:
         """Let a person's message and a stop change what the engine wanted `last`; None if neither does.
@@ -52,7 +76,7 @@ class TypedAhead(Struct):
         if begins and self.sent:
             self.sent = False
             return None
-        actions = self._send_one() if run.types_ahead and (only_turn or _goes_out(last)) else None
+        actions = self._send_one() if only_turn or _goes_out(last) else None
         freed = _held_since(before, run.state) if isinstance(last, Paused) or only_turn else ()
         if freed and (actions or only_turn):
             actions = (*(actions or ())[:-1], *run.step(Released(run.host.now(), freed)))
@@ -69,16 +93,17 @@ class TypedAhead(Struct):
 
     def _next(self) -> Outgoing | None:
         """The first message that can be sent. The others stay, and are not tried again in this run."""
-        for unsent in unsent_of(self.run.db, self.run.session):
-            if unsent.id in self.refused:
+        run = self.run
+        for unsent in unsent_of(run.db, run.session):
+            if unsent.id in self.refused or not (run.takes_over if unsent.handed_over else run.types_ahead):
                 continue
             try:
                 return self._addressed(unsent)
             except StoreError:
                 raise
             except TeamchatError as error:
-                self.refused.add(unsent.id)
-                self.run.emit(Warned(f"not sent: {error}"))
+                self.refused[unsent.id] = error
+                run.emit(Warned(f"not sent: {error}"))
         return None
 
     def _addressed(self, unsent: Unsent) -> Outgoing:
@@ -87,8 +112,9 @@ class TypedAhead(Struct):
         answers = self._answers(unsent, speaker)
         state = run.state if answers else _without_question(run.state, speaker)
         opens = run.manager.get_current_message() is None
-        typed = len(unsent.text)
-        addressed = address(unsent.text, run.team, state, speaker=speaker, to=unsent.to, opens=opens, typed=typed)
+        addressed = address(
+            unsent.text, run.team, state, speaker=speaker, to=unsent.to, opens=opens, typed=unsent.typed
+        )
         return Outgoing(unsent, addressed, answers)
 
     def _answers(self, unsent: Unsent, speaker: str) -> bool:

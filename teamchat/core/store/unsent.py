@@ -1,8 +1,14 @@
-"""What a person typed while members worked, kept until it can be sent."""
+"""Messages that wait for a run which sends them: typed while members worked, or handed over by another process.
+
+What `chat` keeps, only a chat sends. What another process hands over, the run that works then sends between two
+turns, or any later one. While a run takes such messages its process is the session's `taker`; a message is handed over
+in the same transaction that sees the taker, and a run stops to take them in one that sees none. So none is left behind.
+"""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Collection
 
 from msgspec import Struct
 
@@ -11,41 +17,118 @@ from teamchat.core.store.rows import Row
 
 
 class Unsent(Struct, frozen=True):
-    """`speaker` and `to` are as for `send`; `at` is the time of typing in seconds since the epoch."""
+    """`speaker` and `to` are as for `send`; `at` is the time of typing in seconds since the epoch.
+
+    A person typed the first `typed` characters.
+    """
 
     id: int
     text: str
     speaker: str | None
     to: str | None
     at: float
+    typed: int
+    handed_over: bool = False
 
 
 def an_unsent_message(row: Row) -> Unsent:
+    text = row.text("text")
     return Unsent(
         id=row.integer("id"),
-        text=row.text("text"),
+        text=text,
         speaker=row.text_or_none("speaker"),
         to=row.text_or_none("to"),
         at=row.moment("at"),
+        typed=len(text) if (typed := row.integer_or_none("typed")) is None else typed,
+        handed_over=bool(row.integer("handed_over")),
     )
 
 
-def keep_unsent(db: Database, session: int, text: str, speaker: str | None, to: str | None) -> Unsent:
-    """Store a message that is to be sent later, behind those that are kept already."""
-    now = time.time()
+def keep_unsent(
+    db: Database,
+    session: int,
+    text: str,
+    speaker: str | None,
+    to: str | None,
+    *,
+    typed: int | None = None,
+    handed_over: bool = False,
+) -> Unsent:
+    """Store a message behind those that wait: for a chat, or `handed_over` for any run. `typed` None is all of it."""
+    now, typed = time.time(), len(text) if typed is None else typed
     with db.transaction():
         added = db.execute(
-            'INSERT INTO unsent (session, text, speaker, "to", at) VALUES (?, ?, ?, ?, ?)',
-            session, text, speaker, to, now,
+            'INSERT INTO unsent (session, text, speaker, "to", at, typed, handed_over) VALUES (?, ?, ?, ?, ?, ?, ?)',
+            session, text, speaker, to, now, typed, handed_over,
         )  # fmt: skip
-        return Unsent(added.lastrowid or 0, text, speaker, to, now)
+    return Unsent(added.lastrowid or 0, text, speaker, to, now, typed, handed_over)
+
+
+def hand_over(
+    db: Database, session: int, text: str, speaker: str | None, to: str | None, *, typed: int, taker: int
+) -> Unsent | None:
+    """Store a message for the run of the process `taker`; None if that takes none, or takes none any more."""
+    with db.transaction():
+        if taker_of(db, session) != taker:
+            return None
+        return keep_unsent(db, session, text, speaker, to, typed=typed, handed_over=True)
 
 
 def unsent_of(db: Database, session: int) -> list[Unsent]:
     """In the order typed."""
-    return db.values(an_unsent_message, "SELECT * FROM unsent WHERE session = ? ORDER BY id", session)
+    return db.values(an_unsent_message, "SELECT * FROM unsent WHERE session = ? AND sent IS NULL ORDER BY id", session)
+
+
+def handed_over_to(db: Database, session: int) -> list[Unsent]:
+    """Those of them that any run sends."""
+    return [unsent for unsent in unsent_of(db, session) if unsent.handed_over]
+
+
+def mark_sent(db: Database, unsent: Unsent, message: str) -> None:
+    """Note what a handed-over message has become, for its sender; remove any other one."""
+    if unsent.handed_over:
+        db.execute("UPDATE unsent SET sent = ?, text = '' WHERE id = ?", message, unsent.id)
+    else:
+        remove_unsent(db, unsent.id)
+
+
+def is_unsent(db: Database, number: int) -> bool:
+    """False once the message with that id is sent or was removed."""
+    return bool(db.values(_id, "SELECT id FROM unsent WHERE id = ? AND sent IS NULL", number))
+
+
+def sent_as(db: Database, number: int) -> str | None:
+    """The id of the message that it has become, if it has."""
+    return next(iter(db.values(_sent, "SELECT sent FROM unsent WHERE id = ?", number)), None)
 
 
 def remove_unsent(db: Database, number: int) -> bool:
-    """Remove the message with that id, to send it or to edit it. False if somebody else has just removed it."""
-    return db.execute("DELETE FROM unsent WHERE id = ?", number).rowcount == 1
+    """Remove the message with that id to edit it. False if it was sent, or somebody else has just removed it."""
+    return db.execute("DELETE FROM unsent WHERE id = ? AND sent IS NULL", number).rowcount == 1
+
+
+def taker_of(db: Database, session: int) -> int | None:
+    """The process whose run takes messages that are handed over, unless it was killed."""
+    return db.the(lambda row: row.integer_or_none("taker"), "SELECT taker FROM sessions WHERE id = ?", session)
+
+
+def begin_taking(db: Database, session: int, process: int) -> None:
+    """Let other processes hand messages over to the run of this one."""
+    db.execute("UPDATE sessions SET taker = ? WHERE id = ?", process, session)
+
+
+def end_taking(db: Database, session: int, refused: Collection[int] | None = None) -> bool:
+    """Take no more messages. With `refused` only if no others than these wait; False if there is another one."""
+    with db.transaction():
+        if refused is not None and any(one.id not in refused for one in handed_over_to(db, session)):
+            return False
+        db.execute("UPDATE sessions SET taker = NULL WHERE id = ?", session)
+        return True
+
+
+def _id(row: Row) -> int:
+    return row.integer("id")
+
+
+def _sent(row: Row) -> str | None:
+    return row.text_or_none("sent")

@@ -54,6 +54,7 @@ class Run:
       from the team's settings.
     - `cooldowns` remembers which agents met a rate limit. Without it none is avoided.
     - `types_ahead`: a person types messages while members work (`chat`), which are sent between turns.
+    - `takes_over`: other processes may hand messages over, which are sent in the same way.
     - `bounds` limit this run beyond the team file.
     """
 
@@ -70,11 +71,12 @@ class Run:
         manager: ContextManager | None = None,
         cooldowns: Cooldowns | None = None,
         types_ahead: bool = False,
+        takes_over: bool = False,
         bounds: Bounds = UNBOUNDED,
     ) -> None:
         self.team, self.db, self.session, self.folder, self.stopper = team, db, session, folder, stopper
         self.emit, self.host, self.cooldowns = emit, host, cooldowns
-        self.types_ahead = types_ahead
+        self.types_ahead, self.takes_over = types_ahead, takes_over
         self.manager = manager or manager_of(team, db, session, window=bounds.window)
         self.tally, self.live = Tally(), LivePool()
         self.group: int | None = None  # the turn that the group which runs began with

@@ -28,7 +28,8 @@ class Tally(Struct):
     """The sums over the turns of one run. A sum with an unknown part is unknown. `turns` counts turns with a route.
 
     `process`: the run began or continued a process. `routes` are the numbers of those that had a turn, and `said` is
-    the message that a person sent last in this run.
+    the message that a person sent last in this run. Of messages that other processes handed over, `of_others`, the
+    replies are no result of this run.
     """
 
     turns: int = 0
@@ -39,9 +40,12 @@ class Tally(Struct):
     process: bool = False
     routes: list[int] = field(default_factory=list)
     said: str | None = None
+    of_others: set[str] = field(default_factory=set)
 
-    def add_reply(self, reply: ConversationMessage) -> None:
-        self.text = reply.content
+    def add_reply(self, reply: ConversationMessage, request: str | None = None) -> None:
+        """Note the reply to the person's message `request`."""
+        if request not in self.of_others:
+            self.text = reply.content
 
     def fail(self, route: Route, error: TeamchatError) -> None:
         """Note why the turn of a route could not begin."""

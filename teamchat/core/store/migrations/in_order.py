@@ -28,6 +28,7 @@ from teamchat.core.store.migrations.m020_callers import m020_callers
 from teamchat.core.store.migrations.m021_admissions import m021_admissions
 from teamchat.core.store.migrations.m022_joined import m022_joined
 from teamchat.core.store.migrations.m023_clears import m023_clears
+from teamchat.core.store.migrations.m024_handed_over import m024_handed_over
 
 Migration = Callable[[sqlite3.Connection], None]
 MIGRATIONS: tuple[Migration, ...] = (
@@ -54,4 +55,5 @@ MIGRATIONS: tuple[Migration, ...] = (
     m021_admissions,
     m022_joined,
     m023_clears,
+    m024_handed_over,
 )
