@@ -418,7 +418,7 @@ def test_leaving_while_a_member_works_stops_it_and_says_so(world: Path, trio: Cr
         rows = shown.to_the_end()
         assert termios.tcgetattr(shown.child.child_fd) == before
         assert shown.child.exitstatus == 130
-    assert "1 message still queued; teamchat chat sends it" in "\n".join(rows)
+    assert "1 message still queued; the next teamchat chat asks before it sends" in "\n".join(rows)
     assert "  try: teamchat resume" in map(str.rstrip, rows)
     assert queue() == [("max", "held")]
 
@@ -434,10 +434,47 @@ def test_a_killed_chat_loses_nothing(world: Path, trio: Crew) -> None:
         shown.to_the_end()
     assert kept() == ["And a test"]
     with chat() as shown:
+        shown.until(partial(stands, "· still queued from before: 1 message; Enter sends what is queued"))
+        assert 'queued: "@sarah And a test"' in shown.text
+        types(shown, ENTER)
         shown.until(lambda text: "Looks right." in text)
         leave(shown)
     assert kept() == []
     assert said() == ["kailai: Write it", "kailai: And a test", "sarah: Looks right."]
+
+
+def left_behind(world: Path, crew_: Crew) -> None:
+    """A chat ends with a message that is still queued."""
+    hanging(world, crew_)
+    with chat() as shown:
+        line(shown, "@max Write it")
+        begun(world, shown)
+        line(shown, "@sarah From before")
+        shown.until(lambda text: "queued:" in text)
+        leave(shown)
+
+
+@pytest.mark.parametrize("command", ["@carol Now", "/send --to carol Now", "/resume --skip"])
+def test_what_an_earlier_chat_left_is_sent_only_when_a_person_asks(world: Path, trio: Crew, command: str) -> None:
+    left_behind(world, trio)
+    with chat() as shown:
+        shown.until(partial(stands, "still queued from before"))
+        line(shown, command)
+        shown.until(lambda text: "Fine." in text if "Now" in command else prompt_of(text) == PROMPT)
+        leave(shown)
+    assert kept() == ["From before"]
+    assert trio.prompts("sarah") == []
+
+
+def test_what_an_earlier_chat_left_is_taken_back_by_up(world: Path, trio: Crew) -> None:
+    left_behind(world, trio)
+    with chat() as shown:
+        shown.until(partial(stands, "still queued from before"))
+        types(shown, UP)
+        shown.until(lambda text: f"{PROMPT} @sarah From before" in text)
+        assert leave_after_clearing(shown) == 0
+    assert kept() == []
+    assert trio.prompts("sarah") == []
 
 
 def test_stop_from_another_terminal_ends_it_and_leaves_the_terminal_as_it_was(world: Path, trio: Crew) -> None:
@@ -722,3 +759,89 @@ def test_a_signal_that_ends_programs_ends_chat_and_leaves_the_terminal_as_it_was
         shown.to_the_end()
         assert shown.child.exitstatus == 143
         assert termios.tcgetattr(shown.child.child_fd) == before
+
+
+# --- lines that were meant as commands
+
+
+@pytest.mark.usefixtures("trio")
+@pytest.mark.parametrize("typed", ["/quti", "/review", "/demo", "/quit.", "/shwo 3"])
+def test_a_mistyped_command_stays_selected_and_is_replaced_by_what_is_typed(typed: str) -> None:
+    with chat() as shown:
+        line(shown, typed)
+        told = f"✗ {'/demo runs' if typed == '/demo' else 'there is no command'}"
+        shown.until(lambda text: told in text and prompt_of(text) == f"{PROMPT} {typed}")
+        types(shown, "x")
+        shown.until(lambda text: prompt_of(text) == f"{PROMPT} x")
+        assert leave_after_clearing(shown) == 0
+    assert said_nothing()
+
+
+@pytest.mark.usefixtures("trio")
+def test_an_arrow_keeps_a_refused_text_for_editing() -> None:
+    with chat() as shown:
+        line(shown, "/quti")
+        shown.until(lambda text: "✗ there is no command" in text and prompt_of(text) == f"{PROMPT} /quti")
+        types(shown, "\x1b[D\x7f")
+        shown.until(lambda text: prompt_of(text) == f"{PROMPT} /qui")
+        assert leave_after_clearing(shown) == 0
+
+
+@pytest.mark.usefixtures("trio")
+@pytest.mark.parametrize("typed", ["/quit", "/exit"])
+def test_quit_and_exit_leave(typed: str) -> None:
+    with chat() as shown:
+        line(shown, typed)
+        shown.to_the_end()
+        assert shown.child.exitstatus == 0
+    assert said_nothing()
+
+
+def test_stop_stops_what_runs_and_keeps_what_is_queued(world: Path, trio: Crew) -> None:
+    hanging(world, trio)
+    with chat() as shown:
+        line(shown, "/stop")
+        shown.until(partial(stands, "· nothing runs"))
+        line(shown, "@max Write it")
+        begun(world, shown)
+        line(shown, "@sarah And a test")
+        shown.until(lambda text: "queued:" in text)
+        line(shown, "/stop")
+        shown.until(partial(stands, "· your message is still queued: Enter sends it, ↑ takes it back"))
+        leave(shown)
+    assert queue() == [("max", "held")]
+    assert kept() == ["And a test"]
+
+
+@pytest.mark.usefixtures("trio")
+def test_new_begins_another_conversation_with_the_next_message() -> None:
+    with chat() as shown:
+        line(shown, "@max One")
+        shown.until(lambda text: "I did it." in text)
+        line(shown, "/new Don't use packages")
+        shown.until(partial(stands, "· the next message begins another conversation"))
+        assert "new session" in shown.rows[-1]
+        line(shown, "@sarah Two")
+        shown.until(lambda text: "Looks right." in text)
+        leave(shown)
+    assert select("SELECT title FROM sessions ORDER BY id") == [("One",), ("Don't use packages",)]
+
+
+@pytest.mark.usefixtures("trio")
+@pytest.mark.parametrize(
+    ("typed", "told"),
+    [
+        ("/status", "I did it."),
+        ("/cost", "max"),
+        ("/model", "max"),
+        ("/task Don't use packages", "the task of session"),
+    ],
+)
+def test_words_of_other_programs_do_what_they_do_there(typed: str, told: str) -> None:
+    with chat() as shown:
+        line(shown, "@max One")
+        shown.until(lambda text: "I did it." in text)
+        line(shown, typed)
+        shown.until(lambda text: told in text.partition(f"\n{typed}\n")[2] and prompt_of(text) == PROMPT)
+        leave(shown)
+    assert len(said()) == 2

@@ -27,8 +27,19 @@ from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 from teamchat.cli.chatting.kept import Place
 from teamchat.cli.chatting.layout import Footer, Shown
 from teamchat.cli.chatting.screen import Screen
-from teamchat.cli.chatting.slash import BEGINS, PRINTS, here, in_chat, known, named_in_chat, print_help, run_command
-from teamchat.cli.chatting.typing import Command, Item, Leave, Send, Stop, Typing
+from teamchat.cli.chatting.slash import (
+    BEGINS,
+    OF_CHAT,
+    PRINTS,
+    WORDS,
+    Command,
+    here,
+    in_chat,
+    named_in_chat,
+    print_help,
+    run_command,
+)
+from teamchat.cli.chatting.typing import Item, Leave, Send, Stop, Typing
 from teamchat.cli.output import Output
 from teamchat.cli.output.lines import note, plural, short_number
 from teamchat.cli.output.terminal.look import look_of
@@ -80,15 +91,18 @@ class Chat:
     shown: Shown = field(default_factory=Shown)
     locked_out: bool = False  # another process runs the session
     hidden: bool = False  # a command has the terminal
+    held_back: set[int] = field(default_factory=set)  # what an earlier chat has left and nobody has asked for
     run_begins: bool = False  # nothing of the run is shown yet
     interruptible: bool = False  # and Ctrl-C ends it
     terminated: bool = False  # by a signal: what is still in `inbox` is not done any more
     code: int = ExitCode.DONE  # of the last run
 
     def __post_init__(self) -> None:
+        if session := self.place.session:
+            self.held_back = {message.id for message in unsent_of(self.db, session.id)}
         self.typing = Typing(self.place, self.inbox, self.shown, self._open_again)
         history = history_in(store_file(self.place.team.root).parent)
-        self.screen = Screen(self.typing, self.shown, history, completer(self.place, known))
+        self.screen = Screen(self.typing, self.shown, history, completer(self.place, (*WORDS, *OF_CHAT)))
         self.typing.tell = self._tell
         self.typing.run_now = self._run_now
 
@@ -115,16 +129,19 @@ class Chat:
                 self._say_what_waits()
 
     def _take_items(self) -> int:
-        if self._waiting():
-            self.inbox.put(Send())
+        if self.held_back:
+            left = f"still queued from before: {plural(len(self.held_back), 'message')}"
+            self._tell(f"· {left}; Enter sends what is queued, ↑ takes the last message back")
         while True:
-            match self._next():
-                case Send():
+            match item := self._next():
+                case Send(earlier=earlier):
+                    if earlier:
+                        self.held_back.clear()
                     self._send()
                 case Stop():
                     self.locked_out = False
-                case Command(words=words):
-                    self._run_command(words)
+                case Command():
+                    self._run_command(item)
                 case Leave(code=code):
                     ended_itself = code == ExitCode.INTERRUPTED != self.code
                     return ExitCode.DONE if ended_itself else code
@@ -139,13 +156,10 @@ class Chat:
             item = Send()
         return Leave(ExitCode.TERMINATED) if self.terminated else item
 
-    def _waiting(self) -> bool:
-        session = self.place.session
-        return bool(session and unsent_of(self.db, session.id))
-
     def _send(self) -> None:
         """Run the conversation until every kept message is sent, or something stops it."""
         refused: dict[int, TeamchatError] = {}
+        held_back = self.held_back
 
         async def work(coordinator: ConversationCoordinator) -> Conclusion:
             coordinator.typed_ahead.refused |= refused
@@ -155,7 +169,7 @@ class Chat:
                 refused.update(coordinator.typed_ahead.refused)
 
         session = self.place.session
-        while session and any(message.id not in refused for message in unsent_of(self.db, session.id)):
+        while session and any(one.id not in {*refused, *held_back} for one in unsent_of(self.db, session.id)):
             try:
                 self.place.team = self._trusted_team()
                 show = OutputOptions(notify=self.place.notify)
@@ -173,7 +187,13 @@ class Chat:
             if self.code == ExitCode.TERMINATED:
                 self.inbox.put(Leave(self.code))
             if self.code not in (ExitCode.DONE, ExitCode.HUMAN_ASKED):
+                self._say_what_stays(session)
                 return
+
+    def _say_what_stays(self, session: Session) -> None:
+        """Say where a message has gone that was typed while the only thing that ran was stopped, or failed."""
+        if any(one.id not in self.held_back for one in unsent_of(self.db, session.id)):
+            self._tell("· your message is still queued: Enter sends it, ↑ takes it back")
 
     def _trusted_team(self) -> Team:
         """The team as its file is now. A change that needs trust is asked about."""
@@ -185,19 +205,35 @@ class Chat:
 
     # --- commands
 
-    def _run_command(self, words: tuple[str, ...]) -> None:
-        if words[0] in PRINTS:
-            self._run(words)
+    def _run_command(self, command: Command) -> None:
+        if command.words[0] == "new":
+            self._begin_another(" ".join(command.words[1:]))
+        elif command.words[0] in PRINTS:
+            self._run(command)
+        else:
+            with self._terminal():
+                self._run(command)
+
+    def _begin_another(self, title: str) -> None:
+        """Begin another conversation with the next message."""
+        session = self.place.session
+        if session and unsent_of(self.db, session.id):
+            self._tell("✗ messages are queued here: send them first (Enter), or take them back (↑)")
             return
-        with self._terminal():
-            self._run(words)
+        try:
+            self.place.begin_another(title)
+        except TeamchatError as error:
+            self._tell(f"✗ {printable(str(error))}")
+            return
+        self._tell("· the next message begins another conversation")
 
-    def _run_now(self, words: tuple[str, ...]) -> None:
+    def _run_now(self, command: Command) -> None:
         """Run a command while members work, in the screen's thread."""
-        self.screen.run_hidden(lambda: self._run(words))
+        self.screen.run_hidden(lambda: self._run(command))
 
-    def _run(self, words: tuple[str, ...]) -> None:
-        print(f"\n/{' '.join(words)}")
+    def _run(self, command: Command) -> None:
+        words = command.words
+        print(f"\n{command.line}")
         if words == ("help",):
             print_help()
             return
@@ -288,7 +324,7 @@ class Chat:
         session = self.place.session
         kept = len(unsent_of(self.db, session.id)) if session else 0
         if kept:
-            note(f"{plural(kept, 'message')} still queued; teamchat chat sends {'it' if kept == 1 else 'them'}")
+            note(f"{plural(kept, 'message')} still queued; the next teamchat chat asks before it sends")
 
     @contextlib.contextmanager
     def _signals(self) -> Iterator[None]:
@@ -500,14 +536,14 @@ def offered(before: str, members: Sequence[str], commands: Iterable[str]) -> tup
     return 0, []
 
 
-def completer(place: Place, commands: Callable[[], Iterable[str]]) -> Completer:
+def completer(place: Place, commands: Sequence[str]) -> Completer:
     """Offers the members of chat's team, except the person at the keyboard."""
 
     class Offering(Completer):
         def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
             del complete_event
             names = [member.name for member in place.team.members if member.name != place.you]
-            typed, found = offered(document.text_before_cursor, names, commands())
+            typed, found = offered(document.text_before_cursor, names, commands)
             return (Completion(name, -typed) for name in found)
 
     return Offering()

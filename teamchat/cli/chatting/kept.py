@@ -5,10 +5,13 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 
+import typer
 from msgspec import Struct
 
+from teamchat.cli.shared.options import session_title
 from teamchat.cli.shared.workspace import choose_session
 from teamchat.core.conversation.entry import check_entry
+from teamchat.core.errors import UsageError
 from teamchat.core.store.database import Database
 from teamchat.core.store.sessions import Session, current_session, find_session, remove_session
 from teamchat.core.store.unsent import Unsent, keep_unsent, remove_unsent, unsent_of
@@ -40,6 +43,14 @@ class Place(Struct):
         if self.session is None and not self.new:
             self.session = current_session(db, self.name)
         return self.session
+
+    def begin_another(self, title: str) -> None:
+        """Let the next message begin another session, with that title if there is one. Raises `UsageError`."""
+        try:
+            self.title = session_title(title or None)
+        except typer.BadParameter as error:
+            raise UsageError(str(error)) from None
+        self.session, self.name, self.new = None, None, True
 
     @contextlib.contextmanager
     def begun(self, db: Database) -> Iterator[None]:

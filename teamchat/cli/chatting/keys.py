@@ -20,10 +20,11 @@ from prompt_toolkit.application.run_in_terminal import in_terminal
 from prompt_toolkit.buffer import Buffer, CompletionState
 from prompt_toolkit.completion import CompleteEvent
 from prompt_toolkit.document import Document
-from prompt_toolkit.filters import Condition
+from prompt_toolkit.filters import Condition, has_selection
 from prompt_toolkit.key_binding import KeyBindings
 from prompt_toolkit.key_binding.key_processor import KeyPressEvent
 from prompt_toolkit.keys import Keys
+from prompt_toolkit.selection import SelectionState, SelectionType
 
 from teamchat.cli.chatting.layout import Shown
 from teamchat.core.files.temporary import temporary_folder
@@ -66,6 +67,13 @@ def _editing_keys(keys: KeyBindings, buffer: Buffer, shown: Shown) -> None:
             buffer.complete_state = CompletionState(buffer.document, found)
             buffer.complete_next()
 
+    @keys.add("c-u", filter=has_selection)
+    @keys.add("c-w", filter=has_selection)
+    @keys.add("c-k", filter=has_selection)
+    @keys.add("delete", filter=has_selection)
+    def _(_event: KeyPressEvent) -> None:
+        buffer.cut_selection()
+
     @keys.add("c-x", "c-e")
     def _(event: KeyPressEvent) -> None:
         event.app.create_background_task(_edit(buffer, shown))
@@ -82,8 +90,9 @@ def _sending_keys(keys: KeyBindings, typist: Typist, shown: Shown, buffer: Buffe
             if text.strip():
                 buffer.append_to_history()
             buffer.reset()
-        elif returned != text:
+        else:
             buffer.document = Document(returned, len(returned))
+            _select_all(buffer)
         refresh()
 
     @keys.add("up", filter=Condition(lambda: not buffer.text and bool(shown.waiting)))
@@ -92,6 +101,12 @@ def _sending_keys(keys: KeyBindings, typist: Typist, shown: Shown, buffer: Buffe
         if text is not None:
             buffer.document = Document(text, len(text))
         refresh()
+
+
+def _select_all(buffer: Buffer) -> None:
+    """Select the text: the next key replaces or removes it, and an arrow keeps it."""
+    buffer.selection_state = SelectionState(0, SelectionType.CHARACTERS)
+    buffer.selection_state.enter_shift_mode()
 
 
 def _leaving_keys(keys: KeyBindings, typist: Typist, shown: Shown, buffer: Buffer, refresh: Callable[[], None]) -> None:

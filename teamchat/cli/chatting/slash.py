@@ -1,88 +1,191 @@
-"""The commands of chat: the command line's own words after a `/`, run in the same process with the same session."""
+"""The commands of chat: the command line's own words after a `/`, run in the same process with the same session.
+
+A line that begins with `/` and a word is a command or an error, so that a mistyped `/quit` is not sent to a member.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import re
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
+from io import StringIO
+from pathlib import Path
 from shutil import get_terminal_size
 
 import typer
+from msgspec import Struct
 
 from teamchat.cli.app import COMMANDS, meant, program
 from teamchat.cli.output.terminal.wrap import wrapped
 from teamchat.cli.shared.report import report
-from teamchat.cli.shared.typed import TAKERS, TYPED, has
+from teamchat.cli.shared.typed import TAKERS, TYPED, has, line_of
 from teamchat.core.errors import ExitCode, UsageError
+from teamchat.patterns import regex
 
+OUTSIDE = frozenset({"init", "chat", "watch", "import", "demo", "replay", "test"})
+"""The commands of the command line that do not run in chat: they begin something else, or follow what runs there."""
+OF_CHAT = {
+    "new": "begins another conversation with the next message: /new, or /new TITLE",
+    "stop": "stops the turn that runs, and what is queued, too",
+    "quit": "leaves, as /exit and Ctrl-D do; teamchat chat continues",
+}
+"""What only chat has, or does in a way of its own."""
 WORDS = {
-    "help": ("help",),
-    "log": ("log",),
-    "show": ("show",),
-    "diff": ("diff",),
-    "search": ("search",),
-    "sessions": ("sessions",),
-    "team": ("team",),
-    "task": ("task",),
-    "todo": ("todo",),
-    "usage": ("usage",),
-    "resume": ("resume",),
-    "retry": ("retry",),
-    "undo": ("undo",),
-    "redo": ("redo",),
+    **{word: (word,) for word in COMMANDS if word not in {*OUTSIDE, *OF_CHAT}},
     "summary": ("compact",),
-    "clear": ("clear",),
-    "learn": ("learn",),
-    "merge": ("merge",),
-    "worktrees": ("worktrees",),
-    "open": ("open",),
-    "adopt": ("adopt",),
-    "export": ("export",),
-    "doctor": ("doctor",),
-    "send": ("send",),
-    "run": ("run",),
+    "status": ("log", "-n", "1"),
+    "cost": ("usage",),
+    "model": ("team",),
 }
 """What is typed after `/`, and the words of the command line that it means."""
-PRINTS = frozenset({"help", "log", "show", "diff", "search", "team", "task", "usage"})
-"""Of those, the commands that only print: the prompt stays while they run. The others may ask something."""
-WAITS = frozenset({"resume", "retry", "summary", "clear", "learn", "merge", "open", "doctor", "send", "run"})
+SAME = {"exit": "quit", "?": "help"}
+"""Other words for these."""
+PRINTS = frozenset({"help", "log", "show", "diff", "search", "team", "task", "usage", "status", "cost", "model"})
+"""The commands that only print: the prompt stays while they run. The others may ask something."""
+WAITS = frozenset({
+    "branch", "clear", "compact", "compare", "doctor", "learn", "merge", "new", "open", "resume", "retry", "run",
+    "send", "summary",
+})  # fmt: skip
 """Those that run members, or look at what members are changing: not while members work."""
 BEGINS = frozenset({"send", "run"})
 """Those that begin a conversation if there is none yet."""
+TEXT_BEHIND = {"task": 0, "learn": 0, "send": 0, "run": 1, "todo": 1}
+"""The commands that end with a text, which is taken as it is, and how many words come before it."""
 WORKING = "members are working; wait for them, or stop them with Ctrl-C"
+MEANT = {
+    "abort": "stop", "cancel": "stop", "bye": "quit", "q": "quit", "h": "help", "commands": "help", "rewind": "undo",
+    "checkpoint": "undo", "fork": "branch", "history": "log", "stats": "usage", "tokens": "usage", "models": "model",
+    "members": "team", "chats": "sessions", "session": "sessions", "continue": "resume", "reset": "clear",
+    "todos": "todo", "tasks": "todo", "plan": "todo", "lessons": "learn", "lead": "team", "find": "search",
+}  # fmt: skip
+"""What other programs call what chat has, too."""
+OF_OTHERS = frozenset({
+    "add-dir", "agents", "approvals", "auth", "bashes", "bug", "config", "context", "editor", "extensions", "feedback",
+    "hooks", "ide", "login", "logout", "mcp", "memory", "mention", "output-style", "permissions", "plugin",
+    "privacy-settings", "prompts", "release-notes", "review", "security-review", "settings", "skills", "stash",
+    "statusline", "terminal-setup", "theme", "tools", "upgrade", "vim",
+})  # fmt: skip
+"""Commands of Claude Code, Codex and Gemini CLI that mean nothing here; near letters would be a wrong guess."""
+NEAR = 0.75  # of the letters, for a guess
+_WORD = regex(r"/([^\W\d][^\s]*|\?)")
+_FILE_NAME = regex(r"\.\w")
 
 
-def known() -> dict[str, tuple[str, ...]]:
-    """The commands of `WORDS` that this program has."""
-    return {word: means for word, means in WORDS.items() if means[0] in COMMANDS}
+class Command(Struct, frozen=True):
+    """A command of chat: its words, and the line that was typed."""
+
+    words: tuple[str, ...]
+    line: str
 
 
-def command_of(line: str) -> list[str] | None:
-    """The words of a command; None for a line that is a message.
+def command_of(line: str, members: Sequence[str] = ()) -> Command | None:
+    """The command that a line is; None for a line that is a message.
 
-    A member's CLI may have custom commands, and a path begins with `/` too, so other lines are messages. Raises
-    `UsageError` for a misspelt command and for a quote that is not closed.
+    A first word with a second `/`, one like a file's name, and one that is a path here begin a message. Raises
+    `UsageError` for any other word that is no command, and for a quote that is not closed. `members` are those whose
+    CLIs may have commands of their own.
     """
-    first = line.split(maxsplit=1)[0] if line.startswith("/") else ""
-    word = first.removeprefix("/")
-    if not word:
+    found = _WORD.match(line)
+    if found is None:
         return None
-    if word not in known():
-        close = get_close_matches(word, known(), n=1)
-        if close:
-            raise UsageError(f"there is no command {first}: did you mean /{close[0]}? (a space before it sends it)")
-        return None
+    word = SAME.get(found[1], found[1])
+    if word not in WORDS and word not in OF_CHAT:
+        if _is_path(found[1]):
+            return None
+        raise UsageError(f"{_no_command(found[1], members)} (a space before it sends it)")
+    rest = line[found.end() :]
     try:
-        return shlex.split(line.removeprefix("/"))
+        words = _with_text(word, rest.strip()) if word in {*TEXT_BEHIND, "new"} else shlex.split(rest)
     except ValueError as error:
-        raise UsageError(f"{first}: {str(error).lower()}") from None
+        raise UsageError(f"{found[0]}: {str(error).lower()}") from None
+    return Command((word, *words), line.strip())
+
+
+def _is_path(word: str) -> bool:
+    if "/" in word or _FILE_NAME.search(word):
+        return True
+    try:
+        return Path(f"/{word.rstrip('.,:;!?)')}").exists()
+    except (OSError, ValueError):
+        return False
+
+
+def _no_command(word: str, members: Sequence[str]) -> str:
+    """What is wrong with a word that is no command, and what to type."""
+    lower = word.lower().rstrip(".,:;!")
+    if lower in OUTSIDE:
+        return f"/{word} runs outside of chat: {line_of(lower)}"
+    there = f"there is no command /{word}"
+    if near := _near(lower):
+        return f"{there}: did you mean /{near}?"
+    if members:
+        return f"{there}; @{members[0]} /{word} gives it to {members[0]}, whose CLI may have it; /help lists those here"
+    return f"{there}; /help lists them"
+
+
+def _near(word: str) -> str | None:
+    """A command near in sense, or in letters with the same first one."""
+    if word in OF_OTHERS:
+        return None
+    choices = {*WORDS, *OF_CHAT, *SAME}
+    if word in choices or word in MEANT:
+        return MEANT.get(word, word)
+    close = get_close_matches(word[:100], choices, n=1, cutoff=NEAR)
+    return close[0] if close and close[0][0] == word[0] else None
+
+
+def _with_text(word: str, rest: str) -> list[str]:
+    """The words of a command that ends with a text: only options and what comes before it are split."""
+    words: list[str] = []
+    before, options = TEXT_BEHIND.get(word, 0), _options(word)
+    while rest:
+        head = rest.split(maxsplit=1)[0]
+        name, equals, _ = head.partition("=")
+        if name not in options and not before:
+            break
+        taken = 1 if name not in options or equals or not options[name] else 2
+        before -= name not in options
+        for _ in range(taken):
+            first, rest = _first_word(rest)
+            words.append(first)
+    if word == "todo" and words[:1] != ["add"]:
+        return [*words, *shlex.split(rest)]
+    if not rest:
+        return words
+    with contextlib.suppress(ValueError):
+        if rest[0] in "'\"" and len(whole := shlex.split(rest)) == 1:
+            rest = whole[0]
+    return [*words, rest] if word == "new" else [*words, "--", rest]
+
+
+def _options(word: str) -> dict[str, bool]:
+    """The options of a command, and whether they take a value."""
+    if word in OF_CHAT:
+        return {}
+    parameters = program().get_command(None, WORDS[word][0]).params
+    return {
+        option: not getattr(parameter, "is_flag", False)
+        for parameter in parameters
+        for option in (*parameter.opts, *parameter.secondary_opts)
+        if option.startswith("-")
+    }
+
+
+def _first_word(text: str) -> tuple[str, str]:
+    """The first word as a shell reads it, and what follows. Raises `ValueError` for an open quote."""
+    stream = StringIO(text)
+    reader = shlex.shlex(stream, posix=True)
+    reader.whitespace_split, reader.commenters = True, ""
+    word = reader.get_token() or ""
+    return word, stream.read().lstrip()
 
 
 def here(words: Iterable[str], session: str | None, team: str | None) -> list[str]:
     """The arguments of the program for a typed command: with chat's session and team unless others were typed."""
     word, *rest = words
-    args = [*known()[word], *rest]
+    args = [*WORDS[word], *rest]
     for option, value in (("--session", session), ("--team", team)):
         if value and args[0] in TAKERS[option] and not has(option, args):
             args[1:1] = [option, value]
@@ -120,8 +223,10 @@ KEYS = (
 
 def print_help() -> None:
     """Print the commands and the keys of chat, wrapped for the terminal."""
-    commands = [(f"/{word}", program().get_command(None, means[0])) for word, means in known().items()]
-    rows = [(word, command.get_short_help_str(limit=200)) for word, command in commands]
+    own = [word for word in WORDS if word in COMMANDS]
+    rows = [(f"/{word}", program().get_command(None, word).get_short_help_str(limit=200)) for word in own]
+    rows += [(f"/{word}", f"is /{' '.join(means)}") for word, means in WORDS.items() if word not in COMMANDS]
+    rows += [*((f"/{word}", does) for word, does in OF_CHAT.items())]
     rows += [("@NAME", "at the beginning of a line sends it to that member; @max+sarah to both at once"), *KEYS]
     column = max(len(label) for label, _ in rows) + 2
     width = max(get_terminal_size().columns - column - 3, NARROWEST)
@@ -132,7 +237,7 @@ def print_help() -> None:
 
 def in_chat(commands: str) -> str:
     """Commands of the command line as they are typed in chat, where there is one; the others stay as they are."""
-    typed = {" ".join(means): word for word, means in known().items()}
+    typed = {word: word for word in (*WORDS, *OF_CHAT) if word in COMMANDS}
     lines: list[str] = []
     for line in commands.splitlines():
         program_name, _, rest = line.partition(" ")

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from teamchat.cli.chatting.kept import Kept, Place
 from teamchat.cli.chatting.layout import Shown, split_addressees, with_addressees
-from teamchat.cli.chatting.slash import WAITS, WORKING, command_of
+from teamchat.cli.chatting.slash import WAITS, WORKING, Command, command_of
 from teamchat.core.errors import ExitCode, TeamchatError
 from teamchat.core.store.database import Database
 from teamchat.core.text.clean import printable
@@ -22,15 +22,13 @@ OPEN = "the question stays open"
 
 
 class Send(Struct, frozen=True):
-    """Send what is kept."""
+    """Send what is kept; `earlier`: also what an earlier chat has left, for which a person has just asked."""
+
+    earlier: bool = False
 
 
 class Stop(Struct, frozen=True):
     """Wait no longer for a session that another process runs."""
-
-
-class Command(Struct, frozen=True):
-    words: tuple[str, ...]
 
 
 class Leave(Struct, frozen=True):
@@ -44,7 +42,7 @@ Item = Send | Stop | Command | Leave | BaseException
 class Typing:
     """`inbox` is read by the main thread. `stopper` is set while members work.
 
-    `tell` writes a line above the prompt, `run_now` runs a command's words while members work.
+    `tell` writes a line above the prompt, `run_now` runs a command while members work.
     """
 
     def __init__(
@@ -58,7 +56,7 @@ class Typing:
         self.stopper: Stopper | None = None
         self.leaving = False
         self.tell: Callable[[str], None]
-        self.run_now: Callable[[tuple[str, ...]], None]
+        self.run_now: Callable[[Command], None]
         self._open_db, self._stops = open_db, 0
 
     def began(self) -> None:
@@ -84,13 +82,14 @@ class Typing:
     def entered(self, text: str) -> str | None:
         if not text.strip():
             if self.shown.waiting and self.stopper is None:
-                self.inbox.put(Send())
+                self.inbox.put(Send(earlier=True))
             elif self.shown.asked:
                 self.shown.notice = OPEN
             return None
         try:
-            if words := command_of(text):
-                self._command(tuple(words))
+            agents = [member.name for member in self.place.team.ai_members]
+            if command := command_of(text, agents):
+                self._command(command)
                 return None
             to, rest = split_addressees(text, self.place.team.members)
             self._kept.keep(rest, to)
@@ -103,13 +102,27 @@ class Typing:
             self.inbox.put(Send())
         return None
 
-    def _command(self, words: tuple[str, ...]) -> None:
-        if self.stopper is None:
-            self.inbox.put(Command(words))
-        elif words[0] in WAITS:
+    def _command(self, command: Command) -> None:
+        word = command.words[0]
+        if word == "quit":
+            self.left()
+        elif word == "stop":
+            self._stop()
+        elif self.stopper is None:
+            self.inbox.put(command)
+        elif word in WAITS:
             self.tell(f"✗ {WORKING}")
         else:
-            self.run_now(words)
+            self.run_now(command)
+
+    def _stop(self) -> None:
+        """Stop what runs, as a second Ctrl-C does."""
+        if self.stopper is None:
+            self.tell("· nothing runs")
+            return
+        self._stops = 2
+        self.stopper.request()
+        self.shown.notice = STOPS_ALL
 
     def interrupted(self) -> bool:
         if self.stopper is None:

@@ -120,6 +120,7 @@ def converse(
                 cooldowns=Cooldowns(state_dir() / "cooldowns.json"),
                 bounds=bounds,
                 types_ahead=keyboard is not None,
+                held_back=keyboard.held_back if keyboard else (),
                 takes_over=record is None and bounds == UNBOUNDED,
             ),
             work,

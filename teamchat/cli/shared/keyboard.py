@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from typing import Protocol
@@ -16,6 +17,11 @@ class Keyboard(Protocol):
 
     def output(self, team: Team) -> Output:
         """What shows a run above the prompt."""
+        ...
+
+    @property
+    def held_back(self) -> Collection[int]:
+        """The numbers of kept messages that no run may send yet."""
         ...
 
     @property

@@ -62,7 +62,7 @@ class TypedAhead(Struct):
         run = self.run
         if not run.takes_over or run.stopper.asked or not _goes_out(last):
             return True
-        return end_taking(run.db, run.session, self.refused)
+        return end_taking(run.db, run.session, {*self.refused, *run.held_back})
 
     def between_turns(self, last: Action, before: State) -> tuple[Action, ...] | None:
         """Let a person's message and a stop change what the engine wanted `last`; None if neither does.
@@ -95,7 +95,8 @@ class TypedAhead(Struct):
         """The first message that can be sent. The others stay, and are not tried again in this run."""
         run = self.run
         for unsent in unsent_of(run.db, run.session):
-            if unsent.id in self.refused or not (run.takes_over if unsent.handed_over else run.types_ahead):
+            taken = run.takes_over if unsent.handed_over else run.types_ahead
+            if not taken or unsent.id in {*self.refused, *run.held_back}:
                 continue
             try:
                 return self._addressed(unsent)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from functools import cached_property, partial
 from pathlib import Path
 
@@ -53,7 +53,8 @@ class Run:
     - `manager` reads and stores the messages and makes the prompts. It belongs to `session`. By default it is made
       from the team's settings.
     - `cooldowns` remembers which agents met a rate limit. Without it none is avoided.
-    - `types_ahead`: a person types messages while members work (`chat`), which are sent between turns.
+    - `types_ahead`: a person types messages while members work (`chat`), which are sent between turns,
+      but for those of the numbers `held_back`.
     - `takes_over`: other processes may hand messages over, which are sent in the same way.
     - `bounds` limit this run beyond the team file.
     """
@@ -71,12 +72,13 @@ class Run:
         manager: ContextManager | None = None,
         cooldowns: Cooldowns | None = None,
         types_ahead: bool = False,
+        held_back: Collection[int] = (),
         takes_over: bool = False,
         bounds: Bounds = UNBOUNDED,
     ) -> None:
         self.team, self.db, self.session, self.folder, self.stopper = team, db, session, folder, stopper
         self.emit, self.host, self.cooldowns = emit, host, cooldowns
-        self.types_ahead, self.takes_over = types_ahead, takes_over
+        self.types_ahead, self.held_back, self.takes_over = types_ahead, held_back, takes_over
         self.manager = manager or manager_of(team, db, session, window=bounds.window)
         self.tally, self.live = Tally(), LivePool()
         self.group: int | None = None  # the turn that the group which runs began with
