@@ -184,8 +184,8 @@ def last_reply(_process: Process, reply: str) -> str:
     return reply
 
 
-def no_command(_process: Process) -> None:
-    """A process after which a person has nothing particular to type."""
+def nothing(_process: Process) -> None:
+    """Of a process after which there is nothing particular to say or to type."""
 
 
 def as_it_is(report: Any, _parts: Sequence[Part]) -> Struct:
@@ -217,6 +217,7 @@ class Strategy(Struct, frozen=True):
     - `turns` is how many turns it takes if none fails; None if that is decided while it runs.
     - `answered` adds to that report the parts whose replies are kept until their group is over.
     - `text` is the result so far as a text, made of the last reply of the run.
+    - `undecided` says what a process that is over has not decided, None if nothing is missing.
     - `next_command` is the command that a person may want to type after a process that is over.
     """
 
@@ -231,7 +232,8 @@ class Strategy(Struct, frozen=True):
     report: Callable[[Process], Struct]
     turns: Callable[[Process], int | None]
     text: Callable[[Process, str], str] = last_reply
-    next_command: Callable[[Process], str | None] = no_command
+    undecided: Callable[[Process], str | None] = nothing
+    next_command: Callable[[Process], str | None] = nothing
     answered: Callable[[Any, Sequence[Part]], Struct] = as_it_is
     begin: Callable[[Process, ProcessSettings, int], Process] = as_asked
     roles: Mapping[str, str] = {}
