@@ -52,6 +52,13 @@ def refused(ran: Result) -> str:
     return lines[0].removeprefix("teamchat: ")
 
 
+def mistake(ran: Result, file: Path) -> str:
+    """What is wrong with the team file, without the file and the line."""
+    where, _, said = refused(ran).removeprefix(f"{file}:").partition(" ")
+    assert where.removesuffix(":").isdigit() or where == ""
+    return said
+
+
 def objects(ran: Result) -> list[dict[str, object]]:
     """The lines of `--json`."""
     return [json.loads(line) for line in ran.out.split("\n") if line]
