@@ -204,8 +204,9 @@ class Strategy(Struct, frozen=True):
 
     - `settings` are options of `teamchat run` and keys of the team file.
     - `called` is the kind in a sentence. `roles` are the parts that have another name than their role, `counted` those
-      whose number is shown, and of what. `repeated` are asked again after a reply that lacked the form. `several` are
-      the parts that many members have: the process continues if one of them fails.
+      whose number is shown, and of what. `repeated` are asked again after a reply that lacked the form; of the others
+      `unread` says what it leaves out. `several` are the parts that many members have: the process continues if one
+      of them fails.
     - `notes` say what a role does. The note of `ROLE.again` counts from the second round on, if there is one.
       `ROLE.repair` follows after a reply that lacked the form. Words in braces are filled in from the part.
     - `begin` fills in what is asked of a new process, and the defaults, for a conversation of so many turns. Raises
@@ -239,3 +240,10 @@ class Strategy(Struct, frozen=True):
     roles: Mapping[str, str] = {}
     counted: Mapping[str, str] = {}
     repeated: tuple[str, ...] = ()
+    unread: Mapping[str, str] = {}
+
+    def after_fault(self, part: Part) -> str:
+        """What happens after a reply that lacks the form, in words."""
+        if part.role not in self.repeated:
+            return self.unread[part.role]
+        return "the process is on hold" if part.fault else "it is asked once more"
