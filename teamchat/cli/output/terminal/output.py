@@ -62,6 +62,7 @@ from teamchat.core.turn.events import (
     TurnStarted,
     Warned,
 )
+from teamchat.runners.base import NOT_ENFORCED
 from teamchat.runners.events import AgentEvent, Denied, TextDelta, ToolCall
 from teamchat.runners.file_changes import FileChange
 
@@ -457,7 +458,9 @@ def _key(turn: int, route: Route | None) -> int:
 
 def _about(turn: Turn, route: Route | None) -> str:
     """`claude · may edit`, what it does in a process, and the number of an attempt after the first one."""
-    parts = [turn.agent, ACCESS[turn.setup.access]] if route else [turn.agent, BEGINS[turn.setup.purpose]]
+    bounded = not turn.setup.access_note.startswith(NOT_ENFORCED)
+    access = ACCESS[turn.setup.access] if bounded else "not bounded"
+    parts = [turn.agent, access] if route else [turn.agent, BEGINS[turn.setup.purpose]]
     if route and route.part:
         from teamchat.core.engine.processes.table import part_in_short  # only `teamchat run` has parts
 
