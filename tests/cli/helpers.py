@@ -38,8 +38,9 @@ def notes(*lines: str) -> str:
 
 
 def turn(member: str, number: int) -> tuple[str, str]:
-    """The notes on a turn of an agent that reports neither tokens nor refusals."""
-    return f"{member} begins (turn {number})", f"{member} · N.Ns · tokens unknown · denied unknown"
+    """The notes on a turn of an agent that reports neither tokens nor refusals; the first turn says so of these."""
+    denied = " · denied unknown" if number == 1 else ""
+    return f"{member} begins (turn {number})", f"{member} · N.Ns · tokens unknown{denied}"
 
 
 def refused(ran: Result) -> str:
