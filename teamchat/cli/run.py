@@ -52,7 +52,11 @@ Word = Annotated[
 ]
 Words = Annotated[
     list[str] | None,
-    typer.Argument(metavar="[TASK]...", show_default=False, help="What is to be done; - or none reads standard input."),
+    typer.Argument(
+        metavar="[TASK]...",
+        show_default=False,
+        help="What is to be done; none, or a - at its end, demands standard input.",
+    ),
 ]
 MembersOption = Annotated[
     list[str] | None,
@@ -156,7 +160,9 @@ def run(
         begin_run(found, record=record, trust=trust)
     request = Request(
         team=found,
-        message=read_message(words or (), None if cut else found.max_bytes, file or (), example=EXAMPLE),
+        message=read_message(
+            words or (), None if cut else found.max_bytes, file or (), example=EXAMPLE, judged=bool(verdicts)
+        ),
         bounds=Bounds(turns, window=window),
         session=session,
         new=new,

@@ -30,7 +30,7 @@ Words = Annotated[
     typer.Argument(
         metavar="[TEXT]...",
         show_default=False,
-        help='The message, such as "[NEXT:max] Hi"; - or none reads standard input.',
+        help='The message, such as "[NEXT:max] Hi"; none, or a - at its end, demands standard input.',
     ),
 ]
 ToOption = Annotated[
@@ -113,7 +113,7 @@ def send(
 
     request = Request(
         team=found,
-        message=read_message(words or (), None if cut else found.max_bytes, file or ()),
+        message=read_message(words or (), None if cut else found.max_bytes, file or (), judged=bool(verdicts)),
         bounds=Bounds(turns, only, window=window),
         session=session,
         new=new,

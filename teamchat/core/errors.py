@@ -39,7 +39,7 @@ from types import MappingProxyType
 class ExitCode(IntEnum):
     """What `teamchat` exits with. Scripts rely on these numbers, so none of them changes its meaning.
 
-    The verdict (`--verdict`) is that of a run that is done.
+    The verdict is that of a run that is done: the word of `--verdict`, or the winner of a vote.
     """
 
     DONE = 0

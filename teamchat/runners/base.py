@@ -20,6 +20,8 @@ Access = Literal["read", "edit", "full"]
 Memory = Literal["fresh", "resume", "live"]
 FIRST_BYTE_S = 60.0
 """The longest wait for the first output of a turn, in seconds. The team file may say otherwise."""
+NOT_ENFORCED = "not enforced"
+"""How the note on the access of a program begins that nothing bounds."""
 Vendor: TypeAlias = str
 """The vendor of a CLI, by the name of its row in `core/agents.py`."""
 

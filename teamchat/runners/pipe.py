@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 
 from teamchat.runners.base import (
+    NOT_ENFORCED,
     Access,
     Command,
     EventParser,
@@ -89,7 +90,7 @@ class PipeRunner:
         return None
 
     def access_note(self, access: Access) -> str:  # noqa: ARG002 (it is the same for all)
-        return "not enforced: teamchat cannot bound what another program does"
+        return f"{NOT_ENFORCED}: teamchat cannot bound what another program does"
 
     def reads_note(self, job: Job) -> str:  # noqa: ARG002 (nothing is known of it)
         return "its prompt, and whatever the program reads by itself"

@@ -38,8 +38,9 @@ def notes(*lines: str) -> str:
 
 
 def turn(member: str, number: int) -> tuple[str, str]:
-    """The notes on a turn of an agent that reports neither tokens nor refusals."""
-    return f"{member} begins (turn {number})", f"{member} · N.Ns · tokens unknown · denied unknown"
+    """The notes on a turn of an agent that reports neither tokens nor refusals; the first turn says so of these."""
+    denied = " · denied unknown" if number == 1 else ""
+    return f"{member} begins (turn {number})", f"{member} · N.Ns · tokens unknown{denied}"
 
 
 def refused(ran: Result) -> str:
@@ -50,6 +51,13 @@ def refused(ran: Result) -> str:
     assert lines[0].startswith("teamchat: "), ran.err
     assert all(line.startswith(HINT) for line in lines[1:]), ran.err
     return lines[0].removeprefix("teamchat: ")
+
+
+def mistake(ran: Result, file: Path) -> str:
+    """What is wrong with the team file, without the file and the line."""
+    where, _, said = refused(ran).removeprefix(f"{file}:").partition(" ")
+    assert where.removesuffix(":").isdigit() or where == ""
+    return said
 
 
 def objects(ran: Result) -> list[dict[str, object]]:

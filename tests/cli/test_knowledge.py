@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.helpers import actors, objects, refused
+from tests.cli.helpers import actors, mistake, objects, refused
 from tests.program import run_here
 
 WHOLE = '[knowledge]\npaths = ["docs", "notes.txt"]'
@@ -79,7 +79,7 @@ def test_a_path_that_is_not_there_is_a_mistake_of_the_team_file(world: Path, key
     actors({"max": []}, team=f"[knowledge]\n{keys}", trusted=False)
     ran = run_here("send", "--dry-run", "Hi")
     assert ran.code == 2
-    assert refused(ran) == f"{world}/work/teamchat.toml: {error.format(f'{world}/work')}"
+    assert mistake(ran, world / "work" / "teamchat.toml") == error.format(f"{world}/work")
 
 
 def test_a_members_path_that_is_not_there_names_the_member(world: Path) -> None:

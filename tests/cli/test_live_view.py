@@ -47,7 +47,7 @@ def test_a_reply_is_rendered_and_wrapped_at_words_under_its_speakers_bar(world: 
     crew(world, {"max": [REPLY], "sarah": ["Fine."]})
     with screen("send", "[NEXT: max] Plan it", columns=columns, rows=60) as seen:
         rows = seen.to_the_end()
-    assert rows[:4] == ["· session s1 begins", "you → max   Plan it", "", "▌ max   max-agent · read only"]
+    assert rows[:4] == ["· session s1 begins", "you → max   Plan it", "", "▌ max   max-agent · not bounded"]
     end = rows.index("▌ → sarah")
     body = unbarred(rows[4:end])
     assert len(body) == end - 4, "each line has its bar"
@@ -59,7 +59,7 @@ def test_a_reply_is_rendered_and_wrapped_at_words_under_its_speakers_bar(world: 
     assert "  def slug(title):" in body
     assert "      return title.lower()" in body
     assert not set(text) & set("*`|[")
-    assert "▌ sarah   sarah-agent · read only" in rows
+    assert "▌ sarah   sarah-agent · not bounded" in rows
     assert max(map(len, rows)) <= columns
 
 
@@ -93,8 +93,8 @@ def test_every_member_of_a_group_has_a_line(world: Path) -> None:
         assert [re.sub(r"\S ", "", line, count=1).split()[0] for line in lines] == ["sarah", "max", "carol"]
         Path(go).touch()
         rows = seen.to_the_end()
-    assert [row for row in rows if "read only" in row] == [
-        f"▌ {name}   {name}-agent · read only" for name in ("sarah", "max", "carol")
+    assert [row for row in rows if "not bounded" in row] == [
+        f"▌ {name}   {name}-agent · not bounded" for name in ("sarah", "max", "carol")
     ]
     assert not re.search("[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏✓]", "\n".join(rows))
 
@@ -186,7 +186,7 @@ def test_what_is_typed_meanwhile_hides_nothing(world: Path) -> None:
             seen.read(0.3)
         Path(go).touch()
         rows = seen.to_the_end()
-    assert "▌ max   max-agent · read only" in rows
+    assert "▌ max   max-agent · not bounded" in rows
     assert "▌ One." in rows
 
 

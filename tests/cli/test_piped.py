@@ -11,12 +11,12 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from teamchat.cli.shared.piped import fenced, with_block
+from teamchat.cli.shared.piped import ASKED, JUDGED, fenced, with_block
 from teamchat.cli.shared.reading import COUNTED, LARGEST_MESSAGE, decoded_text
 from teamchat.core.cassette.format import HumanLine, read_cassette
 from teamchat.core.errors import UsageError
 from teamchat.core.routing.markers import MarkerKind, scan
-from tests.cli.helpers import actors, rows, said, select
+from tests.cli.helpers import actors, refused, rows, said, select
 from tests.program import TIMEOUT_S, Result, argv, cli, run_here
 from tests.scripted_team import Crew, crew
 
@@ -77,6 +77,73 @@ def test_a_fence_that_the_message_leaves_open_does_not_let_markers_out() -> None
 def test_an_empty_pipe_adds_nothing_and_is_told(stdin: str) -> None:
     assert run_here("send", "--quiet", "Hi", stdin=stdin) == Result(0, "One.\n", "· standard input was empty\n")
     assert said()[0] == ("kailai", "Hi")
+
+
+@pytest.mark.usefixtures("made")
+@pytest.mark.parametrize("stdin", ["", "\n \t\n"])
+@pytest.mark.parametrize("command", [["send"], ["run", "sequential"]])
+def test_a_dash_behind_the_message_demands_a_text(command: list[str], stdin: str) -> None:
+    ran = run_here(*command, "Review this", "-", stdin=stdin)
+    assert (ran.code, ran.out) == (2, "")
+    assert refused(ran) == f"standard input was empty{ASKED}"
+    assert run_here("sessions", "--json").out == ""
+
+
+@pytest.mark.usefixtures("made")
+def test_a_dash_behind_the_message_is_no_part_of_it() -> None:
+    assert run_here("send", "--quiet", "Review", "this", "-", stdin="text").out == "One.\n"
+    assert said()[0] == ("kailai", "Review this\n\n```\ntext\n```")
+    assert select("SELECT typed FROM messages WHERE speaker_type = 'human'") == [(len("Review this"),)]
+
+
+@pytest.mark.usefixtures("made")
+def test_a_dash_is_not_content_with_a_device_or_without_standard_input() -> None:
+    assert shell("send Review - < /dev/null").returncode == 2
+    assert shell("send Review - <&-").returncode == 2
+    assert run_here("sessions", "--json").out == ""
+
+
+@pytest.mark.usefixtures("made")
+@pytest.mark.parametrize("stdin", ["", "\n \t\n"])
+@pytest.mark.parametrize("command", [["send"], ["run", "sequential"], ["run", "vote", "--options", "yes,no"]])
+def test_an_empty_pipe_is_refused_where_the_reply_is_judged(command: list[str], stdin: str) -> None:
+    ran = run_here(*command, "--verdict", "yes,no", "Is it fine?", stdin=stdin)
+    assert (ran.code, ran.out) == (2, "")
+    assert refused(ran) == f"standard input was empty{JUDGED}"
+    assert run_here("sessions", "--json").out == ""
+
+
+@pytest.mark.usefixtures("made")
+@pytest.mark.parametrize("given", ["< /dev/null", "<&-", "--file text < /dev/null", "- < text", "< text"])
+def test_no_input_at_all_and_one_with_a_text_are_judged(given: str) -> None:
+    Path("text").write_text("a change\n")
+    assert shell(f"send --to max --verdict One,Two 'Is it fine?' {given}").returncode == 0
+
+
+@pytest.mark.usefixtures("made")
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        ("true |", f"standard input was empty{JUDGED}"),
+        ("cat missing |", f"standard input was empty{JUDGED}"),
+        ("< empty", f"standard input was empty{JUDGED}"),
+        ("--file empty", "empty is empty, so --verdict would judge nothing: find out why, or leave it out"),
+        ("--file missing", "missing cannot be read: No such file or directory"),
+    ],
+)
+def test_a_gate_passes_on_nothing_that_is_empty_or_missing(given: str, why: str) -> None:
+    Path("empty").touch()
+    before, after = (given, "") if given.endswith("|") else ("", given)
+    ran = shell(f"send --to max --verdict One,Two 'Is it fine?' {after}", before)
+    assert (ran.returncode, ran.stderr.splitlines()[-1]) == (2, f"teamchat: {why}")
+    assert run_here("sessions", "--json").out == ""
+
+
+def shell(command: str, before: str = "") -> subprocess.CompletedProcess[str]:
+    line = f"{before} {shlex.join(argv())} {command}"
+    return subprocess.run(  # noqa: S602 (its redirections are what is tested)
+        line, shell=True, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=TIMEOUT_S, check=False
+    )
 
 
 @pytest.mark.usefixtures("made")

@@ -287,6 +287,9 @@ def test_a_reply_without_a_pick_is_asked_for_once_more_then_it_stops(tree: WorkT
     ran = run_here(*RUN, "--json", "Go")
     assert ran.code == 1
     assert result(ran)["reason"] == "kim picks no answer: there is no JSON object in it"
+    told = [line["text"] for line in objects(ran) if line["type"] == "warning" and "lacks" in str(line["text"])]
+    why = "kim's reply lacks what was asked for: there is no JSON object in it"
+    assert told == [f"{why}; it is asked once more", f"{why}; the process is on hold"]
     first, second = prompts_of(tree.top, "kim")
     assert "your last reply: B is the best." in second
     assert "It cannot be used: there is no JSON object in it." in second

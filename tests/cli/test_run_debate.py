@@ -139,7 +139,8 @@ def test_without_the_form_the_agreement_is_unknown_and_a_note_says_so(world: Pat
     result = result_of(ran)
     assert (result["agree"], result["agreement"], result["dissent"]) == (None, None, None)
     told = [line["text"] for line in objects(ran) if line["type"] == "warning"]
-    assert told == ["kai: there is no JSON object in it"]
+    why = "kai's reply lacks what was asked for: there is no JSON object in it"
+    assert told == [f"{why}; the synthesis counts, and who agrees with it stays unknown"]
 
 
 def test_a_recorded_debate_replays_the_same(world: Path) -> None:

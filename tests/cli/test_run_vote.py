@@ -40,14 +40,18 @@ def test_options_that_are_given_one_by_one_may_have_commas(world: Path) -> None:
     assert (ran.code, ran.out) == (0, "yes, with care\n")
 
 
-def test_a_tie_is_done_and_quiet_prints_the_tied_options(world: Path) -> None:
+NO_WINNER = notes("the vote has no winner")
+
+
+def test_a_tie_has_no_verdict_and_quiet_prints_the_tied_options(world: Path) -> None:
     voters(world, max=ballot("flat files"), sarah=ballot("SQLite"), carol=ballot(None))
-    assert run_here(*VOTE, "-q", QUESTION) == Result(0, "SQLite\nflat files\n", "")
+    assert run_here(*VOTE, "-q", QUESTION) == Result(15, "SQLite\nflat files\n", NO_WINNER)
 
 
-def test_without_any_vote_quiet_prints_nothing(world: Path) -> None:
+def test_without_any_vote_there_is_no_verdict_and_quiet_prints_nothing(world: Path) -> None:
     voters(world, max="Either.", sarah=ballot(None))
-    assert run_here(*VOTE, "-q", QUESTION) == Result(0, "", "")
+    assert run_here(*VOTE, "-q", QUESTION) == Result(15, "", NO_WINNER)
+    assert queue() == []
 
 
 @pytest.mark.parametrize("command", ["status", "log"])
@@ -62,8 +66,9 @@ def test_the_result_is_told_again_until_a_person_speaks(world: Path, command: st
 def test_json_has_votes_reasons_tally_abstentions_and_the_tie(world: Path) -> None:
     voters(world, max=ballot("SQLite", "Fast."), sarah=ballot("MySQL"), carol=ballot("flat files"), kai=ballot(None))
     ran = run_here(*VOTE, "--json", QUESTION)
-    assert ran.code == 0
-    assert objects(ran)[-1]["text"] == "SQLite\nflat files"
+    last = objects(ran)[-1]
+    assert (ran.code, last["code"], last["outcome"], last["reason"]) == (15, 15, "no_verdict", "the vote has no winner")
+    assert last["text"] == "SQLite\nflat files"
     result = result_of(ran)
     assert [(vote["member"], vote["option"], vote["reason"]) for vote in result["votes"]] == [
         ("max", "SQLite", "Fast."),
@@ -79,8 +84,8 @@ def test_json_has_votes_reasons_tally_abstentions_and_the_tie(world: Path) -> No
 @pytest.mark.parametrize(
     ("replies", "verdict", "code", "told"),
     [
-        (("no", "yes"), "yes,no", 15, ["a vote without a winner has no verdict"]),
-        ((None, None), "yes,no", 15, ["a vote without a winner has no verdict"]),
+        (("no", "yes"), "yes,no", 15, ["the vote has no winner"]),
+        ((None, None), "yes,no", 15, ["the vote has no winner"]),
         (("yes", "yes"), "YES,no", 0, []),
         (("not yes", "not yes"), "yes,no", 15, ["the winner not yes is none of yes, no"]),
         (("no", None), "yes,no", 14, ["the verdict is no"]),
@@ -162,7 +167,7 @@ def test_a_vote_is_undone_as_a_whole_and_asked_for_again(world: Path) -> None:
     made.say("max", "", ballot("SQLite"))
     made.say("sarah", "", ballot("flat files"))
     ran = run_here("resume", "--json")
-    assert (ran.code, objects(ran)[-1]["text"], queue()) == (0, "SQLite\nflat files", [])
+    assert (ran.code, objects(ran)[-1]["text"], queue()) == (15, "SQLite\nflat files", [])
     assert result_of(ran)["tally"] == {"SQLite": 1, "flat files": 1}
 
 
@@ -194,3 +199,10 @@ def test_the_winner_can_be_the_verdict(world: Path) -> None:
     voters(world, max=ballot("no"), sarah=ballot("no"))
     ran = run_here("run", "vote", "--options", "yes,no", "--verdict", "yes,no", "-q", "Release it?")
     assert ran == Result(14, "no\n", notes("the verdict is no"))
+
+
+def test_a_vote_that_is_resumed_without_anybody_has_no_verdict(world: Path) -> None:
+    voters(world, max={"exit": 1}, sarah={"exit": 1})
+    assert run_here(*VOTE, "-q", QUESTION).code == 1
+    ran = run_here("resume", "--skip", "-q")
+    assert (ran.code, ran.out, ran.err.splitlines()[-1:]) == (15, "", NO_WINNER.splitlines())

@@ -63,7 +63,9 @@ def test_a_second_signal_ends_what_runs_no_handler(number: signal.Signals, code:
     assert queue() == [("max", "running")]
     actors({"max": ["reply", "Whole."]})
     ran = steady(run_here("resume"))
-    assert ran == Result(0, "max:\nWhole.\n\n", notes("session s1 continues", KILLED, *turn("max", 2)))
+    begin, end = turn("max", 2)
+    told_now = f"{end} · denied unknown"  # no line has said so yet
+    assert ran == Result(0, "max:\nWhole.\n\n", notes("session s1 continues", KILLED, begin, told_now))
     assert said() == [("kailai", "Go"), ("max", "Whole.")]
     assert run_here("show", "1", "--reply").out == "Long."
 

@@ -507,3 +507,12 @@ class TestCallingOneself:
     def test_the_others_that_are_called_speak(self) -> None:
         ran = run_here("send", "--as", "kailai", "--quiet", "[NEXT: kailai, max] Hi")
         assert ran == Result(0, "Me.\n", notes("you cannot call yourself; that call was ignored"))
+
+
+def test_unknown_denials_are_told_once_a_session_and_in_every_receipt(world: Path) -> None:
+    crew(world, {"max": ["One. [NEXT: sarah]", "Two."], "sarah": ["Me."]})
+    for ran, times in ((run_here("send", "[NEXT: max] Hi"), 1), (run_here("send", "[NEXT: max] Hi"), 0)):
+        assert (ran.code, ran.err.count("denied unknown")) == (0, times)
+    assert ["denied unknown" in run_here("show", number).out for number in "123"] == [True, True, True]
+    crew(world, {"max": ["Three."]})
+    assert run_here("send", "--new", "[NEXT: max] Hi").err.count("denied unknown") == 1

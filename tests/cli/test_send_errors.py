@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from teamchat.cli.shared.workspace import store_file
-from tests.cli.helpers import FILE, actors, notes, refused, rows, said, steady, turn
+from tests.cli.helpers import FILE, actors, mistake, notes, refused, rows, said, steady, turn
 from tests.installed import install
 from tests.program import Result, cli, ended, run_here, start
 from tests.runners.processes import Pids
@@ -159,7 +159,8 @@ class TestTheTeamFile:
     ) -> None:
         FILE.write_text(text)
         ran = run_here(*command)
-        assert (ran.code, refused(ran)) == (2, f"{world}/work/teamchat.toml: {error.format(work=world / 'work')}")
+        assert (ran.code, mistake(ran, world / "work" / FILE)) == (2, error.format(work=world / "work"))
+        assert ran.err.splitlines()[1:] == ["  try: teamchat help team-file"]
 
     def test_reading_commands_work_with_an_invalid_team_file(self, world: Path) -> None:
         crew(world, {"max": ["Here."]})

@@ -41,7 +41,7 @@ from teamchat.cli.chatting.slash import (
 )
 from teamchat.cli.chatting.typing import Item, Leave, Send, Stop, Typing
 from teamchat.cli.output import Output
-from teamchat.cli.output.lines import note, plural, short_number
+from teamchat.cli.output.lines import Once, note, plural, short_number
 from teamchat.cli.output.terminal.look import look_of
 from teamchat.cli.output.terminal.output import TerminalOutput
 from teamchat.cli.output.terminal.surface import Surface
@@ -265,10 +265,10 @@ class Chat:
 
     # --- the keyboard of a run
 
-    def output(self, team: Team) -> Output:
+    def output(self, team: Team, *, told: bool) -> Output:
         you = self.place.you
         self.run_begins = True
-        return Watched(output_on(team, self.screen, you), you, self.about_to_show, self.shown_now)
+        return Watched(output_on(team, self.screen, you, told=told), you, self.about_to_show, self.shown_now)
 
     @property
     def leaving(self) -> bool:
@@ -455,7 +455,7 @@ class Watched(Struct, frozen=True):
         self.inner.close()
 
 
-def output_on(team: Team, surface: Surface, you: str) -> Output:
+def output_on(team: Team, surface: Surface, you: str, *, told: bool) -> Output:
     """What shows a run of the team to the person at the keyboard."""
     return TerminalOutput(
         [member.name for member in team.members],
@@ -464,6 +464,7 @@ def output_on(team: Team, surface: Surface, you: str) -> Output:
         people=frozenset(member.name for member in team.humans),
         you=you,
         receipt=lambda number: f"/show {number}",
+        says_unknown=Once(told=told),
     )
 
 

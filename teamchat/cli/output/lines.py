@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from teamchat.assemblers.parts import SUMMARY
 from teamchat.core.engine.state import Route, RouteStatus
@@ -91,10 +91,22 @@ def size(number: int) -> str:
     return f"{number / 1000:.0f} KB" if number < 1_000_000 else f"{number / 1_000_000:.1f} MB"
 
 
-def turn_line(member: str, setup: Setup, outcome: Outcome) -> str:
+class Once:
+    """True when it is asked first, unless something is `told` already: once a conversation is enough."""
+
+    def __init__(self, *, told: bool = False) -> None:
+        self._told = told
+
+    def __call__(self) -> bool:
+        first, self._told = not self._told, True
+        return first
+
+
+def turn_line(member: str, setup: Setup, outcome: Outcome, says_unknown: Callable[[], bool] = lambda: True) -> str:
     """`max · 2m14s · 3 files · 182k tokens · $0.41 · 0 denied`. What is unknown says so, except a cost.
 
-    The number of secrets removed from its prompt comes last, if there were any.
+    Denials that are unknown are left out where `says_unknown` is false; the receipt has them. The number of
+    secrets removed from its prompt comes last, if there were any.
     """
     parts = [member, "time unknown" if outcome.seconds is None else duration(outcome.seconds)]
     if outcome.files:
@@ -102,7 +114,10 @@ def turn_line(member: str, setup: Setup, outcome: Outcome) -> str:
     parts.append(tokens(outcome.usage))
     if outcome.usage and outcome.usage.cost_usd is not None:
         parts.append(f"${outcome.usage.cost_usd:.2f}")
-    parts.append("denied unknown" if outcome.denied is None else f"{len(outcome.denied)} denied")
+    if outcome.denied is not None:
+        parts.append(f"{len(outcome.denied)} denied")
+    elif says_unknown():
+        parts.append("denied unknown")
     if setup.redacted:
         parts.append(f"{plural(setup.redacted, 'secret')} redacted")
     return " · ".join(parts)

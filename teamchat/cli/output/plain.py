@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import chain
 
 from teamchat.cli.output.lines import (
     BEGINS,
+    Once,
     closing_lines,
     compacted,
     compared_lines,
@@ -43,6 +45,11 @@ from teamchat.runners.events import AgentEvent, Denied, Note, Retry
 
 
 class PlainOutput:
+    """`says_unknown` decides whether the end of a turn says that its denials are unknown."""
+
+    def __init__(self, says_unknown: Callable[[], bool] | None = None) -> None:
+        self._says_unknown = says_unknown or Once()
+
     def __call__(self, event: ConversationEvent) -> None:
         match event:
             case AgentSpoke(member=member, event=agent_event):  # the most frequent one
@@ -80,7 +87,7 @@ class PlainOutput:
                 for lesson in kept:
                     note(learned(lesson))
             case TurnFinished(turn=turn, outcome=outcome, partial=partial):
-                note(turn_line(turn.member, turn.setup, outcome))
+                note(turn_line(turn.member, turn.setup, outcome, self._says_unknown))
                 if partial.strip():
                     note(f"what {turn.member} had said is in: teamchat show {turn.number}")
 

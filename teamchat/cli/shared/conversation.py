@@ -40,6 +40,7 @@ from teamchat.core.files.folders import state_dir
 from teamchat.core.files.session_lock import session_lock
 from teamchat.core.store.database import Database
 from teamchat.core.store.sessions import Session, check_there
+from teamchat.core.store.turns import lacks_denials
 from teamchat.core.store.undos import check_no_unfinished_undo
 from teamchat.core.team.team import Team
 from teamchat.core.text.clean import printable, visible
@@ -156,16 +157,17 @@ def _console(
     def place(hint: str) -> str:
         return placed(hint, shlex.split(team.typed + session_typed(db, session)))
 
+    told = show.talks and lacks_denials(db, session.id)
     if keyboard:
-        return _in_chat(keyboard, team, place, listen, at_end)
-    return Console(choose_output(team, session.name, show), listen, place, at_end)
+        return _in_chat(keyboard, keyboard.output(team, told=told), place, listen, at_end)
+    return Console(choose_output(team, session.name, show, told=told), listen, place, at_end)
 
 
 def _in_chat(
-    keyboard: Keyboard, team: Team, place: Callable[[str], str], listen: Listen | None, at_end: AtEnd | None
+    keyboard: Keyboard, output: Output, place: Callable[[str], str], listen: Listen | None, at_end: AtEnd | None
 ) -> Console:
     """The console of a run in chat, where Ctrl-C is a key."""
-    console = Console(keyboard.output(team), listen, at_end=at_end)
+    console = Console(output, listen, at_end=at_end)
 
     def hint(commands: str) -> str:
         """The commands for the prompt of chat, or for the shell if chat ends with the run."""

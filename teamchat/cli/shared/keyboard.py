@@ -15,8 +15,8 @@ from teamchat.runners.process.supervisor import Stopper
 class Keyboard(Protocol):
     """A person types at it while members work. Their messages are sent between turns."""
 
-    def output(self, team: Team) -> Output:
-        """What shows a run above the prompt."""
+    def output(self, team: Team, *, told: bool) -> Output:
+        """What shows a run above the prompt; `told` is as for `choose_output`."""
         ...
 
     @property

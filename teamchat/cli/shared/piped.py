@@ -21,6 +21,8 @@ from teamchat.core.text.clean import printable
 WAIT_NOTE_S = 3.0
 INPUT = "standard input"
 EMPTY = "standard input was empty"
+ASKED = ", and a last word - demands a text: send without the -, or find out why there is none"
+JUDGED = ", so --verdict would judge nothing: find out why, or add < /dev/null to send without it"
 SENDING = "teamchat send 'Your message'"
 
 
@@ -33,46 +35,59 @@ class PersonMessage(Struct, frozen=True):
 
 
 def read_message(
-    words: Sequence[str], max_bytes: int | None = None, files: Sequence[str] = (), *, example: str = SENDING
+    words: Sequence[str],
+    max_bytes: int | None = None,
+    files: Sequence[str] = (),
+    *,
+    example: str = SENDING,
+    judged: bool = False,
 ) -> PersonMessage:
     """The message: the words, then piped text in a fenced block. Without words, or for `-`, it is the piped text.
 
-    The `files` follow. Raises `UsageError` (`example` is the command that has a message), and `PromptTooLarge` for
-    input over `max_bytes` (None: teamchat's own maximum).
+    The `files` follow. A last word `-` demands a text. If the reply is `judged`, nothing that is read may be empty: a
+    script's gate would pass on nothing. Raises `UsageError` (`example` is the command that has a message), and
+    `PromptTooLarge` for input over `max_bytes` (None: teamchat's own maximum).
     """
-    message = _without_files(words, max_bytes, None if files else example)
-    return attached(message, files, max_bytes) if files else message
+    message = _without_files(words, max_bytes, None if files else example, JUDGED if judged else None)
+    return attached(message, files, max_bytes, judged=judged) if files else message
 
 
-def _without_files(words: Sequence[str], max_bytes: int | None, example: str | None) -> PersonMessage:
-    """The message without its files. With an `example` it may not be empty."""
-    text = " ".join(words)
-    if words and text != "-":
-        return _with_input(text, max_bytes) if _is_piped() else PersonMessage(text, len(text))
-    if not (words or example):
-        return _with_input("", max_bytes) if _is_piped() else PersonMessage("", 0)
-    if not (words or _is_piped()):
+def _without_files(
+    words: Sequence[str], max_bytes: int | None, example: str | None, refusal: str | None
+) -> PersonMessage:
+    """The message without its files. With an `example` it may not be empty, with a `refusal` no input may."""
+    asked = bool(words) and words[-1] == "-"
+    typed = words[:-1] if asked else words
+    if typed or not (asked or example):
+        text = " ".join(typed)
+        if asked or _is_piped():
+            return _with_input(text, max_bytes, ASKED if asked else refusal)
+        return PersonMessage(text, len(text))
+    if not (asked or _is_piped()):
         raise UsageError("there is nothing to send", example)
-    if sys.stdin.isatty():
-        note("reading the message from standard input; Ctrl-D ends it")
     piped = _read(max_bytes)
     if not piped.strip():
         raise UsageError(EMPTY)
     return PersonMessage(piped, 0)
 
 
-def _with_input(text: str, max_bytes: int | None) -> PersonMessage:
+def _with_input(text: str, max_bytes: int | None, refusal: str | None) -> PersonMessage:
     piped = _read(max_bytes)
-    if not piped.strip():
-        note(EMPTY)
-        return PersonMessage(text, len(text))
-    return PersonMessage(with_block(text, fenced(piped)), len(text))
+    if piped.strip():
+        return PersonMessage(with_block(text, fenced(piped)), len(text))
+    if refusal:
+        raise UsageError(f"{EMPTY}{refusal}")
+    note(EMPTY)
+    return PersonMessage(text, len(text))
 
 
-def attached(message: PersonMessage, files: Sequence[str], max_bytes: int | None) -> PersonMessage:
+def attached(
+    message: PersonMessage, files: Sequence[str], max_bytes: int | None, *, judged: bool = False
+) -> PersonMessage:
     """The message followed by these files: text as a fenced block under its name, an image by its name alone.
 
-    Raises `UsageError` for a missing file and for any other kind of content, and `PromptTooLarge`.
+    Raises `UsageError` for a missing file, for any other kind of content and for an empty file that would be `judged`,
+    and `PromptTooLarge`.
     """
     text, images = message.text, list[Image]()
     for path in files:
@@ -80,8 +95,11 @@ def attached(message: PersonMessage, files: Sequence[str], max_bytes: int | None
         if kind := image_type(data):
             images.append(Image(name, kind, data))
             text = with_block(text, fenced(f"(image, {kind}, {len(data):,} bytes)", name))
-        else:
-            text = with_block(text, fenced(decoded_text(data, name), name))
+            continue
+        content = decoded_text(data, name)
+        if judged and not content.strip():
+            raise UsageError(f"{name} is empty, so --verdict would judge nothing: find out why, or leave it out")
+        text = with_block(text, fenced(content, name))
     if len(images) > MOST_IMAGES:
         raise UsageError(f"a message takes at most {MOST_IMAGES} images, and there are {len(images)}")
     return replace(message, text=text, images=tuple(images))
@@ -100,7 +118,9 @@ def _read(max_bytes: int | None) -> str:
     """Read all of standard input. While a pipe stays silent, a note says so."""
     most, why = limit_of_text(max_bytes)
     try:
-        if not sys.stdin.isatty() and not select.select([0], [], [], WAIT_NOTE_S)[0]:
+        if sys.stdin.isatty():
+            note("reading the message from standard input; Ctrl-D ends it")
+        elif not select.select([0], [], [], WAIT_NOTE_S)[0]:
             note("waiting for standard input: the pipe has no text yet (add < /dev/null to send without it)")
         data = read_within(sys.stdin.buffer, most, why, INPUT)
     except (OSError, ValueError) as error:

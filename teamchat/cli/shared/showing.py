@@ -40,10 +40,13 @@ class OutputOptions(Struct, frozen=True):
         return not (self.as_json or self.quiet)
 
 
-def choose_output(team: Team, session: str, show: OutputOptions, *, receipts: bool = True) -> Output:
+def choose_output(
+    team: Team, session: str, show: OutputOptions, *, receipts: bool = True, told: bool = False
+) -> Output:
     """JSON or quiet output if requested, the terminal's if stdout is a terminal, else plain blocks.
 
-    Without `receipts` a terminal names no command that shows a turn's receipt.
+    Without `receipts` a terminal names no command that shows a turn's receipt. `told`: a run before has said that
+    denials are unknown.
     """
     if show.as_json:
         from teamchat.cli.output.jsonl import JsonOutput
@@ -54,10 +57,11 @@ def choose_output(team: Team, session: str, show: OutputOptions, *, receipts: bo
 
         return QuietOutput()
     if sys.stdout.isatty():
-        return at_terminal(team, receipts=receipts)
+        return at_terminal(team, receipts=receipts, told=told)
+    from teamchat.cli.output.lines import Once
     from teamchat.cli.output.plain import PlainOutput
 
-    return PlainOutput()
+    return PlainOutput(Once(told=told))
 
 
 def terminal_width() -> int:
@@ -67,8 +71,9 @@ def terminal_width() -> int:
     return TerminalSurface(standard_output(), moves=False).width
 
 
-def at_terminal(team: Team, *, receipts: bool) -> Output:
+def at_terminal(team: Team, *, receipts: bool, told: bool = False) -> Output:
     """What a person sees at the terminal that is stdout."""
+    from teamchat.cli.output.lines import Once
     from teamchat.cli.output.terminal.look import look_of
     from teamchat.cli.output.terminal.output import TerminalOutput
     from teamchat.cli.output.terminal.surface import TerminalSurface
@@ -81,4 +86,5 @@ def at_terminal(team: Team, *, receipts: bool) -> Output:
         look,
         people=frozenset(member.name for member in team.humans),
         receipt=(lambda number: placed_here(f"teamchat show {number}")) if receipts else None,
+        says_unknown=Once(told=told),
     )

@@ -91,15 +91,12 @@ def _of_replies(replies: Sequence[str], words: Sequence[str]) -> tuple[str | Non
 
 
 def _of_result(conclusion: Conclusion, words: Sequence[str]) -> tuple[str | None, str]:
-    """The verdict, or None and why there is none. Of a vote it is the whole winner: a tie is no verdict."""
-    vote = conclusion.process
-    if not isinstance(vote, VoteReport):
+    """The verdict, or None and why there is none. Of a vote it is the whole winner."""
+    if not isinstance(conclusion.process, VoteReport):
         return _of_replies([conclusion.text], words)
-    if vote.winner is None:
-        return None, "a vote without a winner has no verdict"
-    won = fold_option(vote.winner)
-    word = next((word for word in words if fold_option(word) == won), None)
-    return word, f"the winner {vote.winner} is none of {', '.join(words)}"
+    winner = conclusion.text  # a vote without one is not done
+    word = next((word for word in words if fold_option(word) == fold_option(winner)), None)
+    return word, f"the winner {winner} is none of {', '.join(words)}"
 
 
 def verdict_of(text: str, words: Sequence[str]) -> str | None:

@@ -15,7 +15,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from heapq import nlargest
 from itertools import chain
 from pathlib import Path
@@ -200,6 +200,8 @@ class _Look(Struct):
         tracked = set(_paths(self.shadow.users_index()))
         with _beside(lambda: git(*_DIFFER)) as differ:
             self._walk()
+        for path in self._own_output():
+            self._leave_out(path, "output")
         changed, gone = _differing(differ())
         self.submodules = self._submodules(path for path in tracked if path not in self.found.files)
         new = {*self._others(), *tracked.difference(self.known)}
@@ -222,6 +224,13 @@ class _Look(Struct):
         self._write(add, remove)
         self.known = (self.known - set(remove)) | set(add)
         return self._named(git("write-tree").decode().strip())
+
+    def _own_output(self) -> list[str]:
+        """The files that this program's standard output and standard error are redirected to."""
+        own = set(_redirected())
+        numbers = {inode for _, inode in own}
+        paths = [path for path, inode in self.found.inodes.items() if inode in numbers] if own else []
+        return [path for path in paths if (status := self._look_at(path)) and (status.st_dev, status.st_ino) in own]
 
     def _submodules(self, paths: Iterable[str]) -> set[str]:
         """Those of the paths that the user's git has as submodules, among the folders."""
@@ -317,7 +326,7 @@ class _Look(Struct):
 
     def _leave_out(self, path: str, why: Why) -> None:
         size, stamp, status = None, "", self._look_at(path)
-        if status and not stat.S_ISDIR(status.st_mode):
+        if why != "output" and status and not stat.S_ISDIR(status.st_mode):
             stamp = f"{status.st_size}.{status.st_mtime_ns}.{status.st_mode:o}.{status.st_ino}"
             size = status.st_size if stat.S_ISREG(status.st_mode) else None
         self.left_out[path] = LeftOut(path, size, why, stamp)
@@ -404,6 +413,15 @@ class _Look(Struct):
         """The permissions of a file that was not in the walk; None of what is none."""
         status = self._look_at(path)
         return stat.S_IMODE(status.st_mode) if status and stat.S_ISREG(status.st_mode) else None
+
+
+def _redirected() -> Iterator[tuple[int, int]]:
+    """The device and the inode of what standard output and standard error are, where that is a file."""
+    for number in (1, 2):
+        with suppress(OSError):  # it is closed
+            status = os.fstat(number)
+            if stat.S_ISREG(status.st_mode):
+                yield status.st_dev, status.st_ino
 
 
 def _differing(printed: bytes) -> tuple[list[str], list[str]]:

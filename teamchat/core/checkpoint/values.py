@@ -48,7 +48,9 @@ class CheckpointLimits(Struct, frozen=True):
     stopped: Callable[[], bool] | None = None
 
 
-Why = Literal["large", "unreadable", "special", "repository", "name", "changing", "private", "earlier", "submodule"]
+Why = Literal[
+    "large", "unreadable", "special", "repository", "name", "changing", "private", "earlier", "submodule", "output"
+]
 
 
 class LeftOut(Struct, frozen=True):
@@ -57,7 +59,8 @@ class LeftOut(Struct, frozen=True):
     `large`: over the limit; `unreadable`: without the permission to read; `special`: a pipe, a socket or a device;
     `repository`: a nested git repository that is no submodule; `name`: a name that git takes for its own;
     `changing`: it changed whenever it was read; `private`: nobody tracks it, and its mode or its name says that it is
-    a secret; `earlier`: it was there, unrecorded, before the turn; `submodule`: what is inside, beside its commit.
+    a secret; `earlier`: it was there, unrecorded, before the turn; `submodule`: what is inside, beside its commit;
+    `output`: teamchat itself writes it, as its standard output or standard error.
     `stamp` changes with the file, or with any file inside.
     """
 

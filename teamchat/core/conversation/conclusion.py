@@ -40,7 +40,7 @@ def conclude(run: Concluded, action: Action) -> Conclusion:
         case Paused(kind=kind, reason=reason):
             return _pause(run, kind, reason)
         case _:
-            return conclusion(run, ExitCode.DONE, hint=_hint(run))
+            return _done(run)
 
 
 def conclude_error(run: Concluded, error: TeamchatError) -> Conclusion:
@@ -94,14 +94,17 @@ def _result(state: State, reply: str) -> tuple[str, Struct | None]:
     return strategy.text(process, reply), strategy.answered(strategy.report(process), kept)
 
 
-def _hint(run: Concluded) -> str | None:
-    """What a person may want to type after the process that the run has ended."""
+def _done(run: Concluded) -> Conclusion:
+    """Nobody is left to speak. The process that the run has ended may have decided nothing."""
     process = run.state.process if run.tally.process else None
     if process is None or not process.over:
-        return None
+        return conclusion(run, ExitCode.DONE)
     from teamchat.core.engine.processes.table import STRATEGIES
 
-    return STRATEGIES[process.kind].next_command(process)
+    strategy = STRATEGIES[process.kind]
+    reason = strategy.undecided(process)
+    code = ExitCode.NO_VERDICT if reason else ExitCode.DONE
+    return conclusion(run, code, reason, strategy.next_command(process))
 
 
 def _waiting(run: Concluded, route: Route) -> Conclusion:

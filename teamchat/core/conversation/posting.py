@@ -129,9 +129,11 @@ class Posting(Struct, frozen=True):
         from teamchat.core.engine.process import Fault  # only `teamchat run` needs the processes
         from teamchat.core.engine.processes.table import STRATEGIES
 
-        finding = STRATEGIES[process.kind].read(process, part, text, asks.requests)
+        strategy = STRATEGIES[process.kind]
+        finding = strategy.read(process, part, text, asks.requests)
         if isinstance(finding, Fault):
-            self.run.emit(Warned(f"{member.name}: {finding.why}"))
+            told = f"{member.name}'s reply lacks what was asked for: {finding.why}; {strategy.after_fault(part)}"
+            self.run.emit(Warned(told))
         return finding
 
     def worked(self, parsed: Parsed, route: Route, turn: Turn, outcome: Outcome | None) -> Parsed:

@@ -184,8 +184,8 @@ def last_reply(_process: Process, reply: str) -> str:
     return reply
 
 
-def no_command(_process: Process) -> None:
-    """A process after which a person has nothing particular to type."""
+def nothing(_process: Process) -> None:
+    """Of a process after which there is nothing particular to say or to type."""
 
 
 def as_it_is(report: Any, _parts: Sequence[Part]) -> Struct:
@@ -204,8 +204,9 @@ class Strategy(Struct, frozen=True):
 
     - `settings` are options of `teamchat run` and keys of the team file.
     - `called` is the kind in a sentence. `roles` are the parts that have another name than their role, `counted` those
-      whose number is shown, and of what. `repeated` are asked again after a reply that lacked the form. `several` are
-      the parts that many members have: the process continues if one of them fails.
+      whose number is shown, and of what. `repeated` are asked again after a reply that lacked the form; of the others
+      `unread` says what it leaves out. `several` are the parts that many members have: the process continues if one
+      of them fails.
     - `notes` say what a role does. The note of `ROLE.again` counts from the second round on, if there is one.
       `ROLE.repair` follows after a reply that lacked the form. Words in braces are filled in from the part.
     - `begin` fills in what is asked of a new process, and the defaults, for a conversation of so many turns. Raises
@@ -217,6 +218,7 @@ class Strategy(Struct, frozen=True):
     - `turns` is how many turns it takes if none fails; None if that is decided while it runs.
     - `answered` adds to that report the parts whose replies are kept until their group is over.
     - `text` is the result so far as a text, made of the last reply of the run.
+    - `undecided` says what a process that is over has not decided, None if nothing is missing.
     - `next_command` is the command that a person may want to type after a process that is over.
     """
 
@@ -231,9 +233,17 @@ class Strategy(Struct, frozen=True):
     report: Callable[[Process], Struct]
     turns: Callable[[Process], int | None]
     text: Callable[[Process, str], str] = last_reply
-    next_command: Callable[[Process], str | None] = no_command
+    undecided: Callable[[Process], str | None] = nothing
+    next_command: Callable[[Process], str | None] = nothing
     answered: Callable[[Any, Sequence[Part]], Struct] = as_it_is
     begin: Callable[[Process, ProcessSettings, int], Process] = as_asked
     roles: Mapping[str, str] = {}
     counted: Mapping[str, str] = {}
     repeated: tuple[str, ...] = ()
+    unread: Mapping[str, str] = {}
+
+    def after_fault(self, part: Part) -> str:
+        """What happens after a reply that lacks the form, in words."""
+        if part.role not in self.repeated:
+            return self.unread[part.role]
+        return "the process is on hold" if part.fault else "it is asked once more"

@@ -358,6 +358,14 @@ def has_turn(db: Database, session: int, member: str) -> bool:
     return db.row(sql, session, member) is not None
 
 
+def lacks_denials(db: Database, session: int) -> bool:
+    """True if what was denied in one of the newest turns is unknown. There may be too many others to look at."""
+    sql = """SELECT 1 FROM (
+        SELECT outcome FROM turns WHERE session = ? AND outcome IS NOT NULL ORDER BY number DESC LIMIT 20
+    ) WHERE json_extract(outcome, '$.denied') IS NULL LIMIT 1"""
+    return db.row(sql, session) is not None
+
+
 def turns_of_member(db: Database, session: int, member: str) -> Iterator[Turn]:
     """The member's turns that had a route, the newest first."""
     sql = "SELECT * FROM turns WHERE session = ? AND member = ? AND route IS NOT NULL ORDER BY number DESC"

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from teamchat.core.team.schema import TeamFile
 
 FILE_NAME = "teamchat.toml"
+HELP = "teamchat help team-file"
 LARGEST = 1024 * 1024  # bytes; `instruction_file` holds what is longer
 DEEPEST = 16  # parts of a key; the deepest known one has four
 
@@ -66,16 +67,19 @@ def load(path: Path, root: Path | None = None, login: str | None = None) -> Team
     """
     from teamchat.core.team.build import build_team, read_text
     from teamchat.core.team.checked import keep, kept
-    from teamchat.core.team.problems import TeamFileProblem
+    from teamchat.core.team.problems import TeamFileProblem, line_of
 
     path = path.parent.resolve() / path.name
+    text: str | None = None
     try:
         text = read_text(path, LARGEST)
         known = kept(path, text)
         file = known or _checked(text)
         team = build_team(file, path, root or path.parent, login or login_name())
     except TeamFileProblem as mistake:
-        raise TeamFileError(f"{printable(str(path))}: {mistake}") from None
+        line = line_of(str(mistake), text) if text else None
+        where = f"{printable(str(path))}:{line}" if line else printable(str(path))
+        raise TeamFileError(f"{where}: {mistake}", None if text is None else HELP) from None
     if not known:
         keep(path, text, file)
     return replace(team, digest=sha256(text.encode()).hexdigest())

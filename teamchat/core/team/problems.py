@@ -1,4 +1,7 @@
-"""What is wrong with a team file, in one line: the place, what was expected, and what was perhaps meant."""
+"""What is wrong with a team file, in one line: the place, what was expected, and what was perhaps meant.
+
+The number of the line comes from a plain scan of the file, which finds the usual ways to write a table or a key.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +9,10 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from teamchat.core.text.clean import printable
+from teamchat.patterns import regex
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from pydantic_core import ErrorDetails
 
@@ -28,6 +32,10 @@ _MISSING = {
     "members": "at least one [[members]] table",
     "name": "a name",
 }
+_NO_TOML = regex(r"not TOML: .*\(at line (\d+), column \d+\)\Z")
+_SAID = regex(r"([\w.]++)(?: '([^']*+)'|\[(\d+)\])?: (?:([\w-]++)[^\s:]*+: )?")  # the place as `first_problem` says it
+
+Line = tuple[int, str, str]  # its number, the table that it is in, and the first part of its key; "" in a head
 
 
 class TeamFileProblem(ValueError):
@@ -120,3 +128,62 @@ def _shown(value: object) -> str:
         case dict():
             return "a table"
     return "a date or time"
+
+
+def line_of(sentence: str, text: str) -> int | None:
+    """The number of the line that has the key or the table of a problem; None where the scan does not find it."""
+    if found := _NO_TOML.match(sentence):
+        return int(found[1])
+    if not (said := _SAID.match(sentence)):
+        return None
+    table, name, index, key = said.groups()
+    lines = list(_lines(text))
+    if mine := _of_table(lines, text.split("\n"), table, name, index):
+        return _only(mine, key) or mine[0][0]
+    above, _, last = table.rpartition(".")
+    return None if name else _only([line for line in lines if line[1] == above], last)
+
+
+def _lines(text: str) -> Iterator[Line]:
+    """The lines outside of texts that take several lines, each with its table."""
+    table, inside = "", False
+    for number, line in enumerate(text.split("\n"), 1):
+        was_inside, bare = inside, line.partition("#")[0].strip()
+        inside ^= (line.count('"""') + line.count("'''")) % 2 == 1
+        if was_inside:
+            continue
+        if bare.startswith("[") and bare.endswith("]"):
+            table = ".".join(part.strip(" \t\"'") for part in bare.strip("[] \t").split("."))
+            yield number, table, ""
+        elif "=" in bare:
+            yield number, table, bare.partition("=")[0].partition(".")[0].strip(" \t\"'")
+
+
+def _of_table(
+    lines: Sequence[Line], text: Sequence[str], table: str, name: str | None, index: str | None
+) -> list[Line]:
+    """The lines of that table and of those below it; of the members only those of the one with this name or index."""
+    if table != "members" or name is index is None:
+        wanted = f"{table}.{name}" if name else table
+        return [line for line in lines if line[1] == wanted or line[1].startswith(f"{wanted}.")]
+    members: list[list[Line]] = []
+    for line in lines:
+        if line[1:] == ("members", ""):
+            members.append([])
+        if members and (line[1] == "members" or line[1].startswith("members.")):
+            members[-1].append(line)
+    if index:
+        return members[int(index)] if int(index) < len(members) else []
+    named = [member for member in members if any(_names(line, text, name) for line in member)]
+    return named[-1] if named else []  # of two with one name the second is one too many
+
+
+def _names(line: Line, text: Sequence[str], name: str | None) -> bool:
+    value = text[line[0] - 1].partition("=")[2].partition("#")[0].strip()
+    return line[1:] == ("members", "name") and value in (f'"{name}"', f"'{name}'")
+
+
+def _only(lines: Sequence[Line], key: str | None) -> int | None:
+    """The one line with that key, or the head of a table of that name."""
+    found = [number for number, table, here in lines if key and (here or table.rpartition(".")[2]) == key]
+    return found[0] if len(found) == 1 else None

@@ -18,6 +18,7 @@ from teamchat.core.errors import CheckpointFailed
 from teamchat.runners.file_changes import FileChange, FileChanges, NoCheckpoint
 
 MOST_LISTED = 1_000  # changed files on a receipt; the checkpoints have all
+_NOT_NAMED = ("private", "output")  # unless it has changed
 SLOW_S = 240.0  # a checkpoint that takes longer is told
 
 
@@ -69,7 +70,7 @@ class TurnTree(Struct, frozen=True):
             tuple(
                 sorted(
                     {
-                        *(readable(one.path) for taken in both for one in taken.left_out if one.why != "private"),
+                        *(readable(one.path) for taken in both for one in taken.left_out if one.why not in _NOT_NAMED),
                         *map(readable, touched),
                     }
                 )

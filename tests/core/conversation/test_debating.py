@@ -149,8 +149,9 @@ def test_what_the_json_does_not_say_is_unknown_and_told(stage: Stage) -> None:
     assert (ended.code, ended.text) == (ExitCode.DONE, "They all agree.")
     assert (result.agree, result.agreement, result.dissent) == (None, None, None)
     assert [answer.position for answer in result.answers if answer.member == "max"] == [None, None]
-    assert "max: there is no JSON object in it" in stage.warnings
-    assert "kai: there is no JSON object in it" in stage.warnings
+    why = "reply lacks what was asked for: there is no JSON object in it"
+    assert f"max's {why}; the answer counts, and its position stays unknown" in stage.warnings
+    assert f"kai's {why}; the synthesis counts, and who agrees with it stays unknown" in stage.warnings
 
 
 def test_a_member_that_is_skipped_is_asked_again_in_the_next_round(stage: Stage) -> None:

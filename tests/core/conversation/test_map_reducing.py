@@ -126,7 +126,7 @@ def test_a_planner_has_one_more_try_that_shows_what_was_wrong(stage: Stage, repl
     ended = stage.run_process("Test everything", mapreduce())
 
     assert (ended.code, stage.spoke) == (ExitCode.DONE, ["lead", "lead", "max", "lead"])
-    assert f"lead: {why}" in stage.warnings
+    assert f"lead's reply lacks what was asked for: {why}; it is asked once more" in stage.warnings
     assert f"Your last reply cannot be used: {why}." in stage.prompts[1]
     assert reply[:5] in stage.prompts[1]
 

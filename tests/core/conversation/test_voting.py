@@ -41,10 +41,10 @@ def test_the_winner_is_the_text_of_the_run(stage: Stage) -> None:
     assert result_of(ended).votes[0].reason == "Fast."
 
 
-def test_a_tie_is_done_and_names_the_tied_options(stage: Stage) -> None:
+def test_a_tie_has_no_verdict_and_names_the_tied_options(stage: Stage) -> None:
     stage.says = {"max": [ballot("SQLite")], "sarah": [ballot("flat files")], "carol": [ballot(None)]}
     ended = stage.run_process("Where do we store it?", VOTE)
-    assert (ended.code, ended.text) == (ExitCode.DONE, "SQLite\nflat files")
+    assert (ended.code, ended.text) == (ExitCode.NO_VERDICT, "SQLite\nflat files")
     assert (result_of(ended).tie, result_of(ended).abstained) == (True, ("carol",))
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from teamchat.core.errors import ExitCode, TeamFileError
-from teamchat.core.team.find import load
+from teamchat.core.team.find import HELP, load
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,8 +27,9 @@ def mistake(folder: Path, text: str | bytes) -> str:
     assert wrong.value.code is ExitCode.USAGE
     said = str(wrong.value)
     assert said.isprintable()
-    assert said.startswith(f"{file}: ")
-    return said.removeprefix(f"{file}: ").replace(str(folder), "DIR")
+    where, _, why = said.removeprefix(f"{file}:").partition(" ")
+    assert where == "" or where.removesuffix(":").isdigit()
+    return why.replace(str(folder), "DIR")
 
 
 @pytest.mark.parametrize(
@@ -364,3 +365,78 @@ def test_a_path_can_not_reach_the_terminal_raw(tmp_path: Path) -> None:
 )
 def test_a_memory_that_the_agent_can_not_have(text: str, said: str, tmp_path: Path) -> None:
     assert mistake(tmp_path, text) == said
+
+
+WHOLE = """\
+# The team of a shop
+[team]
+lead = "max"
+
+[team.limits]
+turns = 40
+
+[[members]]
+name = "max"
+agent = "claude"
+system_instruction = '''
+[[members]]
+name = "nobody"
+access = "all"
+'''
+
+[members.env]
+LANG = "C"
+
+[[members]] # the second one
+name = 'sarah'
+agent = "local"
+access = "read"
+
+[agents.local]
+command = ["ollama", "run", "llama3"]
+
+[processes."look.twice"]
+kind = "debate"
+
+[hooks]
+asked = ["notify-send", "asked"]
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "where"),
+    [
+        ("# The team of a shop", "tem = 1", ":1"),
+        ('lead = "max"', 'lead = "moritz"', ":3"),
+        ("turns = 40", "turns = 0", ":6"),
+        ("turns = 40", "turn = 40", ":6"),
+        ('agent = "claude"', 'agent = "claud"', ":10"),
+        ('LANG = "C"', "LANG = 1", ":17"),
+        ("'sarah'", "'max'", ":21"),
+        ('access = "read"', 'access = "all"', ":23"),
+        ('agent = "local"', "", ":20"),
+        ("name = 'sarah'", "", ":20"),
+        ('command = ["ollama", "run", "llama3"]', "", ":25"),
+        ('kind = "debate"', 'kind = "quarrel"', ":29"),
+        ('asked = ["notify-send", "asked"]', 'asked = "notify-send"', ":32"),
+        ("[hooks]", "[hoks]", ":31"),
+        ("[hooks]", "[hooks", ":31"),
+        ("[team.limits]\nturns = 40", "limits.turns = 0", ":5"),
+        ("[team.limits]\nturns = 40", "limits.tokens = 9\nlimits.turns = 0", ""),
+        ("[agents.local]\ncommand", "[agents]\nlocal.comand", ""),
+    ],
+)
+def test_a_mistake_has_the_line_of_its_key_or_table_where_a_plain_scan_finds_it(
+    old: str, new: str, where: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "teamchat.toml"
+    assert WHOLE.count(old) == 1
+    file.write_text(WHOLE.replace(old, new))
+    with pytest.raises(TeamFileError) as wrong:
+        load(file)
+    assert str(wrong.value).partition(": ")[0] == f"{file}{where}", wrong.value
+    assert wrong.value.hint == HELP
+
+
+def test_a_long_line_of_nothing_is_scanned_at_once(tmp_path: Path) -> None:
+    mistake(tmp_path, "[[members]]\n" + "a" * 500_000 + "= 1\n#" + " [" * 100_000)

@@ -35,7 +35,9 @@ def written(folder: Path, text: str) -> Team:
 def mistake(folder: Path, text: str) -> str:
     with pytest.raises(TeamFileError) as wrong:
         written(folder, text)
-    return str(wrong.value).removeprefix(f"{folder / 'teamchat.toml'}: ")
+    where, _, said = str(wrong.value).removeprefix(f"{folder / 'teamchat.toml'}:").partition(" ")
+    assert where == "" or where.removesuffix(":").isdigit()
+    return said
 
 
 def test_a_team_names_none_by_default(tmp_path: Path) -> None:

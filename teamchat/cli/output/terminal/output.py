@@ -20,6 +20,7 @@ from msgspec import Struct, field
 
 from teamchat.cli.output.lines import (
     BEGINS,
+    Once,
     compacted,
     compared_lines,
     counted,
@@ -62,6 +63,7 @@ from teamchat.core.turn.events import (
     TurnStarted,
     Warned,
 )
+from teamchat.runners.base import NOT_ENFORCED
 from teamchat.runners.events import AgentEvent, Denied, TextDelta, ToolCall
 from teamchat.runners.file_changes import FileChange
 
@@ -98,7 +100,8 @@ class TerminalOutput:
 
     `names` are the members, whose colours follow from them, and `people` those who type. `you` is the person at this
     terminal; with None every person is. `receipt` is the command that shows the receipt of a turn, by its number.
-    With `now`, a clock in seconds, the caller says by `tick` when time has passed.
+    With `now`, a clock in seconds, the caller says by `tick` when time has passed. `says_unknown` is as for
+    `turn_line`.
     """
 
     def __init__(
@@ -111,7 +114,9 @@ class TerminalOutput:
         you: str | None = None,
         receipt: Callable[[int], str] | None = None,
         now: Callable[[], float] | None = None,
+        says_unknown: Callable[[], bool] | None = None,
     ) -> None:
+        self._says_unknown = says_unknown or Once()
         self._surface, self._look, self._people, self._you, self._receipt = surface, look, people, you, receipt
         self._now = now or time.monotonic
         self._colours = colours_of(names)
@@ -332,7 +337,7 @@ class TerminalOutput:
     def _footer(self, setup: Setup, outcome: Outcome, number: int) -> list[str]:
         right = self._receipt(number) if self._receipt else ""
         width = min(self._surface.width, WIDEST)
-        lines = aligned(footer_parts(setup, outcome), right, width)
+        lines = aligned(footer_parts(setup, outcome, self._says_unknown), right, width)
         return [self._look.dim(piece) for line in lines for piece in wrapped(line, width)]
 
     def _tell(self, shown: _Turn) -> None:
@@ -457,7 +462,9 @@ def _key(turn: int, route: Route | None) -> int:
 
 def _about(turn: Turn, route: Route | None) -> str:
     """`claude · may edit`, what it does in a process, and the number of an attempt after the first one."""
-    parts = [turn.agent, ACCESS[turn.setup.access]] if route else [turn.agent, BEGINS[turn.setup.purpose]]
+    bounded = not turn.setup.access_note.startswith(NOT_ENFORCED)
+    access = ACCESS[turn.setup.access] if bounded else "not bounded"
+    parts = [turn.agent, access] if route else [turn.agent, BEGINS[turn.setup.purpose]]
     if route and route.part:
         from teamchat.core.engine.processes.table import part_in_short  # only `teamchat run` has parts
 
@@ -566,15 +573,18 @@ def _file(change: FileChange) -> str:
     return f"{printable(change.path)} {changed((change.added, change.removed))}{gone}"
 
 
-def footer_parts(setup: Setup, outcome: Outcome) -> list[str]:
-    """`0:58`, `24k tokens`, `$0.11`, `1 command denied (git push)`. What is unknown says so, except a cost."""
+def footer_parts(setup: Setup, outcome: Outcome, says_unknown: Callable[[], bool]) -> list[str]:
+    """`0:58`, `24k tokens`, `$0.11`, `1 command denied (git push)`. What is unknown says so, except a cost.
+
+    Denials that are unknown are left out where `says_unknown` is false.
+    """
     parts = ["time unknown" if outcome.seconds is None else clock(outcome.seconds), tokens(outcome.usage)]
     if outcome.usage and outcome.usage.cost_usd is not None:
         parts.append(f"${outcome.usage.cost_usd:.2f}")
-    if outcome.denied is None:
-        parts.append("denied unknown")
-    elif outcome.denied:
+    if outcome.denied:
         parts.append(_denied(outcome.denied, setup.cwd))
+    elif outcome.denied is None and says_unknown():
+        parts.append("denied unknown")
     if setup.redacted:
         parts.append(f"{plural(setup.redacted, 'secret')} redacted")
     return parts

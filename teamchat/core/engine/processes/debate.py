@@ -263,6 +263,11 @@ DEBATE = Strategy(
     roles={BLIND: "blind answer", ROUND: "answer"},
     counted={ROUND: "round"},
     several=(BLIND, ROUND),
+    unread={
+        BLIND: "the answer counts, and its position stays unknown",
+        ROUND: "the answer counts, and its position stays unknown",
+        SYNTHESIS: "the synthesis counts, and who agrees with it stays unknown",
+    },
     notes=NOTES,
     check=check,
     step=step,

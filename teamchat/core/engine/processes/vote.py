@@ -192,6 +192,10 @@ def text(process: Process, _reply: str) -> str:
     return "\n".join([result.winner] if result.winner else result.tied)
 
 
+def undecided(process: Process) -> str | None:
+    return "the vote has no winner" if report(process).winner is None else None
+
+
 def begin(process: Process, asked: ProcessSettings, _most_turns: int) -> Process:
     if not asked.options:
         raise UsageError(f"{process.name or process.kind} needs options to choose from, such as --options yes,no")
@@ -221,4 +225,5 @@ VOTE = Strategy(
     report=report,
     turns=turns,
     text=text,
+    undecided=undecided,
 )
