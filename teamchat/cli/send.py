@@ -6,6 +6,7 @@ import typer
 
 from teamchat.cli.shared.complete import members, people
 from teamchat.cli.shared.options import (
+    AskOption,
     JsonOption,
     NoInputOption,
     NotifyOption,
@@ -22,6 +23,7 @@ from teamchat.cli.shared.options import (
     TurnsOption,
     VerdictOption,
     WindowOption,
+    asks,
     words_of,
 )
 
@@ -84,6 +86,7 @@ def send(
     trust: TrustOption = False,
     no_wait: NoWaitOption = False,
     notify: NotifyOption = None,
+    ask: AskOption = False,
     no_input: NoInputOption = False,
     record: RecordOption = None,
     verdict: VerdictOption = None,
@@ -97,7 +100,7 @@ def send(
     from teamchat.cli.shared.workspace import begin_run, find_team
     from teamchat.core.engine.state import Bounds
 
-    verdicts = words_of(verdict)
+    verdicts, ask = words_of(verdict), asks(ask, no_input)
     found = find_team(team, timeout)
     if not dry_run:
         begin_run(found, record=record, trust=trust)
@@ -122,4 +125,4 @@ def send(
 
         return explain(request)
     show = OutputOptions(as_json, stream, quiet, notify)
-    return request.carry_out(show, wait=not no_wait, record=record, no_input=no_input, verdict=verdicts)
+    return request.carry_out(show, wait=not no_wait, record=record, ask=ask, verdict=verdicts)

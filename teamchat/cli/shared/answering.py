@@ -1,4 +1,4 @@
-"""A member's question to the person at the terminal, answered in place. An empty line leaves it open."""
+"""A member's question to the person at the terminal, answered in place with `--ask`. An empty line leaves it open."""
 
 from __future__ import annotations
 
@@ -53,16 +53,16 @@ class Asked(Struct):
         return replace(conclusion, hint=None)
 
 
-def you_at_terminal(team: Team, speaker: str | None, show: OutputOptions, *, no_input: bool) -> str | None:
+def you_at_terminal(team: Team, speaker: str | None, show: OutputOptions) -> str | None:
     """The person who can be asked here; None in a script, a pipe, an agent's turn and chat, which asks by itself."""
-    if no_input or not show.talks or KEYBOARD.get() or not (sys.stdin.isatty() and sys.stdout.isatty()):
+    if not show.talks or KEYBOARD.get() or not (sys.stdin.isatty() and sys.stdout.isatty()):
         return None
     nobody_named = speaker is None and len(team.humans) > 1  # the end of the run says who is asked
     return None if nobody_named or calling() else person(team, speaker).name
 
 
 class Answering(Struct, frozen=True, kw_only=True):
-    """Runs a conversation whose questions the person at the terminal answers, unless `no_input`.
+    """Runs a conversation whose questions the person at the terminal answers, if they `ask` for that.
 
     `record` is the cassette that each run is added to, `speaker` the name that the person gave. `bounds`, `wait` and
     `verdict` are as for `converse`.
@@ -76,12 +76,12 @@ class Answering(Struct, frozen=True, kw_only=True):
     wait: bool
     record: Path | None
     speaker: str | None = None
-    no_input: bool = False
+    ask: bool = False
     verdict: tuple[str, ...] = ()
 
     def run(self, work: Work, write_input: WriteInput) -> ExitCode:
         """Let `work` run the conversation, and then the answer to each question. Returns the last exit code."""
-        asked = Asked(you_at_terminal(self.team, self.speaker, self.show, no_input=self.no_input))
+        asked = Asked(you_at_terminal(self.team, self.speaker, self.show) if self.ask else None)
         code = self._once(work, write_input, asked)
         while asked.hint is not None:
             hint, you = asked.hint, person(self.team, asked.you).name

@@ -99,7 +99,7 @@ class Request(Struct, frozen=True, kw_only=True):
         *,
         wait: bool,
         record: Path | None,
-        no_input: bool,
+        ask: bool,
         verdict: tuple[str, ...],
         notes: tuple[str, ...] = (),
     ) -> ExitCode:
@@ -120,7 +120,7 @@ class Request(Struct, frozen=True, kw_only=True):
                 wait=wait,
                 record=record,
                 speaker=self.speaker,
-                no_input=no_input,
+                ask=ask,
                 verdict=verdict,
             )
             with begun(db, session) if begins else nullcontext():
