@@ -104,18 +104,22 @@ def send(
     found = find_team(team, timeout)
     if not dry_run:
         begin_run(found, record=record, trust=trust)
-    from teamchat.cli.shared.piped import read_message  # these imports take as long as git
+    from teamchat.cli.shared.piped import read_message, without_calls  # these imports take as long as git
     from teamchat.cli.shared.request import Request
 
+    names = ",".join(to) if to else None
+    message = read_message(words or (), None if cut else found.max_bytes, file or ())
+    if not anyway:
+        names, message = without_calls(message, names, found.members)
     request = Request(
         team=found,
-        message=read_message(words or (), None if cut else found.max_bytes, file or ()),
+        message=message,
         bounds=Bounds(turns, only, window=window),
         session=session,
         new=new,
         title=title,
         speaker=as_,
-        to=",".join(to) if to else None,
+        to=names,
         cut=cut,
         expand=expand,
         anyway=anyway,

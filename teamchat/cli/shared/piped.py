@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from teamchat.cli.output.lines import note
 from teamchat.cli.shared.reading import decoded_text, limit_of_text, read_input_file, read_within
 from teamchat.core.errors import UsageError
+from teamchat.core.routing.names import Named
 from teamchat.core.store.image_values import MOST_IMAGES, Image, image_type
 from teamchat.core.text.clean import printable
 
@@ -42,6 +43,19 @@ def read_message(
     """
     message = _without_files(words, max_bytes, None if files else example)
     return attached(message, files, max_bytes) if files else message
+
+
+def without_calls(message: PersonMessage, to: str | None, members: Sequence[Named]) -> tuple[str | None, PersonMessage]:
+    """Whom `--to` and the lines of the typed text call that begin with `@name`, and the message without these names."""
+    from teamchat.core.routing.at_names import split_calls
+
+    called, typed = split_calls(message.text[: message.typed], members)
+    if called is None:
+        return to, message
+    rest = message.text[message.typed :]
+    text = f"{typed}{rest}" if typed.strip() else rest.lstrip("\n")
+    names = ",".join(filter(None, (to, called)))
+    return names, replace(message, text=text, typed=len(typed) if typed.strip() else 0)
 
 
 def _without_files(words: Sequence[str], max_bytes: int | None, example: str | None) -> PersonMessage:
