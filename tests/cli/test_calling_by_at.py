@@ -20,7 +20,7 @@ def team(world: Path) -> Crew:
 
 
 def stored() -> list[str]:
-    return [text for (text,) in select("SELECT content FROM messages ORDER BY id")]
+    return [str(text) for (text,) in select("SELECT content FROM messages ORDER BY id")]
 
 
 @pytest.mark.parametrize(

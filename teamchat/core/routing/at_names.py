@@ -10,6 +10,8 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import cache
 
+from msgspec import Struct
+
 from teamchat.core.routing.markers import parse_targets
 from teamchat.core.routing.names import Directory, Named, Unknown, fold, valid_name
 from teamchat.core.routing.requests import quoted
@@ -18,6 +20,7 @@ from teamchat.patterns import regex
 ALL = "all"
 _CALL = regex(r"^ {0,3}@(?P<word>\S{1,400})(?!\S)[ \t]*+(?:\r?\n)?", re.MULTILINE)
 _INSIDE = regex(r"(?:(?<=\S)[ \t]{1,100}|(?<=[^\s\w@/\\.-]))@(?P<word>[^\s@,，、+＋!！#＃:：()\[\]{}<>*`'\"]{1,400})")
+_HEAD = regex("(?P<word>[^:：]+)[:：]")
 _ENDING = ":,;，、.!?…。"
 
 
@@ -34,7 +37,8 @@ def split_calls(text: str, members: Sequence[Named]) -> tuple[str | None, str]:
 
 def with_calls(to: str | None, text: str) -> str:
     """A text that `split_calls` splits into these."""
-    return f"@{to} {text}" if to else text
+    between = "\n" if text[:1].isspace() else " "  # a line break keeps an indentation
+    return f"@{to}{between}{text}" if to else text
 
 
 def first_strangers(text: str, members: Sequence[Named]) -> str:
@@ -62,12 +66,13 @@ def at_notes(text: str, members: Sequence[Named], called: Collection[str]) -> It
             yield f"{quoted('@' + call.word)} is text: nobody is called {', '.join(map(quoted, call.strangers))}"
 
 
-class _Call:
+class _Call(Struct, frozen=True):
     """The `word` behind `@` at the beginning of a line, the names in it that are nobody's, and where it stands."""
 
-    def __init__(self, found: re.Match[str], word: str, strangers: tuple[str, ...]) -> None:
-        self.word, self.strangers = word, strangers
-        self.start, self.end = found.span()
+    word: str
+    strangers: tuple[str, ...]
+    start: int
+    end: int
 
     @property
     def named(self) -> bool:
@@ -81,8 +86,13 @@ def _calls(text: str, members: Iterable[Named]) -> Iterator[_Call]:
     strangers = _finding_strangers(Directory(members))
     for found in _CALL.finditer(text):
         word = found["word"].rstrip(_ENDING)
-        if parse_targets(word) and not _shown(text, found.start("word")):
-            yield _Call(found, word, strangers(word))
+        if not parse_targets(word) or _shown(text, at := found.start("word")):
+            continue
+        head = _HEAD.match(word)  # of `@max:look`
+        if head and strangers(word) and not strangers(head["word"]):
+            yield _Call(head["word"], (), found.start(), at + head.end())
+        else:
+            yield _Call(word, strangers(word), *found.span())
 
 
 def _finding_strangers(directory: Directory[Named]) -> Callable[[str], tuple[str, ...]]:

@@ -25,6 +25,8 @@ INSIDE = "calls nobody here: it stands inside a line; @ calls at the beginning o
         ("  @MAX, fix it", "MAX", "fix it"),
         ("@max: fix it", "max", "fix it"),
         ("@max? fix it", "max", "fix it"),
+        ("@max:fix it", "max", "fix it"),
+        ("@nobody:fix it", None, "@nobody:fix it"),
         ("@max+sarah\nLook", "max+sarah", "Look"),
         ("@max,sarah Look", "max,sarah", "Look"),
         ("@max!P1 Look", "max!P1", "Look"),
@@ -47,7 +49,8 @@ def test_a_line_calls_the_members_at_its_beginning(typed: str, to: str | None, t
 
 
 def test_a_queued_message_is_edited_as_a_text_that_was_typed() -> None:
-    assert split_calls(with_calls("max+sarah", "Look"), MEMBERS) == ("max+sarah", "Look")
+    for text in ("Look", "    Look", "\nLook", "@nobody Look"):
+        assert split_calls(with_calls("max+sarah", text), MEMBERS) == ("max+sarah", text)
     assert with_calls(None, "Look") == "Look"
 
 
