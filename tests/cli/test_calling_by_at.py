@@ -101,9 +101,11 @@ def test_piped_text_and_files_never_call() -> None:
 
 
 @pytest.mark.usefixtures("team")
-def test_piped_text_is_what_a_name_alone_sends() -> None:
+def test_a_name_alone_is_a_marker_alone() -> None:
+    assert run_here("send", "@sarah").err == run_here("send", "[NEXT: sarah]").err
     assert run_here("send", "--quiet", "@sarah", stdin="@max reads this").out == "Mine.\n"
-    assert stored()[0] == "```\n@max reads this\n```"
+    assert stored() == ["[NEXT: sarah]\n\n```\n@max reads this\n```", "Mine."]
+    assert run_here("send", "--quiet", "@max").out == "Me.\n"
 
 
 @pytest.mark.usefixtures("team")

@@ -50,12 +50,8 @@ def without_calls(message: PersonMessage, to: str | None, members: Sequence[Name
     from teamchat.core.routing.at_names import split_calls
 
     called, typed = split_calls(message.text[: message.typed], members)
-    if called is None:
-        return to, message
-    rest = message.text[message.typed :]
-    text = f"{typed}{rest}" if typed.strip() else rest.lstrip("\n")
     names = ",".join(filter(None, (to, called)))
-    return names, replace(message, text=text, typed=len(typed) if typed.strip() else 0)
+    return names or to, replace(message, text=f"{typed}{message.text[message.typed :]}", typed=len(typed))
 
 
 def _without_files(words: Sequence[str], max_bytes: int | None, example: str | None) -> PersonMessage:

@@ -25,14 +25,20 @@ _ENDING = ":,;，、.!?…。"
 
 
 def split_calls(text: str, members: Sequence[Named]) -> tuple[str | None, str]:
-    """The names that lines of the text begin with, as `--to` takes them (None without any), and the other text."""
+    """The names that lines of the text begin with, as `--to` takes them (None without any), and the other text.
+
+    Without other text it is that of a marker: a message of names only is one of markers only.
+    """
     called, kept, done = list[str](), list[str](), 0
     for call in _calls(text, members):
         if not call.strangers:
             called.append(call.word)
             kept.append(text[done : call.start])
             done = call.end
-    return (",".join(called), "".join((*kept, text[done:]))) if called else (None, text)
+    if not called:
+        return None, text
+    to, rest = ",".join(called), "".join((*kept, text[done:]))
+    return (to, rest) if rest.strip() or "]" in to else (None, f"[NEXT: {to}]")
 
 
 def with_calls(to: str | None, text: str) -> str:

@@ -30,7 +30,7 @@ INSIDE = "calls nobody here: it stands inside a line; @ calls at the beginning o
         ("@max+sarah\nLook", "max+sarah", "Look"),
         ("@max,sarah Look", "max,sarah", "Look"),
         ("@max!P1 Look", "max!P1", "Look"),
-        ("@max", "max", ""),
+        ("@max\n@sarah!P1", None, "[NEXT: max,sarah!P1]"),
         ("@max one\n@sarah two\r\n@max\nthree", "max,sarah,max", "one\ntwo\r\nthree"),
         ("Fix it\n@sarah", "sarah", "Fix it\n"),
         ("@README.md is old", None, "@README.md is old"),
