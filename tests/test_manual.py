@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pexpect
 import pytest
 
 from generators.cli_page import context_of
 from teamchat.cli.app import program
 from tests.installed import install
-from tests.program import ROOT
-from tests.test_readme import assert_runs_as_written
+from tests.program import ROOT, TIMEOUT_S
+from tests.test_readme import ANYTHING, assert_runs_as_written, plain, steps
 
 DOCS = ROOT / "docs"
 PAGES = [*sorted(DOCS.rglob("*.md")), *sorted(ROOT.glob("*.md"))]
 FILES = re.compile(r"^```(?:python|toml)\n# (agent\.py|teamchat\.toml)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 BLOCK = re.compile(r"^```(?:console|sh)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+SEQUENCE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\a]*\a|\r")
+DECORATED = re.compile(r"·|\[NEXT|> |msg-|$|\w+:$")  # notes, markers, quotes and speakers
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 
 
@@ -38,6 +42,36 @@ def test_a_page_is_true(page: str, world: Path, monkeypatch: pytest.MonkeyPatch)
     for name, text in FILES.findall((DOCS / f"{page}.md").read_text(encoding="utf-8")):
         Path(name).write_text(text, encoding="utf-8")
     assert_runs_as_written(f"docs/{page}.md")
+
+
+def test_the_tutorial_is_true_at_a_terminal(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each command line is typed into a shell, and the next one when the shell prompts again.
+
+    A terminal shows turns in another form: what stands in the tutorial without decoration is looked for.
+    """
+    monkeypatch.setenv("LOGNAME", "kai")
+    install(world, monkeypatch, "claude", "codex", "gemini")
+    environment = {**os.environ, "TERM": "xterm-256color", "PAGER": "cat", "PS1": "ready> ", "PS2": ""}
+    bash = pexpect.spawn(
+        "bash",
+        ["--norc", "--noprofile", "--noediting"],
+        env=environment,
+        echo=False,
+        timeout=TIMEOUT_S,
+        encoding="utf-8",
+        dimensions=(50, 120),
+    )
+    try:
+        bash.expect_exact("ready> ")
+        for command, expected in steps((DOCS / "tutorial.md").read_text(encoding="utf-8")):
+            bash.sendline(command)
+            bash.expect_exact("ready> ")
+            shown = SEQUENCE.sub("", bash.before)
+            undecorated = [line for line in expected if line != ANYTHING and not DECORATED.match(line)]
+            missing = [line for line in undecorated if plain(line) not in plain(shown)]
+            assert not missing, (command, missing, shown)
+    finally:
+        bash.close(force=True)
 
 
 def test_every_command_of_the_tutorial_is_one_that_is_run() -> None:

@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from teamchat.cli.shared.options import (
+    AskOption,
     JsonOption,
     NoInputOption,
     NotifyOption,
@@ -20,6 +21,7 @@ from teamchat.cli.shared.options import (
     TurnsOption,
     VerdictOption,
     WindowOption,
+    asks,
     words_of,
 )
 
@@ -42,6 +44,7 @@ def resume(
     trust: TrustOption = False,
     no_wait: NoWaitOption = False,
     notify: NotifyOption = None,
+    ask: AskOption = False,
     no_input: NoInputOption = False,
     record: RecordOption = None,
     verdict: VerdictOption = None,
@@ -67,7 +70,7 @@ def resume(
     if drop:
         need_person("what waits is dropped")
     show = OutputOptions(as_json, stream, quiet, notify)
-    verdicts = words_of(verdict)
+    verdicts, ask = words_of(verdict), asks(ask, no_input)
     found = team_or_nobody(team, session) if drop else team_with_session(team, session, timeout)
     begin_run(found, record=record, trust=trust, runs=mode is not ResumeMode.DROP)
     from teamchat.cli.shared.resuming import resume_session  # this import takes as long as git does
@@ -85,6 +88,6 @@ def resume(
             wait=not no_wait,
             record=record,
             bounds=bounds,
-            no_input=no_input,
+            ask=ask,
             verdict=verdicts,
         )

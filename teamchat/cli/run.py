@@ -7,6 +7,7 @@ import typer
 from teamchat.cli.send import AsOption, CutOption, DryRunOption, ExpandOption, FileOption, NewOption
 from teamchat.cli.shared.complete import ai_members, processes
 from teamchat.cli.shared.options import (
+    AskOption,
     JsonOption,
     NoInputOption,
     NotifyOption,
@@ -22,6 +23,7 @@ from teamchat.cli.shared.options import (
     TurnsOption,
     VerdictOption,
     WindowOption,
+    asks,
     words_of,
 )
 from teamchat.core.engine.process import MOST_ROUNDS
@@ -121,6 +123,7 @@ def run(
     trust: TrustOption = False,
     no_wait: NoWaitOption = False,
     notify: NotifyOption = None,
+    ask: AskOption = False,
     no_input: NoInputOption = False,
     record: RecordOption = None,
     verdict: VerdictOption = None,
@@ -142,7 +145,7 @@ def run(
     from teamchat.core.engine.process import ProcessSettings
     from teamchat.core.engine.state import Bounds
 
-    verdicts = words_of(verdict)
+    verdicts, ask = words_of(verdict), asks(ask, no_input)
     found = find_team(team, timeout)
     settings = ProcessSettings(
         members=names_of("--members", members),
@@ -180,7 +183,7 @@ def run(
         OutputOptions(as_json, stream, quiet, notify),
         wait=not no_wait,
         record=record,
-        no_input=no_input,
+        ask=ask,
         verdict=verdicts,
         notes=pausing(found, wanted, request.bounds),
     )

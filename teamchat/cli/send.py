@@ -6,6 +6,7 @@ import typer
 
 from teamchat.cli.shared.complete import members, people
 from teamchat.cli.shared.options import (
+    AskOption,
     JsonOption,
     NoInputOption,
     NotifyOption,
@@ -22,6 +23,7 @@ from teamchat.cli.shared.options import (
     TurnsOption,
     VerdictOption,
     WindowOption,
+    asks,
     words_of,
 )
 
@@ -90,6 +92,7 @@ def send(
     trust: TrustOption = False,
     no_wait: NoWaitOption = False,
     notify: NotifyOption = None,
+    ask: AskOption = False,
     no_input: NoInputOption = False,
     record: RecordOption = None,
     verdict: VerdictOption = None,
@@ -104,22 +107,26 @@ def send(
     from teamchat.cli.shared.workspace import begin_run, find_team
     from teamchat.core.engine.state import UNBOUNDED, Bounds
 
-    verdicts = words_of(verdict)
+    verdicts, ask = words_of(verdict), asks(ask, no_input)
     found = find_team(team, timeout)
     if not dry_run:
         begin_run(found, record=record, trust=trust)
-    from teamchat.cli.shared.piped import read_message  # these imports take as long as git
+    from teamchat.cli.shared.piped import read_message, without_calls  # these imports take as long as git
     from teamchat.cli.shared.request import Request
 
+    names = ",".join(to) if to else None
+    message = read_message(words or (), None if cut else found.max_bytes, file or (), judged=bool(verdicts))
+    if not anyway:
+        names, message = without_calls(message, names, found.members)
     request = Request(
         team=found,
-        message=read_message(words or (), None if cut else found.max_bytes, file or (), judged=bool(verdicts)),
+        message=message,
         bounds=Bounds(turns, only, window=window),
         session=session,
         new=new,
         title=title,
         speaker=as_,
-        to=",".join(to) if to else None,
+        to=names,
         cut=cut,
         expand=expand,
         anyway=anyway,
@@ -133,8 +140,8 @@ def send(
         show,
         wait=not no_wait,
         record=record,
-        no_input=no_input,
+        ask=ask,
         verdict=verdicts,
         own_run=bool(record or timeout or notify) or request.bounds != UNBOUNDED,
-        follow=follow,
+        follow=follow or ask,
     )

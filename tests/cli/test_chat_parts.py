@@ -1,14 +1,11 @@
-"""What chat makes of a typed line: its addressees, a command, what Tab offers."""
+"""What chat makes of a typed line: a command, what Tab offers."""
 
 from __future__ import annotations
-
-from pathlib import Path
 
 import pytest
 
 from teamchat.cli.app import COMMANDS
 from teamchat.cli.chatting.chat import offered
-from teamchat.cli.chatting.layout import split_addressees, with_addressees
 from teamchat.cli.chatting.slash import (
     OF_CHAT,
     OUTSIDE,
@@ -20,40 +17,9 @@ from teamchat.cli.chatting.slash import (
     named_in_chat,
     print_help,
 )
-from teamchat.core.team.team import Member
 from tests.core.routing.marker_texts import grows_linearly
 
-MEMBERS = (
-    Member("kai", "human", Path("/work")),
-    Member("max", "ai", Path("/work"), "the architect"),
-    Member("sarah", "ai", Path("/work")),
-)
 NAMES = ("max", "sarah")
-
-
-@pytest.mark.parametrize(
-    ("typed", "to", "text"),
-    [
-        ("@max Fix it", "max", "Fix it"),
-        ("  @MAX, fix it", "MAX", "fix it"),
-        ("@max: fix it", "max", "fix it"),
-        ("@max+sarah\nLook", "max+sarah", "Look"),
-        ("@max,sarah Look", "max,sarah", "Look"),
-        ("@max", "max", ""),
-        ("@README.md is old", None, "@README.md is old"),
-        ("@max+carol Look", None, "@max+carol Look"),
-        ("Ask @max", None, "Ask @max"),
-        ("@ max", None, "@ max"),
-        ("", None, ""),
-    ],
-)
-def test_a_line_is_addressed_by_names_at_its_beginning(typed: str, to: str | None, text: str) -> None:
-    assert split_addressees(typed, MEMBERS) == (to, text)
-
-
-def test_a_queued_message_is_edited_as_the_line_that_was_typed() -> None:
-    assert split_addressees(with_addressees("max+sarah", "Look"), MEMBERS) == ("max+sarah", "Look")
-    assert with_addressees(None, "Look") == "Look"
 
 
 @pytest.mark.parametrize(

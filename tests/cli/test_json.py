@@ -245,7 +245,7 @@ def test_drops_and_notes(world: Path) -> None:
 
 def test_near_misses_of_markers_are_warnings(world: Path) -> None:
     crew(world, {"max": ["Done.\nNEXT: sarah"], "sarah": []})
-    lines = objects(run_here("send", "--json", "@max look"))
+    lines = objects(run_here("send", "--json", "-", stdin="@max look"))
     assert [line["text"] for line in lines if line["type"] == "warning"] == [
         "'@max' is not a marker and does nothing: did you mean [NEXT: max]?",
         "max: 'NEXT: sarah' is not a marker and does nothing: did you mean [NEXT: sarah]?",

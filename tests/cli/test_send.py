@@ -253,7 +253,7 @@ def test_a_known_name_runs_beside_an_unknown_one_with_a_warning(world: Path) -> 
 
 def test_what_was_probably_meant_as_a_marker_is_a_hint_and_not_obeyed(world: Path) -> None:
     crew(world, {"max": ["Done.\nNEXT: sarah"], "sarah": []})
-    ran = run_here("send", "@max can you look?")
+    ran = run_here("send", "-", stdin="@max can you look?")
     assert ran.out == "max:\nDone.\nNEXT: sarah\n\n"
     assert "· '@max' is not a marker and does nothing: did you mean [NEXT: max]?\n" in ran.err
     assert "· max: 'NEXT: sarah' is not a marker and does nothing: did you mean [NEXT: sarah]?\n" in ran.err
@@ -416,15 +416,12 @@ class TestNearMisses:
     @pytest.mark.parametrize(
         ("text", "written", "meant", "typed"),
         [
-            ("@sarah hi", "@sarah", "[NEXT: sarah]", "--to sarah '@sarah hi'"),
             ("NEXT: sarah\nhi", "NEXT: sarah", "[NEXT: sarah]", "--to sarah 'NEXT: sarah\nhi'"),
-            ("@sarah it's\n\nx && y", "@sarah", "[NEXT: sarah]", "--to sarah '@sarah it'\"'\"'s\n\nx && y'"),
-            ("@sarah \x1b", "@sarah", "[NEXT: sarah]", None),
+            ("NEXT: sarah it's\n\nx && y", "NEXT: sarah", "[NEXT: sarah]",
+             "--to sarah 'NEXT: sarah it'\"'\"'s\n\nx && y'"),
+            ("NEXT: sarah \x1b", "NEXT: sarah", "[NEXT: sarah]", None),
             ("[NEXT: sarah hi", "[NEXT: sarah hi", "[NEXT: sarah]", "--to sarah '[NEXT: sarah hi'"),
             ("[NEXT sarah] hi", "[NEXT sarah", "[NEXT: sarah]", "--to sarah '[NEXT sarah] hi'"),
-            ("@Sarha: hi", "@Sarha", "[NEXT: sarah]", "--to sarah '@Sarha: hi'"),
-            ("Hi\n@srah, @mxa look", "@srah, @mxa", "[NEXT: sarah, max]",
-             "--to 'sarah, max' 'Hi\n@srah, @mxa look'"),
             ("NEXT: sarha", "NEXT: sarha", "[NEXT: sarah]", "--to sarah 'NEXT: sarha'"),
             ("[NE\u200bXT: sarah] hi", "[NE\u200bXT: sarah]", "[NEXT: sarah]", None),
             ("[NEXT: sarha", "[NEXT: sarha", "[NEXT: sarah]", "--to sarah '[NEXT: sarha'"),
@@ -447,7 +444,7 @@ class TestNearMisses:
         assert run_here("sessions", "--json").out == ""
 
     def test_the_command_that_is_told_calls_who_was_meant(self) -> None:
-        hint = run_here("send", "@sarah, @max look", "--quiet").err.splitlines()[1].removeprefix("  try: teamchat ")
+        hint = run_here("send", "NEXT: sarah, max look", "--quiet").err.splitlines()[1].removeprefix("  try: teamchat ")
         assert run_here(*shlex.split(hint)).out == "Me.\n"
         assert [name for name, _ in said()] == ["kailai", "sarah", "max"]
 
@@ -463,7 +460,8 @@ class TestNearMisses:
         assert run_here("send", "--quiet", "Look", stdin="@sarha\nNEXT: sarha").out == "Me.\n"
 
     def test_anyway_sends_a_misspelt_name_too(self) -> None:
-        assert run_here("send", "--quiet", "--anyway", "@sarha hi") == Result(0, "Me.\n", "")
+        told = notes("'@sarha' is text: nobody is called 'sarha'")
+        assert run_here("send", "--quiet", "--anyway", "@sarha hi") == Result(0, "Me.\n", told)
 
     def test_anyway_sends_it_as_it_is_with_a_note(self) -> None:
         ran = run_here("send", "--anyway", "--quiet", "@sarah hi")
@@ -474,8 +472,8 @@ class TestNearMisses:
         "args",
         [["[NEXT: max] @sarah hi"], ["--to", "max", "NEXT: sarah"], ["`NEXT: sarah` hi"], ["> @sarah\n\nhi"],
          ["```\n[NEXT: sarah\n```\nhi"], ["@max hi"], ["ask @sarah"], ["[TODO: x\nhi"],
-         ["@property is slow"], ["@example.org bounces"], ["bob@sarha.org bounces"], ["@mxa hi"], ["`@sarha` hi"],
-         ["@kailai hi"], ["@kaila hi"], ["@max, sarha is away"], ["[NEXT: max] @sarha hi"], ["NEXT: we deploy"]],
+         ["@example.org bounces"], ["bob@sarha.org bounces"], ["Hi\n@mxa"], ["`@sarha` hi"],
+         ["@max, sarha is away"], ["[NEXT: max] @sarha hi"], ["NEXT: we deploy"]],
     )  # fmt: skip
     def test_it_is_sent_where_it_calls_somebody_who_is_called_or_is_prose(self, args: list[str]) -> None:
         assert run_here("send", "--quiet", *args).out == "Me.\n"
@@ -487,8 +485,8 @@ class TestNearMisses:
     def test_it_is_held_against_who_would_be_called_in_this_conversation(self, world: Path) -> None:
         crew(world, {"max": [], "sarah": ["Yes?\n[NEXT: kailai]", "Fine."]}, team={"lead": "max"})
         assert run_here("send", "--to", "sarah", "Hi").code == 9
-        assert run_here("send", "@max what?").code == 4
-        assert run_here("send", "--quiet", "@sarah that").out == "Fine.\n"
+        assert run_here("send", "NEXT: max, what?").code == 4
+        assert run_here("send", "--quiet", "NEXT: sarah, that").out == "Fine.\n"
 
 
 class TestCallingOneself:

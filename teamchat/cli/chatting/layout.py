@@ -1,7 +1,4 @@
-"""What stands around the prompt: the changing lines and the queued messages above it, and one line below.
-
-The addressees at the beginning of a typed line: `@max Fix it` and `@max+sarah Look at it` are sent to them.
-"""
+"""What stands around the prompt: the changing lines and the queued messages above it, and one line below."""
 
 from __future__ import annotations
 
@@ -20,12 +17,9 @@ from prompt_toolkit.utils import get_cwidth
 from prompt_toolkit.widgets import CompletionsToolbar
 
 from teamchat.cli.output.terminal.look import BAR
-from teamchat.core.routing.markers import parse_targets
-from teamchat.core.routing.names import Directory, Found
+from teamchat.core.routing.at_names import with_calls
 from teamchat.core.store.unsent import Unsent
-from teamchat.core.team.team import Member
 from teamchat.core.text.clean import printable
-from teamchat.patterns import regex
 
 MOST_ROWS = 10  # of the typed text
 MOST_QUEUED = 3  # messages that are shown
@@ -142,7 +136,7 @@ def _footer(shown: Shown) -> StyleAndTextTuples:
 
 
 def _one_line(message: Unsent) -> str:
-    return printable(" ".join(with_addressees(message.to, message.text[:1000]).split()))
+    return printable(" ".join(with_calls(message.to, message.text[:1000]).split()))
 
 
 def _cut(line: str, width: int) -> str:
@@ -155,28 +149,3 @@ def _cut(line: str, width: int) -> str:
             break
         shown.append(letter)
     return f"{''.join(shown)}…"
-
-
-_ADDRESS = regex(r"\s*@(\S+)\s*")
-_ENDING = ":,;，、"
-
-
-def split_addressees(text: str, members: Sequence[Member]) -> tuple[str | None, str]:
-    """The names for `--to`, and the text without them. None if the line begins with no member's name.
-
-    An `@` before anything else, such as a path, is part of the text.
-    """
-    found = _ADDRESS.match(text)
-    if found is None:
-        return None, text
-    names = found[1].rstrip(_ENDING)
-    directory = Directory(members)
-    called = [name for target in parse_targets(names) for name in target.names]
-    if not called or not all(isinstance(directory.match(name, guess=False), Found) for name in called):
-        return None, text
-    return names, text[found.end() :]
-
-
-def with_addressees(to: str | None, text: str) -> str:
-    """The line as it was typed."""
-    return f"@{to} {text}" if to else text

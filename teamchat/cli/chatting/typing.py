@@ -8,9 +8,10 @@ from queue import SimpleQueue
 from msgspec import Struct
 
 from teamchat.cli.chatting.kept import Kept, Place
-from teamchat.cli.chatting.layout import Shown, split_addressees, with_addressees
+from teamchat.cli.chatting.layout import Shown
 from teamchat.cli.chatting.slash import WAITS, WORKING, Command, command_of
 from teamchat.core.errors import ExitCode, TeamchatError
+from teamchat.core.routing.at_names import split_calls, with_calls
 from teamchat.core.store.database import Database
 from teamchat.core.text.clean import printable
 from teamchat.runners.process.supervisor import Stopper
@@ -91,7 +92,7 @@ class Typing:
             if command := command_of(text, agents):
                 self._command(command)
                 return None
-            to, rest = split_addressees(text, self.place.team.members)
+            to, rest = split_calls(text, self.place.team.members)
             self._kept.keep(rest, to)
         except TeamchatError as error:
             self.tell(f"✗ {printable(str(error))}")
@@ -149,7 +150,7 @@ class Typing:
             self.tell(f"✗ {printable(str(error))}")
             return None
         self.shown.waiting = tuple(self._kept.waiting)
-        return with_addressees(last.to, last.text) if last else None
+        return with_calls(last.to, last.text) if last else None
 
     def ended(self, error: BaseException | None) -> None:
         self._db.close()

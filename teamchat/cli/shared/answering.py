@@ -1,4 +1,4 @@
-"""A member's question to the person at the terminal, answered in place. An empty line leaves it open."""
+"""A member's question to the person at the terminal, answered in place with `--ask`. An empty line leaves it open."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ from teamchat.core.conversation.entry import check_entry
 from teamchat.core.engine.state import Bounds
 from teamchat.core.engine.team_changes import fitted
 from teamchat.core.errors import ExitCode, TeamchatError
+from teamchat.core.routing.at_names import split_calls
 from teamchat.core.store.database import Database
 from teamchat.core.store.routes import load_state
 from teamchat.core.store.sessions import Session
@@ -53,16 +54,16 @@ class Asked(Struct):
         return replace(conclusion, hint=None)
 
 
-def you_at_terminal(team: Team, speaker: str | None, show: OutputOptions, *, no_input: bool) -> str | None:
+def you_at_terminal(team: Team, speaker: str | None, show: OutputOptions) -> str | None:
     """The person who can be asked here; None in a script, a pipe, an agent's turn and chat, which asks by itself."""
-    if no_input or not show.talks or KEYBOARD.get() or not (sys.stdin.isatty() and sys.stdout.isatty()):
+    if not show.talks or KEYBOARD.get() or not (sys.stdin.isatty() and sys.stdout.isatty()):
         return None
     nobody_named = speaker is None and len(team.humans) > 1  # the end of the run says who is asked
     return None if nobody_named or calling() else person(team, speaker).name
 
 
 class Answering(Struct, frozen=True, kw_only=True):
-    """Runs a conversation whose questions the person at the terminal answers, unless `no_input`.
+    """Runs a conversation whose questions the person at the terminal answers, if they `ask` for that.
 
     `record` is the cassette that each run is added to, `speaker` the name that the person gave. `bounds`, `wait` and
     `verdict` are as for `converse`.
@@ -76,21 +77,21 @@ class Answering(Struct, frozen=True, kw_only=True):
     wait: bool
     record: Path | None
     speaker: str | None = None
-    no_input: bool = False
+    ask: bool = False
     verdict: tuple[str, ...] = ()
 
     def run(self, work: Work, write_input: WriteInput) -> ExitCode:
         """Let `work` run the conversation, and then the answer to each question. Returns the last exit code."""
-        asked = Asked(you_at_terminal(self.team, self.speaker, self.show, no_input=self.no_input))
+        asked = Asked(you_at_terminal(self.team, self.speaker, self.show) if self.ask else None)
         code = self._once(work, write_input, asked)
         while asked.hint is not None:
             hint, you = asked.hint, person(self.team, asked.you).name
-            text = self._answer(you)
-            if text is None:
+            answer = self._answer(you)
+            if answer is None:
                 note(f"the question is open; {hint} answers it")
                 break
             speaker = you if len(self.team.humans) > 1 else None
-            code = self._once(_sending(text, speaker), _said(text, speaker, self.bounds), asked)
+            code = self._once(_sending(*answer, speaker), _said(*answer, speaker, self.bounds), asked)
         return code
 
     def _once(self, work: Work, write_input: WriteInput, asked: Asked) -> ExitCode:
@@ -112,32 +113,33 @@ class Answering(Struct, frozen=True, kw_only=True):
             verdict=self.verdict,
         )
 
-    def _answer(self, you: str) -> str | None:
-        """What the person types; None if they leave the question open."""
+    def _answer(self, you: str) -> tuple[str | None, str] | None:
+        """Whom the person calls by `@`, and what they type; None if they leave the question open."""
         state = fitted(load_state(self.db, self.session.id, rules_of(self.team)))
         question = state.answered_by(you)
         if question is None:  # answered elsewhere meanwhile
             return None
         note(KEYS)
         prompt = f"you → {visible(question.by)}   "
-        while text := _typed(prompt):
+        while line := _typed(prompt):
+            to, text = split_calls(line, self.team.members)
             try:
-                check_entry(self.team, self.db, self.session, text, speaker=you, to=None, typed=len(text))
+                check_entry(self.team, self.db, self.session, text, speaker=you, to=to, typed=len(text))
             except TeamchatError as error:
                 print(f"teamchat: {printable(str(error))}", file=sys.stderr)
                 continue
-            _erase(prompt + text)
-            return text
+            _erase(prompt + line)
+            return to, text
         return None
 
 
-def _said(text: str, speaker: str | None, bounds: Bounds) -> WriteInput:
-    return lambda writer, cooling: writer.human(text, speaker, None, cooling, (), len(text), bounds)
+def _said(to: str | None, text: str, speaker: str | None, bounds: Bounds) -> WriteInput:
+    return lambda writer, cooling: writer.human(text, speaker, to, cooling, (), len(text), bounds)
 
 
-def _sending(text: str, speaker: str | None) -> Work:
+def _sending(to: str | None, text: str, speaker: str | None) -> Work:
     def work(coordinator: ConversationCoordinator) -> Awaitable[Conclusion]:
-        return coordinator.send(text, speaker=speaker, typed=len(text))
+        return coordinator.send(text, speaker=speaker, to=to, typed=len(text))
 
     return work
 

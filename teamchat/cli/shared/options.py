@@ -50,6 +50,15 @@ def words_of(verdict: str | None) -> tuple[str, ...]:
     return verdict_words(verdict)
 
 
+def asks(ask: bool, no_input: bool) -> bool:
+    """Whether `--ask` was given. Raises `UsageError` if `--no-input` was, too."""
+    if ask and no_input:
+        from teamchat.core.errors import UsageError
+
+        raise UsageError("--ask and --no-input exclude each other")
+    return ask
+
+
 def cassette_file(path: Path | None) -> Path | None:
     """Refuse anything but a file: opening a pipe would wait for its reader."""
     try:
@@ -130,8 +139,11 @@ NotifyOption = Annotated[
         "--notify", metavar="CMD", help="At the end run this shell command, with the result of --json on its stdin."
     ),
 ]
+AskOption = Annotated[
+    bool, typer.Option("--ask", help="At a terminal ask a member's question in place; an empty line leaves it open.")
+]
 NoInputOption = Annotated[
-    bool, typer.Option("--no-input", help="Never ask at the terminal: a member's question is left open.")
+    bool, typer.Option("--no-input", help="Leave a member's question open, also at a terminal (the default).")
 ]
 VerdictOption = Annotated[
     str | None,

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from teamchat.cli.output.lines import note
 from teamchat.cli.shared.reading import decoded_text, limit_of_text, read_input_file, read_within
 from teamchat.core.errors import UsageError
+from teamchat.core.routing.names import Named
 from teamchat.core.store.image_values import MOST_IMAGES, Image, image_type
 from teamchat.core.text.clean import printable
 
@@ -50,6 +51,15 @@ def read_message(
     """
     message = _without_files(words, max_bytes, None if files else example, JUDGED if judged else None)
     return attached(message, files, max_bytes, judged=judged) if files else message
+
+
+def without_calls(message: PersonMessage, to: str | None, members: Sequence[Named]) -> tuple[str | None, PersonMessage]:
+    """Whom `--to` and the lines of the typed text call that begin with `@name`, and the message without these names."""
+    from teamchat.core.routing.at_names import split_calls
+
+    called, typed = split_calls(message.text[: message.typed], members)
+    names = ",".join(filter(None, (to, called)))
+    return names or to, replace(message, text=f"{typed}{message.text[message.typed :]}", typed=len(typed))
 
 
 def _without_files(

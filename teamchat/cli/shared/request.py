@@ -102,7 +102,7 @@ class Request(Struct, frozen=True, kw_only=True):
         *,
         wait: bool,
         record: Path | None,
-        no_input: bool,
+        ask: bool,
         verdict: tuple[str, ...],
         notes: tuple[str, ...] = (),
         own_run: bool = True,
@@ -129,7 +129,7 @@ class Request(Struct, frozen=True, kw_only=True):
                 wait=wait,
                 record=record,
                 speaker=self.speaker,
-                no_input=no_input,
+                ask=ask,
                 verdict=verdict,
             )
             shared = not (own_run or self.message.images or calling())

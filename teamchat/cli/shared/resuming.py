@@ -33,13 +33,13 @@ def resume_session(
     record: Path | None = None,
     only: tuple[int, ...] | None = None,
     bounds: Bounds = UNBOUNDED,
-    no_input: bool = False,
+    ask: bool = False,
     verdict: tuple[str, ...] = (),
 ) -> ExitCode:
     """Run what is held in the session, or `only` the routes of these numbers. Returns the exit code.
 
-    `bounds` and `verdict` are as for `converse`. A question to the person at the terminal is asked unless
-    `no_input`.
+    `bounds` and `verdict` are as for `converse`. With `ask` the person at the terminal answers questions
+    there.
     """
     if not show.quiet:
         note(f"session {session.name} continues")
@@ -58,7 +58,7 @@ def resume_session(
         bounds=bounds,
         wait=wait,
         record=record,
-        no_input=no_input,
+        ask=ask,
         verdict=verdict,
     )
     return answering.run(work, write_input)

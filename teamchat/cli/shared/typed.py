@@ -64,11 +64,16 @@ def saying_what_to_type(message: PersonMessage) -> Iterator[None]:
     try:
         yield
     except NearMiss as error:
-        error.hint = typed_with("--to", error.names) if error.names else "teamchat team"
+        error.hint = _sent_to(error.names) if error.names else "teamchat team"
         raise
     except NoRoom as error:
         error.hint = typed_with("--cut") if len(message.text) == message.typed else None
         raise
+
+
+def _sent_to(names: str) -> str | None:
+    """The command with these names for `--to`; None if it is too long to paste."""
+    return retyped("--to", names, TYPED.get()) or typed_with("--to", names)
 
 
 def was_typed(option: str) -> bool:

@@ -11,10 +11,11 @@ from teamchat.core.engine.decide import asker_gone, default_target
 from teamchat.core.engine.state import State
 from teamchat.core.errors import NearMiss, NotTrusted, UnknownName, UnknownPerson, UsageError
 from teamchat.core.messages import Speaker, well_formed
+from teamchat.core.routing.at_names import ALL, at_notes, first_strangers
 from teamchat.core.routing.markers import Author, Marker, MarkerKind, Target, read_markers
 from teamchat.core.routing.names import Directory, Unknown, fold, match_member
 from teamchat.core.routing.near_misses import Hint, hints, near_miss_lines
-from teamchat.core.routing.requests import ProblemKind, Resolution, RouteRequest, few, parse_to, resolve
+from teamchat.core.routing.requests import Problem, ProblemKind, Resolution, RouteRequest, few, parse_to, resolve
 from teamchat.core.routing.todos import Wish
 from teamchat.core.team.team import Member, Team
 from teamchat.core.text.commands import reading, saying
@@ -65,12 +66,14 @@ def address(
     to: str | None = None,
     opens: bool = False,
     typed: int = 0,
+    refuse: bool = True,
     caller: Speaker | None = None,
 ) -> Addressed:
     """What a person's message asks for, or one of the `caller`: the agent in whose turn this runs.
 
     `speaker` is `--as`, `to` is `--to`. Nobody spoke before a message that `opens` the session. The person typed the
-    first `typed` characters. Nothing is stored when it raises one of these:
+    first `typed` characters; with `refuse` nothing in them may look like a call that calls nobody. Nothing is stored
+    when it raises one of these:
 
     - `NotTrusted`: there is a `caller`, and a `speaker` as well.
     - `UsageError`: the message is empty, has nothing to answer, or calls only its speaker.
@@ -91,7 +94,7 @@ def address(
     calls_self = any(request.target == who.role_name for request in resolution.requests)
     requests = tuple(request for request in resolution.requests if request.target != who.role_name)
     named = bool(targets) or _names_anyone(markers)
-    _refuse_unknown(resolution, requests, named=named)
+    _refuse_unknown(resolution, requests, team, who, named=named)
     if calls_self and not requests:
         raise UsageError("you cannot call yourself; nobody was called")
     near_misses = _near_misses(text, markers, team, who, resolution, mentions=not named)
@@ -100,7 +103,7 @@ def address(
     if opens and wordless:
         _refuse_unanswerable(requests)
     if not requests and not named and not wordless:
-        target, astray = _default(text[:typed], markers, team, state, who)
+        target, astray = _default(text[:typed] if refuse else "", markers, team, state, who)
         requests = (RouteRequest(target),) if target else ()
     return Addressed(
         text=text,
@@ -115,6 +118,7 @@ def address(
             *(["you cannot call yourself; that call was ignored"] if calls_self else []),
             *([astray] if astray else []),
             *near_miss_lines(near_misses),
+            *few(at_notes(text[:typed], team.members, (who.role_name, *(request.target for request in requests)))),
         ),
         wordless=wordless,
     )
@@ -134,7 +138,7 @@ def address_task(text: str, team: Team, *, speaker: str | None = None, caller: S
     who = _speaker(team, speaker, resolution, caller)
     if _names_anyone(read.markers):
         raise UsageError("the process decides who speaks; remove the [NEXT: ...] markers, or put them in quotes")
-    _refuse_unknown(resolution, (), named=False)
+    _refuse_unknown(resolution, (), team, who, named=False)
     return Addressed(
         text=text,
         speaker=who,
@@ -154,6 +158,7 @@ def _default(
     """Who answers a message that names nobody, and a warning where that may surprise. Raises `NearMiss` for `typed`."""
     target = default_target(state, who.role_name)
     if typed:
+        _refuse_strangers(typed, team, who)
         _refuse_near_misses(_typed_near_misses(typed, markers, team, who), team, target)
     return target, _astray(state, who, team, target, refuse=bool(typed))
 
@@ -203,7 +208,30 @@ def _typed_near_misses(typed: str, markers: Iterable[Marker], team: Team, speake
         return found.closest if isinstance(found, Unknown) and found.closest != speaker.role_name else None
 
     own = [marker for marker in markers if marker.start < len(typed)]
-    return hints(typed, own, _names_without({speaker.role_name}, team), _author(speaker), closest=closest)
+    names = _names_without({speaker.role_name}, team)
+    return hints(typed, own, names, _author(speaker), mentions=False, closest=closest)
+
+
+def _refuse_strangers(typed: str, team: Team, speaker: Speaker) -> None:
+    """Raises `NearMiss` when the typed text begins with `@name`, and nobody is called that. A file's name is text."""
+    word = first_strangers(typed, team.members)
+    if not word or (team.root / word).exists():
+        return
+    targets = parse_to(word)
+    problems = resolve((), team.members, None, to=targets).problems
+    words = "; ".join(few(problem.message for problem in problems))
+    if everybody := _everybody(problems, team, speaker):
+        raise NearMiss(f"{words}; --to {everybody} calls everybody (--anyway sends it as it is)", everybody)
+    meant = {problem.name: problem.closest or "" for problem in problems}
+    groups = [[meant.get(name, name) for name in target.names] for target in targets]
+    known = all(name not in ("", speaker.role_name) for group in groups for name in group)
+    raise NearMiss(f"{words} (--anyway sends it as it is)", ",".join(map("+".join, groups)) if known else "")
+
+
+def _everybody(problems: Iterable[Problem], team: Team, speaker: Speaker) -> str:
+    """The agents of the team, as `--to` takes them, if "all" is among the names that nobody has; empty otherwise."""
+    wanted = any(problem.kind is ProblemKind.UNKNOWN and fold(problem.name or "") == ALL for problem in problems)
+    return "+".join(member.name for member in team.ai_members if member.name != speaker.role_name) if wanted else ""
 
 
 def _refuse_near_misses(found: Sequence[Hint], team: Team, target: str | None) -> None:
@@ -241,13 +269,19 @@ def _raw(markers: tuple[Marker, ...]) -> tuple[str, ...]:
     return tuple(marker.raw for marker in markers if marker.kind is MarkerKind.NEXT and marker.counts)
 
 
-def _refuse_unknown(resolution: Resolution, requests: tuple[RouteRequest, ...], *, named: bool) -> None:
+def _refuse_unknown(
+    resolution: Resolution, requests: tuple[RouteRequest, ...], team: Team, speaker: Speaker, *, named: bool
+) -> None:
     unknown = [problem for problem in resolution.problems if problem.kind is ProblemKind.UNKNOWN]
     errors = [problem for problem in resolution.problems if problem.is_error]
     if named and not requests and unknown:
         errors = [*unknown, *errors]
-    if errors:
-        raise UnknownName("; ".join(few(problem.message for problem in errors)), "teamchat team")
+    if not errors:
+        return
+    words = "; ".join(few(problem.message for problem in errors))
+    if everybody := _everybody(errors, team, speaker):
+        raise NearMiss(f"{words}; --to {everybody} calls everybody", everybody)
+    raise UnknownName(words, "teamchat team")
 
 
 def _author(speaker: Speaker | None) -> Author:

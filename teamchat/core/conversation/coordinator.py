@@ -147,7 +147,7 @@ class ConversationCoordinator:
         `speaker` and `to` are as for `address`, whose errors are raised before anything is stored. The person typed
         the first `typed` characters.
         """
-        addressed = self.address(text, speaker=speaker, to=to)
+        addressed = self.address(text, speaker=speaker, to=to, typed=typed, refuse=False)
         for problem in addressed.problems:
             self.run.emit(Warned(problem))
         question = self.run.state.answered_by(addressed.speaker.role_name)
@@ -182,11 +182,23 @@ class ConversationCoordinator:
         run.tally.process = True
         return await self._follow(self.store(addressed, images, len(well_formed(text[:typed])), process))
 
-    def address(self, text: str, *, speaker: str | None = None, to: str | None = None, typed: int = 0) -> Addressed:
-        """What a person's message would ask for in this session. Nothing is stored."""
+    def address(
+        self, text: str, *, speaker: str | None = None, to: str | None = None, typed: int = 0, refuse: bool = True
+    ) -> Addressed:
+        """What a person's message would ask for in this session, as `address` says. Nothing is stored."""
         run = self.run
         opens = run.manager.get_current_message() is None
-        return address(text, run.team, run.state, speaker=speaker, to=to, opens=opens, typed=typed, caller=run.speaker)
+        return address(
+            text,
+            run.team,
+            run.state,
+            speaker=speaker,
+            to=to,
+            opens=opens,
+            typed=typed,
+            refuse=refuse,
+            caller=run.speaker,
+        )
 
     def address_task(self, text: str, *, speaker: str | None = None) -> Addressed:
         """What a message that begins a process would ask for in this session. Nothing is stored."""

@@ -114,7 +114,14 @@ class TypedAhead(Struct):
         state = run.state if answers else _without_question(run.state, speaker)
         opens = run.manager.get_current_message() is None
         addressed = address(
-            unsent.text, run.team, state, speaker=speaker, to=unsent.to, opens=opens, typed=unsent.typed
+            unsent.text,
+            run.team,
+            state,
+            speaker=speaker,
+            to=unsent.to,
+            opens=opens,
+            typed=unsent.typed,
+            refuse=not unsent.handed_over,  # its sender has checked it
         )
         return Outgoing(unsent, addressed, answers)
 
