@@ -43,7 +43,10 @@ INVISIBLE = "(only invisible characters)"
 def show(
     turn: Annotated[
         str | None,
-        typer.Argument(metavar="TURN", help="The turn's number, or its reply such as msg-2 (default: the last turn)."),
+        typer.Argument(
+            metavar="TURN",
+            help="The turn's number, or its reply such as msg-2 (default: the last turn), or a person's message.",
+        ),
     ] = None,
     prompt: Annotated[
         bool, typer.Option("--prompt", help="Print the exact bytes that the agent read from standard input.")
@@ -61,7 +64,7 @@ def show(
     from teamchat.cli.output.jsonl import write_line
     from teamchat.cli.output.long import whole, write_pieces
     from teamchat.cli.output.receipt import receipt_fields
-    from teamchat.cli.shared.turn_called import check_name, turn_called
+    from teamchat.cli.shared.turn_called import check_name, said_by_a_person, turn_called
     from teamchat.cli.shared.workspace import abandoned, find_root, open_store
     from teamchat.core.errors import UsageError
     from teamchat.core.store.sessions import need_session
@@ -74,6 +77,9 @@ def show(
     root = find_root(team)
     with open_store(root) as db:
         chosen = need_session(db, session)
+        if not (prompt or system or diff or reply or as_json) and (said := said_by_a_person(db, chosen, turn)):
+            write_pieces(whole(said))
+            return
         found = turn_called(db, chosen, turn)
         left = found in abandoned(root, chosen.id, lambda: running_turns(db, chosen.id))
         if as_json:

@@ -222,4 +222,6 @@ def _write_input(writer: CassetteWriter, line: HumanLine | ResumeLine) -> None:
     else:
         images = [Image(image.name, image.kind, b"") for image in line.images]
         process = line.process.process if line.process else None
-        writer.human(line.text, line.speaker, line.to, line.cooling, images, line.typed, line.bounds, process)
+        writer.human(
+            line.text, line.speaker, line.to, line.cooling, images, line.typed, line.bounds, process, line.pasted
+        )

@@ -11,6 +11,8 @@ from teamchat.patterns import regex
 
 MAX_TEAM_TASK_BYTES = 5 * 1024
 SpeakerType = Literal["ai", "human", "system"]
+Span = tuple[int, int]
+"""The place of the first character of a part of a text, and of the one behind it."""
 
 
 def now_ms() -> int:
@@ -39,7 +41,8 @@ class NewMessage(Struct, frozen=True, gc=False):
     """A message that no log has given an id yet; `turn_id` is the turn that it came from, if any, of that `agent`.
 
     `stands_for` is the member in whose place the speaker answered. The first `typed` characters of a person's message
-    were typed by that person; what follows was piped in, or is a file.
+    were typed by that person; what follows was piped in, or is a file. Of these the parts `pasted` came in several
+    lines at once, and hold no markers.
     """
 
     content: str
@@ -50,6 +53,7 @@ class NewMessage(Struct, frozen=True, gc=False):
     stands_for: str | None = None
     agent: str | None = None
     typed: int = 0
+    pasted: tuple[Span, ...] = ()
 
     def stored_as(self, message_id: str) -> ConversationMessage:
         return ConversationMessage(
@@ -62,6 +66,7 @@ class NewMessage(Struct, frozen=True, gc=False):
             stands_for=self.stands_for,
             agent=self.agent,
             typed=self.typed,
+            pasted=self.pasted,
         )
 
 

@@ -12,6 +12,7 @@ from teamchat.cli.shared.options import session_title
 from teamchat.cli.shared.workspace import choose_session
 from teamchat.core.conversation.entry import check_entry
 from teamchat.core.errors import UsageError
+from teamchat.core.messages import Span
 from teamchat.core.store.database import Database
 from teamchat.core.store.sessions import Session, current_session, find_session, remove_session
 from teamchat.core.store.unsent import Unsent, keep_unsent, remove_unsent, unsent_of
@@ -74,13 +75,15 @@ class Kept:
         session = self._place.session
         self.waiting = unsent_of(self._db, session.id) if session else []
 
-    def keep(self, text: str, to: str | None) -> None:
+    def keep(self, text: str, to: str | None, pasted: tuple[Span, ...]) -> None:
         """Store a message if it can be sent as it is. Raises the reason otherwise, as `check_entry` does."""
         place = self._place
-        check_entry(place.team, self._db, place.session, text, speaker=place.speaker, to=to, typed=len(text))
+        check_entry(
+            place.team, self._db, place.session, text, speaker=place.speaker, to=to, typed=len(text), pasted=pasted
+        )
         if place.session is None:
             place.session, _ = choose_session(self._db, place.team, place.name, new=True, title=place.title)
-        self.waiting.append(keep_unsent(self._db, place.session.id, text, place.speaker, to))
+        self.waiting.append(keep_unsent(self._db, place.session.id, text, place.speaker, to, pasted=pasted))
 
     def remove_last(self) -> Unsent | None:
         """Remove the message that was typed last; None if all have been sent meanwhile."""

@@ -19,7 +19,6 @@ from typing import Protocol
 from prompt_toolkit.application.run_in_terminal import in_terminal
 from prompt_toolkit.buffer import Buffer, CompletionState
 from prompt_toolkit.completion import CompleteEvent
-from prompt_toolkit.document import Document
 from prompt_toolkit.filters import Condition, has_selection
 from prompt_toolkit.key_binding import KeyBindings
 from prompt_toolkit.key_binding.key_processor import KeyPressEvent
@@ -27,8 +26,9 @@ from prompt_toolkit.keys import Keys
 from prompt_toolkit.selection import SelectionState, SelectionType
 
 from teamchat.cli.chatting.layout import Shown
+from teamchat.cli.chatting.pastes import Pastes
 from teamchat.core.files.temporary import temporary_folder
-from teamchat.core.messages import well_formed
+from teamchat.core.messages import Span, well_formed
 
 LEAVES = "Ctrl-D leaves"
 BACK_S = 0.2  # in which the prompt reads what was typed before it came back
@@ -39,8 +39,9 @@ def bindings(
     typist: Typist, shown: Shown, buffer: Buffer, refresh: Callable[[], None], suspend: Callable[[], None]
 ) -> KeyBindings:
     keys = KeyBindings()
-    _editing_keys(keys, buffer, shown)
-    _sending_keys(keys, typist, shown, buffer, refresh)
+    pastes = Pastes(buffer)
+    _editing_keys(keys, buffer, pastes, shown)
+    _sending_keys(keys, typist, shown, pastes, buffer, refresh)
     _leaving_keys(keys, typist, shown, buffer, refresh)
 
     @keys.add("c-z")
@@ -50,7 +51,7 @@ def bindings(
     return keys
 
 
-def _editing_keys(keys: KeyBindings, buffer: Buffer, shown: Shown) -> None:
+def _editing_keys(keys: KeyBindings, buffer: Buffer, pastes: Pastes, shown: Shown) -> None:
     @keys.add("escape", "enter")
     def _(_event: KeyPressEvent) -> None:
         buffer.newline(copy_margin=False)
@@ -76,35 +77,43 @@ def _editing_keys(keys: KeyBindings, buffer: Buffer, shown: Shown) -> None:
 
     @keys.add("c-x", "c-e")
     def _(event: KeyPressEvent) -> None:
-        event.app.create_background_task(_edit(buffer, shown))
+        event.app.create_background_task(_edit(pastes, shown))
+
+    @keys.add(Keys.BracketedPaste)
+    def _(event: KeyPressEvent) -> None:
+        if buffer.selection_state:
+            buffer.cut_selection()
+        pastes.insert(event.data)
 
 
-def _sending_keys(keys: KeyBindings, typist: Typist, shown: Shown, buffer: Buffer, refresh: Callable[[], None]) -> None:
+def _sending_keys(
+    keys: KeyBindings, typist: Typist, shown: Shown, pastes: Pastes, buffer: Buffer, refresh: Callable[[], None]
+) -> None:
     @keys.add("enter")
     def _(_event: KeyPressEvent) -> None:
-        text = well_formed(buffer.text)
-        if text != buffer.text:  # bytes that are no UTF-8
-            buffer.document = Document(text, len(text))
-        returned = typist.entered(text)
-        if returned is None:
-            if text.strip():
-                buffer.append_to_history()
+        text, pasted = pastes.whole()
+        if (readable := well_formed(text)) != text:  # bytes that are no UTF-8
+            pastes.put(readable)
+            text, pasted = readable, ((0, len(readable)),) if pasted else ()
+        if typist.entered(text, pasted):
+            if text.strip() and buffer.history.get_strings()[-1:] != [text]:
+                buffer.history.append_string(text)
+            pastes.put("")
             buffer.reset()
         else:
-            buffer.document = Document(returned, len(returned))
             _select_all(buffer)
         refresh()
 
     @keys.add("up", filter=Condition(lambda: not buffer.text and bool(shown.waiting)))
     def _(_event: KeyPressEvent) -> None:
-        text = typist.unqueued()
-        if text is not None:
-            buffer.document = Document(text, len(text))
+        if queued := typist.unqueued():
+            pastes.put(*queued)
         refresh()
 
 
 def _select_all(buffer: Buffer) -> None:
     """Select the text: the next key replaces or removes it, and an arrow keeps it."""
+    buffer.cursor_position = len(buffer.text)
     buffer.selection_state = SelectionState(0, SelectionType.CHARACTERS)
     buffer.selection_state.enter_shift_mode()
 
@@ -141,9 +150,9 @@ async def _suspended(do: Callable[[], None], shown: Shown) -> None:
         do()
 
 
-async def _edit(buffer: Buffer, shown: Shown) -> None:
-    """Let the person edit the text in their editor."""
-    text = buffer.text
+async def _edit(pastes: Pastes, shown: Shown) -> None:
+    """Let the person edit the text in their editor. All that comes back was typed."""
+    text, _ = pastes.whole()
     try:
         async with without_prompt(shown):
             edited = await asyncio.get_running_loop().run_in_executor(None, lambda: _edited(text))
@@ -151,7 +160,7 @@ async def _edit(buffer: Buffer, shown: Shown) -> None:
         shown.notice = f"the editor cannot be run: {error}"
         return
     if edited is not None:
-        buffer.document = Document(edited, len(edited))
+        pastes.put(edited)
 
 
 def _edited(text: str) -> str | None:
@@ -179,8 +188,8 @@ class Typist(Protocol):
 
     def began(self) -> None: ...
 
-    def entered(self, text: str) -> str | None:
-        """Take the text that was entered, or return it to the prompt."""
+    def entered(self, text: str, pasted: tuple[Span, ...]) -> bool:
+        """Take the text that was entered, with its pasted parts. False if it is refused."""
         ...
 
     def interrupted(self) -> bool:
@@ -189,8 +198,8 @@ class Typist(Protocol):
 
     def left(self) -> None: ...
 
-    def unqueued(self) -> str | None:
-        """Remove the message that was typed last and is not sent yet. Returns its text."""
+    def unqueued(self) -> tuple[str, tuple[Span, ...]] | None:
+        """Remove the message that was typed last and is not sent yet. Returns its text and the pasted parts."""
         ...
 
     def ended(self, error: BaseException | None) -> None: ...

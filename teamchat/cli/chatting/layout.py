@@ -16,6 +16,7 @@ from prompt_toolkit.layout.dimension import Dimension
 from prompt_toolkit.utils import get_cwidth
 from prompt_toolkit.widgets import CompletionsToolbar
 
+from teamchat.cli.output.lines import folded
 from teamchat.cli.output.terminal.look import BAR
 from teamchat.core.routing.at_names import with_calls
 from teamchat.core.store.unsent import Unsent
@@ -136,7 +137,8 @@ def _footer(shown: Shown) -> StyleAndTextTuples:
 
 
 def _one_line(message: Unsent) -> str:
-    return printable(" ".join(with_calls(message.to, message.text[:1000]).split()))
+    shown = folded(message.text, message.pasted)[:1000]
+    return printable(" ".join(with_calls(message.to, shown).split()))
 
 
 def _cut(line: str, width: int) -> str:

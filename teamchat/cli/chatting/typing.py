@@ -11,7 +11,9 @@ from teamchat.cli.chatting.kept import Kept, Place
 from teamchat.cli.chatting.layout import Shown
 from teamchat.cli.chatting.slash import WAITS, WORKING, Command, command_of
 from teamchat.core.errors import ExitCode, TeamchatError
+from teamchat.core.messages import Span
 from teamchat.core.routing.at_names import split_calls, with_calls
+from teamchat.core.routing.markers import touches
 from teamchat.core.store.database import Database
 from teamchat.core.text.clean import printable
 from teamchat.runners.process.supervisor import Stopper
@@ -20,6 +22,7 @@ STOPS = "stopping the turn; Ctrl-C again stops what is queued, too"
 STOPS_ALL = "stopping; what is queued stays queued"
 LEAVES = "leaving as soon as the turn is stopped"
 OPEN = "the question stays open"
+PASTED = "· a paste of several lines holds no commands: it is sent as text"
 
 
 class Send(Struct, frozen=True):
@@ -80,28 +83,31 @@ class Typing:
         if self.shown.notice in (STOPS, STOPS_ALL):
             self.shown.notice = ""
 
-    def entered(self, text: str) -> str | None:
+    def entered(self, text: str, pasted: tuple[Span, ...]) -> bool:
         if not text.strip():
             if self.shown.waiting and self.stopper is None:
                 self.inbox.put(Send(earlier=True))
             elif self.shown.asked:
                 self.shown.notice = OPEN
-            return None
+            return True
         try:
             agents = [member.name for member in self.place.team.ai_members]
-            if command := command_of(text, agents):
+            begins_pasted = touches(0, 1, pasted)
+            if not begins_pasted and (command := command_of(text, agents)):
                 self._command(command)
-                return None
-            to, rest = split_calls(text, self.place.team.members)
-            self._kept.keep(rest, to)
+                return True
+            to, rest, parts = split_calls(text, self.place.team.members, pasted)
+            self._kept.keep(rest, to, parts)
         except TeamchatError as error:
             self.tell(f"✗ {printable(str(error))}")
-            return text
+            return False
+        if begins_pasted and text.startswith("/"):
+            self.tell(PASTED)
         self._stops = 0
         self.shown.waiting = tuple(self._kept.waiting)
         if self.stopper is None:
             self.inbox.put(Send())
-        return None
+        return True
 
     def _command(self, command: Command) -> None:
         word = command.words[0]
@@ -143,14 +149,18 @@ class Typing:
         self.stopper.request()
         self.inbox.put(Leave(ExitCode.INTERRUPTED))
 
-    def unqueued(self) -> str | None:
+    def unqueued(self) -> tuple[str, tuple[Span, ...]] | None:
         try:
             last = self._kept.remove_last()
         except TeamchatError as error:
             self.tell(f"✗ {printable(str(error))}")
             return None
         self.shown.waiting = tuple(self._kept.waiting)
-        return with_calls(last.to, last.text) if last else None
+        if last is None:
+            return None
+        text = with_calls(last.to, last.text)
+        before = len(text) - len(last.text)
+        return text, tuple((start + before, end + before) for start, end in last.pasted)
 
     def ended(self, error: BaseException | None) -> None:
         self._db.close()

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from teamchat.assemblers.parts import SUMMARY
 from teamchat.core.engine.state import Route, RouteStatus
+from teamchat.core.messages import Span
 from teamchat.core.receipt import Outcome, Setup
 from teamchat.core.routing.todos import Change
 from teamchat.core.store.lessons import Lesson
@@ -126,6 +127,25 @@ def turn_line(member: str, setup: Setup, outcome: Outcome, says_unknown: Callabl
 def compacted(turn: Turn, summary: Summary) -> str:
     """How far the summary reaches, and the command that prints it."""
     return f"summarised up to {summary.through}: teamchat show {turn.number}"
+
+
+FOLDED_LINES = 20  # of a pasted part; a longer one is folded
+
+
+def fold_label(lines: int) -> str:
+    """What stands for a long pasted part."""
+    return f"[pasted: {lines:,} lines]"
+
+
+def folded(text: str, pasted: Iterable[Span]) -> str:
+    """The text with a label in place of each long part that was pasted."""
+    pieces, done = list[str](), 0
+    for start, end in pasted:
+        lines = text[start:end].rstrip("\n").count("\n") + 1
+        if lines > FOLDED_LINES:
+            pieces += [text[done:start], fold_label(lines)]
+            done = end
+    return "".join((*pieces, text[done:]))
 
 
 BEGINS = {"reply": "begins", "summary": "summarises the conversation", "lessons": "looks for lessons"}

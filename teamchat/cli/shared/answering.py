@@ -25,6 +25,7 @@ from teamchat.core.conversation.entry import check_entry
 from teamchat.core.engine.state import Bounds
 from teamchat.core.engine.team_changes import fitted
 from teamchat.core.errors import ExitCode, TeamchatError
+from teamchat.core.messages import Span
 from teamchat.core.routing.at_names import split_calls
 from teamchat.core.store.database import Database
 from teamchat.core.store.routes import load_state
@@ -62,6 +63,14 @@ def you_at_terminal(team: Team, speaker: str | None, show: OutputOptions) -> str
     return None if nobody_named or calling() else person(team, speaker).name
 
 
+class Answer(Struct, frozen=True):
+    """What a person typed, whom they call by `@`, and the `pasted` parts."""
+
+    to: str | None
+    text: str
+    pasted: tuple[Span, ...]
+
+
 class Answering(Struct, frozen=True, kw_only=True):
     """Runs a conversation whose questions the person at the terminal answers, if they `ask` for that.
 
@@ -91,7 +100,7 @@ class Answering(Struct, frozen=True, kw_only=True):
                 note(f"the question is open; {hint} answers it")
                 break
             speaker = you if len(self.team.humans) > 1 else None
-            code = self._once(_sending(*answer, speaker), _said(*answer, speaker, self.bounds), asked)
+            code = self._once(_sending(answer, speaker), _said(answer, speaker, self.bounds), asked)
         return code
 
     def _once(self, work: Work, write_input: WriteInput, asked: Asked) -> ExitCode:
@@ -113,8 +122,8 @@ class Answering(Struct, frozen=True, kw_only=True):
             verdict=self.verdict,
         )
 
-    def _answer(self, you: str) -> tuple[str | None, str] | None:
-        """Whom the person calls by `@`, and what they type; None if they leave the question open."""
+    def _answer(self, you: str) -> Answer | None:
+        """What the person types; None if they leave the question open. Only a paste has several lines."""
         state = fitted(load_state(self.db, self.session.id, rules_of(self.team)))
         question = state.answered_by(you)
         if question is None:  # answered elsewhere meanwhile
@@ -122,24 +131,28 @@ class Answering(Struct, frozen=True, kw_only=True):
         note(KEYS)
         prompt = f"you → {visible(question.by)}   "
         while line := _typed(prompt):
-            to, text = split_calls(line, self.team.members)
+            to, text, pasted = split_calls(line, self.team.members, ((0, len(line)),) if "\n" in line else ())
             try:
-                check_entry(self.team, self.db, self.session, text, speaker=you, to=to, typed=len(text))
+                check_entry(self.team, self.db, self.session, text, speaker=you, to=to, typed=len(text), pasted=pasted)
             except TeamchatError as error:
                 print(f"teamchat: {printable(str(error))}", file=sys.stderr)
                 continue
             _erase(prompt + line)
-            return to, text
+            return Answer(to, text, pasted)
         return None
 
 
-def _said(to: str | None, text: str, speaker: str | None, bounds: Bounds) -> WriteInput:
-    return lambda writer, cooling: writer.human(text, speaker, to, cooling, (), len(text), bounds)
+def _said(said: Answer, speaker: str | None, bounds: Bounds) -> WriteInput:
+    text = said.text
+    return lambda writer, cooling: writer.human(
+        text, speaker, said.to, cooling, (), len(text), bounds, pasted=said.pasted
+    )
 
 
-def _sending(to: str | None, text: str, speaker: str | None) -> Work:
+def _sending(said: Answer, speaker: str | None) -> Work:
     def work(coordinator: ConversationCoordinator) -> Awaitable[Conclusion]:
-        return coordinator.send(text, speaker=speaker, to=to, typed=len(text))
+        text = said.text
+        return coordinator.send(text, speaker=speaker, to=said.to, typed=len(text), pasted=said.pasted)
 
     return work
 

@@ -57,7 +57,7 @@ def without_calls(message: PersonMessage, to: str | None, members: Sequence[Name
     """Whom `--to` and the lines of the typed text call that begin with `@name`, and the message without these names."""
     from teamchat.core.routing.at_names import split_calls
 
-    called, typed = split_calls(message.text[: message.typed], members)
+    called, typed, _ = split_calls(message.text[: message.typed], members)
     names = ",".join(filter(None, (to, called)))
     return names or to, replace(message, text=f"{typed}{message.text[message.typed :]}", typed=len(typed))
 

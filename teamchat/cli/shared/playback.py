@@ -220,7 +220,9 @@ async def _say_again(coordinator: ConversationCoordinator, line: HumanLine, spea
     if line.process:
         process = line.process.process
         return await coordinator.run_process(line.text, process, speaker=speaker, images=images, typed=line.typed)
-    return await coordinator.send(line.text, speaker=speaker, to=line.to, images=images, typed=line.typed)
+    return await coordinator.send(
+        line.text, speaker=speaker, to=line.to, images=images, typed=line.typed, pasted=line.pasted
+    )
 
 
 def _problems(end: EndLine, run: Played) -> Iterator[str]:

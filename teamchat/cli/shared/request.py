@@ -13,11 +13,18 @@ from msgspec.structs import replace
 from teamchat.cli.output.lines import note, plural
 from teamchat.cli.shared.answering import Answering
 from teamchat.cli.shared.conversation import Work
-from teamchat.cli.shared.handing_over import hand_over_to_run, sent_there
 from teamchat.cli.shared.piped import PersonMessage
 from teamchat.cli.shared.showing import OutputOptions
 from teamchat.cli.shared.typed import saying_what_to_type
-from teamchat.cli.shared.workspace import begun, calling, choose_session, continued_session, open_store, session_typed
+from teamchat.cli.shared.workspace import (
+    begun,
+    calling,
+    choose_session,
+    continued_session,
+    is_held,
+    open_store,
+    session_typed,
+)
 from teamchat.core.conversation.coordinator import ConversationCoordinator
 from teamchat.core.conversation.entry import check_entry
 from teamchat.core.engine.state import Bounds
@@ -133,7 +140,9 @@ class Request(Struct, frozen=True, kw_only=True):
                 verdict=verdict,
             )
             shared = not (own_run or self.message.images or calling())
-            if wait and shared:
+            if wait and shared and is_held(self.team.root, session.id):
+                from teamchat.cli.shared.handing_over import hand_over_to_run, sent_there
+
                 hand = partial(hand_over_to_run, self.team, db, session, self.sent, self.speaker, self.to)
                 run = partial(answering.run, write_input=self._recorded())
                 if (code := sent_there(hand, run, show, verdict, follow=follow)) is not None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from teamchat.core.errors import UnknownName, UsageError
 from teamchat.core.messages import name_of
 from teamchat.core.routing.requests import quoted
@@ -30,6 +32,14 @@ def turn_called(db: Database, session: Session, name: str | None) -> Turn:
         which = "turn yet" if name is None else f"turn {name}"
         raise UnknownName(f"session {session.name} has no {which}", "teamchat log")
     return found
+
+
+def said_by_a_person(db: Database, session: Session, name: str | None) -> Iterator[str] | None:
+    """The whole text of a person's message of that id, in pieces; None if it is the name of something else."""
+    log = SqliteLog(db, session.id)
+    if name is None or not name.startswith("msg-") or log.get(name).speaker.type != "human":
+        return None
+    return log.pieces(name)
 
 
 def turn_here(db: Database, session: Session, name: str) -> Turn:

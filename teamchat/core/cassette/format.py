@@ -120,13 +120,17 @@ class ProcessLine(Line):
 
 
 class HumanLine(InputLine):
-    """What a person said. The first `typed` characters were typed; the rest was piped in, or comes from files."""
+    """What a person said. The first `typed` characters were typed; the rest was piped in, or comes from files.
+
+    The parts `pasted` came in several lines at once.
+    """
 
     text: str
     speaker: str | None = None
     to: str | None = None
     images: list[ImageLine] = []
     typed: Annotated[int, Field(ge=0)] = 0
+    pasted: tuple[tuple[Annotated[int, Field(ge=0)], Annotated[int, Field(ge=0)]], ...] = ()
     process: ProcessLine | None = None
 
 

@@ -25,6 +25,7 @@ from teamchat.core.engine.process import Process
 from teamchat.core.engine.state import UNBOUNDED, Bounds
 from teamchat.core.errors import TeamchatError, UsageError
 from teamchat.core.files.whole_files import write_private
+from teamchat.core.messages import Span
 from teamchat.core.store.image_values import Image
 from teamchat.core.team.team import Team
 from teamchat.core.team.wording import NEWEST
@@ -102,13 +103,17 @@ class CassetteWriter:
         typed: int = 0,
         bounds: Bounds = UNBOUNDED,
         process: Process | None = None,
+        pasted: tuple[Span, ...] = (),
     ) -> None:
         """What a person says, perhaps as the task of a process.
 
-        Images are recorded by name and kind. The first `typed` characters were typed.
+        Images are recorded by name and kind. The first `typed` characters were typed, and `pasted` parts of
+        them in several lines.
         """
         named = [{"name": image.name, "kind": image.kind} for image in images]
         values: dict[str, Any] = {"text": text, "speaker": speaker, "to": to, "images": named, "typed": typed}
+        if pasted:
+            values["pasted"] = pasted
         if process:
             given = {name: getattr(process, name) for name in ProcessLine.model_fields}
             values["process"] = {name: value for name, value in given.items() if value}

@@ -37,7 +37,7 @@ from teamchat.core.engine.part import Part
 from teamchat.core.engine.state import Route
 from teamchat.core.errors import PromptTooLarge, UsageError
 from teamchat.core.messages import ConversationMessage
-from teamchat.core.routing.markers import quoted_text, strip_markers
+from teamchat.core.routing.markers import quoted_text, read_markers, strip_markers
 from teamchat.core.store.image_values import Image, ImagesOf, image_files, no_images
 from teamchat.core.team.job import SCRATCH
 from teamchat.core.team.team import Member, Team
@@ -213,7 +213,7 @@ def _key(asked: _Asked) -> str:
 def _slash(answers: ConversationMessage, find: FindSlash, *, images: bool) -> Slash | None:
     """The custom command that a person typed. It is refused if the message has `images`."""
     typed = _typed_text(answers)
-    slash = find(typed) if typed.startswith("/") else None
+    slash = find(typed) if typed.startswith("/") and not _begins_pasted(answers) else None
     if slash and images and not slash.refused:  # Claude would not look for them in front of a command
         return replace(slash, refused="images go with it")
     return slash
@@ -337,9 +337,14 @@ def _typed(assembled: AssemblerOutput, answers: ConversationMessage) -> range:
     return range(begin, begin + len(typed)) if whole else range(0)
 
 
+def _begins_pasted(message: ConversationMessage) -> bool:
+    """Whether the text begins with a part that was pasted, which holds no commands."""
+    return bool(message.pasted) and not strip_markers(message.content[: message.pasted[0][0]]).strip()
+
+
 def _typed_text(message: ConversationMessage) -> str:
     """The part of the message that a person typed, without markers. Piped text is no part of it."""
-    return strip_markers(message.content[: message.typed]).strip()
+    return read_markers(message.content[: message.typed], "human", message.pasted).stripped.strip()
 
 
 def exists(member: Member, runner: Runner) -> Callable[[str], bool]:

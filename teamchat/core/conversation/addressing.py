@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from msgspec import Struct
 
 from teamchat.core.engine.decide import asker_gone, default_target
 from teamchat.core.engine.state import State
 from teamchat.core.errors import NearMiss, NotTrusted, UnknownName, UnknownPerson, UsageError
-from teamchat.core.messages import Speaker, well_formed
+from teamchat.core.messages import Span, Speaker, well_formed
 from teamchat.core.routing.at_names import ALL, at_notes, first_strangers
-from teamchat.core.routing.markers import Author, Marker, MarkerKind, Target, read_markers
+from teamchat.core.routing.markers import Author, Marker, MarkerKind, Target, WhyNot, read_markers, touches
 from teamchat.core.routing.names import Directory, Unknown, fold, match_member
 from teamchat.core.routing.near_misses import Hint, hints, near_miss_lines
-from teamchat.core.routing.requests import Problem, ProblemKind, Resolution, RouteRequest, few, parse_to, resolve
+from teamchat.core.routing.requests import (
+    Problem,
+    ProblemKind,
+    Resolution,
+    RouteRequest,
+    few,
+    parse_to,
+    quoted,
+    resolve,
+)
 from teamchat.core.routing.todos import Wish
 from teamchat.core.team.team import Member, Team
 from teamchat.core.text.commands import reading, saying
@@ -37,6 +46,7 @@ class Addressed(Struct, frozen=True):
     markers: tuple[str, ...]
     problems: tuple[str, ...]
     wordless: bool
+    pasted: tuple[Span, ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -66,14 +76,15 @@ def address(
     to: str | None = None,
     opens: bool = False,
     typed: int = 0,
+    pasted: tuple[Span, ...] = (),
     refuse: bool = True,
     caller: Speaker | None = None,
 ) -> Addressed:
     """What a person's message asks for, or one of the `caller`: the agent in whose turn this runs.
 
     `speaker` is `--as`, `to` is `--to`. Nobody spoke before a message that `opens` the session. The person typed the
-    first `typed` characters; with `refuse` nothing in them may look like a call that calls nobody. Nothing is stored
-    when it raises one of these:
+    first `typed` characters; with `refuse` nothing in them may look like a call that calls nobody, but for parts that
+    were `pasted` in several lines, which are text. Nothing is stored when it raises one of these:
 
     - `NotTrusted`: there is a `caller`, and a `speaker` as well.
     - `UsageError`: the message is empty, has nothing to answer, or calls only its speaker.
@@ -86,7 +97,7 @@ def address(
     if not text.strip():
         raise UsageError("there is nothing to send", saying())
     author = _author(caller)
-    read = read_markers(text, author)
+    read = read_markers(text, author, pasted)
     markers = read.markers
     targets = _targets(to, team)
     resolution = resolve(markers, team.members, None, author, targets)
@@ -97,13 +108,13 @@ def address(
     _refuse_unknown(resolution, requests, team, who, named=named)
     if calls_self and not requests:
         raise UsageError("you cannot call yourself; nobody was called")
-    near_misses = _near_misses(text, markers, team, who, resolution, mentions=not named)
+    near_misses = _not_in(pasted, _near_misses(text, markers, team, who, resolution, mentions=not named))
     wordless = not read.stripped.strip()
     astray = None
     if opens and wordless:
         _refuse_unanswerable(requests)
     if not requests and not named and not wordless:
-        target, astray = _default(text[:typed] if refuse else "", markers, team, state, who)
+        target, astray = _default(text[:typed] if refuse else "", markers, team, state, who, pasted)
         requests = (RouteRequest(target),) if target else ()
     return Addressed(
         text=text,
@@ -118,9 +129,11 @@ def address(
             *(["you cannot call yourself; that call was ignored"] if calls_self else []),
             *([astray] if astray else []),
             *near_miss_lines(near_misses),
-            *few(at_notes(text[:typed], team.members, (who.role_name, *(request.target for request in requests)))),
+            *few(at_notes(text[:typed], team.members, (who.role_name, *(one.target for one in requests)), pasted)),
+            *_pasted_notes(markers),
         ),
         wordless=wordless,
+        pasted=pasted,
     )
 
 
@@ -153,13 +166,13 @@ def address_task(text: str, team: Team, *, speaker: str | None = None, caller: S
 
 
 def _default(
-    typed: str, markers: Sequence[Marker], team: Team, state: State, who: Speaker
+    typed: str, markers: Sequence[Marker], team: Team, state: State, who: Speaker, pasted: tuple[Span, ...]
 ) -> tuple[str | None, str | None]:
     """Who answers a message that names nobody, and a warning where that may surprise. Raises `NearMiss` for `typed`."""
     target = default_target(state, who.role_name)
     if typed:
-        _refuse_strangers(typed, team, who)
-        _refuse_near_misses(_typed_near_misses(typed, markers, team, who), team, target)
+        _refuse_strangers(typed, team, who, pasted)
+        _refuse_near_misses(_not_in(pasted, _typed_near_misses(typed, markers, team, who)), team, target)
     return target, _astray(state, who, team, target, refuse=bool(typed))
 
 
@@ -212,9 +225,9 @@ def _typed_near_misses(typed: str, markers: Iterable[Marker], team: Team, speake
     return hints(typed, own, names, _author(speaker), mentions=False, closest=closest)
 
 
-def _refuse_strangers(typed: str, team: Team, speaker: Speaker) -> None:
+def _refuse_strangers(typed: str, team: Team, speaker: Speaker, pasted: tuple[Span, ...]) -> None:
     """Raises `NearMiss` when the typed text begins with `@name`, and nobody is called that. A file's name is text."""
-    word = first_strangers(typed, team.members)
+    word = first_strangers(typed, team.members, pasted)
     if not word or (team.root / word).exists():
         return
     targets = parse_to(word)
@@ -226,6 +239,17 @@ def _refuse_strangers(typed: str, team: Team, speaker: Speaker) -> None:
     groups = [[meant.get(name, name) for name in target.names] for target in targets]
     known = all(name not in ("", speaker.role_name) for group in groups for name in group)
     raise NearMiss(f"{words} (--anyway sends it as it is)", ",".join(map("+".join, groups)) if known else "")
+
+
+def _not_in(pasted: tuple[Span, ...], found: Sequence[Hint]) -> tuple[Hint, ...]:
+    return tuple(hint for hint in found if not touches(hint.position, hint.position + 1, pasted))
+
+
+def _pasted_notes(markers: Iterable[Marker]) -> Iterator[str]:
+    """A note on the markers of pasted text, which do nothing."""
+    if raw := [marker.raw for marker in markers if marker.why_not is WhyNot.PASTED]:
+        more = f" and {len(raw) - 1} more" if len(raw) > 1 else ""
+        yield f"in the pasted text {quoted(raw[0])}{more} is text, no marker"
 
 
 def _everybody(problems: Iterable[Problem], team: Team, speaker: Speaker) -> str:

@@ -81,6 +81,8 @@ def _with_later_tasks(log: SqliteLog, before: Before, place: int) -> str | None:
     task = before.task
     for message in log.after(before.through):
         if message.speaker.type == "human" and log.place(message.id) <= place:
-            tasks = [marker.task for marker in read_markers(message.content, "human").markers if marker.task]
+            tasks = [
+                marker.task for marker in read_markers(message.content, "human", message.pasted).markers if marker.task
+            ]
             task = tasks[-1] if tasks else task
     return task

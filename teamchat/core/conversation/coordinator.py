@@ -40,7 +40,7 @@ from teamchat.core.engine.events import (
 from teamchat.core.engine.guards import budget_guard
 from teamchat.core.engine.state import Route, State
 from teamchat.core.errors import ExitCode, NoRecording, NothingToResume, StoreError, TeamchatError, UsageError
-from teamchat.core.messages import well_formed
+from teamchat.core.messages import Span, well_formed
 from teamchat.core.routing.requests import quoted
 from teamchat.core.store.children import used_meanwhile
 from teamchat.core.store.database import Database
@@ -141,13 +141,14 @@ class ConversationCoordinator:
         to: str | None = None,
         images: Sequence[Image] = (),
         typed: int = 0,
+        pasted: tuple[Span, ...] = (),
     ) -> Conclusion:
         """Store a person's message, then follow the routing until nobody is left to speak or something stops it.
 
         `speaker` and `to` are as for `address`, whose errors are raised before anything is stored. The person typed
-        the first `typed` characters.
+        the first `typed` characters, and `pasted` parts of them in several lines.
         """
-        addressed = self.address(text, speaker=speaker, to=to, typed=typed, refuse=False)
+        addressed = self.address(text, speaker=speaker, to=to, typed=typed, pasted=pasted, refuse=False)
         for problem in addressed.problems:
             self.run.emit(Warned(problem))
         question = self.run.state.answered_by(addressed.speaker.role_name)
@@ -183,7 +184,14 @@ class ConversationCoordinator:
         return await self._follow(self.store(addressed, images, len(well_formed(text[:typed])), process))
 
     def address(
-        self, text: str, *, speaker: str | None = None, to: str | None = None, typed: int = 0, refuse: bool = True
+        self,
+        text: str,
+        *,
+        speaker: str | None = None,
+        to: str | None = None,
+        typed: int = 0,
+        pasted: tuple[Span, ...] = (),
+        refuse: bool = True,
     ) -> Addressed:
         """What a person's message would ask for in this session, as `address` says. Nothing is stored."""
         run = self.run
@@ -196,6 +204,7 @@ class ConversationCoordinator:
             to=to,
             opens=opens,
             typed=typed,
+            pasted=pasted,
             refuse=refuse,
             caller=run.speaker,
         )

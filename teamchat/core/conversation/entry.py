@@ -15,7 +15,7 @@ from teamchat.core.engine.part import Part
 from teamchat.core.engine.state import Route, State
 from teamchat.core.engine.team_changes import fitted
 from teamchat.core.errors import NoRoom, UsageError
-from teamchat.core.messages import ConversationMessage, NewMessage, Routing, Speaker
+from teamchat.core.messages import ConversationMessage, NewMessage, Routing, Span, Speaker
 from teamchat.core.routing.markers import quoted_text
 from teamchat.core.store.database import Database
 from teamchat.core.store.image_values import Image
@@ -37,18 +37,29 @@ def check_entry(
     speaker: str | None,
     to: str | None,
     typed: int = 0,
+    pasted: tuple[Span, ...] = (),
     cut: bool = False,
     images: Sequence[Image] = (),
     caller: Speaker | None = None,
 ) -> None:
     """Raise the reason to refuse a message in that session, or in a new one (None): see `address` and `check_room`.
 
-    `typed` and `caller` are as for `address`. A message that may be `cut` does not have to fit as a whole. Also raises
-    `UsageError` for `images` to a member whose CLI takes none.
+    `typed`, `pasted` and `caller` are as for `address`. A message that may be `cut` does not have to fit as a whole.
+    Also raises `UsageError` for `images` to a member whose CLI takes none.
     """
     rules = rules_of(team)
     state = fitted(load_state(db, session.id, rules)) if session else State(rules)
-    addressed = address(text, team, state, speaker=speaker, to=to, opens=session is None, typed=typed, caller=caller)
+    addressed = address(
+        text,
+        team,
+        state,
+        speaker=speaker,
+        to=to,
+        opens=session is None,
+        typed=typed,
+        pasted=pasted,
+        caller=caller,
+    )
     if addressed.wordless:
         return
     message, task = as_stored(addressed, db, session), addressed.task or (session.task if session else team.task)
@@ -60,7 +71,8 @@ def check_entry(
 def as_stored(addressed: Addressed, db: Database, session: Session | None) -> ConversationMessage:
     """The message as it would be stored."""
     latest = SqliteLog(db, session.id).latest() if session else None
-    message = NewMessage(addressed.text, addressed.speaker, Routing(addressed.names, addressed.markers))
+    routing = Routing(addressed.names, addressed.markers)
+    message = NewMessage(addressed.text, addressed.speaker, routing, pasted=addressed.pasted)
     return message.stored_as(f"msg-{next_number((latest,) if latest else ())}")
 
 

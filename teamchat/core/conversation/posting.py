@@ -84,6 +84,7 @@ class Posting(Struct, frozen=True):
                 who,
                 Routing(addressed.names, addressed.markers),
                 typed=typed if who.type == "human" else 0,
+                pasted=addressed.pasted,
             )
         )
         put_images(run.db, run.session, message.id, images)

@@ -121,6 +121,7 @@ class TypedAhead(Struct):
             to=unsent.to,
             opens=opens,
             typed=unsent.typed,
+            pasted=unsent.pasted,
             refuse=not unsent.handed_over,  # its sender has checked it
         )
         return Outgoing(unsent, addressed, answers)

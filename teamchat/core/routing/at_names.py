@@ -12,7 +12,8 @@ from functools import cache
 
 from msgspec import Struct
 
-from teamchat.core.routing.markers import parse_targets
+from teamchat.core.messages import Span
+from teamchat.core.routing.markers import parse_targets, touches
 from teamchat.core.routing.names import Directory, Named, Unknown, fold, valid_name
 from teamchat.core.routing.requests import quoted
 from teamchat.patterns import regex
@@ -24,21 +25,28 @@ _HEAD = regex("(?P<word>[^:：]+)[:：]")
 _ENDING = ":,;，、.!?…。"
 
 
-def split_calls(text: str, members: Sequence[Named]) -> tuple[str | None, str]:
+def split_calls(
+    text: str, members: Sequence[Named], pasted: Iterable[Span] = ()
+) -> tuple[str | None, str, tuple[Span, ...]]:
     """The names that lines of the text begin with, as `--to` takes them (None without any), and the other text.
 
-    Without other text it is that of a marker: a message of names only is one of markers only.
+    A line of a `pasted` part calls nobody; the last value are these parts in the other text. Without other text it is
+    that of a marker: a message of names only is one of markers only.
     """
-    called, kept, done = list[str](), list[str](), 0
-    for call in _calls(text, members):
-        if not call.strangers:
-            called.append(call.word)
-            kept.append(text[done : call.start])
-            done = call.end
-    if not called:
-        return None, text
-    to, rest = ",".join(called), "".join((*kept, text[done:]))
-    return (to, rest) if rest.strip() or "]" in to else (None, f"[NEXT: {to}]")
+    parts = tuple(pasted)
+    calls = [call for call in _calls(text, members, parts) if not call.strangers]
+    if not calls:
+        return None, text, parts
+    ends = [0, *(call.end for call in calls)]
+    starts = [*(call.start for call in calls), len(text)]
+    to, rest = ",".join(call.word for call in calls), "".join(map(text.__getitem__, map(slice, ends, starts)))
+    if not (rest.strip() or "]" in to):
+        return None, f"[NEXT: {to}]", ()
+
+    def moved(place: int) -> int:
+        return place - sum(min(call.end, place) - call.start for call in calls if call.start < place)
+
+    return to, rest, tuple((moved(begin), moved(end)) for begin, end in parts)
 
 
 def with_calls(to: str | None, text: str) -> str:
@@ -47,17 +55,19 @@ def with_calls(to: str | None, text: str) -> str:
     return f"@{to}{between}{text}" if to else text
 
 
-def first_strangers(text: str, members: Sequence[Named]) -> str:
+def first_strangers(text: str, members: Sequence[Named], pasted: Collection[Span] = ()) -> str:
     """The names behind `@` at the beginning of the text, if somebody of them is no member and all could be names."""
     begin = len(text) - len(text.lstrip())
-    call = next(_calls(text, members), None)
+    call = next(_calls(text, members, pasted), None)
     return call.word if call and call.strangers and call.start <= begin < call.end and call.named else ""
 
 
-def at_notes(text: str, members: Sequence[Named], called: Collection[str]) -> Iterator[str]:
+def at_notes(
+    text: str, members: Sequence[Named], called: Collection[str], pasted: Collection[Span] = ()
+) -> Iterator[str]:
     """A note on each `@name` of a typed text that calls nobody: inside a line, or at its beginning and nobody's.
 
-    There is none on those who are `called` anyway.
+    There is none on those who are `called` anyway. One on a member at the beginning of a `pasted` line, too.
     """
     if "@" not in text:
         return
@@ -65,10 +75,14 @@ def at_notes(text: str, members: Sequence[Named], called: Collection[str]) -> It
     names = {fold(name) for member in others for name in (member.name, member.title) if name}
     for found in _INSIDE.finditer(text):
         word = found["word"].rstrip(_ENDING)
-        if fold(word) in names and not _shown(text, found.start("word")):
+        inert = touches(*found.span("word"), pasted)
+        if fold(word) in names and not inert and not _shown(text, found.start("word")):
             yield f"{quoted('@' + word)} calls nobody here: it stands inside a line; @ calls at the beginning of one"
     for call in _calls(text, members):
-        if call.strangers and call.named:
+        if touches(call.start, call.end, pasted):
+            if not call.strangers:
+                yield f"{quoted('@' + call.word)} is text: it stands in what was pasted"
+        elif call.strangers and call.named:
             yield f"{quoted('@' + call.word)} is text: nobody is called {', '.join(map(quoted, call.strangers))}"
 
 
@@ -86,13 +100,14 @@ class _Call(Struct, frozen=True):
         return all(fold(name) == ALL or (valid_name(name) and "." not in name) for name in self.strangers)
 
 
-def _calls(text: str, members: Iterable[Named]) -> Iterator[_Call]:
+def _calls(text: str, members: Iterable[Named], pasted: Collection[Span] = ()) -> Iterator[_Call]:
     if "@" not in text:
         return
     strangers = _finding_strangers(Directory(members))
     for found in _CALL.finditer(text):
         word = found["word"].rstrip(_ENDING)
-        if not parse_targets(word) or _shown(text, at := found.start("word")):
+        inert = touches(*found.span("word"), pasted)
+        if inert or not parse_targets(word) or _shown(text, at := found.start("word")):
             continue
         head = _HEAD.match(word)  # of `@max:look`
         if head and strangers(word) and not strangers(head["word"]):

@@ -2,9 +2,9 @@ r"""Markers: the parts of a message that name the next speaker, the speaker, the
 
 A marker ends at the first `]`. If a line end or another marker comes before that, the marker is unclosed: in
 `[NEXT: a [NEXT: b]` only the inner one is obeyed. These markers are not obeyed and stay text: one in a code fence, in
-inline code (either bracket) or in a block quote; an unclosed one; one with invisible characters (an escape sequence, a
-zero-width character); and FROM and TEAM_TASK in an agent's message. A marker in a heading, a table, a link or indented
-code is obeyed. An empty marker is obeyed and asks for nothing.
+inline code (either bracket) or in a block quote; one in a paste of several lines; an unclosed one; one with invisible
+characters (an escape sequence, a zero-width character); and FROM and TEAM_TASK in an agent's message. A marker in a
+heading, a table, a link or indented code is obeyed. An empty marker is obeyed and asks for nothing.
 
 Only obeyed markers are removed from the text, and the backslash of `\[NEXT: a]`.
 The scan is one pass, linear in the text. No text makes it fail.
@@ -17,7 +17,7 @@ The title of a conversation that nobody gave one: the first words of its first m
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
 from functools import cache, cached_property, lru_cache
 from itertools import islice
@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from teamchat.core.messages import NewMessage
+from teamchat.core.messages import NewMessage, Span
 from teamchat.core.routing.todos import todo_text
 from teamchat.core.text.clean import sequences, told
 from teamchat.patterns import regex
@@ -120,6 +120,7 @@ class WhyNot(StrEnum):
     NOT_CLOSED = "not closed on its line"
     TOO_LONG = "too long"
     NOT_AT_LINE_START = "not at the start of a line"
+    PASTED = "in pasted text"
     HIDDEN = "not wholly visible"
 
 
@@ -160,7 +161,7 @@ _Said = tuple[tuple[Target, ...], tuple[str, ...], str | None, str | None]
 _NOTHING: _Said = ((), (), None, None)
 
 
-def scan(text: str, author: Author) -> tuple[Marker, ...]:
+def scan(text: str, author: Author, pasted: tuple[Span, ...] = ()) -> tuple[Marker, ...]:
     """The first `MOST_MARKERS` in a message that look like a marker, in order of their start, obeyed or not."""
     if "[" not in text:
         return ()
@@ -168,7 +169,7 @@ def scan(text: str, author: Author) -> tuple[Marker, ...]:
     block: int | None = None  # the index of the one that is open
     backslashes: list[int] = []  # of escaped markers since it began
     says = cache(_says)  # many repeat themselves where there are many
-    for seen, kind, why_not in _seen(text, author):
+    for seen, kind, why_not in _seen(text, author, pasted):
         body = seen["body"] or ""
         said = _NOTHING if why_not else says(kind, body)
         marker = Marker(kind, seen.start(), seen.end(), seen[0], body, why_not, *said)
@@ -225,14 +226,17 @@ class MarkedText(Struct, frozen=True, dict=True):
         return self.stripped if self.author == "human" else told(self.stripped)
 
 
-def read_markers(text: str, author: Author) -> MarkedText:
-    """The text with its markers. A message is read several times in a row: the last few texts are kept in memory."""
-    return (_read_markers if len(text) <= LONGEST_KEPT else _read_markers.__wrapped__)(text, author)
+def read_markers(text: str, author: Author, pasted: tuple[Span, ...] = ()) -> MarkedText:
+    """The text with its markers; none counts in the parts that were `pasted` in several lines.
+
+    A message is read several times in a row: the last few texts are kept in memory.
+    """
+    return (_read_markers if len(text) <= LONGEST_KEPT else _read_markers.__wrapped__)(text, author, pasted)
 
 
 @lru_cache(maxsize=8)
-def _read_markers(text: str, author: Author) -> MarkedText:
-    return MarkedText(text, author, scan(text, author))
+def _read_markers(text: str, author: Author, pasted: tuple[Span, ...]) -> MarkedText:
+    return MarkedText(text, author, scan(text, author, pasted))
 
 
 def strip_markers(text: str, *, author: Author = "human") -> str:
@@ -254,7 +258,9 @@ def _edits(markers: Sequence[Marker]) -> list[Edit]:
     return edits
 
 
-def _seen(text: str, author: Author) -> Iterator[tuple[re.Match[str], MarkerKind, WhyNot | None]]:
+def _seen(
+    text: str, author: Author, pasted: tuple[Span, ...]
+) -> Iterator[tuple[re.Match[str], MarkerKind, WhyNot | None]]:
     """What looks like a marker, and why it is not obeyed; a task block as far as its own brackets go."""
     if "[" not in text:
         return
@@ -267,8 +273,14 @@ def _seen(text: str, author: Author) -> Iterator[tuple[re.Match[str], MarkerKind
         places, unseen = places or places_of(text), unseen or _Unseen(text)
         written = found["kind"] or found["block"]
         kind = _KINDS.get(written) or MarkerKind(written.upper())
-        yield found, kind, _why_not(text, found, kind, author, places, unseen, before)
+        inert = touches(found.start(), found.end(), pasted)
+        yield found, kind, WhyNot.PASTED if inert else _why_not(text, found, kind, author, places, unseen, before)
         before = found.end()
+
+
+def touches(start: int, end: int, spans: Iterable[Span]) -> bool:
+    """Whether some of the characters from `start` up to `end` are in one of the spans."""
+    return any(begin < end and start < behind for begin, behind in spans)
 
 
 def _pieces(text: str) -> Iterator[tuple[int, int]]:
@@ -356,7 +368,8 @@ def _says(kind: MarkerKind, body: str) -> _Said:
 
 def quoted_text(message: NewMessage) -> str:
     """The text that a prompt quotes: without markers, and in an agent's message without invisible characters."""
-    return read_markers(message.content, "human" if message.speaker.type == "human" else "ai").quoted
+    author: Author = "human" if message.speaker.type == "human" else "ai"
+    return read_markers(message.content, author, message.pasted).quoted
 
 
 LONGEST_TITLE = 100  # characters of a title that a person gives

@@ -9,7 +9,7 @@ from typing import Annotated
 from msgspec import DecodeError, Meta, Struct, ValidationError, convert
 from msgspec.json import Decoder
 
-from teamchat.core.messages import ConversationMessage, NewMessage, Routing, Speaker, SpeakerType
+from teamchat.core.messages import ConversationMessage, NewMessage, Routing, Span, Speaker, SpeakerType
 from teamchat.core.routing.markers import quoted_text
 from teamchat.core.store.rows import Row
 from teamchat.patterns import regex
@@ -17,13 +17,14 @@ from teamchat.patterns import regex
 LONGEST_QUOTED = 64 * 1024  # characters of a message whose quoted text is stored; of a longer one it is made each time
 AS_SAID = 0  # stored for a quoted text that is the content
 COLUMNS = """messages.id, messages.message, content, quoted, speaker_id, speaker_name, speaker_title, speaker_type,
-    routing, turn, timestamp, stands_for, typed, length(rest) AS more,
+    routing, turn, timestamp, stands_for, typed, pasted, length(rest) AS more,
     (SELECT agent FROM turns WHERE turns.id = messages.turn) AS agent"""
 """What a `MessageRow` is made of, in the order of its fields."""
 
 MOST_SHARED = 100  # speakers, and routings, that messages share: a conversation has few
 _Routing = tuple[tuple[str, ...], tuple[str, ...]]
 _routing = Decoder(_Routing).decode
+_spans = Decoder(tuple[Span, ...]).decode
 _PLACE = regex(r" - at `\$\[(\d+)\]`")
 
 
@@ -46,6 +47,7 @@ class MessageRow(Struct, frozen=True, array_like=True):
     timestamp: int
     stands_for: str | None
     typed: Annotated[int, Meta(ge=0)]
+    pasted: str
     more: int
     agent: str | None
 
@@ -61,6 +63,7 @@ class MessageRow(Struct, frozen=True, array_like=True):
             stands_for=self.stands_for,
             agent=self.agent,
             typed=self.typed,
+            pasted=spans(self.pasted),
         )
 
 
@@ -71,7 +74,7 @@ def message_row(row: Row) -> MessageRow:
 
 def a_message(row: Row) -> ConversationMessage:
     """A message with the head of its content, of a row of the table as this version or an older one has it."""
-    default = {"quoted": None, "typed": 0, "more": 0}
+    default = {"quoted": None, "typed": 0, "pasted": "[]", "more": 0}
     names = MessageRow.__struct_fields__
     return _converted(tuple(row[name] if row.has(name) else default[name] for name in names)).value()
 
@@ -97,6 +100,15 @@ def _a_routing(stored: str) -> Routing:
     except DecodeError:  # half of a surrogate pair, which json writes and reads
         addressees, markers = convert(json.loads(stored), _Routing)
     return Routing(addressees, markers)
+
+
+def spans(stored: str) -> tuple[Span, ...]:
+    """The stored parts of a text. Raises `ValueError` for what a healthy store cannot hold."""
+    return () if stored == "[]" else _spans(stored)
+
+
+def stored_spans(pasted: tuple[Span, ...]) -> str:
+    return json.dumps(pasted) if pasted else "[]"
 
 
 @lru_cache(MOST_SHARED)

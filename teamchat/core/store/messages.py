@@ -20,7 +20,15 @@ from teamchat.core.store.counting import LAST_NUMBER, count_if_due, count_messag
 from teamchat.core.store.database import NO_VALUE, Database
 from teamchat.core.store.lineage import MESSAGES, place_of
 from teamchat.core.store.message_log import MOST_COUNTED, NOT_EMPTY, free_number, next_number
-from teamchat.core.store.message_rows import COLUMNS, MessageRow, message_row, quote_of, stored_quote, stored_routing
+from teamchat.core.store.message_rows import (
+    COLUMNS,
+    MessageRow,
+    message_row,
+    quote_of,
+    stored_quote,
+    stored_routing,
+    stored_spans,
+)
 from teamchat.core.store.rows import Row
 from teamchat.core.store.turns import LARGEST
 from teamchat.core.store.word_index import INDEXED, index_if_due
@@ -92,11 +100,12 @@ class SqliteLog:
         more = sum(map(len, _rest(message.content))) if len(message.content) > HEAD else 0
         inserted = self._db.execute(
             "INSERT INTO messages (session, message, number, content, speaker_id, speaker_name, speaker_title,"
-            " speaker_type, routing, turn, timestamp, stands_for, typed, quoted, rest)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, zeroblob(?))",
+            " speaker_type, routing, turn, timestamp, stands_for, typed, pasted, quoted, rest)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, zeroblob(?))",
             self.session, message.id, number, message.content[:HEAD], speaker.role_id, speaker.role_name,
             speaker.role_title, speaker.type, stored_routing(message.routing), message.turn_id,
-            message.timestamp, message.stands_for, message.typed, stored_quote(message), more,
+            message.timestamp, message.stands_for, message.typed, stored_spans(message.pasted),
+            stored_quote(message), more,
         )  # fmt: skip
         place = inserted.lastrowid or 0
         if more:

@@ -12,14 +12,16 @@ from collections.abc import Collection
 
 from msgspec import Struct
 
+from teamchat.core.messages import Span
 from teamchat.core.store.database import Database
+from teamchat.core.store.message_rows import spans, stored_spans
 from teamchat.core.store.rows import Row
 
 
 class Unsent(Struct, frozen=True):
     """`speaker` and `to` are as for `send`; `at` is the time of typing in seconds since the epoch.
 
-    A person typed the first `typed` characters.
+    A person typed the first `typed` characters, and `pasted` parts of them in several lines.
     """
 
     id: int
@@ -29,6 +31,7 @@ class Unsent(Struct, frozen=True):
     at: float
     typed: int
     handed_over: bool = False
+    pasted: tuple[Span, ...] = ()
 
 
 def an_unsent_message(row: Row) -> Unsent:
@@ -41,6 +44,7 @@ def an_unsent_message(row: Row) -> Unsent:
         at=row.moment("at"),
         typed=len(text) if (typed := row.integer_or_none("typed")) is None else typed,
         handed_over=bool(row.integer("handed_over")),
+        pasted=spans(row.text("pasted")),
     )
 
 
@@ -53,15 +57,17 @@ def keep_unsent(
     *,
     typed: int | None = None,
     handed_over: bool = False,
+    pasted: tuple[Span, ...] = (),
 ) -> Unsent:
     """Store a message behind those that wait: for a chat, or `handed_over` for any run. `typed` None is all of it."""
     now, typed = time.time(), len(text) if typed is None else typed
     with db.transaction():
         added = db.execute(
-            'INSERT INTO unsent (session, text, speaker, "to", at, typed, handed_over) VALUES (?, ?, ?, ?, ?, ?, ?)',
-            session, text, speaker, to, now, typed, handed_over,
+            'INSERT INTO unsent (session, text, speaker, "to", at, typed, handed_over, pasted)'
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            session, text, speaker, to, now, typed, handed_over, stored_spans(pasted),
         )  # fmt: skip
-    return Unsent(added.lastrowid or 0, text, speaker, to, now, typed, handed_over)
+    return Unsent(added.lastrowid or 0, text, speaker, to, now, typed, handed_over, pasted)
 
 
 def hand_over(

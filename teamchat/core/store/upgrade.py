@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 import time
 
-SCHEMA = 24
+SCHEMA = 25
 """How many migrations there are."""
 
 

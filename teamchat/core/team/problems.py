@@ -149,7 +149,7 @@ def _lines(text: str) -> Iterator[Line]:
     table, inside = "", False
     for number, line in enumerate(text.split("\n"), 1):
         was_inside, bare = inside, line.partition("#")[0].strip()
-        inside ^= (line.count('"""') + line.count("'''")) % 2 == 1
+        inside ^= sum(line.count(3 * quote) for quote in "\"'") % 2 == 1
         if was_inside:
             continue
         if bare.startswith("[") and bare.endswith("]"):

@@ -24,6 +24,7 @@ from teamchat.cli.output.lines import (
     compacted,
     compared_lines,
     counted,
+    folded,
     found_lessons,
     gone,
     group_of,
@@ -99,9 +100,9 @@ class TerminalOutput:
     """Turns the events of a run into what a `Surface` shows.
 
     `names` are the members, whose colours follow from them, and `people` those who type. `you` is the person at this
-    terminal; with None every person is. `receipt` is the command that shows the receipt of a turn, by its number.
-    With `now`, a clock in seconds, the caller says by `tick` when time has passed. `says_unknown` is as for
-    `turn_line`.
+    terminal; with None every person is. `receipt` is the command that shows the receipt of a turn, by its number, or a
+    whole message, by its id. With `now`, a clock in seconds, the caller says by `tick` when time has passed.
+    `says_unknown` is as for `turn_line`.
     """
 
     def __init__(
@@ -112,7 +113,7 @@ class TerminalOutput:
         *,
         people: Collection[str] = (),
         you: str | None = None,
-        receipt: Callable[[int], str] | None = None,
+        receipt: Callable[[int | str], str] | None = None,
         now: Callable[[], float] | None = None,
         says_unknown: Callable[[], bool] | None = None,
     ) -> None:
@@ -234,12 +235,16 @@ class TerminalOutput:
         who = printable("you" if self._you in (None, name) else name)
         to = ", ".join(map(printable, message.routing.resolved_addressees))
         head = f"{who} → {to}   " if to else f"{who}   "
-        shown = message.content[: min(message.typed or SUMMARISED, SUMMARISED)]
+        typed = message.content[: message.typed or SUMMARISED]
+        shown = (pasted := folded(typed, message.pasted))[:SUMMARISED]
         width = min(self._surface.width, WIDEST)
         indent = cells(head) if cells(head) <= width // 2 else 2
-        lines = list(wrapped(visible(without_calls(shown, "human").strip()), width - indent))
-        cut = len(lines) > MOST_OF_MESSAGE or len(message.content) > len(shown)
-        more = [self._look.dim(f"… ({message.id} has {len(message.content):,} characters)")] if cut else []
+        said = shown if message.pasted else without_calls(shown, "human")
+        lines = list(wrapped(visible(said.strip()), width - indent))
+        cut = len(lines) > MOST_OF_MESSAGE or len(message.content) > len(typed) or len(pasted) > len(shown)
+        whole = f": {self._receipt(message.id)}" if self._receipt else ""
+        hides = cut or pasted != typed
+        more = [self._look.dim(f"… ({message.id} has {len(message.content):,} characters{whole})")] if hides else []
         body = [f"{' ' * indent}{line}".rstrip() for line in (*lines[:MOST_OF_MESSAGE], *more)]
         begun = [self._look.bold(head.rstrip()), *body]
         if indent == cells(head):

@@ -29,6 +29,7 @@ from teamchat.core.store.migrations.m021_admissions import m021_admissions
 from teamchat.core.store.migrations.m022_joined import m022_joined
 from teamchat.core.store.migrations.m023_clears import m023_clears
 from teamchat.core.store.migrations.m024_handed_over import m024_handed_over
+from teamchat.core.store.migrations.m025_pasted import m025_pasted
 
 Migration = Callable[[sqlite3.Connection], None]
 MIGRATIONS: tuple[Migration, ...] = (
@@ -56,4 +57,5 @@ MIGRATIONS: tuple[Migration, ...] = (
     m022_joined,
     m023_clears,
     m024_handed_over,
+    m025_pasted,
 )

@@ -1,0 +1,111 @@
+"""What of the text in the prompt was pasted in several lines: it holds no commands and no markers.
+
+Whatever adds more than one line at once counts, also a text of the history and one that is put back by an undo. A long
+paste stands in the prompt as `[pasted: 200 lines]`, and is whole in the message.
+"""
+
+from __future__ import annotations
+
+from itertools import takewhile
+
+from msgspec import Struct
+from msgspec.structs import replace
+from prompt_toolkit.buffer import Buffer
+from prompt_toolkit.document import Document
+
+from teamchat.cli.output.lines import FOLDED_LINES, fold_label, folded
+from teamchat.core.messages import Span
+
+
+class Part(Struct, frozen=True):
+    """A pasted part of the prompt's text, from `start` to `end`; `content` is what a label stands for."""
+
+    start: int
+    end: int
+    content: str | None = None
+
+
+class Pastes:
+    """Follows the pasted parts of a buffer's text."""
+
+    def __init__(self, buffer: Buffer) -> None:
+        self._buffer, self._before, self._parts = buffer, buffer.text, list[Part]()
+        self._all_typed = False
+        buffer.on_text_changed += lambda _: self._changed()
+
+    def insert(self, data: str) -> None:
+        """Insert what a terminal says was pasted. A single line is as if it were typed."""
+        text = data.replace("\r\n", "\n").replace("\r", "\n")
+        lines = text.rstrip("\n").count("\n") + 1
+        if lines == 1:
+            self._buffer.insert_text(text.rstrip("\n"))
+        elif lines <= FOLDED_LINES:
+            self._buffer.insert_text(text)
+        else:
+            label = fold_label(lines)
+            self._buffer.insert_text(label)
+            end = self._buffer.cursor_position
+            self._parts = sorted([*self._parts, Part(end - len(label), end, text)], key=lambda part: part.start)
+
+    def put(self, text: str, pasted: tuple[Span, ...] = ()) -> None:
+        """Put a text into the prompt, of which only these parts were pasted."""
+        shown, parts, done = "", list[Part](), 0
+        for start, end in pasted:
+            shown += text[done:start]
+            content = text[start:end]
+            label = folded(content, ((0, len(content)),))
+            parts.append(Part(len(shown), len(shown) + len(label), None if label == content else content))
+            shown, done = shown + label, end
+        shown += text[done:]
+        self._parts, self._all_typed = [], True
+        self._buffer.document = Document(shown, len(shown))
+        self._parts, self._all_typed = parts, False
+
+    def whole(self) -> tuple[str, tuple[Span, ...]]:
+        """The text with all that labels stand for, and its pasted parts."""
+        shown = self._buffer.text
+        pieces, spans, done, size = list[str](), list[Span](), 0, 0
+        for part in self._parts:
+            content = shown[part.start : part.end] if part.content is None else part.content
+            pieces += [shown[done : part.start], content]
+            size += part.start - done
+            spans.append((size, size + len(content)))
+            size += len(content)
+            done = part.end
+        return "".join((*pieces, shown[done:])), tuple(spans)
+
+    def _changed(self) -> None:
+        before, now = self._before, self._buffer.text
+        self._before = now
+        inserted_at = self._buffer.cursor_position - max(0, len(now) - len(before))  # the cursor stands behind it
+        begin = min(_alike(before, now), max(0, inserted_at))
+        behind = min(_alike(before[::-1], now[::-1]), min(len(before), len(now)) - begin)
+        removed_to, added_to = len(before) - behind, len(now) - behind
+        broken = [
+            part for part in self._parts if part.content is not None and begin < part.end and removed_to > part.start
+        ]
+        moved = (_moved(part, begin, removed_to, added_to) for part in self._parts if part not in broken)
+        self._parts = [part for part in moved if part]
+        if not self._all_typed and len(added := now[begin:added_to]) > 1 and "\n" in added:
+            self._parts = sorted([*self._parts, Part(begin, added_to)], key=lambda part: part.start)
+        if broken:  # a label goes as a whole
+            start, end = min(broken[0].start, begin), max(broken[-1].end + added_to - removed_to, added_to)
+            left = now[:start] + now[begin:added_to] + now[end:]
+            self._buffer.document = Document(left, start + added_to - begin)
+
+
+def _alike(one: str, other: str) -> int:
+    """How many characters both begin with."""
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
+
+
+def _moved(part: Part, begin: int, removed_to: int, added_to: int) -> Part | None:
+    """The part after the characters from `begin` to `removed_to` were replaced by those to `added_to`."""
+    if part.end <= begin:
+        return part
+    more = added_to - removed_to
+    if part.start >= removed_to:
+        return replace(part, start=part.start + more, end=part.end + more)
+    start = part.start if part.start < begin else added_to
+    end = part.end + more if part.end > removed_to else begin
+    return replace(part, start=start, end=end) if start < end else None
