@@ -15,6 +15,7 @@ from teamchat.cli.chatting.slash import (
     here,
     in_chat,
     named_in_chat,
+    options_in_chat,
     print_help,
 )
 from tests.core.routing.marker_texts import grows_linearly
@@ -63,6 +64,13 @@ def test_hints_are_commands_of_chat() -> None:
     assert in_chat("teamchat compact") == "/compact"
     assert in_chat("claude /login && teamchat resume") == "claude /login && teamchat resume"
     assert in_chat("teamchat watch\nteamchat show 1") == "teamchat watch\n/show 1"
+
+
+def test_errors_name_options_as_they_are_typed_in_chat() -> None:
+    said = "nobody is called 'all'; --to max+sarah calls everybody (--anyway sends it as it is)"
+    assert options_in_chat(said) == (
+        "nobody is called 'all'; @max+sarah calls everybody (/send --anyway sends it as it is)"
+    )
 
 
 def test_warnings_name_the_commands_of_chat() -> None:

@@ -247,6 +247,11 @@ def in_chat(commands: str) -> str:
     return "\n".join(lines)
 
 
+def options_in_chat(text: str) -> str:
+    """An error about a message that was typed, with the options of `send` as typed in chat."""
+    return text.replace("(--anyway sends", "(/send --anyway sends").replace("--to ", "@")
+
+
 def named_in_chat(text: str) -> str:
     """A warning such as `1 file changed: teamchat diff 2, teamchat undo 2`, with its commands as typed in chat."""
     return re.sub(r"(?<=[:,;] )teamchat \w+(?!.*&&)", lambda found: in_chat(found[0]), text)

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from teamchat.cli.chatting.kept import Kept, Place
 from teamchat.cli.chatting.layout import Shown
-from teamchat.cli.chatting.slash import WAITS, WORKING, Command, command_of
+from teamchat.cli.chatting.slash import WAITS, WORKING, Command, command_of, options_in_chat
 from teamchat.core.errors import ExitCode, TeamchatError
 from teamchat.core.messages import Span
 from teamchat.core.routing.at_names import split_calls, with_calls
@@ -99,7 +99,7 @@ class Typing:
             to, rest, parts = split_calls(text, self.place.team.members, pasted)
             self._kept.keep(rest, to, parts)
         except TeamchatError as error:
-            self.tell(f"✗ {printable(str(error))}")
+            self.tell(f"✗ {printable(options_in_chat(str(error)))}")
             return False
         if begins_pasted and text.startswith("/"):
             self.tell(PASTED)
