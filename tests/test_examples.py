@@ -315,6 +315,17 @@ def test_nobody_but_the_reviewer_is_called_by_the_script(world: Path) -> None:
     assert (done.returncode, cli("log", cwd=folder).out.count("msg-")) == (0, 2), printed
 
 
+@pytest.mark.skipif(shutil.which("jq") is None, reason="jq is not installed")
+def test_a_question_of_the_reviewer_is_no_review(world: Path) -> None:
+    folder = repository(world, "Which bug? [NEXT: kai]", "reviewer")
+    with (folder / "teamchat.toml").open("a") as file:
+        file.write('\n[[members]]\nname = "kai"\ntype = "human"\n')
+    assert cli("trust", cwd=folder).code == 0
+    done = script("scripts/review.sh", folder, "reviewer")
+    assert (done.returncode, "Which bug?" in done.stdout) == (9, True), done.stderr
+    assert "a person is asked, so the review is not complete" in done.stderr
+
+
 def test_nobody_but_the_reviewer_is_called_by_the_hook(world: Path) -> None:
     another = REVIEWER.format(name="sarah", says="PASS").replace("reviewer", "another")
     clone = Clone(world, "FAIL, I think. [NEXT: sarah] FAIL", after=another)
