@@ -14,6 +14,7 @@ from teamchat.core.text.clean import printable
 LARGEST_MESSAGE = 16 << 20  # bytes; no agent CLI takes that much
 COUNTED = 1 << 30  # bytes read of a refused input, which may be endless
 PIECE = 1 << 20
+BYTE_ORDER_MARK = "\ufeff"
 HEAD = 16  # bytes that identify an image
 
 
@@ -60,13 +61,16 @@ def read_input_file(path: str, max_bytes: int | None) -> bytes:
 
 
 def decoded_text(data: bytes, what: str) -> str:
-    """The UTF-8 text in `data`. Raises `UsageError` for other bytes: an agent could only guess what they mean."""
+    """The UTF-8 text in `data`, without a byte order mark before it.
+
+    Raises `UsageError` for other bytes: an agent could only guess what they mean.
+    """
     if kind := image_type(data):
         raise UsageError(f"{what} is an image ({kind}), not text: send the file with --file")
     if (at := data.find(b"\0")) >= 0:
         raise UsageError(f"{what} is not text: byte {at + 1:,} is NUL")
     try:
-        return data.decode()
+        return data.decode().removeprefix(BYTE_ORDER_MARK)
     except UnicodeDecodeError as error:
         byte = data[error.start]
         raise UsageError(

@@ -154,10 +154,15 @@ def misused(error: TyperException, args: Sequence[str], *, hints: bool = True) -
     context = getattr(error, "ctx", None)
     command = context.command_path if context else "teamchat"
     option = getattr(error, "option_name", None)
-    if option and " " in option:  # a list's dash, say
+    if option and any(_is_text(word, option) for word in args):
         text = "a text that begins with - is read as an option; put -- before it"
         return complain(text, behind_dashes(args) if hints else None, ExitCode.USAGE)
     return complain(message[:1].lower() + message[1:], f"{command} --help" if hints else None, ExitCode.USAGE)
+
+
+def _is_text(word: str, option: str) -> bool:
+    """True if the word was read as that option and is a text, such as one that begins with a list's dash or `-1`."""
+    return " " in word and word.startswith(option) and not word.startswith(f"{option}=")
 
 
 def denied(error: MemoryError | RuntimeError | OSError) -> int:

@@ -22,6 +22,7 @@ from teamchat.patterns import regex
 
 _INVISIBLE = regex(f"[{INVISIBLE}\u061c\u200e\u200f]")
 # NFKC makes U+2010 of the hyphen that does not break, which models like to write
+_ESCAPE = regex(r"\\+(?=[!-/:-@\[\]-`{-~])")
 _SEPARATOR = regex("[\\s_\u2010-]")
 _IN_NAMES = frozenset({"Lu", "Ll", "Lt", "Lm", "Lo", "Mn", "Mc", "Nd"})  # many scripts write vowels as marks
 _SOME_SESSION = "a conversation"
@@ -33,10 +34,14 @@ _LONGEST_FOLDED = 5 * LONGEST_NAME  # characters: sorting the accents of one let
 
 
 def fold(name: str) -> str:
-    """The form in which names are compared: NFKC, casefold, without spaces, `-`, `_` and what cannot be seen.
+    r"""The form in which names are compared: NFKC, casefold, without spaces, `-`, `_` and what cannot be seen.
+
+    A backslash before punctuation is Markdown's: `story\_writer` is `story_writer`.
 
     Text that is too long to be a name, in whatever form its characters are written, is not brought into NFKC.
     """
+    if "\\" in name:
+        name = _ESCAPE.sub("", name)
     if name.isascii():  # what most names are has nothing else to fold
         return "".join(name.split()).replace("-", "").replace("_", "").lower()
     visible = _INVISIBLE.sub("", name)

@@ -251,8 +251,11 @@ class _Reader(Struct):
 
 
 def quoted(name: str) -> str:
-    """The name as a message shows it: what cannot be seen is spelt out, and a whole paragraph is cut."""
-    return repr(shortened(name))
+    """The name as a message shows it: what cannot be seen is spelt out, and a whole paragraph is cut.
+
+    A backslash is shown as it was typed.
+    """
+    return repr(shortened(name)).replace("\\\\", "\\")
 
 
 def few(lines: Iterable[str]) -> list[str]:

@@ -8,6 +8,7 @@ import sqlite3
 import time
 from difflib import get_close_matches
 from pathlib import Path
+from unicodedata import normalize
 
 from msgspec import Struct, convert
 from msgspec.json import encode
@@ -124,7 +125,17 @@ def name_of(db: Database, session: int) -> str:
 
 
 def find_session(db: Database, name: str) -> Session | None:
-    return db.value(a_session, f"{SELECT} WHERE name = ?", name)
+    """The session of that name, else one whose name differs in case or in how its characters are composed."""
+    if found := db.value(a_session, f"{SELECT} WHERE name = ?", name):
+        return found
+    wanted = _folded(name)
+    alike = (other for other in db.values(_name, "SELECT name FROM sessions ORDER BY id") if _folded(other) == wanted)
+    same = next(alike, None)
+    return db.value(a_session, f"{SELECT} WHERE name = ?", same) if same is not None else None
+
+
+def _folded(name: str) -> str:
+    return normalize("NFC", normalize("NFC", name).casefold())
 
 
 def last_session(db: Database, *, typed: bool | None = None) -> Session | None:
