@@ -172,7 +172,7 @@ def test_the_receipt_as_json_is_whole(made: Crew) -> None:
         (["9" * 40], 4, f"session s1 has no turn {'9' * 40}"),
         (["one"], 2, "expected the number of a turn or a reply such as msg-2, got 'one'"),
         (["-1"], 2, "no such option: -1"),
-        (["msg-1"], 4, "msg-1 is from kailai, and no turn wrote it"),
+        (["--prompt", "msg-1"], 4, "msg-1 is from kailai, and no turn wrote it"),
         (["msg-99"], 4, "session s1 has no message 'msg-99'"),
         (["--prompt", "--system"], 2, "--prompt, --system, --diff, --reply and --json exclude each other"),
         (["--session", "x"], 4, "there is no session 'x' (sessions: s1)"),

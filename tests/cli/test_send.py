@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from teamchat.core.messages import Span
 from teamchat.core.routing import markers
 from tests.cli.helpers import actors, notes, objects, rows, said, steady, turn
 from tests.program import Result, cli, run_here
@@ -31,9 +32,9 @@ def test_the_markers_of_each_message_are_looked_for_once(world: Path, monkeypatc
     crew(world, {"max": ["`Plan`.\n[NEXT: sarah]"], "sarah": ["Only `here`."]})
     read: list[str] = []
 
-    def counting(text: str, author: markers.Author) -> tuple[markers.Marker, ...]:
+    def counting(text: str, author: markers.Author, pasted: tuple[Span, ...]) -> tuple[markers.Marker, ...]:
         read.append(text)
-        return scan(text, author)
+        return scan(text, author, pasted)
 
     scan = markers.scan
     monkeypatch.setattr(markers, "scan", counting)

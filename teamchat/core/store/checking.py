@@ -16,7 +16,7 @@ from teamchat.core.store.database import EMPTY, NO_VALUE, Database
 from teamchat.core.store.images import an_image
 from teamchat.core.store.imported import an_imported_entry
 from teamchat.core.store.lessons import a_lesson
-from teamchat.core.store.message_rows import a_message
+from teamchat.core.store.message_rows import a_message, a_paste
 from teamchat.core.store.routes import a_route, a_state
 from teamchat.core.store.rows import Row
 from teamchat.core.store.sessions import a_session
@@ -101,6 +101,7 @@ KINDS = (
     Kind("child", "children", "session, turn, store, child", a_child),
     Kind("event", "turn_events", "turn, number", some_events),
     Kind("message", "messages", "id", _message, ", NULL AS agent"),
+    Kind("pasted part", "pastes", "message", a_paste),
     Kind("hidden message", "hides", "session, message", _hide),
     Kind("route", "routes", "session, number", a_route),
     Kind("todo change", "todo_changes", "id", a_change, ", 0 AS hidden"),

@@ -17,7 +17,8 @@ from teamchat.patterns import regex
 LONGEST_QUOTED = 64 * 1024  # characters of a message whose quoted text is stored; of a longer one it is made each time
 AS_SAID = 0  # stored for a quoted text that is the content
 COLUMNS = """messages.id, messages.message, content, quoted, speaker_id, speaker_name, speaker_title, speaker_type,
-    routing, turn, timestamp, stands_for, typed, pasted, length(rest) AS more,
+    routing, turn, timestamp, stands_for, typed,
+    COALESCE((SELECT parts FROM pastes WHERE pastes.message = messages.id), '[]') AS pasted, length(rest) AS more,
     (SELECT agent FROM turns WHERE turns.id = messages.turn) AS agent"""
 """What a `MessageRow` is made of, in the order of its fields."""
 
@@ -104,7 +105,14 @@ def _a_routing(stored: str) -> Routing:
 
 def spans(stored: str) -> tuple[Span, ...]:
     """The stored parts of a text. Raises `ValueError` for what a healthy store cannot hold."""
-    return () if stored == "[]" else _spans(stored)
+    try:
+        return () if stored == "[]" else _spans(stored)
+    except DecodeError as error:
+        raise ValueError(f"pasted is wrong: {error}") from error
+
+
+def a_paste(row: Row) -> tuple[Span, ...]:
+    return spans(row.text("parts"))
 
 
 def stored_spans(pasted: tuple[Span, ...]) -> str:

@@ -100,14 +100,16 @@ class SqliteLog:
         more = sum(map(len, _rest(message.content))) if len(message.content) > HEAD else 0
         inserted = self._db.execute(
             "INSERT INTO messages (session, message, number, content, speaker_id, speaker_name, speaker_title,"
-            " speaker_type, routing, turn, timestamp, stands_for, typed, pasted, quoted, rest)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, zeroblob(?))",
+            " speaker_type, routing, turn, timestamp, stands_for, typed, quoted, rest)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, zeroblob(?))",
             self.session, message.id, number, message.content[:HEAD], speaker.role_id, speaker.role_name,
             speaker.role_title, speaker.type, stored_routing(message.routing), message.turn_id,
-            message.timestamp, message.stands_for, message.typed, stored_spans(message.pasted),
-            stored_quote(message), more,
+            message.timestamp, message.stands_for, message.typed, stored_quote(message), more,
         )  # fmt: skip
         place = inserted.lastrowid or 0
+        if message.pasted:
+            add_paste = "INSERT INTO pastes (message, session, parts) VALUES (?, ?, ?)"
+            self._db.execute(add_paste, place, self.session, stored_spans(message.pasted))
         if more:
             self._db.fill("messages", "rest", place, _rest(message.content))
         index_if_due(self._db, place, message.content)

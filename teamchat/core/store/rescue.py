@@ -59,6 +59,7 @@ MENDING = (
     """DELETE FROM clears WHERE session NOT IN (SELECT id FROM sessions)
     OR through NOT IN (SELECT id FROM messages)""",
     "UPDATE clears SET undo = NULL, undone = 1 WHERE undo NOT IN (SELECT id FROM undos)",
+    "DELETE FROM pastes WHERE session NOT IN (SELECT id FROM sessions) OR message NOT IN (SELECT id FROM messages)",
     "DELETE FROM unsent WHERE session NOT IN (SELECT id FROM sessions)",
     """DELETE FROM adoptions WHERE NOT EXISTS (
         SELECT 1 FROM messages WHERE messages.session = adoptions.session AND messages.message = adoptions.message)""",

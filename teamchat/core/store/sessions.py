@@ -235,6 +235,7 @@ BEFORE_MESSAGES = (
     "vendor_usage",
     "children",
     "clears",
+    "pastes",
 )
 """The tables with rows of a session that are removed before its messages, to which most of them refer."""
 DELETE_MESSAGE = "DELETE FROM messages WHERE id = (SELECT MAX(id) FROM messages WHERE session = ?)"

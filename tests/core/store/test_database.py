@@ -21,7 +21,7 @@ from tests.program import ROOT
 
 TABLES = [
     "adoptions", "children", "clears", "hides", "images", "imported_entries", "indexed", "lessons", "lineage",
-    "message_times", "messages", "migrations", "routes", "sessions", "summaries", "texts",
+    "message_times", "messages", "migrations", "pastes", "routes", "sessions", "summaries", "texts",
     "todo_changes", "turn_events", "turns", "undos", "unsent", "usage", "vendor_usage",
 ]  # fmt: skip
 
