@@ -66,6 +66,24 @@ def test_a_backspace_removes_a_label_as_a_whole() -> None:
     assert (buffer.text, pastes.whole()) == ("See ", ("See ", ()))
 
 
+def test_a_label_that_was_cut_is_whole_again_when_it_is_put_back() -> None:
+    buffer, pastes = prompt()
+    pastes.insert(LOG)
+    buffer.save_to_undo_stack()
+    buffer.document = Document("", 0)
+    assert pastes.whole() == ("", ())
+    buffer.insert_text("See [pasted: 200 lines]")
+    assert pastes.whole() == (f"See {LOG}", ((4, 4 + len(LOG)),))
+
+
+def test_two_long_ones_of_one_size_have_labels_of_their_own() -> None:
+    buffer, pastes = prompt()
+    pastes.insert(LOG)
+    pastes.insert(LOG.replace("line", "other"))
+    assert buffer.text == "[pasted: 200 lines][pasted: 200 lines, 2]"
+    assert pastes.whole()[0] == LOG + LOG.replace("line", "other")
+
+
 def test_a_part_follows_what_is_typed_before_and_removed_in_it() -> None:
     buffer, pastes = prompt()
     pastes.insert("[NEXT: max]\nx")

@@ -1,11 +1,12 @@
-"""What of the text in the prompt was pasted in several lines: it holds no commands and no markers.
+"""Tracks which parts of the prompt's text were pasted in several lines. They hold no commands and no markers.
 
-Whatever adds more than one line at once counts, also a text of the history and one that is put back by an undo. A long
-paste stands in the prompt as `[pasted: 200 lines]`, and is whole in the message.
+A change that adds more than one line at once counts as a paste, for example text from the history. A long paste is
+shown as the label `[pasted: 200 lines]`, and the message has all of it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import takewhile
 
 from msgspec import Struct
@@ -13,12 +14,12 @@ from msgspec.structs import replace
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.document import Document
 
-from teamchat.cli.output.lines import FOLDED_LINES, fold_label, folded
+from teamchat.cli.output.lines import FOLDED_LINES, fold_label
 from teamchat.core.messages import Span
 
 
 class Part(Struct, frozen=True):
-    """A pasted part of the prompt's text, from `start` to `end`; `content` is what a label stands for."""
+    """A pasted part of the prompt's text, from `start` to `end`. A label has the pasted text as its `content`."""
 
     start: int
     end: int
@@ -31,21 +32,24 @@ class Pastes:
     def __init__(self, buffer: Buffer) -> None:
         self._buffer, self._before, self._parts = buffer, buffer.text, list[Part]()
         self._all_typed = False
+        self._contents: dict[str, str] = {}  # by label: a label that was cut may be put back by Ctrl-Y or an undo
         buffer.on_text_changed += lambda _: self._changed()
 
     def insert(self, data: str) -> None:
         """Insert what a terminal says was pasted. A single line is as if it were typed."""
         text = data.replace("\r\n", "\n").replace("\r", "\n")
-        lines = text.rstrip("\n").count("\n") + 1
-        if lines == 1:
-            self._buffer.insert_text(text.rstrip("\n"))
-        elif lines <= FOLDED_LINES:
-            self._buffer.insert_text(text)
-        else:
-            label = fold_label(lines)
-            self._buffer.insert_text(label)
-            end = self._buffer.cursor_position
-            self._parts = sorted([*self._parts, Part(end - len(label), end, text)], key=lambda part: part.start)
+        self._buffer.insert_text(text.rstrip("\n") if _lines(text) == 1 else self._label_of(text))
+
+    def _label_of(self, content: str) -> str:
+        """The label of a long paste, which no other content has. A short one is shown as it is."""
+        lines = _lines(content)
+        if lines <= FOLDED_LINES:
+            return content
+        label, number = fold_label(lines), 1
+        while self._contents.setdefault(label, content) != content:
+            number += 1
+            label = f"{fold_label(lines)[:-1]}, {number}]"
+        return label
 
     def put(self, text: str, pasted: tuple[Span, ...] = ()) -> None:
         """Put a text into the prompt, of which only these parts were pasted."""
@@ -53,7 +57,7 @@ class Pastes:
         for start, end in pasted:
             shown += text[done:start]
             content = text[start:end]
-            label = folded(content, ((0, len(content)),))
+            label = self._label_of(content)
             parts.append(Part(len(shown), len(shown) + len(label), None if label == content else content))
             shown, done = shown + label, end
         shown += text[done:]
@@ -86,12 +90,22 @@ class Pastes:
         ]
         moved = (_moved(part, begin, removed_to, added_to) for part in self._parts if part not in broken)
         self._parts = [part for part in moved if part]
-        if not self._all_typed and len(added := now[begin:added_to]) > 1 and "\n" in added:
-            self._parts = sorted([*self._parts, Part(begin, added_to)], key=lambda part: part.start)
+        added = "" if self._all_typed else now[begin:added_to]
+        new = [Part(begin, added_to)] if len(added) > 1 and "\n" in added else list(self._labels_in(added, begin))
+        self._parts = sorted([*self._parts, *new], key=lambda part: part.start)
         if broken:  # a label goes as a whole
             start, end = min(broken[0].start, begin), max(broken[-1].end + added_to - removed_to, added_to)
             left = now[:start] + now[begin:added_to] + now[end:]
             self._buffer.document = Document(left, start + added_to - begin)
+
+    def _labels_in(self, added: str, begin: int) -> Iterator[Part]:
+        for label, content in self._contents.items():
+            if (at := added.find(label)) >= 0:
+                yield Part(begin + at, begin + at + len(label), content)
+
+
+def _lines(text: str) -> int:
+    return text.rstrip("\n").count("\n") + 1
 
 
 def _alike(one: str, other: str) -> int:
