@@ -25,13 +25,13 @@ from teamchat.core.errors import ExitCode, UsageError
 from teamchat.patterns import regex
 
 OUTSIDE = frozenset({"init", "chat", "watch", "import", "demo", "replay", "test"})
-"""The commands of the command line that do not run in chat: they begin something else, or follow what runs there."""
+"""The commands that do not run in chat: they need the terminal for themselves, or start a session of their own."""
 OF_CHAT = {
     "new": "begins another conversation with the next message: /new, or /new TITLE",
     "stop": "stops the turn that runs, and what is queued, too",
     "quit": "leaves, as /exit and Ctrl-D do; teamchat chat continues",
 }
-"""What only chat has, or does in a way of its own."""
+"""The commands that only chat has, with their help."""
 WORDS = {
     **{word: (word,) for word in COMMANDS if word not in {*OUTSIDE, *OF_CHAT}},
     "summary": ("compact",),
@@ -39,20 +39,20 @@ WORDS = {
     "cost": ("usage",),
     "model": ("team",),
 }
-"""What is typed after `/`, and the words of the command line that it means."""
+"""Each command of chat, and the command line that it runs."""
 SAME = {"exit": "quit", "?": "help"}
-"""Other words for these."""
+"""Aliases."""
 PRINTS = frozenset({"help", "log", "show", "diff", "search", "team", "task", "usage", "status", "cost", "model"})
 """The commands that only print: the prompt stays while they run. The others may ask something."""
 WAITS = frozenset({
     "branch", "clear", "compact", "compare", "doctor", "learn", "merge", "new", "open", "resume", "retry", "run",
     "send", "summary",
 })  # fmt: skip
-"""Those that run members, or look at what members are changing: not while members work."""
+"""The commands that are refused while members work: they run members, or read files that members change."""
 BEGINS = frozenset({"send", "run"})
-"""Those that begin a conversation if there is none yet."""
+"""The commands that begin a session if there is none yet."""
 TEXT_BEHIND = {"task": 0, "learn": 0, "send": 0, "run": 1, "todo": 1}
-"""The commands that end with a text, which is taken as it is, and how many words come before it."""
+"""The commands whose last argument is free text, and the number of arguments before it."""
 WORKING = "members are working; wait for them, or stop them with Ctrl-C"
 MEANT = {
     "abort": "stop", "cancel": "stop", "bye": "quit", "q": "quit", "h": "help", "commands": "help", "rewind": "undo",
@@ -60,15 +60,15 @@ MEANT = {
     "members": "team", "chats": "sessions", "session": "sessions", "continue": "resume", "reset": "clear",
     "todos": "todo", "tasks": "todo", "plan": "todo", "lessons": "learn", "lead": "team", "find": "search",
 }  # fmt: skip
-"""What other programs call what chat has, too."""
+"""Names that other programs use for a command of chat."""
 OF_OTHERS = frozenset({
     "add-dir", "agents", "approvals", "auth", "bashes", "bug", "config", "context", "editor", "extensions", "feedback",
     "hooks", "ide", "login", "logout", "mcp", "memory", "mention", "output-style", "permissions", "plugin",
     "privacy-settings", "prompts", "release-notes", "review", "security-review", "settings", "skills", "stash",
     "statusline", "terminal-setup", "theme", "tools", "upgrade", "vim",
 })  # fmt: skip
-"""Commands of Claude Code, Codex and Gemini CLI that mean nothing here; near letters would be a wrong guess."""
-NEAR = 0.75  # of the letters, for a guess
+"""Commands of Claude Code, Codex and Gemini CLI without a counterpart here: a guess by spelling would be wrong."""
+NEAR = 0.75  # similarity of the spelling, for a guess
 _WORD = regex(r"/([^\W\d][^\s]*|\?)")
 _FILE_NAME = regex(r"\.\w")
 
@@ -81,11 +81,11 @@ class Command(Struct, frozen=True):
 
 
 def command_of(line: str, members: Sequence[str] = ()) -> Command | None:
-    """The command that a line is; None for a line that is a message.
+    """Parse a typed line as a command; None for a message.
 
-    A first word with a second `/`, one like a file's name, and one that is a path here begin a message. Raises
-    `UsageError` for any other word that is no command, and for a quote that is not closed. `members` are those whose
-    CLIs may have commands of their own.
+    A line is a message if its first word has a second `/`, looks like a file name, or is an existing path. Raises
+    `UsageError` for any other unknown command, and for a quote that is not closed. The error proposes the first of
+    `members`, whose CLI may have the command.
     """
     found = _WORD.match(line)
     if found is None:
@@ -113,7 +113,7 @@ def _is_path(word: str) -> bool:
 
 
 def _no_command(word: str, members: Sequence[str]) -> str:
-    """What is wrong with a word that is no command, and what to type."""
+    """The error for an unknown command, with what to type instead."""
     lower = word.lower().rstrip(".,:;!")
     if lower in OUTSIDE:
         return f"/{word} runs outside of chat: {line_of(lower)}"
@@ -126,7 +126,7 @@ def _no_command(word: str, members: Sequence[str]) -> str:
 
 
 def _near(word: str) -> str | None:
-    """A command near in sense, or in letters with the same first one."""
+    """The command with the same meaning or a similar spelling, if there is one."""
     if word in OF_OTHERS:
         return None
     choices = {*WORDS, *OF_CHAT, *SAME}
@@ -137,7 +137,7 @@ def _near(word: str) -> str | None:
 
 
 def _with_text(word: str, rest: str) -> list[str]:
-    """The words of a command that ends with a text: only options and what comes before it are split."""
+    """Split the arguments of a command whose last one is free text. The text is not split."""
     words: list[str] = []
     before, options = TEXT_BEHIND.get(word, 0), _options(word)
     while rest:
@@ -146,7 +146,8 @@ def _with_text(word: str, rest: str) -> list[str]:
         if name not in options and not before:
             break
         taken = 1 if name not in options or equals or not options[name] else 2
-        before -= name not in options
+        if name not in options:
+            before -= 1
         for _ in range(taken):
             first, rest = _first_word(rest)
             words.append(first)
@@ -237,13 +238,12 @@ def print_help() -> None:
 
 def in_chat(commands: str) -> str:
     """Commands of the command line as they are typed in chat, where there is one; the others stay as they are."""
-    typed = {word: word for word in (*WORDS, *OF_CHAT) if word in COMMANDS}
     lines: list[str] = []
     for line in commands.splitlines():
         program_name, _, rest = line.partition(" ")
         word, _, options = rest.partition(" ")
-        fits = program_name == "teamchat" and word in typed and "&&" not in line
-        lines.append(f"/{typed[word]} {options}".rstrip() if fits else line)
+        fits = program_name == "teamchat" and word in COMMANDS and word not in OUTSIDE and "&&" not in line
+        lines.append(f"/{word} {options}".rstrip() if fits else line)
     return "\n".join(lines)
 
 

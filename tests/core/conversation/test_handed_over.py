@@ -216,35 +216,41 @@ def test_an_agent_does_not_answer_for_a_person_who_typed_before_the_question(sta
     assert (end.code, end.waiting_for) == (ExitCode.HUMAN_ASKED, "kailai")
 
 
-def followed(stage: Stage, follower: Follower) -> tuple[list[ConversationEvent], Conclusion]:
-    events: list[ConversationEvent] = []
-    for _ in range(200):
-        for event in follower.look():
-            if isinstance(event, Conclusion):
-                follower.close()
-                return events, event
-            events.append(event)
-        time.sleep(0.02)
-    raise AssertionError(stage.queue)
+def follows_own(stage: Stage) -> Callable[[], tuple[list[ConversationEvent], Conclusion]]:
+    """While max speaks, another process hands over "Mine" to carol. Returns what follows its replies after the run."""
+    own: list[tuple[Unsent, Follower]] = []
+
+    def hand() -> None:
+        follower = Follower(stage.db, all_sessions(stage.db)[0], stage.team, stage.folder / "lock", 1)
+        unsent = hands_over(stage, "Mine", to="carol")
+        assert unsent
+        own.append((unsent, follower))
+
+    def follow() -> tuple[list[ConversationEvent], Conclusion]:
+        [(unsent, follower)] = own
+        message = sent_as(stage.db, unsent.id)
+        assert message
+        follower.follow_only(message)
+        events: list[ConversationEvent] = []
+        for _ in range(200):
+            for event in follower.look():
+                if isinstance(event, Conclusion):
+                    follower.close()
+                    return events, event
+                events.append(event)
+            time.sleep(0.02)
+        raise AssertionError(stage.queue)
+
+    while_speaking(stage, max=hand)
+    return follow
 
 
 def test_its_sender_follows_only_what_it_leads_to(stage: Stage) -> None:
     stage.says = {"max": ["of the first"], "carol": ["mine [NEXT: sarah]"], "sarah": ["other", "mine, too"]}
-    own: list[Unsent | None] = []
-    followers: list[Follower] = []
-
-    def hand() -> None:
-        followers.append(Follower(stage.db, all_sessions(stage.db)[0], stage.team, stage.folder / "lock", 1))
-        own.append(hands_over(stage, "Mine", to="carol"))
-
-    while_speaking(stage, max=hand)
+    follow = follows_own(stage)
     stage.send("[NEXT: max, sarah] Write it")
     assert stage.spoke == ["max", "carol", "sarah", "sarah"]
-    assert own[0]
-    message = sent_as(stage.db, own[0].id)
-    assert message
-    followers[0].follow_only(message)
-    events, end = followed(stage, followers[0])
+    events, end = follow()
     said = [event.message.content for event in events if isinstance(event, MessageStored | Replied)]
     assert said == ["Mine", "mine [NEXT: sarah]", "mine, too"]
     assert [event.turn.member for event in events if isinstance(event, TurnFinished)] == ["carol", "sarah"]
@@ -256,18 +262,9 @@ def test_its_sender_follows_only_what_it_leads_to(stage: Stage) -> None:
 )
 def test_its_sender_has_the_exit_code_of_its_replies(stage: Stage, reply: Fails | str, code: ExitCode) -> None:
     stage.says = {"max": ["fine"], "carol": [reply]}
-    own: list[Unsent | None] = []
-    followers: list[Follower] = []
-
-    def hand() -> None:
-        followers.append(Follower(stage.db, all_sessions(stage.db)[0], stage.team, stage.folder / "lock", 1))
-        own.append(hands_over(stage, "Mine", to="carol"))
-
-    while_speaking(stage, max=hand)
+    follow = follows_own(stage)
     stage.send("[NEXT: max] Write it")
-    assert own[0]
-    followers[0].follow_only(sent_as(stage.db, own[0].id) or "")
-    assert followed(stage, followers[0])[1].code is code
+    assert follow()[1].code is code
 
 
 def test_none_is_lost_or_doubled_whenever_it_is_handed_over(stage: Stage) -> None:

@@ -439,4 +439,4 @@ def test_a_mistake_has_the_line_of_its_key_or_table_where_a_plain_scan_finds_it(
 
 
 def test_a_long_line_of_nothing_is_scanned_at_once(tmp_path: Path) -> None:
-    mistake(tmp_path, "[[members]]\n" + "a" * 500_000 + "= 1\n#" + " [" * 100_000)
+    assert mistake(tmp_path, "[[members]]\n" + "a" * 500_000 + "= 1\n#" + " [" * 100_000)
