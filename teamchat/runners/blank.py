@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from teamchat.patterns import regex
-from teamchat.runners.events import Failure, FailureKind
 
 # The matching is linear: each character is read once, and nothing is tried again.
 _SEQUENCE = (
@@ -19,8 +18,6 @@ _UNSEEN = (
     r"\U000e0000-\U000e0fff"
 )
 _NOTHING = regex(rf"(?:{_SEQUENCE}|[{_UNSEEN}]){{1,65536}}+")  # no other thread runs while one is found
-
-NO_ANSWER = Failure(FailureKind.AGENT, "finished without an answer")
 
 
 def is_blank(text: str) -> bool:

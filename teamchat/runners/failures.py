@@ -68,6 +68,7 @@ _LEADS = {
     FailureKind.INTERRUPTED: "was interrupted",
     FailureKind.GONE: "has lost its own session",
 }
+NO_ANSWER = "finished without an answer"
 _SAYS_NOTHING = regex(r"(?:success|succeeded|ok|completed|done|none|null|undefined|unknown)\W*", re.IGNORECASE)
 _PREFIX = regex(r"^(?:\S+Z ERROR \S+: |(?:exception )?\w*error: |warning: )+", re.IGNORECASE)
 _TELLING = regex(
@@ -160,6 +161,15 @@ def last_words(stderr: str, voice: Voice) -> str:
         return ""
     at = next((at for at in reversed(range(len(lines))) if _TELLING.search(lines[at])), len(lines) - 1)
     return one_line(" ".join(lines[at : at + 2]), _REASON) if lines[at].endswith(":") else lines[at]
+
+
+def no_answer(stderr: str, voice: Voice) -> Failure:
+    """The failure of a program that reports success, prints nothing that is visible, and perhaps says why on stderr."""
+    words = last_words(stderr, voice)
+    kind = classify(words)
+    if kind is not FailureKind.AGENT:
+        return failure(voice, words, kind=kind)
+    return Failure(kind, f"{NO_ANSWER}: {words}" if words else NO_ANSWER)
 
 
 def ending(exit_code: int) -> str:

@@ -17,7 +17,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 
 from teamchat.runners.base import Verdict
-from teamchat.runners.blank import NO_ANSWER, is_blank
+from teamchat.runners.blank import is_blank
 from teamchat.runners.events import (
     AgentEvent,
     Error,
@@ -32,7 +32,7 @@ from teamchat.runners.events import (
     ToolCall,
     Usage,
 )
-from teamchat.runners.failures import Voice, classify, ending, failure, last_words
+from teamchat.runners.failures import Voice, classify, ending, failure, last_words, no_answer
 from teamchat.runners.growing import GrowingText
 from teamchat.runners.untrusted_json import decode, one_line, summary
 
@@ -168,12 +168,12 @@ class JsonEvents(ABC):
         if self.error is not None:
             return failure(self.voice, self.error, self.status, self.kind)
         if self.done and exit_code == 0:
-            return NO_ANSWER if is_blank(self.reply) and not self._asks else None
+            return no_answer(stderr_tail, self.voice) if is_blank(self.reply) and not self._asks else None
         signalled = ending(exit_code).startswith("was ended")
         if isinstance(self._trouble, Error) and not self.done and not signalled:
             return failure(self.voice, self._trouble.text, self.status)
-        words = "" if signalled or exit_code == 0 else last_words(stderr_tail, self.voice) or "".join(self._junk[-1:])
-        if words and not self.done:
+        words = "" if signalled else last_words(stderr_tail, self.voice) or "".join(self._junk[-1:])
+        if words and not self.done and (exit_code != 0 or classify(words) is not FailureKind.AGENT):
             return failure(self.voice, words, self.status)
         when = "after it had answered" if self.done else "before it had finished its answer"
         return Failure(FailureKind.AGENT, f"{ending(exit_code)} {when}" + (f": {words}" if words else ""))

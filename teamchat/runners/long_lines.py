@@ -13,7 +13,7 @@ from codecs import getincrementaldecoder
 
 from teamchat.patterns import regex
 from teamchat.runners.growing import GrowingText
-from teamchat.runners.untrusted_json import LongLine, scalar
+from teamchat.runners.untrusted_json import LongLine, bare, scalar
 
 LONG_TEXT = 64 * 1024  # bytes of a string in a long line from which on it is decoded in pieces
 HEAD = 64 * 1024  # bytes that are kept of a line that is no JSON
@@ -36,6 +36,8 @@ class LongLineReader:
         self._damaged = False
 
     def push(self, piece: bytes) -> None:
+        if not self._head:
+            piece = bare(piece)
         if len(self._head) < HEAD:
             self._head += piece[: HEAD - len(self._head)]
             if (begin := self._head.lstrip()) and not begin.startswith(b"{"):

@@ -23,10 +23,10 @@ from teamchat.runners.base import (
     Vendor,
     Verdict,
 )
-from teamchat.runners.blank import NO_ANSWER, is_blank
+from teamchat.runners.blank import is_blank
 from teamchat.runners.edits import Edits
 from teamchat.runners.events import AgentEvent, Failure, FailureKind, TextDelta
-from teamchat.runners.failures import Voice, ending, last_words
+from teamchat.runners.failures import Voice, ending, last_words, no_answer
 from teamchat.runners.growing import GrowingText
 from teamchat.runners.untrusted_json import scalar
 
@@ -59,10 +59,11 @@ class PipeOutput:
     def finish(self, exit_code: int, stderr_tail: str) -> Verdict:
         self._add(self._decoder.decode(b"", final=True))
         text = self._text.take()
+        voice = Voice(login="")
         if exit_code != 0:
-            words = last_words(stderr_tail, Voice(login=""))
+            words = last_words(stderr_tail, voice)
             return Verdict(text, Failure(FailureKind.AGENT, ending(exit_code) + (f": {words}" if words else "")))
-        return Verdict(text, NO_ANSWER if is_blank(text) else None)
+        return Verdict(text, no_answer(stderr_tail, voice) if is_blank(text) else None)
 
 
 class PipeRunner:

@@ -19,6 +19,10 @@ _CONTROL = regex(  # also direction marks and the byte order mark
     r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[ -/]*[0-~])|[\x00-\x08\x0e-\x1b\x7f-\x9f]"
     r"|[\u202a-\u202e\u2066-\u2069\ufeff]"
 )
+_FOR_A_TERMINAL = regex(  # titles, the cursor, bracketed paste; a byte order mark; controls and spaces
+    rb"(?:\x1b\[[0-?]*+[ -/]*+[@-~]|\x1b[\]P^_X][^\x07\x1b\n]*+(?:\x07|\x1b\\)?|\x1b[ -/]*+[0-~]"
+    rb"|\xef\xbb\xbf|[\x00-\x20\x7f])*+"
+)
 _TOO_MUCH = 10**15  # tokens or dollars
 _DEEPEST = 200  # lists and objects in one another; the deepest that a parser takes is another one with each Python
 _Value = TypeVar("_Value")
@@ -60,11 +64,31 @@ class LongLine(bytes):
         return made
 
 
+def bare(line: bytes) -> bytes:
+    """The line without what a program writes for a terminal in front of its JSON, such as a title or a progress bar."""
+    if line.startswith(b"{"):
+        return line
+    body = line[_end_of_noise(line, 0) :]
+    if body.startswith(b"{") or b"\r" not in body:
+        return body
+    again = body.rfind(b"\r", 0, len(body.rstrip()))  # inside a string of JSON there is none
+    return body[_end_of_noise(body, max(again, 0)) :]
+
+
+def _end_of_noise(line: bytes, begin: int) -> int:
+    found = _FOR_A_TERMINAL.match(line, begin)
+    return found.end() if found else begin
+
+
 def decode(line: bytes) -> dict[str, object] | None:
-    """The JSON object on this line; None if there is none. A line that does not begin with a brace costs little."""
+    """The JSON object on this line; None if there is none. A line that does not begin with a brace costs little.
+
+    What is for a terminal in front of the object or behind it is no part of it.
+    """
     if isinstance(line, LongLine):
         return _decode_long(line)
-    if not line.startswith(b"{") and not line.lstrip().startswith(b"{"):
+    line = bare(line)
+    if not line.startswith(b"{"):
         return None
     try:
         value = msgspec.json.decode(line)  # in a fifth of the time; what it accepts, it reads as `json` does
@@ -98,12 +122,18 @@ def _decode_odd(line: bytes) -> object:
     """The value of a line that may have bytes that are no UTF-8, lone surrogates, `NaN` or numbers of any size."""
     text = line.decode("utf-8", "replace")
     try:
-        value = json.loads(text)
+        value, end = _DECODER.raw_decode(text)
+        rest = text[end:].encode("utf-8", "replace")
+        if _end_of_noise(rest, 0) < len(rest):
+            return None
         if _SURROGATE.search(text):
             value = json.loads(scalar(json.dumps(value, ensure_ascii=False)))
     except (ValueError, RecursionError):
         return None
     return value
+
+
+_DECODER = json.JSONDecoder()
 
 
 def not_too_deep(value: _Value) -> _Value:

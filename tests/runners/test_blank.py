@@ -9,9 +9,11 @@ import unicodedata
 import pytest
 
 from teamchat.runners.base import EventParser
-from teamchat.runners.blank import NO_ANSWER, is_blank
+from teamchat.runners.blank import is_blank
 from teamchat.runners.claude.events import ClaudeEvents
 from teamchat.runners.codex.events import CodexEvents
+from teamchat.runners.events import Failure, FailureKind
+from teamchat.runners.failures import NO_ANSWER
 from teamchat.runners.gemini.events import GeminiEvents
 from teamchat.runners.opencode.events import OpencodeEvents
 from teamchat.runners.pipe import PipeOutput
@@ -59,7 +61,31 @@ def test_what_nobody_can_see_is_no_answer_of_any_agent(like: str, text: str) -> 
     parser = PARSERS[like]()
     for line in output(like, text).split(b"\n"):
         parser.feed(line)
-    assert parser.finish(0, "").failure == NO_ANSWER
+    assert parser.finish(0, "").failure == Failure(FailureKind.AGENT, NO_ANSWER)
+
+
+@pytest.mark.parametrize("like", PARSERS)
+@pytest.mark.parametrize(
+    ("stderr", "kind"),
+    [
+        ("Error: model gpt-x not found", FailureKind.AGENT),
+        ("loading\nfatal: no such model gpt-x\n\n", FailureKind.AGENT),
+        ("\x1b[31merror:\x1b[0m gpt-x: 429 Too Many Requests", FailureKind.RATE_LIMIT),
+        ("gpt-x: you are not logged in", FailureKind.LOGIN),
+    ],
+)
+@pytest.mark.parametrize("said", [True, False])
+def test_the_reason_on_standard_error_is_told_though_the_exit_code_is_0(
+    like: str, stderr: str, kind: FailureKind, said: bool
+) -> None:
+    parser = PARSERS[like]()
+    for line in output(like, " ").split(b"\n") if said else ():
+        parser.feed(line)
+    failed = parser.finish(0, stderr).failure
+    assert failed is not None
+    assert "gpt-x" in failed.reason
+    if said or like != "terminal":  # whose prompt never came
+        assert failed.kind is kind
 
 
 @pytest.mark.parametrize("like", PARSERS)

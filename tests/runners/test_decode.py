@@ -18,7 +18,8 @@ VALUES = st.recursive(
 
 
 def read_slowly(line: bytes) -> object:
-    """The same without the fast reader."""
+    """The same without the fast reader, of what is between characters for a terminal."""
+    line = line.strip(bytes(range(33)) + b"\x7f")
     try:
         value = json.loads(line.decode("utf-8", "replace"))
         return json.loads(scalar(json.dumps(value, ensure_ascii=False))) if isinstance(value, dict) else None

@@ -44,7 +44,7 @@ OTHERWISE = {
     "core/team/programs.py": (1, "the interpreter that runs this"),
     "runners/process/command.py": (2, "files of /proc"),
     "runners/process/guardian.py": (1, "a file of /proc"),
-    "runners/process/process.py": (1, "a file that it has just made"),
+    "runners/process/process.py": (2, "a file that it has just made"),
     "runners/regular_files.py": (1, "the function itself"),
 }
 

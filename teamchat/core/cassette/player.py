@@ -126,7 +126,7 @@ class _Recording:
         async with aclosing(self._process.chunks()) as chunks:
             async for chunk in chunks:
                 if isinstance(chunk, CutShort):  # a playback that is recorded again
-                    self._cut = chunk
+                    self._cut = self._cut or chunk
                 else:
                     seen.append(chunk)
                 yield chunk

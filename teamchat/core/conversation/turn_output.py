@@ -19,7 +19,7 @@ from teamchat.runners.base import Verdict
 from teamchat.runners.events import AgentEvent, Done
 from teamchat.runners.process.framing import Framer, LineFramer, framer_of
 from teamchat.runners.process.process import open_output, read_more
-from teamchat.runners.process.running import BEGINS, MAX_OUTPUT_BYTES
+from teamchat.runners.process.running import BEGINS, FIRST_LINE, MAX_OUTPUT_BYTES
 
 AT_ONCE = 16  # pieces that are read of each stream before the caller looks at something else
 UNKNOWN_END = -9  # the exit code of a process whose end nobody saw
@@ -51,7 +51,9 @@ class TurnOutput:
         if not self._streams and (out := self._opened("stdout")):
             begin = _begin(self._folder)
             self._kept = begin is not None
-            out.seek(begin or 0)
+            if begin is None:
+                begin = len(FIRST_LINE) if out.read(len(FIRST_LINE)) == FIRST_LINE else 0
+            out.seek(begin)
             self._streams.append(_Stream("out", out, framer_of(self.parser)))
         if len(self._streams) == 1 and not self._kept and (err := self._opened("stderr")):
             self._streams.append(_Stream("err", err, LineFramer()))

@@ -21,7 +21,7 @@ from teamchat.runners.events import Failure
 from teamchat.runners.process import guardian
 from teamchat.runners.process.process import Process, make_private
 from teamchat.runners.process.removal import remove
-from teamchat.runners.process.running import BEGINS, LIVE, Chunk, Exit, Launch
+from teamchat.runners.process.running import BEGINS, FIRST_LINE, LIVE, Chunk, CutShort, Exit, Launch
 from teamchat.runners.process.start_errors import HasEnded, OwnFileFailed, start_error
 
 LOOK_S = 0.5  # how often the process is checked between two turns
@@ -35,8 +35,8 @@ class LiveAgent:
         self.rule = rule
         self.scratch: Path | None = None
         self.process: Process | None = None
-        self._chunks: AsyncGenerator[Chunk, None] | None = None
-        self._read = 0  # bytes of its output
+        self._chunks: AsyncGenerator[Chunk | CutShort, None] | None = None
+        self._read = 0  # bytes of the file of its output
         self._pending: deque[memoryview] = deque()  # cut without a copy: a prompt may be many MB
         self._ended = False
         self._before: Collection[int] = ()  # the processes that it already runs when its turn begins
@@ -69,6 +69,7 @@ class LiveAgent:
             self.process = Process(replace(what, stdin=b"", folder=folder, at_exit=lambda: None))
             self.scratch = what.scratch
             self._chunks = self.process.chunks()
+            self._read = len(FIRST_LINE)
         else:
             what.prepare()
             self._read = self.process.begin_turn()
@@ -87,10 +88,10 @@ class LiveAgent:
         except OSError as error:
             raise OwnFileFailed(start_error(error)) from error
 
-    async def next(self) -> Chunk | None:
+    async def next(self) -> Chunk | CutShort | None:
         """The next piece of output; None when the process has ended."""
         chunk = await anext(self._chunks, None) if self._chunks else None
-        if chunk and chunk.stream == "out":
+        if isinstance(chunk, Chunk) and chunk.stream == "out":
             self._read += len(chunk.data)
         return chunk
 
@@ -193,7 +194,7 @@ class LiveTurn:
         self._agent.feed(self._agent.rule.interrupt)
         self._later(self._what.stop.grace_s, process.stop)
 
-    async def chunks(self) -> AsyncGenerator[Chunk, None]:
+    async def chunks(self) -> AsyncGenerator[Chunk | CutShort, None]:
         agent, began = self._agent, time.monotonic()
         assert agent.process is not None
         agent.feed(agent.rule.line(self._what.stdin))

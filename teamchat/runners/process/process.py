@@ -1,8 +1,12 @@
-"""Starts agents: each under its guardian, with regular files for stdin, stdout and stderr.
+"""Starts agents: each under its guardian, with regular files for stdin and stdout, and a pipe for stderr.
 
 Regular files are what keeps output whole. Claude and Gemini throw away unread pipe output when they exit, and after a
 crash of teamchat a file still holds the partial text. The prompt is complete before the process starts, so no writer
 can block on an agent that never reads. The end of the turn is the end of the process, never the end of a stream.
+
+A program that opens such a file by name (`> /dev/stdout`) empties it. Nothing prevents that, so the file begins with a
+line of ours, and a turn whose line is gone fails. Stderr, which scripts open by name far more often, is a pipe: opening
+that again loses nothing. What comes out of it is written to a file, too.
 """
 
 from __future__ import annotations
@@ -23,10 +27,10 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from pathlib import Path
 from typing import BinaryIO, Literal
 
-from teamchat.runners.events import Failure
+from teamchat.runners.events import Failure, FailureKind
 from teamchat.runners.process import guardian
 from teamchat.runners.process.guardians import GUARDIANS, first_report
-from teamchat.runners.process.running import Chunk, Exit, Launch, Running
+from teamchat.runners.process.running import FIRST_LINE, Chunk, CutShort, Exit, Launch, Running
 from teamchat.runners.process.start_errors import FolderReplaced, SpawnFailed, start_error
 from teamchat.runners.process.start_folder import open_folder
 
@@ -36,6 +40,12 @@ DRAIN_S = 30.0  # for what a flood has left up to its limit; short lines can cos
 SETTLE_S = 5.0  # for a guardian to end a tree whose teamchat was killed; it takes two
 DEAF_S = 10.0  # for a guardian to answer, on a busy machine, beyond the time of its work
 START_S = 30.0  # for the guardian to start the agent; it takes milliseconds
+PIPE_BYTES = 1 << 20  # that stderr has room for until it is read: the most that Linux gives without rights
+EMPTIED = Failure(
+    FailureKind.AGENT,
+    "emptied its own standard output by opening it again, so its reply is not whole: "
+    "write to it with >> /dev/stdout, >&1 or tee -a",
+)
 
 
 class Process:
@@ -53,6 +63,7 @@ class Process:
         self._deaf_at = math.inf  # when a guardian that was told to end its tree can no longer be hearing
         self._limit = self._left = launch.max_output  # to be written at most, and to be read still
         self._readers: dict[Literal["out", "err"], BinaryIO] = {}
+        self._piped: tuple[int, BinaryIO] | None = None  # the end of stderr's pipe, and the file for what it has
         try:
             self._guardian, self._control = self._guarded()
         except FolderReplaced:
@@ -79,7 +90,7 @@ class Process:
             if self._launch.starts_in:
                 cwd = open_folder(self._launch.starts_in)
                 files.callback(os.close, cwd)
-            streams = [files.enter_context(one) for one in (self._stdin(), self._create("out"), self._create("err"))]
+            streams = [files.enter_context(one) for one in (self._stdin(), self._stdout(), self._stderr())]
             return GUARDIANS.guard(cwd, [stream.fileno() for stream in streams])
 
     def _stdin(self) -> BinaryIO:
@@ -99,13 +110,38 @@ class Process:
             os.close(self.stdin)
             self.stdin = None
 
-    def _create(self, stream: Literal["out", "err"]) -> BinaryIO:
-        """Create the file of a stream. O_APPEND keeps children from writing over each other."""
-        path = self._launch.folder / f"std{stream}"
-        descriptor = os.open(path, os.O_CREAT | os.O_TRUNC | os.O_WRONLY | os.O_APPEND, 0o600)
-        fcntl.flock(descriptor, fcntl.LOCK_EX)  # inherited, so held until the whole tree has ended: `settle`
-        self._readers[stream] = path.open("rb", buffering=0)
-        return os.fdopen(descriptor, "ab")
+    def _stdout(self) -> BinaryIO:
+        path = self._launch.folder / "stdout"
+        new = path.with_suffix(".new")  # nobody who follows the turn finds half of the first line
+        file = _create(new)
+        fcntl.flock(file, fcntl.LOCK_EX)  # inherited, so held until the whole tree has ended: `settle`
+        file.write(FIRST_LINE)
+        new.replace(path)
+        self._readers["out"] = path.open("rb", buffering=0)
+        self._readers["out"].seek(len(FIRST_LINE))
+        self._limit += len(FIRST_LINE)
+        return file
+
+    def _stderr(self) -> BinaryIO:
+        """The file, for a process that stays: nobody reads its pipe between two turns. Else the pipe."""
+        path = self._launch.folder / "stderr"
+        file = _create(path)
+        self._readers["err"] = path.open("rb", buffering=0)
+        if self._launch.stays:
+            return file
+        ours, theirs = os.pipe()
+        os.set_blocking(ours, False)
+        self._piped = ours, file
+        with contextlib.suppress(AttributeError, OSError):  # macOS has none; a user has only so much of it
+            fcntl.fcntl(ours, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
+        return os.fdopen(theirs, "wb")
+
+    def _take_stderr(self) -> None:
+        """Write to the file what the pipe has, at most `READ_BYTES`."""
+        if self._piped:
+            ours, file = self._piped
+            with contextlib.suppress(OSError):  # nothing is there, or the disk is full
+                file.write(os.read(ours, READ_BYTES))
 
     def _begin(self) -> None:
         """Tell the guardian what to run, byte for byte, and let it start that when the turn's private folder is made.
@@ -148,7 +184,7 @@ class Process:
         """Wake a guardian stopped by SIGSTOP, so that it reads its orders."""
         guardian.send_signal(self._guardian, signal.SIGCONT)
 
-    async def chunks(self) -> AsyncGenerator[Chunk, None]:
+    async def chunks(self) -> AsyncGenerator[Chunk | CutShort, None]:
         loop = asyncio.get_running_loop()
         ended = asyncio.Event()
         loop.add_reader(self._control, self._take_report, ended)
@@ -156,12 +192,15 @@ class Process:
             while True:
                 over = self.exit  # looked up before reading: what was written until then is read below
                 quiet = True
+                self._take_stderr()
                 for stream, reader in self._readers.items():
                     if data := read_more(reader, self._left):
                         self._left -= len(data)
                         quiet = False
                         yield Chunk(stream, data, time.monotonic() - self.started)
                 if over and (quiet or self._hurried or self._drained_enough(over)):
+                    if over.code == 0 and self._is_emptied():  # any other end has a reason of its own
+                        yield CutShort(EMPTIED, time.monotonic() - self.started)
                     return
                 await (_first_of(ended, POLL_S) if quiet else asyncio.sleep(0))
                 self.poll()
@@ -183,6 +222,9 @@ class Process:
         except ConnectionError:
             return True
         return True
+
+    def _is_emptied(self) -> bool:
+        return os.pread(self._readers["out"].fileno(), len(FIRST_LINE), 0) != FIRST_LINE
 
     def _take_report(self, ended: asyncio.Event) -> None:
         """Take the last report when it comes: looking at the files may begin before the output is read."""
@@ -264,6 +306,11 @@ class Process:
         self.close_stdin()
         for reader in self._readers.values():
             reader.close()
+        if self._piped:
+            ours, file = self._piped
+            self._piped = None
+            os.close(ours)
+            file.close()
 
     def _abort(self) -> None:
         """Clean up after a failed start, even if the guardian did not end by itself."""
@@ -292,6 +339,11 @@ def make_private(folder: Path) -> None:
     folder.mkdir(mode=0o700, exist_ok=True)
 
 
+def _create(path: Path) -> BinaryIO:
+    """A new file of output. O_APPEND keeps children from writing over each other."""
+    return os.fdopen(os.open(path, os.O_CREAT | os.O_TRUNC | os.O_WRONLY | os.O_APPEND, 0o600), "ab", buffering=0)
+
+
 async def _first_of(event: asyncio.Event, seconds: float) -> None:
     """Wait for the event, at most that long."""
     with contextlib.suppress(TimeoutError):
@@ -304,7 +356,7 @@ def read_more(reader: BinaryIO, most: int) -> bytes:
     size = min(READ_BYTES, most)
     data = reader.read(size)
     if not data and os.fstat(reader.fileno()).st_size < reader.tell():
-        reader.seek(0)  # it was truncated, as `> /dev/stderr` in a script does
+        reader.seek(0)  # it was truncated, as `> /dev/stdout` in a script does
         data = reader.read(size)
     return data
 

@@ -14,6 +14,7 @@ from teamchat.runners.file_changes import FileChanges, NoCheckpoint, WorkTree
 
 LIVE = ".live"  # the folder of a kept process is named after its first turn, with this suffix
 BEGINS = "begins"  # this file in the folder of a kept process's turn has the offset at which the turn's output begins
+FIRST_LINE = b"The output of a turn of teamchat begins below.\n"  # of the file `stdout`; the agent's own follows it
 # An agent that writes without end is killed before it fills the disk. Bytes that are no UTF-8 take three times the room
 # in the store, and a value of SQLite's has at most 1,000,000,000.
 MAX_OUTPUT_BYTES = 256 * 1024**2

@@ -10,9 +10,9 @@ from msgspec.structs import replace
 from teamchat.patterns import regex
 from teamchat.runners import isolated
 from teamchat.runners.base import Command, EventParser, Job, Prepared, Verdict
-from teamchat.runners.blank import NO_ANSWER, is_blank
+from teamchat.runners.blank import is_blank
 from teamchat.runners.events import AgentEvent, Done, Failure, FailureKind, Note, Started, Text, TextDelta
-from teamchat.runners.failures import Voice, ending, last_words
+from teamchat.runners.failures import Voice, ending, last_words, no_answer
 from teamchat.runners.pipe import PipeRunner
 from teamchat.runners.untrusted_json import decode, scalar
 
@@ -55,9 +55,10 @@ class TerminalEvents:
         return ()
 
     def finish(self, exit_code: int, stderr_tail: str) -> Verdict:
+        voice = Voice(login="")
         if self._answer is not None:
-            return Verdict(self._answer, NO_ANSWER if is_blank(self._answer) else None)
-        words = last_words(stderr_tail, Voice(login=""))
+            return Verdict(self._answer, no_answer(stderr_tail, voice) if is_blank(self._answer) else None)
+        words = last_words(stderr_tail, voice)
         reason = f"{ending(exit_code)} before its prompt came" + (f": {words}" if words else "")
         return Verdict("".join(self._live).rstrip("\n"), self._failure or Failure(FailureKind.AGENT, reason))
 

@@ -11,7 +11,7 @@ import pytest
 
 from teamchat.runners.base import LiveRule
 from teamchat.runners.process.live import LiveAgent
-from teamchat.runners.process.running import Launch
+from teamchat.runners.process.running import FIRST_LINE, Launch
 from teamchat.runners.process.start_errors import SpawnFailed
 from tests.leftovers import marked
 from tests.runners.processes import PATIENCE_S, Ran, following, shell
@@ -83,7 +83,7 @@ def test_what_it_writes_between_two_turns_is_part_of_none(tmp_path: Path) -> Non
         return [first.out, second.out]
 
     assert asyncio.run(main()) == [b"one\nend\n", b"two\nend\n"]
-    assert (tmp_path / "turn2" / "begins").read_text() == str(len(b"one\nend\nlate\nend\n"))
+    assert (tmp_path / "turn2" / "begins").read_text() == str(len(FIRST_LINE + b"one\nend\nlate\nend\n"))
 
 
 def test_there_is_no_turn_in_a_process_that_has_ended(tmp_path: Path) -> None:

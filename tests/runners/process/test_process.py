@@ -22,7 +22,7 @@ from teamchat.runners.process import guardian
 from teamchat.runners.process import process as process_module
 from teamchat.runners.process.guardians import Guardians, first_report
 from teamchat.runners.process.process import Process, launch
-from teamchat.runners.process.running import Launch
+from teamchat.runners.process.running import FIRST_LINE, Chunk, Launch
 from teamchat.runners.process.start_errors import SpawnFailed
 from tests.leftovers import marked
 from tests.runners.conftest import Start
@@ -237,6 +237,7 @@ def test_output_over_the_limit_is_read_for_so_long_only(start: Start, monkeypatc
     async def main() -> int:
         read = 0
         async for chunk in process.chunks():
+            assert isinstance(chunk, Chunk)
             read += len(chunk.data)
             while process.exit is None:
                 process.poll()
@@ -253,12 +254,6 @@ def test_output_within_the_limit_is_whole(start: Start) -> None:
 
 def test_who_opens_stdout_again_and_appends_overwrites_nothing(start: Start) -> None:
     assert follow(start(shell("echo one; echo two >> /dev/stdout; echo three"))).out == b"one\ntwo\nthree\n"
-
-
-def test_a_file_that_the_agent_truncates_is_read_from_its_new_beginning(start: Start, tmp_path: Path) -> None:
-    script = "echo a long first line; while ! [ -e go ]; do sleep 0.02; done; echo short > /dev/stdout"
-    ran = follow(start(shell(script)), b"line\n", (tmp_path / "go").touch)
-    assert ran.out == b"a long first line\nshort\n"
 
 
 # --- how it ends
@@ -704,7 +699,7 @@ launch(Launch({agent("hang")!r}, Path("/"), {{}}, b"", folder, scratch, prepare)
     code = 1 if when == "failed" else -signal.SIGKILL
     assert killed.returncode == code, killed.stderr
     assert eventually(lambda: not scratch.exists())
-    assert (tmp_path / "turn" / "stdout").read_bytes() == b""
+    assert (tmp_path / "turn" / "stdout").read_bytes() == FIRST_LINE
 
 
 def test_a_process_that_was_never_followed_dies_with_its_object(tmp_path: Path, pids: Pids) -> None:
