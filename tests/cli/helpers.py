@@ -11,6 +11,7 @@ from pathlib import Path
 
 from teamchat.cli.shared.workspace import store_file, trust_store
 from teamchat.core.team.find import load
+from teamchat.core.text.words import spaced
 from tests.program import Result, run_here
 from tests.runners.processes import agent
 
@@ -104,7 +105,9 @@ def select(sql: str) -> list[tuple[object, ...]]:
 
 
 def _opened() -> sqlite3.Connection:
-    return sqlite3.connect(f"file:{store_file(Path.cwd())}?mode=ro", uri=True)
+    db = sqlite3.connect(f"file:{store_file(Path.cwd())}?mode=ro", uri=True)
+    db.create_function("spaced", 1, spaced)
+    return db
 
 
 def said() -> list[tuple[object, object]]:

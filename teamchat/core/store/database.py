@@ -37,6 +37,12 @@ def _bound(sql: str, values: tuple[Any, ...]) -> tuple[Any, ...] | dict[str, Any
     return {str(number): value for number, value in enumerate(values, 1)} if "?1" in sql else values
 
 
+def _spaced(text: str) -> str:
+    from teamchat.core.text.words import spaced
+
+    return spaced(text)
+
+
 class Database:
     """One connection. Many processes may have the file open at once (WAL); a write takes the lock when it begins."""
 
@@ -77,6 +83,7 @@ class Database:
 
     def _connect(self) -> None:
         self._connection = sqlite3.connect(self.path, timeout=BUSY_S, isolation_level=None)
+        self._connection.create_function("spaced", 1, _spaced, deterministic=True)  # of the index of words
         self._connection.row_factory = Row
 
     def _prepare(self) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 import time
 
-SCHEMA = 25
+SCHEMA = 26
 """How many migrations there are."""
 
 

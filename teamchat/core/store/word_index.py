@@ -17,7 +17,7 @@ AT_ONCE = 2_000_000  # characters that are added in one transaction, which keeps
 BEHIND = "SELECT through, (SELECT MAX(id) FROM messages) > through AS behind FROM indexed"
 NEXT = "SELECT id, length(content) AS size FROM messages WHERE id > ? ORDER BY id LIMIT ?"
 ADD = f"""INSERT INTO message_text (rowid, content)
-    SELECT id, substr(content, 1, {INDEXED}) FROM messages WHERE id > ? AND id <= ?"""  # noqa: S608 (our own words)
+    SELECT id, spaced(substr(content, 1, {INDEXED})) FROM messages WHERE id > ? AND id <= ?"""  # noqa: S608 (our own words)
 
 ADD_TIME = """INSERT INTO message_times SELECT MIN(id), MAX(timestamp) FROM messages WHERE id > ? AND id <= ?
     ON CONFLICT DO UPDATE SET latest = max(latest, excluded.latest)"""

@@ -8,13 +8,16 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import NamedTuple
 
+from teamchat.core.text.words import APART, spaced
 from teamchat.patterns import regex
 
 MOST_PARTS = 32  # of a search; FTS5 is slow with thousands
 BEFORE, AFTER = 60, 180  # characters of a snippet before and after the first word that was found
 _PART = regex(r'"([^"]*)"?(\*)?|([^\s"]+)')
-_WORD = r"[^\W_]"
-_WORDS = regex(f"{_WORD}+")
+_LETTER = rf"[^\W_{APART}]"  # of a word with others
+_WORDS = regex(rf"{_LETTER}+|[^\W_]")
+_END = f"(?!{_LETTER})"
+_APART = regex(f"[{APART}]")
 _SPACE = regex(r"\s+")
 
 
@@ -50,7 +53,7 @@ def _parts(text: str) -> Iterator[Part]:
 
 def match_of(parts: Sequence[Part]) -> str:
     """What FTS5 is asked for: a quoted string is words to it, so no text can be its syntax."""
-    return " ".join(f'"{part.words}"' + " *" * part.prefix for part in parts)
+    return " ".join(f'"{spaced(part.words)}"' + " *" * part.prefix for part in parts)
 
 
 def snippet(text: str, parts: Sequence[Part]) -> tuple[Piece, ...]:
@@ -94,8 +97,12 @@ def _first(folded: str, part: Part, pattern: re.Pattern[str]) -> int:
 
 
 def _pattern(part: Part) -> re.Pattern[str]:
-    words = r"[\W_]+".join(map(re.escape, _words_of(part)))
-    return re.compile(rf"(?<!{_WORD}){words}" + (f"{_WORD}*" if part.prefix else f"(?!{_WORD})"))
+    *before, last = _words_of(part)
+    return re.compile(r"[\W_]*".join((*map(_alone, before), _alone(last, f"{_LETTER}*" if part.prefix else _END))))
+
+
+def _alone(word: str, end: str = _END) -> str:
+    return re.escape(word) if _APART.match(word) else f"(?<!{_LETTER}){re.escape(word)}{end}"
 
 
 def _words_of(part: Part) -> list[str]:
@@ -106,6 +113,9 @@ class _Fold(dict[int, str]):
     """Each character in lower case and without its diacritics, as one character."""
 
     def __missing__(self, code: int) -> str:
+        if _APART.match(chr(code)):  # FTS5 changes none of these
+            self[code] = chr(code)
+            return chr(code)
         base = unicodedata.normalize("NFD", chr(code))[0].lower()
         self[code] = folded = base if len(base) == 1 else chr(code)
         return folded

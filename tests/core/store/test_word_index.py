@@ -14,11 +14,13 @@ from msgspec.structs import replace
 from teamchat.core.store import word_index
 from teamchat.core.store.checking import problems
 from teamchat.core.store.database import Database
+from teamchat.core.store.lessons import fitting_lessons
 from teamchat.core.store.messages import SqliteLog
 from teamchat.core.store.rescue import rescue
 from teamchat.core.store.search import Search, search
 from teamchat.core.store.sessions import create_session, remove_session
 from teamchat.core.text.searching import search_parts
+from teamchat.core.text.words import match_query
 from tests.core.store.message_log_contract import draft
 from tests.core.store.test_undos import older, say
 
@@ -158,3 +160,49 @@ def test_whatever_is_said_deleted_and_searched_every_word_is_found_where_it_is(s
         assert list(problems(db)) == []
         db.close()
     assert sorted(hits) == sorted((sessions[name], message) for name, ids in said.items() for message in ids)
+
+
+SENTENCES = {
+    "我们需要实现全文搜索功能，然后部署到服务器。": ("全文搜索", "部署", "服务器", "搜索 部署", '"实现全文"', "部署*"),
+    "日本語の全文検索も必要です": ("検索", "必要", "全文検索"),
+    "ต้องการค้นหาข้อความ": ("ค้นหา", "ข้อความ"),
+    "用React写的ログイン画面v2です": ("React", "react", "ログイン", "写的ログ", "v2"),
+    "한국어로 검색합니다": ("검색", "한국어"),
+    "ភាសាខ្មែរ": ("ខ្មែរ",),
+}
+
+
+@pytest.mark.parametrize(("text", "word"), [(text, word) for text, words in SENTENCES.items() for word in words])
+def test_a_word_in_a_script_without_spaces_is_found(db: Database, session: int, text: str, word: str) -> None:
+    log = SqliteLog(db, session)
+    log.append(draft("another one"))
+    log.append(draft(text))
+    assert found(db, word) == ["msg-2"]
+
+
+@pytest.mark.parametrize("word", ["索全", "文実", "eact", "v3", "검합"])
+def test_signs_that_do_not_follow_each_other_find_nothing(db: Database, session: int, word: str) -> None:
+    log = SqliteLog(db, session)
+    for text in SENTENCES:
+        log.append(draft(text))
+    assert found(db, word) == []
+
+
+def test_the_messages_of_an_older_store_are_found_by_such_words(path: Path) -> None:
+    with closing(older(path, 25)) as old:
+        old.execute("INSERT INTO lineage (session, ancestor, through, todos) VALUES (1, 1, 9000000000, 0)")
+        for number, text in enumerate((*SENTENCES, "plain words"), 1):
+            say(old, number, content=text)
+        old.execute("INSERT INTO message_text (rowid, content) SELECT id, content FROM messages WHERE id <= 6")
+        old.execute("UPDATE indexed SET through = 6")
+        old.execute("INSERT INTO lessons (text, gist, learned_at) VALUES ('ค้นหา', 'x', 1)")
+        old.execute("INSERT INTO lesson_words (rowid, body) VALUES (1, 'ค้นหา')")
+    with closing(Database(path)) as db:
+        for number, words in enumerate(SENTENCES.values(), 1):
+            assert [found(db, word) for word in words] == [[f"msg-{number}"]] * len(words)
+        assert found(db, "plain") == ["msg-7"]
+        assert len(fitting_lessons(db, match_query("ค้นหา") or "")) == 1
+        db.execute("INSERT INTO message_text (message_text, rank) VALUES ('integrity-check', 1)")
+        db.execute("DELETE FROM messages")
+        db.execute("INSERT INTO message_text (message_text, rank) VALUES ('integrity-check', 1)")
+        assert found(db, "検索") == []

@@ -19,6 +19,8 @@ DOCUMENTS = (
     "인증 시스템",
     "Die Anmeldung für Gäste",
     "def session_lock(path): return 404",
+    "ต้องการค้นหาข้อความ",
+    "မြန်မာစာ",
 )
 
 
@@ -51,6 +53,8 @@ def found(db: sqlite3.Connection, message: str, task: str | None = None) -> list
         ("ANMELDUNG", 4),
         ("the session-lock", 5),
         ("error 404!", 5),
+        ("ค้นหา", 6),
+        ("ခန မြန်မာ", 7),
     ],
 )
 def test_words_are_found_whatever_their_script_case_and_form(

@@ -30,6 +30,7 @@ from teamchat.core.store.migrations.m022_joined import m022_joined
 from teamchat.core.store.migrations.m023_clears import m023_clears
 from teamchat.core.store.migrations.m024_handed_over import m024_handed_over
 from teamchat.core.store.migrations.m025_pasted import m025_pasted
+from teamchat.core.store.migrations.m026_scripts_without_spaces import m026_scripts_without_spaces
 
 Migration = Callable[[sqlite3.Connection], None]
 MIGRATIONS: tuple[Migration, ...] = (
@@ -58,4 +59,5 @@ MIGRATIONS: tuple[Migration, ...] = (
     m023_clears,
     m024_handed_over,
     m025_pasted,
+    m026_scripts_without_spaces,
 )
