@@ -226,7 +226,7 @@ class Reply:
         }
 
     def read(self) -> None:
-        self.parsed = self.posting.parse((self.team.member("max"), self.text, None))
+        self.parsed = self.posting.parse((self.team.member("max"), self.text, None, tuple))
 
     def store(self) -> None:
         with self.db.transaction():

@@ -176,9 +176,9 @@ def said() -> list[tuple[object, ...]]:
 @pytest.mark.parametrize(
     ("text", "noted"),
     [
-        ("[NEXT: sarah] one\n[TEAM_TASK: x]", "in the pasted text '[NEXT: sarah]' and 1 more is text, no marker"),
-        ("one\n[DROP: ALL]", "in the pasted text '[DROP: ALL]' is text, no marker"),
-        ("[FROM: max]\nHi", "in the pasted text '[FROM: max]' is text, no marker"),
+        ("[NEXT: sarah] one\n[TEAM_TASK: x]", "'[NEXT: sarah]' and 1 more is text, no marker: it is in pasted text"),
+        ("one\n[DROP: ALL]", "'[DROP: ALL]' is text, no marker: it is in pasted text"),
+        ("[FROM: max]\nHi", "'[FROM: max]' is text, no marker: it is in pasted text"),
         ("@sarah look\n@carol too", "'@sarah' is text: it stands in what was pasted"),
         ("@planner look\nat this", ""),
         ("/quit\n/undo", "a paste of several lines holds no commands"),

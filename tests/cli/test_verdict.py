@@ -19,7 +19,7 @@ from tests.program import Result, run_here
 from tests.scripted_team import crew
 from tests.trials import trials
 
-WORDS = ("PASS", "FAIL", "NEEDS-WORK")
+WORDS = ("PASS", "FAIL", "NEEDS-WORK", "通过")
 
 
 @pytest.mark.parametrize(
@@ -36,6 +36,10 @@ WORDS = ("PASS", "FAIL", "NEEDS-WORK")
         ("FAIL\n- > PASS", "FAIL"),
         ("<!-- PASS -->", None),
         ("FAIL <!-- PASS -->", "FAIL"),
+        ("<think>FAIL</think>\nPASS", "PASS"),
+        ("PASS\n<reasoning>Or FAIL</reasoning>", "PASS"),
+        ("PASS </thinking> FAIL", "FAIL"),
+        ("<think>PASS", None),
         ("FAIL\n<!-- why:\nPASS\n", "FAIL"),
         ("PASS\n<!-- FAIL -->\n> FAIL", "PASS"),
         ("The result -> PASS", "PASS"),
@@ -44,6 +48,37 @@ WORDS = ("PASS", "FAIL", "NEEDS-WORK")
         ("\uff30\uff21\uff33\uff33", "PASS"),
         ("It needs-work", "NEEDS-WORK"),
         ("PASS\nBut look at the tests.", None),
+        ("结论：PASS", "PASS"),
+        ("结论：通过。", "通过"),
+        ("審査の結果→通过！", "通过"),
+        ("通过؟", None),
+        ("不通过", None),
+        ("未 通过", None),
+        ("不 **PASS**", None),
+        ("Result (PASS)", "PASS"),
+        ("Verdict—PASS", "PASS"),
+        ("I say “PASS”…", "PASS"),
+        ("**Verdict:** Pass.", "PASS"),
+        ("My verdict is PASS", "PASS"),
+        ("No, PASS", "PASS"),
+        ("Notes: PASS", "PASS"),
+        ("knot PASS", "PASS"),
+        ("not PASS", None),
+        ("It does *not* **PASS**.", None),
+        ("It can never pass", None),
+        ("no pass", None),
+        ("It cannot PASS", None),
+        ("It doesn't `PASS`", None),
+        ("It doesn’t PASS", None),
+        ("PASS?", None),
+        ("**PASS**?!", None),
+        ("PASS？", None),
+        ("PASS\n---?", "PASS"),
+        ("~~PASS~~", None),
+        ("FAIL ~~PASS~~", "FAIL"),
+        ("~~FAIL~~ PASS", "PASS"),
+        ("<del>PASS</del>", None),
+        ("<s>FAIL</s> PASS", "PASS"),
         ("PASS (with two remarks)", None),
         ("PASS/FAIL", None),
         ("BYPASS", None),
@@ -102,7 +137,7 @@ def test_a_run_that_stopped_short_keeps_its_exit_code_and_has_no_verdict(code: E
         ("Fine.\nPASS", 0, []),
         ("Bad.\nFAIL", 14, ["the verdict is FAIL"]),
         ("Hm.\nneeds-work", 14, ["the verdict is NEEDS-WORK"]),
-        ("Who knows?", 15, ["the last word is none of PASS, FAIL, NEEDS-WORK"]),
+        ("Who knows?", 15, ["the last word is none of PASS, FAIL, NEEDS-WORK, 通过"]),
     ],
 )
 def test_the_exit_code_of_send_is_the_verdict(world: Path, reply: str, code: int, told: list[str]) -> None:

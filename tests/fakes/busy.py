@@ -11,12 +11,13 @@ from pathlib import Path
 from teamchat.cli.app import main
 from teamchat.core.conversation.posting import Parsed, Posting
 from teamchat.core.engine.part import Part
+from teamchat.core.routing.repeats import Prompts
 from teamchat.core.team.team import Member
 
 ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) FROM n"
 
 
-def parse(self: Posting, *replies: tuple[Member, str, Part | None]) -> list[Parsed]:
+def parse(self: Posting, *replies: tuple[Member, str, Part | None, Prompts]) -> list[Parsed]:
     del self, replies
     Path("busy").touch()
     sqlite3.connect(":memory:").execute(ENDLESS).fetchone()

@@ -6,8 +6,6 @@ process it is the result.
 
 from __future__ import annotations
 
-import re
-import unicodedata
 from collections.abc import Iterable, Sequence
 
 from msgspec.structs import replace
@@ -15,24 +13,24 @@ from msgspec.structs import replace
 from teamchat.core.conversation.coordinator import ConversationCoordinator
 from teamchat.core.engine.processes.vote import VoteReport, fold_option
 from teamchat.core.errors import ExitCode, UsageError
+from teamchat.core.routing.markdown import own_words
 from teamchat.core.routing.markers import strip_markers
 from teamchat.core.routing.requests import quoted
 from teamchat.core.store.database import Database
 from teamchat.core.store.messages import SqliteLog
 from teamchat.core.store.routes import replies_to, requests_of
+from teamchat.core.text.last_word import folded, last_word, verdict_in
 from teamchat.core.turn.events import Conclusion, Verdict
 
 LEAST = 2  # words
 LONGEST = 100  # characters of a word
-_COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
-_QUOTE = re.compile(r"^[ \t]*(?:(?:[-*+]|[0-9]{1,9}[.)])[ \t]+)*>.*$", re.MULTILINE)
 
 
 def verdict_words(written: str) -> tuple[str, ...]:
     """The words of the option. Raises `UsageError` unless they are at least two different ones."""
     words = tuple(word.strip() for word in written.split(","))
-    different = len({_folded(word[:LONGEST]) for word in words}) == len(words) >= LEAST
-    if not (different and all(0 < len(word) <= LONGEST and word_at_end(word) == word for word in words)):
+    different = len({folded(word[:LONGEST]) for word in words}) == len(words) >= LEAST
+    if not (different and all(0 < len(word) <= LONGEST and last_word(word) == word for word in words)):
         raise UsageError(f"--verdict expects at least two different words such as PASS,FAIL, got {quoted(written)}")
     return words
 
@@ -100,30 +98,8 @@ def _of_result(conclusion: Conclusion, words: Sequence[str]) -> tuple[str | None
 
 
 def verdict_of(text: str, words: Sequence[str]) -> str | None:
-    """The word that the last line with a letter or a digit ends with; None if it is none of these.
+    """The word that a reply ends with; None if it is none of these.
 
-    Case does not count, nor do Markdown and punctuation around the word. What Markdown quotes (`> PASS`) or hides
-    (`<!-- PASS -->`) is no part of the text.
+    What Markdown quotes (`> PASS`) or hides (`<!-- PASS -->`), and what a model thinks (`<think>`), is no part of it.
     """
-    written = word_at_end(_QUOTE.sub("", _COMMENT.sub("", text)))
-    if len(written) > 10 * LONGEST:  # sorting the accents of one letter costs their square
-        return None
-    last = _folded(written)
-    return next((word for word in words if _folded(word) == last), None)
-
-
-def word_at_end(text: str) -> str:
-    """What is between the last letter or digit and the space or colon before it, from its first letter or digit on."""
-    end = len(text)
-    while end and not text[end - 1].isalnum():
-        end -= 1
-    start = end
-    while start and not (text[start - 1].isspace() or text[start - 1] == ":"):
-        start -= 1
-    while start < end and not text[start].isalnum():
-        start += 1
-    return text[start:end]
-
-
-def _folded(word: str) -> str:
-    return unicodedata.normalize("NFKC", word).casefold()
+    return verdict_in(own_words(text), words)

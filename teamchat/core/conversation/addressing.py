@@ -12,9 +12,11 @@ from teamchat.core.engine.state import State
 from teamchat.core.errors import NearMiss, NotTrusted, UnknownName, UnknownPerson, UsageError
 from teamchat.core.messages import Span, Speaker, well_formed
 from teamchat.core.routing.at_names import ALL, at_notes, first_strangers
+from teamchat.core.routing.markdown import asides_of
 from teamchat.core.routing.markers import Author, Marker, MarkerKind, Target, WhyNot, read_markers, touches
 from teamchat.core.routing.names import Directory, Unknown, fold, match_member
 from teamchat.core.routing.near_misses import Hint, hints, near_miss_lines
+from teamchat.core.routing.repeats import Prompts, repeats
 from teamchat.core.routing.requests import (
     Problem,
     ProblemKind,
@@ -28,6 +30,9 @@ from teamchat.core.routing.requests import (
 from teamchat.core.routing.todos import Wish
 from teamchat.core.team.team import Member, Team
 from teamchat.core.text.commands import reading, saying
+
+_SHOWN = (WhyNot.FENCE, WhyNot.CODE, WhyNot.QUOTE)
+_DECORATION = " \t\r\n`~*_>.-"
 
 
 class Addressed(Struct, frozen=True):
@@ -54,13 +59,14 @@ class Addressed(Struct, frozen=True):
 
 
 class AddressedReply(Struct, frozen=True):
-    """What an agent's reply asks for. Its problems stop nothing."""
+    """What an agent's reply asks for. Its problems stop nothing. No marker counts in what it has `repeated`."""
 
     requests: tuple[RouteRequest, ...]
     drops: tuple[str, ...] | None
     todos: tuple[Wish, ...]
     markers: tuple[str, ...]
     problems: tuple[str, ...]
+    repeated: tuple[Span, ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -130,7 +136,7 @@ def address(
             *([astray] if astray else []),
             *near_miss_lines(near_misses),
             *few(at_notes(text[:typed], team.members, (who.role_name, *(one.target for one in requests)), pasted)),
-            *_pasted_notes(markers),
+            *_inert_notes(markers),
         ),
         wordless=wordless,
         pasted=pasted,
@@ -245,11 +251,12 @@ def _not_in(pasted: tuple[Span, ...], found: Sequence[Hint]) -> tuple[Hint, ...]
     return tuple(hint for hint in found if not touches(hint.position, hint.position + 1, pasted))
 
 
-def _pasted_notes(markers: Iterable[Marker]) -> Iterator[str]:
-    """A note on the markers of pasted text, which do nothing."""
-    if raw := [marker.raw for marker in markers if marker.why_not is WhyNot.PASTED]:
-        more = f" and {len(raw) - 1} more" if len(raw) > 1 else ""
-        yield f"in the pasted text {quoted(raw[0])}{more} is text, no marker"
+def _inert_notes(markers: Iterable[Marker]) -> Iterator[str]:
+    """A note on the markers of each place that a person may not see as one."""
+    for place in (WhyNot.PASTED, WhyNot.REPEATED, WhyNot.THOUGHT, WhyNot.COMMENT):
+        if raw := [marker.raw for marker in markers if marker.why_not is place]:
+            more = f" and {len(raw) - 1} more" if len(raw) > 1 else ""
+            yield f"{quoted(raw[0])}{more} is text, no marker: it is {place}"
 
 
 def _everybody(problems: Iterable[Problem], team: Team, speaker: Speaker) -> str:
@@ -374,14 +381,19 @@ def _calls(text: str, team: Team, member: Member) -> tuple[RouteRequest, ...]:
     return resolve(read_markers(text, "ai").markers, team.members, member.name, "ai").requests
 
 
-def address_reply(text: str, team: Team, member: Member) -> AddressedReply:
-    """What an agent's reply asks for."""
+def address_reply(text: str, team: Team, member: Member, prompts: Prompts = tuple) -> AddressedReply:
+    """What an agent's reply asks for, but for what it repeats of the `prompts` that its program was given."""
     markers = read_markers(text, "ai").markers
+    repeated = repeats(text, markers, prompts, team.wording.before_example)
+    if repeated:
+        markers = read_markers(text, "ai", repeated).markers
     resolution = resolve(markers, team.members, member.name, "ai")
     mentions = not _names_anyone(markers)
     problems = (
         *few(problem.message for problem in resolution.problems),
         *near_miss_lines(_near_misses(text, markers, team, speaker_of(member), resolution, mentions=mentions)),
+        *_inert_notes(markers),
+        *(() if resolution.requests else _last_line_notes(text, markers, team)),
     )
     return AddressedReply(
         requests=resolution.requests,
@@ -389,4 +401,17 @@ def address_reply(text: str, team: Team, member: Member) -> AddressedReply:
         todos=resolution.todos,
         markers=_raw(markers),
         problems=tuple(f"{member.name}: {problem}" for problem in problems),
+        repeated=repeated,
     )
+
+
+def _last_line_notes(text: str, markers: Sequence[Marker], team: Team) -> Iterator[str]:
+    """A note on a reply that ends with a call in code or a quote, and on one that is a block of thinking as a whole."""
+    if tag := asides_of(text).unclosed:
+        yield f"the reply is one {tag} that is never closed, so no marker in it counts"
+    last = markers[-1] if markers else None
+    if last is None or last.kind is not MarkerKind.NEXT or last.why_not not in _SHOWN:
+        return
+    line = text[text.rfind("\n", 0, last.start) + 1 : last.start] + text[last.end :]
+    if not line.strip(_DECORATION) and resolve((), team.members, None, to=parse_to(last.body)).requests:
+        yield f"{quoted(last.raw)} in the last line calls nobody: it is {last.why_not}"

@@ -45,7 +45,7 @@ from teamchat.core.routing.requests import quoted
 from teamchat.core.store.children import used_meanwhile
 from teamchat.core.store.database import Database
 from teamchat.core.store.image_values import Image
-from teamchat.core.store.turns import Turn, deliver_turn, events_of, get_turn, last_turn_of, partial_of
+from teamchat.core.store.turns import Turn, deliver_turn, events_of, get_turn, last_turn_of, partial_of, prompts_of
 from teamchat.core.store.unsent import handed_over_to, is_unsent, mark_sent, remove_unsent
 from teamchat.core.team.team import Member
 from teamchat.core.text.commands import saying
@@ -396,7 +396,8 @@ class ConversationCoordinator:
             return Written(run.decide(TurnEnded(run.host.now(), route.number, None, stopped=run.stopped())))
 
         def prepare() -> Callable[[], Written[_Replied]]:
-            [parsed] = self.posting.parse((answer.member, answer.finished.text, route.part))
+            prompts = partial(prompts_of, run.db, answer.turn)
+            [parsed] = self.posting.parse((answer.member, answer.finished.text, route.part, prompts))
             parsed = self.posting.worked(parsed, route, answer.turn, answer.finished.outcome)
             return lambda: reply(parsed)
 
@@ -471,7 +472,10 @@ class ConversationCoordinator:
         turns = [get_turn(run.db, route.answer) for route in routes if route.answer is not None]
         replied = zip(routes, turns, strict=True)
         parsed = self.posting.parse(
-            *((self._speaker(turn), partial_of(run.db, turn), route.part) for route, turn in replied)
+            *(
+                (self._speaker(turn), partial_of(run.db, turn), route.part, partial(prompts_of, run.db, turn))
+                for route, turn in replied
+            )
         )
         heard = zip(parsed, routes, turns, strict=True)
         parsed = [self.posting.worked(one, route, turn, turn.outcome) for one, route, turn in heard]

@@ -21,6 +21,8 @@ from teamchat.core.engine.part import Part
 from teamchat.core.engine.state import Route
 from teamchat.core.messages import ConversationMessage, NewMessage, Routing
 from teamchat.core.receipt import Outcome
+from teamchat.core.routing.asides import blanked
+from teamchat.core.routing.repeats import Prompts
 from teamchat.core.routing.requests import RouteRequest
 from teamchat.core.routing.todos import Noted
 from teamchat.core.store.image_values import Image
@@ -103,17 +105,17 @@ class Posting(Struct, frozen=True):
         )
         return Posted(message, spoke, noted)
 
-    def parse(self, *replies: tuple[Member, str, Part | None]) -> list[Parsed]:
+    def parse(self, *replies: tuple[Member, str, Part | None, Prompts]) -> list[Parsed]:
         """Parse replies that are to be stored one after the other, and warn of what is wrong in them.
 
-        Each comes with the part of a process that it does.
+        Each comes with the part of a process that it does, and what gives its prompts.
 
         A large reply takes seconds, and longer when nobody reads the warnings, so this runs outside of a transaction.
         """
         parsed: list[Parsed] = []
         earlier = self._last_replies()
-        for member, text, part in replies:
-            asks = address_reply(text, self.run.team, member)
+        for member, text, part, prompts in replies:
+            asks = address_reply(text, self.run.team, member, prompts)
             for problem in asks.problems:
                 self.run.emit(Warned(problem))
             new = not says_nothing_new(text, earlier, member.name, self.run.team.limits.similarity)
@@ -131,7 +133,7 @@ class Posting(Struct, frozen=True):
         from teamchat.core.engine.processes.table import STRATEGIES
 
         strategy = STRATEGIES[process.kind]
-        finding = strategy.read(process, part, text, asks.requests)
+        finding = strategy.read(process, part, blanked(text, asks.repeated), asks.requests)
         if isinstance(finding, Fault):
             told = f"{member.name}'s reply lacks what was asked for: {finding.why}; {strategy.after_fault(part)}"
             self.run.emit(Warned(told))
@@ -181,6 +183,7 @@ class Posting(Struct, frozen=True):
                 turn_id=turn.id,
                 agent=turn.agent,
                 stands_for=None if member.name == route.target else route.target,
+                pasted=asks.repeated,
             )
         )
         noted = note_todos(run.db, run.session, asks.todos, member.name, message.id)

@@ -1,8 +1,9 @@
-"""Finds code and quotes in a text by the rules of CommonMark. A marker in there is only text.
+"""Finds code and quotes in a text by the rules of CommonMark, and its asides. A marker in there is only text.
 
 It finds fenced code, inline code and block quotes, also inside list items, where agents write most of their code. It
-differs from CommonMark in three ways: indented code does not count as code, HTML and tables are ordinary text, and a
-block quote has only the lines that begin with `>`; a lazy continuation line is the author's own text.
+differs from CommonMark in three ways: indented code does not count as code, HTML and tables are ordinary text (but for
+comments, which are asides), and a block quote has only the lines that begin with `>`; a lazy continuation line is the
+author's own text.
 
 The scan is one pass over the lines and takes runs of like lines together. The backticks of a paragraph are read when
 somebody asks about it. The cost is linear in the text, and no text makes it fail.
@@ -15,13 +16,14 @@ from array import array
 from bisect import bisect_right
 from collections import defaultdict, deque
 from collections.abc import Iterator
-from enum import StrEnum
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import islice
 from typing import Literal
 
 from msgspec import Struct, field
 
+from teamchat.core.routing.asides import NO_ASIDES, Asides, asides, blanked
+from teamchat.core.routing.place import Place, Span
 from teamchat.patterns import regex
 
 _END = r"(?>\r\n|\n|\r)"
@@ -73,24 +75,8 @@ _DEEPEST = 100  # list items in one another; what lies deeper is text
 _MOST_RUNS = 1_000_000  # of backticks in one paragraph, so that memory is bounded; no code is found behind them
 
 
-class Place(StrEnum):
-    """A part of a text that is shown rather than said."""
-
-    FENCE = "fence"
-    CODE = "code"
-    QUOTE = "quote"
-
-
-class Span(Struct, frozen=True):
-    """The characters from `start` up to `end`."""
-
-    start: int
-    end: int
-    place: Place
-
-
 _Part = Place | Literal["lines"] | None  # None is a paragraph, and each of the lines one, which may have code in it
-_PLACES: tuple[_Part, ...] = (None, *Place, "lines")
+_PLACES: tuple[_Part, ...] = (None, Place.FENCE, Place.CODE, Place.QUOTE, "lines")
 
 
 class _Spans(Struct, frozen=True):
@@ -115,15 +101,28 @@ class _Spans(Struct, frozen=True):
 
 
 class Places:
-    """Which characters of a text are code or quotation."""
+    """Which characters of a text are code, quotation or an aside. Only the text of an agent `thinks`."""
 
-    def __init__(self, text: str) -> None:
-        self._text = text
+    def __init__(self, text: str, *, thinks: bool = False) -> None:
+        self._text, self._thinks = text, thinks
         self._blocks = _Blocks(text).read() if any(sign in text for sign in "`~>") else _Spans()
         self._code: dict[int, _Spans] = {}
 
+    @cached_property
+    def asides(self) -> Asides:
+        return asides(self._text, lambda position: self._in_markdown(position) is not None, thinks=self._thinks)
+
+    @cached_property
+    def _begins(self) -> list[int]:
+        return [span.start for span in self.asides.spans]
+
     def at(self, position: int) -> Place | None:
         """What the character at `position` is part of."""
+        index = bisect_right(self._begins, position) - 1
+        aside = self.asides.spans[index] if index >= 0 else None
+        return aside.place if aside and position < aside.end else self._in_markdown(position)
+
+    def _in_markdown(self, position: int) -> Place | None:
         if not self._blocks.places:
             return None
         index = self._blocks.at(position)
@@ -146,7 +145,7 @@ class Places:
 
     @property
     def spans(self) -> tuple[Span, ...]:
-        """All of them, in order and apart from each other; quoted lines that follow each other are one."""
+        """Code and quotes, in order and apart from each other; quoted lines that follow each other are one."""
         found: list[Span] = []
         for start, end, place in self._blocks:
             for begin, stop, part in self._paragraphs(start, end) if place == "lines" else ((start, end, place),):
@@ -170,9 +169,26 @@ class Places:
 
 
 @lru_cache(maxsize=1)
-def places_of(text: str) -> Places:
+def places_of(text: str, *, thinks: bool = False) -> Places:
     """The places of a text that is read more than once in a row."""
-    return Places(text)
+    return Places(text, thinks=thinks)
+
+
+def own_words(reply: str) -> str:
+    """The reply with spaces in the place of its quotes and asides."""
+    places = places_of(reply, thinks=True)
+    own = blanked(reply, [(span.start, span.end) for span in places.spans if span.place is Place.QUOTE])
+    return blanked(own, [(span.start, span.end) for span in places.asides.spans])
+
+
+def asides_of(reply: str) -> Asides:
+    """The asides of a reply."""
+    return places_of(reply, thinks=True).asides if "<" in reply else NO_ASIDES
+
+
+def without_asides(reply: str) -> str:
+    """The reply with spaces in the place of its asides."""
+    return blanked(reply, [(span.start, span.end) for span in asides_of(reply).spans])
 
 
 class _Fence(Struct, frozen=True):

@@ -2,8 +2,9 @@ r"""Markers: the parts of a message that name the next speaker, the speaker, the
 
 A marker ends at the first `]`. If a line end or another marker comes before that, the marker is unclosed: in
 `[NEXT: a [NEXT: b]` only the inner one is obeyed. These markers are not obeyed and stay text: one in a code fence, in
-inline code (either bracket) or in a block quote; one in a paste of several lines; an unclosed one; one with invisible
-characters (an escape sequence, a zero-width character); and FROM and TEAM_TASK in an agent's message. A marker in a
+inline code (either bracket) or in a block quote; one in an HTML comment or in what a model thinks (`<think>`); one in a
+paste of several lines or in what a reply repeats from its prompt; an unclosed one; one with invisible characters (an
+escape sequence, a zero-width character); and FROM and TEAM_TASK in an agent's message. A marker in a
 heading, a table, a link or indented code is obeyed. An empty marker is obeyed and asks for nothing.
 
 Only obeyed markers are removed from the text, and the backslash of `\[NEXT: a]`.
@@ -27,6 +28,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from teamchat.core.messages import NewMessage, Span
+from teamchat.core.routing.place import Place
 from teamchat.core.routing.todos import todo_text
 from teamchat.core.text.clean import sequences, told
 from teamchat.patterns import regex
@@ -121,11 +123,14 @@ class WhyNot(StrEnum):
     TOO_LONG = "too long"
     NOT_AT_LINE_START = "not at the start of a line"
     PASTED = "in pasted text"
+    REPEATED = "in what the reply repeats from its prompt"
+    THOUGHT = "in a block of thinking"
+    COMMENT = "in an HTML comment"
     HIDDEN = "not wholly visible"
 
 
 _KINDS = {written: kind for kind in MarkerKind for written in (kind.value, kind.value.lower())}  # as most are written
-_PLACES = {"fence": WhyNot.FENCE, "code": WhyNot.CODE, "quote": WhyNot.QUOTE}  # by the value of `Place`
+_PLACES = {place: WhyNot[place.name] for place in Place}
 HUMANS_ONLY = {MarkerKind.FROM, MarkerKind.TEAM_TASK}
 _OF_NAMES = {MarkerKind.NEXT, MarkerKind.FROM, MarkerKind.DROP, MarkerKind.DONE}
 
@@ -227,7 +232,7 @@ class MarkedText(Struct, frozen=True, dict=True):
 
 
 def read_markers(text: str, author: Author, pasted: tuple[Span, ...] = ()) -> MarkedText:
-    """The text with its markers; none counts in the parts that were `pasted` in several lines.
+    """The text with its markers; none counts in the parts that a person `pasted` in several lines, or an agent repeats.
 
     A message is read several times in a row: the last few texts are kept in memory.
     """
@@ -270,11 +275,12 @@ def _seen(
     matches = (found for begin, end in _pieces(text) for found in _MARKER.finditer(text, begin, end))
     for found in islice(matches, MOST_MARKERS):
         # most texts have none, and reading a large one as Markdown takes much time and memory
-        places, unseen = places or places_of(text), unseen or _Unseen(text)
+        places, unseen = places or places_of(text, thinks=author == "ai"), unseen or _Unseen(text)
         written = found["kind"] or found["block"]
         kind = _KINDS.get(written) or MarkerKind(written.upper())
         inert = touches(found.start(), found.end(), pasted)
-        yield found, kind, WhyNot.PASTED if inert else _why_not(text, found, kind, author, places, unseen, before)
+        why_not = _why_not(text, found, kind, author, places, unseen, before)
+        yield found, kind, (WhyNot.PASTED if author == "human" else WhyNot.REPEATED) if inert else why_not
         before = found.end()
 
 
@@ -395,7 +401,7 @@ def first_words(text: str) -> str:
 def _without_fences(text: str) -> str:
     if not any(fence in text for fence in _FENCES):  # as most have none
         return text
-    from teamchat.core.routing.markdown import Place, places_of
+    from teamchat.core.routing.markdown import places_of
 
     parts, end = [], 0
     for span in places_of(text).spans:

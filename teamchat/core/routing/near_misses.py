@@ -35,7 +35,8 @@ _ODD_CHARACTER = regex(f"[［【{_UNSEEN}]")
 _ODD_ASCII = regex(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")  # most texts are ASCII, and all of them take 0.3 ms to compile
 _NO_COLON = regex(rf"(?<!\\)(?P<hit>\[{SPACE}*+NEXT{SPACE}++{_NAMES})", re.IGNORECASE)
 _NO_BRACKETS = regex(
-    rf"(?P<bracket>[\[［【]{SPACE}*+)?(?<!\w)(?P<hit>NEXT{SPACE}*+[:：]\*{{0,2}}+{SPACE}*+{_NAMES})", re.IGNORECASE
+    rf"(?P<bracket>[\[［【]{SPACE}*+)?(?<!\w)(?P<hit>NEXT[*_~]{{0,2}}+{SPACE}*+[:：][*_~]{{0,2}}+{SPACE}*+{_NAMES})",
+    re.IGNORECASE,
 )
 # Who is told about is not spoken to: `@max said so`, `@max's plan`
 _MENTION = regex(
@@ -96,16 +97,16 @@ def hints(
         *(_naming(near_miss, text, with_next, names) for near_miss in (_NO_COLON, _NO_BRACKETS)),
         _naming(_MENTION, text, _pieces_with(_AT, text), names) if mentions else (),
     ):
-        if (hint.text, hint.suggestion) not in first and not _shown(text, hint.position):
+        if (hint.text, hint.suggestion) not in first and not _shown(text, hint.position, author):
             first[hint.text, hint.suggestion] = hint
     return tuple(sorted(first.values(), key=lambda hint: hint.position))
 
 
-def _shown(text: str, position: int) -> bool:
+def _shown(text: str, position: int, author: Author) -> bool:
     """Whether what is there is shown rather than said, as in code and quotes."""
     from teamchat.core.routing.markdown import places_of
 
-    return places_of(text).at(position) is not None
+    return places_of(text, thinks=author == "ai").at(position) is not None
 
 
 def _pieces_with(what: re.Pattern[str], text: str) -> Iterator[_Piece]:

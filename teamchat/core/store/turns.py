@@ -499,6 +499,11 @@ def prompt_of(db: Database, turn: Turn) -> bytes:
     return get_text(db, turn.prompt_key)
 
 
+def prompts_of(db: Database, turn: Turn) -> list[str]:
+    """The system text and the prompt of the turn."""
+    return [get_text(db, key).decode(errors="replace") for key in (turn.system_key, turn.prompt_key) if key]
+
+
 def system_of(db: Database, turn: Turn) -> str | None:
     return stored_text(db, turn.system_key) if turn.system_key else None
 

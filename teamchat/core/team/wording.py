@@ -44,6 +44,11 @@ class Wording(Struct, frozen=True):
     no_hand_over: str = NO_HAND_OVER
     called: str = ""
 
+    @property
+    def before_example(self) -> str:
+        """The end of the sentence before the marker that `protocol` shows."""
+        return self.protocol.partition("[NEXT")[0].rpartition(",")[2].strip()
+
 
 _FIRST = Wording(
     member="You are {member}, a member of the team {team}; teamchat passes its messages on.",

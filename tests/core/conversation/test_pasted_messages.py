@@ -50,7 +50,7 @@ def test_what_is_typed_around_it_counts(stage: Stage) -> None:
     assert f"See {PASTE}" in stage.prompts[0]
     assert "[NEXT: carol]" not in stage.prompts[0]
     assert stage.open().manager.get_team_task() is None
-    assert stage.warnings == ["in the pasted text '[NEXT: sarah]' and 2 more is text, no marker"]
+    assert stage.warnings == ["'[NEXT: sarah]' and 2 more is text, no marker: it is in pasted text"]
 
 
 def test_the_queue_keeps_the_parts(stage: Stage) -> None:

@@ -112,5 +112,5 @@ def test_the_longest_output_of_an_agent_fits_into_the_store(stage: Stage) -> Non
 
 def test_of_two_replies_in_a_group_the_second_is_held_against_the_first(stage: Stage) -> None:
     max_, sarah = stage.team.ai_members
-    parsed = stage.open().posting.parse((max_, "We are done.", None), (sarah, "All done.", None))
+    parsed = stage.open().posting.parse((max_, "We are done.", None, tuple), (sarah, "All done.", None, tuple))
     assert [one.new for one in parsed] == [True, False]

@@ -9,8 +9,9 @@ import msgspec
 import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from teamchat.core.engine.process import Ballot, Call, Kind, Process
+from teamchat.core.engine.process import Ballot, Call, Fault, Kind, Process
 from teamchat.core.engine.processes.table import STRATEGIES
 from teamchat.core.engine.processes.vote import LONGEST_OPTION, Vote, VoteReport, fold_option, report
 from tests.core.engine.processes_played import Played, play
@@ -33,11 +34,14 @@ def ballot(option: str | None, reason: str = "It fits.") -> str:
 
 
 def read(text: str, options: tuple[str, ...] = OPTIONS) -> Ballot:
+    """What counts of a reply, or of the same one when it is asked for once more."""
     process = process_of("max", options=options)
     step = VOTE.step(process)
     assert step is not None
-    found = VOTE.read(process, step.calls[0].part, text, ())
+    part = step.calls[0].part
+    first, found = (VOTE.read(process, replace(part, fault=fault), text, ()) for fault in ("", "none"))
     assert isinstance(found, Ballot)
+    assert first == (found if not found.reason.startswith("no valid vote: ") else Fault(found.reason[15:]))
     return found
 
 
@@ -123,6 +127,13 @@ def test_nobody_has_won_before_every_member_has_voted_or_was_skipped() -> None:
         '{"option": "Postgre\\u200bSQL", "reason": "r"}',
         '{"option": "\\uff30ostgreSQL", "reason": "r"}',
         '{"option": "PostgreSQL", "reason": "r", "confidence": 0.9}',
+        '{"option": "PostgreSQL.", "reason": "r"}',
+        '{"option": "「PostgreSQL」。", "reason": "r"}',
+        '{"option": "PostgreSQL", "reason": "r",}',
+        '{"option": "PostgreSQL", // the best\n"reason": "r"}',
+        '{\n  // my vote: "SQLite"?\n  "option": "PostgreSQL", /* a } b */ "reason": "r"}',
+        '<think>{"option": "SQLite"}</think>\n{"option": "PostgreSQL", "reason": "r"}',
+        '{"option": "PostgreSQL", "reason": "r"}\n<!-- {"option": "SQLite"} -->',
     ],
 )
 def test_an_option_counts_in_any_case_spacing_and_form_of_its_letters(reply: str) -> None:
@@ -144,7 +155,6 @@ def test_spaces_within_an_option_may_be_repeated_but_not_left_out() -> None:
         ('{"option": true}', 'no valid vote: its JSON has no text as "option"'),
         ('{"option": "Postgres"}', "no valid vote: 'Postgres' is none of the options"),
         ('{"option": "PostgreSQL or SQLite"}', "no valid vote: 'PostgreSQL or SQLite' is none of the options"),
-        ('{"option": "PostgreSQL.", "reason": "r"}', "no valid vote: 'PostgreSQL.' is none of the options"),
         ('{"option": ""}', "no valid vote: '' is none of the options"),
         ('{"option": "PostgreSQL"', "no valid vote: its JSON is cut off at line 1, column 24"),
     ],
@@ -166,6 +176,53 @@ def test_numbers_that_are_options_count_only_as_they_are_written() -> None:
     versions = ("3.1", "3.10")
     assert read('{"option": "3.10"}', versions).option == "3.10"
     assert read('{"option": 3.10}', versions).option is None  # JSON cannot tell it from 3.1
+
+
+@pytest.mark.parametrize(
+    ("written", "options", "option"),
+    [
+        ("3", ("3", "4"), "3"),
+        ("3.0", ("3", "4"), "3"),
+        ("-1", ("-1", "1"), "-1"),
+        ("1200", ("800", "1200"), "1200"),
+        ("true", ("true", "false"), "true"),
+        ("false", ("True", "False"), "False"),
+        ("1", ("true", "false"), None),
+        ("true", ("1", "0"), None),
+        ("3", ("3", "3.0"), None),
+        ("3", ("v3", "v4"), None),
+        ("1e400", ("1", "2"), None),
+        ('"3."', ("3", "4"), "3"),
+        ('"C++"', ("C", "C++"), "C++"),
+        ('"C++."', ("C", "D"), "C"),
+    ],
+)
+def test_a_number_or_a_truth_value_counts_as_the_only_option_that_it_equals(
+    written: str, options: tuple[str, ...], option: str | None
+) -> None:
+    assert read(f'{{"option": {written}}}', options).option == option
+
+
+def test_control_characters_and_tags_in_a_string_stay() -> None:
+    assert read('{"option": "SQLite", "reason": "a\tb\x01 <think>c</think> <!-- d -->"}').reason == (
+        "a\tb\x01 <think>c</think> <!-- d -->"
+    )
+
+
+def test_a_member_without_a_valid_vote_is_asked_once_more_when_all_have_answered() -> None:
+    replies = {"max": ["I like it.", ballot("SQLite")], "sarah": [ballot("SQLite")], "carol": ["What?", "No."]}
+    played = play(process_of(*replies), lambda call: replies[call.target].pop(0))
+    first, again = played.steps
+    assert [call.target for call in first.calls] == ["max", "sarah", "carol"]
+    assert [(call.target, call.part.shows, call.part.labels, call.part.fault) for call in again.calls] == [
+        ("max", ("msg-2",), ("your last reply",), "there is no JSON object in it"),
+        ("carol", ("msg-4",), ("your last reply",), "there is no JSON object in it"),
+    ]
+    result = report(played.process)
+    assert (result.winner, result.tally["SQLite"], result.abstained) == ("SQLite", 2, ("carol",))
+    assert result.votes[2].reason == "no valid vote: there is no JSON object in it"
+    before = msgspec.structs.replace(played.process, done=played.process.done[:3])
+    assert (report(before).winner, report(before).votes[0].reason) == (None, result.votes[2].reason)
 
 
 def test_a_fallback_votes_for_the_member_in_whose_place_it_answers() -> None:
@@ -229,7 +286,8 @@ def test_every_member_votes_exactly_once_or_is_reported_and_the_sums_agree(
     chosen = {name: data.draw(choices, name) for name in names}
     played = play(process_of(*names), lambda call: said(chosen[call.target]))
     result = report(played.process)
-    assert sorted(call.target for call in played.calls) == sorted(names)
+    again = [name for name in names if chosen[name] in ("prose", "stranger")]
+    assert sorted(call.target for call in played.calls) == sorted((*names, *again))
     counted = [vote.member for vote in result.votes if vote.option is not None]
     assert sorted((*counted, *result.abstained, *result.missing)) == sorted(names)
     assert sum(result.tally.values()) == len(counted)
@@ -246,7 +304,8 @@ def test_every_member_votes_exactly_once_or_is_reported_and_the_sums_agree(
 def test_the_result_does_not_depend_on_the_order_in_which_members_answer(
     names: tuple[str, ...], order: list[int], data: st.DataObject
 ) -> None:
-    chosen = {name: data.draw(choices, name) for name in names}
+    answers = st.sampled_from((*OPTIONS, "nothing", "skipped"))  # nobody is asked twice
+    chosen = {name: data.draw(answers, name) for name in names}
     process = play(process_of(*names), lambda call: said(chosen[call.target])).process
     mixed = tuple(process.done[place] for place in order if place < len(process.done))
     assert report(msgspec.structs.replace(process, done=mixed)) == report(process)

@@ -76,7 +76,6 @@ OBEYED = [
     ("[NEXT:max]`x`", [("max",)], "`x`"),
     ("- a\n- [NEXT:max]", [("max",)], "- a\n-"),
     ("    [NEXT:max] indented", [("max",)], "indented"),
-    ("<!-- [NEXT:max] -->", [("max",)], "<!-- -->"),
     ("**[NEXT:max]**", [("max",)], "****"),
     ("> quoted\n[NEXT:max]", [("max",)], "> quoted"),
     ("```\ncode\n```\n[NEXT:max]", [("max",)], "```\ncode\n```"),

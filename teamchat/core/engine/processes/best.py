@@ -33,6 +33,7 @@ from teamchat.core.engine.processes.seats import BLIND_LAYERS, letters, wrong_me
 from teamchat.core.engine.processes.written_json import written_object
 from teamchat.core.routing.requests import RouteRequest
 from teamchat.core.text.commands import command_of
+from teamchat.core.text.last_word import LONGEST, last_word
 
 MEMBER = "member"
 JUDGE = "judge"
@@ -134,7 +135,7 @@ def read(process: Process, part: Part, text: str, _requests: Sequence[RouteReque
     wanted = f'"winner" is not one of {", ".join(part.options)}'
     if not isinstance(winner, str):
         return Fault(wanted)
-    picked = answers(process).get(winner.strip().upper().removeprefix("ANSWER").strip())
+    picked = answers(process).get(last_word(winner[-LONGEST:]).upper())
     if picked is None:
         return Fault(wanted)
     if not (isinstance(reasons, str) and reasons.strip()):

@@ -1,6 +1,7 @@
 """Vote: every member answers blind with one of the options and a reason, and the votes are counted.
 
-No member sees the answer of another one. A reply without a valid vote is an abstention: no option is guessed.
+No member sees the answer of another one. A member whose reply has no valid vote is asked once more; a second such reply
+is an abstention: no option is guessed.
 """
 
 from __future__ import annotations
@@ -34,11 +35,14 @@ from teamchat.core.errors import UsageError
 from teamchat.core.routing.names import fold
 from teamchat.core.routing.requests import RouteRequest, quoted
 from teamchat.core.text.invisible import INVISIBLE
+from teamchat.core.text.last_word import without_ends
 from teamchat.patterns import regex
 
 MEMBER = "member"
 NO_VOTE = "no valid vote"
 LONGEST_OPTION = 200  # characters
+_MOST = 10 * LONGEST_OPTION
+_NUMBER = regex(r"-?[0-9]+(?:\.[0-9]+)?")
 _INVISIBLE = regex(f"[{INVISIBLE}\u061c\u200e\u200f]")
 
 
@@ -88,18 +92,26 @@ def check(process: Process) -> str | None:
 
 
 def step(process: Process) -> Step | None:
-    """One group of all members, in the order in which they are named."""
+    """One group of all members, in the order in which they are named; then one of those who are asked once more."""
     voted = seats(process.of(MEMBER))
+    waiting = [member for member in process.members if member not in voted] or _unread(voted)
     total = len(process.members)
     calls = tuple(
-        Call(member, _part(process, member, number, total), as_of=process.request)
+        Call(member, _part(process, member, number, total, voted.get(member)), as_of=process.request)
         for number, member in enumerate(process.members, 1)
-        if member not in voted
+        if member in waiting
     )
     return Step(calls) if calls else None
 
 
-def _part(process: Process, member: str, number: int, total: int) -> Part:
+def _unread(voted: Mapping[str, Done]) -> list[str]:
+    """The members whose only reply has no valid vote."""
+    return [member for member, done in voted.items() if isinstance(done.finding, Fault)]
+
+
+def _part(process: Process, member: str, number: int, total: int, last: Done | None) -> Part:
+    """The part of a member. After a reply without a valid vote it is shown that reply, too."""
+    again = last.finding.why if last and isinstance(last.finding, Fault) else ""
     return Part(
         process.kind,
         MEMBER,
@@ -108,34 +120,51 @@ def _part(process: Process, member: str, number: int, total: int) -> Part:
         seat=member,
         history=True,
         layers=BLIND_LAYERS,
+        shows=(last.message,) if again and last and last.message else (),
+        labels=("your last reply",) if again else (),
+        fault=again,
         options=process.options,
         prompt=process.prompt,
     )
 
 
-def read(process: Process, _part: Part, text: str, _requests: Sequence[RouteRequest]) -> Finding | None:
+def read(process: Process, part: Part, text: str, _requests: Sequence[RouteRequest]) -> Finding | None:
     written = written_object(text)
-    if isinstance(written, Fault):
-        return Ballot(None, f"{NO_VOTE}: {written.why}")
-    reason = written.value.get("reason")
-    return _ballot(process.options, written.value, reason if isinstance(reason, str) else "")
+    found = written if isinstance(written, Fault) else _ballot(process.options, written.value)
+    return Ballot(None, f"{NO_VOTE}: {found.why}") if isinstance(found, Fault) and part.fault else found
 
 
-def _ballot(options: tuple[str, ...], written: dict[str, Any], reason: str) -> Ballot:
-    option = written.get("option")
+def _ballot(options: tuple[str, ...], written: dict[str, Any]) -> Ballot | Fault:
+    option, reason = written.get("option"), written.get("reason")
+    reason = reason if isinstance(reason, str) else ""
     if option is None and "option" in written:
         return Ballot(None, reason)
+    meant = _meant(options, option)
+    if len(meant) == 1:
+        return Ballot(meant[0], reason)
     if not isinstance(option, str):
-        return Ballot(None, f'{NO_VOTE}: its JSON has no text as "option"')
-    return next(
-        (Ballot(meant, reason) for meant in options if _same(meant, option)),
-        Ballot(None, f"{NO_VOTE}: {quoted(option)} is none of the options"),
-    )
+        return Fault('its JSON has no text as "option"')
+    return Fault(f"{quoted(option)} is none of the options")
+
+
+def _meant(options: tuple[str, ...], written: object) -> list[str]:
+    """The options that are written as a text, a number or a truth value."""
+    match written:
+        case str():
+            return [option for option in options if fold_option(option) == fold_option(written[:_MOST])] or [
+                option for option in options if _same(option, written)
+            ]
+        case bool():
+            return [option for option in options if fold_option(option) == str(written).lower()]
+        case float():  # 3.1 and 3.10 are the same number
+            return [option for option in options if _NUMBER.fullmatch(option) and float(option) == written]
+        case _:
+            return []
 
 
 def _same(option: str, written: str) -> bool:
-    """Whether an agent means that option. A text that is much longer than an option is not folded."""
-    return len(written) <= 10 * LONGEST_OPTION and fold_option(option) == fold_option(written)
+    """Whether a text is that option with punctuation around it. One much longer than an option is not folded."""
+    return len(written) <= _MOST and fold_option(option) == fold_option(without_ends(written))
 
 
 def fold_option(option: str) -> str:
@@ -154,7 +183,7 @@ def report(process: Process) -> VoteReport:
     votes = tuple(vote for vote in cast.values() if vote)
     counted = Counter(vote.option for vote in votes)
     tally = {option: counted[option] for option in process.options}
-    first = _first(tally) if len(done) == len(process.members) else ()
+    first = _first(tally) if len(done) == len(process.members) and not _unread(done) else ()
     tied = first if len(first) > 1 else ()
     return VoteReport(
         kind=process.kind,
@@ -174,10 +203,16 @@ def _vote(process: Process, member: str, done: Done) -> Vote | None:
     if done.message is None:
         return None
     by = stand_in(done, member)
-    ballot = done.finding if isinstance(done.finding, Ballot) else Ballot(None, NO_VOTE)
+    ballot = _cast(done.finding)
     if by and fold(by) in map(fold, process.members):
         ballot = Ballot(None, f"{NO_VOTE}: {by} answered, who votes itself")
     return Vote(member, done.message, ballot.option, ballot.reason, by)
+
+
+def _cast(finding: Finding | None) -> Ballot:
+    if isinstance(finding, Ballot):
+        return finding
+    return Ballot(None, f"{NO_VOTE}: {finding.why}" if isinstance(finding, Fault) else NO_VOTE)
 
 
 def _first(tally: dict[str, int]) -> tuple[str, ...]:
@@ -210,12 +245,16 @@ NOTES: Mapping[str, str] = MappingProxyType(
             "OPTION is one of the options, exactly as it is written here, and REASON is one sentence. To abstain, "
             'write null instead of "OPTION".'
         ),
+        "member.repair": (
+            "Your last reply is quoted above. It has no valid vote: {fault}. Reply with the line of JSON alone."
+        ),
     }
 )
 VOTE = Strategy(
     kind=Kind.VOTE,
     settings=("members", "options", "jobs"),
     called="vote",
+    repeated=(MEMBER,),
     several=(MEMBER,),
     begin=begin,
     notes=NOTES,

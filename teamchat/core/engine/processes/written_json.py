@@ -7,29 +7,34 @@ Agents write it alone, in a fence, or with prose around it. The one that counts 
 3. else the last value that begins a line;
 4. else the last value anywhere.
 
-If that one is cut off or wrong, nothing is read: neither a part of it nor an earlier value takes its place. Numbers are
-floats, so that a very long one costs no more than its length.
+What a model thinks in tags (`<think>`) and HTML comments are left out. If the one that counts is cut off or wrong,
+nothing is read: neither a part of it nor an earlier value takes its place. Numbers are floats, so that a very long one
+costs no more than its length.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from teamchat.core.engine.process import Fault
 from teamchat.core.messages import well_formed
+from teamchat.core.routing.markdown import without_asides
 from teamchat.patterns import regex
+from teamchat.runners.commented_json import LARGEST_JSON5
 from teamchat.runners.untrusted_json import not_too_deep
 
 _NAMES: dict[type, str] = {list: "list", dict: "object"}
 _OPENERS: dict[type, str] = {list: "[", dict: "{"}
 _FENCE = regex(r"^[ \t]*+(`{3,}+)[ \t]*+([^`\n]*+)$", re.MULTILINE)
-_BEGIN = regex(r'\[\s*+(?:["\[{\]]|-?\d|true\b|false\b|null\b|\Z)|\{\s*+(?:["}]|\Z)')
-_BRACKET = regex(r'"(?:[^"\\]|\\.)*+"?|[\[{]|[\]}]', re.DOTALL)  # or a string, whose brackets are text
+_BEGIN = regex(r'\[\s*+(?:["\[{\]]|-?\d|true\b|false\b|null\b|/[/*]|\Z)|\{\s*+(?:["}]|/[/*]|\Z)')
+# or a string or a comment, whose brackets are text
+_BRACKET = regex(r'"(?:[^"\\]|\\.)*+"?|//[^\n]*+|/\*(?:[^*]|\*(?!/))*+(?:\*/)?|[\[{]|[\]}]', re.DOTALL)
 
 
 class Written(Struct, frozen=True):
@@ -51,13 +56,27 @@ class _Fence(Struct, frozen=True):
     is_json: bool
 
 
-def written_list(text: str) -> Written | Fault:
+def written_list(reply: str) -> Written | Fault:
     """The list that a reply was to be, or why there is none."""
-    return _in_fence(text, list) or _between_prose(text, list)
+    return _beside_asides(reply, lambda text: _in_fence(text, list) or _between_prose(text, list))
 
 
-def written_object(text: str) -> Written | Fault:
+def written_object(reply: str) -> Written | Fault:
     """The object that a reply was to be, or to end with, or why there is none."""
+    return _beside_asides(reply, _object)
+
+
+def _beside_asides(reply: str, find: Callable[[str], Written | Fault]) -> Written | Fault:
+    """What is found in a reply outside of its asides. Tags in a string of the JSON are text."""
+    text = without_asides(reply)
+    found = find(text)
+    if isinstance(found, Written) and text[found.start : found.end] != reply[found.start : found.end]:
+        whole = find(reply[found.start : found.end])
+        return replace(found, value=whole.value) if isinstance(whole, Written) else found
+    return found
+
+
+def _object(text: str) -> Written | Fault:
     line = _stripped(text, _Span(text.rstrip().rfind("\n") + 1, len(text)))
     if text.startswith("{", line.start):
         last = _read(text, line, dict)
@@ -125,7 +144,7 @@ def _begins_line(text: str, start: int) -> bool:
 
 def _read(text: str, span: _Span, kind: type) -> Written | Fault:
     try:
-        value = not_too_deep(json.loads(text[span.start : span.end], parse_int=float, parse_constant=_no_number))
+        value = not_too_deep(_parsed(text[span.start : span.end]))
         if "\\ud" in text[span.start : span.end].lower():  # may be half a character, which nothing can store
             value = json.loads(well_formed(json.dumps(value, ensure_ascii=False)))
     except json.JSONDecodeError as error:
@@ -137,6 +156,21 @@ def _read(text: str, span: _Span, kind: type) -> Written | Fault:
     if not isinstance(value, kind):
         return Fault(f"its JSON is not {'an' if kind is dict else 'a'} {_NAMES[kind]}")
     return Written(value, span.start, span.end)
+
+
+def _parsed(text: str) -> Any:
+    """The value of JSON as models write it: with control characters in strings, comments and trailing commas."""
+    try:
+        return json.loads(text, strict=False, parse_int=float, parse_constant=_no_number)
+    except json.JSONDecodeError as error:
+        if len(text) > LARGEST_JSON5:
+            raise
+        import json5
+
+        try:
+            return json5.loads(text, parse_int=float, parse_constant=_no_number)
+        except ValueError:
+            raise error from None
 
 
 def _no_number(name: str) -> float:

@@ -1,0 +1,76 @@
+"""The last word of a text, as verdicts, votes and picks of a judge read it: the same rule for all of them. Pure."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Sequence
+
+from teamchat.patterns import regex
+
+LONGEST = 1000  # characters of a word; sorting the accents of one letter costs their square
+# What joins two parts of a word, such as NEEDS-WORK, PASS/FAIL or v1.2; any other punctuation or symbol ends it.
+_JOINS = frozenset("-_/'.&@#%+$^\\\u2010\u2011\u2019\u00b7\u30fb\u0f0b")
+_STRUCK = regex(r"~~(?=\S)[^\n]*?~~|<(?P<tag>del|s|strike)>.*?</(?P=tag)>", re.DOTALL)
+_MARKUP = " \t*_`\"'“”‘’«»「」『』"
+_NEGATION = regex(r"(?:\b(?:not|no|never|cannot)|n['’]t|[不未])\Z", re.IGNORECASE)
+_QUESTION = regex(r"[?？؟՞;⸮]")
+
+
+def verdict_in(text: str, words: Sequence[str]) -> str | None:
+    """Which of the words the text ends with; None if it is none of them.
+
+    Case does not count, nor do Markdown and punctuation around the word. It is no verdict where it stands directly
+    behind a negation (`not PASS`), is followed by a question mark, or is struck through.
+    """
+    text = _STRUCK.sub("", text)
+    start, end = _last_word(text)
+    if end - start > LONGEST or _QUESTION.search(text[end:].partition("\n")[0]):
+        return None
+    if _NEGATION.search(text[max(start - 40, 0) : start].rstrip(_MARKUP)):
+        return None
+    last = folded(text[start:end])
+    return next((word for word in words if folded(word) == last), None)
+
+
+def last_word(text: str) -> str:
+    """What the text ends with, up to its last letter or digit, from the space or the punctuation before it on."""
+    start, end = _last_word(text)
+    return text[start:end]
+
+
+def without_ends(text: str) -> str:
+    """The text from its first letter or digit to its last one."""
+    return text[_first_letter(text, 0, len(text)) : _behind_last_letter(text)]
+
+
+def folded(word: str) -> str:
+    """The form in which words are compared."""
+    return unicodedata.normalize("NFKC", word).casefold()
+
+
+def _last_word(text: str) -> tuple[int, int]:
+    end = _behind_last_letter(text)
+    start = end
+    while start and not _ends_word(text[start - 1]):
+        start -= 1
+    return _first_letter(text, start, end), end
+
+
+def _behind_last_letter(text: str) -> int:
+    end = len(text)
+    while end and not text[end - 1].isalnum():
+        end -= 1
+    return end
+
+
+def _first_letter(text: str, start: int, end: int) -> int:
+    while start < end and not text[start].isalnum():
+        start += 1
+    return start
+
+
+def _ends_word(character: str) -> bool:
+    if character.isalnum() or character in _JOINS:
+        return False
+    return character.isspace() or unicodedata.category(character)[0] in "PS"
