@@ -13,6 +13,7 @@ import pexpect
 import pytest
 
 from teamchat.cli.shared.workspace import lock_file, store_file, trust_store
+from teamchat.core.checkpoint import restore
 from teamchat.core.conversation import moving
 from teamchat.core.files.folders import workspace_path
 from teamchat.core.store.origin import NAME
@@ -173,6 +174,30 @@ def test_files_of_turns_before_the_move_come_back(world: Path, turn_of: str) -> 
     assert run_here("redo" if turn_of == "before" else "undo", "--yes").code == 0
     assert (new / "file.txt").read_text() == ("two\n" if turn_of == "before" else "one\n")
     assert run_here("doctor", "--store").code == 0
+
+
+@pytest.mark.parametrize("mine", ["", "mine\n"])
+def test_an_undo_that_was_killed_before_the_move_is_completed_after_it(
+    world: Path, mine: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = project(world / "old")
+    send()
+    if mine:
+        (old / "file.txt").write_text(mine)
+
+    def killed(_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(restore._Work, "look_again", killed)
+        assert run_here("undo", "--yes", "--force").code == 130
+    new = renamed(old, world / "new")
+    assert run_here("sessions", "move", "--yes", str(old)).code == 0
+    ran = run_here("undo", "--yes")
+    assert (ran.code, (new / "file.txt").read_text()) == (0, "one\n")
+    assert not (workspace_path(new) / "restoring").exists()
+    assert run_here("redo", "--yes").code == 0
+    assert (new / "file.txt").read_text() == (mine or "two\n")
 
 
 def test_a_worktree_of_a_member_moves_along(world: Path) -> None:

@@ -16,6 +16,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from teamchat.core.checkpoint import restore
 from teamchat.core.checkpoint.find import find_repository
 from teamchat.core.checkpoint.linked import relink
 from teamchat.core.checkpoint.values import GitRepository
@@ -89,6 +90,7 @@ def _move(plan: Move) -> None:
             _check_idle(plan)
             tops = _follow(db, plan)
         _move_checkpoints(plan, tops)
+        restore.follow(plan.state, plan.path)
         for tree in all_of(plan.state):
             _move_worktree(plan, tree)
         with db.taken_back():  # nobody can begin a turn in either store until both have moved
