@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shlex
 import shutil
 import subprocess
 from pathlib import Path
@@ -130,7 +131,7 @@ def test_a_folder_that_is_still_there_is_neither_told_of_nor_merged(world: Path)
     assert run_here("sessions").err == notes("there is no conversation here yet")
     ran = run_here("sessions", "move", "--yes", str(old))
     assert ran.code == 2
-    assert refused(ran) == f"{old} is still there, and conversations of two folders are never merged"
+    assert refused(ran) == f"{old} is still there, and conversations are never merged; continue them there"
 
 
 def test_several_are_named_with_the_newest_first(world: Path) -> None:
@@ -213,6 +214,45 @@ def test_a_worktree_of_a_member_moves_along(world: Path) -> None:
     assert (ran.code, (new / "file.txt").read_text()) == (0, "two\n")
     send("Go on")
     assert run_here("worktrees", "remove", "max").code == 0
+
+
+def test_a_worktree_moves_along_where_the_state_folder_has_moved_with_it(
+    world: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TEAMCHAT_HOME", str(world / "home-of-a" / "state"))
+    old = project(world / "home-of-a" / "old", workspace="worktree")
+    send()
+    monkeypatch.setenv("TEAMCHAT_HOME", str(world / "home-of-b" / "state"))
+    (world / "home-of-a").rename(world / "home-of-b")
+    new = world / "home-of-b" / "old"
+    enter(new)
+    assert run_here("log").err.endswith(offers(old))
+    assert run_here("sessions", "move", "--yes", str(old)).code == 0
+    assert run_here("merge", "max").code == 0
+    assert (new / "file.txt").read_text() == "two\n"
+
+
+@pytest.mark.parametrize("name", ["two words", "it's $HOME", "日本語", "-x"])
+def test_the_command_takes_over_whatever_the_folder_was_called(world: Path, name: str) -> None:
+    old = project(world / name)
+    send()
+    renamed(old, world / "new")
+    (told,) = (line for line in run_here("log").err.splitlines() if line.startswith("  try: "))
+    program, *words = shlex.split(told.removeprefix("  try: "))
+    assert program == "teamchat"
+    assert run_here(*words, "--yes").code == 0
+    assert said() == [("kai", "Go"), ("max", "Done")]
+
+
+def test_a_name_that_no_terminal_shows_is_told_without_a_command(world: Path) -> None:
+    old = project(world / "a\udcff\n\x1b[31m")
+    send()
+    renamed(old, world / "new")
+    ran = run_here("log")
+    assert refused(ran).startswith(f"there is no conversation here yet; {world}/a\\udcff")
+    assert "try: " not in ran.err.replace("try: teamchat send", "")
+    assert run_here("sessions").code == 0
+    assert run_here("sessions", "move", "--yes", str(old)).code == 0
 
 
 def test_what_an_agent_made_of_its_git_file_leads_nowhere(world: Path) -> None:

@@ -256,12 +256,11 @@ def note_moved(root: Path) -> None:
     """Tell of the conversations that a folder without any may have had under another name."""
     from teamchat.cli.output.lines import note
     from teamchat.core.store.origin import told_of_moved
-    from teamchat.core.text.clean import printable
 
     if moved := told_of_moved(root):
-        note(printable(moved[0]))
-        for command in moved[1].splitlines():
-            note(f"try: {printable(command)}")
+        note(moved[0])
+        for command in (moved[1] or "").splitlines():
+            note(f"try: {command}")
 
 
 def check_title(continued: Session, title: str | None) -> None:

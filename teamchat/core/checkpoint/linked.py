@@ -57,13 +57,15 @@ def link(repository: GitRepository, state_folder: Path, folder: Path, branch: st
         return start
 
 
-def relink(repository: GitRepository, folder: Path, moved: Path) -> None:
+def relink(repository: GitRepository, folder: Path, linked: Path, moved: Path) -> None:
     """Join the work tree at `folder`, which will be at `moved`, with the repository, which may have moved as well.
+
+    `linked` is where the work tree was when it was made or joined last.
 
     It does what `git worktree repair` does, and keeps the name by which `linked_at` knows its own. Raises `OSError`.
     """
     own = _own(repository, moved)
-    if (earlier := _own(repository, folder)).exists() and not own.exists():
+    if (earlier := _own(repository, linked)).exists() and not own.exists():
         earlier.rename(own)
     if own.exists() and folder.exists():
         (own / "gitdir").write_bytes(os.fsencode(moved / ".git") + b"\n")

@@ -27,6 +27,7 @@ from teamchat.core.store.database import Database
 from teamchat.core.store.origin import is_there, keep_origin
 from teamchat.core.store.sessions import Session, all_sessions
 from teamchat.core.store.unsent import unsent_of
+from teamchat.core.text.clean import printable
 from teamchat.core.text.commands import command_of
 from teamchat.core.worktrees.records import Worktree, all_of, keep
 from teamchat.runners.process.removal import remove
@@ -48,8 +49,9 @@ class Move(Struct, frozen=True):
 
     def path(self, path: str) -> str:
         """Where a path of the old workspace, of its work tree or of its state folder is now; others stay."""
-        if Path(path).is_relative_to(self.state):
-            return str(self.target / Path(path).relative_to(self.state))
+        _, found, below = path.partition(f"/{self.state.parent.name}/{self.state.name}/")
+        if found:  # wherever TEAMCHAT_HOME was
+            return str(self.target / below)
         return _swapped(path, self.old, self.new)
 
 
@@ -61,13 +63,15 @@ def plan_move(old: Path, new: Path) -> Move:
         state = state_folder_of(path).resolve()
         if state != target and (state / STORE_NAME).exists():
             if is_there(path):
-                raise UsageError(f"{path} is still there, and conversations of two folders are never merged")
+                raise UsageError(
+                    f"{_told(path)} is still there, and conversations are never merged; continue them there"
+                )
             _check_empty(target, real)
             with closing(Database(state / STORE_NAME)) as db:
                 found = tuple(all_sessions(db))
             if found:
                 return Move(path, real, state, target, found)
-    raise UnknownName(f"no conversation of a folder {written} is stored", "teamchat sessions")
+    raise UnknownName(f"no conversation of a folder {_told(written)} is stored", "teamchat sessions")
 
 
 def move(plan: Move) -> None:
@@ -76,7 +80,7 @@ def move(plan: Move) -> None:
         _move(plan)
     except OSError as error:
         raise StoreError(
-            f"the conversations of {plan.old} cannot be moved: {error.filename}: {error.strerror}; {WRITABLE}"
+            f"the conversations of {_told(plan.old)} cannot be moved: {error.filename}: {error.strerror}; {WRITABLE}"
         ) from error
     keep_origin(plan.new)
     aside = plan.target / _ASIDE
@@ -97,6 +101,10 @@ def _move(plan: Move) -> None:
             _check_idle(plan)
             _put_aside(plan)
             plan.state.rename(plan.target)
+
+
+def _told(path: Path) -> str:
+    return printable(str(path))
 
 
 def _swapped(path: str, old: Path, new: Path) -> str:
@@ -122,7 +130,7 @@ def _check_empty(target: Path, new: Path) -> None:
 def _check_none(db: Database, new: Path) -> None:
     if own := [session.name for session in all_sessions(db) if session.messages or unsent_of(db, session.id)]:
         raise UsageError(
-            f"{new} has conversations of its own, and those of two folders are never merged; delete these first",
+            f"{_told(new)} has conversations of its own, and those of two folders are never merged; delete these first",
             "\n".join(command_of("teamchat", "sessions", "delete", name) for name in own),
         )
 
@@ -131,7 +139,7 @@ def _check_idle(plan: Move) -> None:
     for session in plan.sessions:
         if held := holder_of(lock_in(plan.state, session.id)):
             raise SessionBusy(
-                f"conversation {session.name} of {plan.old} is being run by {held[1]}; wait for it, or end it",
+                f"conversation {session.name} of {_told(plan.old)} is being run by {held[1]}; wait for it, or end it",
                 f"kill {held[0]}",
             )
 
@@ -191,8 +199,8 @@ def _move_worktree(plan: Move, tree: Worktree) -> None:
     """Join a member's worktree with its repository again, for the places at which both are in the end."""
     top, folder = Path(plan.path(str(tree.top))), Path(plan.path(str(tree.folder)))
     home = find_repository(top, plan.state)
-    if isinstance(home, GitRepository) and tree.folder.is_relative_to(plan.state):
-        relink(home, tree.folder, folder)
+    if isinstance(home, GitRepository) and folder.is_relative_to(plan.target):
+        relink(home, plan.state / folder.relative_to(plan.target), tree.folder, folder)
         keep(plan.state, replace(tree, top=top, folder=folder))
 
 

@@ -16,6 +16,7 @@ from teamchat.core.errors import CheckpointFailed, StoreError
 from teamchat.core.files.folders import STORE_NAME, state_folder_of, workspace_path
 from teamchat.core.store.database import Database
 from teamchat.core.store.sessions import session_names
+from teamchat.core.text.clean import printable
 from teamchat.core.text.commands import command_of
 from teamchat.runners.regular_files import read_regular
 
@@ -87,13 +88,15 @@ def has_sessions(state: Path) -> bool:
     return False
 
 
-def told_of_moved(folder: Path) -> tuple[str, str] | None:
-    """What to say of them, as a sentence and a command for each; None where there is none."""
+def told_of_moved(folder: Path) -> tuple[str, str | None] | None:
+    """What to say of them, as a sentence and a command for each that pastes; None where there is none."""
     if not (old := [str(path) for path in moved_from(folder)]):
         return None
     verbs = ("are", "have") if len(old) > 1 else ("is", "has")
-    text = f"{' and '.join(old)} {verbs[0]} gone and {verbs[1]} conversations, which may be this folder's"
-    return text, "\n".join(command_of("teamchat", "sessions", "move", path) for path in old)
+    names = printable(" and ".join(old))
+    text = f"{names} {verbs[0]} gone and {verbs[1]} conversations, which may be this folder's"
+    commands = (command_of("teamchat", "sessions", "move", path) for path in old)
+    return text, "\n".join(command for command in commands if command.isprintable()) or None
 
 
 def is_there(folder: Path) -> bool:
