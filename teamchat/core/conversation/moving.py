@@ -25,6 +25,7 @@ from teamchat.core.files.folders import STORE_NAME, WRITABLE, state_folder_of, w
 from teamchat.core.files.session_lock import holder_of, lock_in
 from teamchat.core.store.database import Database
 from teamchat.core.store.origin import is_there, keep_origin
+from teamchat.core.store.rows import Row
 from teamchat.core.store.sessions import Session, all_sessions
 from teamchat.core.store.unsent import unsent_of
 from teamchat.core.text.clean import printable
@@ -164,15 +165,15 @@ def _follow(db: Database, plan: Move) -> set[str]:
     return tops
 
 
-def _id(row: Any) -> int:
-    return int(row.integer("id"))
+def _id(row: Row) -> int:
+    return row.integer("id")
 
 
-def _outcome(row: Any) -> dict[str, Any]:
+def _outcome(row: Row) -> dict[str, Any]:
     return dict(row.json("outcome"))
 
 
-def _trees(row: Any) -> dict[str, Any]:
+def _trees(row: Row) -> dict[str, Any]:
     return dict(row.json("trees"))
 
 
