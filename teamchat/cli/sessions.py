@@ -117,14 +117,50 @@ def rename(
         note(f"session {renamed.name} is titled: {title_of(db, renamed)}")
 
 
+def move(
+    old: Annotated[
+        str,
+        typer.Argument(metavar="OLD-FOLDER", autocompletion=complete.moved, help="Where this folder was before."),
+    ],
+    team: TeamOption = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
+) -> None:
+    """Take over the conversations of a folder that has been renamed or moved to where you are."""
+    import sys
+    from pathlib import Path
+
+    from teamchat.cli.output.lines import confirmed, note, plural
+    from teamchat.cli.shared.workspace import find_root, need_person
+    from teamchat.core.conversation import moving
+    from teamchat.core.errors import UsageError
+    from teamchat.core.text.clean import printable
+    from teamchat.core.text.commands import command_of
+
+    need_person("conversations are moved")
+    plan = moving.plan_move(Path(old), find_root(team))
+    what = printable(f"{plural(len(plan.sessions), 'conversation')} of {plan.old}")
+    if not yes:
+        if not (sys.stdin.isatty() and sys.stderr.isatty()):
+            raise UsageError(
+                f"{what} would be taken over, and there is no terminal to ask on",
+                command_of("teamchat", "sessions", "move", "--yes", old),
+            )
+        if not confirmed(f"Take over {what}, for {printable(str(plan.new))}?"):
+            note("nothing was moved")
+            return
+    moving.move(plan)
+    note(f"{what}: taken over; what the team file may do is asked anew")
+
+
 sessions = typer.Typer(invoke_without_command=True)
 sessions.command()(delete)
 sessions.command()(rename)
+sessions.command()(move)
 
 
 @sessions.callback()
 def list_sessions(ctx: typer.Context, team: TeamOption = None, as_json: JsonOption = False) -> None:
-    """List this workspace's conversations, the one that was used last first; delete or rename one.
+    """List this workspace's conversations, the one that was used last first; delete or rename one, or move all.
 
     ▸ marks the conversation that a command continues here without --session.
     """
@@ -135,7 +171,7 @@ def list_sessions(ctx: typer.Context, team: TeamOption = None, as_json: JsonOpti
 
     from teamchat.cli.output.lines import note
     from teamchat.cli.output.listing import plain_line, state_of, table
-    from teamchat.cli.shared.workspace import find_root, is_held, open_store
+    from teamchat.cli.shared.workspace import find_root, is_held, note_moved, open_store
     from teamchat.core.errors import UsageError
     from teamchat.core.store import listing
     from teamchat.core.store.sessions import current_session
@@ -158,6 +194,7 @@ def list_sessions(ctx: typer.Context, team: TeamOption = None, as_json: JsonOpti
             write_line("session", **listed_fields(one, state, current=one.session.id in here))
     elif not rows:
         note("there is no conversation here yet")
+        note_moved(root)
     elif sys.stdout.isatty():
         for line in table(rows, here, shutil.get_terminal_size().columns, now):
             print(line)

@@ -8,6 +8,7 @@ The message of an error is the sentence the user reads; its class carries the ex
     │   └── NothingToResume    2   `resume` found no route that waits
     ├── UnknownName            4   no such team, member or session; an ambiguous name
     │   ├── NearMiss           4   what looks like a call and is not one
+    │   ├── NoConversation     4   the store has none
     │   ├── NoMessage          4   no message of a conversation, or none any more, has that id
     │   └── UnknownPerson      4   a speaker that is no person of the team
     ├── NotTrusted             5   the team file asks for something that was not trusted
@@ -126,6 +127,10 @@ class NearMiss(UnknownName):
     def __init__(self, message: str, names: str) -> None:
         super().__init__(message)
         self.names = names
+
+
+class NoConversation(UnknownName):
+    pass
 
 
 class NoMessage(UnknownName, KeyError):

@@ -128,6 +128,7 @@ REFUSED = {
     ("worktrees", "remove", "max"): "worktrees are removed",
     ("sessions", "delete", "--yes", "--force", "other"): "conversations are deleted",
     ("sessions", "rename", "other", "Mine"): "conversations are renamed",
+    ("sessions", "move", "--yes", "/elsewhere"): "conversations are moved",
     ("resume", "--drop", "--session", "other"): "what waits is dropped",
     ("import", "../file.json"): "files are imported",
     ("adopt", "max", "--last"): "sessions are adopted",

@@ -54,6 +54,7 @@ from teamchat.cli.shared.workspace import (
     find_team,
     need_person,
     need_trust,
+    note_moved,
     open_store,
     store_file,
     trust_store,
@@ -65,7 +66,7 @@ from teamchat.core.engine.team_changes import fitted
 from teamchat.core.errors import ExitCode, SessionBusy, TeamchatError, UnknownName, UsageError
 from teamchat.core.store.database import Database
 from teamchat.core.store.routes import load_state
-from teamchat.core.store.sessions import Session, find_session, no_session, touch_session
+from teamchat.core.store.sessions import Session, find_session, last_session, no_session, touch_session
 from teamchat.core.store.unsent import unsent_of
 from teamchat.core.store.usage import Sum, total_used, used
 from teamchat.core.team.team import Team
@@ -397,6 +398,8 @@ def begin(
             touch_session(db, continued.id)
             note(f"session {continued.name} continues (--new starts another)")
             run_command(here(("log", "-n", LAST_MESSAGES), continued.name, team))
+        elif last_session(db) is None:
+            note_moved(found.root)
         return Chat(db, place, lambda: find_team(team, timeout)).run()
 
 

@@ -78,6 +78,20 @@ def sessions(ctx: typer.Context, incomplete: str) -> list[str]:
     return _offered(names, incomplete)
 
 
+def moved(ctx: typer.Context, incomplete: str) -> list[str]:
+    """For `sessions move`: the folders that are gone and may be this one."""
+
+    def names() -> Iterable[str]:
+        from teamchat.cli.shared.workspace import find_root
+        from teamchat.core.store.origin import moved_from
+        from teamchat.core.text.commands import quote
+
+        found = map(str, moved_from(find_root(ctx.params.get("team"))))
+        return (name for name in found if quote(name) == name)
+
+    return _offered(names, incomplete)
+
+
 def teams(incomplete: str) -> list[str]:
     """For `--team NAME`. The shell completes file names itself."""
 

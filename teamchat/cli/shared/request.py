@@ -22,6 +22,7 @@ from teamchat.cli.shared.workspace import (
     choose_session,
     continued_session,
     is_held,
+    note_moved,
     open_store,
     session_typed,
 )
@@ -30,7 +31,7 @@ from teamchat.core.conversation.entry import check_entry
 from teamchat.core.engine.state import Bounds
 from teamchat.core.errors import ExitCode
 from teamchat.core.store.database import Database
-from teamchat.core.store.sessions import Session
+from teamchat.core.store.sessions import Session, last_session
 from teamchat.core.store.unsent import handed_over_to, keep_unsent
 from teamchat.core.team.team import Team
 from teamchat.core.turn.events import Conclusion
@@ -122,6 +123,8 @@ class Request(Struct, frozen=True, kw_only=True):
         """
         with open_store(self.team.root) as db, saying_what_to_type(self.message):
             self.check(db, None if self.new else continued_session(db, self.session))
+            if not show.quiet and last_session(db) is None:
+                note_moved(self.team.root)
             session, begins = choose_session(db, self.team, self.session, new=self.new, title=self.title)
             if not show.quiet:
                 note(f"session {session.name} " + ("begins" if begins else "continues (--new starts another)"))

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from teamchat.cli.shared.typed import line_of, typed_with, was_typed
 from teamchat.core.errors import (
     AgentMissing,
+    NoConversation,
     NotTrusted,
     StoreError,
     TeamchatError,
@@ -23,7 +24,7 @@ from teamchat.core.errors import (
     UsageError,
 )
 from teamchat.core.files.folders import STORE_NAME, TRUST_NAME, config_dir, state_dir, workspace_dir, workspace_path
-from teamchat.core.files.session_lock import holder_of
+from teamchat.core.files.session_lock import holder_of, lock_in
 from teamchat.core.messages import Speaker
 from teamchat.core.store.database import NO_VALUE, Database
 from teamchat.core.store.sessions import (
@@ -133,6 +134,12 @@ def open_store(root: Path) -> Iterator[Database]:
     db = Database(store_file(root), typed=was_typed_by_a_person())
     try:
         yield db
+    except NoConversation as error:
+        from teamchat.core.store.origin import told_of_moved
+
+        if moved := told_of_moved(root):
+            raise NoConversation(f"{error}; {moved[0]}", moved[1]) from None
+        raise
     except TeamchatError:  # a missing message is also a KeyError
         raise
     except (*NO_VALUE, AssertionError, AttributeError, RuntimeError) as error:
@@ -164,7 +171,7 @@ def store_file(root: Path) -> Path:
 
 
 def lock_file(root: Path, session: int) -> Path:
-    return store_file(root).parent / f"session-{session}.lock"
+    return lock_in(store_file(root).parent, session)
 
 
 def abandoned(root: Path, session: int, running: Callable[[], Sequence[T]]) -> list[T]:
@@ -226,6 +233,8 @@ def choose_session(
 
     Without a name the workspace may have no session yet. Raises `UnknownName` for a missing one, and `UsageError`.
     """
+    from teamchat.core.store.origin import is_noted, keep_origin
+
     with db.transaction_before_another():  # otherwise two commands at once would both find it missing
         found = None if new and not name else continued_session(db, name)
         if found and new:
@@ -233,12 +242,25 @@ def choose_session(
         if name and not (found or new):
             options = ["--new"] if was_typed("--session") else ["--new", "--session", name]
             raise UnknownName(no_session(db, name), typed_with(*options))
+        if not (found and is_noted(db)):
+            db.when_stored(lambda: keep_origin(team.root))
         if found:
             check_title(found, title)
             check_session(db, found)
             touch_session(db, found.id)
             return found, False
         return create_session(db, team.name, team.task, name, title=title), True
+
+
+def note_moved(root: Path) -> None:
+    """Tell of the conversations that a folder without any may have had under another name."""
+    from teamchat.cli.output.lines import note
+    from teamchat.core.store.origin import told_of_moved
+
+    if moved := told_of_moved(root):
+        note(moved[0])
+        for command in (moved[1] or "").splitlines():
+            note(f"try: {command}")
 
 
 def check_title(continued: Session, title: str | None) -> None:

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import os
+import shlex
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from teamchat.core.checkpoint.values import GitRepository, NoRepository
 from teamchat.core.errors import CheckpointFailed
+from teamchat.core.text.clean import printable
+from teamchat.core.text.commands import command_of
+from teamchat.patterns import regex
 from teamchat.runners.git_server import find_git
 from teamchat.runners.regular_files import read_regular
 
 if TYPE_CHECKING:
     from teamchat.core.checkpoint.git import GitFailed
 
+_OWNED = regex(rb"safe\.directory (.+)")
+_WRONG = regex(rb"fatal: (bad .*config.*|.*configuration files)")
 _MARK = "--teamchat-next"  # rev-parse prints an option that it does not know
 _LONGEST_S = 30.0
 _NONE = "no git repository"
@@ -28,14 +34,14 @@ def find_repository(folder: Path, state_folder: Path) -> GitRepository | NoRepos
     a strange repository could name the user's home folder.
     """
     if reason := known_reason(folder):
-        return NoRepository(reason)
+        return NoRepository(reason, _making(folder) if reason == _NONE else None)
     from teamchat.core.checkpoint.git import GitFailed, GitProgram, git_environment
 
     asked = ("--show-toplevel", _MARK, "--absolute-git-dir", _MARK, "--git-common-dir", _MARK, "--show-object-format")
     try:
         printed = GitProgram(folder, git_environment(users_own=True), _LONGEST_S)("rev-parse", *asked)
     except GitFailed as failed:
-        return NoRepository(_reason(folder, failed))
+        return _refusal(folder, failed)
     except CheckpointFailed as failed:
         return NoRepository(str(failed))
     top, own, common, form = (
@@ -48,10 +54,10 @@ def find_repository(folder: Path, state_folder: Path) -> GitRepository | NoRepos
     return GitRepository(Path(top).resolve(), git_dir, common_dir, store, form.strip())
 
 
-def why_none(folder: Path) -> str | None:
-    """Why the folder is in no repository, as the rest of a sentence; None where it is in one."""
+def why_none(folder: Path) -> NoRepository | None:
+    """Why the folder is in no repository; None where it is in one."""
     found = find_repository(folder, Path(os.sep))  # no checkpoint of it is looked for
-    return found.reason if isinstance(found, NoRepository) else None
+    return found if isinstance(found, NoRepository) else None
 
 
 def known_reason(folder: Path) -> str | None:
@@ -77,11 +83,26 @@ def _is_in(top: Path, git_dir: Path) -> bool:
     return (top / pointed).resolve() == git_dir
 
 
-def _reason(folder: Path, failed: GitFailed) -> str:
+def _refusal(folder: Path, failed: GitFailed) -> NoRepository:
+    """What git said when it was asked for the repository around the folder."""
     if b"not a git repository" in failed.told:
-        return _NONE
-    if b"dubious ownership" in failed.told:
-        return f"git refuses the repository around {folder}: it belongs to another user"
+        return NoRepository(_NONE, _making(folder))
     if b"must be run in a work tree" in failed.told:
-        return "no work tree of a git repository"
-    return f"git refuses {folder}: {failed}"
+        return NoRepository("no work tree of a git repository")
+    if owned := _OWNED.search(failed.told):
+        trusting = command_of("git", "config", "--global", "--add", "safe.directory", _unquoted(owned[1]))
+        reason = f"git refuses the repository around {folder}: it belongs to another user"
+        return NoRepository(reason, trusting, refused=True)
+    if wrong := _WRONG.search(failed.told):
+        reason = f"git cannot read its configuration: {printable(os.fsdecode(wrong[1]))}"
+        return NoRepository(reason, refused=True)
+    return NoRepository(f"git refuses {folder}: {failed}", refused=True)
+
+
+def _making(folder: Path) -> str:
+    return command_of("git", "-C", str(folder), "init")
+
+
+def _unquoted(path: bytes) -> str:
+    """A path that git has quoted for a shell where it must be."""
+    return "".join(shlex.split(os.fsdecode(path)))

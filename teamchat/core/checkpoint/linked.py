@@ -20,6 +20,7 @@ from teamchat.core.checkpoint.git import GitFailed, GitProgram
 from teamchat.core.checkpoint.shadow import keep_file, open_shadow
 from teamchat.core.checkpoint.values import GitRepository
 from teamchat.core.errors import CheckpointFailed
+from teamchat.core.files.whole_files import write_private
 from teamchat.runners.regular_files import read_regular
 
 _LONGEST_S = 60.0
@@ -54,6 +55,22 @@ def link(repository: GitRepository, state_folder: Path, folder: Path, branch: st
         folder.mkdir(parents=True, exist_ok=True)
         (folder / ".git").write_bytes(b"gitdir: " + os.fsencode(own) + b"\n")
         return start
+
+
+def relink(repository: GitRepository, folder: Path, linked: Path, moved: Path) -> None:
+    """Join the work tree at `folder`, which will be at `moved`, with the repository, which may have moved as well.
+
+    `linked` is where the work tree was when it was made or joined last.
+
+    It does what `git worktree repair` does, and keeps the name by which `linked_at` knows its own. Raises `OSError`.
+    """
+    own = _own(repository, moved)
+    if (earlier := _own(repository, linked)).exists() and not own.exists():
+        earlier.rename(own)
+    if own.exists() and folder.exists():
+        (own / "gitdir").write_bytes(os.fsencode(moved / ".git") + b"\n")
+        (folder / ".git").unlink(missing_ok=True)  # an agent may have made it a link
+        write_private(folder / ".git", b"gitdir: " + os.fsencode(own) + b"\n")
 
 
 def move_on(repository: GitRepository, state_folder: Path, folder: Path, branch: str, start: str | None) -> str | None:

@@ -22,7 +22,7 @@ import secrets
 import signal
 import stat
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, Self
 
@@ -30,7 +30,7 @@ from msgspec import Struct, field
 
 from teamchat.core.checkpoint.compare import object_reader
 from teamchat.core.checkpoint.paths import is_safe, readable
-from teamchat.core.checkpoint.shadow import open_shadow
+from teamchat.core.checkpoint.shadow import keep_file, open_shadow
 from teamchat.core.checkpoint.values import EXECUTABLE, LINK, SUBMODULE, GitRepository, TreeEntry
 from teamchat.core.errors import CheckpointFailed
 from teamchat.core.files.exchange import BETWEEN, exchange, move
@@ -148,6 +148,14 @@ def recover(state_folder: Path) -> tuple[Kept, ...]:
         except OSError as error:
             raise CheckpointFailed(f"{state_folder / RESTORING / name} cannot be completed: {error}") from error
     return tuple(kept)
+
+
+def follow(state_folder: Path, moved: Callable[[str], str]) -> None:
+    """Have `recover` work where the work trees are now. The caller knows that no process restores. Raises `OSError`."""
+    for journal in (state_folder / RESTORING).glob("*/journal"):
+        with contextlib.suppress(ValueError, TypeError, KeyError):  # `recover` says that it makes no sense
+            found = json.loads(read_regular(journal))
+            keep_file(journal, json.dumps({**found, "top": moved(found["top"])}).encode())
 
 
 class _Changed(Exception):

@@ -31,9 +31,14 @@ class GitRepository(Struct, frozen=True):
 
 
 class NoRepository(Struct, frozen=True):
-    """`reason` says why no checkpoints can be taken, as the rest of a sentence."""
+    """`reason` says why no checkpoints can be taken, as the rest of a sentence; `hint` is the command that mends it.
+
+    `refused`: there is a repository, and git does not read it.
+    """
 
     reason: str
+    hint: str | None = None
+    refused: bool = False
 
 
 class CheckpointLimits(Struct, frozen=True):

@@ -13,7 +13,7 @@ from teamchat.core.receipt import Outcome
 from teamchat.core.store.database import Database
 from teamchat.core.store.turns import Turn, turns_of_member
 from teamchat.core.team.team import Member, Team
-from teamchat.core.text.commands import command_of, quote
+from teamchat.core.text.commands import quote
 from teamchat.runners.file_changes import FileChanges
 
 
@@ -33,11 +33,11 @@ def need_worktrees(team: Team, state: Path, session: int | None, process: Proces
 
 
 def _need_repository(member: Member, process: Process) -> None:
-    if reason := why_none(member.cwd):
+    if missing := why_none(member.cwd):
         raise UsageError(
             f"{process.name or process.kind} has {member.name} work in a git worktree, and there is none for "
-            f"{member.cwd}: {reason}",
-            command_of("git", "-C", str(member.cwd), "init"),
+            f"{member.cwd}: {missing.reason}",
+            missing.hint,
         )
 
 

@@ -21,6 +21,7 @@ from teamchat.core.doctor.versions import Ask
 from teamchat.core.errors import AgentMissing, DamagedStore, ExitCode, NotTrusted, StoreError, TeamFileError
 from teamchat.core.files.folders import STORE_NAME, TRUST_NAME, WRITABLE, state_path, workspace_path
 from teamchat.core.store.database import CHECK, GONE, Database, was_there
+from teamchat.core.store.origin import has_sessions, told_of_moved
 from teamchat.core.store.upgrade import migrate
 from teamchat.core.team.find import resolve_team
 from teamchat.core.team.team import BUILTIN_AGENTS, INSTALL, Team
@@ -38,13 +39,13 @@ def examine(option: str | None, cwd: Path, config_dir: Path, env: Mapping[str, s
         yield failed("team", error)
     except AgentMissing:
         yield from _absent(needed=True)
-        yield _store(cwd)
+        yield from _stored(cwd)
     else:
         file = _file(team)
         yield from check_members(team, env, ask, trusted=file.state in {"ok", "note"})
         if team.path is None:
             yield from _absent(needed=False)
-        yield _store(team.root)
+        yield from _stored(team.root)
         yield file
     yield Check(None, "python", "ok", f"{platform.python_version()}, {sys.executable}", platform.python_version())
     yield _sqlite()
@@ -71,6 +72,13 @@ def _file(team: Team) -> Check:
         return Check(None, "team", "ok", f"{path}, {'trusted' if wanted else 'needs no trust'}", path)
     told = f"{path} {standing.text}: {'; '.join(standing.changes or wanted)}"
     return Check(None, "team", "warning", told, path, trust_command(team))
+
+
+def _stored(root: Path) -> Iterator[Check]:
+    """The store, and where it has no conversation, those that the folder may have had under another name."""
+    yield _store(root)
+    if not has_sessions(workspace_path(root)) and (moved := told_of_moved(root)):
+        yield Check(None, "moved", "warning", moved[0], hint=moved[1])
 
 
 def _store(root: Path) -> Check:

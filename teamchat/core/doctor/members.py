@@ -11,6 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from teamchat.core.agents import HOMES, foreign_keys
+from teamchat.core.checkpoint.find import why_none
 from teamchat.core.doctor.arguments import check_arguments
 from teamchat.core.doctor.checks import Check
 from teamchat.core.doctor.versions import Ask, check_version
@@ -85,6 +86,7 @@ def _findings(post: _Post, versions: Mapping[str, Check], arguments: Mapping[str
     yield from _tools(post)
     yield Check(member.name, "reads", "note", post.runner.reads_note(job_of(member, post.agent, post.env)))
     yield _folder(member)
+    yield from _files(member)
 
 
 def _settings(post: _Post) -> Iterator[Check]:
@@ -141,6 +143,14 @@ def _folder(member: Member) -> Check:
     if member.has_folder:
         return Check(member.name, "folder", "ok", folder, folder)
     return Check(member.name, "folder", "failed", f"there is no {folder}", folder, code=CANNOT_RUN)
+
+
+def _files(member: Member) -> Iterator[Check]:
+    """Warns where git does not read the repository in which the member works."""
+    missing = why_none(member.cwd)
+    if missing and missing.refused:
+        text = f"what changes is not recorded, and undo cannot restore it: {missing.reason}"
+        yield Check(member.name, "files", "warning", text, str(member.cwd), missing.hint)
 
 
 def _arguments(posts: Iterable[_Post], ask: Ask) -> dict[str, Check]:

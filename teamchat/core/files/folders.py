@@ -41,7 +41,11 @@ def workspace_path(root: Path) -> Path:
 
     Raises `StoreError` where a link stands for it: whoever put it there would choose where the record is.
     """
-    real = root.resolve()
+    return state_folder_of(root.resolve())
+
+
+def state_folder_of(real: Path) -> Path:
+    """The same for a folder that need not be there any more, by its path without links. Raises `StoreError`."""
     name = _UNFIT.sub("-", real.name).strip(".-")[:40] or "folder"
     digest = sha256(os.fsencode(real)).hexdigest()[:12]
     folder = state_path() / "workspaces" / f"{name}-{digest}"

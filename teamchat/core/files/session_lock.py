@@ -24,6 +24,11 @@ _PROCESS = regex(r"process ([2-9]|[1-9]\d{1,8}) ")  # no command is process 1, a
 LONGEST_HOLDER = 300  # characters that are told of what a lock says
 
 
+def lock_in(state: Path, session: int) -> Path:
+    """The lock file of a session, by its id in the store of that state folder."""
+    return state / f"session-{session}.lock"
+
+
 @contextlib.contextmanager
 def session_lock(path: Path, command: str, waits: Callable[[str], None] | None = None) -> Iterator[None]:
     """Hold the lock at `path` while `command` runs.

@@ -13,7 +13,7 @@ from unicodedata import normalize
 from msgspec import Struct, convert
 from msgspec.json import encode
 
-from teamchat.core.errors import UnknownName
+from teamchat.core.errors import NoConversation, UnknownName
 from teamchat.core.store.counting import NOT_COUNTED
 from teamchat.core.store.database import Database
 from teamchat.core.store.lineage import refuse_branches
@@ -168,7 +168,7 @@ def need_session(db: Database, name: str | None) -> Session:
         begin = saying("--new", "--session", name)
         raise UnknownName(no_session(db, name), "teamchat sessions" if all_sessions(db) else begin)
     if found is None:
-        raise UnknownName("there is no conversation here yet", saying())
+        raise NoConversation("there is no conversation here yet", saying())
     return found
 
 

@@ -23,7 +23,7 @@ from teamchat.core.store.children import used_meanwhile
 from teamchat.core.store.database import Database
 from teamchat.core.store.routes import load_state, save_state
 from teamchat.core.store.sessions import fence_key, name_of
-from teamchat.core.store.turns import Turn, last_turn_of
+from teamchat.core.store.turns import Turn, find_turn, last_turn_of
 from teamchat.core.team.job import in_worktree
 from teamchat.core.team.team import Member, Team
 from teamchat.core.turn.caller import VARIABLE, Caller, admit, find_caller
@@ -86,6 +86,7 @@ class Run:
         self.collector = self.host.collected(collector_of(self.team, self.db, session, self.compared))
         self.trees = WorkTrees(folder.parent, refs_of(fence_key(db, session)), stopper)
         self.seen_trees: set[tuple[str, str]] = set()  # as turns of this run found and left the files, by their top
+        self._told_of_refused = False
         self.apart: frozenset[str] = frozenset()  # members of the group that runs who have worktrees for it
         self.at_once: int | None = None  # how many turns of the group that runs are at the same time
         self.state: State = load_state(self.db, session, rules_of(self.team, bounds))
@@ -221,7 +222,20 @@ class Run:
         if reason := known_reason(member.cwd):
             return NoCheckpoint(reason)
         writes = may_write(member, planned.agent)
-        return await in_thread(partial(self.trees.before, turn.number, member.cwd, writes=writes))
+        tree = await in_thread(partial(self.trees.before, turn.number, member.cwd, writes=writes))
+        if isinstance(tree, NoCheckpoint):
+            self._tell_of_refused(turn, tree)
+        return tree
+
+    def _tell_of_refused(self, turn: Turn, now: NoCheckpoint) -> None:
+        """Warn once that git does not read the repository, unless it was so in the turn before."""
+        refused, before = self.trees.refused, find_turn(self.db, self.session, turn.number - 1)
+        known = before and before.outcome and before.outcome.changes == now
+        if refused and not (self._told_of_refused or known):
+            self._told_of_refused = True
+            mends = f"; this mends it: {refused.hint}" if refused.hint else ""
+            text = f"no files are recorded, so undo cannot restore any: {refused.reason}{mends}"
+            self.emit(Warned(text, of_disk=True))
 
     def stopped(self, member: str | None = None) -> bool:
         """True when a person wants no further turn to begin: of that member, or of anybody."""

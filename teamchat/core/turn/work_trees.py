@@ -43,7 +43,7 @@ class WorkTrees(Struct):
     """Takes the checkpoints of the turns of a session. `folder` is the state folder, `refs` is of `refs_of`.
 
     A request to `stopper` ends a look at the files that it finds at work. `seen` are the repositories that turns worked
-    in, by their folders.
+    in, by their folders. `refused` is the last one that git did not read.
     """
 
     folder: Path
@@ -51,11 +51,13 @@ class WorkTrees(Struct):
     stopper: Stopper = field(default_factory=Stopper)
     _spans: list[Span] = field(default_factory=list)
     seen: dict[Path, GitRepository] = field(default_factory=dict)
+    refused: NoRepository | None = None
 
     def before(self, number: int, cwd: Path, *, writes: bool) -> TurnTree | NoCheckpoint:
         """The work tree of a turn that is about to start. Blocks while git reads it."""
         repository = find_repository(cwd, self.folder)
         if isinstance(repository, NoRepository):
+            self.refused = repository if repository.refused else self.refused
             return NoCheckpoint(repository.reason)
         from teamchat.core.checkpoint.take import begin_turn
         from teamchat.core.turn.turn_tree import Span

@@ -43,10 +43,11 @@ def ready(state: Path, owner: Owner, member: str, cwd: Path) -> Path:
     """
     home = find_repository(cwd, state)
     if isinstance(home, NoRepository):
+        what = "mend that" if home.refused else "make a repository"
         raise UsageError(
             f"{member} cannot have a worktree in {cwd}: {home.reason}; there, "
-            'set workspace = "shared" in the team file, or make a repository',
-            f"git -C {quote(str(cwd))} init",
+            f'set workspace = "shared" in the team file, or {what}',
+            home.hint,
         )
     tree = find(state, owner.session, member) or _new(state, owner, member, home)
     if tree.top != home.top:

@@ -102,8 +102,9 @@ def test_a_folder_without_a_work_tree_says_why(tree: WorkTree, tmp_path: Path) -
         tmp_path / "bare": "no work tree of a git repository",
         tmp_path / "none": f"there is no folder {tmp_path}/none",
     }
+    making = {tmp_path / "plain": f"git -C {tmp_path}/plain init"}
     assert {folder: find_repository(folder, tree.state) for folder in reasons} == {
-        folder: NoRepository(reason) for folder, reason in reasons.items()
+        folder: NoRepository(reason, making.get(folder)) for folder, reason in reasons.items()
     }
     tree.git("config", "core.worktree", os.fspath(tmp_path))
     found = find_repository(tree.top, tree.state)
