@@ -10,7 +10,7 @@ import pytest
 from teamchat.cli.shared.workspace import trust_store
 from teamchat.core.team.find import load
 from teamchat.core.turn.caller import VARIABLE
-from tests.cli.helpers import objects, refused
+from tests.cli.helpers import HINT, objects, refused
 from tests.cli.inner import errors, inner, select, team
 from tests.program import cli, run_here
 
@@ -213,4 +213,12 @@ def test_in_a_turn_that_is_over_a_command_says_so(command: tuple[str, ...], monk
     monkeypatch.setenv(VARIABLE, "tct_0123456789abcdef0123456789abcdef@/nowhere")
     ran = cli(*command)
     assert refused(ran) == "this runs in an agent's turn that is over or cannot be found, where no turn may begin"
-    assert ran.code == 7
+    assert (ran.code, ran.err.split("\n")[1]) == (7, f"{HINT}unset {VARIABLE}")
+
+
+@pytest.mark.parametrize("value", ["", "x", "tct_0@", "@/", "tct_0123456789abcdef0123456789abcdef@/nowhere"])
+def test_a_token_that_a_shell_was_left_with_says_how_to_remove_it(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    team(max="true")
+    monkeypatch.setenv(VARIABLE, value)
+    ran = cli("undo")
+    assert (ran.code, ran.err.split("\n")[1]) == (5, f"{HINT}unset {VARIABLE}")

@@ -75,6 +75,7 @@ def test_a_short_reply_stays_whole_beside_a_long_request(world: Path) -> None:
     assert "All is well." in prompt[prompt.rindex("line 29999") :]
     assert prompt.count("tokens truncated…") == 1
     assert re.fullmatch(
+        r"· 30,000 lines of standard input appended\n"
         r"· max gets kailai's message msg-1 without [\d,]+ bytes of its middle \(max_bytes\)\n"
         r"· sarah gets kailai's message msg-1 without [\d,]+ bytes of its middle \(max_bytes\)\n",
         ran.err,

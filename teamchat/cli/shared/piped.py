@@ -84,6 +84,8 @@ def _without_files(
 def _with_input(text: str, max_bytes: int | None, refusal: str | None) -> PersonMessage:
     piped = _read(max_bytes)
     if piped.strip():
+        lines = piped.rstrip("\n").count("\n") + 1
+        note(f"{lines:,} line{'s' * (lines > 1)} of {INPUT} appended")
         return PersonMessage(with_block(text, fenced(piped)), len(text))
     if refusal:
         raise UsageError(f"{EMPTY}{refusal}")

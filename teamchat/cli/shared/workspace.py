@@ -312,8 +312,8 @@ def need_person(what: str) -> None:
     from teamchat.core.turn.caller import find_caller
 
     check_no_hook(what)
-    if find_caller():
-        raise NotTrusted(f"{what} by a person, and this runs in an agent's turn")
+    if caller := find_caller():
+        raise NotTrusted(f"{what} by a person, and this runs in an agent's turn", caller.way_out)
 
 
 def check_no_hook(what: str) -> None:

@@ -114,11 +114,15 @@ class Record(Admission, frozen=True, kw_only=True):
 
 
 class Caller(Struct, frozen=True):
-    """The turns around this process, the outermost first, with their folders. `whole`: none is missing."""
+    """The turns around this process, the outermost first, with their folders. `whole`: none is missing.
+
+    `stale`: nothing but the environment says that there is one, and it names none that runs.
+    """
 
     records: tuple[Record, ...]
     folders: tuple[Path, ...]
     whole: bool
+    stale: bool = False
 
     @property
     def left(self) -> int:
@@ -158,9 +162,14 @@ class Caller(Struct, frozen=True):
             limit = f"limits.depth = {self.records[at].left} is left there"
             raise GuardReached(f"no turn may begin here, inside of {self.records[at].called}: {limit}")
 
-    @staticmethod
-    def _lost() -> GuardReached:
-        return GuardReached("this runs in an agent's turn that is over or cannot be found, where no turn may begin")
+    @property
+    def way_out(self) -> str | None:
+        """The command that helps a person whose shell was left behind by a turn."""
+        return f"unset {VARIABLE}" if self.stale else None
+
+    def _lost(self) -> GuardReached:
+        why = "this runs in an agent's turn that is over or cannot be found, where no turn may begin"
+        return GuardReached(why, self.way_out)
 
     def check_session(self, db: Database, session: Session) -> None:
         """Raises `NotTrusted` for a session with messages that the innermost turn did not begin.
@@ -221,6 +230,7 @@ class Caller(Struct, frozen=True):
 def find_caller() -> Caller | None:
     """The turns around this process; None if it runs in no turn. Never raises."""
     folders, depth = _above()
+    above = bool(folders) or depth is not None
     if by_token := _by_token(os.environ):
         folders = [*folders, *(folder for folder in by_token if folder not in folders)]
     found: list[Path] = []
@@ -231,7 +241,7 @@ def find_caller() -> Caller | None:
     if not found and depth is None and VARIABLE not in os.environ:
         return None
     whole = None not in records and bool(records) and len(records) > (-1 if depth is None else depth)
-    return Caller(tuple(filter(None, records)), tuple(found), whole)
+    return Caller(tuple(filter(None, records)), tuple(found), whole, stale=not (whole or above))
 
 
 def check_not_hidden(db: Database, holds: Callable[[int], bool]) -> None:
