@@ -138,7 +138,7 @@ def _opened(
 ) -> Shadow:
     index = repository.store / f"index-{sha256(os.fsencode(repository.top)).hexdigest()[:16]}"
     index.with_name(f"{index.name}.lock").unlink(missing_ok=True)  # left by a killed process: we hold the lock
-    settings, excludes = _users_settings(repository)
+    settings, excludes = _users_settings(repository, stopped)
     excluded = index.with_name(f"{index.name}.exclude")
     keep_file(excluded, _excluded(repository, state_folder, excludes))
     settings["core.excludesFile"] = str(excluded)
@@ -155,12 +155,12 @@ def _opened(
     return Shadow(repository, GitProgram(repository.top, env, seconds, idle_s, stopped), index, excluded)
 
 
-def _users_settings(repository: GitRepository) -> tuple[dict[str, str], Path]:
+def _users_settings(repository: GitRepository, stopped: Callable[[], bool] | None) -> tuple[dict[str, str], Path]:
     """How the user's git compares names, and where the user's list of ignored files is."""
     settings: dict[str, str] = {}
     config = Path(os.environ.get("XDG_CONFIG_HOME") or Path(os.environ.get("HOME", "/")) / ".config")
     excludes = config / "git" / "ignore"
-    users = GitProgram(repository.top, git_environment(users_own=True), 30.0)
+    users = GitProgram(repository.top, git_environment(users_own=True), 30.0, stopped=stopped)
     with contextlib.suppress(GitFailed):  # such as: nothing is set, or what is there is no configuration
         for entry in os.fsdecode(users("config", "-z", "--type=path", "--get-regexp", _NAMES)).split("\0")[:-1]:
             name, _, value = entry.partition("\n")

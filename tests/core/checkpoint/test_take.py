@@ -13,7 +13,7 @@ from teamchat.core.checkpoint.compare import changes, changes_and_lines, entries
 from teamchat.core.checkpoint.find import find_repository
 from teamchat.core.checkpoint.refs import prune, prune_daily
 from teamchat.core.checkpoint.take import take
-from teamchat.core.checkpoint.values import CheckpointLimits, LeftOut, Lines, NoRepository
+from teamchat.core.checkpoint.values import CheckpointLimits, GitRepository, LeftOut, Lines, NoRepository
 from teamchat.core.errors import CheckpointFailed
 from tests.core.checkpoint.worktree import WorkTree
 
@@ -383,6 +383,48 @@ def test_a_pipe_where_git_looks_for_rules_is_found_before_git_opens_it(tree: Wor
         assert time.monotonic() - began < 5
         (tree.top / name).unlink()
     assert tree.take().tree
+
+
+@pytest.mark.parametrize("name", ["HEAD", "config", "config.worktree", "commondir"])
+@pytest.mark.parametrize("linked", [False, True])
+def test_a_pipe_in_the_place_of_a_file_of_the_repository_is_found_before_git_opens_it(
+    tree: WorkTree, name: str, linked: bool, tmp_path: Path
+) -> None:
+    file, began = tree.repository.git_dir / name, time.monotonic()
+    file.unlink(missing_ok=True)
+    os.mkfifo(tmp_path / "pipe" if linked else file)
+    if linked:
+        file.symlink_to(tmp_path / "pipe")
+    for folder in (tree.top, tree.top / "deep"):
+        folder.mkdir(exist_ok=True)
+        found = find_repository(folder, tree.state)
+        assert found == NoRepository(f"{file} is no file, and git would wait for what it has; remove it")
+    assert time.monotonic() - began < 2
+
+
+def test_a_pipe_in_the_place_of_a_file_of_a_linked_work_tree_is_found_before_git_opens_it(
+    tree: WorkTree, tmp_path: Path
+) -> None:
+    tree.git("worktree", "add", "-q", str(tmp_path / "linked"))
+    for file in (tree.repository.git_dir / "worktrees/linked/HEAD", tree.repository.git_dir / "config"):
+        kept = file.read_bytes()
+        file.unlink()
+        os.mkfifo(file)
+        found = find_repository(tmp_path / "linked", tree.state)
+        assert isinstance(found, NoRepository)
+        assert "is no file, and git would wait" in found.reason
+        file.unlink()
+        file.write_bytes(kept)
+    assert isinstance(find_repository(tmp_path / "linked", tree.state), GitRepository)
+
+
+def test_the_search_for_a_repository_ends_when_a_person_wants_it(tree: WorkTree, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    tree.git("config", "include.path", str(tmp_path / "pipe"))
+    began = time.monotonic()
+    found = find_repository(tree.top, tree.state, lambda: True)
+    assert found == NoRepository("git rev-parse was stopped")
+    assert time.monotonic() - began < 5
 
 
 def test_a_pipe_that_a_turn_makes_for_rules_leaves_the_turn_recorded(tree: WorkTree) -> None:
