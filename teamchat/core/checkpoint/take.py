@@ -26,7 +26,7 @@ from msgspec.structs import replace
 from teamchat.core.checkpoint.compare import tree_with
 from teamchat.core.checkpoint.git import GitFailed, GitProgram
 from teamchat.core.checkpoint.notes import notes, store_notes
-from teamchat.core.checkpoint.paths import folders_of, is_safe, readable
+from teamchat.core.checkpoint.paths import folders_of, is_safe, is_within, readable
 from teamchat.core.checkpoint.refs import check_ref, noted_at, set_ref
 from teamchat.core.checkpoint.rules import RULES, all_rules
 from teamchat.core.checkpoint.secrets import is_private, umask
@@ -50,6 +50,8 @@ _DIFFER = ("diff-files", "-z", "--raw", "--no-renames", "--ignore-submodules=dir
 _ADD = ("update-index", "--add", "--remove", "--replace", "-z", "--stdin")
 _REFUSED = "GIT_LITERAL_PATHSPECS"  # by `git check-ignore`
 _NONE = 1  # what `git check-ignore` ends with
+MOST_RULES = 1 << 20  # bytes of what is ignored; reading them takes fifty times as much memory
+_OTHER_RULES = "info/exclude or the file of core.excludesFile"
 _MOST_NAMED = 5
 _MOST_TRIES = 3
 _MANY = 500
@@ -241,9 +243,19 @@ class _Look(Struct):
         return {os.fsdecode(one.partition(b"\t")[2]) for one in entries if one.startswith(SUBMODULE.encode())}
 
     def rules(self) -> bytes:
-        """What is ignored now."""
-        files = [path for path in self.found.files if path.rpartition("/")[2] == RULES]
-        return all_rules(self.shadow.repository.top, files, self.ignored, self.shadow.excluded.read_bytes())
+        """What is ignored now. Raises `CheckpointFailed` for more than `MOST_RULES` bytes of rules."""
+        top, excluded = self.shadow.repository.top, self.shadow.excluded
+        ignored = {path.rstrip("/") for path in self.ignored}  # the first walk of all was in these, too
+        named = (path for path in self.found.files if path.rpartition("/")[2] == RULES)
+        files = [path for path in named if not is_within(path, ignored)]
+        sizes = {_OTHER_RULES: excluded.stat().st_size}
+        sizes |= {path: status.st_size for path in files if (status := self._look_at(path))}
+        if (size := sum(sizes.values())) > MOST_RULES:
+            largest = max(sizes, key=lambda path: sizes[path])
+            raise CheckpointFailed(
+                f"the rules of what is ignored have {size:,} bytes, over {MOST_RULES:,}; shorten {readable(largest)}"
+            )
+        return all_rules(top, files, self.ignored, excluded.read_bytes())
 
     def _walk(self) -> None:
         """Look at everything but what git ignored when a turn began last."""
