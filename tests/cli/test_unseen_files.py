@@ -55,6 +55,39 @@ def test_what_git_ignored_before_the_turn_stays_when_the_turn_changed_the_rules(
     assert tree.files().keys() >= {b":env", b"build/mine", b"deep/er/x.log"}
 
 
+@pytest.mark.parametrize(
+    "does",
+    [
+        "echo scripts/ > .gitignore",
+        "rm .gitignore",
+        "printf '!build/\\n!build/**\\n' >> .gitignore",
+        "mv build built",
+        "mv build built; rm .gitignore",
+    ],
+)
+@pytest.mark.parametrize("command", [("undo",), ("undo", "--dry-run"), ("retry",)])
+def test_an_undo_stores_nothing_that_git_ignored_when_the_turn_began(
+    tree: WorkTree, does: str, command: tuple[str, ...], world: Path
+) -> None:
+    tree.write("build/mine", b"an ignored file of the user")
+    if command == ("retry",) and does.startswith("mv"):
+        pytest.skip("it begins a turn, and nothing ignores the file where it is then")
+    shell(max=f"test -e ../ran || {{ {does}; echo made > made; }}; touch ../ran")
+    assert run_here("send", "Go").code == 0
+    ran = run_here(*command, *([] if "--dry-run" in command else ["--yes"]))
+    assert ran.code == 0, ran.err
+    assert "build/mine" not in ran.out
+    assert b"an ignored file" not in stored(world)
+    assert b"made" in stored(world)
+
+
+def stored(world: Path) -> bytes:
+    """Every object of the checkpoints."""
+    (head,) = (world / "state").glob("workspaces/*/checkpoints/*/HEAD")
+    argv = ["git", f"--git-dir={head.parent}", "cat-file", "--batch-all-objects", "--batch"]
+    return subprocess.run(argv, capture_output=True, check=True, stdin=subprocess.DEVNULL).stdout
+
+
 def test_what_was_too_large_or_a_repository_of_its_own_before_the_turn_stays(tree: WorkTree) -> None:
     with (tree.top / "large").open("wb") as file:
         file.truncate(LARGE)

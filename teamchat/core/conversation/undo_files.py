@@ -221,7 +221,7 @@ def _plan(
 
     A path that changed in no span is the same at every checkpoint, so it can be in nobody's way.
     """
-    now = take(repository, trees.folder, ref)
+    now = take(repository, trees.folder, ref, after=spans[-1].new)
     all_spans = (*spans, _Span(spans[-1].new, now.tree))
     changed = [(span, changes(repository, span.old, span.new)) for span in all_spans if span.old != span.new]
     current = {change.path: change.new for _, made in changed for change in made}
