@@ -163,3 +163,25 @@ def test_a_worktree_is_made_and_merged_beside_what_nobody_may_read(tree: WorkTre
         (tree.top / "secret").chmod(0o644)
         (tree.top / "closed").chmod(0o755)
     assert tree.files() == before
+
+
+@pytest.mark.usefixtures("bound")
+@pytest.mark.parametrize("does", ["rm one", "echo max >> one", "echo made > made"])
+def test_a_read_only_folder_in_the_way_of_an_undo_is_named_with_the_way_out(tree: WorkTree, does: str) -> None:
+    tree.write("a folder/in/one", b"1\n")
+    tree.write("a folder/in/two", b"1\n")
+    shell(max=f"cd 'a folder/in'; {does}; rm ../../run.sh")
+    before = tree.files()
+    assert run_here("send", "Go").code == 0
+    folder = tree.top / "a folder/in"
+    folder.chmod(0o555)
+    (ran,) = unprivileged("undo --yes")
+    assert ran.code == 1
+    told, hint, *more = ran.err.splitlines()
+    assert told.startswith("teamchat: not put back: a folder/in/")
+    assert (hint, more) == (f"  try: chmod u+rwx '{folder}'", [])
+    assert (tree.top / "run.sh").exists()
+    subprocess.run(["/bin/sh", "-c", hint.removeprefix("  try: ")], check=True)
+    (ran,) = unprivileged("undo --yes")
+    assert ran.code == 0, ran.err
+    assert tree.files() == before
