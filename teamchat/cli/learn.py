@@ -8,7 +8,15 @@ import typer
 from teamchat.cli.output.lines import confirmed, learned, note, plural
 from teamchat.cli.shared.complete import members
 from teamchat.cli.shared.conversation import converse
-from teamchat.cli.shared.options import JsonOption, NoWaitOption, SessionOption, TeamOption, TimeoutOption, TrustOption
+from teamchat.cli.shared.options import (
+    MOST_COUNTED,
+    JsonOption,
+    NoWaitOption,
+    SessionOption,
+    TeamOption,
+    TimeoutOption,
+    TrustOption,
+)
 from teamchat.cli.shared.showing import OutputOptions
 from teamchat.cli.shared.workspace import find_team, need_trust, open_store
 from teamchat.core.conversation.lessons import keep_lessons, learner_of
@@ -74,7 +82,9 @@ def learn(
             metavar="[TEXT]...", show_default=False, help="The lesson, in one line. Without it, all lessons are listed."
         ),
     ] = None,
-    delete: Annotated[int | None, typer.Option("--delete", min=1, metavar="N", help="Delete lesson N.")] = None,
+    delete: Annotated[
+        int | None, typer.Option("--delete", min=1, max=MOST_COUNTED, metavar="N", help="Delete lesson N.")
+    ] = None,
     from_session: Annotated[
         bool, typer.Option("--from-session", help="Ask a member for lessons from the conversation.")
     ] = False,

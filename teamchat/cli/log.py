@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from teamchat.cli.shared.options import JsonOption, SessionOption, TeamOption
+from teamchat.cli.shared.options import MOST_COUNTED, JsonOption, SessionOption, TeamOption
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 def log(
     number: Annotated[
-        int, typer.Option("-n", min=0, metavar="N", help="Print only the last N messages; 0 prints all.")
+        int,
+        typer.Option("-n", min=0, max=MOST_COUNTED, metavar="N", help="Print only the last N messages; 0 prints all."),
     ] = 0,
     full: Annotated[
         str | None,

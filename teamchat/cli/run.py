@@ -7,6 +7,7 @@ import typer
 from teamchat.cli.send import AsOption, CutOption, DryRunOption, ExpandOption, FileOption, NewOption
 from teamchat.cli.shared.complete import ai_members, processes
 from teamchat.cli.shared.options import (
+    MOST_COUNTED,
     AskOption,
     JsonOption,
     NoInputOption,
@@ -91,7 +92,9 @@ OptionsOption = Annotated[
         "--options", metavar="A,B,...", help="vote: what the members choose from; or --options once for each choice."
     ),
 ]
-JobsOption = Annotated[int | None, typer.Option("--jobs", metavar="N", min=1, help="At most N turns at the same time.")]
+JobsOption = Annotated[
+    int | None, typer.Option("--jobs", metavar="N", min=1, max=MOST_COUNTED, help="At most N turns at the same time.")
+]
 
 
 def run(

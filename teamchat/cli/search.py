@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from teamchat.cli.shared import complete
-from teamchat.cli.shared.options import JsonOption, TeamOption, session_name
+from teamchat.cli.shared.options import MOST_COUNTED, JsonOption, TeamOption, session_name
 
 if TYPE_CHECKING:
     from teamchat.core.store.search import Hit
@@ -40,7 +40,9 @@ SpeakerOption = Annotated[
     ),
 ]
 UndoneOption = Annotated[bool, typer.Option("--all", help="Include messages that were undone, marked as such.")]
-LimitOption = Annotated[int, typer.Option("--limit", min=0, metavar="N", help="Print at most N hits; 0 prints all.")]
+LimitOption = Annotated[
+    int, typer.Option("--limit", min=0, max=MOST_COUNTED, metavar="N", help="Print at most N hits; 0 prints all.")
+]
 
 
 def search(
@@ -90,22 +92,25 @@ def moment_of(text: str, now: float) -> float:
     """The time that `--from` names, in seconds since 1970: a date, a date with a time, `today`, `yesterday`, or how
     long ago. Raises `UsageError`.
     """
-    from datetime import datetime, timedelta
+    from datetime import UTC, datetime, timedelta
 
     from teamchat.core.errors import UsageError
     from teamchat.core.text.durations import parse_duration
 
-    midnight = datetime.fromtimestamp(now).astimezone().replace(hour=0, minute=0, second=0, microsecond=0)
+    # without a zone: Python has none of a day or more, such as TZ=XXX99
+    midnight = datetime.fromtimestamp(now).replace(hour=0, minute=0, second=0, microsecond=0)  # noqa: DTZ006
     days = {"today": 0, "yesterday": 1}
     if text in days:
         return (midnight - timedelta(days=days[text])).timestamp()
     try:
-        return datetime.fromisoformat(text).timestamp() if "-" in text else now - parse_duration(text)
-    except (ValueError, OverflowError):
+        moment = datetime.fromisoformat(text).timestamp() if "-" in text else now - parse_duration(text)
+        datetime.fromtimestamp(moment, UTC)  # the calendar has it, and so does the store
+    except (ValueError, OverflowError, OSError):
         raise UsageError(
             f"--from {text!r}: expected a date (2026-03-01), a date with a time (2026-03-01T14:30), today, yesterday,"
             " or how long ago (90m, 3d)"
         ) from None
+    return moment
 
 
 def _show(hit: Hit, session: Session, title: str, *, as_json: bool) -> None:

@@ -4,11 +4,13 @@ from typing import Annotated
 
 import typer
 
-from teamchat.cli.shared.options import JsonOption, SessionOption, StreamOption, TeamOption
+from teamchat.cli.shared.options import MOST_COUNTED, JsonOption, SessionOption, StreamOption, TeamOption
 
 
 def watch(
-    last: Annotated[int, typer.Option("--last", min=0, metavar="N", help="Begin with the last N messages.")] = 3,
+    last: Annotated[
+        int, typer.Option("--last", min=0, max=MOST_COUNTED, metavar="N", help="Begin with the last N messages.")
+    ] = 3,
     until_done: Annotated[bool, typer.Option("--until-done", help="End with the run, and with its exit code.")] = False,
     team: TeamOption = None,
     session: SessionOption = None,

@@ -33,7 +33,7 @@ DASH = "a text that begins with - is read as an option; put -- before it"
         (["demo", "--speed", "nan"], "invalid value for '--speed': nan is not a number", "teamchat demo --help"),
         (["log", "a", "b"], "too many arguments: a b (a text with spaces needs quotes)", "teamchat log --help"),
         (["log", "-n", "x"], "invalid value for '-n': 'x' is not a whole number", "teamchat log --help"),
-        (["log", "-n", "-1"], "invalid value for '-n': -1 is not in the range x>=0", "teamchat log --help"),
+        (["log", "-n", "-1"], "invalid value for '-n': -1 is not in the range 0<=x<=1000000000", "teamchat log --help"),
         (["show", "one"], "expected the number of a turn or a reply such as msg-2, got 'one'", "teamchat log"),
         (["demo", "--speed", "x"], "invalid value for '--speed': 'x' is not a number", "teamchat demo --help"),
         (["log", "--json=1"], "option '--json' does not take a value", "teamchat --help"),

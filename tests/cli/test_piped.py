@@ -16,7 +16,7 @@ from teamchat.cli.shared.reading import COUNTED, LARGEST_MESSAGE, decoded_text
 from teamchat.core.cassette.format import HumanLine, read_cassette
 from teamchat.core.errors import UsageError
 from teamchat.core.routing.markers import MarkerKind, scan
-from tests.cli.helpers import actors, refused, rows, said, select
+from tests.cli.helpers import actors, notes, refused, rows, said, select
 from tests.program import TIMEOUT_S, Result, argv, cli, run_here
 from tests.scripted_team import Crew, crew
 
@@ -242,6 +242,31 @@ def test_what_is_far_too_large_or_never_ends_is_refused_without_being_kept(comma
     assert ran.stderr.decode().startswith(f"teamchat: standard input has {found}"), ran.stderr
 
 
+@pytest.mark.parametrize(
+    ("piped", "told"),
+    [
+        ("one\ntwo\nthree\n", "3 lines of standard input appended"),
+        ("one\n\n\ntwo", "4 lines of standard input appended"),
+        ("one", "1 line of standard input appended"),
+        ("one\r\ntwo\r\n\n", "2 lines of standard input appended"),
+        ("x\n" * 1200, "1,200 lines of standard input appended"),
+    ],
+)
+@pytest.mark.parametrize("words", [("Hi",), ("Hi", "-")])
+def test_what_is_appended_to_a_typed_text_is_told(made: Crew, piped: str, told: str, words: tuple[str, ...]) -> None:
+    assert made
+    ran = run_here("send", "--quiet", *words, stdin=piped)
+    assert (ran.code, ran.err) == (0, notes(told))
+    assert run_here("send", "--quiet", stdin=piped).err == ""
+
+
+def test_a_loop_that_reads_its_lines_is_told_what_the_first_message_took(made: Crew) -> None:
+    loop = 'printf "a\\nb\\nc\\n" | while read -r line; do "$@" send --quiet --to max "$line"; done'
+    ran = subprocess.run(["sh", "-c", loop, "sh", *argv()], capture_output=True, timeout=TIMEOUT_S, check=True)
+    assert ran.stderr.decode() == notes("2 lines of standard input appended")
+    assert len(made.prompts("max")) == 1
+
+
 def piping(*args: str) -> subprocess.Popen[bytes]:
     """The program with a pipe that nobody writes to yet, waiting for it."""
     pipe = subprocess.PIPE
@@ -254,7 +279,7 @@ def piping(*args: str) -> subprocess.Popen[bytes]:
 def test_a_pipe_without_a_writer_is_not_waited_for_in_silence(made: Crew) -> None:
     process = piping("send", "--quiet", "Hi")
     out, err = process.communicate(b"at last\n", timeout=TIMEOUT_S)
-    assert (process.returncode, out, err) == (0, b"One.\n", b"")
+    assert (process.returncode, out, err) == (0, b"One.\n", b"\xc2\xb7 1 line of standard input appended\n")
     assert made.prompts("max")[0].endswith("\n\nHi\n\n```\nat last\n```")
 
 

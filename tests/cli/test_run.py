@@ -182,7 +182,7 @@ def test_a_receipt_says_the_part_of_its_turn() -> None:
 
 
 def test_a_vote_tells_its_result_at_the_end(world: Path) -> None:
-    votes = {"max": ['{"option": "yes", "reason": "It works."}'], "sarah": ["I do not know."]}
+    votes = {"max": ['{"option": "yes", "reason": "It works."}'], "sarah": ["I do not know."] * 2}
     crew(world, votes)
     ran = run_here("run", "vote", "--options", "yes, no", "Ship?")
     assert ran.code == 0

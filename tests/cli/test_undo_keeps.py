@@ -142,3 +142,23 @@ def test_files_on_another_file_system_than_the_state(tree: WorkTree) -> None:
         assert place.read_bytes()[:4] == b"mine"
         assert {path: found for path, found in other.files().items() if b"kept" not in path} == before
         os.chdir(tree.top)
+
+
+@pytest.mark.parametrize("turn", ["rm app.py", "echo changed > app.py"])
+@pytest.mark.parametrize("what", ["large", "pipe"])
+def test_a_redo_deletes_nothing_that_was_kept_by_the_undo(tree: WorkTree, turn: str, what: str) -> None:
+    """What was there before the undo is in no checkpoint, so the redo cannot bring it back."""
+    file, before = tree.top / "app.py", (tree.top / "app.py").read_bytes()
+    shell(max=f"{turn}; echo made > made.txt")
+    assert run_here("send", "Go").code == 0
+    file.unlink(missing_ok=True)
+    make_large(file, "mine") if what == "large" else os.mkfifo(file)
+    ran = run_here("undo", "--yes", "--force")
+    assert ran.code == 0, ran.err
+    assert os.path.lexists(kept(ran))
+    assert file.read_bytes() == before
+    ran = run_here("redo", "--yes")
+    assert ran.code == 0, ran.err
+    assert file.read_bytes() == before
+    assert (tree.top / "made.txt").exists()
+    assert "not in checkpoints: app.py\n" in ran.out + ran.err

@@ -55,6 +55,39 @@ def test_what_git_ignored_before_the_turn_stays_when_the_turn_changed_the_rules(
     assert tree.files().keys() >= {b":env", b"build/mine", b"deep/er/x.log"}
 
 
+@pytest.mark.parametrize(
+    "does",
+    [
+        "echo scripts/ > .gitignore",
+        "rm .gitignore",
+        "printf '!build/\\n!build/**\\n' >> .gitignore",
+        "mv build built",
+        "mv build built; rm .gitignore",
+    ],
+)
+@pytest.mark.parametrize("command", [("undo",), ("undo", "--dry-run"), ("retry",)])
+def test_an_undo_stores_nothing_that_git_ignored_when_the_turn_began(
+    tree: WorkTree, does: str, command: tuple[str, ...], world: Path
+) -> None:
+    tree.write("build/mine", b"an ignored file of the user")
+    if command == ("retry",) and does.startswith("mv"):
+        pytest.skip("it begins a turn, and nothing ignores the file where it is then")
+    shell(max=f"test -e ../ran || {{ {does}; echo made > made; }}; touch ../ran")
+    assert run_here("send", "Go").code == 0
+    ran = run_here(*command, *([] if "--dry-run" in command else ["--yes"]))
+    assert ran.code == 0, ran.err
+    assert "build/mine" not in ran.out
+    assert b"an ignored file" not in stored(world)
+    assert b"made" in stored(world)
+
+
+def stored(world: Path) -> bytes:
+    """Every object of the checkpoints."""
+    (head,) = (world / "state").glob("workspaces/*/checkpoints/*/HEAD")
+    argv = ["git", f"--git-dir={head.parent}", "cat-file", "--batch-all-objects", "--batch"]
+    return subprocess.run(argv, capture_output=True, check=True, stdin=subprocess.DEVNULL).stdout
+
+
 def test_what_was_too_large_or_a_repository_of_its_own_before_the_turn_stays(tree: WorkTree) -> None:
     with (tree.top / "large").open("wb") as file:
         file.truncate(LARGE)
@@ -129,4 +162,26 @@ def test_a_worktree_is_made_and_merged_beside_what_nobody_may_read(tree: WorkTre
     finally:
         (tree.top / "secret").chmod(0o644)
         (tree.top / "closed").chmod(0o755)
+    assert tree.files() == before
+
+
+@pytest.mark.usefixtures("bound")
+@pytest.mark.parametrize("does", ["rm one", "echo max >> one", "echo made > made"])
+def test_a_read_only_folder_in_the_way_of_an_undo_is_named_with_the_way_out(tree: WorkTree, does: str) -> None:
+    tree.write("a folder/in/one", b"1\n")
+    tree.write("a folder/in/two", b"1\n")
+    shell(max=f"cd 'a folder/in'; {does}; rm ../../run.sh")
+    before = tree.files()
+    assert run_here("send", "Go").code == 0
+    folder = tree.top / "a folder/in"
+    folder.chmod(0o555)
+    (ran,) = unprivileged("undo --yes")
+    assert ran.code == 1
+    told, hint, *more = ran.err.splitlines()
+    assert told.startswith("teamchat: not put back: a folder/in/")
+    assert (hint, more) == (f"  try: chmod u+rwx '{folder}'", [])
+    assert (tree.top / "run.sh").exists()
+    subprocess.run(["/bin/sh", "-c", hint.removeprefix("  try: ")], check=True)
+    (ran,) = unprivileged("undo --yes")
+    assert ran.code == 0, ran.err
     assert tree.files() == before

@@ -28,7 +28,7 @@ SAID = {
 def when(milliseconds: int) -> str:
     """A moment in local time; of one that no calendar has, its milliseconds."""
     try:
-        return datetime.fromtimestamp(milliseconds / 1000).astimezone().strftime("%Y-%m-%d %H:%M")
+        return datetime.fromtimestamp(milliseconds / 1000).strftime("%Y-%m-%d %H:%M")  # noqa: DTZ006 (of any TZ)
     except (ValueError, OverflowError, OSError):
         return f"{milliseconds} ms"
 

@@ -35,6 +35,10 @@ def session_title(title: str | None) -> str | None:
     return line
 
 
+MOST_COUNTED = 1_000_000_000
+"""The largest number of an option that counts messages, turns or hits."""
+
+
 def finite(speed: float) -> float:
     if math.isnan(speed):
         raise typer.BadParameter("nan is not a number.")
@@ -99,7 +103,9 @@ TitleOption = Annotated[
 ]
 TurnsOption = Annotated[
     int | None,
-    typer.Option("--turns", metavar="N", min=1, help="At most N turns in this run; what then waits is on hold."),
+    typer.Option(
+        "--turns", metavar="N", min=1, max=MOST_COUNTED, help="At most N turns in this run; what then waits is on hold."
+    ),
 ]
 WindowOption = Annotated[
     int | None,

@@ -143,12 +143,15 @@ def _hint(error: TeamchatError, args: Sequence[str]) -> str | None:
     return error.hint and placed(error.hint, args)
 
 
+_LONG = regex(r"(?P<begin>\S{60})\S{140,}")
+
+
 def misused(error: TyperException, args: Sequence[str], *, hints: bool = True) -> int:
     """Say which option or argument is wrong, in one line like any other error, and with `hints` what to type."""
     message = error.format_message() or str(error)
     if not message:  # without arguments the help is the answer
         return ExitCode.USAGE
-    message = printable(message).rstrip(".")
+    message = _LONG.sub(r"\g<begin>…", printable(message).rstrip("."))
     for pattern, ours in IN_OUR_WORDS:
         message = pattern.sub(ours, message)
     context = getattr(error, "ctx", None)

@@ -69,6 +69,12 @@ def left_out_changes(repository: GitRepository, old: str, new: str) -> dict[str,
     }
 
 
+def left_out_of(repository: GitRepository, tree: str) -> set[str]:
+    """The paths that a checkpoint leaves out. Raises `CheckpointFailed`."""
+    with object_reader(repository) as git:
+        return {path for path, _, _ in notes_of(git, tree).left_out}
+
+
 def folder_bits(repository: GitRepository, tree: str) -> dict[str, int]:
     """The permissions of the folders of a checkpoint that are not the usual ones. Raises `CheckpointFailed`."""
     with object_reader(repository) as git:

@@ -17,17 +17,25 @@ from teamchat.runners.git_server import find_git
 from teamchat.runners.regular_files import read_regular
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from teamchat.core.checkpoint.git import GitFailed
 
 _OWNED = regex(rb"safe\.directory (.+)")
 _WRONG = regex(rb"fatal: (bad .*config.*|.*configuration files)")
 _MARK = "--teamchat-next"  # rev-parse prints an option that it does not know
+_READ = ("HEAD", "config", "config.worktree", "commondir")  # what git opens before it says where a repository is
 _LONGEST_S = 30.0
+_LONGEST = 1 << 16  # bytes of a file that names a folder
 _NONE = "no git repository"
 
 
-def find_repository(folder: Path, state_folder: Path) -> GitRepository | NoRepository:
+def find_repository(
+    folder: Path, state_folder: Path, stopped: Callable[[], bool] | None = None
+) -> GitRepository | NoRepository:
     """The repository whose work tree `folder` is in. Its checkpoints are in the state folder.
+
+    `stopped` says whether a person wants the search to end.
 
     git finds it, so that `safe.directory` and every way to place a repository are what the user knows; `rev-parse` runs
     nothing that a configuration names. A work tree outside the folder of its `.git` (`core.worktree`) does not count:
@@ -39,7 +47,8 @@ def find_repository(folder: Path, state_folder: Path) -> GitRepository | NoRepos
 
     asked = ("--show-toplevel", _MARK, "--absolute-git-dir", _MARK, "--git-common-dir", _MARK, "--show-object-format")
     try:
-        printed = GitProgram(folder, git_environment(users_own=True), _LONGEST_S)("rev-parse", *asked)
+        git = GitProgram(folder, git_environment(users_own=True), _LONGEST_S, stopped=stopped)
+        printed = git("rev-parse", *asked)
     except GitFailed as failed:
         return _refusal(folder, failed)
     except CheckpointFailed as failed:
@@ -68,7 +77,29 @@ def known_reason(folder: Path) -> str | None:
         return f"there is no folder {folder}"
     real = Path(os.path.realpath(folder))
     signs = (place / name for place in (real, *real.parents) for name in (".git", "HEAD"))  # `HEAD`: of a bare one
-    return None if any(map(os.path.lexists, signs)) else _NONE
+    sign = next(filter(os.path.lexists, signs), None)
+    return _NONE if sign is None else _waiting(sign)
+
+
+def _waiting(sign: Path) -> str | None:
+    """Why git would wait for ever: a pipe stands where it reads a file of the repository."""
+    own = sign.parent if sign.name == "HEAD" else sign
+    if (pointed := _named_in(sign, "gitdir:")) is not None:
+        own = sign.parent / pointed
+    shared = _named_in(own / "commondir", "")
+    folders = [own] if shared is None else [own, own / shared]
+    for file in (sign, *(folder / name for folder in folders for name in _READ)):
+        if file.exists() and not (file.is_file() or file.is_dir()):
+            return f"{file} is no file, and git would wait for what it has; remove it"
+    return None
+
+
+def _named_in(file: Path, word: str) -> str | None:
+    """The folder that a file of git names; None where it is none."""
+    try:
+        return os.fsdecode(read_regular(file, _LONGEST)).removeprefix(word).strip()
+    except (OSError, ValueError):
+        return None
 
 
 def _is_in(top: Path, git_dir: Path) -> bool:
@@ -76,11 +107,8 @@ def _is_in(top: Path, git_dir: Path) -> bool:
     marked = top / ".git"
     if marked.is_dir():
         return marked.resolve() == git_dir
-    try:
-        pointed = os.fsdecode(read_regular(marked)).removeprefix("gitdir:").strip()
-    except (OSError, ValueError):
-        return False
-    return (top / pointed).resolve() == git_dir
+    pointed = _named_in(marked, "gitdir:")
+    return pointed is not None and (top / pointed).resolve() == git_dir
 
 
 def _refusal(folder: Path, failed: GitFailed) -> NoRepository:

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from teamchat.core.checkpoint.find import find_repository
 from teamchat.core.checkpoint.git import GitFailed, GitProgram
+from teamchat.core.checkpoint.paths import folders_of
 from teamchat.core.checkpoint.shadow import keep_file, open_shadow
 from teamchat.core.checkpoint.values import GitRepository
 from teamchat.core.errors import CheckpointFailed
@@ -42,9 +43,11 @@ def link(repository: GitRepository, state_folder: Path, folder: Path, branch: st
     """
     if (repository.common_dir / "reftable").exists():
         raise CheckpointFailed(f"{repository.common_dir} keeps its refs as reftables; no worktree can be made there")
-    with _opened(repository, state_folder) as git:
+    with _opened(repository, state_folder, branch, folder) as git:
         own = _own(repository, folder)
-        own.mkdir(parents=True, exist_ok=True)
+        if own.exists():  # of a killed process; whoever else made it may have put links in it
+            shutil.rmtree(own)
+        own.mkdir(parents=True)
         start = _commit(git, "HEAD")
         if start and _commit(git, f"refs/heads/{branch}") is None:
             _set_branch(repository, git, branch, start)
@@ -79,7 +82,7 @@ def move_on(repository: GitRepository, state_folder: Path, folder: Path, branch:
     Returns where it begins now: `start` again, where its branch has got commits. Raises `CheckpointFailed`.
     """
     own = _own(repository, folder)
-    with _opened(repository, state_folder) as git:
+    with _opened(repository, state_folder, branch, folder) as git:
         now = _commit(git, "HEAD")
         on_it = _names_branch(own / "HEAD", branch)
         if not (on_it and now and _commit(git, f"refs/heads/{branch}") in (start, now, None)):
@@ -94,7 +97,7 @@ def unlink(repository: GitRepository, state_folder: Path, folder: Path, branch: 
 
     Returns how many commits only the branch has; then it stays. Raises `CheckpointFailed`.
     """
-    with _opened(repository, state_folder) as git:
+    with _opened(repository, state_folder, branch, folder) as git:
         commits = _own_commits(git, branch, start)
         if not commits:
             _drop(git, f"refs/heads/{branch}")
@@ -118,23 +121,36 @@ def _own(repository: GitRepository, folder: Path) -> Path:
     return repository.common_dir / "worktrees" / f"teamchat-{digest}"
 
 
+def refuse_links(repository: GitRepository, branch: str = "", folder: Path | None = None) -> None:
+    """Raises `CheckpointFailed` where a link would lead changes of the `branch` or the work tree elsewhere."""
+    heads = [f"refs/heads/{part}" for part in (*folders_of(branch), branch) if part]
+    places = [repository.common_dir / name for name in ("refs", "refs/heads", *heads, "packed-refs", "worktrees")]
+    for place in (*places, *([_own(repository, folder)] if folder else [])):
+        if place.is_symlink():
+            raise CheckpointFailed(f"{place} is a link, and no worktree is made or changed through it; remove it")
+
+
 @contextlib.contextmanager
-def _opened(repository: GitRepository, state_folder: Path) -> Iterator[GitProgram]:
+def _opened(
+    repository: GitRepository, state_folder: Path, branch: str = "", folder: Path | None = None
+) -> Iterator[GitProgram]:
     """A git on the refs and the objects of the user's repository, which reads its configuration nowhere.
 
-    One process at a time has it. Raises `CheckpointFailed`.
+    It is to change the `branch` and what the repository keeps of the work tree at `folder`. One process at a time has
+    it. Raises `CheckpointFailed`.
     """
+    refuse_links(repository, branch, folder)
     with open_shadow(repository, state_folder, _LONGEST_S) as shadow:
-        folder = repository.store.with_name(f"{repository.store.name}.users")
-        folder.mkdir(mode=0o700, exist_ok=True)
+        users = repository.store.with_name(f"{repository.store.name}.users")
+        users.mkdir(mode=0o700, exist_ok=True)
         for name in _LINKS:
-            link, to = folder / name, repository.common_dir / name
+            link, to = users / name, repository.common_dir / name
             if not (link.is_symlink() and link.readlink() == to):
                 link.unlink(missing_ok=True)
                 link.symlink_to(to)
-        keep_file(folder / "config", (repository.store / "config").read_bytes())
+        keep_file(users / "config", (repository.store / "config").read_bytes())
         env = {name: value for name, value in shadow.git.env.items() if name != "GIT_INDEX_FILE"}
-        env |= {"GIT_DIR": str(repository.git_dir), "GIT_COMMON_DIR": str(folder)}
+        env |= {"GIT_DIR": str(repository.git_dir), "GIT_COMMON_DIR": str(users)}
         yield replace(shadow.git, env=env)
 
 

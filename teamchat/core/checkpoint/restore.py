@@ -22,7 +22,7 @@ import secrets
 import signal
 import stat
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, Self
 
@@ -120,8 +120,17 @@ def restore(state_folder: Path, parts: Sequence[Restore], *, force: bool = False
             raise FilesChanged(list(dict.fromkeys(paths)), kept) from None
         kept = (*recovered, *(one for work in begun for one in work.end()))
     if failed := {path: why for work in begun for path, why in work.failed.items()}:
-        raise CheckpointFailed(_told(failed), kept_commands(kept))
+        opening = [command for work in begun for command in _opening(work.top, work.failed)]
+        raise CheckpointFailed(_told(failed), "\n".join(filter(None, [*opening, kept_commands(kept)])) or None)
     return kept
+
+
+def _opening(top: Path, failed: Iterable[str]) -> list[str]:
+    """The commands that let the owner of the folders write there, after which what has failed can be done again."""
+    folders = [next(folder for folder in (top / path).parents if folder.is_dir()) for path in failed]
+    closed = [folder for folder in dict.fromkeys(folders) if not os.access(folder, os.W_OK | os.X_OK)]
+    own = [folder for folder in closed[:_MOST_NAMED] if folder.stat().st_uid == os.geteuid()]
+    return [command for folder in own if (command := command_of("chmod", "u+rwx", str(folder))).isprintable()]
 
 
 def _told(failed: Mapping[str, str]) -> str:

@@ -29,12 +29,25 @@ from teamchat.core.checkpoint.values import GitRepository
 from teamchat.core.errors import CheckpointFailed
 from teamchat.runners.regular_files import read_regular
 
-_SETTINGS = (
-    *(("core.bare", "false"), ("core.logAllRefUpdates", "false"), ("core.sharedRepository", "0600")),
-    *(("core.fileMode", "true"), ("core.symlinks", "true"), ("core.autocrlf", "false"), ("core.fsmonitor", "false")),
-    *(("core.hooksPath", os.devnull), ("core.attributesFile", os.devnull), ("core.excludesFile", os.devnull)),
-    *(("core.preloadIndex", "true"), ("gc.auto", "0"), ("maintenance.auto", "false")),
-)
+_CONFIG = f"""\
+[core]
+	repositoryFormatVersion = {{version}}
+	bare = false
+	logAllRefUpdates = false
+	sharedRepository = 0600
+	fileMode = true
+	symlinks = true
+	autocrlf = false
+	fsmonitor = false
+	hooksPath = {os.devnull}
+	attributesFile = {os.devnull}
+	excludesFile = {os.devnull}
+	preloadIndex = true
+[gc]
+	auto = 0
+[maintenance]
+	auto = false
+"""
 _ATTRIBUTES = "* -text !eol !crlf !ident !filter !working-tree-encoding !diff !merge\n"
 _NAMES = r"^core\.(excludesfile|ignorecase|precomposeunicode)$"
 _POLL_S = 0.01
@@ -88,6 +101,7 @@ def open_shadow(
         if not (folder / "HEAD").exists():
             _make(repository)
         _keep_private(folder)
+        _configure(repository)
         yield _opened(repository, state_folder, seconds, idle_s, stopped)
     except OSError as error:
         raise CheckpointFailed(f"the checkpoint of {repository.top} failed: {error}") from error
@@ -122,11 +136,19 @@ def _make(repository: GitRepository) -> None:
         shutil.rmtree(left, ignore_errors=True)
     git = GitProgram(new.parent, git_environment())
     git("init", "--quiet", "--bare", "--template=", f"--object-format={repository.object_format}", str(new))
-    for name, value in _SETTINGS:
-        git("config", "--file", str(new / "config"), name, value)
-    (new / "info").mkdir(mode=0o700, exist_ok=True)
-    keep_file(new / "info" / "attributes", _ATTRIBUTES.encode())
     new.rename(repository.store)
+
+
+def _configure(repository: GitRepository) -> None:
+    """Have the store the settings of this version, whoever has changed them: git runs what a configuration names."""
+    reftable = (repository.store / "reftable").exists()
+    extensions = {"objectFormat": "sha256"} if repository.object_format == "sha256" else {}
+    extensions |= {"refStorage": "reftable"} if reftable else {}
+    listed = "".join(f"\t{name} = {value}\n" for name, value in extensions.items())
+    config = _CONFIG.format(version=int(bool(extensions))) + (f"[extensions]\n{listed}" if listed else "")
+    (repository.store / "info").mkdir(mode=0o700, exist_ok=True)
+    keep_file(repository.store / "config", config.encode())
+    keep_file(repository.store / "info" / "attributes", _ATTRIBUTES.encode())
 
 
 def _opened(
@@ -138,7 +160,7 @@ def _opened(
 ) -> Shadow:
     index = repository.store / f"index-{sha256(os.fsencode(repository.top)).hexdigest()[:16]}"
     index.with_name(f"{index.name}.lock").unlink(missing_ok=True)  # left by a killed process: we hold the lock
-    settings, excludes = _users_settings(repository)
+    settings, excludes = _users_settings(repository, stopped)
     excluded = index.with_name(f"{index.name}.exclude")
     keep_file(excluded, _excluded(repository, state_folder, excludes))
     settings["core.excludesFile"] = str(excluded)
@@ -155,12 +177,12 @@ def _opened(
     return Shadow(repository, GitProgram(repository.top, env, seconds, idle_s, stopped), index, excluded)
 
 
-def _users_settings(repository: GitRepository) -> tuple[dict[str, str], Path]:
+def _users_settings(repository: GitRepository, stopped: Callable[[], bool] | None) -> tuple[dict[str, str], Path]:
     """How the user's git compares names, and where the user's list of ignored files is."""
     settings: dict[str, str] = {}
     config = Path(os.environ.get("XDG_CONFIG_HOME") or Path(os.environ.get("HOME", "/")) / ".config")
     excludes = config / "git" / "ignore"
-    users = GitProgram(repository.top, git_environment(users_own=True), 30.0)
+    users = GitProgram(repository.top, git_environment(users_own=True), 30.0, stopped=stopped)
     with contextlib.suppress(GitFailed):  # such as: nothing is set, or what is there is no configuration
         for entry in os.fsdecode(users("config", "-z", "--type=path", "--get-regexp", _NAMES)).split("\0")[:-1]:
             name, _, value = entry.partition("\n")

@@ -25,8 +25,8 @@ from msgspec.structs import replace
 
 from teamchat.core.checkpoint.compare import tree_with
 from teamchat.core.checkpoint.git import GitFailed, GitProgram
-from teamchat.core.checkpoint.notes import notes, store_notes
-from teamchat.core.checkpoint.paths import folders_of, is_safe, readable
+from teamchat.core.checkpoint.notes import notes, notes_of, store_notes
+from teamchat.core.checkpoint.paths import folders_of, is_safe, is_within, readable
 from teamchat.core.checkpoint.refs import check_ref, noted_at, set_ref
 from teamchat.core.checkpoint.rules import RULES, all_rules
 from teamchat.core.checkpoint.secrets import is_private, umask
@@ -50,6 +50,9 @@ _DIFFER = ("diff-files", "-z", "--raw", "--no-renames", "--ignore-submodules=dir
 _ADD = ("update-index", "--add", "--remove", "--replace", "-z", "--stdin")
 _REFUSED = "GIT_LITERAL_PATHSPECS"  # by `git check-ignore`
 _NONE = 1  # what `git check-ignore` ends with
+MOST_RULES = 1 << 20  # bytes of what is ignored; reading them takes fifty times as much memory
+_NOTED = "rules"  # the file of the rules as they were when a turn began
+_OTHER_RULES = "info/exclude or the file of core.excludesFile"
 _MOST_NAMED = 5
 _MOST_TRIES = 3
 _MANY = 500
@@ -68,24 +71,32 @@ class Begun(Struct, frozen=True):
 
 
 class _Since(Struct, frozen=True):
-    """What the end of a turn knows of its beginning: the rules, the time, and what was left out, with why."""
+    """What the end of a turn knows of its beginning: the time, and what was left out, why."""
 
-    rules: Path
     at: float
     left_out: dict[str, Why]
     inodes: frozenset[int] | None
 
 
-def take(repository: GitRepository, state_folder: Path, ref: str, limits: CheckpointLimits | None = None) -> Checkpoint:
+def take(
+    repository: GitRepository,
+    state_folder: Path,
+    ref: str,
+    limits: CheckpointLimits | None = None,
+    *,
+    after: str | None = None,
+) -> Checkpoint:
     """Record the files of the work tree as they are, and have `ref` (`refs/teamchat/...`) keep them.
 
     What the index of a checkpoint once held stays in the next ones as long as it is there, also when it is ignored by
     then: a new line of `.gitignore` deletes no file. A pipe or a socket that was never recorded is not even listed.
+    `after` is the checkpoint of the end of the last turn: what was ignored when that turn began is left out here, too,
+    although the turn took the rule away or moved the file.
 
     Raises `CheckpointFailed`, with the checkpoints before as they were, and `ValueError` for another `ref`.
     """
     with _opened(repository, state_folder, ref, limits) as shadow:
-        return _taken(shadow, ref, limits)[0]
+        return _taken(shadow, ref, limits, after=after)[0]
 
 
 def begin_turn(
@@ -96,7 +107,9 @@ def begin_turn(
     with _opened(repository, state_folder, ref, limits) as shadow:
         checkpoint, look = _taken(shadow, ref, limits, begins=True)
         left_out = {one.path: one.why for one in checkpoint.left_out}
-        noted = {"at": at, "left_out": left_out, "rules": os.fsdecode(look.rules())}
+        rules = look.rules()
+        keep_file(shadow.file(_NOTED), rules)
+        noted = {"at": at, "left_out": left_out, "rules": os.fsdecode(rules)}
         keep_file(noted_at(repository, ref), json.dumps(noted).encode())
         inodes = look.found.inodes
         return Begun(checkpoint, frozenset(inodes[path] for path in look.known if path in inodes))
@@ -120,9 +133,8 @@ def end_turn(
             noted = json.loads(file.read_bytes())
         except (OSError, ValueError):
             raise CheckpointFailed(f"what was ignored before the turn in {repository.top} is not known") from None
-        rules = shadow.file("rules")
-        keep_file(rules, os.fsencode(noted["rules"]))
-        since = _Since(rules, noted["at"], noted["left_out"], inodes)
+        keep_file(shadow.file(_NOTED), os.fsencode(noted["rules"]))
+        since = _Since(noted["at"], noted["left_out"], inodes)
         checkpoint, _ = _taken(shadow, ref, limits, since=since)
         file.unlink(missing_ok=True)
         return checkpoint
@@ -157,15 +169,16 @@ def _taken(
     *,
     begins: bool = False,
     since: _Since | None = None,
+    after: str | None = None,
 ) -> tuple[Checkpoint, _Look]:
     began = time.monotonic()
-    look = _Look(shadow, limits or CheckpointLimits(), begins, since)
+    look = _Look(shadow, limits or CheckpointLimits(), begins, since, after)
     try:
         tree = look.take()
     except GitFailed:  # such as: the index names what is no longer there
         for left in (shadow.index, shadow.index.with_name(f"{shadow.index.name}.lock")):
             left.unlink(missing_ok=True)
-        look = _Look(shadow, limits or CheckpointLimits(), begins, since, extra=look.known)
+        look = _Look(shadow, limits or CheckpointLimits(), begins, since, after, extra=look.known)
         tree = look.take()
     set_ref(shadow, ref, tree)
     largest = nlargest(_MOST_NAMED, ((size, path) for path, size in look.read.items()))
@@ -184,7 +197,9 @@ class _Look(Struct):
     limits: CheckpointLimits
     begins: bool = False
     since: _Since | None = None
+    after: str | None = None
     extra: set[str] = field(default_factory=set)
+    earlier: set[str] = field(default_factory=set)
     known: set[str] = field(default_factory=set)
     found: Walk = field(default_factory=Walk)
     ignored: list[str] = field(default_factory=list)
@@ -197,6 +212,8 @@ class _Look(Struct):
         """The id of the checkpoint."""
         git = self.shadow.git
         self.known = set(_paths(git("ls-files", "-z"))) | self.extra
+        if self.after:
+            self.earlier = {path for path, why, _ in notes_of(git, self.after).left_out if why == "earlier"}
         tracked = set(_paths(self.shadow.users_index()))
         with _beside(lambda: git(*_DIFFER)) as differ:
             self._walk()
@@ -241,9 +258,19 @@ class _Look(Struct):
         return {os.fsdecode(one.partition(b"\t")[2]) for one in entries if one.startswith(SUBMODULE.encode())}
 
     def rules(self) -> bytes:
-        """What is ignored now."""
-        files = [path for path in self.found.files if path.rpartition("/")[2] == RULES]
-        return all_rules(self.shadow.repository.top, files, self.ignored, self.shadow.excluded.read_bytes())
+        """What is ignored now. Raises `CheckpointFailed` for more than `MOST_RULES` bytes of rules."""
+        top, excluded = self.shadow.repository.top, self.shadow.excluded
+        ignored = {path.rstrip("/") for path in self.ignored}  # the first walk of all was in these, too
+        named = (path for path in self.found.files if path.rpartition("/")[2] == RULES)
+        files = [path for path in named if not is_within(path, ignored)]
+        sizes = {_OTHER_RULES: excluded.stat().st_size}
+        sizes |= {path: status.st_size for path in files if (status := self._look_at(path))}
+        if (size := sum(sizes.values())) > MOST_RULES:
+            largest = max(sizes, key=lambda path: sizes[path])
+            raise CheckpointFailed(
+                f"the rules of what is ignored have {size:,} bytes, over {MOST_RULES:,}; shorten {readable(largest)}"
+            )
+        return all_rules(top, files, self.ignored, excluded.read_bytes())
 
     def _walk(self) -> None:
         """Look at everything but what git ignored when a turn began last."""
@@ -280,11 +307,22 @@ class _Look(Struct):
 
     def _others(self) -> list[str]:
         """What is not in the index and not ignored; a nested repository ends with a slash."""
-        rules = f"--exclude-from={self.since.rules}" if self.since else "--exclude-standard"
-        ended = self.shadow.git.run(*_OTHERS, rules)
+        noted = self.shadow.file(_NOTED)
+        by_noted = f"--exclude-from={noted}"
+        ended = self.shadow.git.run(*_OTHERS, by_noted if self.since else "--exclude-standard")
         for name in _CLOSED.findall(ended.err):
             self._leave_out(os.fsdecode(name), "unreadable")
-        return _paths(ended.out)
+        found = _paths(ended.out)
+        if self.after and noted.exists():
+            wanted = set(_paths(self.shadow.git(*_OTHERS, by_noted)))
+            return [path for path in found if path in wanted and not self._is_earlier(path)]
+        return found
+
+    def _is_earlier(self, path: str) -> bool:
+        """Whether the turn before moved a path to where it is; so it is left out again."""
+        if path in self.earlier:
+            self._leave_out(path, "earlier")
+        return path in self.earlier
 
     def _was_there(self, path: str) -> bool:
         """Whether the checkpoint before the turn left a path out; so does this one."""

@@ -10,7 +10,7 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from teamchat.core.checkpoint.compare import changes, kind_of, left_out_changes, stat
+from teamchat.core.checkpoint.compare import changes, kind_of, left_out_changes, left_out_of, stat
 from teamchat.core.checkpoint.find import find_repository
 from teamchat.core.checkpoint.paths import is_within, readable
 from teamchat.core.checkpoint.plan import plan_restore
@@ -132,7 +132,9 @@ def plan_redo_of_files(trees: WorkTrees, undo: Undo, name: str) -> FilesPlan:
         if isinstance(repository, NoRepository):
             not_undone.append(f"the files in {top} stay as they are: {repository.reason}")
         elif before and after and {before, after} <= set(_taken(trees, repository).values()):
-            plans.append(_plan(trees, repository, [_Span(before, after, ours=True)], refs[top], (), redo=True))
+            span = _Span(before, after, ours=True)
+            left_out = set(map(readable, left_out_of(repository, before)))
+            plans.append(_plan(trees, repository, [span], refs[top], left_out, redo=True))
         else:
             not_undone.append(
                 f"the files in {top} stay as they are: checkpoints are no longer there (keep_checkpoints)"
@@ -211,7 +213,7 @@ def _plan(
     repository: GitRepository,
     spans: Sequence[_Span],
     ref: str,
-    left_out: Iterable[str],
+    left_out: Collection[str],
     *,
     redo: bool = False,
 ) -> TreePlan:
@@ -219,7 +221,7 @@ def _plan(
 
     A path that changed in no span is the same at every checkpoint, so it can be in nobody's way.
     """
-    now = take(repository, trees.folder, ref)
+    now = take(repository, trees.folder, ref, after=spans[-1].new)
     all_spans = (*spans, _Span(spans[-1].new, now.tree))
     changed = [(span, changes(repository, span.old, span.new)) for span in all_spans if span.old != span.new]
     current = {change.path: change.new for _, made in changed for change in made}
@@ -228,11 +230,11 @@ def _plan(
     since = left_out_changes(repository, spans[-1].new, now.tree)
     own = {one.path for one in now.left_out if one.path not in since and one.path in plan.restore}
     plan = _without_unseen(repository, plan, current, own)
-    unseen = {readable(one.path) for one in now.left_out} | set(left_out)
-    if not redo:
-        there = _there_before(plan, unseen)
-        plan = _without(plan, there)
-        unseen |= {readable(path) for path in there}
+    unseen = {readable(one.path) for one in now.left_out}
+    unseen |= set() if redo else set(left_out)
+    there = _there_before(plan, left_out if redo else unseen)
+    plan = _without(plan, there)
+    unseen |= {readable(path) for path in there}
     ends = (now.tree, spans[0].old) if redo else (spans[0].old, now.tree)
     lines = stat(repository, *ends) if len(plan.restore) <= MOST_COUNTED else {}
     counted = {path: count for path, count in lines.items() if plan.restore.get(path) == first[path]}
@@ -245,7 +247,7 @@ def _plan(
 
 
 def _there_before(plan: RestorePlan, left_out: Collection[str]) -> set[str]:
-    """The paths that the plan deletes, but that may have been there before the turns: a checkpoint left them out."""
+    """The paths that the plan deletes, but that may have been there before: a checkpoint left them out."""
     targets = {**plan.restore, **{conflict.path: conflict.target for conflict in plan.conflicts}}
     return {path for path, target in targets.items() if target is None and is_within(readable(path), left_out)}
 

@@ -77,6 +77,7 @@ def search(db: Database, what: Search, limit: int) -> tuple[list[Hit], int]:
 def _found(db: Database, what: Search, limit: int) -> tuple[list[Hit], int]:
     since = None if what.since is None else round(what.since * 1000)
     values = (match_of(what.parts), *_bounds(db, what.session, since), what.session, since, what.member, what.undone)
+    limit = min(limit, LARGEST - COUNTED)
     hits = db.values(lambda row: _hit(row, what), HITS, *values, limit or -1)
     if not limit or len(hits) < limit:
         return hits, 0

@@ -7,6 +7,7 @@ import binascii
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
+from html import unescape
 from itertools import accumulate
 
 from msgspec import Struct
@@ -20,7 +21,14 @@ Spans = Callable[[str], Iterator[Span]]
 
 _FULL_WIDTH = regex("[０-９Ａ-Ｚａ-ｚ：＝][！-～]*")
 _TO_ASCII = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)}
-_ESCAPED = r"[%\\](?:(?<=%)[2-7][0-9A-Fa-f]|(?<=\\)(?<!\\\\)\\{0,3}(?:(?:u00|x)[2-7][0-9A-Fa-f]|/))"
+_ENTITY = (
+    r"&(?:#(?:[xX]0{0,4}[2-7][0-9A-Fa-f]|0{0,4}(?:3[3-9]|[4-9][0-9]|1[01][0-9]|12[0-6]))"
+    r"|quot|amp|apos|lowbar|hyphen);"
+)
+_ESCAPED = (
+    r"[%\\](?:(?<=%)[2-7][0-9A-Fa-f]|(?<=\\)(?<!\\\\)\\{0,3}(?:(?:u00|x)[2-7][0-9A-Fa-f]|/))"
+    rf"|{_ENTITY}"
+)
 _WRITTEN_IN_ASCII, _WRITTEN = regex(f"({_ESCAPED})"), regex(f"([{INVISIBLE}]++|{_ESCAPED})")
 
 
@@ -43,10 +51,10 @@ class View(Struct, frozen=True):
 
 
 def view(text: str) -> View:
-    r"""`text` with plain letters for full-width and escaped ones (`%2D`, `\u002d`), and without invisible ones."""
+    r"""`text` with plain letters for full-width and escaped ones (`%2D`, `\u002d`, `&#45;`), without invisible ones."""
     if not text.isascii():
         text = _FULL_WIDTH.sub(lambda wide: wide[0].translate(_TO_ASCII), text)
-    elif "%" not in text and "\\" not in text:
+    elif "%" not in text and "\\" not in text and "&" not in text:
         return View(text, [], [])
     parts = (_WRITTEN_IN_ASCII if text.isascii() else _WRITTEN).split(text)
     if len(parts) == 1:
@@ -58,6 +66,8 @@ def view(text: str) -> View:
 
 
 def _meant(written: str) -> str:
+    if written[0] == "&":
+        return unescape(written)
     if written[0] not in "%\\":
         return ""
     return "/" if written[-1] == "/" else chr(int(written[-2:], 16))
@@ -196,8 +206,8 @@ _LONG_RUN = regex(rf"(?<!{_DIGITS}){_DIGITS}{{20,}}+(?:={{0,2}}\r?\n{_DIGITS}{{8
 _BASE64 = regex(
     r"(?:[A-Za-f][A-Za-z0-9+/_-]{3}){4,}+[A-Za-z0-9+/_-]{0,3}(?:\r?\n(?:[A-Za-f][A-Za-z0-9+/_-]{3}){2,}+[A-Za-z0-9+/_-]{0,3})*+"
 )
-_HEX_RUN = regex(r"[2-7\\0][0-9a-fA-Fx][0-9a-fA-F:,x\\]{18,}+")
-_HEX = regex(r"(?<![0-9a-fA-F])(?:(?:0x|\\x)?[2-7][0-9a-fA-F][:,]?+){10,}+")
+_HEX_RUN = regex(r"[2-7\\0][0-9a-fA-Fx][0-9a-fA-F:,x\\ ]{18,}+")
+_HEX = regex(r"(?<![0-9a-fA-F])(?:(?:0x|\\x)?[2-7][0-9a-fA-F][:,]?+ ?+){10,}+")
 _READABLE = regex(r"[\x20-\x7e\t\r\n]{8,}+")
 
 

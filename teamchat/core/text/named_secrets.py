@@ -35,8 +35,11 @@ _CLOSED = r"[\\\"'`\]]{0,6}[ \t]{0,20}"
 _QUOTED = rf"(?P<quote>\\{{0,4}}[\"'`])(?P<quoted>[^\"'`\r\n\\]{{{SHORTEST},{_MOST}}}+)(?P<closed>(?P=quote))?"
 _BARE = rf"(?P<bare>[^\s\"'`,;(){{}}\[\]<>|\\&]{{{SHORTEST},{_MOST}}}+)"
 _WORD = rf"(?P<bare>[^\s\"'`,;<>\\]{{{SHORTEST},{_MOST}}}+)"
+_BESIDE = r"(?:,[ \t]{0,20}|,?\r?\n[ \t]{0,40})[\"']?value[\"']?[ \t]{0,20}:"  # of a name in Kubernetes
+_BLOCK = r"(?:[|>][-+\d]{0,2}[ \t]{0,20}\r?\n[ \t]{1,40})?"  # of YAML
 _VALUE = (
-    rf"(?:[_-]?(?:value|v?\d{{1,2}}))?(?:{_CLOSED}(?P<sign>:=|=>|[:=]|(?=[ \t]))(?!=)[ \t]{{0,20}}(?:{_QUOTED}|{_BARE})"
+    rf"(?:[_-]?(?:value|v?\d{{1,2}}))?(?:{_CLOSED}(?P<sign>{_BESIDE}|:=|=>|[:=]|(?=[ \t]))(?!=)[ \t]{{0,20}}{_BLOCK}"
+    rf"(?:{_QUOTED}|{_BARE})"
     rf"|[^<>=\n]{{0,40}}>(?P<element>[^<>\s]{{{SHORTEST},{_MOST}}}+)</)"
 )
 _HEADER = rf"{_CLOSED}[:=][ \t]{{0,20}}[\\\"'`]{{0,6}}"
@@ -68,6 +71,9 @@ _KINDS = (
     *(_kind(start, rf"[ =]?[\"']?[^\s:\"'/]{{1,80}}+:{_WORD}") for start in (" -u ", "-user")),
     *(_kind(start, rf"(?<![a-z]{start}){_SIGNED}") for start in ("sig=", "response=", "cnonce=", "mac=")),
     _kind("signature=", _SIGNED),
+    _kind("sshpass", rf"[ \t]{{1,20}}-p[ \t]{{0,20}}[\"']?{_WORD}", trusted=True),
+    *(_kind(start, rf"[^\n|;&]{{0,200}}? -p[\"']?{_WORD}", trusted=True) for start in ("mysql", "mariadb")),
+    _kind(" login ", rf"[^\n|;&]{{0,200}}?(?<= )-p[ \t]{{1,20}}[\"']?{_WORD}", trusted=True),
 )
 _STARTS = tuple(kind.start for kind in _KINDS)
 _WIDE = regex("[Ａ-Ｚａ-ｚ]")

@@ -59,6 +59,7 @@ def _in_another_case(start: str, rest: str) -> re.Pattern[str]:
 
 _compiled = cache(re.compile)
 _RUN = regex(rf"{RUN}{{{SHORTEST_RUN},}}+")
+_SPACED_HEX = regex(r"(?:(?:0x)?[2-7][0-9a-fA-F]{1,3},? ){5}")  # whose words are short
 _NOT_LINE_ENDS = regex(r"(\\++[nr]|[\r\n]++)|[^\r\n\\]++|\\++")
 _PIECE = 64 * 1024  # characters that one call searches: Ctrl-C waits for it
 _LONGEST = 16 * 1024  # characters of a key
@@ -127,7 +128,7 @@ def _redact_written(text: str) -> tuple[str, int]:
 
 def _may_hold_a_secret(text: str) -> bool:
     """False for most messages, whose words are short. A prompt may quote thousands of them."""
-    if "@" in text or "-----" in text or may_name_a_secret(text):
+    if "@" in text or "-----" in text or may_name_a_secret(text) or _SPACED_HEX.search(text):
         return True
     return max(map(len, text.split()), default=0) >= SHORTEST_RUN
 

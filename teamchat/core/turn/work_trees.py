@@ -55,7 +55,8 @@ class WorkTrees(Struct):
 
     def before(self, number: int, cwd: Path, *, writes: bool) -> TurnTree | NoCheckpoint:
         """The work tree of a turn that is about to start. Blocks while git reads it."""
-        repository = find_repository(cwd, self.folder)
+        limits = self.limits()
+        repository = find_repository(cwd, self.folder, limits.stopped)
         if isinstance(repository, NoRepository):
             self.refused = repository if repository.refused else self.refused
             return NoCheckpoint(repository.reason)
@@ -66,7 +67,7 @@ class WorkTrees(Struct):
         span = Span(number, repository.top, writes, time.monotonic())
         self._spans.append(span)
         try:
-            begun = begin_turn(repository, self.folder, f"{self.refs}/{number}/before", self.limits())
+            begun = begin_turn(repository, self.folder, f"{self.refs}/{number}/before", limits)
         except CheckpointFailed as failed:
             return NoCheckpoint(str(failed))
         return self._tree(repository, span, begun.checkpoint.tree, begun)

@@ -21,7 +21,7 @@ from msgspec import Struct
 from teamchat.core.checkpoint.compare import entries
 from teamchat.core.checkpoint.find import find_repository
 from teamchat.core.checkpoint.git import GitFailed, GitProgram, git_environment
-from teamchat.core.checkpoint.linked import unlink
+from teamchat.core.checkpoint.linked import refuse_links, unlink
 from teamchat.core.checkpoint.paths import readable
 from teamchat.core.checkpoint.refs import refs_below, set_refs
 from teamchat.core.checkpoint.restore import KEPT, is_spare
@@ -121,6 +121,8 @@ def _modules(folder: Path) -> Iterator[str]:
 def remove(state: Path, tree: Worktree) -> Removed:
     """Remove a worktree; what only it has is kept. What is gone already is no error. Raises `CheckpointFailed`."""
     home, commits, detached = find_repository(tree.top, state), 0, None
+    if isinstance(home, GitRepository) and home.top == tree.top:
+        refuse_links(home, tree.branch, tree.folder)  # before anything is moved
     there = opened(state, tree)
     known: Mapping[str, Sequence[TreeEntry]] = {}
     form = "sha1"

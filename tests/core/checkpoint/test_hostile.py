@@ -15,6 +15,7 @@ from teamchat.core.checkpoint.restore import Restore, restore
 from teamchat.core.checkpoint.take import take
 from teamchat.core.checkpoint.values import GitRepository, Step
 from tests import hostile_git
+from tests.core.checkpoint.worktree import WorkTree
 
 HOOKS = (
     *("post-index-change", "post-checkout", "reference-transaction", "fsmonitor-watchman", "pre-commit", "post-commit"),
@@ -84,3 +85,33 @@ def test_a_configuration_that_breaks_meanwhile_stops_no_checkpoint(hostile: Path
     config = hostile / ".git" / "config"
     config.write_text("no [ configuration")
     assert take(found, tmp_path / "state", "refs/teamchat/s/1/before").tree
+
+
+@pytest.mark.parametrize("form", ["sha1", "sha256"])
+@pytest.mark.parametrize("change", ["append", "empty", "remove", "link"])
+def test_settings_of_the_store_that_somebody_changed_are_replaced_and_others_not_written(
+    tmp_path: Path, traps: Path, change: str, form: str
+) -> None:
+    tree = WorkTree.make(tmp_path / "work", tmp_path / "state", f"--object-format={form}")
+    tree.write("one", b"1")
+    tree.take()
+    files = [tree.repository.store / name for name in ("config", "info/attributes")]
+    before = [(file.read_bytes(), file.stat().st_ino, file.stat().st_mtime_ns) for file in files]
+    tree.take()
+    assert [(file.read_bytes(), file.stat().st_ino, file.stat().st_mtime_ns) for file in files] == before
+    hostile = f'[core]\n\tfsmonitor = touch {traps}/monitor\n[filter "x"]\n\tclean = touch {traps}/clean; cat\n'
+    for file, text in zip(files, (hostile, "* filter=x\n"), strict=True):
+        if change == "append":
+            file.write_text(file.read_text() + text)
+            continue
+        file.unlink()
+        if change == "empty":
+            file.write_text(text)
+        elif change == "link":
+            (tmp_path / file.name).write_text(text)
+            file.symlink_to(tmp_path / file.name)
+    tree.write("one", b"2")
+    tree.take("2/before")
+    assert [file.read_bytes() for file in files] == [content for content, _, _ in before]
+    assert not any(file.is_symlink() for file in files)
+    assert list(traps.iterdir()) == []

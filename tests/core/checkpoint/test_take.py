@@ -12,8 +12,8 @@ import pytest
 from teamchat.core.checkpoint.compare import changes, changes_and_lines, entries, left_out_changes, patch, stat
 from teamchat.core.checkpoint.find import find_repository
 from teamchat.core.checkpoint.refs import prune, prune_daily
-from teamchat.core.checkpoint.take import take
-from teamchat.core.checkpoint.values import CheckpointLimits, LeftOut, Lines, NoRepository
+from teamchat.core.checkpoint.take import MOST_RULES, take
+from teamchat.core.checkpoint.values import CheckpointLimits, GitRepository, LeftOut, Lines, NoRepository
 from teamchat.core.errors import CheckpointFailed
 from tests.core.checkpoint.worktree import WorkTree
 
@@ -384,6 +384,77 @@ def test_a_pipe_where_git_looks_for_rules_is_found_before_git_opens_it(tree: Wor
         assert time.monotonic() - began < 5
         (tree.top / name).unlink()
     assert tree.take().tree
+
+
+@pytest.mark.parametrize("name", ["HEAD", "config", "config.worktree", "commondir"])
+@pytest.mark.parametrize("linked", [False, True])
+def test_a_pipe_in_the_place_of_a_file_of_the_repository_is_found_before_git_opens_it(
+    tree: WorkTree, name: str, linked: bool, tmp_path: Path
+) -> None:
+    file, began = tree.repository.git_dir / name, time.monotonic()
+    file.unlink(missing_ok=True)
+    os.mkfifo(tmp_path / "pipe" if linked else file)
+    if linked:
+        file.symlink_to(tmp_path / "pipe")
+    for folder in (tree.top, tree.top / "deep"):
+        folder.mkdir(exist_ok=True)
+        found = find_repository(folder, tree.state)
+        assert found == NoRepository(f"{file} is no file, and git would wait for what it has; remove it")
+    assert time.monotonic() - began < 2
+
+
+def test_a_pipe_in_the_place_of_a_file_of_a_linked_work_tree_is_found_before_git_opens_it(
+    tree: WorkTree, tmp_path: Path
+) -> None:
+    tree.git("worktree", "add", "-q", str(tmp_path / "linked"))
+    for file in (tree.repository.git_dir / "worktrees/linked/HEAD", tree.repository.git_dir / "config"):
+        kept = file.read_bytes()
+        file.unlink()
+        os.mkfifo(file)
+        found = find_repository(tmp_path / "linked", tree.state)
+        assert isinstance(found, NoRepository)
+        assert "is no file, and git would wait" in found.reason
+        file.unlink()
+        file.write_bytes(kept)
+    assert isinstance(find_repository(tmp_path / "linked", tree.state), GitRepository)
+
+
+def test_the_search_for_a_repository_ends_when_a_person_wants_it(tree: WorkTree, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    tree.git("config", "include.path", str(tmp_path / "pipe"))
+    began = time.monotonic()
+    found = find_repository(tree.top, tree.state, lambda: True)
+    assert found == NoRepository("git rev-parse was stopped")
+    assert time.monotonic() - began < 5
+
+
+@pytest.mark.parametrize(
+    "sizes", [{".gitignore": 2.0}, {"a/b/.gitignore": 0.6, ".gitignore": 0.5}, {".git/info/exclude": 2.0}]
+)
+def test_rules_of_more_than_a_megabyte_are_not_read_and_named(tree: WorkTree, sizes: dict[str, float]) -> None:
+    tree.write("one", b"1")
+    tree.begin()
+    for path, size in sizes.items():
+        tree.write(path, b"/some/name.x\n" * int(size * MOST_RULES / 13))
+    named = (
+        "info/exclude or the file of core.excludesFile"
+        if ".git/info/exclude" in sizes
+        else max(sizes, key=lambda path: sizes[path])
+    )
+    tree.write("two", b"2")
+    tree.end()  # the rules of its beginning rule
+    with pytest.raises(CheckpointFailed, match=f"^the rules of what is ignored have .* bytes, .*; shorten {named}$"):
+        tree.begin(2)
+    tree.take()
+    for path in sizes:
+        (tree.top / path).unlink()
+    tree.begin(2)
+
+
+def test_rules_of_ignored_folders_do_not_count(tree: WorkTree) -> None:
+    tree.write(".gitignore", b"node_modules/\n")
+    tree.write("node_modules/.gitignore", b"x" * (MOST_RULES + 1))
+    tree.begin()
 
 
 def test_a_pipe_that_a_turn_makes_for_rules_leaves_the_turn_recorded(tree: WorkTree) -> None:

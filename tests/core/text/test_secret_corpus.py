@@ -80,6 +80,17 @@ NAMED = {
     "curl -u": "curl -u kai:«hunt3r{x4}» example.org",
     "XML": "<server><password>«hunt3r{x4}»</password></server>",
     "SharedAccessKey": "Endpoint=sb;SharedAccessKeyName=x;SharedAccessKey=«{b43}=»",
+    "sshpass": "sshpass -p «hunt3r{x4}» ssh kai@example.org",
+    "sshpass glued": "sshpass -p'«hunt3r{x4}»' ssh kai@example.org",
+    "mysql": "mysqldump --host db -ukai -p«hunt3r{x4}» shop",
+    "mariadb": "mariadb -p«hunt3r{x4}»",
+    "docker login": "docker login -u kai -p «hunt3r{x4}» registry.example.org",
+    "a block of YAML": "password: |\n  «hunt3r{x4}»",
+    "a folded block of YAML": "api_token: >-\n    «{x31}7»",
+    "Kubernetes": "- name: DB_PASSWORD\n  value: «hunt3r{x4}»",
+    "Kubernetes quoted": 'env:\n- name: API_TOKEN\n  value: "«{x31}7»"',
+    "Kubernetes in JSON": '{"name": "CLIENT_SECRET", "value": "«{x31}7»"}',
+    "HTML": "&lt;input value=&quot;x&quot; password=&quot;«hunt3r{x4}»&quot;&gt;",
     "webhook": "TEAMS_WEBHOOK_URL=«{x8}-{h32}»",
 }
 SHAPED = {
@@ -150,6 +161,12 @@ DISGUISES: dict[str, Callable[[str], str]] = {
     "hexadecimal": lambda key: key.encode().hex(),
     "hexadecimal capitals": lambda key: key.encode().hex().upper(),
     "hexadecimal with colons": lambda key: key.encode().hex(":"),
+    "hexadecimal with spaces": lambda key: key.encode().hex(" "),
+    "hexadecimal in twos": lambda key: key.encode().hex(" ", 2),
+    "hexadecimal of C": lambda key: ", ".join(f"0x{ord(letter):02x}" for letter in key),
+    "entities of HTML": lambda key: "".join(f"&#{ord(letter)};" for letter in key),
+    "hexadecimal entities of HTML": lambda key: "".join(f"&#x{ord(letter):X};" for letter in key),
+    "an entity for each sign": lambda key: "".join(one if one.isalnum() else f"&#{ord(one)};" for one in key),
     "hexadecimal escapes": lambda key: "".join(f"\\x{ord(letter):02x}" for letter in key),
     "JSON escapes": lambda key: "".join(f"\\u{ord(letter):04x}" for letter in key),
     "JSON escapes in JSON": lambda key: json.dumps("".join(f"\\u{ord(letter):04x}" for letter in key))[1:-1],
@@ -222,6 +239,16 @@ PASSWORD=$DB_PASSWORD; export TOKEN="${TOKEN}"; API_KEY=%(key)s; password: <your
 The token usage is 12345, and the password must have 12 letters. sort_key = key1, primary_key=True
 machine learning: log in, then give a password of your own. docker run -u 1000:1000 -u root:wheel
 "input_tokens":123456,"cache_read_input_tokens":99999,"apiKeySource":"none","max_tokens=500000"
+mkdir -p build/v1.2; docker run -p 8080:80 -p 127.0.0.1:81:81; ssh -p 2222 kai@db1; cp -p a1b2c3d4 old1
+git log -p HEAD~3; python -m pytest -p no:cacheprovider; docker login -u kai; after login use -p or --port; mysql -p
+password: |
+token: >-
+  see the manual
+- name: PASSWORD_FILE
+  value: /run/secrets/password1
+- name: TOKEN_LIMIT
+  value: "500000"
+a &amp; b &lt; c &#39;token&#39; and &quot;password&quot; are words, 20 30 40 50 60 70 20 30 40 50 60 70 are numbers
 one of the words is longest-of-them-all
 next2line and python3 and Utf8Decoder
 """
@@ -241,7 +268,24 @@ def test_behind_a_key_the_next_line_stays() -> None:
     "piece",
     [
         *("password=", 'password: "', "--password ", "key=", "pass", "<key>", "cookie: a=", "authorization: x "),
-        *("login a password ", " -u a:", "sig=", "%41", "\\u0041", "\\x41", "a\u200b", "Ａ", "41:", "QUJD", "QUJD\n"),
+        *("41 ", "0x41, ", "&#65;", "&", "&#"),
+        *("sshpass -p", "mysql ", " login ", "mysql -p", "password: |\n ", "token\n value", "token,"),
+        *(
+            "login a password ",
+            " -u a:",
+            "sig=",
+            "%41",
+            "\\u0041",
+            "\\x41",
+            "a\u200b",
+            "Ａ",
+            "41:",
+            "41 ",
+            "&#65;",
+            "&",
+            "QUJD",
+            "QUJD\n",
+        ),
         *(
             "ghp_\n",
             "sk-ant-api03-A1a1A1a1A1a1\n",
