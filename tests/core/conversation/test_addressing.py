@@ -26,6 +26,7 @@ TEAM = Team(
     ),
     HERE,
 )
+MAX = TEAM.member("max")
 STATE = State(Rules(("max", "sarah", "carol"), ("kailai", "bob"), lead="sarah"))
 
 
@@ -265,3 +266,66 @@ def test_a_team_without_people_has_nobody_who_speaks() -> None:
         addressing.address("Hi", nobody, STATE)
     with pytest.raises(UsageError, match="has no person"):
         addressing.address("[NEXT: max] Hi", nobody, STATE, speaker="kailai")
+
+
+FENCED = "```\nDone.\n[NEXT: sarah]\n```"
+
+
+@pytest.mark.parametrize(
+    ("reply", "problem"),
+    [
+        ("Done.\n[**NEXT**: sarah]", "'NEXT**: sarah' is not a marker and does nothing: did you mean [NEXT: sarah]?"),
+        ("Done.\n[**NEXT: sarah**]", "'NEXT: sarah' is not a marker and does nothing: did you mean [NEXT: sarah]?"),
+        ("Done.\n[NEXT: sarah.]", "nobody is called 'sarah.': did you mean sarah?"),
+        ("Done.\n[NEXT: **sarah**]", "nobody is called '**sarah**': did you mean sarah?"),
+        (FENCED, "'[NEXT: sarah]' in the last line calls nobody: it is in a code fence"),
+        (f"{FENCED}\n\n", "'[NEXT: sarah]' in the last line calls nobody: it is in a code fence"),
+        ("Done.\n`[NEXT: sarah]`", "'[NEXT: sarah]' in the last line calls nobody: it is in inline code"),
+        ("Done.\n\n> [NEXT: sarah]", "'[NEXT: sarah]' in the last line calls nobody: it is in a quote"),
+        ("- **`[NEXT: Sarah]`**.", "'[NEXT: Sarah]' in the last line calls nobody: it is in inline code"),
+        (
+            "<think>[NEXT: sarah] [NEXT: max]</think>4",
+            "'[NEXT: sarah]' and 1 more is text, no marker: it is in a block of thinking",
+        ),
+        ("<!-- [NEXT: sarah] -->4", "'[NEXT: sarah]' is text, no marker: it is in an HTML comment"),
+    ],
+)
+def test_a_hand_over_that_calls_nobody_is_told_with_the_reason(reply: str, problem: str) -> None:
+    said = address_reply(reply, TEAM, MAX)
+    assert (said.requests, said.problems) == ((), (f"max: {problem}",))
+
+
+def test_a_reply_that_never_ends_to_think_is_told() -> None:
+    said = address_reply("<think>\n[NEXT: sarah]", TEAM, MAX)
+    assert said.requests == ()
+    assert said.problems[-1] == "max: the reply is one <think> that is never closed, so no marker in it counts"
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "Write `[NEXT: sarah]` to call her.",
+        "```\n[NEXT: sarah]\n```\nThat is how to call.",
+        "> [NEXT: sarah]\n\nI quote.",
+        "Done.\n`[NEXT: nobody]`",
+        "Done.\n`[TODO: sarah]`",
+        "The line is: `[NEXT: sarah]`",
+    ],
+)
+def test_a_marker_that_is_only_shown_is_not_worth_a_note(reply: str) -> None:
+    assert address_reply(reply, TEAM, MAX).problems == ()
+
+
+def test_one_who_hands_over_beside_it_is_told_nothing_of_code() -> None:
+    said = address_reply("[NEXT: sarah]\n`[NEXT: sarah]`", TEAM, MAX)
+    assert ([one.target for one in said.requests], said.problems) == (["sarah"], ())
+
+
+def test_what_a_reply_repeats_from_its_prompt_is_no_call_and_told() -> None:
+    prompt = "You are max.\nEnd with [NEXT: sarah], please.\n"
+    said = address_reply(f"{prompt}\n4", TEAM, MAX, lambda: [prompt])
+    assert (said.requests, said.markers, said.repeated) == ((), (), ((13, 44),))
+    assert said.problems == (
+        "max: '[NEXT: sarah]' is text, no marker: it is in what the reply repeats from its prompt",
+    )
+    assert address_reply(f"{prompt}\n4", TEAM, MAX).requests != ()
