@@ -199,3 +199,36 @@ def test_a_long_hostile_text_is_read_in_time_linear_in_its_length(piece: str) ->
 
     assert isinstance(written_list(text), Written | Fault)
     assert isinstance(written_object(text), Written | Fault)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '["a", "b",]',
+        '[\n  // the first [one]\n  "a", /* it\'s "b" ] */ "b"\n]',
+        '```json\n[\n  "a",  // fast\n  "b",\n]\n```',
+        '<think>\n["x"]\n</think>\n["a", "b"]',
+        '["a", "b"]\n<!-- ["x"] -->',
+        'So:\n["x"]\n</think>\n["a", "b"]',
+    ],
+)
+def test_comments_and_trailing_commas_are_read_and_asides_are_not(text: str) -> None:
+    assert written(text) == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ('["one\ntwo", "\ttab\x07"]', ["one\ntwo", "\ttab\x07"]),
+        ('["<think>a</think>", "<!-- b -->"]', ["<think>a</think>", "<!-- b -->"]),
+        ('["http://a/b", "c", // d\n]', ["http://a/b", "c"]),
+        ('["// a", "/* b */"]', ["// a", "/* b */"]),
+    ],
+)
+def test_what_a_string_holds_is_no_comment_and_no_aside(text: str, value: list[str]) -> None:
+    assert written(text) == value
+
+
+@pytest.mark.parametrize("text", ['["a", /* "b"]', '["a", // "b"]', '["a",, "b"]', '["a" "b"]', "[1, NaN,]"])
+def test_what_no_reader_takes_is_not_guessed(text: str) -> None:
+    assert why(text).startswith(("its JSON is broken", "its JSON is cut off", "its JSON has NaN"))
