@@ -9,7 +9,7 @@ from teamchat.core.messages import Span
 from teamchat.core.routing.markers import Marker
 from teamchat.patterns import regex
 
-_LINE = regex(r"[^\r\n]*[^\s][^\r\n]*")
+_LINE = regex(r"(?<![^\r\n])[^\S\r\n]*+\S[^\r\n]*+")  # that is not blank
 Prompts = Callable[[], Sequence[str]]
 _SENTENCE = 200  # characters before a marker in which teamchat's sentence is looked for
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from teamchat.patterns import regex
 
+_END = 4000  # characters at the end of a text that are looked at
 LONGEST = 1000  # characters of a word; sorting the accents of one letter costs their square
 # What joins two parts of a word, such as NEEDS-WORK, PASS/FAIL or v1.2; any other punctuation or symbol ends it.
 _JOINS = frozenset("-_/'.&@#%+$^\\\u2010\u2011\u2019\u00b7\u30fb\u0f0b")
@@ -23,7 +24,7 @@ def verdict_in(text: str, words: Sequence[str]) -> str | None:
     Case does not count, nor do Markdown and punctuation around the word. It is no verdict where it stands directly
     behind a negation (`not PASS`), is followed by a question mark, or is struck through.
     """
-    text = _STRUCK.sub("", text)
+    text = _STRUCK.sub("", text[max(_behind_last_letter(text) - _END, 0) :])
     start, end = _last_word(text)
     if end - start > LONGEST or _QUESTION.search(text[end:].partition("\n")[0]):
         return None

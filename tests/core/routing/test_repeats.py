@@ -83,3 +83,8 @@ def test_a_thousand_ordinary_replies_lose_no_call() -> None:
 
 def test_it_is_linear_in_the_reply_and_the_prompt() -> None:
     assert grows_linearly(lambda text: called(text, text), "line [NEXT: b]\n")
+
+
+@pytest.mark.parametrize("piece", [" ", "\t\u00a0", "a\r", "\n "])
+def test_blank_lines_of_any_length_cost_no_more(piece: str) -> None:
+    assert grows_linearly(lambda text: called(f"[NEXT: b]{text}", text), piece)
