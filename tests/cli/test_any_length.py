@@ -15,6 +15,7 @@ import pytest
 
 from benchmarks.filled_store import MEMBERS, PERSON, fill
 from teamchat.cli.shared.workspace import store_file
+from teamchat.core.text.words import spaced
 from tests.program import run_here
 from tests.scripted_team import crew
 
@@ -104,6 +105,7 @@ def conversation(folder: Path, messages: int) -> sqlite3.Connection:
     )
     fill(store_file(folder), messages)
     db = sqlite3.connect(store_file(folder), isolation_level=None)
+    db.create_function("spaced", 1, spaced)
     db.execute("UPDATE turns SET vendor_session = 'v', agent = 'max-agent' WHERE member = 'max'")
     return db
 

@@ -22,7 +22,7 @@ def ballot(option: str | None, reason: str = "It fits.") -> str:
 
 
 def voters(world: Path, **replies: Reply) -> Crew:
-    return crew(world, {name: [reply] for name, reply in replies.items()}, team={"lead": "max"})
+    return crew(world, {name: [reply] * 2 for name, reply in replies.items()}, team={"lead": "max"})
 
 
 def result_of(ran: Result) -> dict[str, Any]:
@@ -35,7 +35,7 @@ def test_quiet_prints_the_winner_alone(world: Path) -> None:
 
 
 def test_options_that_are_given_one_by_one_may_have_commas(world: Path) -> None:
-    crew(world, {"max": ['{"option": "yes, with care", "reason": "It works."}'], "sarah": ["I do not know."]})
+    crew(world, {"max": ['{"option": "yes, with care", "reason": "It works."}'], "sarah": ["I do not know."] * 2})
     ran = run_here("run", "vote", "--options", "yes, with care", "--options", "no", "-q", "Ship?")
     assert (ran.code, ran.out) == (0, "yes, with care\n")
 
@@ -50,7 +50,8 @@ def test_a_tie_has_no_verdict_and_quiet_prints_the_tied_options(world: Path) -> 
 
 def test_without_any_vote_there_is_no_verdict_and_quiet_prints_nothing(world: Path) -> None:
     voters(world, max="Either.", sarah=ballot(None))
-    assert run_here(*VOTE, "-q", QUESTION) == Result(15, "", NO_WINNER)
+    again = "max's reply lacks what was asked for: there is no JSON object in it; it is asked once more"
+    assert run_here(*VOTE, "-q", QUESTION) == Result(15, "", notes(again) + NO_WINNER)
     assert queue() == []
 
 
@@ -76,7 +77,7 @@ def test_json_has_votes_reasons_tally_abstentions_and_the_tie(world: Path) -> No
         ("carol", "flat files", "It fits."),
         ("kai", None, "It fits."),
     ]
-    assert [vote["message"] for vote in result["votes"]] == ["msg-2", "msg-3", "msg-4", "msg-5"]
+    assert [vote["message"] for vote in result["votes"]] == ["msg-2", "msg-6", "msg-4", "msg-5"]
     assert (result["tally"], result["winner"], result["tie"]) == ({"SQLite": 1, "flat files": 1}, None, True)
     assert (result["abstained"], result["missing"]) == (["sarah", "kai"], [])
 

@@ -73,7 +73,7 @@ def known_reason(folder: Path) -> str | None:
     """Why there is no repository, if git need not be asked, which takes milliseconds."""
     if find_git(os.environ) is None:
         return "git is not installed"
-    if not folder.is_dir():
+    if not os.path.isdir(folder):  # noqa: PTH112 (False also for a name that is too long)
         return f"there is no folder {folder}"
     real = Path(os.path.realpath(folder))
     signs = (place / name for place in (real, *real.parents) for name in (".git", "HEAD"))  # `HEAD`: of a bare one

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 from msgspec import Struct
 
@@ -12,11 +12,9 @@ from teamchat.core.engine.state import State
 from teamchat.core.errors import NearMiss, NotTrusted, UnknownName, UnknownPerson, UsageError
 from teamchat.core.messages import Span, Speaker, well_formed
 from teamchat.core.routing.at_names import ALL, at_notes, first_strangers
-from teamchat.core.routing.markdown import asides_of
 from teamchat.core.routing.markers import Author, Marker, MarkerKind, Target, WhyNot, read_markers, touches
 from teamchat.core.routing.names import Directory, Unknown, fold, match_member
 from teamchat.core.routing.near_misses import Hint, hints, near_miss_lines
-from teamchat.core.routing.repeats import Prompts, repeats
 from teamchat.core.routing.requests import (
     Problem,
     ProblemKind,
@@ -31,6 +29,7 @@ from teamchat.core.routing.todos import Wish
 from teamchat.core.team.team import Member, Team
 from teamchat.core.text.commands import reading, saying
 
+Prompts = Callable[[], Sequence[str]]
 _SHOWN = (WhyNot.FENCE, WhyNot.CODE, WhyNot.QUOTE)
 _DECORATION = " \t\r\n`~*_>.-"
 
@@ -384,8 +383,7 @@ def _calls(text: str, team: Team, member: Member) -> tuple[RouteRequest, ...]:
 def address_reply(text: str, team: Team, member: Member, prompts: Prompts = tuple) -> AddressedReply:
     """What an agent's reply asks for, but for what it repeats of the `prompts` that its program was given."""
     markers = read_markers(text, "ai").markers
-    repeated = repeats(text, markers, prompts, team.wording.before_example)
-    if repeated:
+    if repeated := _repeated(text, markers, team, prompts):
         markers = read_markers(text, "ai", repeated).markers
     resolution = resolve(markers, team.members, member.name, "ai")
     mentions = not _names_anyone(markers)
@@ -405,10 +403,21 @@ def address_reply(text: str, team: Team, member: Member, prompts: Prompts = tupl
     )
 
 
+def _repeated(text: str, markers: Sequence[Marker], team: Team, prompts: Prompts) -> tuple[Span, ...]:
+    if not any(marker.counts for marker in markers):
+        return ()
+    from teamchat.core.routing.repeats import repeats
+
+    return repeats(text, markers, prompts, team.wording.before_example)
+
+
 def _last_line_notes(text: str, markers: Sequence[Marker], team: Team) -> Iterator[str]:
     """A note on a reply that ends with a call in code or a quote, and on one that is a block of thinking as a whole."""
-    if tag := asides_of(text).unclosed:
-        yield f"the reply is one {tag} that is never closed, so no marker in it counts"
+    if any(marker.why_not is WhyNot.THOUGHT for marker in markers):
+        from teamchat.core.routing.markdown import asides_of
+
+        if tag := asides_of(text).unclosed:
+            yield f"the reply is one {tag} that is never closed, so no marker in it counts"
     last = markers[-1] if markers else None
     if last is None or last.kind is not MarkerKind.NEXT or last.why_not not in _SHOWN:
         return

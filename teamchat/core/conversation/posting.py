@@ -15,14 +15,12 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from teamchat.core.conversation.addressing import Addressed, AddressedReply, address_reply, speaker_of
+from teamchat.core.conversation.addressing import Addressed, AddressedReply, Prompts, address_reply, speaker_of
 from teamchat.core.engine.events import HumanSpoke, TurnEnded
 from teamchat.core.engine.part import Part
 from teamchat.core.engine.state import Route
 from teamchat.core.messages import ConversationMessage, NewMessage, Routing
 from teamchat.core.receipt import Outcome
-from teamchat.core.routing.asides import blanked
-from teamchat.core.routing.repeats import Prompts
 from teamchat.core.routing.requests import RouteRequest
 from teamchat.core.routing.todos import Noted
 from teamchat.core.store.image_values import Image
@@ -133,7 +131,11 @@ class Posting(Struct, frozen=True):
         from teamchat.core.engine.processes.table import STRATEGIES
 
         strategy = STRATEGIES[process.kind]
-        finding = strategy.read(process, part, blanked(text, asks.repeated), asks.requests)
+        if asks.repeated:
+            from teamchat.core.routing.asides import blanked
+
+            text = blanked(text, asks.repeated)
+        finding = strategy.read(process, part, text, asks.requests)
         if isinstance(finding, Fault):
             told = f"{member.name}'s reply lacks what was asked for: {finding.why}; {strategy.after_fault(part)}"
             self.run.emit(Warned(told))

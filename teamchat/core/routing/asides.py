@@ -12,15 +12,33 @@ import re
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Iterable
+from enum import StrEnum
 
 from msgspec import Struct
 
-from teamchat.core.routing.place import Place, Span
 from teamchat.patterns import regex
 
 _TAG = regex(r"<(?P<close>/)?(?P<name>think|thinking|reasoning)(?:\s[^<>]*+)?>|(?P<comment><!--)", re.IGNORECASE)
 _BEFORE_BLOCK = regex(r"(?<![^\r\n])[ ]{0,3}\Z")
 _SEEN = regex(r"[^\r\n]")
+
+
+class Place(StrEnum):
+    """A part of a text that is shown rather than said."""
+
+    FENCE = "fence"
+    CODE = "code"
+    QUOTE = "quote"
+    THOUGHT = "thought"
+    COMMENT = "comment"
+
+
+class Span(Struct, frozen=True):
+    """The characters from `start` up to `end`."""
+
+    start: int
+    end: int
+    place: Place
 
 
 class Asides(Struct, frozen=True):

@@ -22,8 +22,7 @@ from typing import Literal
 
 from msgspec import Struct, field
 
-from teamchat.core.routing.asides import NO_ASIDES, Asides, asides, blanked
-from teamchat.core.routing.place import Place, Span
+from teamchat.core.routing.asides import NO_ASIDES, Asides, Place, Span, asides, blanked
 from teamchat.patterns import regex
 
 _END = r"(?>\r\n|\n|\r)"

@@ -28,7 +28,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from teamchat.core.messages import NewMessage, Span
-from teamchat.core.routing.place import Place
 from teamchat.core.routing.todos import todo_text
 from teamchat.core.text.clean import sequences, told
 from teamchat.patterns import regex
@@ -130,7 +129,13 @@ class WhyNot(StrEnum):
 
 
 _KINDS = {written: kind for kind in MarkerKind for written in (kind.value, kind.value.lower())}  # as most are written
-_PLACES = {place: WhyNot[place.name] for place in Place}
+_PLACES = {  # by the value of `Place`
+    "fence": WhyNot.FENCE,
+    "code": WhyNot.CODE,
+    "quote": WhyNot.QUOTE,
+    "thought": WhyNot.THOUGHT,
+    "comment": WhyNot.COMMENT,
+}
 HUMANS_ONLY = {MarkerKind.FROM, MarkerKind.TEAM_TASK}
 _OF_NAMES = {MarkerKind.NEXT, MarkerKind.FROM, MarkerKind.DROP, MarkerKind.DONE}
 
@@ -401,6 +406,7 @@ def first_words(text: str) -> str:
 def _without_fences(text: str) -> str:
     if not any(fence in text for fence in _FENCES):  # as most have none
         return text
+    from teamchat.core.routing.asides import Place
     from teamchat.core.routing.markdown import places_of
 
     parts, end = [], 0

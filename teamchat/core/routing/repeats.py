@@ -2,52 +2,77 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import pairwise
+from itertools import chain, pairwise
 
 from teamchat.core.messages import Span
 from teamchat.core.routing.markers import Marker
 from teamchat.patterns import regex
 
 _LINE = regex(r"(?<![^\r\n])[^\S\r\n]*+\S[^\r\n]*+")  # that is not blank
-Prompts = Callable[[], Sequence[str]]
+LONGEST = 10_000
+_SAID, _LINE_END = regex(r"\S"), regex(r"[\r\n]")
+_Pair = tuple[str, str]
 _SENTENCE = 200  # characters before a marker in which teamchat's sentence is looked for
 
 
-def repeats(text: str, markers: Iterable[Marker], prompts: Prompts, example: str) -> tuple[Span, ...]:
+def repeats(
+    text: str, markers: Iterable[Marker], prompts: Callable[[], Sequence[str]], example: str
+) -> tuple[Span, ...]:
     """The lines of a reply that have a marker which counts, and that are repeated from its `prompts`.
 
     Such a line and the one before or behind it, blank ones apart, stand in a prompt in a row, and say something beside
-    the marker; or it follows `example`: teamchat's own words before the marker that it shows.
+    the marker; or it follows `example`: teamchat's own words before the marker that it shows. Lines of more than
+    `LONGEST` characters are not compared.
     """
-    counting = [marker for marker in markers if marker.counts]
-    if not counting:
-        return ()
-    found = [(line.start(), line.end(), _plain(line[0])) for line in _LINE.finditer(text)]
-    pairs = {pair for prompt in prompts() for pair in _pairs([_plain(line[0]) for line in _LINE.finditer(prompt)])}
-    lines = iter(enumerate(found))
-    index, (start, end, _) = next(lines)
-    parts: dict[Span, None] = {}
-    for marker in counting:
-        while end <= marker.start:
-            index, (start, end, _) = next(lines)
-        around = found[max(index - 1, 0) : index + 2]
-        same = any(pair in pairs and _has_words(pair, marker) for pair in _pairs([line for *_, line in around]))
-        shown = _plain(text[max(marker.start - _SENTENCE, 0) : marker.start]).endswith(example)
-        if same or shown:
-            parts[start, end] = None
-    return tuple(parts)
+    shown: set[Span] = set()
+    pairs: dict[_Pair, list[Span]] = defaultdict(list)
+    line: Span = (0, -1)
+    for marker in markers:
+        if not marker.counts:
+            continue
+        if _plain(text[max(marker.start - _SENTENCE, 0) : marker.start]).endswith(example):
+            shown.add(line if marker.start < line[1] else _line_at(text, marker.start))
+        if marker.start < line[1]:
+            continue
+        line = _line_at(text, marker.start)
+        around = (_line_before(text, line[0]), line, _line_behind(text, line[1]))
+        for one, other in pairwise(filter(None, around)):
+            pair = _plain(text[slice(*one)]), _plain(text[slice(*other)])
+            if _has_words(pair, marker):
+                pairs[pair].append(line)
+    if pairs:
+        for pair in chain.from_iterable(map(_pairs, prompts())):
+            shown.update(pairs.pop(pair, ()))
+    return tuple(sorted(shown))
+
+
+def _line_at(text: str, position: int) -> Span:
+    end = _LINE_END.search(text, position)
+    return max(text.rfind("\n", 0, position), text.rfind("\r", 0, position)) + 1, end.start() if end else len(text)
+
+
+def _line_before(text: str, start: int) -> Span | None:
+    """The last line before that position which is not blank."""
+    said = len(text[max(start - LONGEST, 0) : start].rstrip())
+    return _line_at(text, max(start - LONGEST, 0) + said - 1) if said else None
+
+
+def _line_behind(text: str, end: int) -> Span | None:
+    found = _SAID.search(text, end, end + LONGEST)
+    return _line_at(text, found.start()) if found else None
+
+
+def _pairs(prompt: str) -> Iterator[_Pair]:
+    return pairwise(_plain(line[0]) for line in _LINE.finditer(prompt))
 
 
 def _plain(line: str) -> str:
-    return " ".join(line.split())
+    return " ".join(line.split()) if len(line) <= LONGEST else ""
 
 
-def _pairs(lines: Sequence[str]) -> Iterator[tuple[str, str]]:
-    return pairwise(lines)
-
-
-def _has_words(pair: tuple[str, str], marker: Marker) -> bool:
-    """Whether the lines say something beside the marker."""
+def _has_words(pair: _Pair, marker: Marker) -> bool:
+    """Whether both lines can be compared, and say something beside the marker."""
     said = " ".join(pair).replace(_plain(marker.raw), "")
-    return any(map(str.isalnum, said))
+    return all(pair) and any(map(str.isalnum, said))

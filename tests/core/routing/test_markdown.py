@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
+from teamchat.core.routing.asides import Place
 from teamchat.core.routing.markdown import Places, is_escaped, open_fence
-from teamchat.core.routing.place import Place
 from tests.core.routing.marker_texts import PATHOLOGICAL, grows_linearly, marked_up
 
 FENCE, CODE, QUOTE = Place.FENCE, Place.CODE, Place.QUOTE

@@ -24,7 +24,6 @@ from msgspec.structs import replace
 
 from teamchat.core.engine.process import Fault
 from teamchat.core.messages import well_formed
-from teamchat.core.routing.markdown import without_asides
 from teamchat.patterns import regex
 from teamchat.runners.commented_json import LARGEST_JSON5
 from teamchat.runners.untrusted_json import not_too_deep
@@ -68,6 +67,10 @@ def written_object(reply: str) -> Written | Fault:
 
 def _beside_asides(reply: str, find: Callable[[str], Written | Fault]) -> Written | Fault:
     """What is found in a reply outside of its asides. Tags in a string of the JSON are text."""
+    if "<" not in reply:
+        return find(reply)
+    from teamchat.core.routing.markdown import without_asides  # most runs need no Markdown
+
     text = without_asides(reply)
     found = find(text)
     if isinstance(found, Written) and text[found.start : found.end] != reply[found.start : found.end]:
