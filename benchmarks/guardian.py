@@ -21,7 +21,7 @@ from benchmarks.timing import REPEATS, Took, interleaved
 from teamchat.runners.pipe import PipeOutput
 from teamchat.runners.process.guardians import GUARDIANS
 from teamchat.runners.process.process import launch
-from teamchat.runners.process.running import Launch
+from teamchat.runners.process.running import FIRST_LINE, Launch
 from teamchat.runners.process.supervisor import Clocks, Stopper, run_turn
 
 CLOCK = ("/bin/date", "+%s.%N")
@@ -75,7 +75,7 @@ def output_of(argv: tuple[str, ...]) -> tuple[float, bytes]:
     """When an agent was launched in a turn, and what it writes."""
     with tempfile.TemporaryDirectory() as name:
         began = asyncio.run(turn(argv, Path(name)))
-        return began, (Path(name) / "turn" / "stdout").read_bytes()
+        return began, (Path(name) / "turn" / "stdout").read_bytes().removeprefix(FIRST_LINE)
 
 
 async def turn(argv: tuple[str, ...], folder: Path) -> float:
