@@ -140,7 +140,7 @@ class QuietOutput:
 
     def finish(self, conclusion: Conclusion) -> None:
         if conclusion.text:
-            pieces = read_markers(conclusion.text, author="ai").stripped_pieces()
+            pieces = read_markers(conclusion.text, "ai", conclusion.repeated).stripped_pieces()
             write_pieces(chain(all_shown(pieces), "\n"))
         for line in closing_lines(conclusion):
             note(visible(line))

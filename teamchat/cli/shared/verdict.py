@@ -14,11 +14,12 @@ from teamchat.core.conversation.coordinator import ConversationCoordinator
 from teamchat.core.engine.processes.vote import VoteReport, fold_option
 from teamchat.core.errors import ExitCode, UsageError
 from teamchat.core.routing.markdown import own_words
-from teamchat.core.routing.markers import strip_markers
+from teamchat.core.routing.markers import read_markers
 from teamchat.core.routing.requests import quoted
 from teamchat.core.store.database import Database
 from teamchat.core.store.messages import SqliteLog
 from teamchat.core.store.routes import replies_to, requests_of
+from teamchat.core.text.clean import clean
 from teamchat.core.text.last_word import folded, last_word, verdict_in
 from teamchat.core.turn.events import Conclusion, Verdict
 
@@ -44,7 +45,7 @@ def check_options(words: Sequence[str], options: Sequence[str]) -> None:
 
 
 def replies_of(coordinator: ConversationCoordinator) -> list[str] | None:
-    """What each member said that the person's message calls, "" for one without a reply. None for a process.
+    """What each member said that the person's message calls, as `replies_to_all` gives it. None for a process.
 
     A run that sends no message resumes one or several: those of the turns that it ran.
     """
@@ -57,10 +58,11 @@ def replies_of(coordinator: ConversationCoordinator) -> list[str] | None:
 
 
 def replies_to_all(db: Database, session: int, requests: Iterable[str]) -> list[str]:
-    """What each member said that these messages of a person call, "" for one without a reply."""
+    """What each member said that these messages of a person call, without markers; "" for one without a reply."""
     log = SqliteLog(db, session)
     replies = (reply for request in requests for reply in replies_to(db, session, request))
-    return [log.get(reply).content if reply else "" for reply in replies]
+    said = (log.get(reply) if reply else None for reply in replies)
+    return [read_markers(one.content, "ai", one.pasted).stripped if one else "" for one in said]
 
 
 def with_verdict(conclusion: Conclusion, words: Sequence[str], replies: Sequence[str] | None = None) -> Conclusion:
@@ -82,7 +84,7 @@ def _of_replies(replies: Sequence[str], words: Sequence[str]) -> tuple[str | Non
     """The first word if all replies give it, else the first other one; None and why if one of them gives none."""
     if not replies:
         return None, "no member that the message calls has replied"
-    given = [verdict_of(strip_markers(reply, author="ai"), words) for reply in replies]
+    given = [verdict_of(reply, words) for reply in replies]
     if None in given:
         return None, f"the last word is none of {', '.join(words)}"
     return next((word for word in given if word != words[0]), words[0]), ""
@@ -91,7 +93,7 @@ def _of_replies(replies: Sequence[str], words: Sequence[str]) -> tuple[str | Non
 def _of_result(conclusion: Conclusion, words: Sequence[str]) -> tuple[str | None, str]:
     """The verdict, or None and why there is none. Of a vote it is the whole winner."""
     if not isinstance(conclusion.process, VoteReport):
-        return _of_replies([conclusion.text], words)
+        return _of_replies([read_markers(conclusion.text, "ai", conclusion.repeated).stripped], words)
     winner = conclusion.text  # a vote without one is not done
     word = next((word for word in words if fold_option(word) == fold_option(winner)), None)
     return word, f"the winner {winner} is none of {', '.join(words)}"
@@ -100,6 +102,7 @@ def _of_result(conclusion: Conclusion, words: Sequence[str]) -> tuple[str | None
 def verdict_of(text: str, words: Sequence[str]) -> str | None:
     """The word that a reply ends with; None if it is none of these.
 
-    What Markdown quotes (`> PASS`) or hides (`<!-- PASS -->`), and what a model thinks (`<think>`), is no part of it.
+    What Markdown quotes (`> PASS`) or hides (`<!-- PASS -->`), what a model thinks (`<think>`), and an escape sequence
+    of a terminal is no part of it.
     """
-    return verdict_in(own_words(text), words)
+    return verdict_in(own_words(clean(text)), words)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from itertools import chain
 
 from msgspec import Struct
 
@@ -31,7 +32,6 @@ from teamchat.core.text.commands import reading, saying
 
 Prompts = Callable[[], Sequence[str]]
 _SHOWN = (WhyNot.FENCE, WhyNot.CODE, WhyNot.QUOTE)
-_DECORATION = " \t\r\n`~*_>.-"
 
 
 class Addressed(Struct, frozen=True):
@@ -391,7 +391,7 @@ def address_reply(text: str, team: Team, member: Member, prompts: Prompts = tupl
         *few(problem.message for problem in resolution.problems),
         *near_miss_lines(_near_misses(text, markers, team, speaker_of(member), resolution, mentions=mentions)),
         *_inert_notes(markers),
-        *(() if resolution.requests else _last_line_notes(text, markers, team)),
+        *(() if resolution.requests else _last_line_notes(text, markers, team, member)),
     )
     return AddressedReply(
         requests=resolution.requests,
@@ -411,7 +411,7 @@ def _repeated(text: str, markers: Sequence[Marker], team: Team, prompts: Prompts
     return repeats(text, markers, prompts, team.wording.before_example)
 
 
-def _last_line_notes(text: str, markers: Sequence[Marker], team: Team) -> Iterator[str]:
+def _last_line_notes(text: str, markers: Sequence[Marker], team: Team, member: Member) -> Iterator[str]:
     """A note on a reply that ends with a call in code or a quote, and on one that is a block of thinking as a whole."""
     if any(marker.why_not is WhyNot.THOUGHT for marker in markers):
         from teamchat.core.routing.markdown import asides_of
@@ -421,6 +421,7 @@ def _last_line_notes(text: str, markers: Sequence[Marker], team: Team) -> Iterat
     last = markers[-1] if markers else None
     if last is None or last.kind is not MarkerKind.NEXT or last.why_not not in _SHOWN:
         return
-    line = text[text.rfind("\n", 0, last.start) + 1 : last.start] + text[last.end :]
-    if not line.strip(_DECORATION) and resolve((), team.members, None, to=parse_to(last.body)).requests:
+    calls = resolve((), team.members, member.name, "ai", parse_to(last.body)).requests
+    others = chain(text[text.rfind("\n", 0, last.start) + 1 : last.start], text[last.end :])
+    if calls and not any(map(str.isalpha, others)):
         yield f"{quoted(last.raw)} in the last line calls nobody: it is {last.why_not}"

@@ -70,6 +70,7 @@ def conclusion(
     return Conclusion(
         code=code,
         text=text,
+        repeated=tally.repeated if text == tally.text else (),
         reason=reason,
         hint=hint,
         waiting_for=waiting_for,

@@ -286,7 +286,7 @@ class ConversationCoordinator:
             result = await self.summariser.summarise(member)
             if isinstance(result, TurnFailure):
                 return conclude_side_turn(self.run, result)
-            self.run.tally.text = result.text
+            self.run.tally.end_with(result.text)
         return conclusion(self.run, ExitCode.DONE)
 
     async def learn(self, name: str | None = None, keep_as: str | None = None) -> Conclusion:
@@ -299,7 +299,7 @@ class ConversationCoordinator:
         result = await find_lessons(self.run, learner_of(self.run.team, name), keep_as)
         if isinstance(result, TurnFailure):
             return conclude_side_turn(self.run, result)
-        self.run.tally.text = "\n".join(result.found)
+        self.run.tally.end_with("\n".join(result.found))
         return conclusion(self.run, ExitCode.DONE)
 
     async def close(self) -> None:

@@ -20,6 +20,7 @@ from teamchat.patterns import regex
 
 _TAG = regex(r"<(?P<close>/)?(?P<name>think|thinking|reasoning)(?:\s[^<>]*+)?>|(?P<comment><!--)", re.IGNORECASE)
 _BEFORE_BLOCK = regex(r"(?<![^\r\n])[ ]{0,3}\Z")
+_EMPTY_COMMENT = regex(r"<!--(?:-?>|-->)")
 _SEEN = regex(r"[^\r\n]")
 
 
@@ -94,6 +95,8 @@ class _Reader:
         return Asides(tuple(self._spans))
 
     def _end_of_comment(self, tag: re.Match[str]) -> int:
+        if empty := _EMPTY_COMMENT.match(self._text, tag.start()):
+            return empty.end()
         if tag.end() <= self._last_comment:
             return self._text.index("-->", tag.end()) + 3
         line = self._text[max(tag.start() - 4, 0) : tag.start()]

@@ -276,14 +276,14 @@ def _seen(
         return
     from teamchat.core.routing.markdown import places_of  # most messages have none, and it takes half a millisecond
 
-    before, places, unseen = 0, None, None
+    before, places, unseen, parts = 0, None, None, _Parts(sorted(pasted), len(text))
     matches = (found for begin, end in _pieces(text) for found in _MARKER.finditer(text, begin, end))
     for found in islice(matches, MOST_MARKERS):
         # most texts have none, and reading a large one as Markdown takes much time and memory
         places, unseen = places or places_of(text, thinks=author == "ai"), unseen or _Unseen(text)
         written = found["kind"] or found["block"]
         kind = _KINDS.get(written) or MarkerKind(written.upper())
-        inert = touches(found.start(), found.end(), pasted)
+        inert = parts.touch(found.start(), found.end())
         why_not = _why_not(text, found, kind, author, places, unseen, before)
         yield found, kind, (WhyNot.PASTED if author == "human" else WhyNot.REPEATED) if inert else why_not
         before = found.end()
@@ -331,19 +331,29 @@ def _malformed(text: str, found: re.Match[str], kind: MarkerKind, before: int) -
     return WhyNot.TOO_LONG if kind in _OF_NAMES and len(found[0]) > LONGEST_NAMES else None
 
 
+class _Parts:
+    """Parts of a text, in order and apart. They are asked of one place after the other, so none is remembered."""
+
+    def __init__(self, spans: Iterable[Span], end: int) -> None:
+        self._spans, self._end = iter(spans), end
+        self._next = (0, 0)  # the first one that ends behind the place
+
+    def touch(self, start: int, end: int) -> bool:
+        """Whether some of the characters from `start` up to `end` are in one of them."""
+        while self._next[1] <= start:
+            self._next = next(self._spans, (self._end, self._end))
+        return self._next[0] < end
+
+
 class _Unseen:
-    """What a person is not shown of a text. It is asked of one part after the other, so no sequence is remembered."""
+    """What a person is not shown of a text. It is asked of one place after the other."""
 
     def __init__(self, text: str) -> None:
-        self._text = text
-        self._sequences = sequences(text)
-        self._next = (0, 0)  # the first sequence that ends behind the part
+        self._text, self._sequences = text, _Parts(sequences(text), len(text))
 
     def touches(self, start: int, end: int) -> bool:
         """Whether some of the characters from `start` up to `end` are not shown."""
-        while self._next[1] <= start:
-            self._next = next(self._sequences, (len(self._text), len(self._text)))
-        return self._next[0] < end or told(part := self._text[start:end]) != part
+        return self._sequences.touch(start, end) or told(part := self._text[start:end]) != part
 
 
 def _begins_line(gap: str, *, first: bool) -> bool:

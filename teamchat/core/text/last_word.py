@@ -12,6 +12,7 @@ _END = 4000  # characters at the end of a text that are looked at
 LONGEST = 1000  # characters of a word; sorting the accents of one letter costs their square
 # What joins two parts of a word, such as NEEDS-WORK, PASS/FAIL or v1.2; any other punctuation or symbol ends it.
 _JOINS = frozenset("-_/'.&@#%+$^\\\u2010\u2011\u2019\u00b7\u30fb\u0f0b")
+_MEANS = frozenset("#%&@/\\?？؟")  # punctuation that says something at the ends of a text
 _STRUCK = regex(r"~~(?=\S)[^\n]*?~~|<(?P<tag>del|s|strike)>.*?</(?P=tag)>", re.DOTALL)
 _MARKUP = " \t*_`\"'“”‘’«»「」『』"
 _NEGATION = regex(r"(?:\b(?:not|no|never|cannot)|n['’]t|[不未])\Z", re.IGNORECASE)
@@ -40,14 +41,29 @@ def last_word(text: str) -> str:
     return text[start:end]
 
 
-def without_ends(text: str) -> str:
-    """The text from its first letter or digit to its last one."""
-    return text[_first_letter(text, 0, len(text)) : _behind_last_letter(text)]
+def without_marks(text: str) -> str:
+    """The text without Markdown, quotes, punctuation and pictures around it.
+
+    Signs that may be a part of it stay, such as those of `C++`, `C#`, `-1`, `50%` and `!a`. So does a question mark.
+    """
+    start, end = 0, len(text)
+    while end > start and _is_mark(text[end - 1]):
+        end -= 1
+    while start < end and text[start] != "!" and _is_mark(text[start]):
+        start += 1
+    return text[start:end]
 
 
 def folded(word: str) -> str:
     """The form in which words are compared."""
     return unicodedata.normalize("NFKC", word).casefold()
+
+
+def _is_mark(character: str) -> bool:
+    category = unicodedata.category(character)
+    if category == "Pd" or character in _MEANS:
+        return False
+    return category[0] in "PZ" or category == "So" or character == "`"
 
 
 def _last_word(text: str) -> tuple[int, int]:

@@ -127,7 +127,7 @@ def _stored(run: Run, ended: OpenTurn, write: Callable[[], T]) -> T:
 
 def _tell_lost(run: Run, ended: OpenTurn, error: StoreError) -> None:
     """Tell the text of a turn that nothing has kept."""
-    run.tally.text = ended.finished.text
+    run.tally.end_with(ended.finished.text)
     run.emit(Warned(f"what {ended.turn.member} said is not stored: {error}\n{ended.finished.text}"))
 
 

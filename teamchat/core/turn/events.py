@@ -10,7 +10,7 @@ from msgspec import Struct, field
 from teamchat.core.engine.actions import PauseKind
 from teamchat.core.engine.state import Route
 from teamchat.core.errors import ExitCode
-from teamchat.core.messages import ConversationMessage
+from teamchat.core.messages import ConversationMessage, Span
 from teamchat.core.receipt import Outcome
 from teamchat.core.routing.todos import Change
 from teamchat.core.store.lessons import Lesson
@@ -192,8 +192,9 @@ class Verdict(Struct, frozen=True):
 class Conclusion(Struct, frozen=True):
     """How a run of the conversation ended, and how it can continue.
 
-    `text` is the last reply of this run, markers included, or what the process that ran makes of it. `process` is the
-    result of that process, as far as it got. `held` holds the routes that wait for `resume`.
+    `text` is the last reply of this run, markers included, or what the process that ran makes of it; no marker counts
+    in its parts that are `repeated` from the prompt. `process` is the result of that process, as far as it got. `held`
+    holds the routes that wait for `resume`.
     `verdict` is None if none is asked for.
     """
 
@@ -209,6 +210,7 @@ class Conclusion(Struct, frozen=True):
     usage: Usage = field(default_factory=Usage)
     process: Struct | None = None
     verdict: Verdict | None = None
+    repeated: tuple[Span, ...] = ()
 
     @property
     def done(self) -> bool:

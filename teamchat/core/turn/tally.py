@@ -6,7 +6,7 @@ from msgspec import Struct, field
 
 from teamchat.core.engine.state import Route
 from teamchat.core.errors import AgentMissing, ExitCode, NoMessage, NotTrusted, TeamchatError, UsageError
-from teamchat.core.messages import ConversationMessage
+from teamchat.core.messages import ConversationMessage, Span
 from teamchat.core.receipt import Outcome
 from teamchat.core.store.turns import Turn
 from teamchat.runners.events import Usage
@@ -29,11 +29,12 @@ class Tally(Struct):
 
     `process`: the run began or continued a process. `routes` are the numbers of those that had a turn, and `said` is
     the message that a person sent last in this run. Of messages that other processes handed over, `of_others`, the
-    replies are no result of this run.
+    replies are no result of this run. No marker counts in the parts `repeated` of the `text`.
     """
 
     turns: int = 0
     text: str = ""
+    repeated: tuple[Span, ...] = ()
     denied: int | None = 0
     usage: Usage = field(default_factory=lambda: Usage(0, 0, 0, 0.0))
     failures: dict[int, TurnFailure] = field(default_factory=dict)
@@ -45,7 +46,11 @@ class Tally(Struct):
     def add_reply(self, reply: ConversationMessage, request: str | None = None) -> None:
         """Note the reply to the person's message `request`."""
         if request not in self.of_others:
-            self.text = reply.content
+            self.end_with(reply.content, reply.pasted)
+
+    def end_with(self, text: str, repeated: tuple[Span, ...] = ()) -> None:
+        """Note the last text of the run so far."""
+        self.text, self.repeated = text, repeated
 
     def fail(self, route: Route, error: TeamchatError) -> None:
         """Note why the turn of a route could not begin."""

@@ -221,6 +221,34 @@ def test_no_mistake_in_a_reply_is_an_error() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("last", "why"),
+    [
+        ("`[NEXT: max]`", "in inline code"),
+        ("**`[NEXT: max]`**", "in inline code"),
+        ("1. `[NEXT: max]`\n", "in inline code"),
+        ("| `[NEXT: max]` |\r\n", "in inline code"),
+        ("`[NEXT：max]`。", "in inline code"),
+        ("👉 `[NEXT: max]` 🙂", "in inline code"),
+        ("> **[NEXT: max]**", "in a quote"),
+        ("```text\n[NEXT: max]\n```\n---\n", "in a code fence"),
+    ],
+)
+def test_a_last_line_of_a_call_that_does_not_count_is_told(last: str, why: str) -> None:
+    reply = address_reply(f"Done.\n\n{last}", TEAM, TEAM.member("sarah"))
+    raw = re.findall(r"\[[^]]*\]", last)[0]
+    assert reply.requests == ()
+    assert reply.problems == (f"sarah: '{raw}' in the last line calls nobody: it is {why}",)
+
+
+@pytest.mark.parametrize(
+    "last",
+    ["Write `[NEXT: max]`", "`[NEXT: max]`\nBye", "`[NEXT: zed]`", "`[NEXT: sarah]`", "\\[NEXT: max]", "`[DONE: 1]`"],
+)
+def test_words_beside_such_a_call_are_not_told(last: str) -> None:
+    assert address_reply(f"Done.\n\n{last}", TEAM, TEAM.member("sarah")).problems == ()
+
+
 def test_many_names_that_nobody_has_are_told_in_a_few_lines() -> None:
     assert address(f"[NEXT: max] {NOBODIES} Hi", TEAM, STATE).problems == (
         *(f"nobody is called 'nobody{number}'" for number in range(5)),

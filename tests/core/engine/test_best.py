@@ -118,7 +118,9 @@ def read(process: Process, written: str) -> Finding | None:
     return BEST.read(process, next_step(process).calls[0].part, written, ())
 
 
-@pytest.mark.parametrize("winner", ["B", "b", " B ", "answer B", "Answer b"])
+@pytest.mark.parametrize(
+    "winner", ["B", "b", " B ", "answer B", "Answer b", "**B**", "\u300cB\u300d\u3002", "a good one: B"]
+)
 def test_a_letter_is_read_as_the_member_behind_it(winner: str) -> None:
     process = all_ended()
     written = json.dumps({"winner": winner, "reasons": "It is tested.\n"})
@@ -133,6 +135,11 @@ def test_a_letter_is_read_as_the_member_behind_it(winner: str) -> None:
     [
         ("B is best.", "there is no JSON object in it"),
         ('{"winner": "B", "reasons"', "its JSON is cut off at line 1, column 26"),
+        ('{"winner": "A, not B", "reasons": "It is tested."}', '"winner" is not one of A, B, C'),
+        ('{"winner": "neither A nor B", "reasons": "It is tested."}', '"winner" is not one of A, B, C'),
+        ('{"winner": "A or B", "reasons": "It is tested."}', '"winner" is not one of A, B, C'),
+        ('{"winner": "A/B", "reasons": "It is tested."}', '"winner" is not one of A, B, C'),
+        ('{"winner": "B?", "reasons": "It is tested."}', '"winner" is not one of A, B, C'),
         ('{"winner": "D", "reasons": "It is tested."}', '"winner" is not one of A, B, C'),
         ('{"winner": "max", "reasons": "It is tested."}', '"winner" is not one of A, B, C'),
         ('{"winner": 1, "reasons": "It is tested."}', '"winner" is not one of A, B, C'),

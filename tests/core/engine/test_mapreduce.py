@@ -174,6 +174,9 @@ def test_markers_are_taken_out_of_subtasks() -> None:
         ('["a", ["b"]]', "item 2 of its list is not a string"),
         ('["a", " \\n"]', "item 2 of its list is empty"),
         ('["a", "[NEXT: w1] [NEXT: w2]"]', "item 2 of its list has nothing but markers"),
+        ('["...", "..."]', "item 1 of its list has no letter or digit"),
+        ('["a", "…"]', "item 2 of its list has no letter or digit"),
+        ('["a", "- [NEXT: w1]"]', "item 2 of its list has nothing but markers"),
     ],
 )
 def test_another_reply_is_no_plan(text: str, why: str) -> None:

@@ -122,6 +122,10 @@ def test_a_reply_without_a_whole_list_is_said_to_have_none_and_where_it_breaks(t
         'A table {"a": 1} in between,\n{"a": "b"} and a word after it',
         '{\n  "a":\n    "b"\n}',
         '["x"]\n```json\n{"a": "b"}\n```\nMore words.',
+        '\x1b[32m{"a": "b"}\x1b[0m\n',
+        '\x1b[1;39m{\n  \x1b[0m\x1b[34;1m"a"\x1b[0m\x1b[1;39m:\x1b[0m \x1b[0;32m"b"\x1b[0m\x1b[1;39m\n}\x1b[0m',
+        'Done.\n{"a": "\x1b[1mb\x1b[0m"}',
+        '\x1b[2m<think>{"a": 1}</think>\x1b[0m {"a": "b"}',
     ],
 )
 def test_an_object_is_found_as_the_last_line_in_a_fence_and_between_prose(text: str) -> None:
@@ -129,6 +133,20 @@ def test_an_object_is_found_as_the_last_line_in_a_fence_and_between_prose(text: 
 
     assert isinstance(found, Written)
     assert found.value == {"a": "b"}
+
+
+@pytest.mark.parametrize("said", ["a </think> b", "</reasoning>", "<!-- a --> </think>", "<think> a", "<!--"])
+@pytest.mark.parametrize("before", ["", "<think>{}</think>\n", '{"a": 1}\n', "Such as:\n\n"])
+def test_a_tag_in_a_string_is_text(said: str, before: str) -> None:
+    found = written_object(before + json.dumps({"a": said}, indent=1))
+
+    assert isinstance(found, Written)
+    assert found.value == {"a": said}
+
+
+@pytest.mark.parametrize("after", ["", "\nI do not know.", '\n{"b": 1'])
+def test_json_before_the_end_of_what_a_model_thinks_is_no_answer(after: str) -> None:
+    assert isinstance(written_object(f'{{"a": "b"}}\n</think>{after}'), Fault)
 
 
 def test_half_a_character_becomes_one_that_can_be_stored() -> None:

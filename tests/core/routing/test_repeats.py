@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import random
+import time
 
 import pytest
 
-from teamchat.core.routing.markers import read_markers
+from teamchat.core.routing.markers import read_markers, scan
 from teamchat.core.routing.repeats import repeats
 from teamchat.core.team.wording import WORDINGS
 from tests.core.routing.marker_texts import grows_linearly
@@ -79,6 +80,15 @@ def test_a_thousand_ordinary_replies_lose_no_call() -> None:
     for _ in range(1000):
         lines = [" ".join(chance.choices(words, k=chance.randint(1, 12))) for _ in range(chance.randint(1, 6))]
         assert called("\n".join(lines) + chance.choice(ends)) == ["b"]
+
+
+@pytest.mark.parametrize("line", ["line [NEXT: b]", "[NEXT: b] line\r", "  - line [NEXT: b] line"])
+def test_ten_thousand_repeated_lines_are_told_apart_at_once(line: str) -> None:
+    text = f"{line}\n" * 10_000
+    repeated = repeats(text, read_markers(text, "ai").markers, lambda: [text], EXAMPLE)
+    began = time.process_time()
+    assert not any(marker.counts for marker in scan(text, "ai", repeated))
+    assert time.process_time() - began < 0.5
 
 
 def test_it_is_linear_in_the_reply_and_the_prompt() -> None:

@@ -14,7 +14,7 @@ from teamchat.cli.output.terminal.look import BAR, Look
 from teamchat.cli.output.terminal.tools import action, changed, mark
 from teamchat.cli.output.terminal.wrap import cells, cut, wrapped, wrapped_text
 from teamchat.core.routing.edits import Edit, without_edits
-from teamchat.core.routing.markers import Author, MarkerKind, scan
+from teamchat.core.routing.markers import Author, MarkerKind, scan, touches
 from teamchat.core.text.clean import VisibleCleaner, visible
 from teamchat.runners.events import AgentEvent, Denied, Note, Retry, Text, TextDelta, ToolCall, ToolResult
 
@@ -227,8 +227,17 @@ def _behind(bar: str, lines: str) -> str:
 
 
 def without_calls(text: str, author: Author) -> str:
-    """The text without the markers that say who is to answer: these are shown apart from it."""
-    calls = (marker for marker in scan(text, author) if marker.counts and marker.kind is MarkerKind.NEXT)
+    """The text without the markers that say who is to answer: these are shown apart from it.
+
+    The example of a prompt that an agent repeats stays.
+    """
+    calls = [marker for marker in scan(text, author) if marker.counts and marker.kind is MarkerKind.NEXT]
+    if calls and author == "ai":
+        from teamchat.core.routing.repeats import repeats  # most texts call nobody
+        from teamchat.core.team.wording import TODAY
+
+        shown = repeats(text, calls, tuple, TODAY.before_example)
+        calls = [marker for marker in calls if not touches(marker.start, marker.end, shown)]
     edits = [Edit(marker.start, marker.end, tidy=True) for marker in calls]
     return without_edits(text, edits) if edits else text
 

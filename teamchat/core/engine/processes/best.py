@@ -33,12 +33,14 @@ from teamchat.core.engine.processes.seats import BLIND_LAYERS, letters, wrong_me
 from teamchat.core.engine.processes.written_json import written_object
 from teamchat.core.routing.requests import RouteRequest
 from teamchat.core.text.commands import command_of
-from teamchat.core.text.last_word import LONGEST, last_word
+from teamchat.core.text.last_word import LONGEST, verdict_in
+from teamchat.patterns import regex
 
 MEMBER = "member"
 JUDGE = "judge"
 FEWEST = 2  # members, or there is nothing to compare
 ONLY = "There is no other answer."
+_WORD = regex(r"\w+")
 
 
 class Candidate(Struct, frozen=True):
@@ -135,8 +137,11 @@ def read(process: Process, part: Part, text: str, _requests: Sequence[RouteReque
     wanted = f'"winner" is not one of {", ".join(part.options)}'
     if not isinstance(winner, str):
         return Fault(wanted)
-    picked = answers(process).get(last_word(winner[-LONGEST:]).upper())
-    if picked is None:
+    winner = winner[-LONGEST:]
+    label = verdict_in(winner, part.options)
+    picked = answers(process).get(label or "")
+    others = {*_WORD.findall(winner)} & {*part.options} - {label}  # as in "neither A nor B"
+    if picked is None or others:
         return Fault(wanted)
     if not (isinstance(reasons, str) and reasons.strip()):
         return Fault('"reasons" is not a text')

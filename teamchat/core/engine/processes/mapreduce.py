@@ -183,13 +183,16 @@ def _plan(text: str, most: int) -> Plan | Fault:
 
 
 def _text(item: object) -> str:
-    return read_markers(item, "ai").quoted.strip() if isinstance(item, str) else ""
+    text = read_markers(item, "ai").quoted.strip() if isinstance(item, str) else ""
+    return text if any(map(str.isalnum, text)) else ""  # "..." is the example of the prompt
 
 
 def _fault(item: object) -> str:
     if not isinstance(item, str):
         return "is not a string"
-    return "has nothing but markers" if item.strip() else "is empty"
+    if not item.strip():
+        return "is empty"
+    return "has nothing but markers" if read_markers(item, "ai").markers else "has no letter or digit"
 
 
 def turns(_process: Process) -> None:

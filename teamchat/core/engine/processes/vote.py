@@ -35,7 +35,7 @@ from teamchat.core.errors import UsageError
 from teamchat.core.routing.names import fold
 from teamchat.core.routing.requests import RouteRequest, quoted
 from teamchat.core.text.invisible import INVISIBLE
-from teamchat.core.text.last_word import without_ends
+from teamchat.core.text.last_word import without_marks
 from teamchat.patterns import regex
 
 MEMBER = "member"
@@ -164,7 +164,10 @@ def _meant(options: tuple[str, ...], written: object) -> list[str]:
 
 def _same(option: str, written: str) -> bool:
     """Whether a text is that option with punctuation around it. One much longer than an option is not folded."""
-    return len(written) <= _MOST and fold_option(option) == fold_option(without_ends(written))
+    if len(written) > _MOST:
+        return False
+    meant = without_marks(fold_option(written))
+    return bool(meant) and meant == without_marks(fold_option(option))
 
 
 def fold_option(option: str) -> str:

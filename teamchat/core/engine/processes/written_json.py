@@ -7,9 +7,9 @@ Agents write it alone, in a fence, or with prose around it. The one that counts 
 3. else the last value that begins a line;
 4. else the last value anywhere.
 
-What a model thinks in tags (`<think>`) and HTML comments are left out. If the one that counts is cut off or wrong,
-nothing is read: neither a part of it nor an earlier value takes its place. Numbers are floats, so that a very long one
-costs no more than its length.
+What a model thinks in tags (`<think>`), HTML comments and escape sequences of a terminal are left out. If the one that
+counts is cut off or wrong, nothing is read: neither a part of it nor an earlier value takes its place. Numbers are
+floats, so that a very long one costs no more than its length.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from msgspec.structs import replace
 
 from teamchat.core.engine.process import Fault
 from teamchat.core.messages import well_formed
+from teamchat.core.text.clean import sequences
 from teamchat.patterns import regex
 from teamchat.runners.commented_json import LARGEST_JSON5
 from teamchat.runners.untrusted_json import not_too_deep
@@ -66,17 +67,33 @@ def written_object(reply: str) -> Written | Fault:
 
 
 def _beside_asides(reply: str, find: Callable[[str], Written | Fault]) -> Written | Fault:
-    """What is found in a reply outside of its asides. Tags in a string of the JSON are text."""
-    if "<" not in reply:
+    """What is found in a reply outside of its asides and escape sequences. Tags in a string of the JSON are text."""
+    escapes = list(sequences(reply))
+    if "<" not in reply and not escapes:
         return find(reply)
-    from teamchat.core.routing.markdown import without_asides  # most runs need no Markdown
+    from teamchat.core.routing.asides import blanked  # most runs need no Markdown
+    from teamchat.core.routing.markdown import asides_of, without_asides
 
-    text = without_asides(reply)
+    seen = blanked(reply, escapes)
+    text = without_asides(seen)
     found = find(text)
-    if isinstance(found, Written) and text[found.start : found.end] != reply[found.start : found.end]:
-        whole = find(reply[found.start : found.end])
+    if isinstance(found, Fault):
+        ends = [span.end for span in asides_of(seen).spans]
+        whole = find(seen) if ends else found
+        around_tag = isinstance(whole, Written) and any(whole.start < end < whole.end for end in ends)
+        return whole if around_tag else found
+    if text[found.start : found.end] != reply[found.start : found.end]:
+        whole = find(_without_escapes(reply[found.start : found.end]))
         return replace(found, value=whole.value) if isinstance(whole, Written) else found
     return found
+
+
+def _without_escapes(text: str) -> str:
+    pieces, at = list[str](), 0
+    for start, end in sequences(text):
+        pieces.append(text[at:start])
+        at = end
+    return "".join((*pieces, text[at:]))
 
 
 def _object(text: str) -> Written | Fault:
