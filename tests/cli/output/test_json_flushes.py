@@ -23,7 +23,7 @@ class Pipe(io.StringIO):
         self.flushed: list[list[str]] = []
 
     def flush(self) -> None:
-        self.flushed.append([json.loads(line)["type"] for line in self.getvalue().splitlines()])
+        self.flushed.append([json.loads(line)["type"] for line in self.getvalue().split("\n")[:-1]])
 
 
 @pytest.mark.parametrize(
