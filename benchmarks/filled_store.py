@@ -24,7 +24,7 @@ from teamchat.core.receipt import Outcome, Setup
 from teamchat.core.store.counting import COUNT
 from teamchat.core.store.database import Database
 from teamchat.core.store.lineage import share_messages
-from teamchat.core.store.migrations.m014_any_length import RECOUNT_USAGE
+from teamchat.core.store.schema import RECOUNT
 from teamchat.core.store.turns import Before
 from teamchat.core.store.values import dump
 from teamchat.core.store.word_index import index_messages
@@ -88,7 +88,7 @@ def fill(file: Path, messages: int, sessions: int = 1) -> None:
             exchanges = _exchanges(pairs, sessions)
             while some := list(itertools.islice(exchanges, 10_000)):
                 _insert(db, some, BEGAN - sessions * pairs)
-            for sql in (COUNT, *RECOUNT_USAGE):
+            for sql in (COUNT, *RECOUNT):
                 db.execute(sql)
             index_messages(db)
             _undo(db, pairs, sessions)

@@ -116,7 +116,7 @@ def cells(used: Used) -> list[str]:
 
 
 def _usage_fields(used: Used) -> dict[str, object]:
-    from teamchat.core.store.migrations.m014_any_length import QUANTITIES
+    from teamchat.core.store.schema import QUANTITIES
 
     sums: dict[str, Sum] = {name: getattr(used, name) for name in QUANTITIES}
     return {

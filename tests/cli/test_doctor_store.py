@@ -18,7 +18,6 @@ from teamchat.core.messages import NewMessage, Speaker
 from teamchat.core.store.checking import problems
 from teamchat.core.store.database import GONE, Database
 from teamchat.core.store.messages import HEAD, SqliteLog
-from teamchat.core.store.migrations.in_order import MIGRATIONS
 from tests.cli.helpers import objects, refused, said
 from tests.program import Result, run_here
 from tests.scripted_team import crew
@@ -112,13 +111,6 @@ def assert_both_ends_are_rescued(store: Path) -> None:
     assert 300 < int(found[1]) < 395
 
 
-def test_of_a_damaged_store_of_an_older_version_messages_are_rescued(store: Path) -> None:
-    for column in ("rest", "typed"):
-        damage(store, f"ALTER TABLE messages DROP COLUMN {column}")
-    damage(store, "PRAGMA user_version = 3")
-    assert_both_ends_are_rescued(store)
-
-
 def test_a_long_message_is_rescued_whole(store: Path) -> None:
     long = "é" * (2 * HEAD)
     with contextlib.closing(Database(store)) as db:
@@ -157,35 +149,6 @@ def cut(store: Path, pages: int = 1) -> bytes:
     """What is left of a store without its last pages."""
     os.truncate(store, store.stat().st_size - 4096 * pages)
     return store.read_bytes()
-
-
-def everything_is_rescued(store: Path, healthy: bytes, place: int, value: int) -> None:
-    """The byte at `place` is damaged: nothing of the store is lost, and its file stays as it is."""
-    damaged = healthy[:place] + bytes([value]) + healthy[place + 1 :]
-    for left in (*store.parent.glob(f"{store.stem}*"), *store.parent.parent.glob(f"{store.parent.name}.*")):
-        shutil.rmtree(left) if left.is_dir() else left.unlink()
-    store.write_bytes(damaged)
-    ran = looked()
-    if ran.code == 0:
-        return
-    assert re.search(r"^✓  rescued 2 sessions, 5 messages, 4 turns, in [^;]+$", ran.out, re.MULTILINE), (place, ran)
-    assert store.read_bytes() == damaged, place
-
-
-@pytest.mark.parametrize("first", range(0, 100, 10))
-def test_one_wrong_byte_in_the_header_loses_nothing(store: Path, first: int) -> None:
-    damage(store, "PRAGMA wal_checkpoint(TRUNCATE)")
-    healthy = store.read_bytes()
-    for place in range(first, first + 10):
-        for value in {healthy[place] ^ 1, 255 - healthy[place]}:
-            everything_is_rescued(store, healthy, place, value)
-
-
-@pytest.mark.parametrize("place", [100, 103, 105, 111, 114, 117, 1000, 3000, 4070])
-def test_one_wrong_byte_in_the_rest_of_the_first_page_loses_nothing(store: Path, place: int) -> None:
-    damage(store, "PRAGMA wal_checkpoint(TRUNCATE)")
-    healthy = store.read_bytes()
-    everything_is_rescued(store, healthy, place, healthy[place] ^ 0x41)
 
 
 @pytest.mark.parametrize("pages", [1, 6])
@@ -281,44 +244,8 @@ def test_it_does_not_go_with_what_looks_at_clis() -> None:
     assert (ran.code, refused(ran)) == (2, "--store checks only the store; it excludes --offline and --live")
 
 
-def as_version_1(store: Path) -> None:
-    """Write the store anew with the first schema: the same rows, as far as it has columns for them."""
-    with contextlib.closing(sqlite3.connect(store)) as new:
-        new.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    later = store.replace(store.with_name("later.db"))
-    with contextlib.closing(sqlite3.connect(store, isolation_level=None)) as old:
-        MIGRATIONS[0](old)
-        old.execute("ATTACH ? AS later", (str(later),))
-        for (table,) in old.execute("SELECT name FROM main.sqlite_master WHERE sql LIKE 'CREATE TABLE%'").fetchall():
-            there = {row[1] for row in old.execute(f"PRAGMA later.table_info({table})")}
-            both = ", ".join(
-                f'"{row[1]}"' for row in old.execute(f"PRAGMA main.table_info({table})") if row[1] in there
-            )
-            if not table.startswith(("message_text", "lesson_words")):
-                old.execute(f"INSERT INTO {table} ({both}) SELECT {both} FROM later.{table}")  # noqa: S608 (our own names)
-        old.execute("INSERT INTO lesson_words (rowid, body) SELECT rowid, body FROM later.lesson_words")
-        old.execute("PRAGMA user_version = 1")
-    later.unlink()
-
-
-def test_a_store_of_an_older_version_is_not_damaged(store: Path) -> None:
-    said = {name: run_here("log", "--session", name, "--json").out for name in ("s1", "s2")}
-    as_version_1(store)
-    ran = looked()
-    assert (ran.code, ran.out.splitlines()[0]) == (0, f"✓  store   {store}, every page, reference and row")
-    (backup,) = store.parent.glob("*.backup")
-    with contextlib.closing(sqlite3.connect(backup)) as copy:
-        assert copy.execute("PRAGMA user_version").fetchone() == (1,)  # it is from before
-        assert "hidden" in {row[1] for row in copy.execute("PRAGMA table_info(messages)")}
-    assert {name: run_here("log", "--session", name, "--json").out for name in said} == said
-    assert run_here("learn").out.endswith("Run the tests first.\n")
-    with contextlib.closing(Database(store)) as db:
-        assert list(problems(db)) == []
-
-
 def test_a_store_of_a_newer_version_is_backed_up_and_not_touched(store: Path) -> None:
     damage(store, "PRAGMA user_version = 99")
-    damage(store, "INSERT INTO migrations VALUES ('m099_of_later', 0)")
     ran = looked()
     newer = f"✗  store   the store {store} was written by a newer teamchat; upgrade teamchat\n"
     assert (ran.code, ran.out) == (13, f"{newer}✓  backup  {store.parent}/teamchat-WHEN.backup\n")

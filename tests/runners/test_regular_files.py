@@ -37,7 +37,6 @@ OTHERWISE = {
     "core/checkpoint/shadow.py": (1, "files of the state folder"),
     "core/checkpoint/take.py": (4, "files of the state folder"),
     "core/doctor/selftest/findings.py": (1, "a file of the home that doctor has made"),
-    "core/store/mending.py": (1, "a copy that it has made"),
     "core/team/init.py": (1, "a file of the package"),
     "core/doctor/ledger.py": (1, "a file of the package"),
     "core/doctor/parity.py": (1, "a file of the package"),

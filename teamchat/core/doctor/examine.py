@@ -22,7 +22,7 @@ from teamchat.core.errors import AgentMissing, DamagedStore, ExitCode, NotTruste
 from teamchat.core.files.folders import STORE_NAME, TRUST_NAME, WRITABLE, state_path, workspace_path
 from teamchat.core.store.database import CHECK, GONE, Database, was_there
 from teamchat.core.store.origin import has_sessions, told_of_moved
-from teamchat.core.store.upgrade import migrate
+from teamchat.core.store.schema import create
 from teamchat.core.team.find import resolve_team
 from teamchat.core.team.team import BUILTIN_AGENTS, INSTALL, Team
 from teamchat.core.team.trust import TrustStore, needs, trust_command
@@ -107,7 +107,7 @@ def _sqlite() -> Check:
     version = sqlite3.sqlite_version
     connection = sqlite3.connect(":memory:", isolation_level=None)
     try:
-        migrate(connection)
+        create(connection)
     except sqlite3.Error as error:
         text = f"{version} cannot hold the store (3.37 or newer with FTS5 can): {error}"
         return Check(None, "sqlite", "failed", text, version, code=ExitCode.STORE)

@@ -16,17 +16,14 @@ from teamchat.core.doctor.backups import Backup, newest_whole
 from teamchat.core.doctor.checks import Check, failed
 from teamchat.core.errors import DamagedStore, StoreError
 from teamchat.core.files.folders import STORE_NAME, workspace_path
-from teamchat.core.files.temporary import temporary_folder
 from teamchat.core.files.whole_files import write_private
 from teamchat.core.store.checking import problems
 from teamchat.core.store.database import GONE, Database, was_there
-from teamchat.core.store.mending import known_version, mended
 from teamchat.core.store.rescue import lost, rescue
 from teamchat.core.text.commands import unused
 from teamchat.runners.process.removal import remove
 
 MOST_PROBLEMS = 10
-WRONG_VERSION = "its number of migrations is not the one that its record of them has"
 NOTHING = "nothing can be read"
 NO_BACKUP = f"{NOTHING}, and there is no backup: this command makes one of each healthy store"
 TOLD = ("session", "message", "turn")
@@ -50,17 +47,14 @@ def _examine(file: Path) -> Iterator[Check]:
     try:
         with closing(Database(file, as_it_is=True)) as db:
             backup = _backup(db)  # before anything in it changes
-            wrong = []
             try:
-                db.update()
+                db.check_version()
             except DamagedStore:
                 pass  # its problems say more
             except StoreError as error:
-                if not known_version(file):
-                    yield from (failed("store", error), backup)
-                    return
-                wrong.append(WRONG_VERSION)
-            wrong += islice(problems(db), MOST_PROBLEMS)
+                yield from (failed("store", error), backup)
+                return
+            wrong = [*islice(problems(db), MOST_PROBLEMS)]
             for problem in wrong:
                 yield replace(failed("store", db.damaged(problem)), hint=None)  # its hint is this same command
             if wrong:
@@ -104,7 +98,7 @@ def _rescued(file: Path) -> Iterator[Check]:
     folder = unused(file.parent.with_name(f"{file.parent.name}.rescued"))
     found: dict[str, int] = {}
     try:
-        with temporary_folder("mended") as place, closing(Database(_mended(file, place), as_it_is=True)) as db:
+        with closing(Database(file, as_it_is=True)) as db:
             found = rescue(db, folder / STORE_NAME)
             gone = lost(db, found)
     except StoreError as error:
@@ -113,14 +107,6 @@ def _rescued(file: Path) -> Iterator[Check]:
         yield _of_rescue(file, folder, found, gone, whole)
     if whole:
         yield _earlier(whole, file, better=_has_all(whole.numbers, found) or not _has_all(found, whole.numbers))
-
-
-def _mended(file: Path, folder: Path) -> Path:
-    """A mended copy of the store; the store itself where there is no room for one."""
-    try:
-        return mended(file, folder / STORE_NAME)
-    except OSError:
-        return file
 
 
 def _of_rescue(

@@ -51,8 +51,7 @@ def _session(row: Row) -> None:
     a_session(row)
     _state(a_state(row))
     row.text("fence_key")
-    if row.has("used"):
-        row.integer("used")
+    row.integer("used")
 
 
 def _state(state: State) -> None:
@@ -69,7 +68,7 @@ def _summary(row: Row) -> None:
 
 def _turn(row: Row) -> None:
     a_turn(row)
-    if row.has("before_state") and (before := a_before(row)):
+    if before := a_before(row):
         _state(before.state)
 
 
@@ -88,12 +87,11 @@ def _hide(row: Row) -> None:
 
 def _message(row: Row) -> None:
     a_message(row)
-    if row.has("rest"):
-        row.blob("rest").decode()
+    row.blob("rest").decode()
 
 
 KINDS = (
-    Kind("session", "sessions", "id", _session),
+    Kind("session", "sessions", "id", _session, ", 0 AS not_counted"),
     Kind("lineage", "lineage", "session, through", _lineage),
     Kind("text", "texts", "hash", a_text),
     Kind("undo", "undos", "id", _undo),

@@ -18,11 +18,12 @@ from teamchat.core.errors import DamagedStore, DiskFull, StoreError, StoreGone
 from teamchat.core.files.folders import FULL, NO_ROOM, WRITABLE
 from teamchat.core.files.whole_files import locked_beside, put_in_place, write_private
 from teamchat.core.store.rows import Row
-from teamchat.core.store.upgrade import NewerStore, migrate
+from teamchat.core.store.schema import OtherVersion, check_version, create
 from teamchat.core.text.clean import printable
+from teamchat.core.text.commands import command_of, unused
 
 NOTHING = contextlib.nullcontext()
-FAILURES = (NewerStore, sqlite3.DatabaseError, UnicodeDecodeError, OSError)
+FAILURES = (OtherVersion, sqlite3.DatabaseError, UnicodeDecodeError, OSError)
 """The errors of a store that are told in one line."""
 BUSY_S = 30.0  # how long a write waits for another process's transaction
 CHECK = "teamchat doctor --store"
@@ -78,7 +79,7 @@ class Database:
             write_private(new, b"")
             with contextlib.closing(sqlite3.connect(new, isolation_level=None)) as connection:
                 connection.execute("PRAGMA synchronous = OFF")
-                migrate(connection)
+                create(connection)
             put_in_place(new, self.path)
 
     def _connect(self) -> None:
@@ -101,19 +102,18 @@ class Database:
         # NORMAL would survive a killed process, but not a power cut: a finished turn must be on the disk
         self._connection.execute("PRAGMA synchronous = FULL")
         self._connection.execute("PRAGMA foreign_keys = ON")
-        if not self.version():
-            raise self.damaged(EMPTY)
-        migrate(self._connection)
+        self.check_version()
         self.path.chmod(0o600)
 
-    def update(self) -> None:
-        """Bring a store that was opened as it is to this version's shape. Raises `StoreError`."""
+    def check_version(self) -> None:
+        """Raises `StoreError` if the tables are those of another version, and `DamagedStore` if there are none."""
         with self.errors():
-            if self.version():
-                migrate(self._connection)
+            if not (version := self.version()):
+                raise self.damaged(EMPTY)
+            check_version(version)
 
     def version(self) -> int:
-        """How many migrations it has had; 0 for a file that was never a whole store."""
+        """The version of its tables; 0 for a file that was never a whole store."""
         return self.the(_version, "PRAGMA user_version")
 
     @contextlib.contextmanager
@@ -126,8 +126,14 @@ class Database:
 
     def _named(self, error: BaseException) -> StoreError:
         match error:
-            case NewerStore():
+            case OtherVersion(later=True):
                 return StoreError(f"the store {self.path} was written by a newer teamchat; upgrade teamchat")
+            case OtherVersion():
+                text = f"the store {self.path} is of a development version of teamchat; move it away to start anew"
+                folder = self.path.parent
+                return StoreError(
+                    text, command_of("mv", str(folder), str(unused(folder.with_name(f"{folder.name}.old"))))
+                )
             case sqlite3.DatabaseError():
                 return self.damaged(error) if _means_damage(error) else _unusable(self.path, error)
             case OSError() if error.errno in FULL:

@@ -74,10 +74,10 @@ def message_row(row: Row) -> MessageRow:
 
 
 def a_message(row: Row) -> ConversationMessage:
-    """A message with the head of its content, of a row of the table as this version or an older one has it."""
-    default = {"quoted": None, "typed": 0, "pasted": "[]", "more": 0}
+    """A message with the head of its content, of a row of the table."""
+    default = {"pasted": "[]", "more": 0}
     names = MessageRow.__struct_fields__
-    return _converted(tuple(row[name] if row.has(name) else default[name] for name in names)).value()
+    return _converted(tuple(default[name] if name in default else row[name] for name in names)).value()
 
 
 def _converted(columns: tuple[object, ...]) -> MessageRow:

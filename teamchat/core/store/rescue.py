@@ -12,11 +12,8 @@ from teamchat.core.errors import DamagedStore
 from teamchat.core.store.checking import KINDS, Kind
 from teamchat.core.store.database import NO_VALUE, Database
 from teamchat.core.store.lessons import a_lesson
-from teamchat.core.store.migrations.m010_finding import RECOUNT
-from teamchat.core.store.migrations.m014_any_length import RECOUNT_USAGE
-from teamchat.core.store.migrations.m015_vendor_sessions import RECOUNT_VENDOR_USAGE
-from teamchat.core.store.migrations.m018_counted_together import ALL_COUNTED
 from teamchat.core.store.rows import Row
+from teamchat.core.store.schema import RECOUNT
 from teamchat.core.text.words import spaced
 
 MENDING = (
@@ -65,10 +62,7 @@ MENDING = (
         SELECT 1 FROM messages WHERE messages.session = adoptions.session AND messages.message = adoptions.message)""",
     """DELETE FROM images WHERE body NOT IN (SELECT hash FROM texts) OR NOT EXISTS (
         SELECT 1 FROM messages WHERE messages.session = images.session AND messages.message = images.message)""",
-    RECOUNT,
-    ALL_COUNTED,
-    *RECOUNT_USAGE,
-    *RECOUNT_VENDOR_USAGE,
+    *RECOUNT,
 )
 """What is done about rows that refer to lost ones; ?1 is a new secret, ?2 the time."""
 

@@ -27,7 +27,7 @@ def load_state(db: Database, session: int, rules: Rules) -> State:
 
 def process_of(row: Row) -> Process | None:
     """The process of a session's row."""
-    written = row.json_or_none("process") if row.has("process") else None
+    written = row.json_or_none("process")
     if written is None:
         return None
     from teamchat.core.engine.process import Process  # only `teamchat run` needs the processes
@@ -57,7 +57,7 @@ def open_routes(db: Database, session: int) -> tuple[Route, ...]:
 
 
 def a_route(row: Row) -> Route:
-    part = row.json_or_none("part") if row.has("part") else None
+    part = row.json_or_none("part")
     return Route(
         number=row.count("number"),
         target=row.text("target"),
@@ -70,9 +70,9 @@ def a_route(row: Row) -> Route:
         status=RouteStatus(row.text("status")),
         attempt=row.count("attempt"),
         answer=row.integer_or_none("answer"),
-        instead_of=row.text_or_none("instead_of") if row.has("instead_of") else None,
+        instead_of=row.text_or_none("instead_of"),
         part=None if part is None else load(Part, part),
-        also=convert(row.json_or_none("also") or (), tuple[AlsoCalled, ...]) if row.has("also") else (),
+        also=convert(row.json_or_none("also") or (), tuple[AlsoCalled, ...]),
     )
 
 

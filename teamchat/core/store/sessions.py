@@ -52,13 +52,11 @@ class Session(Struct, frozen=True):
 
 
 MOST_LISTED = 10  # in a line that says which there are
-COUNTS = ("message_count", "not_counted", "turn_count", "turns_with_cost")
 SELECT = f"SELECT *, {NOT_COUNTED} AS not_counted FROM sessions"  # noqa: S608 (our own words)
 USED_BY = {True: "used_typed", False: "used_by_scripts"}
 
 
 def a_session(row: Row) -> Session:
-    counts = {name: row.integer(name) if row.has(name) else 0 for name in COUNTS}  # an older store has none of them
     return Session(
         id=row.integer("id"),
         name=row.text("name"),
@@ -66,18 +64,18 @@ def a_session(row: Row) -> Session:
         task=row.text_or_none("task"),
         created_at=row.moment("created_at"),
         used_at=row.moment("used_at"),
-        messages=counts["message_count"] + counts["not_counted"],
-        turns=counts["turn_count"],
-        title=row.text_or_none("title") if row.has("title") else None,
-        cost_usd=row.real("spent_usd") if counts["turns_with_cost"] else None,
-        turns_with_cost=counts["turns_with_cost"],
+        messages=row.integer("message_count") + row.integer("not_counted"),
+        turns=row.integer("turn_count"),
+        title=row.text_or_none("title"),
+        cost_usd=row.real("spent_usd") if row.integer("turns_with_cost") else None,
+        turns_with_cost=row.integer("turns_with_cost"),
         caller=called_by(row),
     )
 
 
 def called_by(row: Row) -> CalledBy | None:
     """The turn whose agent began the session of that row; None for one that no agent began."""
-    written = row.json_or_none("caller") if row.has("caller") else None
+    written = row.json_or_none("caller")
     return None if written is None else convert(written, CalledBy)
 
 

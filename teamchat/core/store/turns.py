@@ -251,7 +251,7 @@ def a_turn(row: Row) -> Turn:
         prompt_key=row.text("prompt"),
         system_key=row.text_or_none("system_text"),
         partial_key=row.text_or_none("text"),
-        undone=row.integer_or_none("undone") if row.has("undone") else None,
+        undone=row.integer_or_none("undone"),
     )
 
 

@@ -8,7 +8,7 @@ from msgspec import Struct, field
 
 from teamchat.core.store import rows
 from teamchat.core.store.database import Database
-from teamchat.core.store.migrations.m014_any_length import QUANTITIES, TURN_USED
+from teamchat.core.store.schema import QUANTITIES, TURN_USED
 
 
 class Sum(Struct, frozen=True):

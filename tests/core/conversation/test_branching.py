@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -26,9 +25,8 @@ from teamchat.core.store.images import images_of, put_images
 from teamchat.core.store.lineage import MESSAGES, OF_ID, parent_of
 from teamchat.core.store.message_log import MessageLog
 from teamchat.core.store.messages import SqliteLog
-from teamchat.core.store.migrations.in_order import MIGRATIONS
 from teamchat.core.store.rescue import rescue
-from teamchat.core.store.sessions import Session, all_sessions, create_session, find_session, last_session
+from teamchat.core.store.sessions import Session, all_sessions, create_session, last_session
 from teamchat.core.store.todos import clear_todos, note_todos, todos_of
 from teamchat.core.turn.run import rules_of
 from tests.core.fake_conversation import Stage, team_of
@@ -289,35 +287,6 @@ def test_a_lost_lineage_is_found(stage: Stage) -> None:
     stage.send("Go", to="max")
     stage.db.execute("DELETE FROM lineage")
     assert "session s1 has lost its messages" in list(problems(stage.db))
-
-
-def test_sessions_of_an_older_store_have_their_messages(tmp_path: Path) -> None:
-    path = tmp_path / "teamchat.db"
-    with closing(sqlite3.connect(path, isolation_level=None)) as old:
-        for step in MIGRATIONS[:6]:
-            step(old)
-        old.execute("PRAGMA user_version = 6")
-        old.execute("INSERT INTO sessions (name, team, fence_key, created_at, used_at) VALUES ('s1', 'team', '', 1, 1)")
-        for number in (1, 2):
-            old.execute(
-                """INSERT INTO messages (session, message, number, content, speaker_id, speaker_name, speaker_type,
-                routing, timestamp) VALUES (1, 'msg-' || :n, :n, 'x', 'k', 'k', 'human', '[[], []]', :n * 1000)""",
-                {"n": number},
-            )
-        for number, (message, at) in enumerate([("msg-1", 1.0), (None, 1.5), ("msg-2", 2.0), (None, 2.5)], 1):
-            old.execute(
-                """INSERT INTO todo_changes (session, number, what, text, "by", at, message)
-                VALUES (1, ?, 'added', 'x', 'k', ?, ?)""",
-                (number, at, message),
-            )
-    with closing(Database(path)) as db:
-        session = find_session(db, "s1")
-        assert session is not None
-        assert session.messages == 2
-        early = branch(db, session, "msg-1")
-        assert list(todos_of(db, 1).items) == [1, 2, 3, 4]
-        assert list(todos_of(db, early.id).items) == [1, 2]
-        assert list(problems(db)) == []
 
 
 QUERIES = {

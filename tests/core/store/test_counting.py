@@ -19,7 +19,6 @@ from teamchat.core.store.messages import SqliteLog
 from teamchat.core.store.rescue import rescue
 from teamchat.core.store.sessions import create_session, find_session, remove_session
 from tests.core.store.message_log_contract import draft, stored
-from tests.core.store.test_undos import older, say
 from tests.hiding import hide, show
 from tests.trials import trials
 
@@ -81,20 +80,6 @@ def test_an_imported_conversation_is_counted_at_once_and_continues_after_its_gre
     assert (not_counted(db), count(db)) == (0, 3)
     assert [log.append(draft("Hi")).id for _ in range(2)] == ["msg-8", "msg-9"]
     assert count(db) == 5
-
-
-def test_a_store_of_before_has_the_same_counts_and_ids(path: Path) -> None:
-    with closing(older(path, 17)) as old:
-        for number in (1, 2, 5):
-            say(old, number)
-        old.execute("INSERT INTO hides VALUES (1, 2, NULL)")
-        assert old.execute("SELECT message_count, last_number FROM sessions").fetchall() == [(2, 5)]
-    with closing(Database(path)) as db:
-        assert (not_counted(db), count(db)) == (0, 2)
-        assert SqliteLog(db, 1).append(draft("Hi")).id == "msg-6"
-        assert count(db) == 3
-        remove_session(db, 1)
-        assert list(problems(db)) == []
 
 
 def test_a_branch_counts_what_its_session_has_not_counted(db: Database, session: int) -> None:

@@ -13,15 +13,14 @@ from teamchat.core.errors import DamagedStore, ExitCode, StoreError
 from teamchat.core.files.folders import WRITABLE
 from teamchat.core.store import database
 from teamchat.core.store.database import Database
-from teamchat.core.store.migrations.in_order import MIGRATIONS, Migration
+from teamchat.core.store.schema import VERSION
 from teamchat.core.store.sessions import all_sessions, create_session
-from teamchat.core.store.upgrade import SCHEMA
 from teamchat.core.store.word_index import index_messages
 from tests.program import ROOT
 
 TABLES = [
     "adoptions", "children", "clears", "hides", "images", "imported_entries", "indexed", "lessons", "lineage",
-    "message_times", "messages", "migrations", "pastes", "routes", "sessions", "summaries", "texts",
+    "message_times", "messages", "pastes", "routes", "sessions", "summaries", "texts",
     "todo_changes", "turn_events", "turns", "undos", "unsent", "usage", "vendor_usage",
 ]  # fmt: skip
 
@@ -47,19 +46,18 @@ def names(db: Database) -> list[str]:
     return sorted(session.name for session in all_sessions(db))
 
 
-# --- opening and migrating
+# --- opening
 
 
-def test_a_new_store_has_every_table_and_says_which_steps_made_it(db: Database) -> None:
+def test_a_new_store_has_every_table_and_its_version(db: Database) -> None:
     assert tables(db) == TABLES
-    assert [row["name"] for row in db.rows("SELECT name FROM migrations")] == [step.__name__ for step in MIGRATIONS]
+    assert db.version() == VERSION
 
 
 def test_opening_a_store_again_keeps_what_is_in_it(db: Database, path: Path) -> None:
     create_session(db, "team", "task")
     with closing(Database(path)) as again:
         assert names(again) == ["s1"]
-        assert len(again.rows("SELECT * FROM migrations")) == len(MIGRATIONS)
 
 
 def test_a_store_is_for_its_user_alone_and_safe_against_a_power_cut(db: Database, path: Path) -> None:
@@ -82,52 +80,29 @@ def test_a_transaction_before_another_is_one_and_the_next_is_safe_again(db: Data
     assert db.the(lambda row: row.integer("synchronous"), "PRAGMA synchronous") == 2
 
 
-def add(step: Migration, patch: pytest.MonkeyPatch) -> None:
-    """Have a later version's migration follow those of this one."""
-    patch.setattr("teamchat.core.store.migrations.in_order.MIGRATIONS", (*MIGRATIONS, step))
-    patch.setattr("teamchat.core.store.upgrade.SCHEMA", SCHEMA + 1)
-
-
-def test_the_schema_is_that_of_the_last_migration() -> None:
-    assert len(MIGRATIONS) == SCHEMA
-    assert [step.__name__[:4] for step in MIGRATIONS] == [f"m{number:03}" for number in range(1, SCHEMA + 1)]
-
-
-def test_only_the_missing_steps_are_taken(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with closing(Database(path)) as db:
-        create_session(db, "team", None)
-
-    def m999_added(db: sqlite3.Connection) -> None:
-        db.execute("ALTER TABLE sessions ADD COLUMN added TEXT DEFAULT 'new'")
-
-    add(m999_added, monkeypatch)
-    with closing(Database(path)) as db:
-        assert [tuple(row) for row in db.rows("SELECT name, added FROM sessions")] == [("s1", "new")]
-        assert [row["name"] for row in db.rows("SELECT name FROM migrations")][-1] == "m999_added"
-
-
-def test_a_step_that_fails_leaves_the_store_as_it_was(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with closing(Database(path)) as db:
-        create_session(db, "team", None)
-
-    def m999_broken(db: sqlite3.Connection) -> None:
-        db.execute("DROP TABLE summaries")
-        db.execute("SELECT * FROM nothing")
-
-    with monkeypatch.context() as patch, refused(path):
-        add(m999_broken, patch)
-        Database(path)
-    with closing(Database(path)) as db:
-        assert tables(db) == TABLES
-        assert names(db) == ["s1"]
-
-
 def test_a_store_of_a_newer_teamchat_is_refused(path: Path) -> None:
     with closing(Database(path)) as db:
         db.execute("PRAGMA user_version = 99")
     with refused(path) as caught:
         Database(path)
     assert str(caught.value) == f"the store {path} was written by a newer teamchat; upgrade teamchat"
+
+
+@pytest.mark.parametrize("version", [1, VERSION - 1])
+def test_a_store_of_a_development_version_is_refused_with_how_to_move_it_away(path: Path, version: int) -> None:
+    with closing(Database(path)) as db:
+        create_session(db, "team", "task")
+        db.execute(f"PRAGMA user_version = {version}")
+    before = path.read_bytes()
+    with refused(path) as caught:
+        Database(path)
+    assert str(caught.value) == f"the store {path} is of a development version of teamchat; move it away to start anew"
+    assert path.read_bytes() == before
+    assert caught.value.hint is not None
+    subprocess.run(["sh", "-c", caught.value.hint], check=True)
+    with closing(Database(path)) as db:
+        assert names(db) == []
+    assert path.parent.with_name(f"{path.parent.name}.old").joinpath(path.name).read_bytes() == before
 
 
 # --- what can be wrong with the file

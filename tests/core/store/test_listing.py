@@ -8,20 +8,17 @@ from pathlib import Path
 import pytest
 
 from teamchat.core.receipt import Outcome
-from teamchat.core.store.checking import problems
 from teamchat.core.store.database import Database
 from teamchat.core.store.lineage import share_messages
-from teamchat.core.store.listing import list_sessions, title_of
+from teamchat.core.store.listing import list_sessions
 from teamchat.core.store.messages import SqliteLog
-from teamchat.core.store.migrations.m010_finding import RECOUNT
-from teamchat.core.store.migrations.m018_counted_together import ALL_COUNTED
 from teamchat.core.store.rescue import rescue
-from teamchat.core.store.sessions import all_sessions, create_session, find_session, last_session, rename_session
+from teamchat.core.store.schema import RECOUNT
+from teamchat.core.store.sessions import all_sessions, create_session, find_session, rename_session
 from teamchat.core.store.turns import end_turn
 from teamchat.runners.events import Usage
 from tests.core.store.message_log_contract import draft
 from tests.core.store.test_stored_turns import some_turn
-from tests.core.store.test_undos import older, say
 from tests.hiding import hide
 
 
@@ -30,7 +27,7 @@ def counts(db: Database) -> list[tuple[str, int, int, float | None, int]]:
 
 
 def recounted(db: Database) -> list[tuple[str, int, int, float | None, int]]:
-    for sql in (RECOUNT, ALL_COUNTED):
+    for sql in RECOUNT:
         db.execute(sql)
     return counts(db)
 
@@ -61,28 +58,6 @@ def test_a_cost_that_is_unknown_is_not_zero(busy: Database) -> None:
     assert other
     assert (one.cost_usd, one.turns_with_cost, one.turns) == (0.75, 2, 4)
     assert other.cost_usd is None
-
-
-def test_a_store_that_had_no_counts_gets_them(path: Path) -> None:
-    with closing(older(path, 9)) as old:
-        for number in (1, 2, 3):
-            say(old, number)
-        old.execute("INSERT INTO hides VALUES (1, 2, NULL)")
-    with closing(Database(path)) as db:
-        (found,) = all_sessions(db)
-        assert (found.messages, found.turns, found.title, found.cost_usd) == (2, 0, None, None)
-        assert title_of(db, found) == "word1"
-        SqliteLog(db, 1).append(draft("next"))
-        assert [one.messages for one in all_sessions(db)] == [3]
-        assert list(problems(db)) == []
-
-
-def test_the_session_that_an_older_store_used_last_is_the_one_that_a_person_continues(path: Path) -> None:
-    with closing(older(path, 9)) as old:
-        old.execute("UPDATE sessions SET used = 1")
-    with closing(Database(path)) as db:  # a script
-        create_session(db, "team", None, "hook")
-        assert [found and found.name for found in (last_session(db), last_session(db, typed=True))] == ["hook", "s1"]
 
 
 def test_a_rescued_store_counts_what_is_there(busy: Database, tmp_path: Path) -> None:

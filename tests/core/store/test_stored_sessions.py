@@ -15,7 +15,6 @@ from teamchat.core.store import sessions
 from teamchat.core.store.checking import problems
 from teamchat.core.store.database import Database
 from teamchat.core.store.messages import SqliteLog
-from teamchat.core.store.migrations.in_order import MIGRATIONS
 from teamchat.core.store.sessions import (
     all_sessions,
     create_session,
@@ -70,20 +69,6 @@ def test_a_clock_that_was_set_back_does_not_change_which_session_goes_on(
     touch_session(db, one.id)
     assert names(db) == ["s1", "s2"] == session_names(db.path)
     assert last_session(db) == find_session(db, "s1")
-
-
-def test_sessions_of_an_older_store_keep_their_order(path: Path) -> None:
-    path.parent.mkdir(parents=True)
-    with closing(sqlite3.connect(path, isolation_level=None)) as old:
-        MIGRATIONS[0](old)
-        old.execute("PRAGMA user_version = 1")
-        for used in (("a", 5), ("b", 9), ("c", 5)):
-            old.execute(
-                "INSERT INTO sessions (name, used_at, team, fence_key, created_at) VALUES (?, ?, '', '', 1)", used
-            )
-    with closing(Database(path)) as db:
-        assert names(db) == ["b", "c", "a"]
-        assert [row["used"] for row in db.rows("SELECT used FROM sessions ORDER BY id")] == [1, 3, 2]
 
 
 def test_a_session_counts_its_messages_and_turns(db: Database) -> None:

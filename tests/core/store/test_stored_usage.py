@@ -11,9 +11,8 @@ from teamchat.core.receipt import Outcome
 from teamchat.core.store.checking import problems
 from teamchat.core.store.database import Database
 from teamchat.core.store.messages import SqliteLog
-from teamchat.core.store.migrations.m014_any_length import RECOUNT_USAGE
-from teamchat.core.store.migrations.m015_vendor_sessions import RECOUNT_VENDOR_USAGE
 from teamchat.core.store.rescue import rescue
+from teamchat.core.store.schema import RECOUNT
 from teamchat.core.store.sessions import create_session, remove_session
 from teamchat.core.store.turns import deliver_turn, end_turn, find_turn, trace
 from teamchat.core.store.usage import UsageRow, total_used, used
@@ -22,13 +21,12 @@ from teamchat.runners.base import Memory
 from teamchat.runners.events import Usage
 from tests.core.store.message_log_contract import draft
 from tests.core.store.test_stored_turns import SETUP, some_turn
-from tests.core.store.test_undos import older
 
 KNOWN = Outcome(0, 1.0, model="opus 5", usage=Usage(100, None, 20, 0.25))
 
 
 def recounted(db: Database, session: int | None) -> list[UsageRow]:
-    for sql in RECOUNT_USAGE:
+    for sql in RECOUNT:
         db.execute(sql)
     return used(db, session)
 
@@ -82,18 +80,6 @@ def test_a_rescued_store_has_the_same_sums(db: Database, session: int, path: Pat
         assert used(new, session) == used(db, session)
 
 
-def test_a_store_of_before_has_the_sums_of_its_turns(db: Database, session: int, path: Path, tmp_path: Path) -> None:
-    talk(db, session)
-    with closing(older(tmp_path / "older" / "teamchat.db", 13)) as old:
-        old.execute("ATTACH ? AS now", (str(path),))
-        for table in ("texts", "messages", "turns"):
-            columns = ", ".join(name for _, name, *_ in old.execute(f"PRAGMA table_info({table})"))
-            old.execute(f"INSERT INTO {table} SELECT {columns} FROM now.{table}")  # noqa: S608 (our own names)
-    with closing(Database(tmp_path / "older" / "teamchat.db")) as migrated:
-        assert used(migrated, session) == used(db, session)
-        assert list(problems(migrated)) == []
-
-
 def test_what_the_turns_in_a_vendor_session_used_is_added_up(db: Database, session: int) -> None:
     def ended(name: str, usage: Usage | None, memory: Memory = "resume") -> None:
         turn = some_turn(db, session, replace(SETUP, memory=memory))
@@ -108,7 +94,7 @@ def test_what_the_turns_in_a_vendor_session_used_is_added_up(db: Database, sessi
         assert VendorTurns(db, session, "max", "v-2").usage == Usage(7, 0, 0, 0.0)
         assert VendorTurns(db, session, "max", "v-3").usage == Usage(0, 0, 0, 0.0)
         assert VendorTurns(db, session, "sarah", "v-1").usage == Usage(0, 0, 0, 0.0)
-        for sql in RECOUNT_VENDOR_USAGE:
+        for sql in RECOUNT:
             db.execute(sql)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from contextlib import closing
 from pathlib import Path
 
@@ -13,7 +12,6 @@ from teamchat.core.store.checking import problems
 from teamchat.core.store.database import Database
 from teamchat.core.store.hides import hide_messages, show_messages
 from teamchat.core.store.messages import SqliteLog
-from teamchat.core.store.migrations.in_order import MIGRATIONS
 from teamchat.core.store.rescue import rescue
 from teamchat.core.store.routes import open_routes, save_state
 from teamchat.core.store.sessions import edits_of, remove_session
@@ -25,59 +23,6 @@ from tests.core.store.test_stored_turns import some_turn
 ROUTE = Route("msg-1", "kailai", "msg-1", 3, "max", as_of="msg-1", status=RouteStatus.HELD, attempt=1, instead_of="bob")
 STATE = State(Rules((), ()), (ROUTE,), 4, turns=2, since=5.5, last_ai="max", tokens=7, stale=1)
 TREES = {"/work/\udcff": ("a" * 40, None)}
-
-
-def older(path: Path, steps: int) -> sqlite3.Connection:
-    """A store as it was after so many steps."""
-    path.parent.mkdir(parents=True)
-    old = sqlite3.connect(path, isolation_level=None)
-    for step in MIGRATIONS[:steps]:
-        step(old)
-    old.execute(f"PRAGMA user_version = {steps}")
-    old.execute("INSERT INTO sessions (name, team, fence_key, created_at, used_at) VALUES ('s1', 'team', '', 1, 1)")
-    return old
-
-
-def say(old: sqlite3.Connection, number: int, **columns: object) -> None:
-    row = {
-        "session": 1, "message": f"msg-{number}", "number": number, "content": f"word{number}", "speaker_id": "max",
-        "speaker_name": "max", "speaker_type": "ai", "routing": "[[], []]", "timestamp": number * 1000, **columns,
-    }  # fmt: skip
-    old.execute(f"INSERT INTO messages ({', '.join(row)}) VALUES ({', '.join('?' * len(row))})", tuple(row.values()))  # noqa: S608
-
-
-def test_messages_that_an_older_store_has_hidden_stay_hidden(path: Path) -> None:
-    with closing(older(path, 5)) as old:
-        for number in (1, 2, 3):
-            say(old, number, hidden=int(number == 2))
-        old.execute("UPDATE messages SET hidden = 1 WHERE number = 3")
-    with closing(Database(path)) as db:
-        log = SqliteLog(db, 1)
-        assert (ids(log.all()), log.hidden()) == (["msg-1"], frozenset(("msg-2", "msg-3")))
-        assert edits_of(db, 1) == 1
-        assert log.append(draft("next")).id == "msg-4"
-        found = db.rows("SELECT rowid FROM message_text WHERE message_text MATCH 'word2'")
-        assert [row["rowid"] for row in found] == [2]
-        db.execute("INSERT INTO message_text (message_text, rank) VALUES ('integrity-check', 1)")
-        assert list(problems(db)) == []
-
-
-def test_a_turn_of_an_older_store_has_no_state_before_it(path: Path) -> None:
-    with closing(older(path, 5)) as old:
-        say(old, 1)
-        old.execute(
-            "INSERT INTO texts VALUES ('e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855', 0, 0, x'')"
-        )
-        old.execute(
-            """INSERT INTO turns (session, number, route, member, agent, "like", status, started_at, prompt,
-            shown_through, setup, folder, outcome) SELECT 1, 1, 1, 'max', 'claude', 'claude', 'done', 1, hash, 'msg-1',
-            '{"argv": [], "env": {}, "cwd": "/", "access": "read", "access_note": "", "why": "", "answers": "msg-1",
-            "request": "msg-1"}', '"/x"', '{"exit_code": 0, "seconds": 1}' FROM texts"""
-        )
-    with closing(Database(path)) as db:
-        (turn,) = turns_of(db, 1)
-        assert (before_turn(db, turn), turn.undone) == (None, None)
-        assert list(problems(db)) == []
 
 
 def test_the_state_before_a_turn_is_read_as_it_was(db: Database, session: int) -> None:

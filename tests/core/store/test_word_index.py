@@ -14,15 +14,12 @@ from msgspec.structs import replace
 from teamchat.core.store import word_index
 from teamchat.core.store.checking import problems
 from teamchat.core.store.database import Database
-from teamchat.core.store.lessons import fitting_lessons
 from teamchat.core.store.messages import SqliteLog
 from teamchat.core.store.rescue import rescue
 from teamchat.core.store.search import Search, search
 from teamchat.core.store.sessions import create_session, remove_session
 from teamchat.core.text.searching import search_parts
-from teamchat.core.text.words import match_query
 from tests.core.store.message_log_contract import draft
-from tests.core.store.test_undos import older, say
 
 
 def found(db: Database, word: str) -> list[str]:
@@ -81,18 +78,6 @@ def test_many_that_wait_are_added_in_short_transactions(
     word_index.index_messages(db)
     assert (len(commits), waiting(db)) == (3, 0), "two words at once"
     assert len(found(db, "word")) == 5
-
-
-def test_a_store_of_before_is_searched_to_its_last_message(path: Path) -> None:
-    with closing(older(path, 13)) as old:
-        for number in (1, 2, 3):
-            say(old, number)
-    with closing(Database(path)) as db:
-        assert waiting(db) == 0
-        log = SqliteLog(db, 1)
-        assert log.append(draft("word2 word9")).id == "msg-4"
-        assert (found(db, "word2"), found(db, "word9")) == (["msg-2", "msg-4"], ["msg-4"])
-        assert list(problems(db)) == []
 
 
 def test_a_rescued_store_is_searched_to_its_last_message(db: Database, session: int, path: Path) -> None:
@@ -186,23 +171,3 @@ def test_signs_that_do_not_follow_each_other_find_nothing(db: Database, session:
     for text in SENTENCES:
         log.append(draft(text))
     assert found(db, word) == []
-
-
-def test_the_messages_of_an_older_store_are_found_by_such_words(path: Path) -> None:
-    with closing(older(path, 25)) as old:
-        old.execute("INSERT INTO lineage (session, ancestor, through, todos) VALUES (1, 1, 9000000000, 0)")
-        for number, text in enumerate((*SENTENCES, "plain words"), 1):
-            say(old, number, content=text)
-        old.execute("INSERT INTO message_text (rowid, content) SELECT id, content FROM messages WHERE id <= 6")
-        old.execute("UPDATE indexed SET through = 6")
-        old.execute("INSERT INTO lessons (text, gist, learned_at) VALUES ('ค้นหา', 'x', 1)")
-        old.execute("INSERT INTO lesson_words (rowid, body) VALUES (1, 'ค้นหา')")
-    with closing(Database(path)) as db:
-        for number, words in enumerate(SENTENCES.values(), 1):
-            assert [found(db, word) for word in words] == [[f"msg-{number}"]] * len(words)
-        assert found(db, "plain") == ["msg-7"]
-        assert len(fitting_lessons(db, match_query("ค้นหา") or "")) == 1
-        db.execute("INSERT INTO message_text (message_text, rank) VALUES ('integrity-check', 1)")
-        db.execute("DELETE FROM messages")
-        db.execute("INSERT INTO message_text (message_text, rank) VALUES ('integrity-check', 1)")
-        assert found(db, "検索") == []
