@@ -10,7 +10,7 @@ from teamchat.cli.shared.options import JsonOption, TeamOption, YesOption, sessi
 if TYPE_CHECKING:
     from teamchat.core.store.database import Database
     from teamchat.core.store.sessions import Session
-    from teamchat.core.transcripts.reading import Configuration, Imported
+    from teamchat.core.transcripts.reading import Imported
 
 
 def import_(
@@ -28,16 +28,16 @@ def import_(
     as_json: JsonOption = False,
     yes: YesOption = False,
 ) -> None:
-    """Begin a conversation with what a file holds: json or jsonl of `teamchat export`, a snapshot, or agent_chatter's.
+    """Begin a conversation with what a file holds: json or jsonl of `teamchat export`, or a snapshot.
 
     Nothing in it is run, and its markers call nobody. Its task, which every member is told, is asked for, or taken with
-    --yes. A team configuration of agent_chatter becomes teamchat.toml.
+    --yes.
     """
     from teamchat.cli.output.lines import note
     from teamchat.cli.shared.workspace import need_person
     from teamchat.core.errors import UsageError
     from teamchat.core.text.clean import printable
-    from teamchat.core.transcripts.reading import Configuration, read
+    from teamchat.core.transcripts.reading import read
 
     need_person("files are imported")
     name = name_of(file)
@@ -46,11 +46,6 @@ def import_(
         found = read(data)
     except ValueError as error:
         raise UsageError(f"{name} cannot be imported: {printable(str(error))}") from None
-    if isinstance(found, Configuration):
-        if session or as_json:
-            raise UsageError(f"{name} is a team configuration: --session and --json are for conversations")
-        import_team(found, file)
-        return
     if found.transcript.task and not (yes or wants_task(found.transcript.task, asks=not as_json)):
         found = without_task(found)
     made = stored(found, session, team)
@@ -164,32 +159,3 @@ def session_lines(made: Session, found: Imported) -> list[str]:
         *found.remarks,
         f"continue it: {placed_here(saying('--session', made.name))}",
     ]
-
-
-def import_team(found: Configuration, file: Path) -> None:
-    """Write teamchat.toml. Raises `UsageError` if it is there, or if the configuration makes no team."""
-    from teamchat.cli.output.lines import note
-    from teamchat.core.errors import TeamFileError, UsageError
-    from teamchat.core.team.find import FILE_NAME, load
-    from teamchat.core.team.init import NewTeam, check_free, write_team
-    from teamchat.core.text.clean import printable
-    from teamchat.core.transcripts.agent_chatter import team_file
-
-    name, path = name_of(file), Path.cwd() / FILE_NAME
-    folder = Path.cwd() if str(file) == "-" else file.expanduser().absolute().parent
-    try:
-        text, lost = team_file(found.value, folder, path.parent)
-    except ValueError as error:
-        raise UsageError(f"{name} cannot be imported: {printable(str(error))}") from None
-    check_free(path, None)
-    write_team(NewTeam({FILE_NAME: text}, ""), path)
-    try:
-        team = load(path)
-    except TeamFileError as error:
-        path.unlink()
-        raise UsageError(f"{name} cannot be imported: its team would not be valid: {error}") from None
-    members = ", ".join(f"{member.name} ({member.agent or 'person'})" for member in team.members)
-    print(printable(f"wrote {FILE_NAME}: {members}"))
-    for line in lost:
-        note(printable(line))
-    note("read it, then: teamchat trust")

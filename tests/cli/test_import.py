@@ -1,9 +1,8 @@
-"""`import`: a conversation, or a team, that a file holds."""
+"""`import`: a conversation that a file holds."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -13,20 +12,13 @@ from teamchat.core.context.snapshot import to_json
 from teamchat.core.errors import ExitCode
 from teamchat.core.transcripts.form import to_json as transcript_json
 from teamchat.core.transcripts.reading import LARGEST
-from tests.cli.helpers import FILE, notes, objects, queue, refused, rows, said
+from tests.cli.helpers import notes, objects, queue, refused, rows, said
 from tests.cli.test_terminal import terminal
 from tests.core.transcripts.examples import EXAMPLE, conversation, keep
-from tests.core.transcripts.test_reading import SESSION
-from tests.program import Result, run_here
+from tests.core.transcripts.test_reading import SNAPSHOT
+from tests.program import run_here
 from tests.scripted_team import crew
 from tests.shell_team import repository, shell
-
-MEMBER = {"name": "max", "displayName": "Max", "role": "dev", "type": "ai", "agentType": "claude-code"}
-PERSON = {"name": "kai", "displayName": "Kai", "role": "owner", "type": "human"}
-
-
-def configuration(*members: Mapping[str, object], **more: object) -> dict[str, object]:
-    return {"schemaVersion": "1.2", "team": {"name": "crew", "description": "", "members": [*members, PERSON]}, **more}
 
 
 def write(value: object, name: str = "old.json") -> str:
@@ -96,7 +88,7 @@ def test_markers_in_imported_text_call_nobody(world: Path) -> None:
 
 def test_members_are_told_an_imported_conversation(world: Path) -> None:
     made = crew(world, {"max": ["Hello"]})
-    file = write(SESSION)
+    file = write(SNAPSHOT)
 
     assert run_here("import", file).code == 0
     assert run_here("send", "--to", "max", "Go on").code == 0
@@ -150,14 +142,11 @@ def test_the_task_of_a_file_is_shown_and_asked_for_at_a_terminal(answer: str, ta
 
 
 def test_it_reads_standard_input_and_tells_json() -> None:
-    ran = run_here("import", "--json", "-", stdin=json.dumps(SESSION))
+    ran = run_here("import", "--json", "-", stdin=json.dumps(SNAPSHOT))
 
     (made,) = objects(ran)
-    assert (made["type"], made["name"], made["team"], made["messages"]) == ("session", "s1", "crew", 2)
+    assert (made["type"], made["name"], made["team"], made["messages"]) == ("session", "s1", "work", 2)
     assert made["remarks"] == [
-        "left out: sessionId session-1",
-        "left out: updatedAt 2025-11-27T14:30:00.000Z",
-        "left out: metadata.summary 2 messages",
         "the message id 'msg-1' is empty, repeated or no word: that message is msg-2 now",
         "left out: the task 'Design it' (--yes takes it)",
     ]
@@ -193,120 +182,10 @@ def test_an_error_while_it_is_stored_leaves_nothing(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr("teamchat.core.transcripts.storing.put_imported", _fails)
 
     with pytest.raises(ZeroDivisionError):
-        run_here("import", write(SESSION))
+        run_here("import", write(SNAPSHOT))
 
     assert rows() == before
 
 
 def _fails(*_: object) -> None:
     raise ZeroDivisionError
-
-
-def test_a_team_configuration_becomes_a_team_file_and_says_what_is_left_out() -> None:
-    Path("roles").mkdir()
-    Path("roles/max.md").write_text("You are Max.", encoding="utf-8")
-    member = MEMBER | {
-        "displayRole": "Developer",
-        "themeColor": "cyan",
-        "baseDir": "./roles",
-        "instructionFile": "max.md",
-        "env": {"DEBUG": "1"},
-        "systemInstruction": ["Be brief.", "Be kind."],
-    }
-    local = {"name": "carol", "role": "qa", "type": "ai", "agentType": "local", "baseDir": "."}
-    agents = [
-        {"name": "claude", "args": ["--verbose"]},
-        {"name": "local", "command": "./local.sh", "args": ["-x"], "usePty": True},
-        {"name": "unused", "command": "./unused.sh"},
-    ]
-    conversing = {"maxAgentResponseTime": 300_000, "allowEscCancel": True}
-    file = write(configuration(member, local, agents=agents, maxRounds=50, conversation=conversing))
-
-    ran = run_here("import", file)
-
-    assert ran == Result(
-        0,
-        "wrote teamchat.toml: max (claude), carol (local), kai (person)\n",
-        notes(
-            "left out: team.description ",
-            "left out: conversation.allowEscCancel true",
-            "left out: team.members.1.displayName Max",
-            "left out: team.members.1.themeColor cyan",
-            "left out: team.members.1.role dev",
-            "left out: team.members.1.baseDir ./roles (members work in the folder of the team file; cwd names another)",
-            "left out: team.members.2.baseDir . (members work in the folder of the team file; cwd names another)",
-            "left out: team.members.3.displayName Kai",
-            'left out: agents.claude.args ["--verbose"] (teamchat runs claude in its own way)',
-            'left out: agents.local.usePty true (transport = "pty" needs a prompt_pattern)',
-            'left out: agents.unused {"name": "unused", "command": "./unused.sh"}',
-            'access: every member may only read here; access = "edit" lets it change files',
-            "read it, then: teamchat trust",
-        ),
-    )
-    assert FILE.read_text(encoding="utf-8") == (
-        """\
-# Imported from agent_chatter; `teamchat help team-file` explains every key.
-
-[team]
-name = "crew"
-
-[team.limits]
-turns = 50
-
-[[members]]
-name = "max"
-title = "Developer"
-agent = "claude"
-timeout = "300s"
-system_instruction = "Be brief.\\nBe kind."
-instruction_file = "roles/max.md"
-env = { "DEBUG" = "1" }
-
-[[members]]
-name = "carol"
-title = "qa"
-agent = "local"
-timeout = "300s"
-
-[[members]]
-name = "kai"
-type = "human"
-title = "owner"
-
-[agents."local"]
-command = ["./local.sh", "-x"]
-"""
-    )
-
-
-def test_an_imported_team_is_not_trusted() -> None:
-    assert run_here("import", write(configuration(MEMBER | {"env": {"A": "b"}}))).code == 0
-
-    assert run_here("send", "--to", "max", "Hi").code == ExitCode.NOT_TRUSTED
-
-
-def test_a_team_file_that_is_there_is_kept() -> None:
-    FILE.write_text("mine", encoding="utf-8")
-
-    ran = run_here("import", write(configuration(MEMBER)))
-
-    assert refused(ran).startswith("teamchat.toml already exists")
-    assert FILE.read_text(encoding="utf-8") == "mine"
-
-
-@pytest.mark.parametrize(
-    ("member", "why"),
-    [
-        ({"name": ""}, "team.members.1.name is missing"),
-        ({"agentType": None}, "team.members.1.agentType is missing"),
-        ({"agentType": "other"}, "agent other is no CLI that teamchat knows, and the file has no command for it"),
-        ({"name": "all"}, "its team would not be valid: "),
-        ({"name": "kai"}, "its team would not be valid: "),
-        ({"systemInstruction": 5}, "team.members.1.systemInstruction is no text"),
-    ],
-)
-def test_a_configuration_that_makes_no_team_is_refused_in_one_line(member: dict[str, object], why: str) -> None:
-    ran = run_here("import", write(configuration(MEMBER | member)))
-
-    assert refused(ran).startswith(f"old.json cannot be imported: {why}")
-    assert not FILE.exists()

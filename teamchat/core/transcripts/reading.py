@@ -1,4 +1,4 @@
-"""Reads a file that somebody else may have written: a transcript of ours, a snapshot, or a file of agent_chatter.
+"""Reads a file that somebody else may have written: a transcript of ours, or a snapshot.
 
 Nothing in it is trusted: every value is checked, and each thing that could not be kept is said in `remarks`.
 """
@@ -20,8 +20,6 @@ from teamchat.core.context.snapshot import own_ids
 from teamchat.core.messages import MAX_TEAM_TASK_BYTES, ConversationMessage
 from teamchat.core.routing.names import fold, valid_name, valid_speaker
 from teamchat.core.text.clean import printable
-from teamchat.core.transcripts import agent_chatter
-from teamchat.core.transcripts.agent_chatter import is_configuration, is_session
 from teamchat.core.transcripts.form import LATEST_MS, LONGEST_NAME, from_json, from_lines
 from teamchat.core.transcripts.transcript import Said, Transcript, mapped
 from teamchat.runners.untrusted_json import not_too_deep, one_line
@@ -46,13 +44,7 @@ class Imported(Struct, frozen=True):
     remarks: tuple[str, ...] = ()
 
 
-class Configuration(Struct, frozen=True):
-    """The team configuration of agent_chatter in a file, not checked yet."""
-
-    value: dict[str, Any]
-
-
-def read(data: bytes) -> Imported | Configuration:
+def read(data: bytes) -> Imported:
     """What the file with these bytes holds. Raises `ValueError`, which says what is wrong with it in one line."""
     try:
         value = well_formed_json(not_too_deep(_parsed(data)))
@@ -66,21 +58,16 @@ def read(data: bytes) -> Imported | Configuration:
             return _imported(from_lines([value]))
         case {"transcript": _}:
             return _imported(from_json(value))
-        case dict() if is_configuration(value):
-            return Configuration(value)
-        case dict() if is_session(value):
-            return _of_session(value)
         case {"messages": _, "version": _}:
             return _of_snapshot(value)
-    raise ValueError("it is no transcript, no snapshot and no file of agent_chatter")
+    raise ValueError("it is no transcript and no snapshot")
 
 
 def _check_size(value: object) -> None:
     """Raises `ValueError` for a file with more messages and turns than an import takes."""
     entries = value
     if isinstance(value, dict):
-        within = value["context"] if is_session(value) else value
-        entries = within.get("entries", within.get("messages"))
+        entries = value.get("entries", value.get("messages"))
     if isinstance(entries, list) and len(entries) > MOST_ENTRIES:
         raise ValueError(f"it has {len(entries):,} entries, and an import takes at most {MOST_ENTRIES:,}")
 
@@ -192,20 +179,10 @@ def _renamed(renamed: list[tuple[str, str]]) -> Iterator[str]:
         yield f"and {len(renamed) - MOST_RENAMED:,} more messages have new ids"
 
 
-def _of_session(session: dict[str, Any]) -> Imported:
-    snapshot, team, lost = agent_chatter.snapshot_of(session)
-    imported = _of_snapshot(snapshot)
-    return replace(
-        imported,
-        transcript=replace(imported.transcript, team=one_line(team, LONGEST_NAME)),
-        remarks=(*lost, *imported.remarks),
-    )
-
-
 def _of_snapshot(snapshot: dict[str, Any]) -> Imported:
     """A snapshot's conversation. It began with its first message."""
     try:
-        conversation = snapshot_from_json(agent_chatter.with_own_names(snapshot))
+        conversation = snapshot_from_json(snapshot)
     except ValueError:
         raise ValueError("it is no snapshot of version 1: a message, a speaker or a time is missing or wrong") from None
     began = conversation.messages[0].timestamp if conversation.messages else 0

@@ -19,39 +19,28 @@ from teamchat.core.transcripts.transcript import MemberTurn, Said
 from tests.core.transcripts.examples import BEGAN, EXAMPLE, conversation
 from tests.program import ROOT
 
-SESSION = {
-    "schemaVersion": "1.0",
-    "teamId": "crew",
-    "sessionId": "session-1",
-    "createdAt": "2025-11-27T10:00:00.000Z",
-    "updatedAt": "2025-11-27T14:30:00.000Z",
-    "context": {
-        "messages": [
-            {
-                "id": "msg-1",
-                "timestamp": "2026-11-18T11:06:40.000Z",
-                "speaker": {"id": "m1", "name": "max", "displayName": "Architect", "type": "ai"},
-                "content": "Hello",
-                "routing": {
-                    "rawNextMarkers": ["[NEXT:kai]"],
-                    "resolvedAddressees": [
-                        {"identifier": "k", "memberId": "u1", "memberName": "kai"},
-                        {"identifier": "sarah", "roleId": None, "roleName": None},
-                    ],
-                },
+SNAPSHOT = {
+    "messages": [
+        {
+            "id": "msg-1",
+            "timestamp": "2026-11-18T11:06:40.000Z",
+            "speaker": {"roleId": "m1", "roleName": "max", "roleTitle": "Architect", "type": "ai"},
+            "content": "Hello",
+            "routing": {
+                "rawNextMarkers": ["[NEXT:kai]"],
+                "resolvedAddressees": ["kai", "sarah"],
             },
-            {
-                "id": "msg-1",
-                "timestamp": "2026-11-18T11:07:40.000Z",
-                "speaker": {"roleId": "u1", "roleName": "kai", "roleTitle": "Owner", "type": "human"},
-                "content": "Thanks",
-            },
-        ],
-        "teamTask": "Design it",
-        "timestamp": BEGAN,
-        "version": 1,
-    },
-    "metadata": {"messageCount": 2, "summary": "2 messages"},
+        },
+        {
+            "id": "msg-1",
+            "timestamp": "2026-11-18T11:07:40.000Z",
+            "speaker": {"roleId": "u1", "roleName": "kai", "roleTitle": "Owner", "type": "human"},
+            "content": "Thanks",
+        },
+    ],
+    "teamTask": "Design it",
+    "timestamp": BEGAN,
+    "version": 1,
 }
 
 
@@ -87,20 +76,15 @@ def test_a_snapshot_has_its_messages_and_its_task() -> None:
     assert (found.transcript.session, found.transcript.team, found.remarks) == ("", "", ())
 
 
-def test_a_session_of_agent_chatter_says_what_is_left_out_and_renamed() -> None:
-    found = imported(SESSION)
+def test_a_snapshot_of_another_program_says_what_is_renamed() -> None:
+    found = imported(SNAPSHOT)
 
     first, second = (one.message for one in found.transcript.said)
     assert (first.speaker.role_id, first.speaker.role_name, first.speaker.role_title) == ("m1", "max", "Architect")
     assert (first.routing.resolved_addressees, first.routing.raw_next_markers) == (("kai", "sarah"), ("[NEXT:kai]",))
     assert (second.id, second.speaker.role_name, second.speaker.type) == ("msg-2", "kai", "human")
-    assert (found.transcript.team, found.transcript.task, found.transcript.began_ms) == ("crew", "Design it", BEGAN)
-    assert found.remarks == (
-        "left out: sessionId session-1",
-        "left out: updatedAt 2025-11-27T14:30:00.000Z",
-        "left out: metadata.summary 2 messages",
-        "the message id 'msg-1' is empty, repeated or no word: that message is msg-2 now",
-    )
+    assert (found.transcript.team, found.transcript.task, found.transcript.began_ms) == ("", "Design it", BEGAN)
+    assert found.remarks == ("the message id 'msg-1' is empty, repeated or no word: that message is msg-2 now",)
 
 
 def test_repeated_ids_of_a_transcript_are_renamed_and_said() -> None:
@@ -218,8 +202,8 @@ def test_what_no_utf8_can_hold_is_replaced() -> None:
         (b'{"messages": ' + b"[" * 200 + b"]" * 200 + b', "version": 1}', "it is nested too deeply"),
         (b'{"messages": ' + b"[" * 199 + b"]" * 199 + b', "version": 1}', "it is no snapshot of version 1: "),
         (b'{"a": NaN}', "NaN is no number of JSON"),
-        (b"[]", "it is no transcript, no snapshot and no file of agent_chatter"),
-        (b'"text"', "it is no transcript, no snapshot and no file of agent_chatter"),
+        (b"[]", "it is no transcript and no snapshot"),
+        (b'"text"', "it is no transcript and no snapshot"),
         (
             b'{"transcript": 2, "session": "s", "team": "t", "began_ms": 1, "entries": []}',
             "transcript: Input should be 1",
@@ -227,8 +211,7 @@ def test_what_no_utf8_can_hold_is_replaced() -> None:
         (b'{"transcript": 1, "session": "s", "team": "t", "began_ms": -1, "entries": []}', "began_ms: Input should"),
         (b'{"messages": [{}], "version": 1}', "it is no snapshot of version 1: "),
         (b'{"messages": [], "version": 2}', "it is no snapshot of version 1: "),
-        (b'{"schemaVersion": "9", "context": {}}', "it is a session of schema 9; only 1.0 is known"),
-        (b'{"schemaVersion": "1.0", "context": {}}', "it is no snapshot of version 1: "),
+        (b'{"schemaVersion": "1.0", "context": {}}', "it is no transcript and no snapshot"),
     ],
 )
 def test_what_is_damaged_is_refused_in_one_line(data: bytes, why: str) -> None:
@@ -278,7 +261,7 @@ def with_damage(value: Any, path: tuple[Any, ...], damage: Any) -> Any:
     return copy
 
 
-@given(data=st.data(), damage=values, whole=st.sampled_from([to_json(EXAMPLE), SESSION, SESSION["context"]]))
+@given(data=st.data(), damage=values, whole=st.sampled_from([to_json(EXAMPLE), SNAPSHOT]))
 def test_any_damage_is_read_or_refused_in_one_line(data: st.DataObject, damage: Any, whole: Any) -> None:
     damaged = with_damage(whole, data.draw(st.sampled_from(places(whole))), damage)
 
