@@ -40,10 +40,11 @@ quick: $(VENV)/ready
 		tests/cli/test_send.py tests/cli/test_resume.py tests/cli/test_stop.py tests/cli/test_demo.py \
 		--ignore-glob='*/test_damaged*' --ignore=tests/runners/test_parser_fuzz.py --ignore=tests/core/engine/test_engine_properties.py
 
-# Kills the real program at 2,000 random moments, twenty times as many as `test`, and a conversation before each of its
+# Kills the real program at 2,000 random moments, fifty times as many as `test`, and a conversation before each of its
 # steps, of which `test` tries a third. A failure names its seed or its step.
 crash: $(VENV)/ready
-	DEATHS=2000 $(BIN)/python -m pytest -n auto tests/cli/test_killed.py tests/cli/test_killed_mapreduce.py tests/core/conversation/test_recovery.py
+	DEATHS=2000 $(BIN)/python -m pytest -n auto tests/cli/test_killed.py tests/cli/test_killed_mapreduce.py \
+		tests/core/conversation/test_recovery.py tests/core/checkpoint/test_killed_checkpoints.py
 
 # A user edits files 2,000 times while undo, redo, retry, merge and merge --undo run. A failure names its seed.
 edits: $(VENV)/ready
@@ -86,7 +87,8 @@ fuzz: $(VENV)/ready
 	DAMAGES=100 TRIALS=50 $(BIN)/python -m pytest tests/runners/test_damaged_streams.py \
 		tests/runners/test_damaged_live_streams.py tests/runners/test_parser_fuzz.py tests/cli/test_damaged_store.py \
 		tests/cli/test_any_arguments.py tests/core/engine tests/core/cassette/test_hostile_cassettes.py \
-		tests/core/context/test_vendor_session.py tests/core/transcripts tests/cli/test_export.py \
+		tests/core/context/test_vendor_session.py tests/core/checkpoint/test_random_trees.py \
+		tests/core/transcripts tests/cli/test_export.py \
 		tests/cli/test_export_html.py -n auto --hypothesis-profile=fuzz --timeout=0
 
 # Measures times, memory and ratios, each beside its floor, in a quarter of an hour. WHAT="startup group/fifty*" takes only

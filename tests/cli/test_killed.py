@@ -26,7 +26,7 @@ from teamchat.core.errors import ExitCode
 from tests.program import ROOT
 
 MORTAL = ROOT / "tests" / "fakes" / "mortal.py"
-DEATHS = int(os.environ.get("DEATHS", "100"))  # at random moments; `make crash` wants more
+DEATHS = int(os.environ.get("DEATHS", "40"))  # at random moments; `make crash` wants more
 DEATHS_A_CASE = 10
 STEPS_OF_EVERY_KIND = range(24, 80, 8 if "DEATHS" in os.environ else 16)  # each takes a second on a terminal
 PARTS = 8  # in which the writes are tried
