@@ -244,27 +244,6 @@ def test_a_member_that_fails_is_asked_again_or_skipped(tree: WorkTree) -> None:
     assert "half" in prompts_of(tree.top, "kim")[0]
 
 
-def test_a_member_that_is_skipped_is_not_judged(tree: WorkTree) -> None:
-    three(tree.top, max="exit 1")
-    assert run_here(*RUN, "Go").code == 6
-    ran = run_here("resume", "--skip", "--json")
-    assert ran.code == 0, ran.err
-    assert isinstance(candidates := best(ran)["candidates"], list)
-    assert candidates[0] == {"member": "max", "label": None, "message": None, "files": [], "more": 0}
-    assert best(ran)["winner"] == "sarah"
-    assert "A, B," in prompts_of(tree.top, "kim")[0]
-    assert "Answer C" not in prompts_of(tree.top, "kim")[0]
-
-
-def test_the_last_one_that_is_there_needs_no_judge(tree: WorkTree) -> None:
-    three(tree.top, max="exit 1", carol="exit 1")
-    assert run_here(*RUN, "Go").code == 6
-    ran = run_here("resume", "--skip", "--json")
-    assert ran.code == 0, ran.err
-    assert (best(ran)["winner"], result(ran)["hint"]) == ("sarah", "teamchat merge sarah")
-    assert prompts_of(tree.top, "kim") == []
-
-
 def test_a_fallback_does_not_answer_for_one_of_them(tree: WorkTree) -> None:
     three(tree.top)
     file = tree.top / "teamchat.toml"
@@ -280,24 +259,6 @@ def test_a_fallback_does_not_answer_for_one_of_them(tree: WorkTree) -> None:
     assert ran.code == 6
     assert "/none" in ran.err
     assert len(prompts_of(tree.top, "carol")) == 1
-
-
-def test_a_reply_without_a_pick_is_asked_for_once_more_then_it_stops(tree: WorkTree) -> None:
-    three(tree.top, judge="echo 'B is the best.'")
-    ran = run_here(*RUN, "--json", "Go")
-    assert ran.code == 1
-    assert result(ran)["reason"] == "kim picks no answer: there is no JSON object in it"
-    told = [line["text"] for line in objects(ran) if line["type"] == "warning" and "lacks" in str(line["text"])]
-    why = "kim's reply lacks what was asked for: there is no JSON object in it"
-    assert told == [f"{why}; it is asked once more", f"{why}; the process is on hold"]
-    first, second = prompts_of(tree.top, "kim")
-    assert "your last reply: B is the best." in second
-    assert "It cannot be used: there is no JSON object in it." in second
-    assert second.count("diff --git") == first.count("diff --git") == 6
-    three(tree.top)
-    ran = run_here("resume", "--json")
-    assert ran.code == 0, ran.err
-    assert best(ran)["winner"] == "sarah"
 
 
 def test_a_run_that_is_killed_is_resumed_without_a_member_that_has_answered(tree: WorkTree) -> None:
@@ -346,15 +307,6 @@ def test_a_recording_replays_the_same_without_worktrees(tree: WorkTree) -> None:
     assert changed != text
     (tree.top / "b.cassette").write_text(changed)
     assert run_here("replay", "--verify", "b.cassette").code != 0
-
-
-def test_a_recording_of_a_repair_and_of_a_failure_replays_the_same(tree: WorkTree) -> None:
-    three(
-        tree.top, judge=f"[ -e {tree.top}/tmp/asked ] || {{ touch {tree.top}/tmp/asked; echo Hm; exit; }}; {judging()}"
-    )
-    assert run_here(*RUN, "--record", "a.cassette", "Go").code == 0
-    verified = run_here("replay", "--verify", "a.cassette")
-    assert verified.code == 0, verified.err
 
 
 @pytest.mark.parametrize("fence", [False, True])
@@ -438,18 +390,6 @@ def test_a_dry_run_says_that_each_gets_a_worktree_and_makes_none(tree: WorkTree)
     assert not folder_of(tree, "max").exists()
 
 
-def test_undo_of_the_judges_turn_has_it_judge_again(tree: WorkTree) -> None:
-    three(tree.top)
-    assert run_here(*RUN, "Go").code == 0
-    assert run_here("undo", "--yes").code == 0
-    assert (folder_of(tree, "max") / "max.txt").exists()
-    ran = run_here("resume", "--json")
-    assert ran.code == 0, ran.err
-    assert best(ran)["winner"] == "sarah"
-    assert [len(prompts_of(tree.top, name)) for name in ("max", "sarah", "carol", "kim")] == [1, 1, 1, 2]
-    assert prompts_of(tree.top, "kim")[0] == prompts_of(tree.top, "kim")[1]
-
-
 def test_what_a_member_commits_on_its_branch_is_compared_too(tree: WorkTree) -> None:
     commit = "git add --all; git -c user.name=max -c user.email=max@example.invalid commit -qm mine"
     three(tree.top, max=f"echo max > max.txt; {commit}; echo Done.")
@@ -457,27 +397,6 @@ def test_what_a_member_commits_on_its_branch_is_compared_too(tree: WorkTree) -> 
     prompt = prompts_of(tree.top, "kim")[0]
     assert "+++ b/max.txt" in prompt
     assert "example.invalid" not in prompt
-
-
-def test_a_judge_that_fails_is_asked_again(tree: WorkTree) -> None:
-    broken = tree.top / "tmp" / "broken"
-    broken.touch()
-    three(tree.top, judge=f"[ -e {broken} ] && exit 1; {picking('carol')}")
-    assert run_here(*RUN, "Go").code == 1
-    broken.unlink()
-    ran = run_here("resume", "--json")
-    assert ran.code == 0, ran.err
-    assert best(ran)["winner"] == "carol"
-    assert [len(prompts_of(tree.top, name)) for name in ("max", "sarah", "carol", "kim")] == [1, 1, 1, 2]
-
-
-def test_without_the_judge_nobody_is_picked_and_all_worktrees_stay(tree: WorkTree) -> None:
-    three(tree.top, judge="exit 1")
-    assert run_here(*RUN, "Go").code == 1
-    ran = run_here("resume", "--skip", "--json")
-    assert ran.code == 0, ran.err
-    assert (best(ran)["winner"], result(ran)["hint"]) == (None, None)
-    assert [len(line["files"]) for line in objects(run_here("worktrees", "--json"))] == [2, 2, 2]  # type: ignore[arg-type]
 
 
 def test_watch_tells_the_pick_of_a_run_of_another_process(tree: WorkTree) -> None:
