@@ -162,7 +162,7 @@ def test_a_line_without_the_sign_is_no_quote(text: str) -> None:
 
 def test_quoted_lines_that_follow_each_other_are_one_span() -> None:
     text = "> a\n  > b\r\nc\n> d"
-    assert [text[span.start : span.end] for span in Places(text).spans] == ["> a\n  > b\r\n", "> d"]
+    assert [text[span.start : span.end] for span in Places(text).spans] == ["> a\n  > b", "> d"]
 
 
 def test_a_quote_and_a_fence_in_an_item_end_with_it() -> None:
