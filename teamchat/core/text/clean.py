@@ -51,44 +51,13 @@ _SEQUENCES = regex(rf"{SEQUENCE}{{1,1000}}+", re.VERBOSE)  # a hostile text has 
 _OPEN = regex(rf"(?P<intro> {_STRING} ) {_TEXT} (?P<last> \x1b? ) \Z | {_CSI} \Z | {_OTHER} \Z", re.VERBOSE)
 _BEGINS_SEQUENCE = regex(r"[\x1b\x80-\x9f]")
 _CONTROL = regex(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]+")
-_BYTES = bytes((*range(0x09), *range(0x0B, 0x20), 0x7F))  # of these, the ASCII ones
-_PIECE = 64 * 1024  # characters that one call searches: Ctrl-C waits for it
-_ASCII_PIECE = 1024 * 1024  # of what is looked at much faster
 
 
 def clean(text: str) -> str:
     """`text` without escape sequences and control characters; line ends and tabs stay."""
-    if text.isascii() and not any(
-        _has_controls(text[at : at + _ASCII_PIECE]) for at in range(0, len(text), _ASCII_PIECE)
-    ):
-        return text
-    return "".join([_cleaned(text[begin:end]) for begin, end in _pieces(text)])
-
-
-def _cleaned(piece: str) -> str:
-    if _BEGINS_SEQUENCE.search(piece):  # most pieces have none, and a look for one character costs little
-        piece = _SEQUENCES.sub("", piece)
-    if piece.isascii():  # deletes what `_CONTROL` finds, in a tenth of the time
-        return piece.encode().translate(None, _BYTES).decode()
-    return _CONTROL.sub("", piece)
-
-
-def _pieces(text: str) -> Iterator[tuple[int, int]]:
-    """Where the pieces of a text begin and end. No sequence lies across two, so one may be longer than the others."""
-    begin = 0
-    while begin < len(text):
-        end = begin + _PIECE
-        cut = _open(text[begin:end]) if end < len(text) else None
-        if cut and (whole := _SEQUENCE.match(text, begin + cut.start())):
-            end = whole.end()
-        yield begin, end
-        begin = end
-
-
-def _has_controls(ascii_text: str) -> bool:
-    """The same that `_CONTROL` finds, in a tenth of the time."""
-    data = ascii_text.encode()
-    return len(data) != len(data.translate(None, _BYTES))
+    if _BEGINS_SEQUENCE.search(text):  # most texts have none, and a look for one character costs little
+        text = _SEQUENCES.sub("", text)
+    return _CONTROL.sub("", text)
 
 
 def told(text: str) -> str:
@@ -103,9 +72,7 @@ def visible(text: str) -> str:
 
 def sequences(text: str) -> Iterator[tuple[int, int]]:
     """The start and end of every run of escape sequences, in order. Nobody is shown these."""
-    for begin, end in _pieces(text):
-        if _BEGINS_SEQUENCE.search(text, begin, end):
-            yield from (found.span() for found in _SEQUENCES.finditer(text, begin, end))
+    return (found.span() for found in _SEQUENCES.finditer(text))
 
 
 class Cleaner:

@@ -3,7 +3,6 @@ from __future__ import annotations
 import re
 from itertools import pairwise
 from unicodedata import category, combining, name
-from unittest.mock import patch
 
 import pytest
 from hypothesis import example, given
@@ -124,17 +123,6 @@ def test_a_text_without_controls_is_not_touched(text: str) -> None:
 @example("\x1b\x1b", [1])
 def test_cleaning_in_pieces_is_cleaning_the_whole(text: str, cuts: list[int]) -> None:
     assert in_pieces(text, cuts) == clean(text)
-
-
-@given(torn, st.integers(1, 8))
-@example("\x1b]0;title\x07a", 3)
-@example("\x9b12\na", 2)
-@example("\x1b[12\na", 3)
-def test_a_long_text_is_cleaned_in_pieces_as_the_whole(text: str, size: int) -> None:
-    whole, hidden = clean(text), in_sequences(text)
-    with patch.object(module, "_PIECE", size):
-        assert clean(text) == whole
-        assert in_sequences(text) == hidden
 
 
 def in_sequences(text: str) -> list[int]:
