@@ -17,7 +17,7 @@ ADD = f"""INSERT INTO children (session, turn, store, child, {", ".join(COUNTED)
     ON CONFLICT DO UPDATE SET {", ".join(f"{name} = {name} + excluded.{name}" for name in COUNTED)}"""  # noqa: S608 (our own names)
 
 
-class Sum(Struct, frozen=True):
+class ChildrenUsage(Struct, frozen=True):
     """What several children have used."""
 
     turns: int = 0
@@ -63,10 +63,10 @@ def a_child(row: Row) -> Child:
     return Child(row.text("child"), row.text("store"), turns, cost_usd=cost, **tokens, **unknown)
 
 
-def used_meanwhile(db: Database, session: int) -> Sum:
+def used_meanwhile(db: Database, session: int) -> ChildrenUsage:
     """What the children of the turns that run have used: the session's own counters do not have it yet."""
     return db.the(
-        _sum,
+        _children_usage,
         """SELECT SUM(turns) AS turns, SUM(input_tokens + output_tokens) AS tokens, SUM(cost_usd) AS cost_usd FROM (
             SELECT children.* FROM turns INDEXED BY turns_running
             JOIN children ON children.session = turns.session AND turn = turns.id
@@ -76,5 +76,5 @@ def used_meanwhile(db: Database, session: int) -> Sum:
     )
 
 
-def _sum(row: Row) -> Sum:
-    return Sum(row["turns"] or 0, int(row["tokens"] or 0), row["cost_usd"] or 0.0)
+def _children_usage(row: Row) -> ChildrenUsage:
+    return ChildrenUsage(row["turns"] or 0, int(row["tokens"] or 0), row["cost_usd"] or 0.0)

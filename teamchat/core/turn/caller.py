@@ -33,7 +33,7 @@ from teamchat.core.errors import CODES, BudgetUsedUp, ExitCode, GuardReached, No
 from teamchat.core.files.folders import STORE_NAME, state_path
 from teamchat.core.messages import Speaker
 from teamchat.core.routing.names import name_in_turn, valid_name
-from teamchat.core.store.children import Sum, add_used, count_turn, used_meanwhile
+from teamchat.core.store.children import ChildrenUsage, add_used, count_turn, used_meanwhile
 from teamchat.core.store.database import Database
 from teamchat.core.store.routes import a_state
 from teamchat.core.store.sessions import CalledBy, Session, set_caller
@@ -362,7 +362,7 @@ def _over(record: Record) -> GuardReached:
     return GuardReached(f"{record.called} is over, and no turn may begin inside of it any more")
 
 
-def _spent(db: Database, record: Record) -> Sum:
+def _spent(db: Database, record: Record) -> ChildrenUsage:
     """What counts against the limits: what the session's counters have, its running turns, and what those run."""
     state = db.the(a_state, "SELECT * FROM sessions WHERE id = ?", record.session)
     running = db.the(
@@ -371,7 +371,9 @@ def _spent(db: Database, record: Record) -> Sum:
         record.session,
     )
     inner = used_meanwhile(db, record.session)
-    return Sum(state.turns + running + inner.turns, state.tokens + inner.tokens, state.cost_usd + inner.cost_usd)
+    return ChildrenUsage(
+        state.turns + running + inner.turns, state.tokens + inner.tokens, state.cost_usd + inner.cost_usd
+    )
 
 
 def _check_left(db: Database, record: Record, now: float) -> None:

@@ -17,8 +17,8 @@ from teamchat.patterns import regex
 from teamchat.runners.codex.configuration import home
 from teamchat.runners.regular_files import open_regular
 
-DEEPEST = 6  # folders below one of the places, as Codex itself looks; a plugin's skills lie deeper
-MOST = 2000  # folders that are looked into in one place
+DEEPEST_SKILL = 6  # folders below one of the places, as Codex itself looks; a plugin's skills lie deeper
+MOST_SKILLS = 2000  # folders that are looked into in one place
 HEAD = 16 * 1024  # bytes of a file in which its name is looked for
 EVERY = "*"  # stands for any name: that of a skill whose own cannot be told
 _NAME = regex(r"^name:[ \t]*(?P<quote>[\"']?)(?P<name>[\w:-]+)(?P=quote)[ \t\r]*$", re.MULTILINE | re.ASCII)
@@ -52,9 +52,9 @@ def _places(cwd: Path, env: Mapping[str, str]) -> Iterator[Path]:
 
 
 def _names_in(place: Path) -> Iterator[str]:
-    deepest = len(place.parts) + DEEPEST * (2 if place.name == "plugins" else 1)
+    deepest = len(place.parts) + DEEPEST_SKILL * (2 if place.name == "plugins" else 1)
     walk = os.walk(place, followlinks=True)
-    for folder, below, files in islice(walk, MOST):
+    for folder, below, files in islice(walk, MOST_SKILLS):
         if "SKILL.md" in files:
             yield from _names_of(Path(folder))
         if len(Path(folder).parts) >= deepest:

@@ -18,14 +18,14 @@ from teamchat.runners.toml import in_toml
 from teamchat.runners.untrusted_json import scalar
 
 NAMES = ("AGENTS.override.md", "AGENTS.md")
-MOST = 32 * 1024  # bytes that Codex reads of a project's AGENTS.md where the user says nothing else
+MOST_INSTRUCTIONS = 32 * 1024  # bytes that Codex reads of a project's AGENTS.md where the user says nothing else
 LARGEST = 100_000  # bytes of what is handed over, as TOML; the kernel takes 131,071 for one argument
 CUT = "\n[teamchat cut the rest, which does not fit in an argument]"
 
 
 def without_project(cwd: Path, env: Mapping[str, str]) -> tuple[str, ...]:
     """The arguments with which no configuration of the project acts; none where the user does not trust it anyway."""
-    settings = _settings(env)
+    settings = _project_settings(env)
     if settings is not None and not _trusts(settings, cwd):
         return ()
     distrust = ("-c", of_projects({cwd, root_of(cwd)}, "untrusted"))
@@ -33,7 +33,7 @@ def without_project(cwd: Path, env: Mapping[str, str]) -> tuple[str, ...]:
     return (*distrust, "-c", f"developer_instructions={in_toml(told)}") if told else distrust
 
 
-def _settings(env: Mapping[str, str]) -> list[Mapping[str, object]] | None:
+def _project_settings(env: Mapping[str, str]) -> list[Mapping[str, object]] | None:
     """The user's settings; None if one of the files cannot be understood."""
     try:
         return [loaded(file) for file in user_files(env)]
@@ -61,7 +61,7 @@ def _instructions(cwd: Path, settings: list[Mapping[str, object]]) -> str:
     folders = [folder for folder in (*reversed(cwd.parents), cwd) if folder == root or root in folder.parents]
     texts = [text for folder in folders if (text := _agents(folder, settings))]
     sizes = [size for one in settings if isinstance(size := one.get("project_doc_max_bytes"), int)]
-    most = sizes[-1] if sizes else MOST
+    most = sizes[-1] if sizes else MOST_INSTRUCTIONS
     agents = "\n\n".join(texts).encode()[: max(most, 0)].decode(errors="ignore")
     own = [told for one in settings if isinstance(told := one.get("developer_instructions"), str)]
     return _told(scalar("".join(own[-1:])), agents, cwd) if agents else ""

@@ -70,7 +70,7 @@ def test_more_folders_than_are_looked_into_stand_for_every_name(
     for number in range(5):
         put(cwd / ".codex" / "skills" / f"s{number}", f"---\nname: s{number}\n---\n")
     assert EVERY not in skill_names(cwd, env)
-    monkeypatch.setattr(codex_skills, "MOST", 3)
+    monkeypatch.setattr(codex_skills, "MOST_SKILLS", 3)
     assert EVERY in skill_names(cwd, env)
 
 
