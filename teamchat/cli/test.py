@@ -24,7 +24,7 @@ from teamchat.core.cassette.format import Cassette, HumanLine, RecordedRun, Resu
 from teamchat.core.cassette.player import LenientPlayer, RecordedTurn
 from teamchat.core.cassette.writer import CassetteWriter
 from teamchat.core.errors import ExitCode, Interrupted, NoRecording, TeamchatError, UsageError
-from teamchat.core.store.image_values import Image
+from teamchat.core.store.images import Image
 from teamchat.core.store.sessions import fence_key
 from teamchat.core.team.team import Team
 from teamchat.core.text.clean import printable, visible

@@ -43,9 +43,8 @@ def usage(
     from teamchat.cli.output.jsonl import write_line
     from teamchat.cli.shared.workspace import find_root, open_store
     from teamchat.core.errors import UsageError
-    from teamchat.core.store.children import children_in
     from teamchat.core.store.sessions import need_session
-    from teamchat.core.store.usage import total_used, used
+    from teamchat.core.store.usage import children_in, total_used, used
 
     source = ctx.get_parameter_source("session")
     if everything and source and source.name == "COMMANDLINE":  # TEAMCHAT_SESSION is set for other commands, too
@@ -116,7 +115,7 @@ def cells(used: Used) -> list[str]:
 
 
 def _usage_fields(used: Used) -> dict[str, object]:
-    from teamchat.core.store.schema import QUANTITIES
+    from teamchat.core.receipt import QUANTITIES
 
     sums: dict[str, Sum] = {name: getattr(used, name) for name in QUANTITIES}
     return {

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from teamchat.core.store.image_values import LARGEST_IMAGE
+from teamchat.core.store.images import LARGEST_IMAGE
 from tests.cli.helpers import objects, said
 from tests.images import png
 from tests.program import Result, run_here

@@ -21,7 +21,7 @@ from teamchat.cli.output.lines import duration, moment, part_name, plural
 from teamchat.cli.output.patch import MARKS, counted
 from teamchat.core.agents import AGENT_TYPES
 from teamchat.core.receipt import Outcome, Setup
-from teamchat.core.store.pairing import ABORTED, StoredEvent
+from teamchat.core.store.turn_events import ABORTED, StoredEvent
 from teamchat.core.store.turns import Turn
 from teamchat.core.text.clean import printable, visible
 from teamchat.patterns import regex

@@ -16,7 +16,7 @@ from teamchat.cli.output.lines import note
 from teamchat.cli.shared.reading import decoded_text, limit_of_text, read_input_file, read_within
 from teamchat.core.errors import UsageError
 from teamchat.core.routing.names import Named
-from teamchat.core.store.image_values import MOST_IMAGES, Image, image_type
+from teamchat.core.store.images import MOST_IMAGES, Image, image_type
 from teamchat.core.text.clean import printable
 
 WAIT_NOTE_S = 3.0

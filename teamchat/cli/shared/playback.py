@@ -32,7 +32,7 @@ from teamchat.core.engine.events import ResumeMode
 from teamchat.core.engine.processes.table import TAKES
 from teamchat.core.errors import ExitCode, UnknownPerson, UsageError
 from teamchat.core.store.database import Database
-from teamchat.core.store.image_values import Image
+from teamchat.core.store.images import Image
 from teamchat.core.store.sessions import Session, create_session
 from teamchat.core.team.team import Team
 from teamchat.core.team.wording import TODAY, WORDINGS

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from teamchat.core.errors import PromptTooLarge, UsageError
-from teamchat.core.store.image_values import LARGEST_IMAGE, image_type
+from teamchat.core.store.images import LARGEST_IMAGE, image_type
 from teamchat.core.text.clean import printable
 
 LARGEST_MESSAGE = 16 << 20  # bytes; no agent CLI takes that much

@@ -26,7 +26,7 @@ from teamchat.core.engine.events import ResumeMode
 from teamchat.core.engine.process import MOST_ROUNDS, Kind, Process
 from teamchat.core.engine.state import Bounds
 from teamchat.core.errors import UsageError
-from teamchat.core.store.image_values import Kind as ImageKind
+from teamchat.core.store.images import Kind as ImageKind
 from teamchat.core.team.team import MOST
 from teamchat.core.team.wording import NEWEST
 from teamchat.core.text.clean import printable

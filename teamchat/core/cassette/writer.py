@@ -26,7 +26,7 @@ from teamchat.core.engine.state import UNBOUNDED, Bounds
 from teamchat.core.errors import TeamchatError, UsageError
 from teamchat.core.files.whole_files import write_private
 from teamchat.core.messages import Span
-from teamchat.core.store.image_values import Image
+from teamchat.core.store.images import Image
 from teamchat.core.team.team import Team
 from teamchat.core.team.wording import NEWEST
 from teamchat.core.text.clean import printable

@@ -38,7 +38,7 @@ from teamchat.core.engine.state import Route
 from teamchat.core.errors import PromptTooLarge, UsageError
 from teamchat.core.messages import ConversationMessage
 from teamchat.core.routing.markers import quoted_text, read_markers, strip_markers
-from teamchat.core.store.image_values import Image, ImagesOf, image_files, no_images
+from teamchat.core.store.images import Image, ImagesOf, image_files, no_images
 from teamchat.core.team.job import SCRATCH
 from teamchat.core.team.team import Member, Team
 from teamchat.core.text.commands import reading

@@ -15,9 +15,16 @@ from teamchat.core.agents import HOMES, foreign_keys
 from teamchat.core.errors import UnknownName, UsageError
 from teamchat.core.messages import NewMessage, Speaker
 from teamchat.core.routing.markers import first_words
-from teamchat.core.store.adoptions import Adoption, adopt, adopted_by, adoption_of, forget_adoption, vendor_sessions
 from teamchat.core.store.database import Database
 from teamchat.core.store.turns import last_turn_of
+from teamchat.core.store.vendor_sessions import (
+    Adoption,
+    adopt,
+    adopted_by,
+    adoption_of,
+    forget_adoption,
+    vendor_sessions,
+)
 from teamchat.core.team.team import Member, Team
 from teamchat.core.text.commands import command_of
 from teamchat.core.text.redact import redact_shapes

@@ -42,11 +42,11 @@ from teamchat.core.engine.state import Route, State
 from teamchat.core.errors import ExitCode, NoRecording, NothingToResume, StoreError, TeamchatError, UsageError
 from teamchat.core.messages import Span, well_formed
 from teamchat.core.routing.requests import quoted
-from teamchat.core.store.children import used_meanwhile
 from teamchat.core.store.database import Database
-from teamchat.core.store.image_values import Image
+from teamchat.core.store.images import Image
 from teamchat.core.store.turns import Turn, deliver_turn, events_of, get_turn, last_turn_of, partial_of, prompts_of
 from teamchat.core.store.unsent import handed_over_to, is_unsent, mark_sent, remove_unsent
+from teamchat.core.store.usage import used_meanwhile
 from teamchat.core.team.team import Member
 from teamchat.core.text.commands import saying
 from teamchat.core.turn.attempts import Answer, Attempts, NoAnswer

@@ -18,7 +18,7 @@ from teamchat.core.errors import NoRoom, UsageError
 from teamchat.core.messages import ConversationMessage, NewMessage, Routing, Span, Speaker
 from teamchat.core.routing.markers import quoted_text
 from teamchat.core.store.database import Database
-from teamchat.core.store.image_values import Image
+from teamchat.core.store.images import Image
 from teamchat.core.store.message_log import MemoryLog, next_number
 from teamchat.core.store.messages import SqliteLog
 from teamchat.core.store.routes import load_state

@@ -23,8 +23,7 @@ from teamchat.core.messages import ConversationMessage, NewMessage, Routing
 from teamchat.core.receipt import Outcome
 from teamchat.core.routing.requests import RouteRequest
 from teamchat.core.routing.todos import Noted
-from teamchat.core.store.image_values import Image
-from teamchat.core.store.images import put_images
+from teamchat.core.store.images import Image, put_images
 from teamchat.core.store.todos import note_todos
 from teamchat.core.store.turns import Turn
 from teamchat.core.team.team import Member

@@ -14,7 +14,7 @@ from teamchat.core.engine.team_changes import fitted
 from teamchat.core.errors import UsageError
 from teamchat.core.messages import Speaker
 from teamchat.core.store.database import Database
-from teamchat.core.store.image_values import Image
+from teamchat.core.store.images import Image
 from teamchat.core.store.routes import load_state
 from teamchat.core.store.sessions import Session
 from teamchat.core.team.team import Team

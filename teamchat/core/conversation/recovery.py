@@ -16,7 +16,6 @@ from msgspec.structs import replace
 
 from teamchat.core.errors import DiskFull, StoreError
 from teamchat.core.receipt import KILLED, NOT_STORED, Outcome
-from teamchat.core.store.children import children_of
 from teamchat.core.store.database import Database
 from teamchat.core.store.turn_events import TimedEvent
 from teamchat.core.store.turns import (
@@ -27,6 +26,7 @@ from teamchat.core.store.turns import (
     session_of_folder,
     trace,
 )
+from teamchat.core.store.usage import children_of
 from teamchat.core.turn.execution import FinishedTurn
 from teamchat.core.turn.host import scratch_of
 from teamchat.core.turn.work_trees import WorkTrees

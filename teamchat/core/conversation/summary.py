@@ -21,9 +21,9 @@ from teamchat.core.errors import NoRecording, PromptTooLarge, StoreError, Teamch
 from teamchat.core.messages import Said, well_formed
 from teamchat.core.routing.markers import quoted_text
 from teamchat.core.store.database import Database
-from teamchat.core.store.pairing import ABORTED, StoredEvent, tool_calls
 from teamchat.core.store.summaries import Summary, add_summary, summary_before
 from teamchat.core.store.texts import pack_text
+from teamchat.core.store.turn_events import ABORTED, StoredEvent, tool_calls
 from teamchat.core.store.turns import Turn, events_of, get_turn, last_summary_turn
 from teamchat.core.team.team import Member, Team
 from teamchat.core.text.clean import told

@@ -9,14 +9,12 @@ from msgspec import Struct
 from teamchat.core.engine.processes.table import STRATEGIES
 from teamchat.core.engine.state import State
 from teamchat.core.errors import DamagedStore, StoreError
-from teamchat.core.store.adoptions import an_adoption
-from teamchat.core.store.children import a_child
 from teamchat.core.store.clears import a_clear
 from teamchat.core.store.database import EMPTY, NO_VALUE, Database
 from teamchat.core.store.images import an_image
 from teamchat.core.store.imported import an_imported_entry
 from teamchat.core.store.lessons import a_lesson
-from teamchat.core.store.message_rows import a_message, a_paste
+from teamchat.core.store.messages import a_message, a_paste
 from teamchat.core.store.routes import a_route, a_state
 from teamchat.core.store.rows import Row
 from teamchat.core.store.sessions import a_session
@@ -26,8 +24,8 @@ from teamchat.core.store.turn_events import some_events
 from teamchat.core.store.turns import a_before, a_turn
 from teamchat.core.store.undos import an_undo
 from teamchat.core.store.unsent import an_unsent_message
-from teamchat.core.store.usage import a_usage_row
-from teamchat.core.store.vendor_turns import a_vendor_usage
+from teamchat.core.store.usage import a_child, a_usage_row
+from teamchat.core.store.vendor_sessions import a_vendor_usage, an_adoption
 from teamchat.core.text.clean import printable
 
 MOST_SHOWN = 5  # problems of one kind

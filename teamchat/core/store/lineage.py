@@ -1,10 +1,14 @@
 """The messages of a session: its own and, for a branch, those that it shares with the sessions before it.
 
+Messages that were undone keep their ids, and no prompt, list or summary has them.
+
 A session has a row for itself, and a branch one for each session whose messages it shares, up to the message `through`.
 Shared messages are not copied. What is hidden in one session is not hidden in another one.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterable
 
 from msgspec import Struct
 
@@ -136,3 +140,27 @@ def refuse_branches(db: Database, session: int) -> None:
         shares, them = ("shares", "a branch); delete that") if len(names) == 1 else ("share", "branches); delete them")
         deleting = (command_of("teamchat", "sessions", "delete", name) for name in names[:MOST_LISTED])
         raise UsageError(f"{listed} {shares} its messages ({them} first", "\n".join(deleting))
+
+
+def hide_messages(db: Database, session: int, messages: Iterable[str], undo: int | None = None) -> None:
+    """Hide the messages of these ids. Those of an `undo` come back with `show_messages`."""
+    db.executemany(
+        """INSERT INTO hides (session, message, undo)
+        SELECT ?1, id, ?3 FROM messages WHERE session = ?1 AND message = ?2""",
+        ((session, message, undo) for message in messages),
+    )
+
+
+def show_messages(db: Database, undo: int) -> None:
+    """Bring back what an undo has hidden."""
+    db.execute("DELETE FROM hides WHERE undo = ?", undo)
+
+
+def hidden_reply(db: Database, undo: int, turn: int) -> str | None:
+    """The id of the reply of a turn that an undo has hidden."""
+    return db.value(
+        lambda row: row.text("message"),
+        """SELECT messages.message FROM hides JOIN messages ON messages.id = hides.message
+        WHERE hides.undo = ? AND messages.turn = ?""",
+        undo, turn,
+    )  # fmt: skip

@@ -12,8 +12,7 @@ from msgspec.structs import replace
 from teamchat.core.engine.part import Part
 from teamchat.core.engine.state import AlsoCalled, Route, RouteStatus, Rules, State
 from teamchat.core.store.database import Database
-from teamchat.core.store.rows import Row
-from teamchat.core.store.values import dump, load
+from teamchat.core.store.rows import Row, dump, load
 
 if TYPE_CHECKING:
     from teamchat.core.engine.process import Process

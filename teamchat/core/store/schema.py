@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import sqlite3
 
+from teamchat.core.receipt import QUANTITIES
 from teamchat.core.text.words import TOKENIZER, spaced
 
 VERSION = 27
-QUANTITIES = ("input_tokens", "cached_tokens", "output_tokens", "cost_usd")
 _USED = [f"COALESCE(json_extract(outcome, '$.usage.{name}'), 0) AS {name}" for name in QUANTITIES]
 _UNKNOWN = [f"json_extract(outcome, '$.usage.{name}') IS NULL AS no_{name}" for name in QUANTITIES]
 _SENT = "json_extract(setup, '$.stdin_bytes') + json_extract(setup, '$.system_bytes')"

@@ -1,5 +1,7 @@
 """What agents did in their turns, as rows: many events in one, and a long text in several.
 
+Every reader of a turn's events gets a tool call with its result, or neither.
+
 A turn may have a hundred thousand events, or one of hundreds of megabytes. A statement for each event would take long,
 and a row for such a text several times its memory. Earlier versions stored each event in a row of its own.
 """
@@ -7,16 +9,14 @@ and a row for such a text several times its memory. Earlier versions stored each
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, get_args
 
 from msgspec import Struct, convert, to_builtins
 from msgspec.json import encode
 from msgspec.structs import replace
 
-from teamchat.core.store.pairing import StoredEvent, paired
-from teamchat.core.store.rows import Row
-from teamchat.core.store.values import load
+from teamchat.core.store.rows import Row, load
 from teamchat.runners.events import SHOWN_ONLY, AgentEvent, Error, Note, Question, Text, Thinking, ToolResult
 from teamchat.runners.growing import joined
 
@@ -155,3 +155,56 @@ def _continued(event: StoredEvent, more: list[str]) -> StoredEvent:
         return event
     name = LONG[KINDS[event.type]]
     return replace(event, data={**event.data, name: joined([event.data[name], *more])})
+
+
+CALL, RESULT = "ToolCall", "ToolResult"
+ABORTED = "aborted"
+
+
+class StoredEvent(Struct, frozen=True):
+    """An event of a turn as it is stored: seconds since the turn began, the event's type, and its fields."""
+
+    at: float
+    type: str
+    data: dict[str, Any]
+
+
+def paired(events: Iterable[StoredEvent]) -> list[StoredEvent]:
+    """The events in their order, a call without a result followed by one that says "aborted", no result without a call.
+
+    A result belongs to the newest call of its id that has none yet.
+    """
+    events = list(events)
+    partners = _partners(events)
+    whole: list[StoredEvent] = []
+    for place, event in enumerate(events):
+        if event.type == RESULT and place not in partners:
+            continue
+        whole.append(event)
+        if event.type == CALL and place not in partners:
+            whole.append(_aborted(event))
+    return whole
+
+
+def tool_calls(events: Sequence[StoredEvent]) -> list[tuple[StoredEvent, StoredEvent]]:
+    """Each call with its result, in the order of the calls. `events` are what `paired` returns."""
+    partners = _partners(events)
+    return [(event, events[partners[place]]) for place, event in enumerate(events) if event.type == CALL]
+
+
+def _partners(events: Sequence[StoredEvent]) -> dict[int, int]:
+    """The place of each half of a pair by that of the other."""
+    open_calls: dict[str, list[int]] = {}
+    partners: dict[int, int] = {}
+    for place, event in enumerate(events):
+        if event.type == CALL:
+            open_calls.setdefault(event.data["id"], []).append(place)
+        elif event.type == RESULT and (calls := open_calls.get(event.data["id"])):
+            partners[place] = calls.pop()
+            partners[partners[place]] = place
+    return partners
+
+
+def _aborted(call: StoredEvent) -> StoredEvent:
+    data = {"id": call.data["id"], "output": ABORTED, "failed": True, "paths": []}
+    return StoredEvent(call.at, RESULT, data)

@@ -16,11 +16,9 @@ from teamchat.core.engine.state import Route, Rules, State
 from teamchat.core.receipt import Outcome, Setup
 from teamchat.core.store.database import Database
 from teamchat.core.store.lineage import MESSAGES
-from teamchat.core.store.pairing import StoredEvent
-from teamchat.core.store.rows import Row
+from teamchat.core.store.rows import Row, dump, load, load_outcome
 from teamchat.core.store.texts import Packed, get_text, pack_text, put_text, stored_pieces, stored_text
-from teamchat.core.store.turn_events import TimedEvent, agent_events, put_events, stored_events
-from teamchat.core.store.values import dump, load, load_outcome
+from teamchat.core.store.turn_events import StoredEvent, TimedEvent, agent_events, put_events, stored_events
 from teamchat.runners.events import AgentEvent
 
 if TYPE_CHECKING:

@@ -15,9 +15,8 @@ from msgspec.structs import replace
 
 from teamchat.core.errors import UsageError
 from teamchat.core.store.database import Database
-from teamchat.core.store.rows import Row
+from teamchat.core.store.rows import Row, dump
 from teamchat.core.store.turns import Before, a_before
-from teamchat.core.store.values import dump
 
 Scope = Literal["both", "conversation", "files"]
 Status = Literal["begun", "files", "done", "redoing", "redone"]

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from teamchat.core.messages import Span
 from teamchat.core.store.database import Database
-from teamchat.core.store.message_rows import spans, stored_spans
+from teamchat.core.store.messages import spans, stored_spans
 from teamchat.core.store.rows import Row
 
 

@@ -15,9 +15,8 @@ from teamchat.core.store.images import image_names
 from teamchat.core.store.imported import ImportedEntry, imported_entries
 from teamchat.core.store.lineage import Part, parts_from, place_of
 from teamchat.core.store.messages import SqliteLog
-from teamchat.core.store.pairing import StoredEvent, tool_calls
 from teamchat.core.store.sessions import Session
-from teamchat.core.store.turn_events import first_events
+from teamchat.core.store.turn_events import StoredEvent, first_events, tool_calls
 from teamchat.core.store.turns import Turn, partial_of, turns_of
 from teamchat.core.transcripts.form import turn_from_json
 from teamchat.core.transcripts.transcript import ChangedFile, Entry, MemberTurn, Said, Step, StepKind, Transcript

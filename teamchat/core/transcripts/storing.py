@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from teamchat.core.store.clears import add_clear
 from teamchat.core.store.database import Database
-from teamchat.core.store.hides import hide_messages
 from teamchat.core.store.imported import ImportedEntry, put_imported
+from teamchat.core.store.lineage import hide_messages
 from teamchat.core.store.messages import SqliteLog
 from teamchat.core.store.sessions import Session, create_session, need_session, set_beginning
 from teamchat.core.transcripts.form import turn_fields

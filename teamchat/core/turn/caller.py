@@ -33,11 +33,11 @@ from teamchat.core.errors import CODES, BudgetUsedUp, ExitCode, GuardReached, No
 from teamchat.core.files.folders import STORE_NAME, state_path
 from teamchat.core.messages import Speaker
 from teamchat.core.routing.names import name_in_turn, valid_name
-from teamchat.core.store.children import ChildrenUsage, add_used, count_turn, used_meanwhile
 from teamchat.core.store.database import Database
 from teamchat.core.store.routes import a_state
 from teamchat.core.store.sessions import CalledBy, Session, set_caller
 from teamchat.core.store.turns import Admitted, running_admissions, runs
+from teamchat.core.store.usage import ChildrenUsage, add_used, count_turn, used_meanwhile
 from teamchat.core.team.team import BUILTIN_AGENTS, AgentSpec, Member, Team
 from teamchat.core.text.clean import printable
 from teamchat.core.text.commands import saying

@@ -17,9 +17,9 @@ from msgspec.structs import replace
 from teamchat.core.engine.events import Spent
 from teamchat.core.errors import DiskFull, StoreError, StoreGone
 from teamchat.core.receipt import Child, Outcome
-from teamchat.core.store.children import children_of
 from teamchat.core.store.sessions import name_of
 from teamchat.core.store.turns import Turn, TurnStatus, end_turn, trace
+from teamchat.core.store.usage import children_of
 from teamchat.core.turn.events import TurnFinished, Warned
 from teamchat.core.turn.execution import FinishedTurn
 from teamchat.core.turn.run import Run

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import get_args
 
 from teamchat.core.files.whole_files import put_in_place, write_private
+from teamchat.core.store.rows import dump, load, load_outcome
 from teamchat.core.store.turn_events import TimedEvent
-from teamchat.core.store.values import dump, load, load_outcome
 from teamchat.core.turn.execution import FinishedTurn
 from teamchat.runners.events import AgentEvent
 from teamchat.runners.process.running import MAX_OUTPUT_BYTES

@@ -15,7 +15,7 @@ from teamchat.core.context.layers.collector import ContextCollector
 from teamchat.core.context.vendor_session import NOTHING_BEFORE, AdoptedSession, ContinuedSession, Past
 from teamchat.core.engine.state import Route
 from teamchat.core.receipt import Setup
-from teamchat.core.store.image_values import ImagesOf, image_files, no_images
+from teamchat.core.store.images import ImagesOf, image_files, no_images
 from teamchat.core.team.job import SCRATCH, job_of, member_env
 from teamchat.core.team.programs import find_program
 from teamchat.core.team.team import AgentSpec, Member, Team

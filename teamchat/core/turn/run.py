@@ -19,11 +19,11 @@ from teamchat.core.engine.events import Event
 from teamchat.core.engine.guards import guard
 from teamchat.core.engine.state import UNBOUNDED, Bounds, Route, RouteStatus, Rules, State
 from teamchat.core.messages import Speaker
-from teamchat.core.store.children import used_meanwhile
 from teamchat.core.store.database import Database
 from teamchat.core.store.routes import load_state, save_state
 from teamchat.core.store.sessions import fence_key, name_of
 from teamchat.core.store.turns import Turn, find_turn, last_turn_of
+from teamchat.core.store.usage import used_meanwhile
 from teamchat.core.team.job import in_worktree
 from teamchat.core.team.team import Member, Team
 from teamchat.core.turn.caller import VARIABLE, Caller, admit, find_caller

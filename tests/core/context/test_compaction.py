@@ -24,8 +24,8 @@ from teamchat.core.errors import AgentMissing, ExitCode, UsageError
 from teamchat.core.messages import NewMessage, Routing, Said, Speaker
 from teamchat.core.store.message_log import MemoryLog
 from teamchat.core.store.messages import SqliteLog
+from teamchat.core.store.rows import dump
 from teamchat.core.store.summaries import summary_before
-from teamchat.core.store.values import dump
 from teamchat.core.team.team import KEPT_TOKENS, Team
 from teamchat.core.turn.events import Conclusion, SummaryStored, TurnFinished, TurnStarted
 from teamchat.core.turn.ready import ReadyTurn

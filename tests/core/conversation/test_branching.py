@@ -20,8 +20,7 @@ from teamchat.core.routing.todos import Add, Finish
 from teamchat.core.store import messages
 from teamchat.core.store.checking import problems
 from teamchat.core.store.database import Database
-from teamchat.core.store.image_values import Image
-from teamchat.core.store.images import images_of, put_images
+from teamchat.core.store.images import Image, images_of, put_images
 from teamchat.core.store.lineage import MESSAGES, OF_ID, parent_of
 from teamchat.core.store.message_log import MessageLog
 from teamchat.core.store.messages import SqliteLog

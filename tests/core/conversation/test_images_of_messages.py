@@ -13,8 +13,7 @@ from teamchat.core.conversation.entry import check_entry
 from teamchat.core.errors import DamagedStore, UsageError
 from teamchat.core.store.checking import problems
 from teamchat.core.store.database import Database
-from teamchat.core.store.image_values import Image, image_type
-from teamchat.core.store.images import images_of
+from teamchat.core.store.images import Image, image_type, images_of
 from teamchat.core.store.rescue import rescue
 from teamchat.core.store.sessions import remove_session
 from teamchat.core.turn.events import Conclusion

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from teamchat.core.store import counting, sessions
 from teamchat.core.store.checking import problems
 from teamchat.core.store.database import Database
-from teamchat.core.store.hides import hide_messages
-from teamchat.core.store.lineage import share_messages
+from teamchat.core.store.lineage import hide_messages, share_messages
 from teamchat.core.store.messages import SqliteLog
 from teamchat.core.store.rescue import rescue
 from teamchat.core.store.sessions import create_session, find_session, remove_session

@@ -8,7 +8,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from teamchat.core.store.pairing import StoredEvent, paired, tool_calls
+from teamchat.core.store.turn_events import StoredEvent, paired, tool_calls
 
 
 def call(tool: str, at: float = 0.0) -> StoredEvent:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from teamchat.core.messages import Said
 from teamchat.core.store import messages
 from teamchat.core.store.database import Database
-from teamchat.core.store.hides import hide_messages
+from teamchat.core.store.lineage import hide_messages
 from teamchat.core.store.messages import SqliteLog
 from teamchat.core.store.rows import Row
 from teamchat.core.store.sessions import create_session

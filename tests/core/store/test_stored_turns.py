@@ -12,10 +12,10 @@ from teamchat.core.errors import DamagedStore
 from teamchat.core.receipt import Outcome, Setup
 from teamchat.core.store.checking import problems
 from teamchat.core.store.database import Database
-from teamchat.core.store.pairing import StoredEvent
+from teamchat.core.store.rows import dump
 from teamchat.core.store.sessions import create_session
 from teamchat.core.store.texts import pack
-from teamchat.core.store.turn_events import PART, TimedEvent
+from teamchat.core.store.turn_events import PART, StoredEvent, TimedEvent
 from teamchat.core.store.turns import (
     NewTurn,
     Turn,
@@ -32,7 +32,6 @@ from teamchat.core.store.turns import (
     turn_numbers,
     turns_of,
 )
-from teamchat.core.store.values import dump
 from teamchat.runners.events import (
     AgentEvent,
     Denied,

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from teamchat.core.engine.state import Route, RouteStatus, Rules, State
 from teamchat.core.store.checking import problems
 from teamchat.core.store.database import Database
-from teamchat.core.store.hides import hide_messages, show_messages
+from teamchat.core.store.lineage import hide_messages, show_messages
 from teamchat.core.store.messages import SqliteLog
 from teamchat.core.store.rescue import rescue
 from teamchat.core.store.routes import open_routes, save_state
