@@ -15,7 +15,7 @@ import pytest
 from teamchat.core.doctor.scripted.server import messages, tool_results
 from teamchat.core.errors import ExitCode
 from teamchat.runners.base import Access, Vendor
-from teamchat.runners.opencode.project import NAMES
+from teamchat.runners.opencode.runner import NAMES
 from teamchat.runners.scripted import Reply
 from tests.real import clis
 from tests.real.hostile_repository import DIFF, PROMISED, Planted, plant, rewritten, without

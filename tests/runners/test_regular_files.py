@@ -17,10 +17,10 @@ from teamchat.core.team.programs import OTHERWISE as INSTALL_IT
 from teamchat.core.team.programs import Unusable, find_program
 from teamchat.runners.base import Job
 from teamchat.runners.claude.project import shows
-from teamchat.runners.codex.rollout import used_in
-from teamchat.runners.codex.skills import skill_names
+from teamchat.runners.codex.configuration import skill_names
+from teamchat.runners.codex.runner import used_in
 from teamchat.runners.commented_json import table_in
-from teamchat.runners.gemini.trust import trusts
+from teamchat.runners.gemini.settings import trusts
 from teamchat.runners.regular_files import read_regular
 
 READS = re.compile(r"""\.read_text\(|\.read_bytes\(|(?<!def )(?<!os\.)\bopen\((?:encoding|file,|path,|"r)""")

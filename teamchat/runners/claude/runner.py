@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping
+import sys
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from signal import Signals
 from types import MappingProxyType
@@ -16,27 +18,117 @@ from teamchat.runners.base import (
     EventParser,
     Images,
     Job,
+    KeptSession,
     Limit,
     LiveRule,
     Login,
     Prepared,
     Sessions,
     SkillRule,
+    Slash,
     SlashRule,
     StopRule,
     Vendor,
 )
-from teamchat.runners.claude.commands import find, input_line, with_command
 from teamchat.runners.claude.events import ClaudeEvents
-from teamchat.runners.claude.kept import kept_in
-from teamchat.runners.claude.login import claude_login
-from teamchat.runners.claude.project import lacks, of_trusted
+from teamchat.runners.claude.project import folders, lacks, of_trusted, shows, version_of
 from teamchat.runners.claude.tools import servers as servers_there
 from teamchat.runners.claude.tools import tools
-from teamchat.runners.claude.version import version_of
 from teamchat.runners.edits import Edits, edits
+from teamchat.runners.homes import claude_folder, claude_record
+from teamchat.runners.kept import MOST, first_lines, text_of, used_at
+from teamchat.runners.logins import elsewhere, is_there, stored, variables_login
 from teamchat.runners.mentions import Existing, escaped_mention, inert, mention
+from teamchat.runners.slash import command_name, first_file
 from teamchat.runners.untrusted_json import listed, scalar
+
+CLAUDE_KEYS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN")  # it sends both (observed at 2.1.197 and 2.1.330)
+CLAUDE_TOKEN = "CLAUDE_CODE_OAUTH_TOKEN"  # noqa: S105 (its name); sent without a key only, and before a stored login
+CLAUDE_CLOUDS = ("CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX", "CLAUDE_CODE_USE_FOUNDRY")
+
+
+def claude_login(env: Mapping[str, str], platform: str = sys.platform) -> Login:
+    if (
+        login := elsewhere(env, CLAUDE_CLOUDS)
+        or variables_login(env, *CLAUDE_KEYS)
+        or variables_login(env, CLAUDE_TOKEN)
+    ):
+        return login
+    folder = claude_folder(env)
+    if is_there(credentials := folder / ".credentials.json"):
+        return stored(credentials)
+    if platform == "darwin":
+        return Login(None, "the macOS keychain may hold one")
+    for file in (claude_record(env), folder / "settings.json"):
+        if is_there(file):
+            return Login(None, f"no key is set and there is no {credentials}, but {file} may name one")
+    keys = f"{', '.join(CLAUDE_KEYS)} or {CLAUDE_TOKEN}"
+    return Login(False, f"no {keys} is set, and there is no {credentials}", "claude auth login")
+
+
+_NO_NAME = regex(r"[^A-Za-z0-9]")
+
+
+def kept_in(env: Mapping[str, str], cwd: Path) -> Iterator[KeptSession]:
+    """The sessions that Claude finds in that folder, the newest first. Those of its subagents are left out."""
+    folder = claude_folder(env) / "projects" / _NO_NAME.sub("-", os.path.realpath(cwd))
+    for file in sorted(folder.glob("*.jsonl"), key=used_at, reverse=True)[:MOST]:
+        if first := _first_prompt(file):
+            yield KeptSession(file.stem, used_at(file), first)
+
+
+def _first_prompt(file: Path) -> str | None:
+    for line in first_lines(file):
+        match line:
+            case {"isSidechain": True} | {"isMeta": True}:
+                continue
+            case {"type": "user", "message": {"content": content}}:
+                said = text_of(content).strip()
+                if said and not said.startswith("<"):  # else what a command of Claude printed
+                    return said
+    return None
+
+
+SINCE = (2, 1, 260)  # the oldest version that was seen to expand it so; 2.1.197 answers no message that ends its input
+TOO_OLD = "Claude Code before 2.1.260 does not expand it behind a prompt"
+_BLOCKS = b'{"type": "user", "message": {"role": "user", "content": ['
+
+
+def find(typed: str, job: Job) -> Slash | None:
+    name = command_name(typed)
+    file = first_file(_files(name, job)) if name else None
+    if file is None:
+        return None
+    version = version_of(job.program[0], job.env)
+    return Slash(typed, str(file), refused=TOO_OLD if version and version < SINCE else None)
+
+
+def _files(name: str, job: Job) -> Iterator[Path]:
+    places = [claude_folder(job.env)]
+    if job.project_settings or shows(job):
+        places += (folder / ".claude" for folder in folders(job.cwd))
+    for folder in places:
+        yield folder / "commands" / f"{name.replace(':', '/')}.md"
+        yield folder / "skills" / name / "SKILL.md"
+
+
+def with_command(stdin: bytes, slash: Slash) -> bytes:
+    """The line of input that has the prompt and, as a block of its own, the command."""
+    return _line([{"type": "text", "text": text} for text in (stdin.decode(), slash.typed)])
+
+
+def input_line(stdin: bytes) -> bytes:
+    """The line of input for a process that stays; what `with_command` made is one already.
+
+    No prompt begins like that: a heading opens it.
+    """
+    return stdin if stdin.startswith(_BLOCKS) else _line(stdin.decode())
+
+
+def _line(content: str | list[Mapping[str, str]]) -> bytes:
+    message = {"type": "user", "message": {"role": "user", "content": content}}
+    return json.dumps(message, ensure_ascii=False).encode() + b"\n"
+
 
 ACCESS: Mapping[Access, tuple[str, ...]] = MappingProxyType(
     {

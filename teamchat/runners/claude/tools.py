@@ -13,8 +13,7 @@ from pathlib import Path
 from teamchat.patterns import regex
 from teamchat.runners import git_server
 from teamchat.runners.base import Job
-from teamchat.runners.claude.project import shows
-from teamchat.runners.claude.root import noted_at
+from teamchat.runners.claude.project import noted_at, shows
 from teamchat.runners.commented_json import table_in, table_of
 from teamchat.runners.homes import claude_record
 

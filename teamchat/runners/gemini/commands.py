@@ -11,7 +11,7 @@ from pathlib import Path
 
 from teamchat.patterns import regex
 from teamchat.runners.base import Job, Slash
-from teamchat.runners.gemini.trust import trusts
+from teamchat.runners.gemini.settings import trusts
 from teamchat.runners.homes import gemini_folder
 from teamchat.runners.regular_files import read_regular_text
 from teamchat.runners.slash import LARGEST, command_name, first_file

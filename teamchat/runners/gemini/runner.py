@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping
+import uuid
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
+
+from msgspec.structs import replace
 
 from teamchat.patterns import regex
 from teamchat.runners.base import (
@@ -14,6 +18,7 @@ from teamchat.runners.base import (
     EventParser,
     Images,
     Job,
+    KeptSession,
     Limit,
     Login,
     Prepared,
@@ -26,14 +31,97 @@ from teamchat.runners.base import (
 from teamchat.runners.commented_json import broken
 from teamchat.runners.edits import Edits, edits
 from teamchat.runners.gemini.commands import find, with_command
-from teamchat.runners.gemini.env import other_files
 from teamchat.runners.gemini.events import GeminiEvents
-from teamchat.runners.gemini.kept import forked, kept_in
-from teamchat.runners.gemini.login import gemini_login
-from teamchat.runners.gemini.tools import policy, settings_files, started, system_defaults
-from teamchat.runners.gemini.tools import servers as users_servers
+from teamchat.runners.gemini.settings import other_files, policy, settings_files, started, system_defaults
+from teamchat.runners.gemini.settings import servers as users_servers
+from teamchat.runners.homes import gemini_folder
+from teamchat.runners.kept import MOST, first_lines, text_of, used_at
+from teamchat.runners.logins import elsewhere, is_there, stored, variables_login
 from teamchat.runners.mentions import escaped_mention, inert, mention
+from teamchat.runners.regular_files import read_regular, read_regular_text
 from teamchat.runners.untrusted_json import listed
+
+GEMINI_SWITCHES = ("GOOGLE_GENAI_USE_GCA", "GOOGLE_GENAI_USE_VERTEXAI")  # each before any key, if it is "true"
+GEMINI_OTHERS = ("GOOGLE_GEMINI_BASE_URL", "CLOUD_SHELL")
+GEMINI_FILES = ("oauth_creds.json", "gemini-credentials.json")
+
+
+def gemini_login(cwd: Path, env: Mapping[str, str]) -> Login:
+    """It takes GOOGLE_API_KEY for Vertex AI only. With a key and a stored login its settings choose between them."""
+    folder = gemini_folder(env)
+    found = next((file for name in GEMINI_FILES if is_there(file := folder / name)), None)
+    if login := _of_gemini_variables(env):
+        return replace(login, variables=None) if found else login
+    if found:
+        return stored(found)
+    for file in (folder / ".env", folder.parent / ".env", folder / "settings.json"):
+        if is_there(file):
+            return Login(None, f"no GEMINI_API_KEY is set, but {file} may name a login")
+    of_project = (path for folder in (cwd, *cwd.parents) for path in (folder / ".gemini" / ".env", folder / ".env"))
+    if unread := next(filter(is_there, of_project), None):
+        return Login(None, f"no GEMINI_API_KEY is set, and {unread} is read only with project_settings = true")
+    hidden = " (GOOGLE_API_KEY counts for Vertex AI only)" if env.get("GOOGLE_API_KEY") else ""
+    return Login(False, f"no GEMINI_API_KEY is set{hidden}, and no login is in {folder}", "gemini")
+
+
+def _of_gemini_variables(env: Mapping[str, str]) -> Login | None:
+    switch = next((name for name in GEMINI_SWITCHES if env.get(name) == "true"), None)
+    if switch == "GOOGLE_GENAI_USE_VERTEXAI" and env.get("GOOGLE_API_KEY"):
+        return Login(True, "GOOGLE_API_KEY is set, for Vertex AI", variables=("GOOGLE_API_KEY",))
+    if switch:
+        return elsewhere(env, (switch,))
+    return variables_login(env, "GEMINI_API_KEY") or elsewhere(env, GEMINI_OTHERS)
+
+
+_LONGEST_PATH = 1 << 16  # bytes of the file that names a project's folder
+
+
+def kept_in(env: Mapping[str, str], cwd: Path) -> Iterator[KeptSession]:
+    """The sessions that Gemini finds in that folder, the newest first."""
+    for file in sorted(_records(env, cwd), key=used_at, reverse=True)[:MOST]:
+        session, first = _head(file)
+        if session and first:
+            yield KeptSession(session, used_at(file), first)
+
+
+def forked(env: Mapping[str, str], cwd: Path, session: str) -> tuple[str, Mapping[Path, bytes]]:
+    """The name of a copy of the session, and its record, which is to be written. No record if the session is gone."""
+    name = str(uuid.uuid4())
+    for file in _records(env, cwd):
+        if _head(file)[0] == session:
+            try:
+                record = read_regular(file)
+            except (OSError, ValueError):
+                break
+            copy = file.with_name(f"{file.stem.rpartition('-')[0]}-{name[:8]}.jsonl")
+            return name, {copy: record.replace(session.encode(), name.encode())}
+    return name, {}
+
+
+def _records(env: Mapping[str, str], cwd: Path) -> Iterator[Path]:
+    here = os.path.realpath(cwd)
+    for root in gemini_folder(env).glob("tmp/*/.project_root"):
+        try:
+            project = read_regular_text(root, errors="replace", most=_LONGEST_PATH).strip()
+        except (OSError, ValueError):
+            continue
+        if os.path.realpath(project) == here:
+            yield from root.parent.glob("chats/session-*.jsonl")
+
+
+def _head(file: Path) -> tuple[str | None, str | None]:
+    """The name of the session, and its first prompt."""
+    session = None
+    for line in first_lines(file):
+        match line:
+            case {"sessionId": str(name), "kind": "main"}:
+                session = name
+            case {"type": "user", "content": content}:
+                said = text_of(content).strip()
+                if said and not said.startswith("<session_context>"):
+                    return session, said
+    return session, None
+
 
 ACCESS: Mapping[Access, tuple[str, ...]] = MappingProxyType(
     {

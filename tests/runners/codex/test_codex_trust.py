@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from teamchat.runners.codex.trust import CUT, LARGEST, without_project
+from teamchat.runners.codex.configuration import CUT, LARGEST, without_project
 from teamchat.runners.toml import in_toml
 
 UP = "Always say ROOT."

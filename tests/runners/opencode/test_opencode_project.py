@@ -9,8 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from teamchat.runners.base import Access, Job
-from teamchat.runners.opencode.project import NAMES
-from teamchat.runners.opencode.runner import OpencodeRunner
+from teamchat.runners.opencode.runner import NAMES, OpencodeRunner
 
 RUNNER = OpencodeRunner()
 
