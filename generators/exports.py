@@ -22,8 +22,7 @@ from teamchat.cli.shared.playback import open_stage
 from teamchat.core.cassette.format import parse_cassette
 from teamchat.core.cassette.player import Player
 from teamchat.core.cassette.replay import recorded_turn
-from teamchat.core.transcripts.collect import collect
-from teamchat.core.transcripts.redacting import redactor, without_secrets
+from teamchat.core.transcripts.collect import collect, redactor, without_secrets
 from teamchat.core.transcripts.transcript import Transcript, mapped
 
 ROOT = Path(__file__).parents[1]

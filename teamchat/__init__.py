@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from teamchat.assemblers.formats import CLAUDE, CODEX, GEMINI, OPENCODE, PLAIN_TEXT
     from teamchat.core import errors
     from teamchat.core.context.context_manager import ContextManager, manager_of
-    from teamchat.core.conversation.beginning_process import process_of
     from teamchat.core.conversation.coordinator import ConversationCoordinator
+    from teamchat.core.conversation.processes import process_of
     from teamchat.core.engine.events import ResumeMode
     from teamchat.core.engine.process import ProcessSettings
     from teamchat.core.files.session_lock import session_lock

@@ -50,9 +50,8 @@ def export(
     from teamchat.cli.shared.workspace import find_root, open_store
     from teamchat.core.store.sessions import need_session
     from teamchat.core.text.clean import printable
-    from teamchat.core.transcripts.collect import collect
+    from teamchat.core.transcripts.collect import collect, redactor, without_secrets
     from teamchat.core.transcripts.reading import LARGEST
-    from teamchat.core.transcripts.redacting import redactor, without_secrets
 
     file = None if output is None or str(output) == "-" else output
     write = writer(format_for(format_, file))

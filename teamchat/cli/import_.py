@@ -115,7 +115,7 @@ def stored(found: Imported, name: str | None, team: str | None) -> Session:
     from teamchat.cli.shared.workspace import find_root, open_store
     from teamchat.core.errors import UsageError
     from teamchat.core.store.sessions import find_session
-    from teamchat.core.transcripts.storing import store
+    from teamchat.core.transcripts.reading import store
 
     root = find_root(team)
     transcript = found.transcript

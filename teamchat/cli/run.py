@@ -194,7 +194,7 @@ def run(
 
 def _process_for(team: Team, word: str, settings: ProcessSettings, verdicts: Sequence[str]) -> Process:
     """The process of that kind or name. Raises `UsageError`, also if no option of a vote can meet the verdicts."""
-    from teamchat.core.conversation.beginning_process import process_of
+    from teamchat.core.conversation.processes import process_of
 
     process = process_of(team, word, settings)
     if verdicts and process.kind == "vote":

@@ -55,7 +55,7 @@ def team(team: TeamOption = None, as_json: JsonOption = False) -> None:
 def shown_process(team: Team, named: NamedProcess) -> dict[str, Any]:
     """A process of the team file as `--json` shows it. `problem` is what it needs of the command line."""
     from teamchat.cli.output.process_words import described
-    from teamchat.core.conversation.beginning_process import process_of
+    from teamchat.core.conversation.processes import process_of
     from teamchat.core.errors import UsageError
 
     does, problem = None, None

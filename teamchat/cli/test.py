@@ -18,8 +18,7 @@ from teamchat.cli.shared.interrupts import raise_again
 from teamchat.cli.shared.options import JsonOption, TeamOption
 from teamchat.cli.shared.playback import Played, Stage, open_stage
 from teamchat.cli.shared.recorder import listening
-from teamchat.core.cassette.account import standing_of
-from teamchat.core.cassette.compare import text_difference
+from teamchat.core.cassette.account import standing_of, text_difference
 from teamchat.core.cassette.format import Cassette, HumanLine, RecordedRun, ResumeLine, read_cassette
 from teamchat.core.cassette.player import LenientPlayer, RecordedTurn
 from teamchat.core.cassette.writer import CassetteWriter

@@ -18,11 +18,11 @@ import pytest
 
 from teamchat.core.agents import AGENT_TYPES, CLIS
 from teamchat.core.doctor.checks import Check
-from teamchat.core.doctor.ledger import newest_proven
 from teamchat.core.doctor.scripted.server import ModelServer
 from teamchat.core.doctor.selftest.bench import Bench, make_home
 from teamchat.core.doctor.selftest.findings import stays
 from teamchat.core.doctor.selftest.prove import prove
+from teamchat.core.doctor.versions import newest_proven
 from teamchat.core.errors import ExitCode
 from teamchat.runners.base import Vendor
 from teamchat.runners.process.command import capture

@@ -179,7 +179,7 @@ def test_a_missing_file_is_refused() -> None:
 def test_an_error_while_it_is_stored_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     keep(conversation("Hi"))
     before = rows()
-    monkeypatch.setattr("teamchat.core.transcripts.storing.put_imported", _fails)
+    monkeypatch.setattr("teamchat.core.transcripts.reading.put_imported", _fails)
 
     with pytest.raises(ZeroDivisionError):
         run_here("import", write(SNAPSHOT))

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from teamchat.core.doctor.ledger import newest_proven
+from teamchat.core.doctor.versions import newest_proven
 from tests.cli.helpers import objects
 from tests.installed import program
 from tests.program import Result, ended, run_here, start

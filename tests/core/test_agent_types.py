@@ -8,9 +8,9 @@ from typing import get_args
 import pytest
 
 from teamchat.core.agents import AGENT_TYPES, CLIS, AgentType, ProtocolName, foreign_keys, normalize_agent_type
-from teamchat.core.doctor.ledger import ledger
 from teamchat.core.doctor.parity import parity
 from teamchat.core.doctor.scripted.server import PROTOCOLS
+from teamchat.core.doctor.versions import ledger
 from teamchat.runners.selftest import SelfTest
 
 

@@ -17,8 +17,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from teamchat.core.doctor.ledger import Rows, ledger, newest_proven, version_numbers
 from teamchat.core.doctor.selftest.findings import ORDER
+from teamchat.core.doctor.versions import Rows, ledger, newest_proven, version_numbers
 from teamchat.runners.base import Vendor
 from tests.program import ROOT
 from tests.real import clis

@@ -38,7 +38,7 @@ OTHERWISE = {
     "core/checkpoint/take.py": (4, "files of the state folder"),
     "core/doctor/selftest/findings.py": (1, "a file of the home that doctor has made"),
     "core/team/init.py": (1, "a file of the package"),
-    "core/doctor/ledger.py": (1, "a file of the package"),
+    "core/doctor/versions.py": (1, "a file of the package"),
     "core/doctor/parity.py": (1, "a file of the package"),
     "core/team/programs.py": (1, "the interpreter that runs this"),
     "runners/process/command.py": (2, "files of /proc"),

@@ -18,9 +18,8 @@ from teamchat.core.context.layers.collector import LayerText
 from teamchat.core.conversation.addressing import Addressed
 from teamchat.core.conversation.coordinator import ConversationCoordinator
 from teamchat.core.conversation.entry import check_images, check_room
-from teamchat.core.conversation.process_checks import check_process
+from teamchat.core.conversation.processes import check_process, need_worktrees
 from teamchat.core.conversation.recovery import turns_dir
-from teamchat.core.conversation.work_apart import need_worktrees
 from teamchat.core.engine.actions import Action, Dropped, Paused, Refused
 from teamchat.core.engine.process import Process
 from teamchat.core.engine.state import Bounds, Route, RouteStatus

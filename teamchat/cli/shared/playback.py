@@ -19,8 +19,7 @@ from teamchat.cli.output.transcript import Transcript
 from teamchat.cli.shared.conversation import Console
 from teamchat.cli.shared.interrupts import raise_again
 from teamchat.cli.shared.showing import OutputOptions, choose_output, terminal_width
-from teamchat.core.cassette.account import account, progress_mark
-from teamchat.core.cassette.compare import differences
+from teamchat.core.cassette.account import account, differences, progress_mark
 from teamchat.core.cassette.format import Cassette, EndLine, HumanLine, ProcessLine, RecordedRun, ResumeLine
 from teamchat.core.cassette.player import Player, RecordedTurn
 from teamchat.core.cassette.replay import recorded_host, recorded_team, recorded_turn

@@ -15,8 +15,7 @@ from teamchat.core.cassette.account import account, progress_mark, standing
 from teamchat.core.cassette.player import RecordedTurn, Recorder, nameless
 from teamchat.core.cassette.replay import identity_of, not_started
 from teamchat.core.cassette.writer import CassetteWriter, Cooling
-from teamchat.core.context.layers.collector import ContextCollector
-from teamchat.core.context.layers.recorded import Listening
+from teamchat.core.context.layers.collector import ContextCollector, Listening
 from teamchat.core.conversation.coordinator import ConversationCoordinator
 from teamchat.core.errors import ExitCode, TeamchatError, UsageError
 from teamchat.core.files.folders import state_dir

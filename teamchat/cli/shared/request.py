@@ -90,7 +90,7 @@ class Request(Struct, frozen=True, kw_only=True):
                 caller=caller,
             )
             return
-        from teamchat.core.conversation.process_checks import check_task  # only `teamchat run` needs the processes
+        from teamchat.core.conversation.processes import check_task  # only `teamchat run` needs the processes
 
         check_task(
             self.team,

@@ -359,7 +359,7 @@ def begin_run(team: Team, *, record: Path | None, trust: bool, runs: bool = True
     """
     if record:
         need_person("a recording, whose replay runs in no turn, is made")
-        from teamchat.core.cassette.recordable import check_recording
+        from teamchat.core.cassette.writer import check_recording
 
         check_recording(record)
     if not runs:

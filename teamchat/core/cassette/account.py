@@ -6,7 +6,7 @@ Two accounts of the same inputs and the same agents are equal, whenever and wher
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct, to_builtins
@@ -21,6 +21,8 @@ from teamchat.core.store.database import Database
 from teamchat.core.store.routes import all_routes
 from teamchat.core.store.todos import todos_of
 from teamchat.core.store.turns import Turn, events_of, partial_of, turn_numbers, turns_of
+from teamchat.core.text.clean import visible
+from teamchat.core.text.line_diff import unified_diff
 from teamchat.runners.process.supervisor import SILENT, UNSAID
 
 SETUP = (
@@ -148,3 +150,49 @@ def _todo(item: Todo) -> dict[str, Any]:
 def _route(route: Route) -> dict[str, Any]:
     part = {"part": {"role": route.part.role, "number": route.part.number}} if route.part else {}
     return {name: getattr(route, name) for name in ROUTE} | {"status": route.status.value} | part
+
+
+CONTEXT_LINES = 2
+LONGEST = 200  # characters shown of a value
+
+
+def differences(then: Any, now: Any, where: str = "") -> Iterator[str]:
+    """Each difference with its place, a unified diff for texts; empty if they are equal."""
+    if then == now:
+        return
+    match then, now:
+        case dict(), dict():
+            for key, value in then.items():  # a newer version may have more keys
+                yield from differences(value, now.get(key), f"{where} {key}".strip())
+        case list(), list() if _texts(then) and _texts(now):
+            yield from text_difference(then, now, where)
+        case list(), list():
+            yield from _items(then, now, where)
+        case str(), str() if "\n" in then + now:
+            yield from text_difference(then.split("\n"), now.split("\n"), where)
+        case _:
+            yield f"{where}: {_short(now)} instead of {_short(then)}"
+
+
+def _texts(values: list[Any]) -> bool:
+    return all(isinstance(value, str) for value in values)
+
+
+def _items(then: list[Any], now: list[Any], where: str) -> Iterator[str]:
+    where = where.removesuffix("s")
+    for number, (one, other) in enumerate(zip(then, now, strict=False), 1):
+        yield from differences(one, other, f"{where} {number}")
+    both = min(len(then), len(now))
+    yield from (f"{where} {number}: only recorded: {_short(one)}" for number, one in enumerate(then[both:], both + 1))
+    yield from (f"{where} {number}: only now: {_short(one)}" for number, one in enumerate(now[both:], both + 1))
+
+
+def text_difference(then: list[str], now: list[str], where: str) -> Iterator[str]:
+    """A unified diff: the recorded lines (-) and the present ones (+)."""
+    lines = unified_diff(then, now, f"{where} recorded", f"{where} now", CONTEXT_LINES)
+    yield from (visible(line).replace("\n", " ") for line in lines)
+
+
+def _short(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return visible(text if len(text) <= LONGEST else text[: LONGEST - 1] + "…")

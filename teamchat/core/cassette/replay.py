@@ -13,11 +13,11 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 
-from teamchat.core.cassette.compare import text_difference
+from teamchat.core.cassette.account import text_difference
 from teamchat.core.cassette.format import Cassette, RecordedRun, TurnLine
 from teamchat.core.cassette.player import SPAWN, NotRecorded, NotStarted, Player, RecordedTurn, nameless
 from teamchat.core.cassette.team import team_from_json
-from teamchat.core.context.layers.recorded import Telling
+from teamchat.core.context.layers.collector import Telling
 from teamchat.core.engine.actions import PauseKind
 from teamchat.core.errors import AgentMissing, NoRecording, NotTrusted, TeamchatError, UsageError
 from teamchat.core.team.team import Member, Team

@@ -38,6 +38,22 @@ from teamchat.runners.base import Slash
 from teamchat.runners.file_changes import FileChanges, NoCheckpoint
 from teamchat.runners.process.running import CutShort
 
+
+def check_recording(file: Path) -> None:
+    """Raises `UsageError` if the recording cannot be written, or the file to continue is no cassette."""
+    new = Path(os.path.realpath(file))  # the target of a link
+    try:
+        with contextlib.suppress(FileExistsError):
+            new.open("x").close()
+            new.unlink()
+            return
+        file.open("a").close()
+    except OSError as error:
+        raise UsageError(f"the cassette {file} cannot be written: {error.strerror}") from error
+    if file.stat().st_size:
+        read_cassette(file)
+
+
 Cooling = Mapping[str, float]  # agents that were cooling down, with the seconds left
 NAME = regex(r"[a-z_]+")  # the path of a field
 NONE_COOLS: Cooling = MappingProxyType({})

@@ -170,8 +170,7 @@ class ConversationCoordinator:
         `speaker` and `typed` are as for `send`. Raises what `address_task`, `check_process` and `need_worktrees` do,
         before anything is stored.
         """
-        from teamchat.core.conversation.process_checks import check_process
-        from teamchat.core.conversation.work_apart import need_worktrees
+        from teamchat.core.conversation.processes import check_process, need_worktrees
 
         run = self.run
         check_process(run.state, process)

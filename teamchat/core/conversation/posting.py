@@ -150,7 +150,7 @@ class Posting(Struct, frozen=True):
             parsed = replace(parsed, new=True)
         if route.part is None or not route.part.apart:
             return parsed
-        from teamchat.core.conversation.work_apart import work_of
+        from teamchat.core.conversation.processes import work_of
 
         return replace(parsed, finding=work_of(self.run.db, self.run.session, turn, outcome))
 

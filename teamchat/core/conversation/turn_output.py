@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from teamchat.core.agents import AGENT_TYPES
 from teamchat.core.store.turns import Turn
-from teamchat.core.turn.kept import read_end
+from teamchat.core.turn.ending import read_end
 from teamchat.runners.base import Verdict
 from teamchat.runners.events import AgentEvent, Done
 from teamchat.runners.process.framing import Framer, LineFramer, framer_of

@@ -16,6 +16,15 @@ from msgspec import Struct
 
 from teamchat.core.text.clean import clean
 
+
+class Excerpt(Struct, frozen=True):
+    """A part of a layer and its source. `why` says why it was chosen, `bytes` how much room it takes."""
+
+    name: str
+    why: str
+    bytes: int
+
+
 MAX_FILE = 1024 * 1024  # bytes
 MAX_FILES = 2000
 MAX_BYTES = 16 * 1024 * 1024

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from teamchat.core.messages import ConversationMessage
+from teamchat.core.cassette.redaction import CutRedactor
+from teamchat.core.cassette.writer import secrets_of
+from teamchat.core.messages import ConversationMessage, well_formed
 from teamchat.core.store.clears import clears_in
 from teamchat.core.store.database import Database
 from teamchat.core.store.images import image_names
@@ -18,9 +20,47 @@ from teamchat.core.store.messages import SqliteLog
 from teamchat.core.store.sessions import Session
 from teamchat.core.store.turn_events import StoredEvent, first_events, tool_calls
 from teamchat.core.store.turns import Turn, partial_of, turns_of
+from teamchat.core.team.team import Team
+from teamchat.core.text.redact import Redactor
 from teamchat.core.transcripts.form import turn_from_json
-from teamchat.core.transcripts.transcript import ChangedFile, Entry, MemberTurn, Said, Step, StepKind, Transcript
+from teamchat.core.transcripts.transcript import (
+    ChangedFile,
+    Entry,
+    MemberTurn,
+    Said,
+    Step,
+    StepKind,
+    Transcript,
+    mapped,
+)
 from teamchat.runners.events import Usage
+
+FIXED = frozenset({"id", "type", "kind", "status", "what", "access", "session", "team"})
+"""The fields whose words are the format's own, or name something."""
+
+
+def redactor(env: Mapping[str, str], team: Team | None) -> CutRedactor:
+    """Secrets are what looks like a key, and the values of `env` and of the team's members with a secret's name."""
+    return CutRedactor(Redactor(secrets_of(team, env) if team else env))
+
+
+def without_secrets(transcript: Transcript, redact: CutRedactor) -> tuple[Transcript, int]:
+    """The transcript with every character of a secret replaced by `*`, and how many secrets there were.
+
+    Those that `redact` has removed before, where a text is cut, are counted with them. Each text is looked at twice,
+    because a secret can be found after the place where a piece of it is. The texts can be written as UTF-8: a path may
+    have bytes that cannot.
+    """
+    before = redact.removed
+
+    def clean(name: str, text: str) -> str:
+        return text if name in FIXED else redact(well_formed(text))
+
+    mapped(transcript, clean)
+    between = redact.removed
+    without: Transcript = mapped(transcript, clean)
+    return without, before + redact.removed - between
+
 
 LONGEST = 1 << 20  # characters of a turn's text, and of all its steps together
 MOST_STEPS = 10_000

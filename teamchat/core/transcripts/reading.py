@@ -1,4 +1,4 @@
-"""Reads a file that somebody else may have written: a transcript of ours, or a snapshot.
+"""Reads a file that somebody else may have written, a transcript of ours or a snapshot, and stores it.
 
 Nothing in it is trusted: every value is checked, and each thing that could not be kept is said in `remarks`.
 """
@@ -19,9 +19,15 @@ from teamchat.core.context.snapshot import from_json as snapshot_from_json
 from teamchat.core.context.snapshot import own_ids
 from teamchat.core.messages import MAX_TEAM_TASK_BYTES, ConversationMessage
 from teamchat.core.routing.names import fold, valid_name, valid_speaker
+from teamchat.core.store.clears import add_clear
+from teamchat.core.store.database import Database
+from teamchat.core.store.imported import ImportedEntry, put_imported
+from teamchat.core.store.lineage import hide_messages
+from teamchat.core.store.messages import SqliteLog
+from teamchat.core.store.sessions import Session, create_session, need_session, set_beginning
 from teamchat.core.text.clean import printable
-from teamchat.core.transcripts.form import LATEST_MS, LONGEST_NAME, from_json, from_lines
-from teamchat.core.transcripts.transcript import Said, Transcript, mapped
+from teamchat.core.transcripts.form import LATEST_MS, LONGEST_NAME, from_json, from_lines, turn_fields
+from teamchat.core.transcripts.transcript import MemberTurn, Said, Transcript, mapped
 from teamchat.runners.untrusted_json import not_too_deep, one_line
 
 LARGEST = 256 << 20  # bytes of a file; reading takes about ten times as much memory
@@ -190,3 +196,37 @@ def _of_snapshot(snapshot: dict[str, Any]) -> Imported:
     imported = _imported(Transcript("", "", conversation.team_task, min(max(began, 0), LATEST_MS), entries))
     renamed = _renamed([(one.old, one.new) for one in conversation.renamed])
     return replace(imported, remarks=(*imported.remarks, *renamed))
+
+
+def store(db: Database, transcript: Transcript, name: str | None) -> Session:
+    """A new session of that name with the transcript, whose messages have ids of their own; all of it or nothing.
+
+    The session is the one that the next command continues.
+    """
+    entries = list(_entries(transcript))  # before the transaction, which keeps others from writing
+    with db.transaction():
+        session = create_session(db, transcript.team, None, name, title=transcript.title)
+        set_beginning(db, session.id, transcript.began_ms / 1000)
+        SqliteLog(db, session.id).restore((said.message for said in transcript.said), transcript.task)
+        for said in transcript.said:
+            if said.cleared and not said.undone:
+                add_clear(db, session.id, said.message.id)
+        SqliteLog(db, session.id).team_task = transcript.task  # which a clear has removed
+        hide_messages(db, session.id, (said.message.id for said in transcript.said if said.undone))
+        put_imported(db, session.id, entries)
+        return need_session(db, session.name)
+
+
+def _entries(transcript: Transcript) -> Iterator[ImportedEntry]:
+    after: str | None = None
+    for entry in transcript.entries:
+        if isinstance(entry, MemberTurn):
+            yield ImportedEntry(None, after, _json(entry))
+            continue
+        after = entry.message.id
+        if entry.turn or entry.images:
+            yield ImportedEntry(after, None, _json(entry.turn) if entry.turn else None, entry.images)
+
+
+def _json(turn: MemberTurn) -> str:
+    return json.dumps(turn_fields(turn), ensure_ascii=False)

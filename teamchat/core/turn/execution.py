@@ -229,6 +229,6 @@ def _reports_denials(runner: Runner, version: str | None) -> bool:
     """True if a turn without a reported refusal had none."""
     if not runner.reports_denials:
         return False
-    from teamchat.core.doctor.ledger import reports_denials
+    from teamchat.core.doctor.versions import reports_denials
 
     return reports_denials(runner, version)

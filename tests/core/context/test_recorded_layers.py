@@ -11,8 +11,16 @@ from msgspec.structs import replace
 from teamchat.assemblers.parts import DIFFERENCES, FRAMEWORK, KNOWLEDGE, LESSONS, TODO
 from teamchat.core.cassette.format import parse_cassette
 from teamchat.core.cassette.replay import recorded_team
-from teamchat.core.context.layers.collector import ContextCollector, LayerContext, LayerText, texts_of
-from teamchat.core.context.layers.recorded import Listening, Recorded, Telling, Texts
+from teamchat.core.context.layers.collector import (
+    ContextCollector,
+    LayerContext,
+    LayerText,
+    Listening,
+    Recorded,
+    Telling,
+    Texts,
+    texts_of,
+)
 from teamchat.core.engine.part import Part
 from teamchat.core.messages import NewMessage, Speaker
 from tests.core.fake_conversation import team_of

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from teamchat.core.conversation.beginning_process import process_of
+from teamchat.core.conversation.processes import process_of
 from teamchat.core.engine.process import MOST_ROUNDS, Kind, NamedProcess, Process, ProcessSettings
 from teamchat.core.engine.processes.table import STRATEGIES, TAKES
 from teamchat.core.errors import ExitCode, TeamchatError, UnknownName, UsageError

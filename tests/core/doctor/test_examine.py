@@ -69,7 +69,7 @@ class TestVersion:
         """A ledger of three versions, one of which does not report what it refuses."""
         holds, misses = {"denials": {"state": "ok"}}, {"denials": {"state": "failed", "text": "none was reported"}}
         monkeypatch.setattr(
-            "teamchat.core.doctor.ledger.ledger",
+            "teamchat.core.doctor.versions.ledger",
             lambda: {"claude": {"2.1.330": holds, "2.1.260": misses, "2.1.197": holds}},
         )
 

@@ -7,8 +7,8 @@ import json
 import pytest
 
 from teamchat.core.agents import AGENT_TYPES
-from teamchat.core.doctor.ledger import ledger, newest_proven, reports_denials, shortfalls
 from teamchat.core.doctor.selftest.findings import ORDER
+from teamchat.core.doctor.versions import ledger, newest_proven, reports_denials, shortfalls
 from teamchat.runners.base import Vendor
 from tests.real import ledger as made
 from tests.real.clis import PINNED, VENDORS, in_words, parsed
@@ -28,7 +28,7 @@ OWN = {
 
 @pytest.fixture
 def own(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("teamchat.core.doctor.ledger.ledger", lambda: OWN)
+    monkeypatch.setattr("teamchat.core.doctor.versions.ledger", lambda: OWN)
 
 
 @pytest.mark.parametrize("vendor", VENDORS)

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from teamchat.assemblers.truncation import byte_length
 from teamchat.core.context.layers.knowledge import quote_best, quote_whole
-from teamchat.core.knowledge.excerpt import Excerpt
-from teamchat.core.knowledge.files import KnowledgeFile
+from teamchat.core.knowledge.files import Excerpt, KnowledgeFile
 from teamchat.core.knowledge.index import Hit, cut_pieces
 
 TEXT = "# A\n\none\n\n# B\n\ntwo\n\n# C\n\nthree\n"

@@ -7,7 +7,7 @@ from pathlib import Path
 from teamchat.cli.shared.workspace import open_store
 from teamchat.core.messages import ConversationMessage, Routing, Speaker
 from teamchat.core.store.sessions import Session
-from teamchat.core.transcripts.storing import store
+from teamchat.core.transcripts.reading import store
 from teamchat.core.transcripts.transcript import ChangedFile, MemberTurn, Said, Step, Transcript
 
 BEGAN = 1_795_000_000_000

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from teamchat.core.agents import ProtocolName
 from teamchat.core.context.context_manager import manager_of
 from teamchat.core.context.vendor_session import Past
-from teamchat.core.doctor.ledger import newest_proven
+from teamchat.core.doctor.versions import newest_proven
 from teamchat.core.engine.state import Route
 from teamchat.core.errors import AgentMissing, ExitCode, NotTrusted, StoreError, TeamchatError, UsageError
 from teamchat.core.messages import NewMessage, Speaker

@@ -14,8 +14,7 @@ from msgspec.structs import replace
 
 from teamchat.assemblers.truncation import BYTES_PER_TOKEN, byte_length, truncate_end
 from teamchat.core.context.layers.collector import LayerContext, LayerText
-from teamchat.core.knowledge.excerpt import Excerpt
-from teamchat.core.knowledge.files import find_files
+from teamchat.core.knowledge.files import Excerpt, find_files
 from teamchat.core.knowledge.index import Hit, KnowledgeIndex
 from teamchat.core.text.clean import printable
 from teamchat.core.text.words import match_query

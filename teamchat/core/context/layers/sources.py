@@ -18,7 +18,7 @@ from teamchat.assemblers.truncation import BYTES_PER_TOKEN, byte_length, truncat
 from teamchat.core.context.layers.collector import ContextCollector, LayerContext, LayerText, Source
 from teamchat.core.context.layers.framework import framework_text
 from teamchat.core.engine.part import Part
-from teamchat.core.knowledge.excerpt import Excerpt
+from teamchat.core.knowledge.files import Excerpt
 from teamchat.core.routing.markers import strip_markers
 from teamchat.core.routing.todos import rendered
 from teamchat.core.store.database import Database

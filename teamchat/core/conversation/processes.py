@@ -1,0 +1,206 @@
+"""Makes the process that a person begins, checks it, and finds what its members change apart from each other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import takewhile
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from teamchat.core.checkpoint.find import why_none
+from teamchat.core.conversation.addressing import address_task
+from teamchat.core.conversation.entry import as_stored, check_images, check_room
+from teamchat.core.engine.process import DEFAULTS, MOST_ROUNDS, Kind, NamedProcess, Process, ProcessSettings, Work
+from teamchat.core.engine.processes.table import STRATEGIES, TAKES, kind_in_words
+from teamchat.core.engine.state import State
+from teamchat.core.engine.team_changes import fitted
+from teamchat.core.errors import UnknownName, UsageError
+from teamchat.core.messages import Speaker
+from teamchat.core.receipt import Outcome
+from teamchat.core.routing.markers import Target
+from teamchat.core.routing.names import fold
+from teamchat.core.routing.requests import resolve
+from teamchat.core.store.database import Database
+from teamchat.core.store.images import Image
+from teamchat.core.store.routes import load_state
+from teamchat.core.store.sessions import Session
+from teamchat.core.store.turns import Turn, turns_of_member
+from teamchat.core.team.problems import nearest
+from teamchat.core.team.team import Member, Team
+from teamchat.core.text.commands import quote
+from teamchat.core.turn.run import rules_of
+from teamchat.runners.file_changes import FileChanges
+from teamchat.runners.untrusted_json import listed
+
+
+def check_task(
+    team: Team,
+    db: Database,
+    session: Session | None,
+    text: str,
+    process: Process,
+    *,
+    speaker: str | None,
+    cut: bool = False,
+    images: Sequence[Image] = (),
+    caller: Speaker | None = None,
+) -> None:
+    """Raise the reason to refuse the task of a process in that session, or in a new one (None).
+
+    See `check_process`, `address_task` and `need_worktrees`, and for the members that begin `check_images` and
+    `check_room`.
+    """
+    rules = rules_of(team)
+    check_process(fitted(load_state(db, session.id, rules)) if session else State(rules), process)
+    addressed = address_task(text, team, speaker=speaker, caller=caller)
+    message, task = as_stored(addressed, db, session), addressed.task or (session.task if session else team.task)
+    step = STRATEGIES[process.kind].step(process)
+    for call in step.calls if step else ():
+        member = team.member(call.target)
+        check_images(team, member, images)
+        check_room(team, member, message, task, cut=cut, part=call.part)
+    need_worktrees(team, db.path.parent, session.id if session else None, process)
+
+
+def check_process(state: State, process: Process) -> None:
+    """Raise `UsageError` for a process that cannot begin: by its own rules, or because another one is not over."""
+    if problem := STRATEGIES[process.kind].check(process):
+        raise UsageError(f"{process.name or process.kind}: {problem}")
+    there = state.process
+    if there and not there.over and any(route.part for route in state.queue):
+        how, command = (
+            ("answer it", "teamchat send 'Your answer'") if state.asked else ("continue it", "teamchat resume")
+        )
+        raise UsageError(
+            f"the {there.name or kind_in_words(there.kind)} of {there.request} is not over; {how}, or drop it",
+            f"{command}\nteamchat resume --drop",
+        )
+
+
+def need_worktrees(team: Team, state: Path, session: int | None, process: Process) -> None:
+    """Raise `UsageError` if members that are to work apart cannot, or have changes that are not merged.
+
+    Those would be compared and merged together with what the process makes. `state` is the state folder. Blocks while
+    git reads the worktrees.
+    """
+    step = STRATEGIES[process.kind].step(process)
+    names = {call.target for call in step.calls if call.part.apart} if step else set[str]()
+    writers = [member for member in team.ai_members if member.name in names and member.access != "read"]
+    for member in writers:
+        _need_repository(member, process)
+    if session is not None and writers:
+        _need_merged(state, session, writers)
+
+
+def _need_repository(member: Member, process: Process) -> None:
+    if missing := why_none(member.cwd):
+        raise UsageError(
+            f"{process.name or process.kind} has {member.name} work in a git worktree, and there is none for "
+            f"{member.cwd}: {missing.reason}",
+            missing.hint,
+        )
+
+
+def _need_merged(state: Path, session: int, writers: list[Member]) -> None:
+    from teamchat.core.worktrees.records import find
+    from teamchat.core.worktrees.remove import not_merged
+
+    trees = [tree for member in writers if (tree := find(state, session, member.name))]
+    if lost := not_merged(state, trees):
+        names = [quote(name) for name in lost]
+        merging = [f"teamchat merge {name}" for name in names]
+        removing = " && ".join(f"teamchat worktrees remove --force {name}" for name in names)
+        told = "; ".join(lost.values())
+        raise UsageError(f"{told}: they would be judged and merged with the new ones", "\n".join((*merging, removing)))
+
+
+def work_of(db: Database, session: int, turn: Turn, outcome: Outcome | None) -> Work:
+    """What the `turn` with that `outcome` changed, and the turns before it that failed in the same part."""
+    its = takewhile(lambda other: other.route == turn.route, turns_of_member(db, session, turn.member))
+    outcomes = [outcome, *(other.outcome for other in its if other.undone is None and other.id != turn.id)]
+    found = [one.changes for one in outcomes if one and isinstance(one.changes, FileChanges)]
+    files = {file.path for changes in found for file in changes.files}
+    return Work(tuple(sorted(files)), max((changes.more for changes in found), default=0))
+
+
+def process_of(team: Team, name: str, given: ProcessSettings = DEFAULTS) -> Process:
+    """The process of that name: a kind, or a name of the team file, whose settings the `given` ones replace.
+
+    Raises `UnknownName` for a process or a member that is not there, and `UsageError` for what such a process does not
+    take, for a member that is a person, and for a process that the team cannot run.
+    """
+    named = _named(team, name)
+    settings = replace(named.settings, **{setting: getattr(given, setting) for setting in given.given})
+    _check_taken(named, settings)
+    if settings.rounds and settings.rounds > MOST_ROUNDS:
+        raise UsageError(f"--rounds: expected at most {MOST_ROUNDS}, got {settings.rounds:,}")
+    process = _made(team, named, settings)
+    if problem := STRATEGIES[process.kind].check(process):
+        raise UsageError(f"{named.name}: {problem}")
+    return process
+
+
+def process_names(team: Team) -> tuple[str, ...]:
+    """The kinds, then the names of the team file."""
+    return (*(kind.value for kind in STRATEGIES), *team.processes)
+
+
+def _named(team: Team, name: str) -> NamedProcess:
+    for kind in STRATEGIES:
+        if fold(kind) == fold(name):
+            return NamedProcess(kind.value, kind.value, DEFAULTS)
+    for process in team.processes.values():
+        if fold(process.name) == fold(name):
+            return process
+    raise UnknownName(f"there is no process {name!r}: {nearest(name, process_names(team))}", "teamchat run --help")
+
+
+def _check_taken(named: NamedProcess, settings: ProcessSettings) -> None:
+    takes = TAKES[named.kind]
+    if unfit := [_option(setting) for setting in settings.given if setting not in takes]:
+        kind = named.kind if named.name == named.kind else f"{named.name} ({named.kind})"
+        raise UsageError(f"{kind} does not take {listed(*unfit)}; it takes {listed(*map(_option, takes))}")
+
+
+def _option(setting: str) -> str:
+    return f"--{setting}"
+
+
+def _made(team: Team, named: NamedProcess, settings: ProcessSettings) -> Process:
+    """The process with every default filled in."""
+    kind, everybody = Kind(named.kind), tuple(member.name for member in team.ai_members)
+    if not everybody:
+        raise UsageError(f"the team {team.name!r} has no AI member")
+    lists = {name: _several(team, name, getattr(settings, name)) for name in ("members", "workers")}
+    ones = {name: _one(team, name, getattr(settings, name)) for name in ("lead", "planner", "reducer", "judge")}
+    settings = replace(settings, **lists, **ones)
+    process = Process(
+        kind=kind,
+        members=settings.members or everybody,
+        lead=settings.lead or team.lead or everybody[0],
+        name="" if named.name == named.kind else named.name,
+        prompt=named.prompt,
+        rounds=settings.rounds or 1,
+        jobs=settings.jobs,
+    )
+    process = STRATEGIES[kind].begin(process, settings, team.limits.turns)
+    involved = {*process.members, process.lead, process.planner, process.reducer, process.judge}
+    return replace(process, excluded=tuple(name for name in everybody if name not in involved))
+
+
+def _one(team: Team, setting: str, written: str | None) -> str | None:
+    return None if written is None else _several(team, setting, (written,))[0]
+
+
+def _several(team: Team, setting: str, written: Sequence[str]) -> tuple[str, ...]:
+    """The AI members of these names or titles, in that order, each once."""
+    found = resolve((), team.members, None, to=[Target((name,)) for name in written])
+    if found.problems:
+        problems = "; ".join(problem.message for problem in found.problems)
+        raise UnknownName(f"{_option(setting)}: {problems}", "teamchat team")
+    names = tuple(request.target for request in found.requests)
+    people = {human.name for human in team.humans}
+    if asked := [name for name in names if name in people]:
+        raise UsageError(f"{_option(setting)}: {asked[0]} is a person; only AI members take part", "teamchat team")
+    return names
