@@ -39,7 +39,7 @@ def open(  # noqa: A001 (the command's name)
     from teamchat.core.text.clean import printable
     from teamchat.core.text.commands import saying
     from teamchat.runners.process.process import foreground
-    from teamchat.runners.process.start_errors import SpawnFailed
+    from teamchat.runners.process.running import SpawnFailed
 
     need_person("sessions are opened")
     found = find_team(team)

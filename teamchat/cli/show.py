@@ -197,7 +197,7 @@ def left_text(db: Database, turn: Turn, key: str) -> Iterator[str]:
     from teamchat.cli.output.long import as_shown
     from teamchat.cli.shared.typed import placed_here
     from teamchat.core.store.texts import size_of, stored_pieces
-    from teamchat.runners.blank import is_blank
+    from teamchat.runners.failures import is_blank
 
     if all(is_blank(piece) for piece in stored_pieces(db, key)):
         return iter((INVISIBLE,))

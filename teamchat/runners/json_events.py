@@ -17,7 +17,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 
 from teamchat.runners.base import Verdict
-from teamchat.runners.blank import is_blank
 from teamchat.runners.events import (
     AgentEvent,
     Error,
@@ -32,7 +31,7 @@ from teamchat.runners.events import (
     ToolCall,
     Usage,
 )
-from teamchat.runners.failures import Voice, classify, ending, failure, last_words, no_answer
+from teamchat.runners.failures import Voice, classify, ending, failure, is_blank, last_words, no_answer
 from teamchat.runners.growing import GrowingText
 from teamchat.runners.untrusted_json import decode, one_line, summary
 

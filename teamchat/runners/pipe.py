@@ -23,10 +23,9 @@ from teamchat.runners.base import (
     Vendor,
     Verdict,
 )
-from teamchat.runners.blank import is_blank
 from teamchat.runners.edits import Edits
 from teamchat.runners.events import AgentEvent, Failure, FailureKind, TextDelta
-from teamchat.runners.failures import Voice, ending, last_words, no_answer
+from teamchat.runners.failures import Voice, ending, is_blank, last_words, no_answer
 from teamchat.runners.growing import GrowingText
 from teamchat.runners.untrusted_json import scalar
 

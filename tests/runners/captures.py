@@ -15,7 +15,7 @@ from teamchat.runners.codex.runner import CodexRunner
 from teamchat.runners.events import AgentEvent
 from teamchat.runners.gemini.runner import GeminiRunner
 from teamchat.runners.opencode.runner import OpencodeRunner
-from teamchat.runners.process.framing import LineFramer
+from teamchat.runners.process.supervisor import LineFramer
 
 Cli = Literal["claude", "codex", "gemini", "opencode"]
 FOLDER = Path(__file__).parent.parent / "captures"

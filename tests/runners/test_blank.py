@@ -9,11 +9,10 @@ import unicodedata
 import pytest
 
 from teamchat.runners.base import EventParser
-from teamchat.runners.blank import is_blank
 from teamchat.runners.claude.events import ClaudeEvents
 from teamchat.runners.codex.events import CodexEvents
 from teamchat.runners.events import Failure, FailureKind
-from teamchat.runners.failures import NO_ANSWER
+from teamchat.runners.failures import NO_ANSWER, is_blank
 from teamchat.runners.gemini.events import GeminiEvents
 from teamchat.runners.opencode.events import OpencodeEvents
 from teamchat.runners.pipe import PipeOutput

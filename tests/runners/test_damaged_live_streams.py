@@ -24,8 +24,7 @@ from teamchat.runners.events import AgentEvent, Done, Error, Failure, Note
 from teamchat.runners.process import live
 from teamchat.runners.process import supervisor as turn
 from teamchat.runners.process.live import LiveAgent
-from teamchat.runners.process.running import Chunk, Exit, Launch, Running
-from teamchat.runners.process.start_errors import HasEnded
+from teamchat.runners.process.running import Chunk, Exit, HasEnded, Launch, Running
 from teamchat.runners.process.supervisor import UNSAID, Clocks, Stopper, TurnEnd, run_turn
 from tests.leftovers import marked
 from tests.runners.mutations import PLANS, Damaged, damaged

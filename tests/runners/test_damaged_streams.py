@@ -22,9 +22,8 @@ from msgspec.structs import fields
 
 from teamchat.core.store.turns import events_of as stored_events
 from teamchat.runners.base import EventParser, Verdict
-from teamchat.runners.blank import is_blank
 from teamchat.runners.events import AgentEvent, Done, Failure
-from teamchat.runners.failures import NO_ANSWER
+from teamchat.runners.failures import NO_ANSWER, is_blank
 from teamchat.runners.process.running import Chunk, Exit
 from teamchat.runners.process.supervisor import Clocks, Stopper, TurnEnd, run_turn
 from tests.core.fake_conversation import Fails, Stage, team_of

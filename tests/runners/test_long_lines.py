@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from teamchat.runners import long_lines
 from teamchat.runners.codex.events import CodexEvents
 from teamchat.runners.events import Note, Text
-from teamchat.runners.process import framing
-from teamchat.runners.process.framing import JsonFramer
+from teamchat.runners.process import supervisor as framing
+from teamchat.runners.process.supervisor import JsonFramer
 from teamchat.runners.untrusted_json import LongLine, decode
 
 MEGABYTE = 1 << 20

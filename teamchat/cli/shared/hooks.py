@@ -34,8 +34,7 @@ from teamchat.core.turn.events import (
 )
 from teamchat.runners.base import StopRule
 from teamchat.runners.process.process import launch
-from teamchat.runners.process.running import Chunk, Launch
-from teamchat.runners.process.start_errors import SpawnFailed
+from teamchat.runners.process.running import Chunk, Launch, SpawnFailed
 from teamchat.runners.untrusted_json import one_line
 
 LONGEST_S = 10.0  # that a hook may take

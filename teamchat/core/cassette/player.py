@@ -16,8 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from teamchat.runners.events import Failure, FailureKind
-from teamchat.runners.process.running import Chunk, CutShort, Exit, Identity, Launch, Launcher, Running
-from teamchat.runners.process.start_errors import SpawnFailed
+from teamchat.runners.process.running import Chunk, CutShort, Exit, Identity, Launch, Launcher, Running, SpawnFailed
 
 LONGEST_PAUSE_S = 600.0  # that a replay makes where the recording has a longer silence
 LOOK_S = 0.005  # how often a turn looks whether it may begin or end

@@ -13,8 +13,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from teamchat.runners.process.framing import LineFramer
 from teamchat.runners.process.running import Chunk
+from teamchat.runners.process.supervisor import LineFramer
 
 CUT = "…"  # the mark at a cut, at the end of one text or the beginning of the next
 SHORTEST = 6  # characters; a shorter part of a key is worthless

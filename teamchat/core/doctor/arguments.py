@@ -13,7 +13,7 @@ from teamchat.core.doctor.versions import ANSWER_S, NEUTRAL, Ask
 from teamchat.core.text.secret_words import masked
 from teamchat.patterns import regex
 from teamchat.runners.base import Runner
-from teamchat.runners.process.start_errors import SpawnFailed
+from teamchat.runners.process.running import SpawnFailed
 
 _OPTION = regex(r"--[A-Za-z][\w-]*|-[A-Za-z]")
 _REFUSED = regex(

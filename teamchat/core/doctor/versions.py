@@ -14,7 +14,7 @@ from teamchat.core.team.team import INSTALL
 from teamchat.patterns import regex
 from teamchat.runners.base import Runner, Vendor
 from teamchat.runners.failures import ending
-from teamchat.runners.process.start_errors import SpawnFailed
+from teamchat.runners.process.running import SpawnFailed
 
 Rows = Mapping[str, Mapping[str, str]]
 """For each row its `state`, as `doctor --offline` reports it, and its `text` unless that is "ok"."""

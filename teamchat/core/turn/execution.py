@@ -28,12 +28,20 @@ from teamchat.runners.events import (
     Usage,
 )
 from teamchat.runners.file_changes import FileChanges, NoCheckpoint, WorkTree
-from teamchat.runners.installed import installed_version
 from teamchat.runners.logins import login_variables, with_source
 from teamchat.runners.process.process import make_private
-from teamchat.runners.process.running import Identity, Launch, Launcher, Stays
-from teamchat.runners.process.start_errors import FolderReplaced, HasEnded, SpawnFailed, start_error
+from teamchat.runners.process.running import (
+    FolderReplaced,
+    HasEnded,
+    Identity,
+    Launch,
+    Launcher,
+    SpawnFailed,
+    Stays,
+    start_error,
+)
 from teamchat.runners.process.supervisor import NO_LIMITS, Stopper, TurnEnd, run_turn
+from teamchat.runners.records import installed_version
 
 NOT_STARTED: Mapping[type[Exception], FailureKind] = {HasEnded: FailureKind.AGENT, FolderReplaced: FailureKind.REFUSED}
 LITTLE = 64 * 1024  # bytes; with less room on the disk an output may be cut short

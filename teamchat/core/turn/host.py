@@ -94,7 +94,7 @@ def find_slash(_member: Member, runner: Runner, job: Job, typed: str) -> Slash |
     """The custom command that a typed text begins with, or an unknown one; None if it begins with none."""
     if runner.vendor is None:
         return None
-    from teamchat.runners.slash import unknown
+    from teamchat.runners.mentions import unknown
 
     return (runner.slash.find(typed, job) if runner.slash else None) or unknown(typed, runner.vendor)
 

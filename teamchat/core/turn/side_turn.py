@@ -26,8 +26,8 @@ from teamchat.core.turn.plan import plan_turn
 from teamchat.core.turn.ready import ReadyTurn, TurnReason
 from teamchat.core.turn.run import Run
 from teamchat.core.turn.tally import TurnFailure
-from teamchat.runners.blank import is_blank
 from teamchat.runners.events import AgentEvent, Failure, FailureKind
+from teamchat.runners.failures import is_blank
 
 T = TypeVar("T")
 

@@ -20,7 +20,7 @@ from teamchat.patterns import regex
 from teamchat.runners.base import Job
 from teamchat.runners.front_matter import harmless
 from teamchat.runners.homes import claude_folder, claude_record, user_home
-from teamchat.runners.installed import installed_version
+from teamchat.runners.records import installed_version
 from teamchat.runners.regular_files import read_regular, read_regular_text
 from teamchat.runners.untrusted_json import decode
 

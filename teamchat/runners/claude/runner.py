@@ -36,10 +36,9 @@ from teamchat.runners.claude.tools import servers as servers_there
 from teamchat.runners.claude.tools import tools
 from teamchat.runners.edits import Edits, edits
 from teamchat.runners.homes import claude_folder, claude_record
-from teamchat.runners.kept import MOST, first_lines, text_of, used_at
 from teamchat.runners.logins import elsewhere, is_there, stored, variables_login
-from teamchat.runners.mentions import Existing, escaped_mention, inert, mention
-from teamchat.runners.slash import command_name, first_file
+from teamchat.runners.mentions import Existing, command_name, escaped_mention, first_file, inert, mention
+from teamchat.runners.records import MOST, first_lines, text_of, used_at
 from teamchat.runners.untrusted_json import listed, scalar
 
 CLAUDE_KEYS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN")  # it sends both (observed at 2.1.197 and 2.1.330)

@@ -13,8 +13,8 @@ from teamchat.patterns import regex
 from teamchat.runners.base import Job, Slash
 from teamchat.runners.gemini.settings import trusts
 from teamchat.runners.homes import gemini_folder
+from teamchat.runners.mentions import LARGEST, command_name, first_file
 from teamchat.runners.regular_files import read_regular_text
-from teamchat.runners.slash import LARGEST, command_name, first_file
 from teamchat.runners.toml import loads
 
 RUNS = "!{"  # Gemini runs what follows as a shell command

@@ -23,7 +23,7 @@ from typing import IO, Any, Literal
 from msgspec import Struct
 
 from teamchat.runners.process import guardian
-from teamchat.runners.process.start_errors import SpawnFailed, start_error
+from teamchat.runners.process.running import SpawnFailed, start_error
 
 _LONGEST = 1 << 16  # bytes of what `capture` returns, and of stderr of a program that is read while it prints
 

@@ -21,8 +21,18 @@ from teamchat.runners.events import Failure
 from teamchat.runners.process import guardian
 from teamchat.runners.process.process import Process, make_private
 from teamchat.runners.process.removal import remove
-from teamchat.runners.process.running import BEGINS, FIRST_LINE, LIVE, Chunk, CutShort, Exit, Launch
-from teamchat.runners.process.start_errors import HasEnded, OwnFileFailed, start_error
+from teamchat.runners.process.running import (
+    BEGINS,
+    FIRST_LINE,
+    LIVE,
+    Chunk,
+    CutShort,
+    Exit,
+    HasEnded,
+    Launch,
+    OwnFileFailed,
+    start_error,
+)
 
 LOOK_S = 0.5  # how often the process is checked between two turns
 CLOSE_S = 2.0  # for the CLI to exit by itself once its input has ended

@@ -22,6 +22,7 @@ import signal
 import socket
 import stat
 import subprocess
+import sys
 import time
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from pathlib import Path
@@ -30,9 +31,42 @@ from typing import BinaryIO, Literal
 from teamchat.runners.events import Failure, FailureKind
 from teamchat.runners.process import guardian
 from teamchat.runners.process.guardians import GUARDIANS, first_report
-from teamchat.runners.process.running import FIRST_LINE, Chunk, CutShort, Exit, Launch, Running
-from teamchat.runners.process.start_errors import FolderReplaced, SpawnFailed, start_error
-from teamchat.runners.process.start_folder import open_folder
+from teamchat.runners.process.running import (
+    FIRST_LINE,
+    Chunk,
+    CutShort,
+    Exit,
+    FolderReplaced,
+    Launch,
+    Running,
+    SpawnFailed,
+    start_error,
+)
+
+_HOW = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_CLOEXEC  # Linux can enter unreadable folders
+
+
+def open_folder(path: Path, real: Path | None = None) -> int:
+    """A descriptor of the folder at `path`, which must be the one at `real` if that is given.
+
+    Raises `FolderReplaced`, and `OSError` if there is no such folder.
+    """
+    folder = os.open(path, _HOW)
+    if real is not None and (now := _path_of(folder, path)) != real:
+        os.close(folder)
+        raise FolderReplaced(f"its folder {path} was {real}, and now is {now}")
+    return folder
+
+
+def _path_of(folder: int, path: Path) -> Path:
+    """Where an open folder is; by its `path` where the system cannot tell."""
+    try:
+        if sys.platform == "linux":
+            return Path(f"/proc/self/fd/{folder}").readlink()
+        return Path(os.fsdecode(fcntl.fcntl(folder, fcntl.F_GETPATH, bytes(1024)).rstrip(b"\0")))
+    except (OSError, AttributeError):
+        return Path(os.path.realpath(path))
+
 
 POLL_S = 0.02  # between two looks at the output: an agent's turn takes seconds
 READ_BYTES = 128 * 1024  # at a time, so that a flood of short lines leaves time for others

@@ -10,9 +10,8 @@ from msgspec.structs import replace
 from teamchat.patterns import regex
 from teamchat.runners import isolated
 from teamchat.runners.base import Command, EventParser, Job, Prepared, Verdict
-from teamchat.runners.blank import is_blank
 from teamchat.runners.events import AgentEvent, Done, Failure, FailureKind, Note, Started, Text, TextDelta
-from teamchat.runners.failures import Voice, ending, last_words, no_answer
+from teamchat.runners.failures import Voice, ending, is_blank, last_words, no_answer
 from teamchat.runners.pipe import PipeRunner
 from teamchat.runners.untrusted_json import decode, scalar
 

@@ -21,7 +21,7 @@ from teamchat.core.team.find import load
 from teamchat.core.team.job import job_of
 from teamchat.runners import git_server
 from teamchat.runners.edits import in_words
-from teamchat.runners.process.start_errors import SpawnFailed
+from teamchat.runners.process.running import SpawnFailed
 from tests.installed import SAYS, install
 from tests.real.clis import PINNED
 

@@ -10,7 +10,7 @@ import pytest
 
 from teamchat.runners.process.command import Ended, capture, printing, run, run_alone
 from teamchat.runners.process.guardian import send_signal
-from teamchat.runners.process.start_errors import SpawnFailed
+from teamchat.runners.process.running import SpawnFailed
 from tests.runners.processes import PATIENCE_S, Pids, agent, eventually, lives, shell
 
 ENV = {"PATH": os.environ["PATH"]}

@@ -11,8 +11,7 @@ import pytest
 
 from teamchat.runners.base import LiveRule
 from teamchat.runners.process.live import LiveAgent
-from teamchat.runners.process.running import FIRST_LINE, Launch
-from teamchat.runners.process.start_errors import SpawnFailed
+from teamchat.runners.process.running import FIRST_LINE, Launch, SpawnFailed
 from tests.leftovers import marked
 from tests.runners.processes import PATIENCE_S, Ran, following, shell
 

@@ -22,8 +22,7 @@ from teamchat.runners.process import guardian
 from teamchat.runners.process import process as process_module
 from teamchat.runners.process.guardians import Guardians, first_report
 from teamchat.runners.process.process import Process, launch
-from teamchat.runners.process.running import FIRST_LINE, Chunk, Launch
-from teamchat.runners.process.start_errors import SpawnFailed
+from teamchat.runners.process.running import FIRST_LINE, Chunk, Launch, SpawnFailed
 from tests.leftovers import marked
 from tests.runners.conftest import Start
 from tests.runners.processes import (

@@ -24,8 +24,7 @@ from teamchat.runners.process import guardian
 from teamchat.runners.process.live import LiveAgent
 from teamchat.runners.process.process import Process, launch
 from teamchat.runners.process.removal import remove
-from teamchat.runners.process.running import Launch
-from teamchat.runners.process.start_errors import OwnFileFailed, SpawnFailed
+from teamchat.runners.process.running import Launch, OwnFileFailed, SpawnFailed
 from teamchat.runners.process.supervisor import Clocks, Stopper, TurnEnd, run_turn
 from teamchat.runners.untrusted_json import decode
 

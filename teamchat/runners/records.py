@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from teamchat.runners.regular_files import open_regular
-from teamchat.runners.untrusted_json import decode
+from teamchat.runners.regular_files import open_regular, read_regular
+from teamchat.runners.untrusted_json import decode, one_line
 
 READ = 1 << 18  # bytes at the beginning of a record in which its first prompt is looked for
 MOST = 200  # sessions that are listed
@@ -38,3 +39,24 @@ def used_at(file: Path) -> float:
         return file.stat().st_mtime
     except OSError:
         return 0.0
+
+
+LARGEST = 1 << 20  # bytes; those of Claude, Codex and Gemini have at most 1,500
+
+
+def installed_version(program: str, package: str | None) -> str | None:
+    """The version of the npm package that `program` belongs to; None if it does not belong to `package`."""
+    if package is None:
+        return None
+    for folder in Path(os.path.realpath(program)).parents:
+        match _description(folder / "package.json"):
+            case {"name": name, "version": str(version)} if name == package:
+                return one_line(version)
+    return None
+
+
+def _description(path: Path) -> dict[str, object] | None:
+    try:
+        return decode(read_regular(path, LARGEST))
+    except (OSError, ValueError):
+        return None
