@@ -54,7 +54,7 @@ def team(team: TeamOption = None, as_json: JsonOption = False) -> None:
 
 def shown_process(team: Team, named: NamedProcess) -> dict[str, Any]:
     """A process of the team file as `--json` shows it. `problem` is what it needs of the command line."""
-    from teamchat.cli.output.process_words import described
+    from teamchat.cli.output.process_report import described
     from teamchat.core.conversation.processes import process_of
     from teamchat.core.errors import UsageError
 
@@ -76,9 +76,8 @@ def describe(team: Team, member: Member) -> dict[str, Any]:
     from msgspec import to_builtins
 
     from teamchat.core.doctor.parity import features_without
-    from teamchat.core.team.job import job_of
     from teamchat.core.team.programs import Unusable, find_program
-    from teamchat.core.team.tools import may
+    from teamchat.core.team.tools import job_of, may
 
     agent = team.agent_of(member)
     runner = agent.type.runner

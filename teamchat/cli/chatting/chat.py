@@ -24,7 +24,6 @@ from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 
-from teamchat.cli.chatting.kept import Place
 from teamchat.cli.chatting.layout import Footer, Shown
 from teamchat.cli.chatting.screen import Screen
 from teamchat.cli.chatting.slash import (
@@ -39,7 +38,7 @@ from teamchat.cli.chatting.slash import (
     print_help,
     run_command,
 )
-from teamchat.cli.chatting.typing import Item, Leave, Send, Stop, Typing
+from teamchat.cli.chatting.typing import Item, Leave, Place, Send, Stop, Typing
 from teamchat.cli.output import Output
 from teamchat.cli.output.lines import Once, note, plural, short_number
 from teamchat.cli.output.terminal.look import look_of
@@ -61,8 +60,8 @@ from teamchat.cli.shared.workspace import (
 )
 from teamchat.core.conversation.addressing import person
 from teamchat.core.conversation.coordinator import ConversationCoordinator
+from teamchat.core.engine.decide import fitted
 from teamchat.core.engine.state import State
-from teamchat.core.engine.team_changes import fitted
 from teamchat.core.errors import ExitCode, SessionBusy, TeamchatError, UnknownName, UsageError
 from teamchat.core.store.database import Database
 from teamchat.core.store.routes import load_state

@@ -14,7 +14,7 @@ from msgspec.json import format as pretty
 from teamchat.assemblers.parts import Trimmed
 from teamchat.cli.output.listing import SessionState
 from teamchat.cli.output.long import PIECE, text_pieces, write_pieces
-from teamchat.core.engine.part import Part
+from teamchat.core.engine.process import Part
 from teamchat.core.engine.state import Route
 from teamchat.core.messages import ConversationMessage
 from teamchat.core.receipt import QUANTITIES, Child, Outcome

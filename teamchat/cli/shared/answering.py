@@ -22,8 +22,8 @@ from teamchat.cli.shared.workspace import calling
 from teamchat.core.conversation.addressing import person
 from teamchat.core.conversation.coordinator import ConversationCoordinator
 from teamchat.core.conversation.entry import check_entry
+from teamchat.core.engine.decide import fitted
 from teamchat.core.engine.state import Bounds
-from teamchat.core.engine.team_changes import fitted
 from teamchat.core.errors import ExitCode, TeamchatError
 from teamchat.core.messages import Span
 from teamchat.core.routing.at_names import split_calls

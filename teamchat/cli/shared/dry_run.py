@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from teamchat.assemblers.truncation import approx_tokens
 from teamchat.cli.output.lines import called, exact, group_of, plural, refusal, todo_line
-from teamchat.cli.output.process_words import described
+from teamchat.cli.output.process_report import described
 from teamchat.cli.output.receipt import block_lines, cut_lines, memory_in_words, short
 from teamchat.cli.shared.piped import PersonMessage
 from teamchat.cli.shared.request import Request

@@ -33,14 +33,14 @@ from teamchat.core.context.vendor_session import (
     session_for,
     session_key,
 )
-from teamchat.core.engine.part import Part
+from teamchat.core.engine.process import Part
 from teamchat.core.engine.state import Route
 from teamchat.core.errors import PromptTooLarge, UsageError
 from teamchat.core.messages import ConversationMessage
 from teamchat.core.routing.markers import quoted_text, read_markers, strip_markers
 from teamchat.core.store.images import Image, ImagesOf, image_files, no_images
-from teamchat.core.team.job import SCRATCH
 from teamchat.core.team.team import Member, Team
+from teamchat.core.team.tools import SCRATCH
 from teamchat.core.text.commands import reading
 from teamchat.runners.base import Limit, Prepared, Runner, Slash
 

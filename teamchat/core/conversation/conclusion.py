@@ -7,7 +7,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from teamchat.core.engine.actions import Action, GroupFailed, HumanAsked, Paused, PauseKind, Stuck, TurnFailed
-from teamchat.core.engine.part import Part
+from teamchat.core.engine.process import Part
 from teamchat.core.engine.state import Route, State
 from teamchat.core.errors import CODES, ExitCode, StoreGone, TeamchatError
 from teamchat.core.team.team import Team

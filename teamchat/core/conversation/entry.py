@@ -11,9 +11,9 @@ from teamchat.core.context.build import BuiltPrompt, build_prompt
 from teamchat.core.context.context_manager import ContextManager
 from teamchat.core.context.quoting import LENGTH
 from teamchat.core.conversation.addressing import Addressed, address
-from teamchat.core.engine.part import Part
+from teamchat.core.engine.decide import fitted
+from teamchat.core.engine.process import Part
 from teamchat.core.engine.state import Route, State
-from teamchat.core.engine.team_changes import fitted
 from teamchat.core.errors import NoRoom, UsageError
 from teamchat.core.messages import ConversationMessage, NewMessage, Routing, Span, Speaker
 from teamchat.core.routing.markers import quoted_text

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from teamchat.core.conversation.addressing import Addressed, AddressedReply, Prompts, address_reply, speaker_of
 from teamchat.core.engine.events import HumanSpoke, TurnEnded
-from teamchat.core.engine.part import Part
+from teamchat.core.engine.process import Part
 from teamchat.core.engine.state import Route
 from teamchat.core.messages import ConversationMessage, NewMessage, Routing
 from teamchat.core.receipt import Outcome

@@ -11,10 +11,10 @@ from msgspec.structs import replace
 from teamchat.core.checkpoint.find import why_none
 from teamchat.core.conversation.addressing import address_task
 from teamchat.core.conversation.entry import as_stored, check_images, check_room
+from teamchat.core.engine.decide import fitted
 from teamchat.core.engine.process import DEFAULTS, MOST_ROUNDS, Kind, NamedProcess, Process, ProcessSettings, Work
 from teamchat.core.engine.processes.table import STRATEGIES, TAKES, kind_in_words
 from teamchat.core.engine.state import State
-from teamchat.core.engine.team_changes import fitted
 from teamchat.core.errors import UnknownName, UsageError
 from teamchat.core.messages import Speaker
 from teamchat.core.receipt import Outcome

@@ -16,10 +16,9 @@ from teamchat.core.doctor.arguments import check_arguments
 from teamchat.core.doctor.checks import Check
 from teamchat.core.doctor.versions import Ask, check_version
 from teamchat.core.errors import ExitCode, TeamchatError
-from teamchat.core.team.job import job_of
 from teamchat.core.team.programs import Unusable, find_program
 from teamchat.core.team.team import BUILTIN_AGENTS, AgentSpec, Member, Team
-from teamchat.core.team.tools import may, need_tools
+from teamchat.core.team.tools import job_of, may, need_tools
 from teamchat.runners.base import Runner
 from teamchat.runners.edits import in_words
 from teamchat.runners.environment import environment

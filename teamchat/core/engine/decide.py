@@ -7,28 +7,33 @@ actions and stores the state.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Iterator
+from itertools import takewhile
+from typing import TYPE_CHECKING, Any
 
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from teamchat.core.engine.actions import (
     Action,
     Deliver,
+    Dropped,
     GroupFailed,
     HumanAsked,
     Idle,
     Moved,
     NotCalled,
+    NotDropped,
     Paused,
     PauseKind,
     Queued,
     Reassigned,
+    Refused,
     RunGroup,
     RunTurn,
     Stuck,
     TurnFailed,
 )
-from teamchat.core.engine.draft import Draft
 from teamchat.core.engine.events import (
     Event,
     GroupDelivered,
@@ -48,11 +53,173 @@ from teamchat.core.engine.events import (
     Undone,
 )
 from teamchat.core.engine.guards import granted, guard
-from teamchat.core.engine.part import Part
-from teamchat.core.engine.process import Call, Process
+from teamchat.core.engine.process import Call, Part, Process
 from teamchat.core.engine.processes.table import STRATEGIES
-from teamchat.core.engine.state import OPEN, Route, RouteStatus, State
-from teamchat.core.engine.team_changes import fit_queue, now_called
+from teamchat.core.engine.state import OPEN, AlsoCalled, Route, RouteStatus, Rules, State
+from teamchat.core.routing.names import fold
+from teamchat.core.routing.requests import RouteRequest
+
+if TYPE_CHECKING:
+    from teamchat.core.engine.process import Finding
+
+MAX_WAITING = 50
+
+
+def _is_same_call(route: Route, head: Route) -> bool:
+    """Whether the member of the route `head` is called again, for the same person's message."""
+    again = route.target == head.target and route.request == head.request
+    alone = route.group is None and route.part is None
+    return again and alone and route.status is RouteStatus.WAITING and route.as_of is None
+
+
+class Draft(Struct):
+    """The state that is being changed at the time `now`, and the actions so far."""
+
+    state: State
+    now: float
+    actions: list[Action] = field(default_factory=list)
+
+    def put(self, queue: Iterable[Route]) -> None:
+        self.state = replace(self.state, queue=tuple(queue))
+
+    def remove(self, route: Route) -> None:
+        self.put(other for other in self.state.queue if other is not route)
+
+    def drop(self, routes: tuple[Route, ...]) -> None:
+        """Take the routes out of the queue. A process continues without their parts."""
+        for route in routes:
+            if route.part:
+                self.finish(route, route.target, None)
+        self.put(route for route in self.state.queue if route not in routes)
+        self.actions += [Dropped(route) for route in routes]
+
+    def join(self, head: Route) -> Route:
+        """The route with the calls of its member that wait right behind it: one turn answers all of them.
+
+        A turn that was tried already answers what it was to answer then.
+        """
+        if not self.state.rules.joins or head.part or head.as_of or head.status is not RouteStatus.WAITING:
+            return head
+        behind = self.state.queue[self.state.queue.index(head) + 1 :]
+        same = tuple(takewhile(lambda route: _is_same_call(route, head), behind))
+        also = tuple(AlsoCalled(route.by, route.parent) for route in same)
+        joined = replace(head, also=(*head.also, *also))
+        self.put(joined if route is head else route for route in self.state.queue if route not in same)
+        self.actions += [Dropped(replace(route, status=RouteStatus.JOINED)) for route in same]
+        return joined
+
+    def drop_named(self, names: tuple[str, ...] | None, agent: str | None = None) -> None:
+        """Drop the routes to these names; None is DROP: ALL. A route that has its reply stays.
+
+        An `agent` drops only what agents have queued, and nothing of a process.
+        """
+        named = tuple(
+            route
+            for route in self.state.queue
+            if route.status is not RouteStatus.ANSWERED and (names is None or route.target in names)
+        )
+        kept = tuple(route for route in named if agent and (route.part or route.by not in self.state.rules.ai))
+        self.drop(tuple(route for route in named if route not in kept))
+        self.actions += [NotDropped(route, agent or "") for route in kept]
+
+    def finish(self, route: Route, member: str, message: str | None, finding: Finding | None = None) -> None:
+        """Note in the process that the part of the route is over: `message` is the reply, None if it was skipped."""
+        process = self.state.process
+        if process is None or route.part is None:
+            return
+        from teamchat.core.engine.process import Done
+
+        part = replace(route.part, instead="", prompt="")  # which every later turn would store once more
+        done = Done(part, member, message, finding)
+        self.state = replace(self.state, process=replace(process, done=(*process.done, done)))
+
+    def hold_all(self) -> None:
+        """Hold the whole queue, except people who are asked: only a resume continues it."""
+        self.put(
+            replace(route, status=RouteStatus.HELD) if route.status is not RouteStatus.ASKED else route
+            for route in self.state.queue
+        )
+
+    def not_begun(self) -> None:
+        """The routes whose turns were to run, but have not begun, wait again."""
+        self.put(
+            replace(route, status=RouteStatus.WAITING) if route.status is RouteStatus.RUNNING else route
+            for route in self.state.queue
+        )
+
+    def change(self, number: int, **changes: Any) -> None:
+        self.put(replace(route, **changes) if route.number == number else route for route in self.state.queue)
+
+    def allowed(self, requests: tuple[RouteRequest, ...], by: str, message: str) -> tuple[RouteRequest, ...]:
+        """What an agent asks for that the run's bounds allow: with `only` nothing but questions to people."""
+        rules = self.state.rules
+        kept = tuple(wish for wish in requests if not rules.only or wish.target in rules.humans)
+        self.actions += [NotCalled(wish.target, by, message) for wish in requests if wish not in kept]
+        return kept
+
+    def enqueue(self, requests: tuple[RouteRequest, ...], like: Route, *, ahead: bool) -> None:
+        """Queue what a message asks for: `ahead` of what waits (a person's) or behind it (an agent's), by priority.
+
+        A target that waits for the same message is not queued again. Above `MAX_WAITING` a route is refused.
+        """
+        number, queue = self.state.next_route, self.state.queue
+        there = {route.target for route in queue if route.parent == like.parent}
+        new = [
+            replace(like, number=number + index, target=wish.target, priority=wish.priority, group=wish.group)
+            for index, wish in enumerate(wish for wish in requests if wish.target not in there)
+        ]
+        room = max(MAX_WAITING - sum(route.status is not RouteStatus.RUNNING for route in queue), 0)
+        kept, refused = new[:room], new[room:]
+        self.state = replace(self.state, next_route=number + len(new))
+        # sorted() is stable: within a priority the order of the list is the order of speaking
+        self.put(sorted((*kept, *queue) if ahead else (*queue, *kept), key=lambda route: route.priority))
+        self.actions += [Queued(route) for route in kept] + [Refused(route, MAX_WAITING) for route in refused]
+
+
+def fitted(state: State) -> State:
+    """The state with its queue as `fit_queue` leaves it."""
+    draft = Draft(state, 0.0)
+    fit_queue(draft)
+    return draft.state
+
+
+def fit_queue(draft: Draft) -> None:
+    """Fit the queue to the team as it is now.
+
+    A question to a person who has left goes to the only person there is; with several people it is dropped.
+    A call of an agent that has left stays: its turn fails with the reason, and `resume --skip` continues without it.
+    """
+    queue, rules = draft.state.queue, draft.state.rules
+    gone = frozenset(_gone(draft, rules))
+    fitted = tuple(_fitted(route, rules) for route in queue if route not in gone)
+    if fitted != queue:
+        draft.put(fitted)
+        for route in gone:
+            draft.finish(route, route.target, None)
+        draft.actions += [Dropped(route, left=True) for route in queue if route in gone]
+
+
+def _gone(draft: Draft, rules: Rules) -> Iterator[Route]:
+    for route in draft.state.queue:
+        if route.status is RouteStatus.ASKED and now_called(route.target, rules) is None and len(rules.humans) != 1:
+            yield route
+
+
+def _fitted(route: Route, rules: Rules) -> Route:
+    target = now_called(route.target, rules)
+    if route.status is not RouteStatus.ASKED:
+        return route if target in (None, route.target) else replace(route, target=target or "")
+    if target is None:
+        return replace(route, target=rules.humans[0])
+    return replace(route, target=target, status=RouteStatus.ASKED if target in rules.humans else RouteStatus.WAITING)
+
+
+def now_called(name: str, rules: Rules) -> str | None:
+    """The current spelling of that member's name; None if it has left the team."""
+    if name in rules.ai or name in rules.humans:
+        return name
+    folded = fold(name)
+    return next((now for now in (*rules.ai, *rules.humans) if fold(now) == folded), None)
 
 
 def go_on(draft: Draft) -> None:

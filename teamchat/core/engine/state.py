@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from teamchat.core.engine.part import Part
+from teamchat.core.engine.process import Part
 
 if TYPE_CHECKING:
     from teamchat.core.engine.process import Process

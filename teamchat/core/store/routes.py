@@ -9,7 +9,7 @@ from msgspec import convert
 from msgspec.json import encode
 from msgspec.structs import replace
 
-from teamchat.core.engine.part import Part
+from teamchat.core.engine.process import Part
 from teamchat.core.engine.state import AlsoCalled, Route, RouteStatus, Rules, State
 from teamchat.core.store.database import Database
 from teamchat.core.store.rows import Row, dump, load

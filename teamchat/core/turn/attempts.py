@@ -36,8 +36,8 @@ from teamchat.core.routing.markers import quoted_text
 from teamchat.core.store.images import images_of
 from teamchat.core.store.texts import pack
 from teamchat.core.store.turns import NewTurn, Turn, begin_turn
-from teamchat.core.team.job import SCRATCH
 from teamchat.core.team.team import Member
+from teamchat.core.team.tools import SCRATCH
 from teamchat.core.turn.ending import OpenTurn, close_failed
 from teamchat.core.turn.events import TriesAgain, TurnStarted, Warned, spoken
 from teamchat.core.turn.execution import execute

@@ -16,10 +16,9 @@ from teamchat.core.context.vendor_session import NOTHING_BEFORE, AdoptedSession,
 from teamchat.core.engine.state import Route
 from teamchat.core.receipt import Setup
 from teamchat.core.store.images import ImagesOf, image_files, no_images
-from teamchat.core.team.job import SCRATCH, job_of, member_env
 from teamchat.core.team.programs import find_program
 from teamchat.core.team.team import AgentSpec, Member, Team
-from teamchat.core.team.tools import may
+from teamchat.core.team.tools import SCRATCH, job_of, may, member_env
 from teamchat.core.text.redact import redact_shapes
 from teamchat.core.text.secret_words import masked, secrets_in
 from teamchat.core.turn.host import Host

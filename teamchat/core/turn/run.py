@@ -24,8 +24,8 @@ from teamchat.core.store.routes import load_state, save_state
 from teamchat.core.store.sessions import fence_key, name_of
 from teamchat.core.store.turns import Turn, find_turn, last_turn_of
 from teamchat.core.store.usage import used_meanwhile
-from teamchat.core.team.job import in_worktree
 from teamchat.core.team.team import Member, Team
+from teamchat.core.team.tools import in_worktree
 from teamchat.core.turn.caller import VARIABLE, Caller, admit, find_caller
 from teamchat.core.turn.events import ConversationEvent, Warned
 from teamchat.core.turn.files_that_run import may_write

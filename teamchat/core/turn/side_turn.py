@@ -15,8 +15,8 @@ from msgspec.structs import replace
 
 from teamchat.core.context.build import BuiltPrompt
 from teamchat.core.store.turns import Turn, begin_turn
-from teamchat.core.team.job import job_of
 from teamchat.core.team.team import Member
+from teamchat.core.team.tools import job_of
 from teamchat.core.turn.attempts import new_turn
 from teamchat.core.turn.ending import OpenTurn, Written, close_failed, close_turn
 from teamchat.core.turn.events import ConversationEvent, TurnStarted, spoken

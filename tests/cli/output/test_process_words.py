@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from teamchat.cli.output.process_words import described
+from teamchat.cli.output.process_report import described
 from teamchat.core.engine.process import Kind, Process
 
 ALL = ("max", "sarah", "carol")

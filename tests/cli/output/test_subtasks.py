@@ -7,12 +7,10 @@ from collections.abc import Mapping
 import pytest
 from msgspec.structs import replace
 
-from teamchat.cli.output.terminal.doing import WAITS, Doing
+from teamchat.cli.output.terminal.doing import WAITS, Doing, Subtasks
 from teamchat.cli.output.terminal.look import Look
-from teamchat.cli.output.terminal.subtasks import Subtasks
 from teamchat.cli.output.terminal.wrap import cells
-from teamchat.core.engine.part import Part
-from teamchat.core.engine.process import Done, Kind, Plan, Process
+from teamchat.core.engine.process import Done, Kind, Part, Plan, Process
 from teamchat.core.engine.state import Route
 
 PLAIN = Look(styles=False, colours=False)

@@ -15,7 +15,7 @@ from teamchat.core.engine.actions import Idle, Stuck
 from teamchat.core.engine.events import HumanSpoke, ResumeMode, TurnEnded
 from teamchat.core.engine.process import Done, Fault, Finding, Kind, Pick, Process, Step, Work
 from teamchat.core.engine.processes.best import BEST, BestReport, answers
-from teamchat.core.engine.processes.seats import letters
+from teamchat.core.engine.processes.replies import letters
 from teamchat.core.engine.state import Rules
 from tests.core.engine.driver import Talk
 

@@ -11,9 +11,9 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from teamchat.core.engine.decide import fitted
 from teamchat.core.engine.events import ResumeMode
 from teamchat.core.engine.state import Rules
-from teamchat.core.engine.team_changes import fitted
 from teamchat.core.errors import ExitCode, TeamchatError
 from teamchat.core.store.checking import problems
 from teamchat.core.team.team import Member, Team

@@ -18,8 +18,7 @@ from teamchat.core.engine.actions import (
     RunTurn,
     TurnFailed,
 )
-from teamchat.core.engine.decide import asker_gone, default_target
-from teamchat.core.engine.draft import MAX_WAITING
+from teamchat.core.engine.decide import MAX_WAITING, asker_gone, default_target
 from teamchat.core.engine.events import HumanSpoke, Released, ResumeMode, TurnBegan
 from teamchat.core.engine.state import Route, RouteStatus, Rules, State
 from tests.core.engine.driver import AI, HUMANS, Talk, wishes

@@ -30,8 +30,7 @@ from teamchat.core.engine.actions import (
     RunTurn,
     TurnFailed,
 )
-from teamchat.core.engine.decide import decide
-from teamchat.core.engine.draft import MAX_WAITING
+from teamchat.core.engine.decide import MAX_WAITING, decide
 from teamchat.core.engine.events import (
     Event,
     GroupDelivered,

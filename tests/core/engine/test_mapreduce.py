@@ -23,8 +23,7 @@ from teamchat.core.engine.events import (
     TurnBegan,
     TurnEnded,
 )
-from teamchat.core.engine.part import Part
-from teamchat.core.engine.process import Fault, Finding, Kind, Plan, Process
+from teamchat.core.engine.process import Fault, Finding, Kind, Part, Plan, Process
 from teamchat.core.engine.processes.mapreduce import MAPREDUCE, MapReduceReport
 from teamchat.core.engine.processes.table import STRATEGIES
 from teamchat.core.engine.state import Route, RouteStatus, Rules

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from teamchat.core.engine.part import Part
+from teamchat.core.engine.process import Part
 from teamchat.core.engine.processes.table import part_in_short, part_in_words
 
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from teamchat.core.engine.process import Fault
-from teamchat.core.engine.processes.written_json import Written, written_list, written_object
+from teamchat.core.engine.processes.replies import Written, written_list, written_object
 from tests.trials import trials
 
 LEAVES = st.none() | st.booleans() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=20)

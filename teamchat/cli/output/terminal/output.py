@@ -69,7 +69,7 @@ from teamchat.runners.events import AgentEvent, Denied, TextDelta, ToolCall
 from teamchat.runners.file_changes import FileChange
 
 if TYPE_CHECKING:
-    from teamchat.cli.output.terminal.subtasks import Subtasks
+    from teamchat.cli.output.terminal.doing import Subtasks
 
 
 PAUSE_S = 0.05  # between two drawings for pieces of text
@@ -211,7 +211,7 @@ class TerminalOutput:
         process = moved.process
         if process.kind != "mapreduce":
             return
-        from teamchat.cli.output.terminal.subtasks import Subtasks
+        from teamchat.cli.output.terminal.doing import Subtasks
 
         if self._subtasks is None or self._subtasks.process.request != process.request:
             self._subtasks = Subtasks(process)

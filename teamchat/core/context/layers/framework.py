@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 
 from teamchat.assemblers.truncation import byte_length, truncate_end
-from teamchat.core.engine.part import Part
+from teamchat.core.engine.process import Part
 from teamchat.core.engine.processes.table import strategy_of
 from teamchat.core.engine.state import Route
 from teamchat.core.errors import StoreError

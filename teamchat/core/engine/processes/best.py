@@ -15,13 +15,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from teamchat.assemblers.parts import DIFFERENCES
-from teamchat.core.engine.part import Part
 from teamchat.core.engine.process import (
     Call,
     Done,
     Fault,
     Finding,
     Kind,
+    Part,
     Pick,
     Process,
     ProcessSettings,
@@ -29,8 +29,7 @@ from teamchat.core.engine.process import (
     Strategy,
     Work,
 )
-from teamchat.core.engine.processes.seats import BLIND_LAYERS, letters, wrong_members
-from teamchat.core.engine.processes.written_json import written_object
+from teamchat.core.engine.processes.replies import BLIND_LAYERS, letters, written_object, wrong_members
 from teamchat.core.routing.requests import RouteRequest
 from teamchat.core.text.commands import command_of
 from teamchat.core.text.last_word import LONGEST, verdict_in

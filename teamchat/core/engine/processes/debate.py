@@ -13,10 +13,20 @@ from typing import Any
 
 from msgspec import Struct
 
-from teamchat.core.engine.part import Part
-from teamchat.core.engine.process import Call, Done, Fault, Finding, Kind, Position, Process, Step, Strategy, Synthesis
-from teamchat.core.engine.processes.seats import BLIND_LAYERS, letters, seats, stand_in, wrong_members
-from teamchat.core.engine.processes.written_json import written_object
+from teamchat.core.engine.process import (
+    Call,
+    Done,
+    Fault,
+    Finding,
+    Kind,
+    Part,
+    Position,
+    Process,
+    Step,
+    Strategy,
+    Synthesis,
+)
+from teamchat.core.engine.processes.replies import BLIND_LAYERS, letters, seats, stand_in, written_object, wrong_members
 from teamchat.core.routing.names import fold
 from teamchat.core.routing.requests import RouteRequest, quoted
 

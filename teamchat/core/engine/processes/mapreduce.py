@@ -15,20 +15,20 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from teamchat.assemblers.parts import FRAMEWORK, KNOWLEDGE, LESSONS
-from teamchat.core.engine.part import Part
 from teamchat.core.engine.process import (
     Call,
     Done,
     Fault,
     Finding,
     Kind,
+    Part,
     Plan,
     Process,
     ProcessSettings,
     Step,
     Strategy,
 )
-from teamchat.core.engine.processes.written_json import written_list
+from teamchat.core.engine.processes.replies import written_list
 from teamchat.core.routing.markers import read_markers
 from teamchat.core.routing.requests import RouteRequest
 

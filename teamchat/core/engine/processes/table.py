@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from teamchat.core.engine.part import Part
-from teamchat.core.engine.process import Kind, Strategy
+from teamchat.core.engine.process import Kind, Part, Strategy
 from teamchat.core.engine.processes.best import BEST
 from teamchat.core.engine.processes.debate import DEBATE
 from teamchat.core.engine.processes.hierarchical import HIERARCHICAL

@@ -16,7 +16,6 @@ from unicodedata import normalize
 from msgspec import Struct
 from msgspec.structs import replace
 
-from teamchat.core.engine.part import Part
 from teamchat.core.engine.process import (
     Ballot,
     Call,
@@ -24,13 +23,13 @@ from teamchat.core.engine.process import (
     Fault,
     Finding,
     Kind,
+    Part,
     Process,
     ProcessSettings,
     Step,
     Strategy,
 )
-from teamchat.core.engine.processes.seats import BLIND_LAYERS, seats, stand_in, wrong_members
-from teamchat.core.engine.processes.written_json import written_object
+from teamchat.core.engine.processes.replies import BLIND_LAYERS, seats, stand_in, written_object, wrong_members
 from teamchat.core.errors import UsageError
 from teamchat.core.routing.names import fold
 from teamchat.core.routing.requests import RouteRequest, quoted

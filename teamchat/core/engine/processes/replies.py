@@ -1,33 +1,54 @@
-"""Finds the JSON list or object that a member was asked for in its reply. Pure, in time linear in the text.
-
-Agents write it alone, in a fence, or with prose around it. The one that counts is
-
-1. the last line of the reply, if an object is asked for and the line is a whole one;
-2. else the last fence that is marked as JSON, or whose text begins like JSON;
-3. else the last value that begins a line;
-4. else the last value anywhere.
-
-What a model thinks in tags (`<think>`), HTML comments and escape sequences of a terminal are left out. If the one that
-counts is cut off or wrong, nothing is read: neither a part of it nor an earlier value takes its place. Numbers are
-floats, so that a very long one costs no more than its length.
-"""
+"""What processes read in replies: the JSON that a member was asked for, and the answers of members that are blind."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from string import ascii_uppercase
 from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from teamchat.core.engine.process import Fault
+from teamchat.assemblers.parts import FRAMEWORK, KNOWLEDGE, LESSONS, SUMMARY
+from teamchat.core.engine.process import Done, Fault, Process
 from teamchat.core.messages import well_formed
+from teamchat.core.routing.names import fold
 from teamchat.core.text.clean import sequences
 from teamchat.patterns import regex
 from teamchat.runners.commented_json import LARGEST_JSON5
 from teamchat.runners.untrusted_json import not_too_deep
+
+BLIND_LAYERS = (FRAMEWORK, LESSONS, KNOWLEDGE, SUMMARY)
+"""All layers but the todo list, to which an answer that others may not see yet can add."""
+
+
+def seats(done: Iterable[Done]) -> dict[str, Done]:
+    """The parts that are over by the members for whom they were done. The last one of a member counts."""
+    return {one.part.seat: one for one in done}
+
+
+def stand_in(done: Done, member: str) -> str | None:
+    """Who answered in the place of that member; None if it did itself, perhaps under another spelling of its name."""
+    return None if fold(done.member) == fold(member) else done.member
+
+
+def wrong_members(process: Process, least: int) -> str | None:
+    """What is wrong with the members, of whom there must be `least` different ones."""
+    twice = next((name for name in process.members if process.members.count(name) > 1), None)
+    if twice is not None:
+        return f"{twice} is named twice"
+    if len(process.members) >= least:
+        return None
+    return "it needs a member" if least == 1 else f"it needs at least {least} members"
+
+
+def letters(index: int) -> str:
+    """A to Z, then AA, AB and so on."""
+    before, last = divmod(index, len(ascii_uppercase))
+    return (letters(before - 1) if before else "") + ascii_uppercase[last]
+
 
 _NAMES: dict[type, str] = {list: "list", dict: "object"}
 _OPENERS: dict[type, str] = {list: "[", dict: "{"}
