@@ -43,7 +43,7 @@ _HOME = {
     "errors": "core.errors",
     "load": "core.team.find",
     "manager_of": "core.context.context_manager",
-    "process_of": "core.conversation.beginning_process",
+    "process_of": "core.conversation.processes",
     "session_lock": "core.files.session_lock",
 }
 """The module of each name, below this package."""
