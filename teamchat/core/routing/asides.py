@@ -73,6 +73,7 @@ class _Reader:
     def read(self) -> Asides:
         at = 0  # the end of the last span
         thought = 0  # the end of the last block of thinking
+        begins = len(self._text) - len(self._text.lstrip())
         for tag in self._tags:
             if tag.start() < at or (tag["name"] and not self._thinks):
                 continue
@@ -84,7 +85,7 @@ class _Reader:
                     self._spans.pop()
             elif closing := self._closed_by(tag):
                 begin, end = tag.start(), closing.end()
-            elif not self._text[: tag.start()].strip():
+            elif tag.start() == begins:
                 return Asides((Span(0, len(self._text), Place.THOUGHT),), tag[0])
             else:
                 continue

@@ -45,7 +45,7 @@ def pieces_without_edits(text: str, edits: Sequence[Edit]) -> Iterator[str]:
 def _edited(text: str, edits: Sequence[Edit]) -> Iterator[str]:
     done = at = 0
     while at < len(edits):
-        first = _line_start(text, done, edits[at].start)
+        first = line_start(text, done, edits[at].start)
         yield from _pieces(text, (done, first))
         line = _line(text, first, edits, at)
         yield from _line_pieces(text, line)
@@ -59,7 +59,7 @@ def _pieces(text: str, *parts: Part) -> Iterator[str]:
             yield text[at : min(at + PIECE, end)]
 
 
-def _line_start(text: str, begin: int, at: int) -> int:
+def line_start(text: str, begin: int, at: int) -> int:
     """Where the line of `at` begins, which is not before `begin`."""
     return max(text.rfind("\n", begin, at) + 1, text.rfind("\r", begin, at) + 1, begin)
 
@@ -89,12 +89,12 @@ def _line(text: str, begin: int, edits: Sequence[Edit], at: int) -> _Line:
             lead = len(parts)
         begin, at = edit.end, at + 1
         if begin > end:
-            end, after = _line_end(text, begin)
+            end, after = line_end(text, begin)
     parts.append((begin, end))
     return _Line(tuple(parts), lead, end, after, at)
 
 
-def _line_end(text: str, at: int) -> Part:
+def line_end(text: str, at: int) -> Part:
     """Where the line of `at` ends, and where the next one begins."""
     found = _LINE_END.search(text, at)
     return found.span() if found else (len(text), len(text))

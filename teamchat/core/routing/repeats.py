@@ -7,12 +7,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, pairwise
 
 from teamchat.core.messages import Span
+from teamchat.core.routing.edits import line_end, line_start
 from teamchat.core.routing.markers import Marker
 from teamchat.patterns import regex
 
 _LINE = regex(r"(?<![^\r\n])[^\S\r\n]*+\S[^\r\n]*+")  # that is not blank
 LONGEST = 10_000
-_SAID, _LINE_END = regex(r"\S"), regex(r"[\r\n]")
+_SAID = regex(r"\S")
 _Pair = tuple[str, str]
 _SENTENCE = 200  # characters before a marker in which teamchat's sentence is looked for
 
@@ -33,10 +34,10 @@ def repeats(
         if not marker.counts:
             continue
         if _plain(text[max(marker.start - _SENTENCE, 0) : marker.start]).endswith(example):
-            shown.add(line if marker.start < line[1] else _line_at(text, marker.start))
+            shown.add(line if marker.start < line[1] else _line_at(text, marker.start, max(line[1], 0)))
         if marker.start < line[1]:
             continue
-        line = _line_at(text, marker.start)
+        line = _line_at(text, marker.start, max(line[1], 0))
         around = (_line_before(text, line[0]), line, _line_behind(text, line[1]))
         for one, other in pairwise(filter(None, around)):
             pair = _plain(text[slice(*one)]), _plain(text[slice(*other)])
@@ -48,20 +49,22 @@ def repeats(
     return tuple(sorted(shown))
 
 
-def _line_at(text: str, position: int) -> Span:
-    end = _LINE_END.search(text, position)
-    return max(text.rfind("\n", 0, position), text.rfind("\r", 0, position)) + 1, end.start() if end else len(text)
+def _line_at(text: str, position: int, least: int) -> Span:
+    """The line of that position. It does not begin before `least`."""
+    return line_start(text, least, position), line_end(text, position)[0]
 
 
 def _line_before(text: str, start: int) -> Span | None:
-    """The last line before that position which is not blank."""
-    said = len(text[max(start - LONGEST, 0) : start].rstrip())
-    return _line_at(text, max(start - LONGEST, 0) + said - 1) if said else None
+    """The last line before that position which is not blank; of one that is too long, only its end."""
+    least = max(start - 2 * LONGEST, 0)
+    said = len(text[least:start].rstrip())
+    return _line_at(text, least + said - 1, least) if said else None
 
 
 def _line_behind(text: str, end: int) -> Span | None:
+    """The next line behind that position which is not blank."""
     found = _SAID.search(text, end, end + LONGEST)
-    return _line_at(text, found.start()) if found else None
+    return _line_at(text, found.start(), end) if found else None
 
 
 def _pairs(prompt: str) -> Iterator[_Pair]:

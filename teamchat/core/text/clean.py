@@ -55,9 +55,14 @@ _CONTROL = regex(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]+")
 
 def clean(text: str) -> str:
     """`text` without escape sequences and control characters; line ends and tabs stay."""
+    return _CONTROL.sub("", without_sequences(text))
+
+
+def without_sequences(text: str) -> str:
+    """`text` without escape sequences."""
     if _BEGINS_SEQUENCE.search(text):  # most texts have none, and a look for one character costs little
-        text = _SEQUENCES.sub("", text)
-    return _CONTROL.sub("", text)
+        return _SEQUENCES.sub("", text)
+    return text
 
 
 def told(text: str) -> str:

@@ -345,6 +345,7 @@ def test_any_text_can_be_read_and_votes_for_no_option_unless_it_has_one(text: st
 
 
 def test_a_very_long_option_is_no_vote_at_once() -> None:
+    assert read(json.dumps({"option": f"SQLite{' ' * 3000}or not"})).option is None
     found = read(json.dumps({"option": "e\u0301\u0323" * 1_000_000}))
     assert found.option is None
     assert len(found.reason) < 200

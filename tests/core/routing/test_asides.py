@@ -77,7 +77,7 @@ def test_asides_are_in_order_and_apart_and_blank_texts_are_as_long(text: str) ->
 
 
 @pytest.mark.parametrize(
-    "piece", ["<think>", "</think>", "<think></think>", "<!--", "<!-- -->", "<!-- --></think>", "`<think>"]
+    "piece", ["<think>", "</think>", "<think></think>", "<!--", "<!-- -->", "<!-- --></think>", "`<think>", "a<think>"]
 )
 def test_it_is_linear_in_the_text(piece: str) -> None:
     assert grows_linearly(without_asides, piece)

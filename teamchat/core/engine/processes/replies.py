@@ -15,7 +15,7 @@ from teamchat.assemblers.parts import FRAMEWORK, KNOWLEDGE, LESSONS, SUMMARY
 from teamchat.core.engine.process import Done, Fault, Process
 from teamchat.core.messages import well_formed
 from teamchat.core.routing.names import fold
-from teamchat.core.text.clean import sequences
+from teamchat.core.text.clean import sequences, without_sequences
 from teamchat.patterns import regex
 from teamchat.runners.commented_json import LARGEST_JSON5
 from teamchat.runners.untrusted_json import not_too_deep
@@ -104,17 +104,9 @@ def _beside_asides(reply: str, find: Callable[[str], Written | Fault]) -> Writte
         around_tag = isinstance(whole, Written) and any(whole.start < end < whole.end for end in ends)
         return whole if around_tag else found
     if text[found.start : found.end] != reply[found.start : found.end]:
-        whole = find(_without_escapes(reply[found.start : found.end]))
+        whole = find(without_sequences(reply[found.start : found.end]))
         return replace(found, value=whole.value) if isinstance(whole, Written) else found
     return found
-
-
-def _without_escapes(text: str) -> str:
-    pieces, at = list[str](), 0
-    for start, end in sequences(text):
-        pieces.append(text[at:start])
-        at = end
-    return "".join((*pieces, text[at:]))
 
 
 def _object(text: str) -> Written | Fault:

@@ -149,9 +149,10 @@ def _ballot(options: tuple[str, ...], written: dict[str, Any]) -> Ballot | Fault
 def _meant(options: tuple[str, ...], written: object) -> list[str]:
     """The options that are written as a text, a number or a truth value."""
     match written:
-        case str():
-            return [option for option in options if fold_option(option) == fold_option(written[:_MOST])] or [
-                option for option in options if _same(option, written)
+        case str() if len(written) <= _MOST:  # a longer one is not folded
+            folded = fold_option(written)
+            return [option for option in options if fold_option(option) == folded] or [
+                option for option in options if _same(option, folded)
             ]
         case bool():
             return [option for option in options if fold_option(option) == str(written).lower()]
@@ -161,11 +162,9 @@ def _meant(options: tuple[str, ...], written: object) -> list[str]:
             return []
 
 
-def _same(option: str, written: str) -> bool:
-    """Whether a text is that option with punctuation around it. One much longer than an option is not folded."""
-    if len(written) > _MOST:
-        return False
-    meant = without_marks(fold_option(written))
+def _same(option: str, folded: str) -> bool:
+    """Whether a folded text is that option with punctuation around it."""
+    meant = without_marks(folded)
     return bool(meant) and meant == without_marks(fold_option(option))
 
 
