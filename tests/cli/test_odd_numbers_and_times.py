@@ -87,11 +87,10 @@ def spoken(world: Path) -> None:
     assert run_here("send", "-q", "--record", "run.cassette", "--to", "max", "Hi").code == 0
 
 
-def tried(command: str, name: str, value: str) -> None:
+def tried(command: str, name: str, value: str) -> Result:
     given = [f"{name}={value}"] if name.startswith("--") else [name or "--", value]
     needed = NEEDED.get(command, ["1"] if command.startswith(("branch", "import")) else [])
-    ran = run_here(*command.split(), *(needed if name else []), *given)
-    assert_told(ran)
+    return run_here(*command.split(), *(needed if name else []), *given)
 
 
 def assert_told(ran: Result) -> None:
@@ -108,7 +107,7 @@ def assert_told(ran: Result) -> None:
 @pytest.mark.parametrize(("command", "name"), [one[:2] for one in NUMBERS])
 def test_any_number_and_time_ends_in_a_code_of_the_table(command: str, name: str) -> None:
     for value in ODD:
-        tried(command, name, value)
+        assert_told(tried(command, name, value))
 
 
 @pytest.mark.parametrize(
@@ -126,7 +125,7 @@ def test_a_number_that_no_store_holds_is_a_usage_error_of_one_line(command: str,
 )
 @settings(max_examples=trials(100), suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_option_takes_or_refuses_odd_numbers(option: Option, value: str) -> None:
-    tried(option[0], option[1], value)
+    assert_told(tried(option[0], option[1], value))
 
 
 @pytest.fixture

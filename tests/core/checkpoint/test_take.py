@@ -454,7 +454,7 @@ def test_rules_of_more_than_a_megabyte_are_not_read_and_named(tree: WorkTree, si
 def test_rules_of_ignored_folders_do_not_count(tree: WorkTree) -> None:
     tree.write(".gitignore", b"node_modules/\n")
     tree.write("node_modules/.gitignore", b"x" * (MOST_RULES + 1))
-    tree.begin()
+    assert tree.begin().tree
 
 
 def test_a_pipe_that_a_turn_makes_for_rules_leaves_the_turn_recorded(tree: WorkTree) -> None:
