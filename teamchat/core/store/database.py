@@ -21,6 +21,7 @@ from teamchat.core.store.rows import Row
 from teamchat.core.store.schema import OtherVersion, check_version, create
 from teamchat.core.text.clean import printable
 from teamchat.core.text.commands import command_of, unused
+from teamchat.core.text.words import spaced
 
 NOTHING = contextlib.nullcontext()
 FAILURES = (OtherVersion, sqlite3.DatabaseError, UnicodeDecodeError, OSError)
@@ -36,12 +37,6 @@ NO_VALUE = (ValueError, TypeError, LookupError, ArithmeticError, AttributeError,
 def _bound(sql: str, values: tuple[Any, ...]) -> tuple[Any, ...] | dict[str, Any]:
     """The values by the numbers that a statement gives them (`?1`): Python 3.12.1 warns of those in a tuple."""
     return {str(number): value for number, value in enumerate(values, 1)} if "?1" in sql else values
-
-
-def _spaced(text: str) -> str:
-    from teamchat.core.text.words import spaced
-
-    return spaced(text)
 
 
 class Database:
@@ -84,7 +79,7 @@ class Database:
 
     def _connect(self) -> None:
         self._connection = sqlite3.connect(self.path, timeout=BUSY_S, isolation_level=None)
-        self._connection.create_function("spaced", 1, _spaced, deterministic=True)  # of the index of words
+        self._connection.create_function("spaced", 1, spaced, deterministic=True)  # of the index of words
         self._connection.row_factory = Row
 
     def _prepare(self) -> None:
