@@ -20,12 +20,12 @@ from pathlib import Path
 from benchmarks.figure import Figure, Measures
 from benchmarks.real_clis import of_each_cli
 from teamchat.core.agents import AGENT_TYPES
-from teamchat.core.doctor.scripted.server import ModelServer
-from teamchat.core.doctor.selftest.bench import MODELS
 from teamchat.runners.base import Job, Vendor
 from teamchat.runners.events import VendorSession
-from teamchat.runners.scripted import Reply, Request, ToolUse
 from tests.real import clis
+from tests.real.model.replies import Reply, Request, ToolUse
+from tests.real.model.server import ModelServer
+from tests.real.model.table import MODELS
 
 TURNS = 10
 FILES = ("spec.md", "code.py")

@@ -21,10 +21,10 @@ from benchmarks.figure import Figure, Measures
 from benchmarks.real_clis import of_each_cli
 from benchmarks.timing import REPEATS, Took, interleaved, run
 from benchmarks.world import PERSON, ROOT, World
-from teamchat.core.doctor.scripted.server import ModelServer
-from teamchat.core.doctor.selftest.bench import MODELS
 from teamchat.runners.base import Vendor
 from tests.real import clis
+from tests.real.model.server import ModelServer
+from tests.real.model.table import MODELS
 
 WALL_MS = 180
 SEND = ("send", "--quiet", "--new", "Hi")

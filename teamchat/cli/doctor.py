@@ -1,14 +1,8 @@
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
-from rich.status import Status
-from rich.text import Text
 
 from teamchat.cli.shared.options import JsonOption, TeamOption
 
@@ -20,10 +14,6 @@ if TYPE_CHECKING:
 
 
 MARKS = {"ok": "✓", "note": "·", "warning": "!", "unknown": "?", "failed": "✗"}
-OfflineOption = Annotated[
-    bool,
-    typer.Option("--offline", help="Test the installed CLIs against a scripted model on this machine."),
-]
 LiveOption = Annotated[
     bool, typer.Option("--live", help="Ask each member one short question on your own login. This costs money.")
 ]
@@ -37,7 +27,6 @@ StoreOption = Annotated[
 
 def doctor(
     team: TeamOption = None,
-    offline: OfflineOption = False,
     live: LiveOption = False,
     store: StoreOption = False,
     as_json: JsonOption = False,
@@ -46,18 +35,12 @@ def doctor(
     from teamchat.cli.shared.interrupts import raise_again
     from teamchat.core.errors import UsageError
 
-    if offline and live:
-        raise UsageError("--offline calls no model and --live does: choose one", "teamchat doctor --offline")
-    if offline and team is not None:
-        raise UsageError("--offline checks the installed CLIs, not a team", "teamchat doctor --offline")
-    if store and (offline or live):
-        raise UsageError("--store checks only the store; it excludes --offline and --live", "teamchat doctor --store")
+    if store and live:
+        raise UsageError("--store checks only the store; it excludes --live", "teamchat doctor --store")
     report = Report(as_json)
     raise_again()
     if store:
         return look_at_store(team, report)
-    if offline:
-        return finished(_prove(report), report)
     if live:
         return finished(ask(team, report), report)
     return check_team(team, report)
@@ -117,30 +100,12 @@ def look_at_store(team: str | None, report: Report) -> ExitCode:
     return report.end()
 
 
-async def _prove(report: Report) -> None:
-    import os
-
-    from teamchat.core.doctor.selftest.prove import prove
-    from teamchat.core.team.team import BUILTIN_AGENTS
-    from teamchat.runners.process.command import capture
-
-    width = max(len(spec.name) for spec in BUILTIN_AGENTS.values())
-    progress = Progress()
-
-    def tell(check: Check) -> None:
-        with progress.aside():
-            report(check, width)
-
-    with progress.shown():
-        await prove(os.environ.get("PATH", os.defpath), capture, tell, progress)
-
-
 async def ask(option: str | None, report: Report) -> None:
     import os
 
     from teamchat.cli.output.lines import note
     from teamchat.cli.shared.workspace import find_team, need_person, need_trust, trust_store
-    from teamchat.core.doctor.selftest.ask import QUESTION, ask_members
+    from teamchat.core.doctor.ask import QUESTION, ask_members
     from teamchat.core.errors import UsageError
     from teamchat.core.team.trust import require
 
@@ -192,35 +157,3 @@ def line(check: Check, width: int) -> str:
 
     found = printable(f"{MARKS[check.state]} {check.member or '':<{width}} {check.what:<7} {check.text}")
     return "\n".join([found, *(f"  try: {printable(command)}" for command in (check.hint or "").splitlines())])
-
-
-class Progress:
-    """Shows what each member is doing."""
-
-    def __init__(self) -> None:
-        self.steps: dict[str, str] = {}
-        self.status = Status("", console=Console(stderr=True)) if sys.stderr.isatty() else None
-
-    def __call__(self, who: str, step: str | None) -> None:
-        self.steps[who] = step or ""
-        if self.status:
-            self.status.update(Text(" · ".join(f"{who}: {step}" for who, step in self.steps.items() if step)))
-
-    @contextmanager
-    def shown(self) -> Iterator[None]:
-        with self.status or _nothing():
-            yield
-
-    @contextmanager
-    def aside(self) -> Iterator[None]:
-        """Clear the line while something else is printed."""
-        if self.status:
-            self.status.stop()
-        yield
-        if self.status:
-            self.status.start()
-
-
-@contextmanager
-def _nothing() -> Iterator[None]:
-    yield

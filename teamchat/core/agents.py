@@ -1,14 +1,13 @@
 """The one table of agent types.
 
 Adding an agent type is a folder in `runners` and a row here: names, keys, install hints, the values of `like` and the
-list of `doctor --offline` follow from the row.
+lists of `doctor` follow from the row.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cache
-from importlib import import_module
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -17,9 +16,6 @@ from msgspec import Struct
 from teamchat.assemblers.formats import CLAUDE, CODEX, GEMINI, OPENCODE, PLAIN_TEXT
 from teamchat.assemblers.parts import Assembler
 from teamchat.runners.base import Runner, Vendor
-
-if TYPE_CHECKING:
-    from teamchat.runners.selftest import SelfTest
 
 
 def _claude() -> Runner:
@@ -98,12 +94,6 @@ class AgentType(Struct, frozen=True):
     def install(self) -> str:
         """The command that installs its program."""
         return f"npm install -g {self.package}"
-
-    @property
-    def self_test(self) -> SelfTest:
-        """What `doctor --offline` proves the CLI with; nothing else has to import it."""
-        test: SelfTest = import_module(f"teamchat.runners.{self.name}.selftest").SELF_TEST
-        return test
 
 
 @cache

@@ -13,7 +13,7 @@ from tests.program import cli
 HERE = Path()
 
 
-@pytest.mark.parametrize("command", [("doctor",), ("doctor", "--offline"), ("send", "Hi")], ids=" ".join)
+@pytest.mark.parametrize("command", [("doctor",), ("send", "Hi")], ids=" ".join)
 def test_no_program_of_the_repository_runs(world: Path, command: tuple[str, ...]) -> None:
     canary = world / "ran"
     (HERE / "bin").mkdir()

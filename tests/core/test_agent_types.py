@@ -2,16 +2,14 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from importlib import import_module
 from typing import get_args
 
 import pytest
 
 from teamchat.core.agents import AGENT_TYPES, CLIS, AgentType, ProtocolName, foreign_keys, normalize_agent_type
 from teamchat.core.doctor.parity import parity
-from teamchat.core.doctor.scripted.server import PROTOCOLS
 from teamchat.core.doctor.versions import ledger
-from teamchat.runners.selftest import SelfTest
+from tests.real.model.table import PROTOCOLS
 
 
 @pytest.mark.parametrize(
@@ -39,8 +37,6 @@ def test_known_types_get_their_full_name_and_others_stay_as_typed(written: str, 
 def test_the_row_of_a_vendor_names_its_program_its_runner_and_its_folder(row: AgentType) -> None:
     assert row.runner.vendor == row.name
     assert type(row.runner).__module__ == f"teamchat.runners.{row.name}.runner"
-    assert import_module(f"teamchat.runners.{row.name}.selftest").SELF_TEST is row.self_test
-    assert isinstance(row.self_test, SelfTest)
     assert row.install == f"npm install -g {row.package}"
     assert row.keys
 
@@ -72,7 +68,7 @@ def test_a_key_that_two_vendors_take_is_foreign_to_neither(monkeypatch: pytest.M
 LIGHT = ["teamchat.runners.base", "teamchat.runners.edits", "teamchat.runners.events"]
 
 
-def test_the_table_loads_no_runner_and_no_self_test() -> None:
+def test_the_table_loads_no_runner() -> None:
     script = "import sys, teamchat.core.agents; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     loaded = done.stdout.split()

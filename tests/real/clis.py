@@ -23,8 +23,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from teamchat.core.agents import AGENT_TYPES, CLIS
-from teamchat.core.doctor.selftest.bench import home_environment as home_for
 from teamchat.runners.base import Vendor
+from tests.real.model.home import home_environment as home_for
 
 Versions = Mapping[Vendor, str]
 VENDORS: tuple[Vendor, ...] = tuple(row.name for row in CLIS)

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from teamchat.core.doctor.scripted.server import ModelServer
 from tests.forks import read_at_start
 from tests.leftovers import marked
 from tests.real import clis
+from tests.real.model.server import ModelServer
 from tests.real.world import World
 
 LONGEST = ("test_doctor_proves", "test_real_undo", "test_parity_measured", "test_opencode", "test_real_memory")

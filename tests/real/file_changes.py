@@ -13,9 +13,9 @@ from pathlib import Path
 from random import Random
 from shlex import quote
 
-from teamchat.core.agents import AGENT_TYPES
 from teamchat.runners.base import Vendor
-from teamchat.runners.scripted import Reply, ToolUse
+from tests.real.model.replies import Reply, ToolUse
+from tests.real.model.table import SELF_TESTS
 
 ALLOW = ("chmod", "cp", "ln", "mkdir", "mv", "printf", "rm", "sed", "touch")
 """What `allow` has to name; for Codex nothing."""
@@ -167,7 +167,7 @@ class TurnOfChanges:
         return f"{self._random.randrange(10**9)} one\n{self._random.randrange(10**9)} two\n"
 
     def _shell(self, what: str, path: str, command: str) -> None:
-        self._call(what, path, AGENT_TYPES[self._vendor].self_test.running(command))
+        self._call(what, path, SELF_TESTS[self._vendor].running(command))
 
     def _call(self, what: str, path: str, call: ToolUse) -> None:
         self.calls.append(call)

@@ -17,8 +17,8 @@ from pathlib import Path
 from threading import Event, Thread
 
 from teamchat.runners.base import Vendor
-from teamchat.runners.scripted import Request
 from tests.hostile_git import arm, make
+from tests.real.model.replies import Request
 
 SECRET = "planted-7d1f93"  # in every value and text of the repository: whatever carries it came from there
 ELSEWHERE = f"http://127.0.0.1:9/{SECRET}"

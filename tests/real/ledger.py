@@ -1,4 +1,4 @@
-"""Makes the ledger: `doctor --offline` over the pinned CLIs, the newest ones, and every version that the ledger has.
+"""Makes the ledger: the proof over the pinned CLIs, the newest ones, and every version that the ledger has.
 
 `python -m tests.real.ledger [NAME=VERSION ...]` adds those versions. It writes the data that teamchat ships, and the
 tables of docs/clis.md from it. One CLI runs at a time, and up to three times until every row is "ok": on a busy machine
@@ -17,11 +17,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from teamchat.core.doctor.selftest.findings import ORDER
 from teamchat.core.doctor.versions import Rows, ledger, newest_proven, version_numbers
 from teamchat.runners.base import Vendor
 from tests.program import ROOT
 from tests.real import clis
+from tests.real.proof.findings import ORDER
 
 DATA, PAGE = ROOT / "teamchat" / "core" / "doctor" / "ledger.json", ROOT / "docs" / "clis.md"
 BEGIN, END = "<!-- made by `make ledger` -->\n", "<!-- end of what is made -->\n"
@@ -34,7 +34,7 @@ Ledger = Mapping[Vendor, Mapping[str, Rows]]
 
 
 def proved(versions: clis.Versions) -> dict[Vendor, Rows]:
-    """What `doctor --offline` finds out about these versions. Raises `clis.Unavailable`."""
+    """What the proof finds out about these versions. Raises `clis.Unavailable`."""
     node = Path(shutil.which("node") or "node").parent
     with tempfile.TemporaryDirectory(prefix="ledger-") as folder:
         env = {
@@ -44,7 +44,7 @@ def proved(versions: clis.Versions) -> dict[Vendor, Rows]:
             "LANG": "C.UTF-8",
             "PATH": os.pathsep.join((clis.installed(versions), str(node), "/usr/bin", "/bin")),
         }
-        argv = [sys.executable, "-m", "teamchat", "doctor", "--offline", "--json"]
+        argv = [sys.executable, "-m", "tests.real.proof"]
         done = subprocess.run(argv, cwd=ROOT, env=env, capture_output=True, timeout=TIMEOUT_S, check=False)
     checks: list[dict[str, Any]] = [json.loads(line) for line in done.stdout.splitlines()]
     return {name: dict(_rows(check for check in checks if check.get("member") == name)) for name in versions}

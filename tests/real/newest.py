@@ -1,6 +1,6 @@
 """What falls short at the newest versions of the CLIs: told, and no failure, for a vendor's release stops none of ours.
 
-Where they are the pinned versions, those were run already. Otherwise `doctor --offline` and the core of the real tests
+Where they are the pinned versions, those were run already. Otherwise the proof and the core of the real tests
 (the marker `core`) are run with them, and one line is printed for everything that does not hold. What a CLI decides by
 itself, and no test requires, is printed in each case (the marker `recorded`).
 """
@@ -45,7 +45,7 @@ def recorded() -> Iterator[str]:
 
 
 def shortfalls(versions: clis.Versions) -> Iterator[str]:
-    """The rows of `doctor --offline` that do not hold."""
+    """The rows of the proof that do not hold."""
     found = proved(versions)
     short = [
         f"  {name} {versions[name]}, {what}: {row['state']}: {row['text']}"
@@ -53,7 +53,7 @@ def shortfalls(versions: clis.Versions) -> Iterator[str]:
         for what, row in rows.items()
         if "text" in row
     ]
-    yield f"  doctor --offline: {sum(map(len, found.values())) - len(short)} rows hold, {len(short)} to look at"
+    yield f"  proof: {sum(map(len, found.values())) - len(short)} rows hold, {len(short)} to look at"
     yield from short
 
 

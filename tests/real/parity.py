@@ -16,16 +16,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import get_args
 
-from teamchat.core.agents import AGENT_TYPES
 from teamchat.core.doctor.parity import ROWS, Held, Mode, parity
-from teamchat.core.doctor.scripted.server import ModelServer, tool_results
-from teamchat.core.doctor.selftest.bench import MODELS
 from teamchat.core.errors import ExitCode
 from teamchat.runners.base import Vendor
-from teamchat.runners.scripted import Reply, Request, ToolUse
 from tests.leftovers import marked
 from tests.program import ROOT
 from tests.real import clis
+from tests.real.model.replies import Reply, Request, ToolUse
+from tests.real.model.server import ModelServer, tool_results
+from tests.real.model.table import MODELS, SELF_TESTS
 from tests.real.parity_page import page
 from tests.real.parity_world import RULE, Place, give, give_settings, plant
 from tests.real.world import World
@@ -179,8 +178,8 @@ def _everything(vendor: Vendor, place: Place, url: str) -> Iterator[Reply]:
     """A model that tries everything, one thing after another."""
     ping = f"python3 -c \"import urllib.request as u; u.urlopen('{url}/v1/models?parity')\""
     for command in ("git log --format=%s", "python3 -c \"open('ran','w')\"", RULE, "./theirs.sh", ping):
-        yield Reply(tools=(AGENT_TYPES[vendor].self_test.running(command),))
-    yield Reply(tools=(AGENT_TYPES[vendor].self_test.writing(place.cwd / "edited"),))
+        yield Reply(tools=(SELF_TESTS[vendor].running(command),))
+    yield Reply(tools=(SELF_TESTS[vendor].writing(place.cwd / "edited"),))
     for file in (place.cwd / "sub" / "note.txt", place.outside / "note.txt"):
         read: dict[Vendor, ToolUse] = {
             "claude": ToolUse("Read", {"file_path": str(file)}),

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from teamchat.core.doctor.scripted.server import ModelServer
 from teamchat.runners.base import Vendor
-from teamchat.runners.scripted import Reply
+from tests.real.model.replies import Reply
+from tests.real.model.server import ModelServer
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "processes"
 TEAM = EXAMPLES / "teamchat.toml"

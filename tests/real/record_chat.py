@@ -18,13 +18,13 @@ from threading import Event
 
 import pexpect
 
-from teamchat.core.doctor.scripted.server import ModelServer
 from teamchat.core.files.folders import STORE_NAME
 from teamchat.core.store.database import Database
 from teamchat.core.store.turns import turns_of
-from teamchat.runners.scripted import Reply, Request, Tokens, ToolUse
 from tests.program import ROOT
 from tests.real import clis
+from tests.real.model.replies import Reply, Request, Tokens, ToolUse
+from tests.real.model.server import ModelServer
 from tests.real.record_demo import APPROVED, FIRST, PLAN, SECOND, TEAM, WRITTEN, spoken
 from tests.screens import Screen
 

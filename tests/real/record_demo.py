@@ -8,9 +8,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-from teamchat.core.doctor.scripted.server import ModelServer
-from teamchat.runners.scripted import Reply, ToolUse
 from tests.real import clis
+from tests.real.model.replies import Reply, ToolUse
+from tests.real.model.server import ModelServer
 
 NO_WORD = re.compile("[^A-Za-z0-9]")  # what Claude writes as `-` in the name of a project folder (observed at 2.1.330)
 TEAM = """

@@ -7,8 +7,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from teamchat.core.doctor.scripted.server import ModelServer
 from tests.real import clis
+from tests.real.model.server import ModelServer
 from tests.real.processes import EXAMPLES, SCENARIOS, TEAM, Scenario
 from tests.real.record_demo import without_places
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from teamchat.core.doctor.scripted.server import tool_results
 from teamchat.runners.base import Vendor
-from teamchat.runners.scripted import Reply, Request, ToolUse
+from tests.real.model.replies import Reply, Request, ToolUse
+from tests.real.model.server import tool_results
 from tests.real.parity_world import toml, toml_server
 from tests.real.world import World
 

@@ -10,9 +10,9 @@ from collections.abc import Callable
 
 import pytest
 
-from teamchat.core.agents import AGENT_TYPES
 from teamchat.runners.base import Vendor
-from teamchat.runners.scripted import Reply, ToolUse
+from tests.real.model.replies import Reply, ToolUse
+from tests.real.model.table import SELF_TESTS
 from tests.real.world import World
 
 pytestmark = pytest.mark.real
@@ -287,7 +287,7 @@ def test_only_plain_commands_that_allow_names_run(
         (user.cwd / name).write_text(SCRIPT)
         (user.cwd / name).chmod(0o755)
     user.member(vendor, 'access = "edit"' + ("" if vendor == "codex" else '\nallow = ["./tool", "./two run"]'))
-    shell = AGENT_TYPES[vendor].self_test.running
+    shell = SELF_TESTS[vendor].running
     calls = [shell(text.replace("@", f"../beside/{number}")) for number, text in enumerate(TEXTS)]
     if vendor == "gemini":  # a command in another argument is not the one that runs
         calls.append(ToolUse("run_shell_command", {"command": "./other ../beside/nested", "x": {"command": "./tool"}}))

@@ -1,17 +1,22 @@
-"""`doctor --offline` over the real CLIs, whole and spoiled; `doctor --live` with the scripted model as their login."""
+"""The proof over the real CLIs, whole and spoiled; `doctor --live` with the scripted model as their login."""
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import shutil
+import subprocess
+import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from teamchat.runners.base import Vendor
-from teamchat.runners.scripted import Reply
+from tests.program import ROOT
+from tests.real.model.replies import Reply
 from tests.real.world import World
 
 pytestmark = pytest.mark.real
@@ -28,17 +33,23 @@ RENAMED = {
 }
 
 
+def proved(user: World) -> list[dict[str, Any]]:
+    """The findings about the CLIs on the user's PATH, in a process of their own."""
+    argv = [sys.executable, "-m", "tests.real.proof"]
+    done = subprocess.run(argv, cwd=ROOT, env=user.env, capture_output=True, text=True, check=True)
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
 def test_the_pinned_clis_hold_in_every_row_soon(user: World) -> None:
     home = Path(user.env["HOME"])
     before = sorted(home.rglob("*"))
     began = time.monotonic()
-    ran = user.json("doctor", "--offline")
-    assert ran.code == 0, ran.out
+    found = proved(user)
     assert time.monotonic() - began < 150  # less than a tenth of that on a machine that does nothing else
-    states = {(row["member"], row["what"]): row["state"] for row in ran.events[:-1]}
+    states = {(row["member"], row["what"]): row["state"] for row in found}
     allowed = {("codex", "denials", "unknown"), *((vendor, "stop", "warning") for vendor in OF)}  # when it is busy
     assert list(states) == [(vendor, what) for vendor in OF for what in OF[vendor]]
-    assert {(*key, state) for key, state in states.items() if state != "ok"} <= allowed, ran.out
+    assert {(*key, state) for key, state in states.items() if state != "ok"} <= allowed, found
     assert sorted(home.rglob("*")) == before, "the user's home was touched"
     assert user.server.requests == [], "the user's own model was asked"
 
@@ -59,9 +70,7 @@ def test_a_renamed_event_of_a_real_cli_is_named(user: World, tmp_path: Path, ven
     (folder / vendor).chmod(0o755)
     (folder / "node").symlink_to(node)
     user.env = {**user.env, "PATH": os.pathsep.join([str(folder), "/usr/bin", "/bin"])}
-    ran = user.json("doctor", "--offline")
-    assert ran.code == 1, ran.out
-    (row,) = (row for row in ran.events if row.get("member") == vendor and row["what"] == "events")
+    (row,) = (row for row in proved(user) if row["member"] == vendor and row["what"] == "events")
     assert row["text"] == f"`{old}` never came; unknown ones came instead: `{new}`"
 
 

@@ -11,11 +11,12 @@ from pathlib import Path
 import pytest
 
 from teamchat.core.agents import AGENT_TYPES
-from teamchat.core.doctor.scripted.server import tool_results
 from teamchat.runners.base import Vendor
 from teamchat.runners.edits import KINDS, Kind
-from teamchat.runners.scripted import Reply, ToolUse
 from tests.hostile_git import git
+from tests.real.model.replies import Reply, ToolUse
+from tests.real.model.server import tool_results
+from tests.real.model.table import SELF_TESTS
 from tests.real.world import World
 
 pytestmark = pytest.mark.real
@@ -35,7 +36,7 @@ class Try:
 def tries(user: World, vendor: Vendor) -> Iterator[Try]:
     """Every action; `beside` is a folder beside the workspace, `away` a link to it."""
     cwd = user.cwd
-    shell = AGENT_TYPES[vendor].self_test.running
+    shell = SELF_TESTS[vendor].running
 
     def makes(kind: Kind, command: str, name: str) -> Try:
         return Try(kind, shell(command), lambda: os.path.lexists(cwd / name))
@@ -79,7 +80,7 @@ def tries(user: World, vendor: Vendor) -> Iterator[Try]:
 def _write(vendor: Vendor, target: Path) -> ToolUse:
     if vendor == "codex":  # whose self-test names a file of its folder
         return ToolUse("apply_patch", {"input": f"*** Begin Patch\n*** Add File: {target}\n+written\n*** End Patch"})
-    return AGENT_TYPES[vendor].self_test.writing(target)
+    return SELF_TESTS[vendor].writing(target)
 
 
 def _came_back(user: World, vendor: Vendor, text: str) -> bool:
@@ -132,7 +133,7 @@ def test_commands_that_the_users_own_rules_deny_claude_stay_denied(repository: W
     settings.parent.mkdir(exist_ok=True)
     settings.write_text(json.dumps({"permissions": {"deny": ["Bash"]}}))
     repository.member("claude", 'access = "edit"\nallow = ["rm"]')
-    removes = AGENT_TYPES["claude"].self_test.running("rm gone.txt")
+    removes = SELF_TESTS["claude"].running("rm gone.txt")
     repository.server.script("claude", [Reply(tools=(removes,)), Reply("I tried.")])
     assert repository.json("send", "--trust", "Remove it").result["text"] == "I tried."
     assert (repository.cwd / "gone.txt").exists()

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from teamchat.runners.base import Vendor
-from teamchat.runners.scripted import Reply
+from tests.real.model.replies import Reply
 from tests.real.world import World, alive, tree
 
 pytestmark = pytest.mark.real

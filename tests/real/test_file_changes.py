@@ -9,10 +9,10 @@ from random import Random
 
 import pytest
 
-from teamchat.core.doctor.scripted.server import tool_results
 from teamchat.runners.base import Vendor
 from tests.core.checkpoint.worktree import Files, WorkTree
 from tests.real.file_changes import ALLOW, TurnOfChanges
+from tests.real.model.server import tool_results
 from tests.real.world import World
 
 pytestmark = pytest.mark.real

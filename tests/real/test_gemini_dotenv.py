@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from teamchat.runners.base import Access
-from teamchat.runners.scripted import Reply, ToolUse
 from tests.real.clis import run
 from tests.real.hostile_repository import PROMISED, SECRET, Planted, plant, rewritten, variables
+from tests.real.model.replies import Reply, ToolUse
 from tests.real.world import World
 
 pytestmark = pytest.mark.real

@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from teamchat.core.doctor.scripted.server import messages, tool_results
 from teamchat.core.errors import ExitCode
 from teamchat.runners.base import Access, Vendor
 from teamchat.runners.opencode.runner import NAMES
-from teamchat.runners.scripted import Reply
 from tests.real import clis
 from tests.real.hostile_repository import DIFF, PROMISED, Planted, plant, rewritten, without
+from tests.real.model.replies import Reply
+from tests.real.model.server import messages, tool_results
 from tests.real.test_tools import call
 from tests.real.world import World
 
@@ -117,7 +117,7 @@ def run(user: World, vendor: Vendor, planted: Planted) -> None:
 def doctor(user: World, vendor: Vendor, planted: Planted) -> None:
     del planted
     asked = len(user.server.requests)
-    assert vendor in user("doctor", "--offline").out
+    assert vendor in user("doctor").out
     assert len(user.server.requests) == asked
 
 

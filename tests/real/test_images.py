@@ -7,8 +7,8 @@ import base64
 import pytest
 
 from teamchat.runners.base import Vendor
-from teamchat.runners.scripted import Reply
 from tests.images import png
+from tests.real.model.replies import Reply
 from tests.real.world import World
 
 pytestmark = pytest.mark.real

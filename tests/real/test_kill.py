@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from teamchat.runners.base import Vendor
-from teamchat.runners.scripted import Reply, ToolUse
+from tests.real.model.replies import Reply, ToolUse
 from tests.real.world import MEMBERS, TIMEOUT_S, World, alive, kill, tree, wait_until
 
 pytestmark = pytest.mark.real

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from teamchat.core.doctor.scripted.server import ModelServer, prompt, system_text, tool_results
-from teamchat.core.doctor.selftest.bench import MODELS
 from teamchat.runners.base import Vendor
-from teamchat.runners.scripted import Reply, ToolUse
 from tests.real.clis import Finished, run
+from tests.real.model.replies import Reply, ToolUse
+from tests.real.model.server import ModelServer, prompt, system_text, tool_results
+from tests.real.model.table import MODELS
 
 pytestmark = pytest.mark.real
 

@@ -6,10 +6,10 @@ import shlex
 
 import pytest
 
-from teamchat.core.doctor.scripted.server import tool_results
 from teamchat.runners.base import Vendor
-from teamchat.runners.scripted import Reply, ToolUse
 from tests.forks import RUN
+from tests.real.model.replies import Reply, ToolUse
+from tests.real.model.server import tool_results
 from tests.real.world import World
 
 pytestmark = pytest.mark.real

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from teamchat.core.doctor.scripted.server import messages, tool_results
 from teamchat.core.errors import ExitCode
-from teamchat.runners.scripted import Reply, ToolUse
 from tests.images import png
+from tests.real.model.replies import Reply, ToolUse
+from tests.real.model.server import messages, tool_results
 from tests.real.world import TIMEOUT_S, World, alive, kill, tree, wait_until
 
 pytestmark = pytest.mark.real

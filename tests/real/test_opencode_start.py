@@ -13,12 +13,12 @@ from pathlib import Path
 import pexpect
 import pytest
 
-from teamchat.core.doctor.scripted.server import messages, tool_results
 from teamchat.core.errors import ExitCode
 from teamchat.runners.base import Access
-from teamchat.runners.scripted import Reply, ToolUse
 from tests.images import png
 from tests.program import ROOT
+from tests.real.model.replies import Reply, ToolUse
+from tests.real.model.server import messages, tool_results
 from tests.real.test_real_open import Screen
 from tests.real.world import TIMEOUT_S, World
 
@@ -148,7 +148,7 @@ def test_a_member_that_plants_one_is_marked_and_its_next_turn_runs_nothing(repos
     assert sprung.exists()
 
 
-@pytest.mark.parametrize("order", [("doctor",), ("doctor", "--offline"), ("doctor", "--live"), ("team",)])
+@pytest.mark.parametrize("order", [("doctor",), ("doctor", "--live"), ("team",)])
 def test_no_command_runs_it_where_it_is_run_and_in_the_temporary_folder(
     repository: World, order: tuple[str, ...]
 ) -> None:
@@ -157,7 +157,7 @@ def test_no_command_runs_it_where_it_is_run_and_in_the_temporary_folder(
     places = [plant(repository.cwd), plant(Path(repository.env["TMPDIR"]))]
     repository.server.script("opencode", [Reply("OK")])
     ran = repository(*order)
-    assert {"team": "opencode", "doctor": "version", "--offline": "✓ opencode", "--live": "'OK'"}[order[-1]] in ran.out
+    assert {"team": "opencode", "doctor": "version", "--live": "'OK'"}[order[-1]] in ran.out
     assert [place for place in places if place.exists()] == []
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from teamchat.core.doctor.scripted.server import messages
-from teamchat.core.doctor.selftest.bench import MODELS
 from teamchat.runners.base import Vendor
+from tests.real.model.server import messages
+from tests.real.model.table import MODELS
 from tests.real.world import TIMEOUT_S, World
 
 pytestmark = pytest.mark.real

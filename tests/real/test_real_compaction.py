@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from teamchat.core.doctor.scripted.server import messages
 from teamchat.runners.base import Vendor
-from teamchat.runners.scripted import Reply
+from tests.real.model.replies import Reply
+from tests.real.model.server import messages
 from tests.real.world import World
 
 pytestmark = pytest.mark.real

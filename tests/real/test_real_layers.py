@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from teamchat.runners.base import Vendor
-from teamchat.runners.scripted import Reply
+from tests.real.model.replies import Reply
 from tests.real.world import MEMBERS, PANEL, World
 
 pytestmark = pytest.mark.real

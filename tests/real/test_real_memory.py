@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from teamchat.core.doctor.scripted.server import messages
-from teamchat.core.doctor.selftest.bench import MODELS
 from teamchat.core.store.turns import turns_of
 from teamchat.runners.base import Vendor
 from teamchat.runners.events import FailureKind
-from teamchat.runners.scripted import Reply, Request, ToolUse
 from tests.hiding import hide
+from tests.real.model.replies import Reply, Request, ToolUse
+from tests.real.model.server import messages
+from tests.real.model.table import MODELS
 from tests.real.world import MEMBERS, TIMEOUT_S, World, alive, kill, tree, wait_until
 
 pytestmark = pytest.mark.real

@@ -13,10 +13,10 @@ from pathlib import Path
 import pexpect
 import pytest
 
-from teamchat.core.doctor.scripted.server import messages
 from teamchat.runners.base import Vendor
-from teamchat.runners.scripted import Reply
 from tests.program import ROOT
+from tests.real.model.replies import Reply
+from tests.real.model.server import messages
 from tests.real.test_real_memory import kept
 from tests.real.world import TIMEOUT_S, World, alive, tree
 

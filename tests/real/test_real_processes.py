@@ -8,11 +8,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from teamchat.core.agents import AGENT_TYPES
-from teamchat.core.doctor.scripted.server import prompt, system_text
-from teamchat.core.doctor.selftest.bench import MODELS
 from teamchat.runners.base import Vendor
-from teamchat.runners.scripted import Reply, Request
+from tests.real.model.replies import Reply, Request
+from tests.real.model.server import prompt, system_text
+from tests.real.model.table import MODELS, SELF_TESTS
 from tests.real.processes import SCENARIOS, TEAM
 from tests.real.world import MEMBERS, World
 
@@ -37,7 +36,7 @@ def played(user: World, kind: str) -> dict[str, object]:
 def edits(vendor: Vendor) -> Iterator[Reply]:
     """A turn that writes a file with the name of the member in it."""
     name = MEMBERS[vendor]
-    yield Reply(tools=(AGENT_TYPES[vendor].self_test.running(f"printf 'width = {len(name)}\\n' > settings.ini"),))
+    yield Reply(tools=(SELF_TESTS[vendor].running(f"printf 'width = {len(name)}\\n' > settings.ini"),))
     yield Reply(f"The width is that of {name}.")
 
 

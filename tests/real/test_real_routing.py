@@ -6,9 +6,9 @@ from threading import Barrier
 
 import pytest
 
-from teamchat.core.doctor.scripted.server import Script
 from teamchat.runners.base import Vendor
-from teamchat.runners.scripted import Reply, Request, ToolUse
+from tests.real.model.replies import Reply, Request, ToolUse
+from tests.real.model.server import Script
 from tests.real.world import MEMBERS, PANEL, TIMEOUT_S, World
 
 pytestmark = pytest.mark.real

@@ -6,12 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from teamchat.core.agents import AGENT_TYPES
-from teamchat.core.doctor.selftest.bench import MODELS
 from teamchat.runners.base import Vendor
-from teamchat.runners.scripted import Reply, ToolUse
 from tests.core.checkpoint.worktree import WorkTree
 from tests.real.file_changes import ALLOW, edited, written
+from tests.real.model.replies import Reply, ToolUse
+from tests.real.model.table import MODELS, SELF_TESTS
 from tests.real.world import MEMBERS, Ran, World
 
 pytestmark = pytest.mark.real
@@ -52,7 +51,7 @@ def changes(vendor: Vendor, top: Path) -> list[ToolUse]:
     for kind in ("", ".untracked"):
         calls += edited(vendor, top / "deep" / f"{name}.edited{kind}", "one", "quagga")
         commands += [f"rm {name}.removed{kind}", f"sed -i s/old/quagga/ {name}.sed{kind}"]
-    return [*calls, *(AGENT_TYPES[vendor].self_test.running(command) for command in commands)]
+    return [*calls, *(SELF_TESTS[vendor].running(command) for command in commands)]
 
 
 def ran(user: World, *words: str) -> Ran:
@@ -114,7 +113,7 @@ def test_a_retry_by_another_vendor_knows_nothing_of_what_was_undone(user: World,
         word = f"zebra-{vendor}"
         files = tree.files()
         wrote = written(vendor, tree.top / "made", f"{word}\n")
-        prints = AGENT_TYPES[vendor].self_test.running(f"printf '{word}\\n'")
+        prints = SELF_TESTS[vendor].running(f"printf '{word}\\n'")
         user.server.script(vendor, [*(Reply(tools=(call,)) for call in (wrote, prints)), Reply(word)])
         ran(user, "send", "--trust", "--to", MEMBERS[vendor], "Write it.")
         assert (tree.top / "made").read_text().strip() == word

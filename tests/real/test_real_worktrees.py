@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from teamchat.core.agents import AGENT_TYPES
-from teamchat.core.doctor.selftest.bench import MODELS
-from teamchat.runners.scripted import Reply
 from tests.core.checkpoint.worktree import Files, WorkTree
 from tests.real.file_changes import ALLOW, edited, written
+from tests.real.model.replies import Reply
+from tests.real.model.table import MODELS, SELF_TESTS
 from tests.real.test_real_undo import holding, ran, replies
 from tests.real.world import MEMBERS, World
 
@@ -42,7 +41,7 @@ class Group:
             calls = [written(vendor, top / f"{name}.new", "quagga in a file\n")]
             calls += edited(vendor, top / "shared", "two", f"two by {name}")
             commands = (f"rm {name}.removed", f"sed -i s/old/quagga/ {name}.sed", "printf 'quagga-%s\\n' printed")
-            calls += [AGENT_TYPES[vendor].self_test.running(command) for command in commands]
+            calls += [SELF_TESTS[vendor].running(command) for command in commands]
             self.user.server.script(vendor, [*(Reply(tools=(call,)) for call in calls), Reply("quagga-replied")])
         self.compared = ran(self.user, "send", f"{ALL} Change the files.").events
 

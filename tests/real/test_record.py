@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from teamchat.runners.scripted import Reply
+from tests.real.model.replies import Reply
 from tests.real.world import PANEL, World
 
 pytestmark = pytest.mark.real

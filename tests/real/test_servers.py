@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from teamchat.runners.base import Vendor
-from teamchat.runners.scripted import Reply, ToolUse
 from tests.program import ROOT
+from tests.real.model.replies import Reply, ToolUse
 from tests.real.world import World
 
 pytestmark = pytest.mark.real

@@ -12,9 +12,10 @@ import pytest
 
 from teamchat.core.agents import AGENT_TYPES
 from teamchat.runners.base import Access, Vendor
-from teamchat.runners.scripted import Reply
-from teamchat.runners.selftest import NOTE
 from tests.real import clis
+from tests.real.model.replies import Reply
+from tests.real.model.selftest import NOTE
+from tests.real.model.table import SELF_TESTS
 from tests.real.world import TIMEOUT_S, World
 
 pytestmark = pytest.mark.real
@@ -71,7 +72,7 @@ def test_no_configuration_of_a_runtime_runs_in_a_turn(user: World, vendor: Vendo
     (folder / NOTE).write_text("XYLOPHONE\n")
     user.env = {**user.env, "IS_SANDBOX": "1"}  # else Claude refuses full access to root
     name = user.member(vendor, f'cwd = "sub"\naccess = "{access}"')
-    user.server.script(vendor, [Reply("Hm.", tools=(AGENT_TYPES[vendor].self_test.looking(),)), Reply("Hi.")])
+    user.server.script(vendor, [Reply("Hm.", tools=(SELF_TESTS[vendor].looking(),)), Reply("Hi.")])
     ran = user.json("send", "--trust", "--to", name, "Hi")
     assert (ran.code, ran.result["text"]) == (0, "Hi."), ran.err
     assert not sprung.exists()

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from teamchat.core.doctor.scripted.server import tool_results
 from teamchat.runners.base import Vendor
-from teamchat.runners.scripted import Reply, Request, ToolUse
 from tests.hostile_git import arm, make
+from tests.real.model.replies import Reply, Request, ToolUse
+from tests.real.model.server import tool_results
 from tests.real.test_servers import GIVE
 from tests.real.world import World
 

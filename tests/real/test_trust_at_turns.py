@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from teamchat.runners.base import Vendor
-from teamchat.runners.scripted import Reply, ToolUse
+from tests.real.model.replies import Reply, ToolUse
 from tests.real.world import MEMBERS, World
 
 pytestmark = pytest.mark.real

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from teamchat.runners.scripted import Reply, ToolUse
 from tests.real.hostile_repository import plant
+from tests.real.model.replies import Reply, ToolUse
 from tests.real.test_servers import server
 from tests.real.world import World
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 
 from teamchat.runners.base import Vendor
-from teamchat.runners.scripted import Reply
+from tests.real.model.replies import Reply
 from tests.real.world import Ran, World
 
 RUNS = int(os.environ.get("REPLIES", "3"))  # REPLIES=20 for a long look

@@ -15,12 +15,12 @@ from pathlib import Path
 
 import pytest
 
-from teamchat.core.agents import AGENT_TYPES
-from teamchat.core.doctor.scripted.server import messages
-from teamchat.core.doctor.selftest.bench import MODELS, plant
 from teamchat.runners.base import Command, Job, Vendor
 from teamchat.runners.claude.runner import ClaudeRunner
-from teamchat.runners.scripted import Reply, Request
+from tests.real.model.home import plant
+from tests.real.model.replies import Reply, Request
+from tests.real.model.server import messages
+from tests.real.model.table import MODELS, SELF_TESTS
 from tests.real.world import MEMBERS, World, wait_until
 
 pytestmark = pytest.mark.real
@@ -45,7 +45,7 @@ def told(request: Request, vendor: Vendor, prompt: str) -> list[str]:
 
 @pytest.mark.parametrize("vendor", WISHES)
 def test_what_a_person_types_is_a_wish_and_what_others_say_or_a_pipe_holds_is_none(user: World, vendor: Vendor) -> None:
-    plant(Path(user.env["HOME"]), AGENT_TYPES[vendor].self_test)
+    plant(Path(user.env["HOME"]), SELF_TESTS[vendor])
     (user.cwd / "secret.txt").write_text("XYLOPHONE")
     skill = user.cwd / ".agents" / "skills" / "a" / "SKILL.md"
     skill.parent.mkdir(parents=True)

@@ -13,14 +13,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from teamchat.core.doctor.scripted.server import ModelServer, prompt, system_text
-from teamchat.core.doctor.selftest.bench import MODELS
 from teamchat.core.files.folders import STORE_NAME
 from teamchat.core.store.database import Database
 from teamchat.core.store.turns import Turn, turns_of
 from teamchat.runners.base import Vendor
-from teamchat.runners.scripted import Request
 from tests.forks import RUN, Program
+from tests.real.model.replies import Request
+from tests.real.model.server import ModelServer, prompt, system_text
+from tests.real.model.table import MODELS
 
 TIMEOUT_S = 180.0  # for what takes seconds where nothing else runs
 PANEL = """

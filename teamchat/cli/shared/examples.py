@@ -15,7 +15,7 @@ EXAMPLES = {
     "show": "teamchat show 3 --prompt",
     "diff": "teamchat diff 2..4 | git apply --check",
     "undo": "teamchat undo 3 --dry-run",
-    "doctor": "teamchat doctor --offline",
+    "doctor": "teamchat doctor --store",
     "redo": "teamchat redo",
     "retry": "teamchat retry --with sarah",
     "open": "teamchat open max",

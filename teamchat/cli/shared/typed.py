@@ -112,8 +112,6 @@ def _placed(command: str, args: Sequence[str]) -> str:
     wanted = [option for option, takers in TAKERS.items() if words[0] in takers and not has(option, words)]
     if "--new" in words and "--session" in wanted:
         wanted.remove("--session")  # a new conversation was requested
-    if "--offline" in words:
-        wanted.remove("--team")  # it reads no team
     given = [(option, _value(option, args)) for option in wanted]
     begins = words[0] == "send" and "--new" in args and not (has("--new", words) or has("--session", words))
     options = [f"{option} {quote(value)}" for option, value in given if value is not None]

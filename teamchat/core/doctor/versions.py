@@ -17,7 +17,7 @@ from teamchat.runners.failures import ending
 from teamchat.runners.process.running import SpawnFailed
 
 Rows = Mapping[str, Mapping[str, str]]
-"""For each row its `state`, as `doctor --offline` reports it, and its `text` unless that is "ok"."""
+"""For each row its `state`, as `make ledger` found it, and its `text` unless that is "ok"."""
 HOLDS = ("ok", "warning")
 
 
@@ -58,7 +58,6 @@ Ask = Callable[[Sequence[str], Mapping[str, str], Path, float], tuple[int | None
 
 NEUTRAL = Path("/")
 """The folder in which a CLI starts that is only asked for its version or its help: no project is there, or above."""
-PROVE = "teamchat doctor --offline"
 ANSWER_S = 10.0  # seconds; Gemini takes one and a half
 _VERSION = regex(rb"\d{1,9}(?:\.\d{1,9})+[0-9A-Za-z.+-]*")
 _NOT_STARTED = (126, 127)  # the exit code of shells and `env` for a script without an interpreter
@@ -101,9 +100,5 @@ def _known(version: str, vendor: Vendor, upgrade: str) -> Check:
         return Check(None, "version", "warning", text, version, upgrade)
     if missing is not None:
         return Check(None, "version", "ok", f"{version}, proven{beside}", version)
-    unproven = (
-        f"newer than the newest proven {newest}"
-        if version_numbers(version) > version_numbers(newest)
-        else f"not proven{beside}"
-    )
-    return Check(None, "version", "warning", f"{version}, {unproven}", version, PROVE)
+    untested = f"{version}, not tested; the newest proven is {newest}"
+    return Check(None, "version", "warning", untested, version, f"{upgrade}@{newest}")

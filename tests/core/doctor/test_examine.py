@@ -79,11 +79,11 @@ class TestVersion:
             ("2.1.330 (Claude Code)", "ok", "2.1.330, proven"),
             ("2.1.197 (Claude Code)", "ok", "2.1.197, proven; the newest proven is 2.1.330"),
             ("2.1.260", "warning", "2.1.260, proven but for denials; the newest proven is 2.1.330"),
-            ("2.1.261 (Claude Code)", "warning", "2.1.261, not proven; the newest proven is 2.1.330"),
-            ("2.0", "warning", "2.0, not proven; the newest proven is 2.1.330"),
-            ("v2.1.330-rc1", "warning", "2.1.330-rc1, not proven; the newest proven is 2.1.330"),
-            ("2.10.0", "warning", "2.10.0, newer than the newest proven 2.1.330"),
-            ("claude 3.0.0\nmore 1.0.0", "warning", "3.0.0, newer than the newest proven 2.1.330"),
+            ("2.1.261 (Claude Code)", "warning", "2.1.261, not tested; the newest proven is 2.1.330"),
+            ("2.0", "warning", "2.0, not tested; the newest proven is 2.1.330"),
+            ("v2.1.330-rc1", "warning", "2.1.330-rc1, not tested; the newest proven is 2.1.330"),
+            ("2.10.0", "warning", "2.10.0, not tested; the newest proven is 2.1.330"),
+            ("claude 3.0.0\nmore 1.0.0", "warning", "3.0.0, not tested; the newest proven is 2.1.330"),
         ],
     )
     def test_it_is_held_against_the_ledger(self, said: str, state: str, text: str) -> None:
@@ -98,8 +98,8 @@ class TestVersion:
         [
             ("2.1.330", None),
             ("2.1.260", "npm install -g @anthropic-ai/claude-code"),
-            ("9.0.0", "teamchat doctor --offline"),
-            ("1.0.0", "teamchat doctor --offline"),
+            ("9.0.0", "npm install -g @anthropic-ai/claude-code@2.1.330"),
+            ("1.0.0", "npm install -g @anthropic-ai/claude-code@2.1.330"),
         ],
     )
     def test_one_that_is_not_proven_comes_with_what_to_do(self, said: str, hint: str | None) -> None:

@@ -7,11 +7,11 @@ import json
 import pytest
 
 from teamchat.core.agents import AGENT_TYPES
-from teamchat.core.doctor.selftest.findings import ORDER
 from teamchat.core.doctor.versions import ledger, newest_proven, reports_denials, shortfalls
 from teamchat.runners.base import Vendor
 from tests.real import ledger as made
 from tests.real.clis import PINNED, VENDORS, in_words, parsed
+from tests.real.proof.findings import ORDER
 
 HOLDS = {"flags": {"state": "ok"}, "stop": {"state": "warning", "text": "killed"}, "denials": {"state": "ok"}}
 OWN = {

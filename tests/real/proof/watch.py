@@ -3,33 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import shutil
-import tempfile
 import time
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
-from msgspec import Struct, field
-from msgspec.structs import replace
+from msgspec import Struct
 
-from teamchat.core.agents import AGENT_TYPES, HOMES, foreign_keys
-from teamchat.core.errors import StoreError
-from teamchat.core.files.folders import WRITABLE
-from teamchat.runners.base import Job, Runner, Verdict
-from teamchat.runners.environment import environment
-from teamchat.runners.events import AgentEvent, Failure, FailureKind
-from teamchat.runners.logins import login_variables, with_source
+from teamchat.core.doctor.ask import PATIENCE, LoneTurn, not_started, private_folder
+from teamchat.runners.base import Runner, Verdict
+from teamchat.runners.events import AgentEvent, FailureKind
 from teamchat.runners.process import guardian
-from teamchat.runners.process.live import LiveAgent
-from teamchat.runners.process.process import Process, launch
+from teamchat.runners.process.process import Process
 from teamchat.runners.process.removal import remove
-from teamchat.runners.process.running import Launch, OwnFileFailed, SpawnFailed
+from teamchat.runners.process.running import OwnFileFailed, SpawnFailed
 from teamchat.runners.process.supervisor import Clocks, Stopper, TurnEnd, run_turn
 from teamchat.runners.untrusted_json import decode
+from tests.real.model.table import SELF_TESTS
 
 CLOCKS = Clocks(first_byte_s=30.0, stall_s=30.0, total_s=90.0)
-PATIENCE = {FailureKind.RATE_LIMIT: 1, FailureKind.OVERLOADED: 1}  # no CLI may spend minutes on retries
 LOOK_S = 0.05
 SETTLE_S = 0.5  # a killed process may take a moment to disappear
 
@@ -75,7 +66,7 @@ class _Witness:
 
     def __init__(self, runner: Runner) -> None:
         self.parser = runner.parser()
-        self.test = AGENT_TYPES[runner.vendor].self_test if runner.vendor else None
+        self.test = SELF_TESTS[runner.vendor] if runner.vendor else None
         self.names: list[str] = []
 
     @property
@@ -95,30 +86,19 @@ class _Witness:
         return self.parser.finish(exit_code, stderr_tail)
 
 
-class Watch(Struct, frozen=True):
-    """A turn to run, in `life` if its process is to stay.
+class Watch(LoneTurn, frozen=True):
+    """A turn to run and to watch.
 
     `hangs` gets the names of its processes by their pids and returns whether it hangs. A turn that hangs is
     stopped.
     """
 
-    runner: Runner
-    job: Job
-    stdin: bytes
-    folder: Path
-    clocks: Clocks = CLOCKS
-    keep: tuple[str, ...] = ()
-    add: Mapping[str, str] = field(default_factory=dict)
     hangs: Callable[[Mapping[int, str]], bool] | None = None
-    life: LiveAgent | None = None
 
 
 async def observe(watch: Watch) -> Observed:
     """Run the turn to its end. If it cannot start, the end says why. Raises `StoreError`."""
-    try:
-        scratch = Path(tempfile.mkdtemp(prefix="teamchat-", dir=watch.folder))
-    except OSError as error:
-        raise StoreError(f"no temporary folder can be made: {error.strerror}; {WRITABLE}") from error
+    scratch = private_folder(watch.folder)
     try:
         return await _observe(watch, scratch)
     finally:
@@ -127,41 +107,20 @@ async def observe(watch: Watch) -> Observed:
 
 
 async def _observe(watch: Watch, scratch: Path) -> Observed:
-    job = replace(watch.job, scratch=scratch)
-    command = watch.runner.command(job)
-    env = environment(
-        job.env,
-        foreign=foreign_keys(watch.runner.vendor),
-        homes=HOMES,
-        keep=watch.keep,
-        add=watch.add,
-        command_env={**command.env, "PWD": str(job.cwd)},
-        tmpdir=scratch,
-    )
-    program = shutil.which(command.argv[0], path=env.get("PATH", os.defpath)) or command.argv[0]
-    argv = (program, *command.argv[1:])
-    stop, prepare = watch.runner.stop, command.write_files
-    start = command.starts_in
-    what = Launch(
-        argv, job.cwd, env, watch.stdin, watch.folder, scratch, prepare, stop, stays=watch.life, starts_in=start
-    )
     try:
-        process = launch(what)
+        process, env = watch.start(scratch)
     except (SpawnFailed, OSError) as error:
         ours = f"a file of teamchat's own could not be made: {error}"
-        end = TurnEnd("", Failure(FailureKind.MISSING, f"could not be started: {error}"), -1, 0.0)
-        return Observed(end, ours=ours if isinstance(error, OwnFileFailed | OSError) else None)
+        return Observed(not_started(error), ours=ours if isinstance(error, OwnFileFailed | OSError) else None)
     witness, stopper, events = _Witness(watch.runner), Stopper(), list[AgentEvent]()
     async with asyncio.TaskGroup() as group:
         turn = group.create_task(
-            run_turn(process, witness, watch.clocks, stopper, events.extend, PATIENCE, job.resumes)
+            run_turn(process, witness, CLOCKS, stopper, events.extend, PATIENCE, watch.job.resumes)
         )
         stopped = None
         if watch.hangs and isinstance(process, Process):
             stopped = await _stop(process.pid, turn, stopper, watch.hangs)
-    login = login_variables(watch.runner, job.cwd, env, job.args)
-    end = replace(turn.result(), failure=with_source(turn.result().failure, login))
-    return Observed(end, tuple(events), tuple(witness.names), stopped)
+    return Observed(watch.with_login(turn.result(), env), tuple(events), tuple(witness.names), stopped)
 
 
 async def _stop(

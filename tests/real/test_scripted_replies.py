@@ -9,11 +9,12 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from teamchat.core.doctor.scripted.server import ModelServer, prompt, system_text, tool_results
 from teamchat.runners.base import Vendor
-from teamchat.runners.scripted import Ending, Reply, Tokens, ToolUse
+from tests.real.model.replies import Ending, Reply, Tokens, ToolUse
+from tests.real.model.server import ModelServer, prompt, system_text, tool_results
 from tests.runners.processes import PATIENCE_S
 
+pytestmark = pytest.mark.real
 PATHS: dict[Vendor, str] = {
     "claude": "/v1/messages?beta=true",
     "codex": "/v1/responses",

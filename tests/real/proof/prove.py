@@ -15,18 +15,18 @@ from msgspec.structs import replace
 
 from teamchat.core.agents import AGENT_TYPES
 from teamchat.core.doctor.checks import Check, not_installed
-from teamchat.core.doctor.scripted.server import ModelServer, system_text
-from teamchat.core.doctor.selftest import findings as rows
-from teamchat.core.doctor.selftest.bench import HANGING, SYSTEM, Bench, make_home, trying_to_write
-from teamchat.core.doctor.selftest.findings import trapped
-from teamchat.core.doctor.selftest.watch import CLOCKS
 from teamchat.core.doctor.versions import Ask, check_version
 from teamchat.core.errors import StoreError
 from teamchat.core.files.temporary import temporary_folder
 from teamchat.core.team.team import BUILTIN_AGENTS, INSTALL
 from teamchat.runners.base import Limit, Runner
-from teamchat.runners.scripted import Reply, Request
-from teamchat.runners.selftest import NOTE
+from tests.real.model.replies import Reply, Request
+from tests.real.model.selftest import NOTE
+from tests.real.model.server import ModelServer, system_text
+from tests.real.proof import findings as rows
+from tests.real.proof.bench import HANGING, SYSTEM, Bench, make_home, trying_to_write
+from tests.real.proof.findings import trapped
+from tests.real.proof.watch import CLOCKS
 
 LONG_SYSTEM = "Say nothing that is not so.\n" * 4_000  # too long for an argument, so it is passed in a file
 PROMPT = (
@@ -34,20 +34,16 @@ PROMPT = (
     "\0 \x07 \x1b[31m \x7f \r\n \r alone, 你好，世界 👩‍👩‍👧‍👦 é \u2028\u2029 \U0010ffff, and spaces at the end  \n"
 )
 Tell = Callable[[Check], None]
-Progress = Callable[[str, str | None], None]
-"""Receives the CLI and the step that it begins; None when it has finished."""
 
 
-async def prove(path: str, ask: Ask, tell: Tell, progress: Progress) -> None:
+async def prove(path: str, ask: Ask, tell: Tell) -> None:
     """Prove every built-in CLI on `path`, which is a PATH. `tell` receives the findings about one CLI after another.
 
     Raises `StoreError` or OSError when no temporary folder can be made.
     """
     found = {spec.name: shutil.which(spec.command[0], path=path) for spec in BUILTIN_AGENTS.values()}
     proofs = {
-        name: asyncio.ensure_future(_prove(name, program, path, ask, progress))
-        for name, program in found.items()
-        if program
+        name: asyncio.ensure_future(_prove(name, program, path, ask)) for name, program in found.items() if program
     }
     try:
         for name in found:
@@ -60,25 +56,23 @@ async def prove(path: str, ask: Ask, tell: Tell, progress: Progress) -> None:
         await asyncio.gather(*proofs.values(), return_exceptions=True)
 
 
-async def _prove(name: str, program: str, path: str, ask: Ask, progress: Progress) -> list[Check]:
+async def _prove(name: str, program: str, path: str, ask: Ask) -> list[Check]:
     runner = AGENT_TYPES[name].runner
     with temporary_folder("doctor") as folder, ModelServer() as server:
         bench = Bench(runner, server, make_home(folder, server, path, name), folder)
-        progress(name, "version")
         version = await asyncio.to_thread(check_version, name, program, runner, bench.env, ask, CLOCKS.first_byte_s)
-        proved = [] if version.state == "failed" else await _rows(bench, lambda step: progress(name, step))
-    progress(name, None)
+        proved = [] if version.state == "failed" else await _rows(bench)
     hint = f"{INSTALL[name]}@{AGENT_TYPES[name].tested_version}"
     checks = [replace(version, hint=None) if version.state == "warning" else version, *proved]
     return [replace(check, hint=hint) if check.state == "failed" and check.hint is None else check for check in checks]
 
 
-async def _rows(bench: Bench, begins: Callable[[str], None]) -> list[Check]:
+async def _rows(bench: Bench) -> list[Check]:
     """A row for everything relied on, in the order of `rows.ORDER`; "unknown" if the proof did not get that far."""
     found: dict[str, Check] = {}
     absent = rows.untried
     try:
-        async for check in _turns(bench, begins):
+        async for check in _turns(bench):
             found[check.what] = check
     except StoreError:
         raise
@@ -94,10 +88,9 @@ async def _rows(bench: Bench, begins: Callable[[str], None]) -> list[Check]:
     return [found.get(what) or absent(what) for what in expected if what in found or what != "time"]
 
 
-async def _turns(bench: Bench, begins: Callable[[str], None]) -> AsyncIterator[Check]:
+async def _turns(bench: Bench) -> AsyncIterator[Check]:
     """Run the turns and return their findings."""
     began, runner, test = time.monotonic(), bench.runner, bench.test
-    begins("a small turn")
     said = runner.prepare(PROMPT, typed=range(0), exists=lambda path: path == NOTE).stdin
     with trapped(bench.folder / "traps", bench.work, bench.home, test) as traps:
         small, small_asked = await bench.turn(
@@ -111,7 +104,6 @@ async def _turns(bench: Bench, begins: Callable[[str], None]) -> AsyncIterator[C
         return
     for check in rows.left_alone(traps, small_asked):
         yield check
-    begins("a large prompt")
     assert runner.limit
     refusal = runner.refusal("full", bench.env)
     runs = AGENT_TYPES[bench.vendor].allow != "refused"
@@ -119,10 +111,8 @@ async def _turns(bench: Bench, begins: Callable[[str], None]) -> AsyncIterator[C
     full = _full(runner.limit)
     large, large_asked = await bench.turn(most, full, [Reply("It is long.")])
     yield rows.stdin([(said, small, small_asked), (full, large, large_asked)], runner.limit)
-    begins("mentions")
     for check in rows.quotes_are_inert(await bench.plain_and_quoting(), test.keywords):
         yield check
-    begins("refusals")
     target = bench.work / "made.txt"
     tries = trying_to_write(test, target)
     going_on = bench.job(memory="resume", resumes=small.end.vendor_session)
@@ -130,7 +120,6 @@ async def _turns(bench: Bench, begins: Callable[[str], None]) -> AsyncIterator[C
     made = (target, target.with_name(f"{target.name}.shell"))
     yield rows.session_continues(small, refused, refused_asked, said.decode())
     yield rows.denials(refused, refused_asked, len(tries) - 1, made, runner)
-    begins("a hanging turn")
     waits = [Reply("Let me wait.", tools=(test.running(" ".join(HANGING)),)), Reply(ending="stall")]
     running = bench.job(access="edit" if runs else "full", allow=(HANGING[0],) * runs, project_settings=True)
     hanging, _ = await bench.turn(running, b"Wait.", waits, hangs=True)
@@ -141,7 +130,6 @@ async def _turns(bench: Bench, begins: Callable[[str], None]) -> AsyncIterator[C
         _unheard(runner, {SYSTEM: small_asked, LONG_SYSTEM: large_asked}),
     )
     if bench.can_stay and small.end.failure is None:  # else nothing shows where a turn ends
-        begins("a process that stays")
         turns, runs = await bench.turns_of_one_process()
         yield rows.stays(turns, runs)
         yield rows.later(turns[0])

@@ -15,17 +15,17 @@ from signal import SIGKILL
 
 from msgspec import Struct
 
-from teamchat.core.agents import CLIS
 from teamchat.core.doctor.checks import Check, State
-from teamchat.core.doctor.scripted.server import messages, prompt, system_text
-from teamchat.core.doctor.selftest.watch import Observed
 from teamchat.core.errors import ExitCode
 from teamchat.patterns import regex
 from teamchat.runners.base import Limit, Runner
 from teamchat.runners.events import FailureKind, Note, Text, ToolCall, ToolResult
-from teamchat.runners.scripted import Request
-from teamchat.runners.selftest import PLANTED, SelfTest
 from teamchat.runners.untrusted_json import one_line
+from tests.real.model.replies import Request
+from tests.real.model.selftest import PLANTED, SelfTest
+from tests.real.model.server import messages, prompt, system_text
+from tests.real.model.table import SELF_TESTS
+from tests.real.proof.watch import Observed
 
 NO_TURN = "not known: no turn began"
 UNTRIED = "not tried: the first turn failed"
@@ -281,7 +281,7 @@ def trapped(folder: Path, work: Path, home: Path, test: SelfTest) -> Iterator[Tr
     """Set the traps for one turn, in the workspace and in the user's settings. Sprung traps leave files in `folder`."""
     folder.mkdir()
     told = ["touch", str(folder / "project")]  # of all vendors: a CLI may read another one's
-    files = {path: text for row in CLIS for path, text in row.self_test.traps(work, told).items()}
+    files = {path: text for each in SELF_TESTS.values() for path, text in each.traps(work, told).items()}
     for path, text in files.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)

@@ -1,4 +1,4 @@
-"""What `teamchat doctor --offline` needs to prove opencode (event names as observed at the tested version)."""
+"""The Anthropic Messages protocol, as opencode speaks it to a provider whose address has a path of its own."""
 
 from __future__ import annotations
 
@@ -6,9 +6,17 @@ import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from teamchat.runners.opencode.scripted import PATH, Opencode
-from teamchat.runners.scripted import ToolUse
-from teamchat.runners.selftest import NOTE, SelfTest
+from tests.real.model.claude import Anthropic
+from tests.real.model.replies import ToolUse
+from tests.real.model.selftest import NOTE, SelfTest
+
+PATH = "/opencode/v1"
+
+
+class Opencode(Anthropic):
+    def claims(self, path: str) -> bool:
+        return path.startswith(f"{PATH}/messages")
+
 
 _CATALOGUE = ".cache/opencode/models.json"
 _PLUGIN = json.dumps({"packages": {"": {"dependencies": {"@opencode-ai/plugin": "*"}}}})

@@ -18,12 +18,12 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Event, Lock, Thread
-from types import MappingProxyType, TracebackType
+from types import TracebackType
 from typing import Protocol, Self
 
-from teamchat.core.agents import CLIS
 from teamchat.runners.base import Vendor
-from teamchat.runners.scripted import Broken, Message, Reply, Request, VendorProtocol
+from tests.real.model.replies import Broken, Message, Reply, Request, VendorProtocol
+from tests.real.model.table import PROTOCOLS
 
 Script = Callable[[Request], Reply]
 
@@ -113,9 +113,6 @@ def _protocol(request: Request) -> VendorProtocol:
     if request.vendor is None:
         raise ValueError(f"{request.method} {request.path} asks for no turn")
     return PROTOCOLS[request.vendor]
-
-
-PROTOCOLS: Mapping[Vendor, VendorProtocol] = MappingProxyType({row.name: row.self_test.protocol for row in CLIS})
 
 
 class Model(Protocol):

@@ -1,32 +1,26 @@
 """The world in which a CLI is proved: its own home and workspace, and a scripted model.
 
 What the scripted model asks a CLI to do in each turn, by the CLI's own names for its tools.
-
-A temporary home for the real CLIs. Its settings point them at a scripted model, and its keys are fakes.
-
-The environment begins empty, so that no key, login or setting of the user reaches them. All other traffic of the CLIs
-(telemetry, updates, error reports) is switched off, as far as each CLI allows.
 """
 
 from __future__ import annotations
 
-import os
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from teamchat.core.agents import AGENT_TYPES, CLIS
-from teamchat.core.doctor.scripted.server import ModelServer
-from teamchat.core.doctor.selftest.watch import Observed, Watch, observe
 from teamchat.runners.base import Job, Runner, Vendor
 from teamchat.runners.process.live import LiveAgent
-from teamchat.runners.scripted import Reply, Request
-from teamchat.runners.selftest import NOTE, SelfTest
+from tests.real.model.home import home_environment, plant
+from tests.real.model.replies import Reply, Request
+from tests.real.model.selftest import NOTE, SelfTest
+from tests.real.model.server import ModelServer
+from tests.real.model.table import SELF_TESTS
+from tests.real.proof.watch import Observed, Watch, observe
 
 SYSTEM = "You are the prover."
 
@@ -39,7 +33,7 @@ def make_home(folder: Path, server: ModelServer, path: str, vendor: Vendor) -> d
         (folder / "work" / ".git" / name).mkdir(parents=True)
     (folder / "work" / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
     (folder / "work" / NOTE).write_text("The word is XYLOPHONE.\n")
-    plant(folder / "home", AGENT_TYPES[vendor].self_test)
+    plant(folder / "home", SELF_TESTS[vendor])
     return home_environment(folder / "home", server.url, path)
 
 
@@ -58,7 +52,7 @@ class Bench(Struct, frozen=True):
 
     @property
     def test(self) -> SelfTest:
-        return AGENT_TYPES[self.vendor].self_test
+        return SELF_TESTS[self.vendor]
 
     @property
     def can_stay(self) -> bool:
@@ -127,13 +121,6 @@ HANGING = ("tail", "-f", NOTE)
 """A command that never ends. Claude Code 2.1.330 runs no `sleep`, and `tail` only on files of its own folder."""
 
 
-def plant(home: Path, test: SelfTest) -> None:
-    """Put something that a prompt can mention into a home: an agent or a skill."""
-    file = home / test.prover
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text("---\nname: prover\ndescription: It proves.\n---\nProve it.\n")
-
-
 def quoting(test: SelfTest) -> str:
     """Text that the CLI would expand if a person had typed it."""
     return f"max says:\n{test.mentions}\n{' '.join(test.keywords)}\nThat is all."
@@ -143,29 +130,3 @@ def trying_to_write(test: SelfTest, target: Path) -> list[Reply]:
     """A model that writes a file with the CLI's editor, then one beside it with its shell, and then is done."""
     shell = test.running(f"touch {target}.shell")
     return [Reply(tools=(test.writing(target),)), Reply(tools=(shell,)), Reply("I tried.")]
-
-
-MODELS: Mapping[Vendor, str] = MappingProxyType({row.name: row.self_test.model for row in CLIS})
-
-
-def home_environment(home: Path, url: str, path: str) -> dict[str, str]:
-    """Write the settings of all CLIs into `home` and return their whole environment. The model is at `url`.
-
-    `path` becomes its PATH.
-    """
-    temporary = home / "tmp"
-    temporary.mkdir(exist_ok=True)
-    env = {
-        "HOME": str(home),
-        "PATH": path,
-        "LANG": os.environ.get("LANG", "C.UTF-8"),
-        "TERM": os.environ.get("TERM", "dumb"),
-        "TMPDIR": str(temporary),
-        "NO_COLOR": "1",
-    }
-    for test in (row.self_test for row in CLIS):
-        env |= test.variables(url)
-        for name, text in test.files(url).items():
-            (home / name).parent.mkdir(parents=True, exist_ok=True)
-            (home / name).write_text(text)
-    return env
