@@ -40,9 +40,8 @@ def demo(speed: float = 1.0) -> Transcript:
     """The conversation of the demo, played at its recorded pace or faster."""
     text = files("teamchat.cli").joinpath("demo.cassette").read_text(encoding="utf-8")
     with open_stage(parse_cassette(text, "the demo"), lambda turns: Player(turns, speed), None, None) as stage:
-        worded = replace(stage, as_worded=True)
         for run in stage.cassette.runs:
-            worded.play(run)
+            stage.play(run)
         redact = redactor({}, None)
         transcript, _ = without_secrets(collect(stage.db, stage.session, redact), redact)
         turns = [recorded_turn(turn) for run in stage.cassette.runs for turn in run.turns]

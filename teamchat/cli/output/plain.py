@@ -140,8 +140,8 @@ class QuietOutput:
 
     def finish(self, conclusion: Conclusion) -> None:
         if conclusion.text:
-            pieces = read_markers(conclusion.text, "ai", conclusion.repeated).stripped_pieces()
-            write_pieces(chain(all_shown(pieces), "\n"))
+            said = read_markers(conclusion.text, "ai", conclusion.repeated).stripped
+            write_pieces(chain(all_shown([said]), "\n"))
         for line in closing_lines(conclusion):
             note(visible(line))
 

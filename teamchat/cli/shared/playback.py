@@ -34,7 +34,6 @@ from teamchat.core.store.database import Database
 from teamchat.core.store.images import Image
 from teamchat.core.store.sessions import Session, create_session
 from teamchat.core.team.team import Team
-from teamchat.core.team.wording import TODAY, WORDINGS
 from teamchat.core.text.clean import visible
 from teamchat.core.text.commands import command_of
 from teamchat.core.turn.events import Conclusion, ConversationEvent, TurnFinished, TurnStarted
@@ -56,8 +55,7 @@ def play(
     """
     if cassette.header.label and show.talks:
         note(visible(f"a recording with a {cassette.header.label}"))
-    with open_stage(cassette, lambda turns: Player(turns, speed or math.inf), show, team) as opened:
-        stage = replace(opened, as_worded=True)
+    with open_stage(cassette, lambda turns: Player(turns, speed or math.inf), show, team) as stage:
         code, same = ExitCode.DONE, True
         for number, run in enumerate(cassette.runs, 1):
             try:
@@ -127,10 +125,7 @@ class _WithoutReceipts(Struct, frozen=True):
 
 
 class Stage(Struct, frozen=True):
-    """A place to replay a cassette in. `heard` may listen to every call of the recorded machine.
-
-    With `as_worded` prompts have the sentences of the teamchat that recorded them, else today's.
-    """
+    """A place to replay a cassette in. `heard` may listen to every call of the recorded machine."""
 
     cassette: Cassette
     team: Team
@@ -140,7 +135,6 @@ class Stage(Struct, frozen=True):
     plays: Plays
     show: OutputOptions | None
     heard: Callable[[Host], Host] = lambda host: host
-    as_worded: bool = False
 
     def play(self, run: RecordedRun) -> Played:
         """Play one input and all turns that follow from it."""
@@ -157,11 +151,10 @@ class Stage(Struct, frozen=True):
 
         if self.show and self.show.talks:
             print(f"{_on_screen(f'$ {visible(command_of(*typed_command(run.input)))}')}\n", flush=True)
-        wording = WORDINGS[run.input.wording] if self.as_worded else TODAY
         console = Console(self._output(run), played.transcript)
         played.code = console.run(
             Run(
-                replace(self.team, wording=wording),
+                self.team,
                 self.db,
                 self.session.id,
                 folder=turns_dir(self.db),

@@ -28,7 +28,6 @@ from teamchat.core.engine.state import Bounds
 from teamchat.core.errors import UsageError
 from teamchat.core.store.images import Kind as ImageKind
 from teamchat.core.team.team import MOST
-from teamchat.core.team.wording import NEWEST
 from teamchat.core.text.clean import printable
 from teamchat.runners.events import FailureKind
 from teamchat.runners.file_changes import FileChanges, NoCheckpoint
@@ -75,12 +74,10 @@ class Header(Line):
 class InputLine(Line):
     """What begins a run. `cooling` are the agents that were cooling down after a rate limit, for so many seconds.
 
-    `wording` is the number of the sentences that teamchat wrote into the prompts of the run. `turns`, `only` and
-    `window` are its bounds.
+    `turns`, `only` and `window` are its bounds.
     """
 
     cooling: dict[str, Seconds] = {}
-    wording: Annotated[int, Field(ge=1, le=NEWEST)] = 1
     turns: Annotated[int, Field(ge=1)] | None = None
     only: Literal[True] | None = None
     window: Annotated[int, Field(ge=0, le=MOST)] | None = None

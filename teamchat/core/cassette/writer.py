@@ -28,7 +28,6 @@ from teamchat.core.files.whole_files import write_private
 from teamchat.core.messages import Span
 from teamchat.core.store.images import Image
 from teamchat.core.team.team import Team
-from teamchat.core.team.wording import NEWEST
 from teamchat.core.text.clean import printable
 from teamchat.core.text.commands import saying, unused
 from teamchat.core.text.redact import Redactor
@@ -142,7 +141,7 @@ class CassetteWriter:
     def _input(self, kind: str, values: Mapping[str, Any], cooling: Cooling, bounds: Bounds) -> None:
         cools = {name: round(seconds, 3) for name, seconds in cooling.items()}
         bound = {"turns": bounds.turns, "only": bounds.only or None, "window": bounds.window}
-        given = {**values, "cooling": cools, "wording": NEWEST, **bound}
+        given = {**values, "cooling": cools, **bound}
         self._append(Entry.model_validate({kind: self._clean(given)}))
 
     def end(

@@ -304,7 +304,7 @@ def _formatted(
         system_instruction=None if has_system else member.system_instruction,
         instruction_file_text=None if has_system else member.instruction_file_text,
         contexts={name: text for name, text in asked.contexts.items() if name not in had_before},
-        turn_note=turn_note(asked.route, member, asked.request, asked.answers, asked.team.wording),
+        turn_note=turn_note(asked.route, member, asked.request, asked.answers),
         request=asked.request_text if with_request else None,
         with_task=asked.route.part is None or asked.route.part.task,
     )

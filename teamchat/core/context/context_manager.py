@@ -38,8 +38,8 @@ from teamchat.core.store.message_log import MemoryLog, MessageLog
 from teamchat.core.store.messages import SqliteLog
 from teamchat.core.store.sessions import fence_key
 from teamchat.core.store.summaries import summary_before
+from teamchat.core.team import wording
 from teamchat.core.team.team import Team
-from teamchat.core.team.wording import TODAY, Wording
 
 DEFAULT_CONTEXT_WINDOW_SIZE = 5
 TASK_CUT = f"the task is longer than {MAX_TEAM_TASK_BYTES} bytes, and was cut to its beginning"
@@ -69,14 +69,13 @@ class ContextManager:
         per_message: TruncationPolicy | None = None,
         fence_key: str | None = None,
         summaries: Summaries = no_summaries,
-        wording: Wording = TODAY,
         on_message_added: Callable[[ConversationMessage], None] | None = None,
         on_team_task_changed: Callable[[str | None], None] | None = None,
     ) -> None:
         self._on_message_added, self._on_team_task_changed = on_message_added, on_team_task_changed
         self._messages = MemoryLog() if log is None else log
         self._window_size = context_window_size
-        self._composer = ContextComposer(max_bytes, target_bytes, per_message, fence_key, wording)
+        self._composer = ContextComposer(max_bytes, target_bytes, per_message, fence_key)
         self._summaries = summaries
 
     def add_message(self, message: NewMessage) -> ConversationMessage:
@@ -211,7 +210,7 @@ class ContextManager:
             history=[in_prompt(one.message, quote(one.message, one.text)) for one in said],
             message="",
             newest=said[-1].message.id if said else None,
-            turn_note=f"{ask}{self._composer.wording.fence}" if said and self._composer.fence_key else ask,
+            turn_note=f"{ask}{wording.FENCE}" if said and self._composer.fence_key else ask,
         )
 
     def quoted_bytes(self, text: str) -> int:
@@ -293,7 +292,6 @@ def manager_of(
         per_message=TruncationPolicy(team.message_bytes),
         fence_key=fence_key(db, session) if team.fence else None,
         summaries=left_out,
-        wording=team.wording,
         on_message_added=on_message_added,
         on_team_task_changed=on_team_task_changed,
     )
@@ -310,7 +308,6 @@ class ContextComposer(Struct, frozen=True):
     target_bytes: int | None = None
     per_message: TruncationPolicy | None = None
     fence_key: str | None = None
-    wording: Wording = TODAY
 
     def compose(
         self,
@@ -349,7 +346,7 @@ class ContextComposer(Struct, frozen=True):
         )
         if self.fence_key is None or newest is None:
             return given
-        return fence_quotes(given, self.fence_key, newest, self.wording)
+        return fence_quotes(given, self.fence_key, newest)
 
 
 def _well_formed(text: str | None) -> str | None:

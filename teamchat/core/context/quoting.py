@@ -11,8 +11,8 @@ from teamchat.assemblers.parts import AssemblerInput
 from teamchat.assemblers.truncation import MOST_BYTES, byte_length
 from teamchat.core.context.history import Quote
 from teamchat.core.messages import ConversationMessage
+from teamchat.core.team import wording
 from teamchat.core.team.team import Member, Team
-from teamchat.core.team.wording import Wording
 from teamchat.core.text.redact import redact_shapes
 
 
@@ -87,10 +87,10 @@ def _code(key: str, what: str) -> str:
     return hmac.new(key.encode(), what.encode(), "sha256").hexdigest()[:LENGTH]
 
 
-def fence_quotes(given: AssemblerInput, key: str, message_id: str, wording: Wording) -> AssemblerInput:
+def fence_quotes(given: AssemblerInput, key: str, message_id: str) -> AssemblerInput:
     """The same parts with a fence around what somebody said. The turn note, if there is one, ends with its code."""
     code = fence_code(key, message_id, _texts_of(given))
-    note = given.turn_note and given.turn_note + wording.code.format(code=code)
+    note = given.turn_note and given.turn_note + wording.CODE.format(code=code)
     return replace(given, fence=code, turn_note=note)
 
 

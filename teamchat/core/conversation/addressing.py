@@ -28,6 +28,7 @@ from teamchat.core.routing.requests import (
 )
 from teamchat.core.routing.todos import Wish
 from teamchat.core.team.team import Member, Team
+from teamchat.core.team.wording import BEFORE_EXAMPLE
 from teamchat.core.text.commands import reading, saying
 
 Prompts = Callable[[], Sequence[str]]
@@ -383,7 +384,7 @@ def _calls(text: str, team: Team, member: Member) -> tuple[RouteRequest, ...]:
 def address_reply(text: str, team: Team, member: Member, prompts: Prompts = tuple) -> AddressedReply:
     """What an agent's reply asks for, but for what it repeats of the `prompts` that its program was given."""
     markers = read_markers(text, "ai").markers
-    if repeated := _repeated(text, markers, team, prompts):
+    if repeated := _repeated(text, markers, prompts):
         markers = read_markers(text, "ai", repeated).markers
     resolution = resolve(markers, team.members, member.name, "ai")
     mentions = not _names_anyone(markers)
@@ -403,12 +404,12 @@ def address_reply(text: str, team: Team, member: Member, prompts: Prompts = tupl
     )
 
 
-def _repeated(text: str, markers: Sequence[Marker], team: Team, prompts: Prompts) -> tuple[Span, ...]:
+def _repeated(text: str, markers: Sequence[Marker], prompts: Prompts) -> tuple[Span, ...]:
     if not any(marker.counts for marker in markers):
         return ()
     from teamchat.core.routing.repeats import repeats
 
-    return repeats(text, markers, prompts, team.wording.before_example)
+    return repeats(text, markers, prompts, BEFORE_EXAMPLE)
 
 
 def _last_line_notes(text: str, markers: Sequence[Marker], team: Team, member: Member) -> Iterator[str]:

@@ -19,6 +19,7 @@ from teamchat.core.store.database import Database
 from teamchat.core.store.lessons import Lesson, add_lesson, gist, lesson_text, newest_lessons
 from teamchat.core.store.summaries import summary_before
 from teamchat.core.store.turns import LARGEST, Turn
+from teamchat.core.team import wording
 from teamchat.core.team.team import Member, Team
 from teamchat.core.text.clean import told
 from teamchat.core.text.commands import saying
@@ -105,9 +106,8 @@ def _question(run: Run, member: Member, said: Sequence[Said]) -> str:
     """The question about the messages `said`, below the known lessons. If there are many, only the closest ones."""
     context = LayerContext(member, said[-1].message, "\n".join(one.text for one in said), run.manager.get_team_task())
     known = LessonsLayer(run.db, min(KNOWN_TOKENS, approx_tokens(run.team.prompt_bytes) // 4))(context)
-    wording = run.team.wording
-    ask = wording.ask_lessons.format(most=MOST, known=wording.same_lessons if known else "")
-    return f"{wording.known_lessons}\n{known.text}\n\n{ask}" if known else ask
+    ask = wording.ASK_LESSONS.format(most=MOST, known=wording.SAME_LESSONS if known else "")
+    return f"{wording.KNOWN_LESSONS}\n{known.text}\n\n{ask}" if known else ask
 
 
 async def find_lessons(run: Run, member: Member, keep_as: str | None = None) -> LessonsFound | TurnFailure:

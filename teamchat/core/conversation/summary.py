@@ -25,6 +25,7 @@ from teamchat.core.store.summaries import Summary, add_summary, summary_before
 from teamchat.core.store.texts import pack_text
 from teamchat.core.store.turn_events import ABORTED, StoredEvent, tool_calls
 from teamchat.core.store.turns import Turn, events_of, get_turn, last_summary_turn
+from teamchat.core.team import wording
 from teamchat.core.team.team import Member, Team
 from teamchat.core.text.clean import told
 from teamchat.core.turn.events import SummaryStored, Warned
@@ -68,7 +69,7 @@ def build_summary_prompt(
     """
     sizes = accumulate(manager.quoted_bytes(one.text) for one in said)
     fitting = [one for one, size in zip(said, sizes, strict=True) if size <= team.prompt_bytes] or list(said[:1])
-    ask = team.wording.ask_summary.format(so_far=team.wording.summary_so_far if so_far else "")
+    ask = wording.ASK_SUMMARY.format(so_far=wording.SUMMARY_SO_FAR if so_far else "")
     while fitting:
         asked = prompt_about(team, member, manager, fitting, ask, so_far)
         if asked.assembled.trimmed.layers:

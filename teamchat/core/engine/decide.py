@@ -98,7 +98,7 @@ class Draft(Struct):
 
         A turn that was tried already answers what it was to answer then.
         """
-        if not self.state.rules.joins or head.part or head.as_of or head.status is not RouteStatus.WAITING:
+        if head.part or head.as_of or head.status is not RouteStatus.WAITING:
             return head
         behind = self.state.queue[self.state.queue.index(head) + 1 :]
         same = tuple(takewhile(lambda route: _is_same_call(route, head), behind))

@@ -82,8 +82,7 @@ class Rules(Struct, frozen=True):
     """Who may speak: the AI members in order, the people, the lead, the guards of the team file, the run's bounds.
 
     `max_stale` is the number of replies in a row that may say nothing new. None and infinity are no limit.
-    `turns_limit` is the name of the limit that `max_turns` comes from. With `only` no agent calls another one. With
-    `joins` a turn answers calls of its member that wait right behind it.
+    `turns_limit` is the name of the limit that `max_turns` comes from. With `only` no agent calls another one.
     """
 
     ai: tuple[str, ...]
@@ -96,7 +95,6 @@ class Rules(Struct, frozen=True):
     max_stale: int | None = None
     turns_limit: str = "limits.turns"
     only: bool = False
-    joins: bool = False
 
 
 class State(Struct, frozen=True):

@@ -28,12 +28,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from teamchat.core.messages import NewMessage, Span
+from teamchat.core.routing.edits import Edit, without_edits
 from teamchat.core.routing.todos import todo_text
 from teamchat.core.text.clean import sequences, told
 from teamchat.patterns import regex
 
 if TYPE_CHECKING:
-    from teamchat.core.routing.edits import Edit
     from teamchat.core.routing.markdown import Places
 
 
@@ -202,33 +202,13 @@ class MarkedText(Struct, frozen=True, dict=True):
     author: Author
     markers: tuple[Marker, ...]
 
-    @property
-    def _bare(self) -> str | None:
-        """The `stripped` text if only its last line end is taken out, as of most texts; None if more is."""
-        if self.markers:
-            return None
-        bare = self.text.removesuffix("\n") if len(self.text) <= PIECE else self.text
-        return None if bare[:1].isspace() or bare[-1:].isspace() else bare
-
     @cached_property
     def stripped(self) -> str:
         """The text without the markers that count; only the lines that held one are tidied.
 
         An escaped marker loses its backslash, so stripping twice is not stripping once.
         """
-        if (bare := self._bare) is not None:
-            return bare
-        from teamchat.core.routing.edits import without_edits
-
         return without_edits(self.text, _edits(self.markers))
-
-    def stripped_pieces(self) -> Iterator[str]:
-        """The `stripped` text in pieces, which are made as they are asked for."""
-        if len(self.text) <= PIECE and (bare := self._bare) is not None:
-            return iter((bare,))
-        from teamchat.core.routing.edits import pieces_without_edits
-
-        return pieces_without_edits(self.text, _edits(self.markers))
 
     @cached_property
     def quoted(self) -> str:
@@ -241,11 +221,15 @@ def read_markers(text: str, author: Author, pasted: tuple[Span, ...] = ()) -> Ma
 
     A message is read several times in a row: the last few texts are kept in memory.
     """
-    return (_read_markers if len(text) <= LONGEST_KEPT else _read_markers.__wrapped__)(text, author, pasted)
+    return _read_markers(text, author, pasted) if len(text) <= LONGEST_KEPT else _marked(text, author, pasted)
 
 
 @lru_cache(maxsize=8)
 def _read_markers(text: str, author: Author, pasted: tuple[Span, ...]) -> MarkedText:
+    return _marked(text, author, pasted)
+
+
+def _marked(text: str, author: Author, pasted: tuple[Span, ...]) -> MarkedText:
     return MarkedText(text, author, scan(text, author, pasted))
 
 
@@ -255,8 +239,6 @@ def strip_markers(text: str, *, author: Author = "human") -> str:
 
 
 def _edits(markers: Sequence[Marker]) -> list[Edit]:
-    from teamchat.core.routing.edits import Edit
-
     edits: list[Edit] = []
     done = 0  # where the last marker that counts ends: a task block goes with the escaped markers in it
     for marker in markers:

@@ -1,8 +1,8 @@
 """A team file that was checked before: its tables are kept in the state folder, by the file's path.
 
 A check needs pydantic and the TOML parser, whose imports take longer than the rest of a command. The kept tables begin
-with a seal over them, the text that they were made from and the modules that checked it. Without that seal they are not
-used: the file is checked again if it, its record or one of these modules has changed.
+with a seal over them, the text that they were made from and the teamchat that checked it. Without that seal they are
+not used: the file is checked again if it, its record or teamchat has changed.
 """
 
 from __future__ import annotations
@@ -26,26 +26,7 @@ if TYPE_CHECKING:
     from teamchat.core.team.schema import TeamFile
 
 LARGEST = 1 << 24  # bytes; the tables of a large team file have fewer
-_PROGRAM = __file__[: -len("core/team/checked.py")]
-CHECKERS = (
-    "assemblers/parts.py",
-    "assemblers/truncation.py",
-    "core/agents.py",
-    "core/engine/process.py",
-    "core/engine/processes/table.py",
-    "core/errors.py",
-    "core/messages.py",
-    "core/routing/names.py",
-    "core/team/problems.py",
-    "core/team/schema.py",
-    "core/team/team.py",
-    "core/team/wording.py",
-    "core/text/commands.py",
-    "core/text/durations.py",
-    "patterns.py",
-    "runners/base.py",
-)
-"""`schema.py`, `team.py`, which has the defaults, and what they import. A checkout changes without a new version."""
+PROGRAM = Path(__file__).parents[2]
 
 
 def kept(path: Path, text: str) -> TeamFile | None:
@@ -82,10 +63,16 @@ def _place(path: Path) -> Path:
 
 
 def _seal(text: str, tables: str) -> str:
-    """The digest of the tables and of what they were made from. Raises `OSError` for a program without sources."""
-    found = (os.stat(_PROGRAM + module) for module in CHECKERS)  # noqa: PTH116 (on the path of every command)
-    parts = [VERSION, *(f"{one.st_mtime_ns} {one.st_size}" for one in found), text, tables]
+    """The digest of the tables and of what they were made from."""
+    parts = [VERSION, _newest_source(), text, tables]
     return sha256("".join(f"{len(part)} {part}" for part in parts).encode()).hexdigest()
+
+
+def _newest_source() -> str:
+    """When a source of teamchat changed last; empty outside of a checkout, where the version tells of a change."""
+    if not (PROGRAM.parent / ".git").exists():
+        return ""
+    return str(max(source.stat().st_mtime_ns for source in PROGRAM.rglob("*.py")))
 
 
 def _form(value: Any) -> object:

@@ -21,7 +21,6 @@ from teamchat.core.agents import AGENT_TYPES, CLIS, AgentType, ProtocolName, nor
 from teamchat.core.errors import UnknownName
 from teamchat.core.messages import well_formed
 from teamchat.core.routing.names import fold, valid_name
-from teamchat.core.team.wording import TODAY, Wording
 from teamchat.core.text.commands import quote
 from teamchat.runners.base import FIRST_BYTE_S, Access, Memory, Terminal
 
@@ -130,7 +129,7 @@ class Team(Struct, frozen=True):
     `path` is the team file (None when the installed CLIs are the team) and `root` the folder that the members'
     `cwd` is relative to. `agents` has the built-in ones and the file's own, by normalised name. `option` is the
     value of `--team` that selects this team again (None: no option is needed). `digest` is the sha256 of the file's
-    text. `wording` is an older one only while a recording is replayed.
+    text.
 
     `compactor` summarises the conversation when the part without a summary reaches `due_tokens` (`summary.py` in
     `core/conversation/`). `fence` puts messages between fences in prompts. `redact` removes secrets from what goes
@@ -162,7 +161,6 @@ class Team(Struct, frozen=True):
     agents: Mapping[str, AgentSpec] = field(default_factory=lambda: BUILTIN_AGENTS)
     option: str | None = None
     digest: str | None = None
-    wording: Wording = TODAY
     processes: Mapping[str, NamedProcess] = field(default_factory=dict)
     hooks: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 

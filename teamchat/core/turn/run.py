@@ -264,5 +264,4 @@ def rules_of(team: Team, bounds: Bounds = UNBOUNDED) -> Rules:
         max_stale=2 * team.limits.rounds,
         turns_limit="--turns" if bounded else "limits.turns",
         only=bounds.only,
-        joins=bool(team.wording.called),
     )

@@ -15,7 +15,6 @@ from teamchat.core.cassette.replay import recorded_team, recorded_turn
 from teamchat.core.cassette.writer import CassetteWriter
 from teamchat.core.errors import UsageError
 from teamchat.core.team.find import load
-from teamchat.core.team.wording import NEWEST
 from teamchat.runners.process.running import Chunk, Exit, Identity
 from tests.core.full_disk import files_of_at_most
 from tests.scripted_team import crew
@@ -56,7 +55,7 @@ def test_a_cassette_reads_back_as_it_was_recorded(tmp_path: Path, world: Path) -
     made.turn(turn(chunks, "plain"))
     made.end(0, None, NOTHING, (), ())
     cassette = read_cassette(path)
-    assert [run.input for run in cassette.runs] == [HumanLine(text="Hi", to="max", wording=NEWEST)]
+    assert [run.input for run in cassette.runs] == [HumanLine(text="Hi", to="max")]
     played = recorded_turn(cassette.turns[0])
     for stream in ("out", "err"):
         assert joined(played.chunks, stream) == joined(chunks, stream)

@@ -18,7 +18,7 @@ from teamchat.core.messages import ConversationMessage, NewMessage, Routing, Sai
 from teamchat.core.store.database import Database
 from teamchat.core.store.message_log import MemoryLog
 from teamchat.core.store.sessions import create_session
-from teamchat.core.team.wording import TODAY
+from teamchat.core.team import wording
 from tests.core.fake_conversation import Stage, team_of
 
 KAILAI = Speaker("u1", "kailai", type="human")
@@ -485,7 +485,7 @@ def test_a_prompt_that_asks_for_a_summary_quotes_messages_and_answers_none() -> 
     assert (given.current_message, given.team_task, given.contexts) == ("", "Design it", {TODO: "- 1: test it"})
     assert texts(given) == ["One", "Two"]
     assert given.fence is not None
-    assert given.turn_note == f"Sum up.{TODAY.fence}{TODAY.code.format(code=given.fence)}"
+    assert given.turn_note == f"Sum up.{wording.FENCE}{wording.CODE.format(code=given.fence)}"
     other = manager.get_context_for_summary(said[:1], "Sum up.")
     assert other.fence not in (None, given.fence)
     nothing = manager.get_context_for_summary([], "Sum up.")

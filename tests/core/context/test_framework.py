@@ -15,7 +15,6 @@ from teamchat.core.messages import ConversationMessage, NewMessage, Routing, Spe
 from teamchat.core.routing.markers import scan
 from teamchat.core.routing.names import LONGEST_NAME
 from teamchat.core.team.team import Member, Team
-from teamchat.core.team.wording import TODAY
 
 HERE = Path("/work")
 MAX = Member("max", "ai", HERE, "Architect", "claude")
@@ -126,10 +125,10 @@ def test_the_note_of_a_turn_says_whom_it_serves_and_who_is_heard(
     request_id: str, current_id: str, current_by: str, note: str
 ) -> None:
     route = Route("msg-2", "sarah", request_id, 1, "max")
-    assert turn_note(route, MAX, said(request_id, "kailai"), said(current_id, current_by), TODAY) == note
+    assert turn_note(route, MAX, said(request_id, "kailai"), said(current_id, current_by)) == note
 
 
 def test_the_note_tells_a_member_in_whose_place_it_answers() -> None:
     route = Route("msg-2", "sarah", "msg-1", 1, "sarah")
-    note = turn_note(route, MAX, said("msg-1", "kailai"), said("msg-1", "kailai"), TODAY)
+    note = turn_note(route, MAX, said("msg-1", "kailai"), said("msg-1", "kailai"))
     assert note.endswith("below. You are the fallback for sarah, who cannot answer.")

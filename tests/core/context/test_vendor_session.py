@@ -16,7 +16,6 @@ from msgspec.structs import replace
 from teamchat.core.context.vendor_session import own_share
 from teamchat.core.receipt import Outcome
 from teamchat.core.store.turns import Turn, mark_opened
-from teamchat.core.team.wording import WORDINGS
 from teamchat.runners.events import Usage
 from teamchat.runners.process.running import Launch
 from tests.core.fake_conversation import Fails, Reply, Stage, team_of
@@ -215,15 +214,6 @@ def test_a_request_that_was_quoted_is_not_quoted_again(stage: Stage) -> None:
     of_max = [prompt for prompt, name in zip(stage.prompts, stage.spoke, strict=True) if name == "max"]
     assert ["Build the very thing" in prompt for prompt in of_max] == [True, False]
     assert resumed(stage.launched[-1]) is not None
-
-
-def test_a_member_that_is_asked_twice_about_the_same_begins_a_fresh_session(stage: Stage) -> None:
-    stage.team = replace(stage.team, wording=WORDINGS[2])  # as a recording has it, where one turn answers one call
-    stage.says["sarah"][0] = "Code.\n[NEXT: max]"
-    stage.send("[NEXT: sarah, max] Go")
-    assert stage.spoke == ["sarah", "max", "max"]
-    assert resumed(stage.launched[2]) is None
-    assert why_fresh(stage) == "nothing was said since its last turn"
 
 
 def test_codex_reports_sums_and_the_receipt_has_the_turns_own_part(stage: Stage) -> None:

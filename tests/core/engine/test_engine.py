@@ -159,8 +159,12 @@ def test_what_waits_for_a_message_already_is_not_queued_again(talk: Talk) -> Non
     assert [action.route.target for action in talk.actions if isinstance(action, Queued)] == ["carol"]
 
 
-def test_the_same_member_may_wait_for_two_messages(talk: Talk) -> None:
-    assert talk.says("max", "sarah").replies("sarah").rest() == ["sarah", "sarah"]
+def test_one_turn_answers_two_messages_that_wait_for_a_member_behind_each_other(talk: Talk) -> None:
+    assert talk.says("max", "sarah").replies("sarah").rest() == ["sarah"]
+
+
+def test_a_member_waits_for_two_messages_where_another_member_is_between_them(talk: Talk) -> None:
+    assert talk.says("max", "sarah", "carol").replies("sarah").rest() == ["sarah", "carol", "sarah"]
 
 
 # --- drop

@@ -101,10 +101,9 @@ class AnyConversation(RuleBasedStateMachine):
         max_turns=st.sampled_from([1, 2, 3, 9]),
         max_tokens=st.sampled_from([None, 5]),
         max_stale=st.sampled_from([None, 2]),
-        joins=st.booleans(),
     )
-    def begin(self, max_turns: int, max_tokens: int | None, max_stale: int | None, *, joins: bool) -> None:
-        self.team = Rules(AI, HUMANS, None, max_turns, MAX_SECONDS, max_tokens, None, max_stale, joins=joins)
+    def begin(self, max_turns: int, max_tokens: int | None, max_stale: int | None) -> None:
+        self.team = Rules(AI, HUMANS, None, max_turns, MAX_SECONDS, max_tokens, None, max_stale)
         self.state = State(self.team)
         self.events: list[Event] = []
         self.now = 1000.0

@@ -9,7 +9,7 @@ import pytest
 
 from teamchat.core.routing.markers import read_markers, scan
 from teamchat.core.routing.repeats import repeats
-from teamchat.core.team.wording import WORDINGS
+from teamchat.core.team.wording import BEFORE_EXAMPLE
 from tests.core.routing.marker_texts import grows_linearly
 
 EXAMPLE = "end your reply with a line like"
@@ -69,8 +69,8 @@ def test_a_marker_that_repeats_nothing_else_calls(reply: str, names: list[str]) 
     assert called(reply) == names
 
 
-def test_the_example_is_that_of_every_wording() -> None:
-    assert {wording.before_example for wording in WORDINGS.values()} == {EXAMPLE}
+def test_the_example_is_that_of_the_protocol() -> None:
+    assert BEFORE_EXAMPLE == EXAMPLE
 
 
 def test_a_thousand_ordinary_replies_lose_no_call() -> None:

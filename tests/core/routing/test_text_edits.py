@@ -1,20 +1,15 @@
-"""A text is made without its edits in pieces, and they are the same text as when all of it is made at once."""
+"""What is left of a text without its edits, compared with the rule in plain words."""
 
 from __future__ import annotations
 
 import re
-import tracemalloc
 from collections.abc import Iterator
 from itertools import accumulate
-from unittest.mock import patch
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from teamchat.core.routing import edits
-from teamchat.core.routing.edits import Edit, pieces_without_edits, without_edits
-from teamchat.core.routing.markers import read_markers
+from teamchat.core.routing.edits import Edit, without_edits
 
 SPACES = [" ", "  ", "\t", "\u2028", "\u00a0", "\n", "\r", "\r\n"]
 WORDS = ["a", "bc", *SPACES, "[NEXT: a]", "\\[NEXT: a]", "[TEAM_TASK]\n"]
@@ -30,40 +25,9 @@ def edited(draw: st.DrawFn) -> tuple[str, list[Edit]]:
     return "".join(words), [Edit(start, end, draw(st.booleans())) for start, end in pairs if start < end]
 
 
-@given(edited(), st.integers(1, 9))
-def test_the_pieces_of_any_size_are_the_text_made_at_once(case: tuple[str, list[Edit]], size: int) -> None:
-    with patch.object(edits, "PIECE", size):
-        assert "".join(pieces_without_edits(*case)) == at_once(*case)
+@given(edited())
+def test_a_text_loses_its_edits_line_by_line(case: tuple[str, list[Edit]]) -> None:
     assert without_edits(*case) == at_once(*case)
-
-
-@given(st.lists(st.sampled_from([*WORDS, "`", "```\n", "> "])).map("".join), st.integers(1, 9))
-def test_the_pieces_of_a_message_are_its_stripped_text(text: str, size: int) -> None:
-    read = read_markers(text, "human")
-    with patch.object(edits, "PIECE", size):
-        assert "".join(read.stripped_pieces()) == read.stripped
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "`a ``b ```c [NEXT ",
-        "a [TODO: x] \\[NEXT: a] ",
-        "a  [NEXT: a]\n",
-        "a\n\n",
-    ],
-)
-def test_the_pieces_of_a_large_text_take_little_memory(text: str) -> None:
-    large = text * (8_000_000 // len(text))
-    with patch.object(edits, "PIECE", 10_000):
-        pieces = read_markers(large, "ai").stripped_pieces()
-        next(pieces)
-        tracemalloc.start()
-        length = sum(map(len, pieces))
-        _, peak = tracemalloc.get_traced_memory()
-        tracemalloc.stop()
-    assert length > 5_000_000
-    assert peak < 1_000_000
 
 
 def at_once(text: str, changes: list[Edit]) -> str:

@@ -234,9 +234,9 @@ def without_calls(text: str, author: Author) -> str:
     calls = [marker for marker in scan(text, author) if marker.counts and marker.kind is MarkerKind.NEXT]
     if calls and author == "ai":
         from teamchat.core.routing.repeats import repeats  # most texts call nobody
-        from teamchat.core.team.wording import TODAY
+        from teamchat.core.team.wording import BEFORE_EXAMPLE
 
-        shown = repeats(text, calls, tuple, TODAY.before_example)
+        shown = repeats(text, calls, tuple, BEFORE_EXAMPLE)
         calls = [marker for marker in calls if not touches(marker.start, marker.end, shown)]
     edits = [Edit(marker.start, marker.end, tidy=True) for marker in calls]
     return without_edits(text, edits) if edits else text

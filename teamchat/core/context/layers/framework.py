@@ -14,8 +14,8 @@ from teamchat.core.engine.processes.table import strategy_of
 from teamchat.core.engine.state import Route
 from teamchat.core.errors import StoreError
 from teamchat.core.messages import ConversationMessage, name_of
+from teamchat.core.team import wording
 from teamchat.core.team.team import Member, Team
-from teamchat.core.team.wording import Wording
 
 MAX_BYTES = 1024  # of the part that goes with the system text
 MAX_SHOWN = 64  # bytes of a title, and of the team's name; names of members are short (40 characters)
@@ -29,13 +29,12 @@ def framework_text(team: Team, member: Member, part: Part | None = None) -> str:
     others = [other for other in team.members if other.name != member.name]
     example = next((other.name for other in others if other.type == "ai"), others[0].name if others else "NAME")
     team_name = repr(_cut(team.name))
-    wording = team.wording
-    head = wording.member.format(member=_described(member), team=team_name)
-    protocol = wording.protocol if part is None or part.handover else wording.no_hand_over
-    tail = protocol.format(example=example) + (wording.fence if team.fence else "")
-    listed = wording.others.format(names=f"and {len(others)} more")
+    head = wording.MEMBER.format(member=_described(member), team=team_name)
+    protocol = wording.PROTOCOL if part is None or part.handover else wording.NO_HAND_OVER
+    tail = protocol.format(example=example) + (wording.FENCE if team.fence else "")
+    listed = wording.OTHERS.format(names=f"and {len(others)} more")
     room = MAX_BYTES - byte_length(f"{head}\n\n{tail}{listed}")
-    return f"{head}\n{wording.others.format(names=_listed(others, room))}\n{tail}" if others else f"{head}\n{tail}"
+    return f"{head}\n{wording.OTHERS.format(names=_listed(others, room))}\n{tail}" if others else f"{head}\n{tail}"
 
 
 def _described(member: Member) -> str:
@@ -58,15 +57,13 @@ def _listed(others: list[Member], room: int) -> str:
     return ", ".join(names[:fitting] + more)
 
 
-def turn_note(
-    route: Route, member: Member, request: ConversationMessage, current: ConversationMessage, wording: Wording
-) -> str:
+def turn_note(route: Route, member: Member, request: ConversationMessage, current: ConversationMessage) -> str:
     """The note on the message to answer: its id and speaker, the request behind it, whose turn a fallback takes.
 
     It names who else calls the member. In a process it also says what the member is to do.
     """
-    note = wording.request if current.id == request.id else wording.part
-    fallback = "" if member.name == route.target else wording.fallback
+    note = wording.REQUEST if current.id == request.id else wording.PART
+    fallback = "" if member.name == route.target else wording.FALLBACK
     told = f"{note}{fallback}".format(
         current=current.id,
         speaker=name_of(current),
@@ -74,7 +71,7 @@ def turn_note(
         person=request.speaker.role_name,
         target=route.target,
     )
-    told += "".join(wording.called.format(by=call.by, parent=call.parent) for call in route.also)
+    told += "".join(wording.CALLED.format(by=call.by, parent=call.parent) for call in route.also)
     if route.part is None:
         return told
 

@@ -25,6 +25,7 @@ from teamchat.core.store.database import Database
 from teamchat.core.store.lessons import Lesson, fitting_lessons, newest_lessons
 from teamchat.core.store.summaries import Summary, summary_before
 from teamchat.core.store.todos import todos_of
+from teamchat.core.team import wording
 from teamchat.core.team.team import Team
 from teamchat.core.text.clean import told
 from teamchat.core.text.redact import redact_shapes
@@ -120,7 +121,7 @@ def summary_told(summary: Summary, team: Team) -> str:
     if team.redact:
         text = redact_shapes(text)[0]
     text = truncate_middle(text, team.message_bytes).text
-    return f"{team.wording.summary.format(member=summary.member)}\n\n{text}"
+    return f"{wording.SUMMARY.format(member=summary.member)}\n\n{text}"
 
 
 def worth_telling(summary: str) -> str:
