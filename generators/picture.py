@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 import pexpect
 
 from generators.screen import Terminal
-from teamchat.cli.exporting.svg import drawn
+from teamchat.cli.exporting.screen import drawn
 
 ROOT = Path(__file__).parents[1]
 IMAGES = ROOT / "docs" / "images"

@@ -94,7 +94,7 @@ def content_of(file: Path) -> bytes:
     """All of the file. Raises `PromptTooLarge`, and `UsageError` if it cannot be read."""
     import sys
 
-    from teamchat.cli.shared.reading import read_within
+    from teamchat.cli.shared.piped import read_within
     from teamchat.core.errors import UsageError
     from teamchat.core.transcripts.reading import LARGEST
 

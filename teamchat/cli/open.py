@@ -32,7 +32,7 @@ def open(  # noqa: A001 (the command's name)
     from teamchat.cli.shared.workspace import find_team, need_person, need_trust, open_store, trust_store
     from teamchat.core.conversation.opening import plan_opening
     from teamchat.core.errors import AgentMissing, UsageError
-    from teamchat.core.files.temporary import temporary_folder
+    from teamchat.core.files.whole_files import temporary_folder
     from teamchat.core.store.sessions import need_session
     from teamchat.core.store.turns import mark_opened
     from teamchat.core.team.trust import require

@@ -73,7 +73,7 @@ def resume(
     verdicts, ask = words_of(verdict), asks(ask, no_input)
     found = team_or_nobody(team, session) if drop else team_with_session(team, session, timeout)
     begin_run(found, record=record, trust=trust, runs=mode is not ResumeMode.DROP)
-    from teamchat.cli.shared.resuming import resume_session  # this import takes as long as git does
+    from teamchat.cli.shared.request import resume_session  # this import takes as long as git does
 
     with open_store(found.root) as db:
         chosen = session_to_continue(db, session)

@@ -44,7 +44,7 @@ def retry(
     from teamchat.cli.output.lines import note
     from teamchat.cli.output.undoing import kept_lines, undo_lines, undone
     from teamchat.cli.shared.conversation import held_run
-    from teamchat.cli.shared.resuming import resume_session
+    from teamchat.cli.shared.request import resume_session
     from teamchat.cli.shared.showing import OutputOptions
     from teamchat.cli.shared.typed import placed_here
     from teamchat.cli.shared.undoing import confirmed_and_done

@@ -66,7 +66,7 @@ def search(
     from teamchat.core.store import search as stored
     from teamchat.core.store.listing import title_of
     from teamchat.core.store.sessions import all_sessions, need_session
-    from teamchat.core.text.searching import search_parts
+    from teamchat.core.text.words import search_parts
 
     parts = search_parts(" ".join(words))
     if not parts:

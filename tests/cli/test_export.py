@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from teamchat.cli.exporting.formats import Options, writer
-from teamchat.cli.exporting.words import when
+from teamchat.cli.exporting.formats import Options, when, writer
 from teamchat.cli.shared.options import FormatName
 from teamchat.cli.shared.workspace import trust_store
 from teamchat.core.context.snapshot import from_json

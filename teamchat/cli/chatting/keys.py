@@ -27,7 +27,7 @@ from prompt_toolkit.selection import SelectionState, SelectionType
 
 from teamchat.cli.chatting.layout import Shown
 from teamchat.cli.chatting.pastes import Pastes
-from teamchat.core.files.temporary import temporary_folder
+from teamchat.core.files.whole_files import temporary_folder
 from teamchat.core.messages import Span, well_formed
 
 LEAVES = "Ctrl-D leaves"

@@ -3,16 +3,79 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from datetime import datetime
 from importlib import import_module
 from pathlib import Path
 from typing import cast, get_args
 
 from msgspec import Struct
 
+from teamchat.cli.output.lines import duration, plural, short_number
+from teamchat.cli.output.patch import MARKS, counted
+from teamchat.cli.output.terminal.tools import action, mark
 from teamchat.cli.shared.options import FormatName
 from teamchat.core.errors import UsageError
+from teamchat.core.messages import ConversationMessage, name_of
 from teamchat.core.text.clean import printable
-from teamchat.core.transcripts.transcript import Transcript
+from teamchat.core.transcripts.transcript import ChangedFile, MemberTurn, Step, Transcript
+from teamchat.runners.events import ToolCall, ToolResult
+from teamchat.runners.untrusted_json import one_line
+
+FOLDER = "."  # of every member: a transcript's paths are relative already
+LONGEST_STEP = 200  # characters
+SAID = {
+    "said": "{text}",
+    "tool": "{tool}",
+    "denied": "denied: {denied}",
+    "question": "asked its user: {text}",
+    "retry": "tried again: {text}",
+    "note": "{text}",
+    "error": "error: {text}",
+}
+
+
+def when(milliseconds: int) -> str:
+    """A moment in local time; of one that no calendar has, its milliseconds."""
+    try:
+        return datetime.fromtimestamp(milliseconds / 1000).strftime("%Y-%m-%d %H:%M")  # noqa: DTZ006 (of any TZ)
+    except (ValueError, OverflowError, OSError):
+        return f"{milliseconds} ms"
+
+
+def heading(message: ConversationMessage) -> str:
+    """`kai → max, sarah`."""
+    to = ", ".join(message.routing.resolved_addressees)
+    return f"{name_of(message)} → {to}" if to else name_of(message)
+
+
+def step_line(step: Step) -> str:
+    """A step on one line: `read notes/cli.py`, `ran pytest -q ✗ exit 1`."""
+    call = ToolCall("", step.name, step.text)
+    does = action(call, FOLDER)
+    tool = f"{does.done} {does.what}".strip()
+    denied = does.what if does.done == "ran" and does.what else tool
+    line = one_line(SAID[step.kind].format(tool=tool, denied=denied, text=step.text), LONGEST_STEP)
+    return f"{line} {mark(call, ToolResult('', step.output, failed=True))}" if step.failed else line
+
+
+def footer(turn: MemberTurn) -> str:
+    """`turn 2 · claude sonnet · 58s · 24k tokens · $0.11 · 3 files`. What is unknown is left out."""
+    used = (turn.input_tokens or 0) + (turn.output_tokens or 0)
+    model = turn.model or turn.agent
+    parts = [f"turn {turn.number}", model if turn.agent in model else f"{turn.agent} {model}"]
+    parts += [duration(turn.seconds)] if turn.seconds is not None else []
+    parts += [f"{short_number(used)} tokens"] if used else []
+    parts += [f"${turn.cost_usd:.2f}"] if turn.cost_usd is not None else []
+    parts += [plural(len(turn.files) + turn.more_files, "file")] if turn.files else []
+    return " · ".join(parts)
+
+
+def changed_file(file: ChangedFile) -> str:
+    """`M notes/cli.py +6 -1`, or the path alone where only the CLI's own report is known."""
+    if file.what is None:
+        return file.path
+    return counted(file.path, file.added, file.removed, MARKS[file.what])
+
 
 DEFAULT: FormatName = "md"
 
@@ -25,21 +88,21 @@ class Options(Struct, frozen=True):
 
 Write = Callable[[Transcript, Options], Iterator[str]]
 _FORMATS: dict[FormatName, tuple[str, tuple[str, ...]]] = {
-    "md": ("markdown", (".md", ".markdown")),
-    "html": ("html", (".html", ".htm")),
-    "json": ("json_form", (".json",)),
-    "jsonl": ("json_lines", (".jsonl", ".ndjson")),
-    "cast": ("cast", (".cast",)),
-    "svg": ("svg", (".svg",)),
-    "snapshot": ("snapshot", ()),
+    "md": ("markdown.write", (".md", ".markdown")),
+    "html": ("html.write", (".html", ".htm")),
+    "json": ("as_json.write_object", (".json",)),
+    "jsonl": ("as_json.write_lines", (".jsonl", ".ndjson")),
+    "cast": ("screen.write_cast", (".cast",)),
+    "svg": ("screen.write_svg", (".svg",)),
+    "snapshot": ("as_json.write_snapshot", ()),
 }
-"""The module of each format in this folder, and the endings of files that are written in it by default."""
+"""The module and function of each format in this folder, and the endings of files that are written in it by default."""
 
 
 def writer(name: FormatName) -> Write:
     """What writes a transcript in that format, in pieces."""
-    module, _ = _FORMATS[name]
-    return cast("Write", import_module(f"teamchat.cli.exporting.{module}").write)
+    module, function = _FORMATS[name][0].split(".")
+    return cast("Write", getattr(import_module(f"teamchat.cli.exporting.{module}"), function))
 
 
 def format_for(name: FormatName | None, file: Path | None) -> FormatName:

@@ -20,8 +20,7 @@ from markdown_it import MarkdownIt
 from pygments.formatters.html import HtmlFormatter
 from pygments.lexers import get_lexer_by_name
 
-from teamchat.cli.exporting.formats import Options
-from teamchat.cli.exporting.words import changed_file, footer, step_line, when
+from teamchat.cli.exporting.formats import Options, changed_file, footer, step_line, when
 from teamchat.cli.output.lines import plural
 from teamchat.cli.output.terminal.look import colours_of
 from teamchat.cli.output.terminal.markdown import LEXERS, LONGEST_LINE

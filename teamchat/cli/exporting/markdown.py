@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from teamchat.cli.exporting.formats import Options
-from teamchat.cli.exporting.words import changed_file, footer, heading, step_line, when
+from teamchat.cli.exporting.formats import Options, changed_file, footer, heading, step_line, when
 from teamchat.core.text.clean import printable, visible
 from teamchat.core.transcripts.transcript import MemberTurn, Said, Transcript
 from teamchat.patterns import regex

@@ -17,7 +17,7 @@ from teamchat.cli.output.transcript import printed_by
 from teamchat.cli.shared.workspace import IN_HOOK
 from teamchat.core.engine.actions import PauseKind
 from teamchat.core.errors import AgentMissing, TeamchatError, TeamFileError
-from teamchat.core.files.temporary import temporary_folder
+from teamchat.core.files.whole_files import temporary_folder
 from teamchat.core.team.programs import Unusable, find_program
 from teamchat.core.team.team import Team
 from teamchat.core.team.trust import TrustStore, require

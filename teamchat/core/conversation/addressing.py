@@ -15,13 +15,15 @@ from teamchat.core.messages import Span, Speaker, well_formed
 from teamchat.core.routing.at_names import ALL, at_notes, first_strangers
 from teamchat.core.routing.markers import Author, Marker, MarkerKind, Target, WhyNot, read_markers, touches
 from teamchat.core.routing.names import Directory, Unknown, fold, match_member
-from teamchat.core.routing.near_misses import Hint, hints, near_miss_lines
 from teamchat.core.routing.requests import (
+    Hint,
     Problem,
     ProblemKind,
     Resolution,
     RouteRequest,
     few,
+    hints,
+    near_miss_lines,
     parse_to,
     quoted,
     resolve,

@@ -12,11 +12,11 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from teamchat.core.agents import HOMES, foreign_keys
-from teamchat.core.doctor.arguments import refused_arguments
 from teamchat.core.doctor.checks import Check
+from teamchat.core.doctor.examine import refused_arguments
 from teamchat.core.errors import CODES, ExitCode, StoreError
 from teamchat.core.files.folders import WRITABLE
-from teamchat.core.files.temporary import temporary_folder
+from teamchat.core.files.whole_files import temporary_folder
 from teamchat.core.team.programs import Unusable, find_program
 from teamchat.core.team.team import Member, Team
 from teamchat.runners.base import Job, Runner

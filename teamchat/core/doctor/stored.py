@@ -16,8 +16,7 @@ from msgspec.structs import replace
 from teamchat.core.doctor.checks import Check, failed
 from teamchat.core.errors import DamagedStore, StoreError
 from teamchat.core.files.folders import STORE_NAME, workspace_path
-from teamchat.core.files.temporary import temporary_folder
-from teamchat.core.files.whole_files import write_private
+from teamchat.core.files.whole_files import temporary_folder, write_private
 from teamchat.core.store.checking import problems
 from teamchat.core.store.database import GONE, Database, was_there
 from teamchat.core.store.rescue import lost, rescue, row_counts

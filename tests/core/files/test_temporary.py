@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 
 from teamchat.core.errors import StoreError
-from teamchat.core.files.temporary import FOLDER, temporary_folder
+from teamchat.core.files.whole_files import FOLDER, temporary_folder
 
 OWNER = """
 import sys
-from teamchat.core.files.temporary import temporary_folder
+from teamchat.core.files.whole_files import temporary_folder
 with temporary_folder("rescue") as folder:
     (folder / "sub").mkdir()
     (folder / "sub" / "copy").write_text("a page")

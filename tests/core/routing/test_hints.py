@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from teamchat.core.routing.markers import scan
-from teamchat.core.routing.near_misses import PIECE, Hint, hints
+from teamchat.core.routing.requests import PIECE, Hint, hints
 from tests.core.routing.marker_texts import PATHOLOGICAL, grows_linearly, marked_up
 
 MEMBERS = ("max", "max-power", "sarah")

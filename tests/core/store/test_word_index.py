@@ -18,7 +18,7 @@ from teamchat.core.store.messages import SqliteLog
 from teamchat.core.store.rescue import rescue
 from teamchat.core.store.search import Search, search
 from teamchat.core.store.sessions import create_session, remove_session
-from teamchat.core.text.searching import search_parts
+from teamchat.core.text.words import search_parts
 from tests.core.store.message_log_contract import draft
 
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from teamchat.core.text.searching import Part, match_of, search_parts, snippet
+from teamchat.core.text.words import Part, match_of, search_parts, snippet
 
 QUERIES = st.one_of(
     st.text(), st.text('ab"*-^:(){}+ \0'), st.lists(st.sampled_from(("AND", "OR", "NEAR(", '"', "a*"))).map(" ".join)

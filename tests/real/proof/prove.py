@@ -17,7 +17,7 @@ from teamchat.core.agents import AGENT_TYPES
 from teamchat.core.doctor.checks import Check, not_installed
 from teamchat.core.doctor.versions import Ask, check_version
 from teamchat.core.errors import StoreError
-from teamchat.core.files.temporary import temporary_folder
+from teamchat.core.files.whole_files import temporary_folder
 from teamchat.core.team.team import BUILTIN_AGENTS, INSTALL
 from teamchat.runners.base import Limit, Runner
 from tests.real.model.replies import Reply, Request
