@@ -52,7 +52,7 @@ def diff(
 
 def turns_called(db: Database, session: Session, name: str | None) -> Sequence[Turn]:
     """The turns that a person means by `name`, side turns left out; none where no turn changed files."""
-    from teamchat.cli.shared.workspace import check_name, turn_called
+    from teamchat.cli.shared.turn_called import check_name, turn_called
     from teamchat.core.errors import UsageError
     from teamchat.core.store.turns import last_turn_with_files, turns_between
 

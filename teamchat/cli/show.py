@@ -64,14 +64,8 @@ def show(
     from teamchat.cli.output.jsonl import write_line
     from teamchat.cli.output.long import whole, write_pieces
     from teamchat.cli.output.receipt import receipt_fields
-    from teamchat.cli.shared.workspace import (
-        abandoned,
-        check_name,
-        find_root,
-        open_store,
-        said_by_a_person,
-        turn_called,
-    )
+    from teamchat.cli.shared.turn_called import check_name, said_by_a_person, turn_called
+    from teamchat.cli.shared.workspace import abandoned, find_root, open_store
     from teamchat.core.errors import UsageError
     from teamchat.core.store.sessions import need_session
     from teamchat.core.store.summaries import summary_of

@@ -39,9 +39,10 @@ def undo(
         undone,
     )
     from teamchat.cli.shared.conversation import held_run
+    from teamchat.cli.shared.turn_called import check_name, turn_here
     from teamchat.cli.shared.typed import placed_here
     from teamchat.cli.shared.undoing import check_dry_run, confirmed_and_done
-    from teamchat.cli.shared.workspace import check_name, need_person, open_store, team_or_nobody, turn_here
+    from teamchat.cli.shared.workspace import need_person, open_store, team_or_nobody
     from teamchat.core.conversation.undo_and_redo import carry_out_undo, propose_undo
     from teamchat.core.conversation.undoing import clear_to_undo
     from teamchat.core.errors import UsageError

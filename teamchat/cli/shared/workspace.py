@@ -25,10 +25,8 @@ from teamchat.core.errors import (
 )
 from teamchat.core.files.folders import STORE_NAME, TRUST_NAME, config_dir, state_dir, workspace_dir, workspace_path
 from teamchat.core.files.session_lock import holder_of, lock_in
-from teamchat.core.messages import Speaker, name_of
-from teamchat.core.routing.requests import quoted
+from teamchat.core.messages import Speaker
 from teamchat.core.store.database import NO_VALUE, Database
-from teamchat.core.store.messages import SqliteLog
 from teamchat.core.store.sessions import (
     Session,
     create_session,
@@ -41,7 +39,6 @@ from teamchat.core.store.sessions import (
     remove_session,
     touch_session,
 )
-from teamchat.core.store.turns import Turn, find_turn, get_turn, session_of
 from teamchat.core.team.find import FILE_NAME, find_team_file, resolve_team
 from teamchat.core.team.team import Team, folder_name
 from teamchat.core.team.trust import Standing, TrustStore, needs, not_trusted
@@ -387,51 +384,3 @@ def _trusts(team: Team, standing: Standing) -> bool:
     for line in standing.changes or [need.line for need in needs(team)]:
         print(f"  {line}", file=sys.stderr)
     return confirmed("Trust it?")
-
-
-MOST_DIGITS = 100  # Python reads no number of more than 4,300
-
-
-def check_name(name: str | None) -> None:
-    """Raises `UsageError` for a name that is neither a turn's number nor a message's id."""
-    if name is None or name.startswith("msg-") or (name.isdecimal() and len(name) <= MOST_DIGITS):
-        return
-    raise UsageError(f"expected the number of a turn or a reply such as msg-2, got {quoted(name)}", "teamchat log")
-
-
-def turn_called(db: Database, session: Session, name: str | None) -> Turn:
-    """The turn of that number, or the one whose reply has that id; None is the last one. Raises `UnknownName`."""
-    if name is not None and name.startswith("msg-"):
-        return _turn_of_message(db, session, name)
-    found = find_turn(db, session.id, None if name is None else int(name))
-    if found is None:
-        which = "turn yet" if name is None else f"turn {name}"
-        raise UnknownName(f"session {session.name} has no {which}", "teamchat log")
-    return found
-
-
-def said_by_a_person(db: Database, session: Session, name: str | None) -> Iterator[str] | None:
-    """The whole text of a person's message of that id, in pieces; None if it is the name of something else."""
-    log = SqliteLog(db, session.id)
-    if name is None or not name.startswith("msg-") or log.get(name).speaker.type != "human":
-        return None
-    return log.pieces(name)
-
-
-def turn_here(db: Database, session: Session, name: str) -> Turn:
-    """The same, for a command that changes the session. Raises `UnknownName` also for a turn of another one.
-
-    A branch shares the replies of the session that it is a branch of, and not the turns.
-    """
-    found = turn_called(db, session, name)
-    if (owner := session_of(db, found)) != session.name:
-        told = f"{name} was written in session {owner}, which has the turn to undo"
-        raise UnknownName(told, f"teamchat undo {name} --session {quote(owner)}")
-    return found
-
-
-def _turn_of_message(db: Database, session: Session, name: str) -> Turn:
-    message = SqliteLog(db, session.id).get(name)
-    if message.turn_id is None:
-        raise UnknownName(f"{name} is from {name_of(message)}, and no turn wrote it", "teamchat log")
-    return get_turn(db, message.turn_id)

@@ -1,0 +1,61 @@
+"""Finds the turn that a person names: by its number, or by the id of its reply."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from teamchat.core.errors import UnknownName, UsageError
+from teamchat.core.messages import name_of
+from teamchat.core.routing.requests import quoted
+from teamchat.core.store.database import Database
+from teamchat.core.store.messages import SqliteLog
+from teamchat.core.store.sessions import Session
+from teamchat.core.store.turns import Turn, find_turn, get_turn, session_of
+from teamchat.core.text.commands import quote
+
+MOST_DIGITS = 100  # Python reads no number of more than 4,300
+
+
+def check_name(name: str | None) -> None:
+    """Raises `UsageError` for a name that is neither a turn's number nor a message's id."""
+    if name is None or name.startswith("msg-") or (name.isdecimal() and len(name) <= MOST_DIGITS):
+        return
+    raise UsageError(f"expected the number of a turn or a reply such as msg-2, got {quoted(name)}", "teamchat log")
+
+
+def turn_called(db: Database, session: Session, name: str | None) -> Turn:
+    """The turn of that number, or the one whose reply has that id; None is the last one. Raises `UnknownName`."""
+    if name is not None and name.startswith("msg-"):
+        return _turn_of_message(db, session, name)
+    found = find_turn(db, session.id, None if name is None else int(name))
+    if found is None:
+        which = "turn yet" if name is None else f"turn {name}"
+        raise UnknownName(f"session {session.name} has no {which}", "teamchat log")
+    return found
+
+
+def said_by_a_person(db: Database, session: Session, name: str | None) -> Iterator[str] | None:
+    """The whole text of a person's message of that id, in pieces; None if it is the name of something else."""
+    log = SqliteLog(db, session.id)
+    if name is None or not name.startswith("msg-") or log.get(name).speaker.type != "human":
+        return None
+    return log.pieces(name)
+
+
+def turn_here(db: Database, session: Session, name: str) -> Turn:
+    """The same, for a command that changes the session. Raises `UnknownName` also for a turn of another one.
+
+    A branch shares the replies of the session that it is a branch of, and not the turns.
+    """
+    found = turn_called(db, session, name)
+    if (owner := session_of(db, found)) != session.name:
+        told = f"{name} was written in session {owner}, which has the turn to undo"
+        raise UnknownName(told, f"teamchat undo {name} --session {quote(owner)}")
+    return found
+
+
+def _turn_of_message(db: Database, session: Session, name: str) -> Turn:
+    message = SqliteLog(db, session.id).get(name)
+    if message.turn_id is None:
+        raise UnknownName(f"{name} is from {name_of(message)}, and no turn wrote it", "teamchat log")
+    return get_turn(db, message.turn_id)
