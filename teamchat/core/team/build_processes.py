@@ -1,0 +1,70 @@
+"""Builds the processes that a team file names."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from teamchat.core.engine.process import NamedProcess, ProcessSettings
+from teamchat.core.engine.processes.table import TAKES, takers
+from teamchat.core.routing.names import fold
+from teamchat.core.team.problems import TeamFileProblem, nearest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from teamchat.core.team.schema import ProcessTable
+    from teamchat.core.team.team import Member
+
+_LISTS, _ONES = ("members", "workers"), ("planner", "reducer", "judge", "lead")
+
+
+def build_processes(tables: Mapping[str, ProcessTable], members: Iterable[Member]) -> Mapping[str, NamedProcess]:
+    """The processes by their names. Raises `TeamFileProblem`."""
+    ai = [member.name for member in members if member.type == "ai"]
+    seen: dict[str, str] = {fold(kind): kind for kind in TAKES}
+    for name in tables:
+        if (taken := seen.setdefault(fold(name), name)) in TAKES:
+            raise TeamFileProblem(f"processes {name!r}: expected another name, {taken} is a kind of process")
+        if taken != name:
+            raise TeamFileProblem(f"processes {name!r}: the same name as {taken!r} (case, - and _ are ignored)")
+    return MappingProxyType({name: _process(name, table, ai) for name, table in tables.items()})
+
+
+def _process(name: str, table: ProcessTable, ai: list[str]) -> NamedProcess:
+    where = f"processes {name!r}"
+    if unfit := sorted(table.model_fields_set - {"kind", "prompt", *TAKES[table.kind]}):
+        kinds = " or ".join(f'"{kind}"' for kind in takers(unfit[0]))
+        raise TeamFileProblem(f"{where}: {unfit[0]}: expected only with kind = {kinds}")
+    _check_each_once(table.options, f"{where}: options")
+    if len(table.options) == 1:
+        raise TeamFileProblem(f"{where}: options: expected at least two, got one")
+    lists = {key: _members(getattr(table, key), ai, f"{where}: {key}") for key in _LISTS}
+    ones = {key: _member(one, ai, f"{where}: {key}") for key in _ONES if (one := getattr(table, key)) is not None}
+    settings = ProcessSettings(
+        members=lists["members"],
+        workers=lists["workers"],
+        options=tuple(table.options),
+        rounds=table.rounds,
+        jobs=table.jobs,
+        **ones,
+    )
+    return NamedProcess(name, table.kind, settings, table.prompt or "")
+
+
+def _members(written: Iterable[str], ai: list[str], where: str) -> tuple[str, ...]:
+    names = tuple(_member(one, ai, where) for one in written)
+    _check_each_once(names, where)
+    return names
+
+
+def _check_each_once(words: Sequence[str], where: str) -> None:
+    if twice := [word for place, word in enumerate(words) if word in words[:place]]:
+        raise TeamFileProblem(f"{where}: expected each once, got {twice[0]!r} twice")
+
+
+def _member(written: str, ai: list[str], where: str) -> str:
+    for name in ai:
+        if fold(name) == fold(written):
+            return name
+    raise TeamFileProblem(f"{where}: no AI member {written!r}, {nearest(written, ai)}")
