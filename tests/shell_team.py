@@ -14,14 +14,7 @@ FILES = {"app.py": b"a = 1\nb = 2\n", "tests/one.py": b"1\n", "tests/two.py": b"
 
 def repository(unused: Path) -> WorkTree:
     """The working folder as a repository with one commit."""
-    made = WorkTree(Path.cwd(), unused)
-    made.git("init", "-q")
-    for path, content in FILES.items():
-        made.write(path, content)
-    made.write(".gitignore", b"build/\nscripts/\nhome/\n")
-    made.git("add", "--all")
-    made.git("-c", "user.name=kai", "-c", "user.email=kai@example.invalid", "commit", "-q", "-m", "first")
-    return made
+    return WorkTree.committed(Path.cwd(), unused, {**FILES, ".gitignore": b"build/\nscripts/\nhome/\n"})
 
 
 def shell(**commands: str) -> None:

@@ -34,12 +34,8 @@ def _in_the_folder_of_the_team(world: Path, monkeypatch: pytest.MonkeyPatch) -> 
 @pytest.fixture
 def tree(world: Path, tmp_path: Path) -> WorkTree:
     """The working folder as a repository with one commit, and one file that is not committed."""
-    made = WorkTree(world, tmp_path / "unused")
-    made.git("init", "-q", "-b", "main")
-    made.write("app.txt", b"a = 1\nb = 2\n")
-    made.write(".gitignore", b"home/\nstate/\ntmp/\nprompts/\nteamchat.toml\n*.cassette\n")
-    made.git("add", "--all")
-    made.git("-c", "user.name=kai", "-c", "user.email=kai@example.invalid", "commit", "-q", "-m", "first")
+    ignored = b"home/\nstate/\ntmp/\nprompts/\nteamchat.toml\n*.cassette\n"
+    made = WorkTree.committed(world, tmp_path / "unused", {"app.txt": b"a = 1\nb = 2\n", ".gitignore": ignored})
     made.write("mine.txt", b"not committed\n")
     return made
 

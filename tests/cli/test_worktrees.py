@@ -18,13 +18,9 @@ from tests.program import run_here
 @pytest.fixture
 def tree(world: Path, tmp_path: Path) -> WorkTree:
     """The working folder as a repository with one commit, with changes that are staged, not staged and untracked."""
-    made = WorkTree(world, tmp_path / "unused")
-    made.git("init", "-q", "-b", "main")
-    for path, content in {"app.txt": b"a = 1\nb = 2\nc = 3\n", "docs/one.md": b"one\n", "gone.txt": b"gone\n"}.items():
-        made.write(path, content)
-    made.write(".gitignore", b"build/\nhome/\nstate/\ntmp/\nteamchat.toml\n")
-    made.git("add", "--all")
-    commit(made, "first")
+    files = {"app.txt": b"a = 1\nb = 2\nc = 3\n", "docs/one.md": b"one\n", "gone.txt": b"gone\n"}
+    ignored = b"build/\nhome/\nstate/\ntmp/\nteamchat.toml\n"
+    made = WorkTree.committed(world, tmp_path / "unused", {**files, ".gitignore": ignored})
     made.write("staged.txt", b"staged\n")
     made.git("add", "staged.txt")
     made.write("app.txt", b"a = 1\nb = 2\nc = 4\n")

@@ -21,12 +21,8 @@ def _a_configuration_of_the_tests_own(tmp_path: Path, monkeypatch: pytest.Monkey
 @pytest.fixture
 def tree(tmp_path: Path) -> WorkTree:
     """A repository of one commit with two files."""
-    made = WorkTree.make(tmp_path / "work", tmp_path / "state")
-    made.write("notes.txt", b"first\nsecond\n")
-    made.write("src/app.py", b"print()\n")
-    made.git("add", ".")
-    made.git("commit", "-qm", "Begin")
-    return made
+    files = {"notes.txt": b"first\nsecond\n", "src/app.py": b"print()\n"}
+    return WorkTree.committed(tmp_path / "work", tmp_path / "state", files)
 
 
 @pytest.fixture

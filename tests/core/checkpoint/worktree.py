@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import atexit
 import os
+import shutil
 import stat
 import subprocess
+import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
+from hashlib import sha256
 from itertools import pairwise
 from pathlib import Path
 
@@ -18,6 +22,8 @@ from teamchat.core.checkpoint.take import Begun, begin_turn, end_turn, take
 from teamchat.core.checkpoint.values import Checkpoint, CheckpointLimits, GitRepository, PathChange, Step, TreeEntry
 
 Files = Mapping[bytes, tuple[str, bytes]]
+_TEMPLATES = Path(tempfile.mkdtemp(prefix="repositories-"))
+atexit.register(shutil.rmtree, _TEMPLATES)
 
 
 @dataclass
@@ -32,6 +38,20 @@ class WorkTree:
         made = cls(top, state)
         made.git("init", "-q", *options)
         return made
+
+    @classmethod
+    def committed(cls, top: Path, state: Path, files: Mapping[str, bytes]) -> WorkTree:
+        """A repository with these files in one commit on `main`, which is made once and copied."""
+        kept = _TEMPLATES / sha256(repr(files).encode()).hexdigest()[:16]
+        if not kept.is_dir():
+            made = cls.make(kept.with_suffix(f".{os.getpid()}"), state, "-b", "main")
+            for path, content in files.items():
+                made.write(path, content)
+            made.git("add", "--all")
+            made.git("-c", "user.name=kai", "-c", "user.email=kai@example.invalid", "commit", "-q", "-m", "first")
+            made.top.rename(kept)
+        shutil.copytree(kept, top, symlinks=True, dirs_exist_ok=True)
+        return cls(top, state)
 
     @property
     def repository(self) -> GitRepository:

@@ -25,12 +25,8 @@ Changes = Mapping[str, Mapping[str, bytes | None]]
 
 @pytest.fixture
 def tree(tmp_path: Path) -> WorkTree:
-    tree = WorkTree.make(tmp_path / "project", tmp_path / "state", "-b", "main")
-    tree.write("app.txt", b"a = 1\nb = 2\nc = 3\n")
-    tree.write("old.txt", b"old\n")
-    tree.git("add", "--all")
-    tree.git("-c", "user.name=kai", "-c", "user.email=kai@example.invalid", "commit", "-q", "-m", "first")
-    return tree
+    files = {"app.txt": b"a = 1\nb = 2\nc = 3\n", "old.txt": b"old\n"}
+    return WorkTree.committed(tmp_path / "project", tmp_path / "state", files)
 
 
 def work(tree: WorkTree, changes: Changes) -> None:
