@@ -87,7 +87,8 @@ parity: $(VENV)/ready
 fuzz: $(VENV)/ready
 	DAMAGES=100 TRIALS=50 $(BIN)/python -m pytest tests/runners/test_damaged_streams.py \
 		tests/runners/test_damaged_live_streams.py tests/runners/test_parser_fuzz.py tests/cli/test_damaged_store.py \
-		tests/cli/test_any_arguments.py tests/core/engine tests/core/cassette/test_hostile_cassettes.py \
+		tests/cli/test_any_arguments.py tests/cli/test_odd_numbers_and_times.py tests/core/routing \
+		tests/core/text/test_redact.py tests/core/engine tests/core/cassette/test_hostile_cassettes.py \
 		tests/core/context/test_vendor_session.py tests/core/checkpoint/test_random_trees.py \
 		tests/core/transcripts tests/cli/test_export.py \
 		tests/cli/test_export_html.py -n auto --hypothesis-profile=fuzz --timeout=0

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from teamchat.core.routing.markers import scan
 from teamchat.core.routing.requests import PIECE, Hint, hints
 from tests.core.routing.marker_texts import PATHOLOGICAL, grows_linearly, marked_up
+from tests.trials import some
 
 MEMBERS = ("max", "max-power", "sarah")
 
@@ -143,6 +144,6 @@ def test_every_hint_tells_where_it_is_in_any_text(text: str) -> None:
     assert all(text.startswith(hint.text, hint.position) for hint in noticed(text))
 
 
-@pytest.mark.parametrize("piece", PATHOLOGICAL)
+@pytest.mark.parametrize("piece", some(PATHOLOGICAL, "[TEAM_TASK]\n", "[TODO: a] [DONE: 1] [DROP: b]", "`[NEXT: a]` "))
 def test_noticing_takes_time_in_proportion_to_the_text(piece: str) -> None:
     assert grows_linearly(noticed, piece)

@@ -11,6 +11,7 @@ from markdown_it import MarkdownIt
 from teamchat.core.routing.asides import Place
 from teamchat.core.routing.markdown import Places, is_escaped, open_fence
 from tests.core.routing.marker_texts import PATHOLOGICAL, grows_linearly, marked_up
+from tests.trials import some
 
 FENCE, CODE, QUOTE = Place.FENCE, Place.CODE, Place.QUOTE
 
@@ -227,7 +228,7 @@ def test_code_is_where_a_commonmark_parser_sees_it(text: str) -> None:
     assert {word: places.at(text.index(word)) for word in expected} == expected
 
 
-@pytest.mark.parametrize("piece", PATHOLOGICAL)
+@pytest.mark.parametrize("piece", some(PATHOLOGICAL, "` `` ``` ```` ````` ", "```\n", "`[NEXT: a]` "))
 def test_finding_code_takes_time_in_proportion_to_the_text(piece: str) -> None:
     assert grows_linearly(Places, piece)
 
@@ -291,21 +292,21 @@ def test_every_line_end_ends_a_line(text: str, end: str) -> None:
         at, other = at + len(line) + 1, other + len(line) + len(end)
 
 
-@pytest.mark.parametrize(
-    "piece",
-    [
-        "- `x`\n",
-        "# `x`\n",
-        "`x`\n\n",
-        "> q\n`x`\n",
-        "```\nx\n```\ny\n",
-        "~~~\n",
-        "- ```\n",
-        "- > q\n",
-        "> q\n\n x\n",
-        "a\n\n ",
-    ],
+LINES = (
+    "- `x`\n",
+    "# `x`\n",
+    "`x`\n\n",
+    "> q\n`x`\n",
+    "```\nx\n```\ny\n",
+    "~~~\n",
+    "- ```\n",
+    "- > q\n",
+    "> q\n\n x\n",
+    "a\n\n ",
 )
+
+
+@pytest.mark.parametrize("piece", some(LINES, "`x`\n\n", "> q\n`x`\n", "- ```\n"))
 def test_the_place_of_each_line_takes_time_in_proportion_to_the_text(piece: str) -> None:
     def read(text: str) -> None:
         places = Places(text)

@@ -19,6 +19,7 @@ from teamchat.core.routing.markers import (
     strip_markers,
 )
 from tests.core.routing.marker_texts import PATHOLOGICAL, grows_linearly, marked_up
+from tests.trials import some
 
 NEXT, FROM, TEAM_TASK, DROP, TODO, DONE = MarkerKind
 
@@ -449,7 +450,7 @@ def test_targets_have_names_without_separators(body: str) -> None:
         assert all(name == name.strip() and name and not set(name) & set(",，、+＋") for name in target.names)
 
 
-@pytest.mark.parametrize("piece", PATHOLOGICAL)
+@pytest.mark.parametrize("piece", some(PATHOLOGICAL, "[TEAM_TASK]\n", "[TODO: a] [DONE: 1] [DROP: b]", "`[NEXT: a]` "))
 def test_scanning_and_stripping_take_time_in_proportion_to_the_text(piece: str) -> None:
     assert grows_linearly(strip_markers, piece)
 

@@ -13,6 +13,7 @@ from teamchat.core.text import redact
 from teamchat.core.text.key_shapes import ADDRESSES, GLUED, OPEN_PRIVATE_KEYS, PRIVATE_KEYS, SHAPES
 from teamchat.core.text.redact import Redactor, redact_shapes
 from tests.core.routing.marker_texts import grows_linearly
+from tests.trials import some
 
 UNBOUNDED = tuple(
     {
@@ -134,7 +135,7 @@ def test_a_long_text_in_pieces_loses_the_same_keys_as_the_whole(text: str, size:
 
 
 @pytest.mark.parametrize("key", KEYS)
-@pytest.mark.parametrize("size", range(3, 12))
+@pytest.mark.parametrize("size", some(range(3, 12), 3, 7, 11))
 def test_a_text_without_spaces_is_cut_behind_a_key(key: str, size: int) -> None:
     text = f'{"+" * 5}"{key}"{"+" * 5}"{key}"'
     with patch.object(redact, "_PIECE", size):
@@ -210,7 +211,7 @@ def test_no_text_is_slow(piece: str) -> None:
     assert grows_linearly(redact_shapes, piece)
 
 
-@pytest.mark.parametrize("before", ["0m", "0;31m", "-", "_", "\\n", "@"])
+@pytest.mark.parametrize("before", some(["0m", "0;31m", "-", "_", "\\n", "@"], "0;31m", "_"))
 def test_no_text_of_the_beginnings_of_keys_is_slow(before: str) -> None:
     slow = [start for start in UNBOUNDED if not grows_linearly(redact_shapes, f"{before}{start}")]
     assert slow == []
@@ -244,7 +245,7 @@ BEGINNINGS = sorted(
 NAMES = ("password=", "secret", "token", "credential", "api_key", "auth", "webhook_url", "dsn", "bearer ", "cookie:")
 
 
-@pytest.mark.parametrize("piece", [*BEGINNINGS, *NAMES])
+@pytest.mark.parametrize("piece", some([*BEGINNINGS, *NAMES], "api_key", "atbb", "AWS_SECRET_ACCESS_KEY"))
 def test_a_beginning_of_a_key_that_is_repeated_costs_little(piece: str) -> None:
     def seconds(size: int) -> float:
         text = (piece * size)[:size]
