@@ -292,7 +292,7 @@ def test_every_line_end_ends_a_line(text: str, end: str) -> None:
         at, other = at + len(line) + 1, other + len(line) + len(end)
 
 
-LINES = (
+LINE_PIECES = (
     "- `x`\n",
     "# `x`\n",
     "`x`\n\n",
@@ -306,7 +306,7 @@ LINES = (
 )
 
 
-@pytest.mark.parametrize("piece", some(LINES, "`x`\n\n", "> q\n`x`\n", "- ```\n"))
+@pytest.mark.parametrize("piece", some(LINE_PIECES, "`x`\n\n", "> q\n`x`\n", "- ```\n"))
 def test_the_place_of_each_line_takes_time_in_proportion_to_the_text(piece: str) -> None:
     def read(text: str) -> None:
         places = Places(text)
