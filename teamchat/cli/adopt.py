@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from teamchat.cli.shared.complete import members
-from teamchat.cli.shared.options import JsonOption, SessionOption, TeamOption
+from teamchat.cli.shared.options import JsonOption, Place
 
 if TYPE_CHECKING:
     from teamchat.core.conversation.adopting import Candidates
@@ -18,8 +18,8 @@ def adopt(
     ] = None,
     last: Annotated[bool, typer.Option("--last", help="The newest session.")] = False,
     cancel: Annotated[bool, typer.Option("--cancel", help="Adopt nothing, unless a turn has done so already.")] = False,
-    team: TeamOption = None,
-    session: SessionOption = None,
+    *,
+    place: Place,
     as_json: JsonOption = False,
 ) -> int:
     """Let a member continue a session that you began in its CLI. Without ID and --last the sessions are listed.
@@ -41,11 +41,11 @@ def adopt(
         raise UsageError("ID, --last and --cancel exclude each other")
     if last or cancel or which is not None:
         need_person("sessions are adopted")
-    found = find_team(team)
+    found = find_team(place.team)
     one = found.member(member)
     with open_store(found.root) as db:
         if cancel:
-            with held_run(found, db, need_session(db, session)) as run:
+            with held_run(found, db, need_session(db, place.session)) as run:
                 cancel_it(run, one)
             note(f"{one.name} adopts no session")
             return ExitCode.DONE
@@ -54,7 +54,7 @@ def adopt(
             print_candidates(there, as_json=as_json)
             return ExitCode.DONE
         kept = chosen(there, which)
-        conversation, begins = choose_session(db, found, session, new=False)
+        conversation, begins = choose_session(db, found, place.session, new=False)
         if begins:
             with begun(db, conversation), held_run(found, db, conversation) as run:
                 text = carry_out(run, there, kept)

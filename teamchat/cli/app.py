@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from teamchat.cli.shared.interrupts import end_at_once
 from teamchat.cli.shared.report import prepare, report
@@ -76,15 +76,18 @@ FAMILIAR = ("status", "version")
 @cache
 def _command(name: str) -> Any:
     from teamchat.cli.shared.examples import explained
+    from teamchat.cli.shared.options import panels, spread
 
     own = f"{name}_" if iskeyword(name) else name
-    found = getattr(import_module(f"teamchat.cli.{own}"), own)
+    module = import_module(f"teamchat.cli.{own}")
+    found = getattr(module, own)
     single = typer.Typer(add_completion=False)
     if isinstance(found, typer.Typer):  # a command with commands of its own
         single.add_typer(found, name=name, rich_help_panel=COMMANDS[name])
-        return explained(name, typer.main.get_group(single).commands[name])
-    single.command(name, rich_help_panel=COMMANDS[name])(found)
-    return explained(name, typer.main.get_command(single))
+        return explained(name, typer.main.get_group(single).commands[name], {})
+    cls = getattr(module, "Command", TyperCommand)
+    single.command(name, cls=cls, rich_help_panel=COMMANDS[name])(spread(found))
+    return explained(name, typer.main.get_command(single), panels(found))
 
 
 def guess(typed: str, known: Iterable[str]) -> str:

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from teamchat.cli.shared.options import JsonOption, SessionOption, TeamOption, session_name
+from teamchat.cli.shared.options import JsonOption, Place, session_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -28,8 +28,8 @@ def branch(
         str | None,
         typer.Option("--at", metavar="MESSAGE", help="The last message to keep, such as msg-4 (default: the newest)."),
     ] = None,
-    team: TeamOption = None,
-    session: SessionOption = None,
+    *,
+    place: Place,
     as_json: JsonOption = False,
 ) -> None:
     """Begin a conversation that has the messages of this one so far. Both go on by themselves."""
@@ -46,9 +46,9 @@ def branch(
     from teamchat.core.text.commands import saying
 
     need_person("branches are begun")
-    with open_store(find_root(team)) as db:
+    with open_store(find_root(place.team)) as db:
         with db.transaction():
-            chosen = need_session(db, session)
+            chosen = need_session(db, place.session)
             check_there(db, chosen)
             check_no_message(db, chosen, name)
             made = begin(db, chosen, at, name)

@@ -7,8 +7,7 @@ import typer
 from teamchat.cli.shared.complete import people
 from teamchat.cli.shared.options import (
     NotifyOption,
-    SessionOption,
-    TeamOption,
+    Place,
     TimeoutOption,
     TitleOption,
     TrustOption,
@@ -19,8 +18,8 @@ def chat(
     as_: Annotated[
         str | None, typer.Option("--as", metavar="NAME", autocompletion=people, help="The person you speak as.")
     ] = None,
-    team: TeamOption = None,
-    session: SessionOption = None,
+    *,
+    place: Place,
     new: Annotated[bool, typer.Option("--new", help="Start a new conversation, named by --session if given.")] = False,
     title: TitleOption = None,
     timeout: TimeoutOption = None,
@@ -41,4 +40,6 @@ def chat(
 
     from teamchat.cli.chatting.chat import begin
 
-    return begin(team, session, speaker=as_, new=new, title=title, timeout=timeout, notify=notify, trust=trust)
+    return begin(
+        place.team, place.session, speaker=as_, new=new, title=title, timeout=timeout, notify=notify, trust=trust
+    )

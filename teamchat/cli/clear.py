@@ -1,9 +1,9 @@
 from __future__ import annotations
 
-from teamchat.cli.shared.options import JsonOption, SessionOption, TeamOption
+from teamchat.cli.shared.options import JsonOption, Place
 
 
-def clear(team: TeamOption = None, session: SessionOption = None, as_json: JsonOption = False) -> None:
+def clear(place: Place, as_json: JsonOption = False) -> None:
     """Begin history, summary and the agents' own sessions anew here, and remove the task.
 
     The record and the todo list stay. The next undo brings all of it back.
@@ -18,9 +18,9 @@ def clear(team: TeamOption = None, session: SessionOption = None, as_json: JsonO
     from teamchat.core.turn.events import TaskChanged
 
     need_person("conversations are cleared")
-    found = team_or_nobody(team, session)
+    found = team_or_nobody(place.team, place.session)
     with open_store(found.root) as db:
-        chosen = need_session(db, session)
+        chosen = need_session(db, place.session)
         with held_run(found, db, chosen) as run:
             check_may_clear(run)
             newest, task = run.manager.get_latest_message(), run.manager.get_team_task()
@@ -28,7 +28,7 @@ def clear(team: TeamOption = None, session: SessionOption = None, as_json: JsonO
             with run.transaction():
                 run.manager.clear()
         if task is not None:
-            tell_hooks(team, chosen.name, TaskChanged(None))
+            tell_hooks(place.team, chosen.name, TaskChanged(None))
         if as_json:
             from teamchat.cli.output.jsonl import write_line
 

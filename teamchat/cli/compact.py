@@ -6,14 +6,9 @@ import typer
 
 from teamchat.cli.shared.complete import members
 from teamchat.cli.shared.options import (
-    JsonOption,
-    NoWaitOption,
-    QuietOption,
-    SessionOption,
-    StreamOption,
-    TeamOption,
-    TimeoutOption,
-    TrustOption,
+    Limits,
+    Place,
+    Shown,
 )
 
 
@@ -27,30 +22,26 @@ def compact(
             help="Who writes the summary (default: the team's compactor).",
         ),
     ] = None,
-    team: TeamOption = None,
-    session: SessionOption = None,
-    as_json: JsonOption = False,
-    stream: StreamOption = False,
-    quiet: QuietOption = False,
-    timeout: TimeoutOption = None,
-    trust: TrustOption = False,
-    no_wait: NoWaitOption = False,
+    *,
+    place: Place,
+    shown: Shown,
+    limits: Limits,
 ) -> int:
     """Summarise the conversation. Later prompts get the summary instead of the old messages.
 
     Nothing is lost: the log keeps every message, and prompts still quote what people said last.
     """
     from teamchat.cli.shared.conversation import converse
-    from teamchat.cli.shared.showing import OutputOptions
     from teamchat.cli.shared.workspace import find_team, need_trust, open_store, session_to_continue
     from teamchat.core.conversation.summary import summariser_of
     from teamchat.core.store.sessions import touch_session
 
-    show = OutputOptions(as_json, stream, quiet)
-    found = find_team(team, timeout)
+    found = find_team(place.team, limits.timeout)
     summariser_of(found, member)  # before anything begins
-    need_trust(found, give=trust)
+    need_trust(found, give=limits.trust)
     with open_store(found.root) as db:
-        chosen = session_to_continue(db, session)
+        chosen = session_to_continue(db, place.session)
         touch_session(db, chosen.id)
-        return converse(found, db, chosen, show, lambda coordinator: coordinator.summarise(member), wait=not no_wait)
+        return converse(
+            found, db, chosen, shown, lambda coordinator: coordinator.summarise(member), wait=not limits.no_wait
+        )

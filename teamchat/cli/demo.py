@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from teamchat.cli.shared.options import JsonOption, SpeedOption
+from teamchat.cli.shared.options import JsonOption, Shown, SpeedOption
 
 NEXT = """
 That was a recording: no agent ran, and nothing left this machine. To go on:
@@ -18,12 +18,11 @@ def demo(
     from importlib.resources import files
 
     from teamchat.cli.shared.playback import play
-    from teamchat.cli.shared.showing import OutputOptions
     from teamchat.core.cassette.format import parse_cassette
     from teamchat.core.errors import ExitCode
 
     text = files("teamchat.cli").joinpath("demo.cassette").read_text(encoding="utf-8")
-    code = play(parse_cassette(text, "the demo"), OutputOptions(as_json), speed=speed)
+    code = play(parse_cassette(text, "the demo"), Shown(as_json), speed=speed)
     if code != ExitCode.HUMAN_ASKED:  # how it ends
         return code
     if not as_json:

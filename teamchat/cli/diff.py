@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from teamchat.cli.shared.options import JsonOption, SessionOption, TeamOption
+from teamchat.cli.shared.options import JsonOption, Place
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,8 +21,8 @@ def diff(
         typer.Argument(metavar="TURN|TURN..TURN", help="A turn, or several (default: the last that changed files)."),
     ] = None,
     stat: Annotated[bool, typer.Option("--stat", help="List the files with the number of changed lines.")] = False,
-    team: TeamOption = None,
-    session: SessionOption = None,
+    *,
+    place: Place,
     as_json: JsonOption = False,
 ) -> None:
     """Show what turns changed in the files; behind a pipe a patch, which git apply takes."""
@@ -35,8 +35,8 @@ def diff(
 
     if stat and as_json:
         raise UsageError("--stat and --json exclude each other")
-    with open_store(find_root(team)) as db:
-        chosen = need_session(db, session)
+    with open_store(find_root(place.team)) as db:
+        chosen = need_session(db, place.session)
         named = turns_called(db, chosen, turns)
         if not named:
             note(f"no turn of session {chosen.name} changed files")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from teamchat.cli.output.long import whole, write_pieces
-from teamchat.cli.shared.options import FormatName, SessionOption, TeamOption, finite
+from teamchat.cli.shared.options import FormatName, Place, finite
 from teamchat.core.errors import DiskFull, UsageError
 from teamchat.core.files.folders import FULL, NO_ROOM
 from teamchat.core.text.clean import printable
@@ -36,8 +36,8 @@ def export(
         float,
         typer.Option("--max-pause", metavar="SECONDS", min=0, callback=finite, help="The longest pause of a cast."),
     ] = 1.5,
-    team: TeamOption = None,
-    session: SessionOption = None,
+    *,
+    place: Place,
 ) -> None:
     """Write the conversation as a document, a web page, data or a recording of a terminal.
 
@@ -55,9 +55,9 @@ def export(
 
     file = None if output is None or str(output) == "-" else output
     write = writer(format_for(format_, file))
-    with open_store(find_root(team)) as db:
-        redact = redactor(os.environ, team_for_secrets(team))
-        whole = collect(db, need_session(db, session), redact)
+    with open_store(find_root(place.team)) as db:
+        redact = redactor(os.environ, team_for_secrets(place.team))
+        whole = collect(db, need_session(db, place.session), redact)
     shown = whole if everything else whole.without_undone
     transcript, secrets = without_secrets(shown, redact)
     written = write_to(file, write(transcript, Options(max_pause)))

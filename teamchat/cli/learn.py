@@ -11,13 +11,10 @@ from teamchat.cli.shared.conversation import converse
 from teamchat.cli.shared.options import (
     MOST_COUNTED,
     JsonOption,
-    NoWaitOption,
-    SessionOption,
-    TeamOption,
-    TimeoutOption,
-    TrustOption,
+    Limits,
+    Place,
+    Shown,
 )
-from teamchat.cli.shared.showing import OutputOptions
 from teamchat.cli.shared.workspace import find_team, need_trust, open_store
 from teamchat.core.conversation.lessons import keep_lessons, learner_of
 from teamchat.core.errors import ExitCode, UsageError
@@ -59,7 +56,7 @@ def learn_from_session(
     with open_store(found.root) as db:
         chosen = need_session(db, session)
         keep_as = chosen.name if yes else None
-        show = OutputOptions(as_json)
+        show = Shown(as_json)
         code = converse(
             found, db, chosen, show, lambda coordinator: coordinator.learn(member, keep_as), wait=wait, listen=listen
         )
@@ -93,12 +90,10 @@ def learn(
         typer.Option("--member", metavar="NAME", autocompletion=members, help="The member to ask (default: the lead)."),
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", help="Store the lessons without asking.")] = False,
-    team: TeamOption = None,
-    session: SessionOption = None,
+    *,
+    place: Place,
     as_json: JsonOption = False,
-    timeout: TimeoutOption = None,
-    trust: TrustOption = False,
-    no_wait: NoWaitOption = False,
+    limits: Limits,
 ) -> int:
     """Store a lesson of this workspace. Prompts include it where it fits."""
     from teamchat.cli.shared.bare_words import typed_text
@@ -112,17 +107,24 @@ def learn(
         if text is not None or delete is not None:
             raise UsageError("--from-session takes neither a text nor --delete")
         return learn_from_session(
-            team, session, member, as_json=as_json, yes=yes, timeout=timeout, trust=trust, wait=not no_wait
+            place.team,
+            place.session,
+            member,
+            as_json=as_json,
+            yes=yes,
+            timeout=limits.timeout,
+            trust=limits.trust,
+            wait=not limits.no_wait,
         )
-    if member or yes or timeout or trust or no_wait:
+    if member or yes or limits.timeout or limits.trust or limits.no_wait:
         raise UsageError("--member, --yes, --timeout, --trust and --no-wait need --from-session")
     if text is not None and delete is not None:
         raise UsageError("--delete takes no text")
-    with open_store(find_root(team)) as db:
+    with open_store(find_root(place.team)) as db:
         if delete is not None:
             remove_lesson(db, delete)
         elif text is not None:
-            store_lesson(db, text, session)
+            store_lesson(db, text, place.session)
         else:
             print_lessons(db, as_json=as_json)
     return 0

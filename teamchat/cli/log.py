@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from teamchat.cli.shared.options import MOST_COUNTED, JsonOption, SessionOption, TeamOption
+from teamchat.cli.shared.options import MOST_COUNTED, JsonOption, Place
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -32,8 +32,8 @@ def log(
     everything: Annotated[
         bool, typer.Option("--all", help="Include messages that were undone, marked as such.")
     ] = False,
-    team: TeamOption = None,
-    session: SessionOption = None,
+    *,
+    place: Place,
     as_json: JsonOption = False,
 ) -> int:
     """Print the conversation, and what is waiting or paused."""
@@ -48,9 +48,9 @@ def log(
 
     if full is not None and (as_json or number or follow):
         raise UsageError("--full, --json, --follow and -n exclude each other")
-    root = find_root(team)
+    root = find_root(place.team)
     with open_store(root) as db:
-        chosen = need_session(db, session)
+        chosen = need_session(db, place.session)
         messages = SqliteLog(db, chosen.id)
         if full is not None:
             write_pieces(whole(messages.pieces(full, hidden=everything)))
@@ -66,13 +66,13 @@ def log(
             if not whole_log:
                 turn = number_of(db, chosen.id, message.turn_id) if message.turn_id else None
                 undone = everything and messages.is_hidden(message.id)
-            print_message(message, turn, undone=undone, as_json=as_json, team=team)
+            print_message(message, turn, undone=undone, as_json=as_json, team=place.team)
             print_clear(cleared.get(message.id), as_json=as_json)
             last = message
         if not as_json:
-            for line in queue_lines(root, db, chosen, team):
+            for line in queue_lines(root, db, chosen, place.team):
                 note(line)
-        return follow_log(root, db, chosen, team, last, as_json=as_json) if follow else ExitCode.DONE
+        return follow_log(root, db, chosen, place.team, last, as_json=as_json) if follow else ExitCode.DONE
 
 
 def print_clear(clear: Clear | None, *, as_json: bool) -> None:

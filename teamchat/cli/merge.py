@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from teamchat.cli.shared.complete import members
-from teamchat.cli.shared.options import JsonOption, NoWaitOption, SessionOption, TeamOption
+from teamchat.cli.shared.options import JsonOption, NoWaitOption, Place
 from teamchat.core.text.commands import quote
 
 if TYPE_CHECKING:
@@ -24,8 +24,8 @@ def merge(
         bool, typer.Option("--theirs", help="Take the member's lines where both changed the same.")
     ] = False,
     undo: Annotated[bool, typer.Option("--undo", help="Put your files back as before the last merge.")] = False,
-    team: TeamOption = None,
-    session: SessionOption = None,
+    *,
+    place: Place,
     as_json: JsonOption = False,
     no_wait: NoWaitOption = False,
 ) -> int:
@@ -40,9 +40,9 @@ def merge(
     if ours + theirs + undo > 1:
         raise UsageError("--ours, --theirs and --undo exclude each other")
     need_person("changes are merged")
-    root = find_root(team)
+    root = find_root(place.team)
     with open_store(root) as db:
-        chosen, state = need_session(db, session), db.path.parent
+        chosen, state = need_session(db, place.session), db.path.parent
         need_worktree(state, chosen.id, chosen.name, member)
         with held(root, db, chosen, wait=not no_wait):
             there = usable(state, need_worktree(state, chosen.id, chosen.name, member))

@@ -11,15 +11,14 @@ from typing import Annotated
 import typer
 
 from teamchat.cli.shared.complete import members
-from teamchat.cli.shared.options import NoWaitOption, SessionOption, TeamOption, TrustOption
+from teamchat.cli.shared.options import NoWaitOption, Place, TrustOption
 
 
 def open(  # noqa: A001 (the command's name)
     member: Annotated[
         str, typer.Argument(metavar="MEMBER", autocompletion=members, help="The member whose session to open.")
     ],
-    team: TeamOption = None,
-    session: SessionOption = None,
+    place: Place,
     trust: TrustOption = False,
     no_wait: NoWaitOption = False,
 ) -> int:
@@ -42,9 +41,9 @@ def open(  # noqa: A001 (the command's name)
     from teamchat.runners.process.running import SpawnFailed
 
     need_person("sessions are opened")
-    found = find_team(team)
+    found = find_team(place.team)
     with open_store(found.root) as db:
-        chosen = need_session(db, session)
+        chosen = need_session(db, place.session)
         plan_opening(db, chosen, found, member, os.environ)  # report errors before waiting for anything
         if not (sys.stdin.isatty() and sys.stdout.isatty()):
             raise UsageError("opening a session needs a terminal", saying("--to", member))

@@ -1,14 +1,15 @@
 from __future__ import annotations
 
-from teamchat.cli.shared.options import DryRunOption, ForceOption, JsonOption, SessionOption, TeamOption, YesOption
+from teamchat.cli.shared.options import (
+    ConfirmOrShow,
+    JsonOption,
+    Place,
+)
 
 
 def redo(
-    yes: YesOption = False,
-    dry_run: DryRunOption = False,
-    force: ForceOption = False,
-    team: TeamOption = None,
-    session: SessionOption = None,
+    confirm: ConfirmOrShow,
+    place: Place,
     as_json: JsonOption = False,
 ) -> None:
     """Redo what the newest undo has undone, unless something was said or run since."""
@@ -21,20 +22,20 @@ def redo(
     from teamchat.core.conversation.undo_and_redo import carry_out_redo, propose_redo
     from teamchat.core.store.sessions import need_session
 
-    if not dry_run:
+    if not confirm.dry_run:
         need_person("turns are redone")
-    found = team_or_nobody(team, session)
+    found = team_or_nobody(place.team, place.session)
     with open_store(found.root) as db:
-        chosen = need_session(db, session)
+        chosen = need_session(db, place.session)
         with held_run(found, db, chosen) as run:
             proposal, kept = confirmed_and_done(
                 lambda: propose_redo(run, chosen),
-                lambda proposal: redo_lines(proposal, force=force),
+                lambda proposal: redo_lines(proposal, force=confirm.force),
                 "Redo it?",
-                lambda proposal: carry_out_redo(run, proposal, force=force),
-                yes=yes,
-                dry_run=dry_run,
-                force=force,
+                lambda proposal: carry_out_redo(run, proposal, force=confirm.force),
+                yes=confirm.yes,
+                dry_run=confirm.dry_run,
+                force=confirm.force,
                 as_json=as_json,
             )
         if as_json:
@@ -46,9 +47,9 @@ def redo(
                 done=kept is not None,
                 kept=kept_fields(kept or ()),
             )
-        if dry_run:
-            check_dry_run(proposal, force=force)
+        if confirm.dry_run:
+            check_dry_run(proposal, force=confirm.force)
         elif kept is not None and not as_json:
-            note(redone(proposal, force=force))
+            note(redone(proposal, force=confirm.force))
             for line in kept_lines(kept):
                 note(line)

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from teamchat.cli.shared.options import JsonOption, QuietOption, SpeedOption, StreamOption, TeamOption
+from teamchat.cli.shared.options import Shown, SpeedOption, TeamOption
 
 
 def replay(
@@ -15,19 +15,17 @@ def replay(
     verify: Annotated[
         bool, typer.Option("--verify", help="Compare everything stored and printed with the recording.")
     ] = False,
-    as_json: JsonOption = False,
-    stream: StreamOption = False,
-    quiet: QuietOption = False,
+    *,
+    shown: Shown,
 ) -> int:
     """Play a recorded conversation in a temporary store, without running any agent.
 
     A turn that was not recorded exits with 10 and shows the difference to the nearest recorded prompt.
     """
     from teamchat.cli.shared.playback import play
-    from teamchat.cli.shared.showing import OutputOptions
     from teamchat.cli.shared.workspace import find_team
     from teamchat.core.cassette.format import read_cassette
 
     cassette = read_cassette(file)
     other = find_team(team) if team is not None else None
-    return play(cassette, OutputOptions(as_json, stream, quiet), speed=speed, team=other, verify=verify)
+    return play(cassette, shown, speed=speed, team=other, verify=verify)

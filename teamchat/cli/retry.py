@@ -6,16 +6,11 @@ import typer
 
 from teamchat.cli.shared.complete import members
 from teamchat.cli.shared.options import (
-    ForceOption,
-    JsonOption,
-    NoWaitOption,
-    QuietOption,
-    SessionOption,
-    StreamOption,
-    TeamOption,
-    TimeoutOption,
-    TrustOption,
-    YesOption,
+    Confirm,
+    Limits,
+    Place,
+    RunOutput,
+    Shown,
 )
 
 if TYPE_CHECKING:
@@ -29,23 +24,17 @@ def retry(
             "--with", metavar="MEMBER", autocompletion=members, help="The member to run it (default: the same)."
         ),
     ] = None,
-    yes: YesOption = False,
-    force: ForceOption = False,
-    team: TeamOption = None,
-    session: SessionOption = None,
-    as_json: JsonOption = False,
-    stream: StreamOption = False,
-    quiet: QuietOption = False,
-    timeout: TimeoutOption = None,
-    trust: TrustOption = False,
-    no_wait: NoWaitOption = False,
+    *,
+    confirm: Confirm,
+    place: Place,
+    shown: Shown,
+    limits: Limits,
 ) -> int:
     """Undo the last turn and run it again, with another member if you name one."""
     from teamchat.cli.output.lines import note
     from teamchat.cli.output.undoing import kept_lines, undo_lines, undone
     from teamchat.cli.shared.conversation import held_run
     from teamchat.cli.shared.request import resume_session
-    from teamchat.cli.shared.showing import OutputOptions
     from teamchat.cli.shared.typed import placed_here
     from teamchat.cli.shared.undoing import confirmed_and_done
     from teamchat.cli.shared.workspace import need_trust, open_store, session_to_continue, team_with_session
@@ -55,34 +44,41 @@ def retry(
     from teamchat.core.errors import ExitCode
     from teamchat.core.store.sessions import touch_session
 
-    show = OutputOptions(as_json, stream, quiet)
-    found = team_with_session(team, session, timeout)
-    need_trust(found, give=trust)
+    found = team_with_session(place.team, place.session, limits.timeout)
+    need_trust(found, give=limits.trust)
     if with_ is not None:
         with_ = _agent_named(found, with_)
     with open_store(found.root) as db:
-        chosen = session_to_continue(db, session)
+        chosen = session_to_continue(db, place.session)
         with held_run(found, db, chosen) as run:
             proposal, kept = confirmed_and_done(
                 lambda: propose_retry(run, chosen, with_),
-                lambda proposal: undo_lines(proposal, placed_here, force=force, again=with_ or ""),
+                lambda proposal: undo_lines(proposal, placed_here, force=confirm.force, again=with_ or ""),
                 "Undo it and run it again?",
-                lambda proposal: carry_out_undo(run, proposal, force=force),
-                yes=yes,
-                force=force,
-                as_json=as_json or quiet,
+                lambda proposal: carry_out_undo(run, proposal, force=confirm.force),
+                yes=confirm.yes,
+                force=confirm.force,
+                as_json=shown.as_json or shown.quiet,
             )
             if kept is None:
                 return ExitCode.DONE
-            if show.talks:
-                note(undone(proposal, force=force))
+            if shown.talks:
+                note(undone(proposal, force=confirm.force))
             for line in kept_lines(kept):
                 note(line)
             again = tuple(route.number for route in proposal.plan.again)
             if with_ is not None:
                 give_call(run, again[0], with_)
         touch_session(db, chosen.id)
-        return resume_session(found, db, chosen, ResumeMode.RETRY, show, wait=not no_wait, only=again)
+        return resume_session(
+            found,
+            db,
+            chosen,
+            ResumeMode.RETRY,
+            RunOutput(shown.as_json, shown.stream, shown.quiet),
+            wait=not limits.no_wait,
+            only=again,
+        )
 
 
 def _agent_named(team: Team, name: str) -> str:

@@ -1,32 +1,14 @@
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperCommand
+from typer.exceptions import TyperException
 
-from teamchat.cli.send import AsOption, CutOption, DryRunOption, ExpandOption, FileOption, NewOption
 from teamchat.cli.shared.complete import ai_members, processes
-from teamchat.cli.shared.options import (
-    MOST_COUNTED,
-    AskOption,
-    JsonOption,
-    NoInputOption,
-    NotifyOption,
-    NoWaitOption,
-    QuietOption,
-    RecordOption,
-    SessionOption,
-    StreamOption,
-    TeamOption,
-    TimeoutOption,
-    TitleOption,
-    TrustOption,
-    TurnsOption,
-    VerdictOption,
-    WindowOption,
-    asks,
-    words_of,
-)
+from teamchat.cli.shared.options import MOST_COUNTED, Asking, Attached, NewPlace, Options, RunLimits, SendOutput
 from teamchat.core.engine.process import MOST_ROUNDS
 
 if TYPE_CHECKING:
@@ -36,6 +18,7 @@ if TYPE_CHECKING:
     from teamchat.core.engine.state import Bounds
     from teamchat.core.team.team import Team
 
+KIND = "teamchat.kind"  # of the process whose help is shown
 EXAMPLE = "teamchat run debate 'Your question'"
 
 
@@ -97,40 +80,67 @@ JobsOption = Annotated[
 ]
 
 
+class ProcessOptions(Options, frozen=True):
+    panel = "The process"
+    members: MembersOption = None
+    rounds: RoundsOption = None
+    lead: LeadOption = None
+    planner: PlannerOption = None
+    workers: WorkersOption = None
+    reducer: ReducerOption = None
+    judge: JudgeOption = None
+    options: OptionsOption = None
+    jobs: JobsOption = None
+
+    @property
+    def settings(self) -> ProcessSettings:
+        from teamchat.core.engine.process import ProcessSettings
+
+        return ProcessSettings(
+            members=names_of("--members", self.members),
+            rounds=self.rounds,
+            planner=self.planner,
+            workers=names_of("--workers", self.workers),
+            reducer=self.reducer,
+            judge=self.judge,
+            lead=self.lead,
+            options=options_of(self.options),
+            jobs=self.jobs,
+        )
+
+
+class Command(TyperCommand):
+    """`run KIND --help` shows the options of that kind alone."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        with contextlib.suppress(TyperException):  # what is wrong is said by the parser below
+            ctx.meta[KIND] = self.make_parser(ctx).parse_args([*args])[0].get("process")
+        return super().parse_args(ctx, args)
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        from teamchat.core.engine.processes.table import TAKES
+        from teamchat.core.routing.names import fold
+
+        takes = TAKES.get(fold(ctx.meta.get(KIND) or ""))
+        settings, params = {*ProcessOptions.fields()}, self.params
+        if takes is not None:
+            self.params = [one for one in params if one.name in takes or one.name not in settings]
+        try:
+            super().format_help(ctx, formatter)
+        finally:
+            self.params = params
+
+
 def run(
     process: Word,
     words: Words = None,
-    members: MembersOption = None,
-    rounds: RoundsOption = None,
-    lead: LeadOption = None,
-    planner: PlannerOption = None,
-    workers: WorkersOption = None,
-    reducer: ReducerOption = None,
-    judge: JudgeOption = None,
-    options: OptionsOption = None,
-    jobs: JobsOption = None,
-    as_: AsOption = None,
-    team: TeamOption = None,
-    session: SessionOption = None,
-    new: NewOption = False,
-    title: TitleOption = None,
-    cut: CutOption = False,
-    file: FileOption = None,
-    expand: ExpandOption = False,
-    as_json: JsonOption = False,
-    stream: StreamOption = False,
-    quiet: QuietOption = False,
-    turns: TurnsOption = None,
-    window: WindowOption = None,
-    timeout: TimeoutOption = None,
-    trust: TrustOption = False,
-    no_wait: NoWaitOption = False,
-    notify: NotifyOption = None,
-    ask: AskOption = False,
-    no_input: NoInputOption = False,
-    record: RecordOption = None,
-    verdict: VerdictOption = None,
-    dry_run: DryRunOption = False,
+    *,
+    settings: ProcessOptions,
+    message: Attached,
+    place: NewPlace,
+    output: SendOutput,
+    limits: RunLimits,
+    asking: Asking,
 ) -> int:
     """Have members work on a task by a fixed process.
 
@@ -143,52 +153,31 @@ def run(
     """
     from teamchat.cli.shared.piped import read_message
     from teamchat.cli.shared.request import Request
-    from teamchat.cli.shared.showing import OutputOptions
     from teamchat.cli.shared.workspace import begin_run, find_team
-    from teamchat.core.engine.process import ProcessSettings
-    from teamchat.core.engine.state import Bounds
 
-    verdicts, ask = words_of(verdict), asks(ask, no_input)
-    found = find_team(team, timeout)
-    settings = ProcessSettings(
-        members=names_of("--members", members),
-        rounds=rounds,
-        planner=planner,
-        workers=names_of("--workers", workers),
-        reducer=reducer,
-        judge=judge,
-        lead=lead,
-        options=options_of(options),
-        jobs=jobs,
-    )
-    wanted = _process_for(found, process, settings, verdicts)
-    if not dry_run:
-        begin_run(found, record=record, trust=trust)
+    team = find_team(place.team, limits.timeout)
+    wanted = _process_for(team, process, settings.settings, output.verdicts)
+    if not output.dry_run:
+        begin_run(team, record=output.record, trust=limits.trust)
+    largest, judged = None if message.cut else team.max_bytes, bool(output.verdicts)
     request = Request(
-        team=found,
-        message=read_message(
-            words or (), None if cut else found.max_bytes, file or (), example=EXAMPLE, judged=bool(verdicts)
-        ),
-        bounds=Bounds(turns, window=window),
-        session=session,
-        new=new,
-        title=title,
-        speaker=as_,
-        cut=cut,
-        expand=expand,
+        team=team,
+        message=read_message(words or (), largest, message.file or (), example=EXAMPLE, judged=judged),
+        bounds=limits.bounds,
+        session=place.session,
+        new=place.new,
+        title=place.title,
+        speaker=message.as_,
+        cut=message.cut,
+        expand=message.expand,
         process=wanted,
     )
-    if dry_run:
+    if output.dry_run:
         from teamchat.cli.shared.dry_run import explain
 
         return explain(request)
     return request.carry_out(
-        OutputOptions(as_json, stream, quiet, notify),
-        wait=not no_wait,
-        record=record,
-        ask=ask,
-        verdict=verdicts,
-        notes=pausing(found, wanted, request.bounds),
+        output, wait=not limits.no_wait, ask=asking.ask, notes=pausing(team, wanted, request.bounds)
     )
 
 

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from teamchat.cli.shared.options import JsonOption, SessionOption, TeamOption
+from teamchat.cli.shared.options import JsonOption, Place
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -56,8 +56,8 @@ def show(
     system: Annotated[
         bool, typer.Option("--system", help="Print the exact system text that the agent got by a flag.")
     ] = False,
-    team: TeamOption = None,
-    session: SessionOption = None,
+    *,
+    place: Place,
     as_json: JsonOption = False,
 ) -> None:
     """Show the receipt of a turn: its input, its permissions and its result."""
@@ -74,9 +74,9 @@ def show(
     if prompt + system + diff + reply + as_json > 1:
         raise UsageError("--prompt, --system, --diff, --reply and --json exclude each other")
     check_name(turn)
-    root = find_root(team)
+    root = find_root(place.team)
     with open_store(root) as db:
-        chosen = need_session(db, session)
+        chosen = need_session(db, place.session)
         if not (prompt or system or diff or reply or as_json) and (said := said_by_a_person(db, chosen, turn)):
             write_pieces(whole(said))
             return

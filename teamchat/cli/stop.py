@@ -1,11 +1,11 @@
 from __future__ import annotations
 
-from teamchat.cli.shared.options import SessionOption, TeamOption
+from teamchat.cli.shared.options import Place
 
 PATIENCE_S = 15.0
 
 
-def stop(team: TeamOption = None, session: SessionOption = None) -> None:
+def stop(place: Place) -> None:
     """Stop a conversation that is running in another terminal. Its turn ends cleanly; the queue is kept."""
     import signal
     import time
@@ -20,9 +20,9 @@ def stop(team: TeamOption = None, session: SessionOption = None) -> None:
     from teamchat.runners.process.guardian import send_signal
 
     need_person("conversations are stopped")
-    root = find_root(team)
+    root = find_root(place.team)
     with open_store(root) as db:
-        chosen = need_session(db, session)
+        chosen = need_session(db, place.session)
         typed = session_typed(db, chosen)
         left = abandoned(root, chosen.id, lambda: running_turns(db, chosen.id))
         how = [f"turn {turn.number} ({turn.member}) {how_left(db, turn)}" for turn in left]

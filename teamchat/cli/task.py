@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from teamchat.cli.shared.options import SessionOption, TeamOption
+from teamchat.cli.shared.options import Place
 
 CLEAR = "teamchat task --clear"
 
@@ -17,8 +17,8 @@ def task(
         ),
     ] = None,
     clear: Annotated[bool, typer.Option("--clear", help="Remove the task.")] = False,
-    team: TeamOption = None,
-    session: SessionOption = None,
+    *,
+    place: Place,
 ) -> None:
     """Show or set the task that every member is told."""
     from teamchat.cli.output.lines import note
@@ -37,8 +37,8 @@ def task(
         raise UsageError("the task is empty", CLEAR)
     if clear or text is not None:
         need_person("the task is set")
-    with open_store(find_root(team)) as db:
-        chosen = need_session(db, session)
+    with open_store(find_root(place.team)) as db:
+        chosen = need_session(db, place.session)
         manager = ContextManager(SqliteLog(db, chosen.id))
         if clear or text is not None:
             with db.transaction():
@@ -49,7 +49,7 @@ def task(
             from teamchat.cli.shared.hooks import tell_hooks
             from teamchat.core.turn.events import TaskChanged
 
-            tell_hooks(team, chosen.name, TaskChanged(kept))
+            tell_hooks(place.team, chosen.name, TaskChanged(kept))
         if clear:
             note(f"session {chosen.name} no longer has a task")
         elif text is not None:

@@ -7,7 +7,7 @@ import typer
 from msgspec import to_builtins
 
 from teamchat.cli.shared.complete import people
-from teamchat.cli.shared.options import JsonOption, SessionOption, TeamOption
+from teamchat.cli.shared.options import JsonOption, Place
 
 if TYPE_CHECKING:
     from teamchat.core.routing.todos import Change, Todo, Wish
@@ -50,8 +50,8 @@ def todo(
     as_: Annotated[
         str | None, typer.Option("--as", metavar="NAME", autocompletion=people, help="The person who makes the change.")
     ] = None,
-    team: TeamOption = None,
-    session: SessionOption = None,
+    *,
+    place: Place,
     as_json: JsonOption = False,
 ) -> None:
     """Show or change the conversation's todo list. Every member gets it."""
@@ -73,12 +73,12 @@ def todo(
             raise UsageError(f"{action} takes no text", ADD)
     elif not given:
         raise UsageError(f"{action} what?", ADD if action is Action.ADD else LIST)
-    found = None if action is Action.LIST else find_team(team)
-    with open_store(found.root if found else find_root(team)) as db:
+    found = None if action is Action.LIST else find_team(place.team)
+    with open_store(found.root if found else find_root(place.team)) as db:
         if found is None:
-            print_todos(db, need_session(db, session), everything=everything, history=history, as_json=as_json)
+            print_todos(db, need_session(db, place.session), everything=everything, history=history, as_json=as_json)
             return
-        chosen, caller = session_of_todos(db, session, as_)
+        chosen, caller = session_of_todos(db, place.session, as_)
         by = caller or (found.humans[0] if as_ is None else person(found, as_)).name
         if action is Action.CLEAR:
             clear(db, chosen, by, as_json=as_json)

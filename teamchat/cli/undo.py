@@ -4,7 +4,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from teamchat.cli.shared.options import DryRunOption, ForceOption, JsonOption, SessionOption, TeamOption, YesOption
+from teamchat.cli.shared.options import (
+    ConfirmOrShow,
+    JsonOption,
+    Place,
+)
 
 if TYPE_CHECKING:
     from teamchat.core.store.clears import Clear
@@ -19,11 +23,9 @@ def undo(
     ] = None,
     files: Annotated[bool, typer.Option("--files", help="Undo the changes of files only.")] = False,
     conversation: Annotated[bool, typer.Option("--conversation", help="Undo the conversation only.")] = False,
-    yes: YesOption = False,
-    dry_run: DryRunOption = False,
-    force: ForceOption = False,
-    team: TeamOption = None,
-    session: SessionOption = None,
+    *,
+    confirm: ConfirmOrShow,
+    place: Place,
     as_json: JsonOption = False,
 ) -> None:
     """Undo the last turn, or all from TURN on: messages, what they queued, and changes of files."""
@@ -51,34 +53,34 @@ def undo(
     if files and conversation:
         raise UsageError("--files and --conversation exclude each other")
     check_name(turn)
-    if not dry_run:
+    if not confirm.dry_run:
         need_person("turns are undone")
     scope: Scope | None = "files" if files else "conversation" if conversation else None
-    found = team_or_nobody(team, session)
+    found = team_or_nobody(place.team, place.session)
     with open_store(found.root) as db:
-        chosen = need_session(db, session)
+        chosen = need_session(db, place.session)
         number = None if turn is None else turn_here(db, chosen, turn).number
         with held_run(found, db, chosen) as run:
             if turn is None and scope != "files" and (clear := clear_to_undo(run)):
-                undo_the_clear(run, clear, yes=yes, dry_run=dry_run, as_json=as_json)
+                undo_the_clear(run, clear, yes=confirm.yes, dry_run=confirm.dry_run, as_json=as_json)
                 return
             proposal, kept = confirmed_and_done(
                 lambda: propose_undo(run, chosen, number, scope),
-                lambda proposal: undo_lines(proposal, placed_here, force=force),
+                lambda proposal: undo_lines(proposal, placed_here, force=confirm.force),
                 "Undo it?",
-                lambda proposal: carry_out_undo(run, proposal, force=force),
-                yes=yes,
-                dry_run=dry_run,
-                force=force,
+                lambda proposal: carry_out_undo(run, proposal, force=confirm.force),
+                yes=confirm.yes,
+                dry_run=confirm.dry_run,
+                force=confirm.force,
                 as_json=as_json,
             )
         if as_json:
             write_line("undo", **undo_fields(proposal), done=kept is not None, kept=kept_fields(kept or ()))
-        if dry_run:
-            check_dry_run(proposal, force=force)
+        if confirm.dry_run:
+            check_dry_run(proposal, force=confirm.force)
         elif kept is not None and not as_json:
             restored = "the rest" if kept else "it"
-            note(f"{undone(proposal, force=force)}; {placed_here('teamchat redo')} restores {restored}")
+            note(f"{undone(proposal, force=confirm.force)}; {placed_here('teamchat redo')} restores {restored}")
             for line in (*kept_lines(kept), *merged_lines(proposal, placed_here)):
                 note(line)
             if proposal.scope != "files" and (held := [route.target for route in on_hold(proposal.plan)]):

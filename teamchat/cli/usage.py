@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.cells import cell_len
 
-from teamchat.cli.shared.options import JsonOption, SessionOption, TeamOption
+from teamchat.cli.shared.options import JsonOption, Place
 from teamchat.core.text.clean import printable
 
 if TYPE_CHECKING:
@@ -32,8 +32,7 @@ HEAD = ("member", "model", "memory", "turns", "input", "cached", "output", "cost
 
 def usage(
     ctx: typer.Context,
-    team: TeamOption = None,
-    session: SessionOption = None,
+    place: Place,
     everything: Annotated[bool, typer.Option("--all", help="Add up all conversations of this workspace.")] = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -49,8 +48,8 @@ def usage(
     source = ctx.get_parameter_source("session")
     if everything and source and source.name == "COMMANDLINE":  # TEAMCHAT_SESSION is set for other commands, too
         raise UsageError("--all and --session exclude each other")
-    with open_store(find_root(team)) as db:
-        chosen = None if everything else need_session(db, session)
+    with open_store(find_root(place.team)) as db:
+        chosen = None if everything else need_session(db, place.session)
         rows = used(db, chosen.id if chosen else None)
         children = children_in(db, chosen.id) if chosen else []
     where = chosen.name if chosen else None

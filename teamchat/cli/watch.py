@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from teamchat.cli.shared.options import MOST_COUNTED, JsonOption, SessionOption, StreamOption, TeamOption
+from teamchat.cli.shared.options import MOST_COUNTED, JsonOption, Place, Shown, StreamOption
 
 
 def watch(
@@ -12,8 +12,8 @@ def watch(
         int, typer.Option("--last", min=0, max=MOST_COUNTED, metavar="N", help="Begin with the last N messages.")
     ] = 3,
     until_done: Annotated[bool, typer.Option("--until-done", help="End with the run, and with its exit code.")] = False,
-    team: TeamOption = None,
-    session: SessionOption = None,
+    *,
+    place: Place,
     as_json: JsonOption = False,
     stream: StreamOption = False,
 ) -> int:
@@ -25,7 +25,7 @@ def watch(
     from teamchat.cli.output.lines import note
     from teamchat.cli.output.long import write_block
     from teamchat.cli.output.plain import PlainOutput
-    from teamchat.cli.shared.showing import OutputOptions, choose_output
+    from teamchat.cli.shared.showing import choose_output
     from teamchat.cli.shared.watching import show_as_it_happens, team_to_show
     from teamchat.cli.shared.workspace import find_root, lock_file, open_store
     from teamchat.core.conversation.following import Follower
@@ -33,14 +33,14 @@ def watch(
     from teamchat.core.store.messages import SqliteLog
     from teamchat.core.store.sessions import need_session
 
-    show = OutputOptions(as_json, stream)
-    root = find_root(team)
+    show = Shown(as_json, stream)
+    root = find_root(place.team)
     with open_store(root) as db:
-        chosen = need_session(db, session)
+        chosen = need_session(db, place.session)
         log = SqliteLog(db, chosen.id)
         messages = list(log.newest(last)) if last else []
         after = log.place(messages[-1].id) if messages else log.last_place()
-        follower = Follower(db, chosen, team_to_show(team, chosen, root), lock_file(root, chosen.id), after)
+        follower = Follower(db, chosen, team_to_show(place.team, chosen, root), lock_file(root, chosen.id), after)
 
         def output_of() -> Output:
             if as_json or sys.stdout.isatty():
@@ -52,6 +52,6 @@ def watch(
             before(follower.event_of(message))
         before.close()
         if not follower.active:
-            for line in queue_lines(root, db, chosen, team):
+            for line in queue_lines(root, db, chosen, place.team):
                 note(line)
         return show_as_it_happens(follower, output_of, until_done=until_done)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from teamchat.cli.shared.complete import members
-from teamchat.cli.shared.options import JsonOption, SessionOption, TeamOption
+from teamchat.cli.shared.options import JsonOption, Place, spread
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,8 +22,8 @@ def remove(
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="Remove the worktrees of all members.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Move what only the worktree has elsewhere.")] = False,
-    team: TeamOption = None,
-    session: SessionOption = None,
+    *,
+    place: Place,
 ) -> None:
     """Remove a member's worktree. One that has what nothing else has stays, unless you say --force."""
     from teamchat.cli.output.lines import note
@@ -38,9 +38,9 @@ def remove(
     if (member is None) != everything:
         raise UsageError("name a member, or say --all", "teamchat worktrees")
     need_person("worktrees are removed")
-    root = find_root(team)
+    root = find_root(place.team)
     with open_store(root) as db:
-        chosen, state = need_session(db, session), db.path.parent
+        chosen, state = need_session(db, place.session), db.path.parent
         with held(root, db, chosen, wait=False):
             named = [need_worktree(state, chosen.id, chosen.name, member)] if member else all_of(state, chosen.id)
             if not force:
@@ -69,13 +69,12 @@ def removed_lines(gone: Removed) -> Iterator[str]:
 
 
 worktrees = typer.Typer(invoke_without_command=True)
-worktrees.command()(remove)
+worktrees.command()(spread(remove))
 
 
 @worktrees.callback()
-def list_worktrees(
-    ctx: typer.Context, team: TeamOption = None, session: SessionOption = None, as_json: JsonOption = False
-) -> None:
+@spread
+def list_worktrees(ctx: typer.Context, place: Place, as_json: JsonOption = False) -> None:
     """List the members' own git worktrees and what is not merged of each, or remove one."""
     from teamchat.cli.output.jsonl import write_line
     from teamchat.cli.output.lines import note
@@ -87,12 +86,12 @@ def list_worktrees(
 
     if ctx.invoked_subcommand:
         source = ctx.get_parameter_source("session")  # TEAMCHAT_SESSION is for both
-        if team or as_json or (source and source.name == "COMMANDLINE"):
+        if place.team or as_json or (source and source.name == "COMMANDLINE"):
             raise UsageError("options go behind the command", f"teamchat worktrees {ctx.invoked_subcommand} --help")
         return
-    with open_store(find_root(team)) as db:
+    with open_store(find_root(place.team)) as db:
         state = db.path.parent
-        known = all_of(state, need_session(db, session).id if session else None)
+        known = all_of(state, need_session(db, place.session).id if place.session else None)
         if not (known or as_json):
             note("no member has a worktree here")
         for tree in known:

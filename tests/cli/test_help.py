@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import re
 import shlex
+from importlib import import_module
 from importlib.metadata import version
+from keyword import iskeyword
 
 import pytest
+from typer import Typer
 
 from teamchat.cli.app import BEHIND, COMMANDS, FRONT, LazyGroup
 from teamchat.cli.shared.examples import EXAMPLES
+from teamchat.cli.shared.options import groups_of
+from teamchat.core.engine.processes.table import TAKES
 from tests.cli.helpers import refused
 from tests.program import Result, cli, run_here
 
@@ -103,3 +109,21 @@ def test_a_process_that_is_typed_as_a_command_is_one_of_run() -> None:
     ran = run_here("debate", "--rounds", "2", "Which database?")
     assert (ran.code, refused(ran)) == (2, "there is no command 'debate': it is a process")
     assert "  try: teamchat run debate --rounds 2 'Which database?'\n" in ran.err
+
+
+@pytest.mark.parametrize("kind", TAKES)
+@pytest.mark.parametrize("before", [(), ("--quiet",), ("--lead", "max")])
+def test_the_help_of_a_kind_of_process_has_its_options_alone(kind: str, before: tuple[str, ...]) -> None:
+    shown = set(re.findall(r"^│ --([\w-]+)", run_here("run", *before, kind, "--help").out, re.MULTILINE))
+    settings = {setting for takes in TAKES.values() for setting in takes}
+    assert shown & settings == {*TAKES[kind]}
+    assert {"team", "quiet", "turns"} <= shown
+
+
+def test_no_two_groups_of_a_command_share_an_option() -> None:
+    for name in COMMANDS:
+        own = f"{name}_" if iskeyword(name) else name
+        found = getattr(import_module(f"teamchat.cli.{own}"), own)
+        groups = {} if isinstance(found, Typer) else groups_of(found)
+        fields = [field for kind in groups.values() for field in kind.fields()]
+        assert len(fields) == len(set(fields)), name

@@ -47,7 +47,7 @@ from teamchat.cli.output.terminal.surface import Surface
 from teamchat.cli.output.terminal.wrap import wrapped
 from teamchat.cli.shared.conversation import converse
 from teamchat.cli.shared.keyboard import KEYBOARD
-from teamchat.cli.shared.showing import OutputOptions
+from teamchat.cli.shared.options import Shown as ShownOptions
 from teamchat.cli.shared.workspace import (
     check_title,
     find_team,
@@ -172,8 +172,8 @@ class Chat:
         while session and any(one.id not in {*refused, *held_back} for one in unsent_of(self.db, session.id)):
             try:
                 self.place.team = self._trusted_team()
-                show = OutputOptions(notify=self.place.notify)
-                self.code = converse(self.place.team, self.db, session, show, work, wait=False)
+                notify = self.place.notify
+                self.code = converse(self.place.team, self.db, session, ShownOptions(), work, wait=False, notify=notify)
             except SessionBusy as error:
                 if not self.locked_out:
                     self._tell(f"· {printable(str(error))}")

@@ -29,8 +29,9 @@ from msgspec.structs import replace
 from teamchat.cli.output import Output
 from teamchat.cli.output.lines import closing_lines, note
 from teamchat.cli.shared.keyboard import KEYBOARD, Keyboard
+from teamchat.cli.shared.options import Shown
 from teamchat.cli.shared.report import output_lost, silence
-from teamchat.cli.shared.showing import OutputOptions, choose_output
+from teamchat.cli.shared.showing import choose_output
 from teamchat.cli.shared.typed import placed
 from teamchat.cli.shared.workspace import lock_file, session_typed, trust_store
 from teamchat.core.conversation.coordinator import ConversationCoordinator
@@ -159,7 +160,7 @@ def converse(
     team: Team,
     db: Database,
     session: Session,
-    show: OutputOptions,
+    show: Shown,
     work: Work,
     *,
     wait: bool = True,
@@ -168,6 +169,7 @@ def converse(
     bounds: Bounds = UNBOUNDED,
     at_end: AtEnd | None = None,
     verdict: Sequence[str] = (),
+    notify: str | None = None,
 ) -> ExitCode:
     """Let `work` run the conversation under the session's lock, and record it if requested. Returns the exit code.
 
@@ -214,7 +216,7 @@ def converse(
         if not KEYBOARD.get():
             GUARDIANS.dismiss()
     if console.ended:
-        tell(console.ended, session.name, time.monotonic() - began, show.notify)
+        tell(console.ended, session.name, time.monotonic() - began, notify)
     return code
 
 
@@ -233,7 +235,7 @@ def _console(
     team: Team,
     db: Database,
     session: Session,
-    show: OutputOptions,
+    show: Shown,
     listen: Listen | None,
     at_end: AtEnd | None,
 ) -> Console:

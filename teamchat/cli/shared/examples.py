@@ -1,7 +1,8 @@
-"""An example for each command, which its help ends with, and the groups of options in a long help."""
+"""An example for each command, with which its help ends."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 EXAMPLES = {
@@ -43,25 +44,14 @@ EXAMPLES = {
     "help": "teamchat help routing",
 }
 LONG = 12  # options; a help with more has them in groups
-_WHERE, _OUTPUT, _LIMITS, _MESSAGE = "Which conversation", "What is printed", "Limits and permission", "The message"
-_PROCESS = "The process"
-_GROUPS = {
-    **dict.fromkeys(
-        ("members", "rounds", "lead", "planner", "workers", "reducer", "judge", "options", "jobs"), _PROCESS
-    ),
-    **dict.fromkeys(("to", "as_", "file", "expand", "anyway", "cut"), _MESSAGE),
-    **dict.fromkeys(("team", "session", "new", "title"), _WHERE),
-    **dict.fromkeys(("as_json", "stream", "quiet", "record", "dry_run", "notify", "verdict"), _OUTPUT),
-    **dict.fromkeys(("only", "turns", "window", "timeout", "trust", "no_wait"), _LIMITS),
-}
 
 
-def explained(name: str, command: Any) -> Any:
-    """The command with its example at the end of its help, and its options in groups if it has many."""
+def explained(name: str, command: Any, panels: Mapping[str, str]) -> Any:
+    """The command with its example at the end of its help, and its options under their headings if it has many."""
     if name in EXAMPLES:
         command.epilog = f"Example: {EXAMPLES[name]}"
     if len(command.params) > LONG:
         for parameter in command.params:
-            if group := _GROUPS.get(parameter.name):
-                parameter.rich_help_panel = group
+            if panel := panels.get(parameter.name):
+                parameter.rich_help_panel = panel
     return command

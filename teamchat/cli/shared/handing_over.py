@@ -16,8 +16,9 @@ from msgspec import Struct
 
 from teamchat.cli.output.lines import note
 from teamchat.cli.shared.conversation import TERMINATED_BY, Work
+from teamchat.cli.shared.options import Shown
 from teamchat.cli.shared.piped import PersonMessage
-from teamchat.cli.shared.showing import OutputOptions, choose_output
+from teamchat.cli.shared.showing import choose_output
 from teamchat.cli.shared.typed import placed_here
 from teamchat.cli.shared.watching import asked_to_end, show_as_it_happens
 from teamchat.cli.shared.workspace import lock_file
@@ -72,7 +73,7 @@ class HandedOver(Struct, frozen=True):
             raise AlreadySent
         return await coordinator.send_unsent(own=self.unsent.id)
 
-    def show_replies(self, show: OutputOptions, verdict: Sequence[str]) -> ExitCode:
+    def show_replies(self, show: Shown, verdict: Sequence[str]) -> ExitCode:
         """Show the replies that the message leads to. Returns their exit code."""
         message = self.sent()
         assert message is not None, self.unsent
@@ -112,7 +113,7 @@ def hand_over_to_run(
 def sent_there(
     hand: Callable[[], HandedOver | None],
     run: Callable[[Work], ExitCode],
-    show: OutputOptions,
+    show: Shown,
     verdict: Sequence[str],
     *,
     follow: bool,

@@ -1,14 +1,24 @@
-"""Options that several commands share, each defined once."""
+"""Options that several commands share, each defined once, and the groups of them that a command takes whole.
+
+A command names a group as a parameter, and `spread` makes an option of each of the group's fields.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterator, Mapping
+from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, get_type_hints
 
 import typer
+from msgspec import Struct
 
-from teamchat.cli.shared.complete import sessions, teams
+from teamchat.cli.shared.complete import members, people, sessions, teams
+from teamchat.core.errors import UsageError
+
+if TYPE_CHECKING:
+    from teamchat.core.engine.state import Bounds
 
 MOST_MESSAGES = 10**9  # of a window
 LONGEST_SESSION = 100  # characters; notes and lists repeat it
@@ -43,24 +53,6 @@ def finite(speed: float) -> float:
     if math.isnan(speed):
         raise typer.BadParameter("nan is not a number.")
     return speed
-
-
-def words_of(verdict: str | None) -> tuple[str, ...]:
-    """The words of `--verdict`, () without it. Raises `UsageError`."""
-    if verdict is None:
-        return ()
-    from teamchat.cli.shared.verdict import verdict_words
-
-    return verdict_words(verdict)
-
-
-def asks(ask: bool, no_input: bool) -> bool:
-    """Whether `--ask` was given. Raises `UsageError` if `--no-input` was, too."""
-    if ask and no_input:
-        from teamchat.core.errors import UsageError
-
-        raise UsageError("--ask and --no-input exclude each other")
-    return ask
 
 
 def cassette_file(path: Path | None) -> Path | None:
@@ -162,3 +154,218 @@ VerdictOption = Annotated[
 YesOption = Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")]
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and do nothing.")]
 ForceOption = Annotated[bool, typer.Option("--force", help="Overwrite files that somebody else changed since, too.")]
+ToOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--to",
+        metavar="NAMES",
+        autocompletion=members,
+        help="Who answers: max, or max,sarah in turn, or max+sarah at once.",
+    ),
+]
+AsOption = Annotated[
+    str | None, typer.Option("--as", metavar="NAME", autocompletion=people, help="The person you speak as.")
+]
+NewOption = Annotated[bool, typer.Option("--new", help="Start a new conversation, named by --session if given.")]
+AnywayOption = Annotated[
+    bool, typer.Option("--anyway", help="Send the text even if it looks like a call but calls nobody.")
+]
+CutOption = Annotated[
+    bool, typer.Option("--cut", help="Send a text that exceeds the prompt limit; prompts leave out its middle.")
+]
+FileOption = Annotated[
+    list[str] | None,
+    typer.Option("--file", metavar="PATH", help="Attach a text file, or an image if the member's CLI accepts images."),
+]
+ExpandOption = Annotated[bool, typer.Option("--expand", help="Expand @paths in piped text and files, too.")]
+FollowOption = Annotated[
+    bool,
+    typer.Option(
+        "--follow", help="While another process runs the conversation, wait for the replies even at a terminal."
+    ),
+]
+ExplainOption = Annotated[
+    bool, typer.Option("--dry-run", help="Show the routing, prompts and commands without running anything.")
+]
+
+
+class Options(Struct, frozen=True):
+    """A group of options: each field is declared like a parameter of a command. `panel` is its heading in a long help.
+
+    What excludes what is checked when the group is made, with `UsageError`.
+    """
+
+    panel: ClassVar[str] = ""
+    own_first: ClassVar[bool] = False  # in a help: before the inherited ones
+
+    @classmethod
+    def fields(cls) -> tuple[str, ...]:
+        """The names of the options in the order of the help."""
+        inherited = cls.__mro__[1].fields() if issubclass(cls.__mro__[1], Options) else ()
+        own = tuple(name for name in cls.__struct_fields__ if name not in inherited)
+        return (*own, *inherited) if cls.own_first else (*inherited, *own)
+
+
+class Place(Options, frozen=True):
+    panel = "Which conversation"
+    team: TeamOption = None
+    session: SessionOption = None
+
+
+class NewPlace(Place, frozen=True):
+    new: NewOption = False
+    title: TitleOption = None
+
+
+class Attached(Options, frozen=True):
+    """Who says what besides the words of a message."""
+
+    panel = "The message"
+    as_: AsOption = None
+    cut: CutOption = False
+    file: FileOption = None
+    expand: ExpandOption = False
+
+
+class MessageOptions(Attached, frozen=True):
+    own_first = True
+    to: ToOption = None
+    anyway: AnywayOption = False
+
+
+class Shown(Options, frozen=True):
+    """How a run is shown."""
+
+    panel = "What is printed"
+    as_json: JsonOption = False
+    stream: StreamOption = False
+    quiet: QuietOption = False
+
+    def __post_init__(self) -> None:
+        if self.stream and not self.as_json:
+            raise UsageError("--stream needs --json; without both, a terminal shows text as it arrives")
+        if self.quiet and self.as_json:
+            raise UsageError("--json and --quiet exclude each other; the last line of --json has the last reply")
+
+    @property
+    def talks(self) -> bool:
+        """True if a person reads the output as it comes."""
+        return not (self.as_json or self.quiet)
+
+
+class RunOutput(Shown, frozen=True):
+    """How a run is shown, told, recorded and judged."""
+
+    notify: NotifyOption = None
+    record: RecordOption = None
+    verdict: VerdictOption = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _ = self.verdicts
+
+    @property
+    def verdicts(self) -> tuple[str, ...]:
+        """The words of `--verdict`, () without it."""
+        if self.verdict is None:
+            return ()
+        from teamchat.cli.shared.verdict import verdict_words
+
+        return verdict_words(self.verdict)
+
+
+class SendOutput(RunOutput, frozen=True):
+    dry_run: ExplainOption = False
+
+
+class Limits(Options, frozen=True):
+    panel = "Limits and permission"
+    timeout: TimeoutOption = None
+    trust: TrustOption = False
+    no_wait: NoWaitOption = False
+
+
+class RunLimits(Limits, frozen=True):
+    own_first = True
+    turns: TurnsOption = None
+    window: WindowOption = None
+
+    @property
+    def bounds(self) -> Bounds:
+        from teamchat.core.engine.state import Bounds
+
+        return Bounds(self.turns, window=self.window)
+
+
+class SendLimits(RunLimits, frozen=True):
+    only: OnlyOption = False
+
+    @property
+    def bounds(self) -> Bounds:
+        from teamchat.core.engine.state import Bounds
+
+        return Bounds(self.turns, self.only, self.window)
+
+
+class Asking(Options, frozen=True):
+    """Whether a member's question is asked at the terminal."""
+
+    ask: AskOption = False
+    no_input: NoInputOption = False
+
+    def __post_init__(self) -> None:
+        if self.ask and self.no_input:
+            raise UsageError("--ask and --no-input exclude each other")
+
+
+class Following(Asking, frozen=True):
+    follow: FollowOption = False
+
+
+class Confirm(Options, frozen=True):
+    yes: YesOption = False
+    force: ForceOption = False
+
+
+class ConfirmOrShow(Confirm, frozen=True):
+    dry_run: DryRunOption = False
+
+
+def groups_of(command: Callable[..., Any]) -> Mapping[str, type[Options]]:
+    """The parameters of a command that are groups of options."""
+    hints = get_type_hints(command, include_extras=True)
+    return {name: kind for name, kind in hints.items() if isinstance(kind, type) and issubclass(kind, Options)}
+
+
+def spread(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The command as Typer takes it: with an option for each field of the groups that are its parameters."""
+    groups = groups_of(command)
+    if not groups:
+        return command
+    hints = get_type_hints(command, include_extras=True)
+
+    def parameters() -> Iterator[Parameter]:
+        for name, parameter in signature(command).parameters.items():
+            if kind := groups.get(name):
+                types = get_type_hints(kind, include_extras=True)
+                defaults = dict(zip(kind.__struct_fields__, kind.__struct_defaults__, strict=True))
+                for field in kind.fields():
+                    yield Parameter(field, Parameter.KEYWORD_ONLY, default=defaults[field], annotation=types[field])
+            else:
+                yield parameter.replace(annotation=hints[name], kind=Parameter.KEYWORD_ONLY)
+
+    def called(**given: Any) -> Any:
+        for name, kind in groups.items():
+            given[name] = kind(**{field: given.pop(field) for field in kind.__struct_fields__})
+        return command(**given)
+
+    options = Signature([*parameters()])
+    called.__name__, called.__doc__ = command.__name__, command.__doc__
+    called.__signature__ = options  # type: ignore[attr-defined]
+    called.__annotations__ = {name: each.annotation for name, each in options.parameters.items()}
+    return called
+
+
+def panels(command: Callable[..., Any]) -> Mapping[str, str]:
+    """The heading of each option that is in a group."""
+    return {field: kind.panel for kind in groups_of(command).values() for field in kind.__struct_fields__ if kind.panel}

@@ -18,7 +18,8 @@ from teamchat.cli.output.lines import note
 from teamchat.cli.output.transcript import Transcript
 from teamchat.cli.shared.conversation import Console
 from teamchat.cli.shared.interrupts import raise_again
-from teamchat.cli.shared.showing import OutputOptions, choose_output, terminal_width
+from teamchat.cli.shared.options import Shown
+from teamchat.cli.shared.showing import choose_output, terminal_width
 from teamchat.core.cassette.account import account, differences, progress_mark
 from teamchat.core.cassette.format import Cassette, EndLine, HumanLine, ProcessLine, RecordedRun, ResumeLine
 from teamchat.core.cassette.player import Player, RecordedTurn
@@ -45,9 +46,7 @@ DIFFERS = ExitCode.MEMBER_FAILED  # the exit code if something differs from the 
 Plays = Callable[[Iterable[RecordedTurn]], Player]
 
 
-def play(
-    cassette: Cassette, show: OutputOptions, *, speed: float = 1.0, team: Team | None = None, verify: bool = False
-) -> int:
+def play(cassette: Cassette, show: Shown, *, speed: float = 1.0, team: Team | None = None, verify: bool = False) -> int:
     """Replay every input in order, in a temporary store, with `team` instead of the recorded one.
 
     The exit code is that of the last input. With `verify` it is 0, or 1 if something differs from the recording.
@@ -90,7 +89,7 @@ class Played(Struct):
 
 
 @contextmanager
-def open_stage(cassette: Cassette, plays: Plays, show: OutputOptions | None, team: Team | None) -> Iterator[Stage]:
+def open_stage(cassette: Cassette, plays: Plays, show: Shown | None, team: Team | None) -> Iterator[Stage]:
     """A temporary place to replay in. `plays` makes the player of a run. With `show` None nothing is shown."""
     raise_again()
     with tempfile.TemporaryDirectory(prefix="teamchat-replay-") as folder:
@@ -133,7 +132,7 @@ class Stage(Struct, frozen=True):
     session: Session
     folder: Path
     plays: Plays
-    show: OutputOptions | None
+    show: Shown | None
     heard: Callable[[Host], Host] = lambda host: host
 
     def play(self, run: RecordedRun) -> Played:

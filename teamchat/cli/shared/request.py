@@ -8,7 +8,6 @@ import sys
 from collections.abc import Awaitable
 from contextlib import nullcontext
 from functools import partial
-from pathlib import Path
 from shutil import get_terminal_size
 from typing import TYPE_CHECKING
 
@@ -18,8 +17,8 @@ from msgspec.structs import replace
 from teamchat.cli.output.lines import note, plural
 from teamchat.cli.shared.conversation import Work, converse
 from teamchat.cli.shared.keyboard import KEYBOARD
+from teamchat.cli.shared.options import RunOutput, Shown
 from teamchat.cli.shared.piped import PersonMessage
-from teamchat.cli.shared.showing import OutputOptions
 from teamchat.cli.shared.typed import saying_what_to_type
 from teamchat.cli.shared.workspace import (
     begun,
@@ -119,12 +118,10 @@ class Request(Struct, frozen=True, kw_only=True):
 
     def carry_out(
         self,
-        show: OutputOptions,
+        show: RunOutput,
         *,
         wait: bool,
-        record: Path | None,
         ask: bool,
-        verdict: tuple[str, ...],
         notes: tuple[str, ...] = (),
         own_run: bool = True,
         follow: bool = False,
@@ -150,10 +147,8 @@ class Request(Struct, frozen=True, kw_only=True):
                 show=show,
                 bounds=self.bounds,
                 wait=wait,
-                record=record,
                 speaker=self.speaker,
                 ask=ask,
-                verdict=verdict,
             )
             shared = not (own_run or self.message.images or calling())
             if wait and shared and is_held(self.team.root, session.id):
@@ -161,7 +156,7 @@ class Request(Struct, frozen=True, kw_only=True):
 
                 hand = partial(hand_over_to_run, self.team, db, session, self.sent, self.speaker, self.to)
                 run = partial(answering.run, write_input=self._recorded())
-                if (code := sent_there(hand, run, show, verdict, follow=follow)) is not None:
+                if (code := sent_there(hand, run, show, show.verdicts, follow=follow)) is not None:
                     return code
             with begun(db, session) if begins else nullcontext():
                 return answering.run(self._work(db, session, shared=shared), self._recorded())
@@ -221,7 +216,7 @@ class Asked(Struct):
         return replace(conclusion, hint=None)
 
 
-def you_at_terminal(team: Team, speaker: str | None, show: OutputOptions) -> str | None:
+def you_at_terminal(team: Team, speaker: str | None, show: Shown) -> str | None:
     """The person who can be asked here; None in a script, a pipe, an agent's turn and chat, which asks by itself."""
     if not show.talks or KEYBOARD.get() or not (sys.stdin.isatty() and sys.stdout.isatty()):
         return None
@@ -247,13 +242,11 @@ class Answering(Struct, frozen=True, kw_only=True):
     team: Team
     db: Database
     session: Session
-    show: OutputOptions
+    show: RunOutput
     bounds: Bounds
     wait: bool
-    record: Path | None
     speaker: str | None = None
     ask: bool = False
-    verdict: tuple[str, ...] = ()
 
     def run(self, work: Work, write_input: WriteInput) -> ExitCode:
         """Let `work` run the conversation, and then the answer to each question. Returns the last exit code."""
@@ -271,10 +264,10 @@ class Answering(Struct, frozen=True, kw_only=True):
 
     def _once(self, work: Work, write_input: WriteInput, asked: Asked) -> ExitCode:
         recording = None
-        if self.record is not None:
+        if self.show.record is not None:
             from teamchat.cli.shared.recorder import recorded
 
-            recording = partial(recorded, self.record, write_input)
+            recording = partial(recorded, self.show.record, write_input)
         return converse(
             self.team,
             self.db,
@@ -285,7 +278,8 @@ class Answering(Struct, frozen=True, kw_only=True):
             record=recording,
             bounds=self.bounds,
             at_end=asked,
-            verdict=self.verdict,
+            verdict=self.show.verdicts,
+            notify=self.show.notify,
         )
 
     def _answer(self, you: str) -> Answer | None:
@@ -360,14 +354,12 @@ def resume_session(
     db: Database,
     session: Session,
     mode: ResumeMode,
-    show: OutputOptions,
+    show: RunOutput,
     *,
     wait: bool,
-    record: Path | None = None,
     only: tuple[int, ...] | None = None,
     bounds: Bounds = UNBOUNDED,
     ask: bool = False,
-    verdict: tuple[str, ...] = (),
 ) -> ExitCode:
     """Run what is held in the session, or `only` the routes of these numbers. Returns the exit code.
 
@@ -390,8 +382,6 @@ def resume_session(
         show=show,
         bounds=bounds,
         wait=wait,
-        record=record,
         ask=ask,
-        verdict=verdict,
     )
     return answering.run(work, write_input)
