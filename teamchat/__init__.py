@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from teamchat.core import errors
     from teamchat.core.context.context_manager import ContextManager, manager_of
     from teamchat.core.conversation.coordinator import ConversationCoordinator
+    from teamchat.core.conversation.inputs import Message, Resume
     from teamchat.core.conversation.processes import process_of
     from teamchat.core.engine.events import ResumeMode
     from teamchat.core.engine.process import ProcessSettings
@@ -32,9 +33,11 @@ _HOME = {
     "Database": "core.store.database",
     "GEMINI": "assemblers.formats",
     "Member": "core.team.team",
+    "Message": "core.conversation.inputs",
     "OPENCODE": "assemblers.formats",
     "PLAIN_TEXT": "assemblers.formats",
     "ProcessSettings": "core.engine.process",
+    "Resume": "core.conversation.inputs",
     "ResumeMode": "core.engine.events",
     "Run": "core.turn.run",
     "Stopper": "runners.process.supervisor",
@@ -59,7 +62,9 @@ __all__ = [
     "ConversationCoordinator",
     "Database",
     "Member",
+    "Message",
     "ProcessSettings",
+    "Resume",
     "ResumeMode",
     "Run",
     "Stopper",

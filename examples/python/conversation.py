@@ -15,6 +15,7 @@ from teamchat import (
     ConversationCoordinator,
     Database,
     Member,
+    Message,
     Run,
     Stopper,
     Team,
@@ -63,7 +64,7 @@ async def converse(folder: Path) -> None:
             coordinator = ConversationCoordinator(run)
             coordinator.recover()
             try:
-                conclusion = await coordinator.send("What is a haiku?", to="writer")
+                conclusion = await coordinator.run_input(Message(text="What is a haiku?", to="writer"))
             finally:
                 await coordinator.close()
         for message in manager.get_messages():

@@ -22,7 +22,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from teamchat.cli.shared.interrupts import end_at_once
-from teamchat.cli.shared.report import prepare, report
+from teamchat.cli.shared.report import prepare, reported
 from teamchat.cli.shared.typed import TYPED, line_of
 from teamchat.core.errors import UsageError
 from teamchat.version import VERSION
@@ -232,7 +232,9 @@ def run(args: list[str]) -> int:
 
         completion_init()
     TYPED.set(args)
-    return report(lambda: program()(meant(args), prog_name="teamchat", standalone_mode=False), args)
+    with reported(args) as ending:
+        ending.take(program()(meant(args), prog_name="teamchat", standalone_mode=False))
+    return ending.code
 
 
 def main() -> None:

@@ -34,10 +34,11 @@ def retry(
     from teamchat.cli.output.lines import note
     from teamchat.cli.output.undoing import kept_lines, undo_lines, undone
     from teamchat.cli.shared.conversation import held_run
-    from teamchat.cli.shared.request import resume_session
+    from teamchat.cli.shared.request import run_input
     from teamchat.cli.shared.typed import placed_here
     from teamchat.cli.shared.undoing import confirmed_and_done
     from teamchat.cli.shared.workspace import need_trust, open_store, session_to_continue, team_with_session
+    from teamchat.core.conversation.inputs import Resume
     from teamchat.core.conversation.undo_and_redo import carry_out_undo, propose_retry
     from teamchat.core.conversation.undoing import give_call
     from teamchat.core.engine.events import ResumeMode
@@ -70,15 +71,10 @@ def retry(
             if with_ is not None:
                 give_call(run, again[0], with_)
         touch_session(db, chosen.id)
-        return resume_session(
-            found,
-            db,
-            chosen,
-            ResumeMode.RETRY,
-            RunOutput(shown.as_json, shown.stream, shown.quiet),
-            wait=not limits.no_wait,
-            only=again,
-        )
+        if not shown.quiet:
+            note(f"session {chosen.name} continues")
+        output, given = RunOutput(shown.as_json, shown.stream, shown.quiet), Resume(ResumeMode.RETRY, again)
+        return run_input(found, db, chosen, given, output, wait=not limits.no_wait)
 
 
 def _agent_named(team: Team, name: str) -> str:

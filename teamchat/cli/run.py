@@ -151,8 +151,10 @@ def run(
     vote: all choose one of the options, blind.
     best: all do the whole task, blind and apart, and a judge picks one.
     """
+    from msgspec.structs import replace
+
     from teamchat.cli.shared.piped import read_message
-    from teamchat.cli.shared.request import Request
+    from teamchat.cli.shared.request import Request, send_message
     from teamchat.cli.shared.workspace import begin_run, find_team
 
     team = find_team(place.team, limits.timeout)
@@ -160,25 +162,21 @@ def run(
     if not output.dry_run:
         begin_run(team, record=output.record, trust=limits.trust)
     largest, judged = None if message.cut else team.max_bytes, bool(output.verdicts)
+    task = read_message(words or (), largest, message.file or (), example=EXAMPLE, judged=judged)
     request = Request(
         team=team,
-        message=read_message(words or (), largest, message.file or (), example=EXAMPLE, judged=judged),
+        message=replace(task, speaker=message.as_, process=wanted),
+        place=place,
         bounds=limits.bounds,
-        session=place.session,
-        new=place.new,
-        title=place.title,
-        speaker=message.as_,
         cut=message.cut,
         expand=message.expand,
-        process=wanted,
     )
     if output.dry_run:
         from teamchat.cli.shared.dry_run import explain
 
         return explain(request)
-    return request.carry_out(
-        output, wait=not limits.no_wait, ask=asking.ask, notes=pausing(team, wanted, request.bounds)
-    )
+    notes = pausing(team, wanted, request.bounds)
+    return send_message(request, output, wait=not limits.no_wait, ask=asking.ask, notes=notes)
 
 
 def _process_for(team: Team, word: str, settings: ProcessSettings, verdicts: Sequence[str]) -> Process:

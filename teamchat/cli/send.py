@@ -29,6 +29,8 @@ def send(
 
     Piped text is appended to the message as a fenced block: git diff | teamchat send --to max "Find bugs"
     """
+    from msgspec.structs import replace
+
     from teamchat.cli.shared.workspace import begin_run, find_team
     from teamchat.core.engine.state import UNBOUNDED
 
@@ -36,22 +38,16 @@ def send(
     if not output.dry_run:
         begin_run(team, record=output.record, trust=limits.trust)
     from teamchat.cli.shared.piped import read_message, without_calls  # these imports take as long as git
-    from teamchat.cli.shared.request import Request
+    from teamchat.cli.shared.request import Request, send_message
 
-    names = ",".join(message.to) if message.to else None
     largest = None if message.cut else team.max_bytes
     said = read_message(words or (), largest, message.file or (), judged=bool(output.verdicts))
-    if not message.anyway:
-        names, said = without_calls(said, names, team.members)
+    said = replace(said, speaker=message.as_, to=",".join(message.to) if message.to else None)
     request = Request(
         team=team,
-        message=said,
+        message=said if message.anyway else without_calls(said, team.members),
+        place=place,
         bounds=limits.bounds,
-        session=place.session,
-        new=place.new,
-        title=place.title,
-        speaker=message.as_,
-        to=names,
         cut=message.cut,
         expand=message.expand,
         anyway=message.anyway,
@@ -60,7 +56,8 @@ def send(
         from teamchat.cli.shared.dry_run import explain
 
         return explain(request)
-    return request.carry_out(
+    return send_message(
+        request,
         output,
         wait=not limits.no_wait,
         ask=asking.ask,

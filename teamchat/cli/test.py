@@ -17,13 +17,12 @@ from teamchat.cli.output.lines import plural
 from teamchat.cli.shared.interrupts import raise_again
 from teamchat.cli.shared.options import JsonOption, TeamOption
 from teamchat.cli.shared.playback import Played, Stage, open_stage
-from teamchat.cli.shared.recorder import listening
+from teamchat.cli.shared.recorder import Listening
 from teamchat.core.cassette.account import standing_of, text_difference
-from teamchat.core.cassette.format import Cassette, HumanLine, RecordedRun, ResumeLine, read_cassette
+from teamchat.core.cassette.format import Cassette, RecordedRun, read_cassette
 from teamchat.core.cassette.player import LenientPlayer, RecordedTurn
 from teamchat.core.cassette.writer import CassetteWriter
 from teamchat.core.errors import ExitCode, Interrupted, NoRecording, TeamchatError, UsageError
-from teamchat.core.store.images import Image
 from teamchat.core.store.sessions import fence_key
 from teamchat.core.team.team import Team
 from teamchat.core.text.clean import printable, visible
@@ -207,20 +206,11 @@ def _rewrite(file: Path, cassette: Cassette, team: Team | None) -> None:
                 source = sources[turn.key]
                 writer.turn(replace(turn, argv=source.argv, env_names=source.env_names, at=source.at))
 
-            heard = replace(stage, heard=lambda host: listening(writer, host, keep))
-            for played in _all_runs(heard, lambda run: _write_input(writer, run.input)):
+            heard = replace(stage, heard=lambda host: Listening(host, writer, keep))
+            for played in _all_runs(
+                heard, lambda run: writer.input(run.input.input, run.input.cooling, run.input.bounds)
+            ):
                 shown, printed = played.transcript.shown, played.transcript.printed
                 writer.end(played.code, played.paused, played.stored, shown, printed)
         shutil.copymode(file, writer.path)
         writer.path.replace(file)
-
-
-def _write_input(writer: CassetteWriter, line: HumanLine | ResumeLine) -> None:
-    if isinstance(line, ResumeLine):
-        writer.resume(line.mode, line.cooling, line.bounds)
-    else:
-        images = [Image(image.name, image.kind, b"") for image in line.images]
-        process = line.process.process if line.process else None
-        writer.human(
-            line.text, line.speaker, line.to, line.cooling, images, line.typed, line.bounds, process, line.pasted
-        )

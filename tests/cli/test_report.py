@@ -2,17 +2,18 @@ from __future__ import annotations
 
 import pytest
 
-from teamchat.cli.shared.report import report
+from teamchat.cli.shared.report import reported
 
 
 def test_too_little_memory_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
-    assert report(lambda: bytearray(1 << 62)) == 13
+    with reported() as ending:
+        bytearray(1 << 62)
+    assert ending.code == 13
     assert capsys.readouterr().err == "teamchat: there is not enough memory\n"
 
 
 def test_too_few_threads_are_one_line(capsys: pytest.CaptureFixture[str]) -> None:
-    def start() -> None:
+    with reported() as ending:
         raise RuntimeError("can't start new thread")
-
-    assert report(start) == 13
+    assert ending.code == 13
     assert capsys.readouterr().err == "teamchat: the system allows no more threads or processes\n"

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from teamchat.core.agents import ProtocolName
 from teamchat.core.conversation.coordinator import ConversationCoordinator
+from teamchat.core.conversation.inputs import Message, Resume
 from teamchat.core.engine.events import ResumeMode
 from teamchat.core.engine.process import Process
 from teamchat.core.messages import ConversationMessage
@@ -26,12 +27,13 @@ from teamchat.core.store.sessions import create_session
 from teamchat.core.store.turns import Turn, turns_of
 from teamchat.core.team.team import BUILTIN_AGENTS, AgentSpec, Member, Team
 from teamchat.core.turn.events import Conclusion, ConversationEvent, Warned
-from teamchat.core.turn.host import REAL, Host
+from teamchat.core.turn.host import Machine
 from teamchat.core.turn.ready import ReadyTurn
 from teamchat.core.turn.run import Run
 from teamchat.runners.events import Failure
 from teamchat.runners.process.running import Chunk, Exit, Launch
 from teamchat.runners.process.supervisor import Stopper
+from tests.core.fake_machine import FakeMachine
 from tests.fakes.scripted import spoken
 
 
@@ -139,9 +141,10 @@ class Stage:
 
     def open_real(self) -> ConversationCoordinator:
         """The same with real processes."""
-        return self.open(replace(REAL, env={"PATH": os.environ["PATH"]}, moment=self.moment))
+        machine = FakeMachine(env={"PATH": os.environ["PATH"]}, moment=self.moment)
+        return self.open(machine)
 
-    def open(self, host: Host | None = None) -> ConversationCoordinator:
+    def open(self, host: Machine | None = None) -> ConversationCoordinator:
         """The conversation as a new process finds it."""
         self.stopper = Stopper()
         coordinator = ConversationCoordinator(
@@ -152,14 +155,7 @@ class Stage:
                 folder=self.folder / "turns",
                 stopper=self.stopper,
                 emit=self._emit,
-                host=host
-                or Host(
-                    self._launch,
-                    self.check,
-                    exists=lambda *_: lambda _name: False,
-                    env={"PATH": "/bin"},
-                    moment=self.moment,
-                ),
+                host=host or FakeMachine(self._launch, self.check, moment=self.moment),
                 types_ahead=self.types_ahead,
                 takes_over=self.takes_over,
             )
@@ -196,17 +192,17 @@ class Stage:
         return asyncio.run(self._send(text, speaker, to))
 
     async def _send(self, text: str, speaker: str | None, to: str | None) -> Conclusion:
-        return await self.open().send(text, speaker=speaker, to=to)
+        return await self.open().run_input(Message(text=text, speaker=speaker, to=to))
 
     def run_process(self, text: str, process: Process, *, speaker: str | None = None) -> Conclusion:
         async def run() -> Conclusion:
-            return await self.open().run_process(text, process, speaker=speaker)
+            return await self.open().run_input(Message(text=text, speaker=speaker, process=process))
 
         return asyncio.run(run())
 
     def resume(self, mode: ResumeMode = ResumeMode.RETRY) -> Conclusion:
         async def run() -> Conclusion:
-            return await self.open().resume(mode)
+            return await self.open().run_input(Resume(mode))
 
         return asyncio.run(run())
 

@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from teamchat.cli.app import COMMANDS, meant, program
 from teamchat.cli.output.terminal.wrap import wrapped
-from teamchat.cli.shared.report import report
+from teamchat.cli.shared.report import reported
 from teamchat.cli.shared.typed import TAKERS, TYPED, has, line_of
 from teamchat.core.errors import ExitCode, UsageError
 from teamchat.patterns import regex
@@ -195,19 +195,17 @@ def here(words: Iterable[str], session: str | None, team: str | None) -> list[st
 
 def run_command(args: list[str]) -> int:
     """Run the command as the program itself would. Its errors are one line, and it never ends chat."""
-
-    def command() -> object:
-        try:
-            return program()(meant(args), prog_name="teamchat", standalone_mode=False)
-        except (KeyboardInterrupt, typer.Abort):
-            print()
-            return ExitCode.INTERRUPTED
-
     TYPED.set(args)
     try:
-        return report(command, args, hints=False)
+        with reported(args, hints=False) as ending:
+            try:
+                ending.take(program()(meant(args), prog_name="teamchat", standalone_mode=False))
+            except (KeyboardInterrupt, typer.Abort):
+                print()
+                ending.code = ExitCode.INTERRUPTED
     except SystemExit as error:
         return error.code if isinstance(error.code, int) else ExitCode.USAGE
+    return ending.code
 
 
 NARROWEST = 20  # columns of an explanation

@@ -13,7 +13,8 @@ from teamchat.cli.chatting.layout import Shown
 from teamchat.cli.chatting.slash import WAITS, WORKING, Command, command_of, options_in_chat
 from teamchat.cli.shared.options import session_title
 from teamchat.cli.shared.workspace import choose_session
-from teamchat.core.conversation.entry import check_entry
+from teamchat.core.conversation.entry import check_message
+from teamchat.core.conversation.inputs import Message, typed_spans
 from teamchat.core.errors import ExitCode, TeamchatError, UsageError
 from teamchat.core.messages import Span
 from teamchat.core.routing.at_names import split_calls, with_calls
@@ -83,11 +84,10 @@ class Kept:
         self.waiting = unsent_of(self._db, session.id) if session else []
 
     def keep(self, text: str, to: str | None, pasted: tuple[Span, ...]) -> None:
-        """Store a message if it can be sent as it is. Raises the reason otherwise, as `check_entry` does."""
+        """Store a message if it can be sent as it is. Raises the reason otherwise, as `check_message` does."""
         place = self._place
-        check_entry(
-            place.team, self._db, place.session, text, speaker=place.speaker, to=to, typed=len(text), pasted=pasted
-        )
+        message = Message(text=text, typed=typed_spans(len(text), pasted), speaker=place.speaker, to=to)
+        check_message(place.team, self._db, place.session, message)
         if place.session is None:
             place.session, _ = choose_session(self._db, place.team, place.name, new=True, title=place.title)
         self.waiting.append(keep_unsent(self._db, place.session.id, text, place.speaker, to, pasted=pasted))

@@ -48,9 +48,9 @@ from teamchat.core.team.team import Team
 from teamchat.core.text.clean import printable, visible
 from teamchat.core.turn.caller import find_caller
 from teamchat.core.turn.events import Conclusion, ConversationEvent, Warned
-from teamchat.core.turn.host import REAL, Host
+from teamchat.core.turn.host import Machine
 from teamchat.core.turn.run import Run
-from teamchat.core.turn.trust import with_trust_checks
+from teamchat.core.turn.trust import TrustedMachine
 from teamchat.core.turn.vendor_limits import Cooldowns
 from teamchat.runners.process.guardians import GUARDIANS
 from teamchat.runners.process.supervisor import Stopper
@@ -145,7 +145,7 @@ if TYPE_CHECKING:
 Work = Callable[[ConversationCoordinator], Awaitable[Conclusion]]
 Listen = Callable[[ConversationEvent], None]
 AtEnd = Callable[[Conclusion], Conclusion]
-Record = Callable[[Team, Database, Session, Work, Host], tuple[Work, Host, Listen]]
+Record = Callable[[Team, Database, Session, Work, Machine], tuple[Work, Machine, Listen]]
 """Makes the same work on the same machine, and records what happens. The last argument is the recording's `listen`."""
 ENDS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 STUCK_S = 1.0  # a write that takes longer waits for a reader, such as a pager
@@ -196,23 +196,23 @@ def converse(
             from teamchat.cli.shared.hooks import Hooks
 
             console.hooks = Hooks(team, session.name, trust_store(), console.warn, lambda: console.stopper.asked)
-        code = console.run(
-            Run(
-                team,
-                db,
-                session.id,
-                folder=turns_dir(db),
-                stopper=console.stopper,
-                emit=console.emit,
-                host=host,
-                cooldowns=Cooldowns(state_dir() / "cooldowns.json"),
-                bounds=bounds,
-                types_ahead=keyboard is not None,
-                held_back=keyboard.held_back if keyboard else (),
-                takes_over=record is None and bounds == UNBOUNDED,
-            ),
-            work,
+        run = Run(
+            team,
+            db,
+            session.id,
+            folder=turns_dir(db),
+            stopper=console.stopper,
+            emit=console.emit,
+            host=host,
+            cooldowns=Cooldowns(state_dir() / "cooldowns.json"),
+            bounds=bounds,
+            types_ahead=keyboard is not None,
+            held_back=keyboard.held_back if keyboard else (),
+            takes_over=record is None and bounds == UNBOUNDED,
         )
+        need_descriptors()
+        with contextlib.closing(console):
+            code = asyncio.run(console.run(ConversationCoordinator(run), work))
         if not KEYBOARD.get():
             GUARDIANS.dismiss()
     if console.ended:
@@ -283,9 +283,9 @@ def held_run(team: Team, db: Database, session: Session) -> Iterator[Run]:
         yield run
 
 
-def live(team: Team) -> Host:
+def live(team: Team) -> Machine:
     """The real machine. Each turn checks the team's trust and the members' folders again."""
-    return with_trust_checks(REAL, team, trust_store())
+    return TrustedMachine(team, trust_store())
 
 
 @contextlib.contextmanager
@@ -317,7 +317,7 @@ def _complete_restores(state: Path) -> None:
             note(printable(f"kept: what only a worktree had is at {place}, which a killed command has moved"))
 
 
-def _need_descriptors() -> None:
+def need_descriptors() -> None:
     """Raises `OSError` if no turn could start. asyncio would print tracebacks of its own."""
     with contextlib.ExitStack() as spare:
         for _ in range(DESCRIPTORS):
@@ -349,15 +349,8 @@ class Console:
         self.showing_since = math.inf
         self.hooks: Hooks | None = None
 
-    def run(self, run: Run, work: Work) -> ExitCode:
-        """Let `work` run the conversation, whose `run` has this console's stopper and `emit`. Returns the exit code."""
-        _need_descriptors()
-        try:
-            return asyncio.run(self._run(ConversationCoordinator(run), work))
-        finally:
-            self._close()
-
-    async def _run(self, coordinator: ConversationCoordinator, work: Work) -> ExitCode:
+    async def run(self, coordinator: ConversationCoordinator, work: Work) -> ExitCode:
+        """Let `work` run the conversation, whose run has this console's stopper and `emit`. Returns the exit code."""
         with self._signals():
             coordinator.recover()
             try:
@@ -370,7 +363,7 @@ class Console:
                     await self.hooks.close()
             return self._finish(conclusion)
 
-    def _close(self) -> None:
+    def close(self) -> None:
         """Leave the terminal as it was. Nothing is written where nobody reads."""
         if not self.deaf:
             with contextlib.suppress(OSError):

@@ -10,7 +10,6 @@ from teamchat.assemblers.truncation import approx_tokens
 from teamchat.cli.output.lines import called, exact, group_of, plural, refusal, todo_line
 from teamchat.cli.output.process_report import described
 from teamchat.cli.output.receipt import block_lines, cut_lines, memory_in_words, short
-from teamchat.cli.shared.piped import PersonMessage
 from teamchat.cli.shared.request import Request
 from teamchat.cli.shared.typed import saying_what_to_type
 from teamchat.cli.shared.workspace import choose_session, open_store
@@ -18,10 +17,10 @@ from teamchat.core.context.layers.collector import LayerText
 from teamchat.core.conversation.addressing import Addressed
 from teamchat.core.conversation.coordinator import ConversationCoordinator
 from teamchat.core.conversation.entry import check_images, check_room
+from teamchat.core.conversation.inputs import Message
 from teamchat.core.conversation.processes import check_process, need_worktrees
 from teamchat.core.conversation.recovery import turns_dir
 from teamchat.core.engine.actions import Action, Dropped, Paused, Refused
-from teamchat.core.engine.process import Process
 from teamchat.core.engine.state import Bounds, Route, RouteStatus
 from teamchat.core.files.folders import state_dir
 from teamchat.core.routing.markers import read_markers
@@ -40,23 +39,20 @@ def explain(request: Request) -> int:
 
     Of a process that the message begins it prints what it does, and the same of all turns of its first step.
     """
-    team, message, process = request.team, request.sent, request.process
+    team, place, process = request.team, request.place, request.message.process
     explanation: list[str | bytes] = []  # printed afterwards: a pager must not keep the store locked
     try:
         with open_store(team.root) as db, saying_what_to_type(request.message), db.taken_back():
-            chosen = choose_session(db, team, request.session, new=request.new, title=request.title)[0]
-            explanation.extend(marker_lines(message.text))
+            chosen = choose_session(db, team, place.session, new=place.new, title=place.title)[0]
+            explanation.extend(marker_lines(request.message.text))
             told: list[ConversationEvent] = []
             coordinator = _coordinator(team, db, chosen.id, told.append, request.bounds)
             if process:
                 check_process(coordinator.state, process)
                 need_worktrees(team, db.path.parent, chosen.id, process)
                 explanation.append(f"{process.name or process.kind}: {described(process)}")
-                addressed = coordinator.address_task(message.text, speaker=request.speaker)
-            else:
-                speaker, to = request.speaker, request.to
-                addressed = coordinator.address(message.text, speaker=speaker, to=to, typed=request.typed)
-            explanation.extend(_explain(coordinator, addressed, told, message, process, cut=request.cut))
+            addressed = coordinator.address(request.checked)
+            explanation.extend(_explain(coordinator, addressed, told, request.sent, cut=request.cut))
     finally:  # also the findings before an error of `send`
         _print(explanation)
     return 0
@@ -82,13 +78,12 @@ def _explain(
     coordinator: ConversationCoordinator,
     addressed: Addressed,
     told: Sequence[ConversationEvent],
-    message: PersonMessage,
-    process: Process | None,
+    message: Message,
     *,
     cut: bool,
 ) -> Iterator[str | bytes]:
-    team = coordinator.run.team
-    actions = coordinator.store(addressed, message.images, message.typed, process)
+    team, process = coordinator.run.team, message.process
+    actions = coordinator.store(addressed, message)
     yield from (f"problem: {problem}" for problem in addressed.problems)
     yield from (f"problem: {event.text}" for event in told if isinstance(event, Warned))
     yield from (todo_line(event.change) for event in told if isinstance(event, TodoChanged))

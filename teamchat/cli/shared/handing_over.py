@@ -17,13 +17,13 @@ from msgspec import Struct
 from teamchat.cli.output.lines import note
 from teamchat.cli.shared.conversation import TERMINATED_BY, Work
 from teamchat.cli.shared.options import Shown
-from teamchat.cli.shared.piped import PersonMessage
 from teamchat.cli.shared.showing import choose_output
 from teamchat.cli.shared.typed import placed_here
 from teamchat.cli.shared.watching import asked_to_end, show_as_it_happens
 from teamchat.cli.shared.workspace import lock_file
 from teamchat.core.conversation.coordinator import ConversationCoordinator
 from teamchat.core.conversation.following import Follower
+from teamchat.core.conversation.inputs import Message
 from teamchat.core.errors import ExitCode
 from teamchat.core.files.session_lock import POLL_S, holder_of
 from teamchat.core.store.database import Database
@@ -93,9 +93,7 @@ class HandedOver(Struct, frozen=True):
         return with_verdict(ended, verdict, replies_to_all(self.db, self.session.id, (message,)))
 
 
-def hand_over_to_run(
-    team: Team, db: Database, session: Session, message: PersonMessage, speaker: str | None, to: str | None
-) -> HandedOver | None:
+def hand_over_to_run(team: Team, db: Database, session: Session, message: Message) -> HandedOver | None:
     """Hand the message over to the process that runs the session; None if none does, or if it takes no messages."""
     lock = lock_file(team.root, session.id)
     holder = holder_of(lock)
@@ -103,7 +101,9 @@ def hand_over_to_run(
         return None
     follower = Follower(db, session, team, lock, SqliteLog(db, session.id).last_place())
     process, said = holder
-    unsent = hand_over(db, session.id, message.text, speaker, to, typed=message.typed, taker=process)
+    unsent = hand_over(
+        db, session.id, message.text, message.speaker, message.to, typed=message.typed_through, taker=process
+    )
     if unsent is None:
         return None
     note(f"queued: it goes out before the next turn of {printable(said)}")

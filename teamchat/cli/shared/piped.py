@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import BinaryIO
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from teamchat.cli.output.lines import note
+from teamchat.core.conversation.inputs import Message, typed_spans
 from teamchat.core.errors import PromptTooLarge, UsageError
 from teamchat.core.routing.names import Named
 from teamchat.core.store.images import LARGEST_IMAGE, MOST_IMAGES, Image, image_type
@@ -28,14 +28,6 @@ JUDGED = ", so --verdict would judge nothing: find out why, or add < /dev/null t
 SENDING = "teamchat send 'Your message'"
 
 
-class PersonMessage(Struct, frozen=True):
-    """A person's message. The first `typed` characters come from the command line."""
-
-    text: str
-    typed: int
-    images: tuple[Image, ...] = ()
-
-
 def read_message(
     words: Sequence[str],
     max_bytes: int | None = None,
@@ -43,7 +35,7 @@ def read_message(
     *,
     example: str = SENDING,
     judged: bool = False,
-) -> PersonMessage:
+) -> Message:
     """The message: the words, then piped text in a fenced block. Without words, or for `-`, it is the piped text.
 
     The `files` follow. A last word `-` demands a text. If the reply is `judged`, nothing that is read may be empty: a
@@ -54,18 +46,18 @@ def read_message(
     return attached(message, files, max_bytes, judged=judged) if files else message
 
 
-def without_calls(message: PersonMessage, to: str | None, members: Sequence[Named]) -> tuple[str | None, PersonMessage]:
-    """Whom `--to` and the lines of the typed text call that begin with `@name`, and the message without these names."""
+def without_calls(message: Message, members: Sequence[Named]) -> Message:
+    """The message without the names of its typed lines that begin with `@name`: it goes to them, too."""
     from teamchat.core.routing.at_names import split_calls
 
-    called, typed, _ = split_calls(message.text[: message.typed], members)
-    names = ",".join(filter(None, (to, called)))
-    return names or to, replace(message, text=f"{typed}{message.text[message.typed :]}", typed=len(typed))
+    through = message.typed_through
+    called, typed, _ = split_calls(message.text[:through], members)
+    names = ",".join(filter(None, (message.to, called)))
+    text = f"{typed}{message.text[through:]}"
+    return replace(message, text=text, typed=typed_spans(len(typed)), to=names or message.to)
 
 
-def _without_files(
-    words: Sequence[str], max_bytes: int | None, example: str | None, refusal: str | None
-) -> PersonMessage:
+def _without_files(words: Sequence[str], max_bytes: int | None, example: str | None, refusal: str | None) -> Message:
     """The message without its files. With an `example` it may not be empty, with a `refusal` no input may."""
     asked = bool(words) and words[-1] == "-"
     typed = words[:-1] if asked else words
@@ -73,30 +65,28 @@ def _without_files(
         text = " ".join(typed)
         if asked or _is_piped():
             return _with_input(text, max_bytes, ASKED if asked else refusal)
-        return PersonMessage(text, len(text))
+        return Message(text=text, typed=typed_spans(len(text)))
     if not (asked or _is_piped()):
         raise UsageError("there is nothing to send", example)
     piped = _read(max_bytes)
     if not piped.strip():
         raise UsageError(EMPTY)
-    return PersonMessage(piped, 0)
+    return Message(text=piped)
 
 
-def _with_input(text: str, max_bytes: int | None, refusal: str | None) -> PersonMessage:
+def _with_input(text: str, max_bytes: int | None, refusal: str | None) -> Message:
     piped = _read(max_bytes)
     if piped.strip():
         lines = piped.rstrip("\n").count("\n") + 1
         note(f"{lines:,} line{'s' * (lines > 1)} of {INPUT} appended")
-        return PersonMessage(with_block(text, fenced(piped)), len(text))
+        return Message(text=with_block(text, fenced(piped)), typed=typed_spans(len(text)))
     if refusal:
         raise UsageError(f"{EMPTY}{refusal}")
     note(EMPTY)
-    return PersonMessage(text, len(text))
+    return Message(text=text, typed=typed_spans(len(text)))
 
 
-def attached(
-    message: PersonMessage, files: Sequence[str], max_bytes: int | None, *, judged: bool = False
-) -> PersonMessage:
+def attached(message: Message, files: Sequence[str], max_bytes: int | None, *, judged: bool = False) -> Message:
     """The message followed by these files: text as a fenced block under its name, an image by its name alone.
 
     Raises `UsageError` for a missing file, for any other kind of content and for an empty file that would be `judged`,

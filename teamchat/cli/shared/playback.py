@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import math
 import sys
 import tempfile
@@ -16,29 +18,28 @@ from msgspec.structs import replace
 from teamchat.cli.output import Output, Silent
 from teamchat.cli.output.lines import note
 from teamchat.cli.output.transcript import Transcript
-from teamchat.cli.shared.conversation import Console
+from teamchat.cli.shared.conversation import Console, need_descriptors
 from teamchat.cli.shared.interrupts import raise_again
 from teamchat.cli.shared.options import Shown
 from teamchat.cli.shared.showing import choose_output, terminal_width
 from teamchat.core.cassette.account import account, differences, progress_mark
 from teamchat.core.cassette.format import Cassette, EndLine, HumanLine, ProcessLine, RecordedRun, ResumeLine
 from teamchat.core.cassette.player import Player, RecordedTurn
-from teamchat.core.cassette.replay import recorded_host, recorded_team, recorded_turn
+from teamchat.core.cassette.replay import RecordedMachine, recorded_team, recorded_turn
 from teamchat.core.cassette.team import in_folder
 from teamchat.core.conversation.coordinator import ConversationCoordinator
 from teamchat.core.conversation.recovery import turns_dir
 from teamchat.core.engine.actions import PauseKind
 from teamchat.core.engine.events import ResumeMode
 from teamchat.core.engine.processes.table import TAKES
-from teamchat.core.errors import ExitCode, UnknownPerson, UsageError
+from teamchat.core.errors import ExitCode, UsageError
 from teamchat.core.store.database import Database
-from teamchat.core.store.images import Image
 from teamchat.core.store.sessions import Session, create_session
 from teamchat.core.team.team import Team
 from teamchat.core.text.clean import visible
 from teamchat.core.text.commands import command_of
 from teamchat.core.turn.events import Conclusion, ConversationEvent, TurnFinished, TurnStarted
-from teamchat.core.turn.host import Host
+from teamchat.core.turn.host import Machine
 from teamchat.core.turn.run import Run
 from teamchat.core.turn.vendor_limits import Cooldowns
 
@@ -133,7 +134,7 @@ class Stage(Struct, frozen=True):
     folder: Path
     plays: Plays
     show: Shown | None
-    heard: Callable[[Host], Host] = lambda host: host
+    heard: Callable[[Machine], Machine] = lambda host: host
 
     def play(self, run: RecordedRun) -> Played:
         """Play one input and all turns that follow from it."""
@@ -142,7 +143,7 @@ class Stage(Struct, frozen=True):
 
         async def work(coordinator: ConversationCoordinator) -> Conclusion:
             before = progress_mark(coordinator)
-            done = await _again(coordinator, run.input)
+            done = await coordinator.run_input(run.input.input)
             played.transcript.finish(done)
             played.stored = account(coordinator, before)
             played.paused, played.stopped = done.paused, bool(coordinator.run.stopper.asked)
@@ -151,20 +152,20 @@ class Stage(Struct, frozen=True):
         if self.show and self.show.talks:
             print(f"{_on_screen(f'$ {visible(command_of(*typed_command(run.input)))}')}\n", flush=True)
         console = Console(self._output(run), played.transcript)
-        played.code = console.run(
-            Run(
-                self.team,
-                self.db,
-                self.session.id,
-                folder=turns_dir(self.db),
-                stopper=console.stopper,
-                emit=console.emit,
-                host=self.heard(recorded_host(self.cassette, run, player, self.folder)),
-                cooldowns=self._cooldowns(run, player),
-                bounds=run.input.bounds,
-            ),
-            work,
+        its_run = Run(
+            self.team,
+            self.db,
+            self.session.id,
+            folder=turns_dir(self.db),
+            stopper=console.stopper,
+            emit=console.emit,
+            host=self.heard(RecordedMachine(self.cassette, run, player, self.folder)),
+            cooldowns=self._cooldowns(run, player),
+            bounds=run.input.bounds,
         )
+        need_descriptors()
+        with contextlib.closing(console):
+            played.code = asyncio.run(console.run(ConversationCoordinator(its_run), work))
         return played
 
     def _output(self, run: RecordedRun) -> Output:
@@ -192,28 +193,6 @@ def _on_screen(line: str) -> str:
     from teamchat.cli.output.terminal.wrap import wrapped
 
     return "\n".join(wrapped(line, terminal_width()))
-
-
-async def _again(coordinator: ConversationCoordinator, line: HumanLine | ResumeLine) -> Conclusion:
-    """Repeat what the person did."""
-    if isinstance(line, ResumeLine):
-        return await coordinator.resume(line.mode)
-    try:
-        return await _say_again(coordinator, line, line.speaker)
-    except UnknownPerson as error:
-        if line.speaker is not None:
-            raise
-        return await _say_again(coordinator, line, error.person)  # an older teamchat took the first of several people
-
-
-async def _say_again(coordinator: ConversationCoordinator, line: HumanLine, speaker: str | None) -> Conclusion:
-    images = [Image(image.name, image.kind, b"") for image in line.images]
-    if line.process:
-        process = line.process.process
-        return await coordinator.run_process(line.text, process, speaker=speaker, images=images, typed=line.typed)
-    return await coordinator.send(
-        line.text, speaker=speaker, to=line.to, images=images, typed=line.typed, pasted=line.pasted
-    )
 
 
 def _problems(end: EndLine, run: Played) -> Iterator[str]:

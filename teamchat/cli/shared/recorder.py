@@ -14,29 +14,39 @@ from teamchat.cli.shared.conversation import Work
 from teamchat.core.cassette.account import account, progress_mark, standing
 from teamchat.core.cassette.player import RecordedTurn, Recorder, nameless
 from teamchat.core.cassette.replay import identity_of, not_started
-from teamchat.core.cassette.writer import CassetteWriter, Cooling
-from teamchat.core.context.layers.collector import ContextCollector, Listening
+from teamchat.core.cassette.writer import CassetteWriter
+from teamchat.core.context.layers.collector import ContextCollector
+from teamchat.core.context.layers.collector import Listening as ListeningCollector
 from teamchat.core.conversation.coordinator import ConversationCoordinator
+from teamchat.core.conversation.inputs import Input
+from teamchat.core.engine.state import Bounds
 from teamchat.core.errors import ExitCode, TeamchatError, UsageError
 from teamchat.core.files.folders import state_dir
 from teamchat.core.store.database import Database
 from teamchat.core.store.sessions import Session, fence_key
 from teamchat.core.team.team import Member, Team
 from teamchat.core.turn.events import Conclusion
-from teamchat.core.turn.host import Host
+from teamchat.core.turn.host import Machine
 from teamchat.core.turn.ready import ReadyTurn
 from teamchat.core.turn.vendor_limits import Cooldowns
 from teamchat.runners.base import Job, Runner, Slash
+from teamchat.runners.process.running import Launch, Running
 
 Keep = Callable[[RecordedTurn], None]
-WriteInput = Callable[[CassetteWriter, Cooling], None]
 LABEL = "TEAMCHAT_CASSETTE_LABEL"  # set if no real model gave the recorded replies
 
 
 def recorded(
-    file: Path, write_input: WriteInput, team: Team, db: Database, session: Session, work: Work, host: Host
-) -> tuple[Work, Host, Transcript]:
-    """The `Record` of that file. `write_input` records what the person did."""
+    file: Path,
+    given: Input,
+    bounds: Bounds,
+    team: Team,
+    db: Database,
+    session: Session,
+    work: Work,
+    machine: Machine,
+) -> tuple[Work, Machine, Transcript]:
+    """The `Record` of that file, which begins with the input."""
     key = fence_key(db, session.id)
     writer = CassetteWriter(file, team, os.environ, os.environ.get(LABEL), fence_key=key)
     transcript = Transcript()
@@ -47,7 +57,7 @@ def recorded(
         writer.begin(standing(coordinator))
         with writer.whole():
             left = {agent.name: cooldowns.left(agent.name) for agent in team.agents.values()}
-            write_input(writer, {name: seconds for name, seconds in left.items() if seconds})
+            writer.input(given, {name: seconds for name, seconds in left.items() if seconds}, bounds)
             conclusion = await work(coordinator)
         transcript.finish(conclusion)
         stored = account(coordinator, before)
@@ -59,38 +69,61 @@ def recorded(
             note(str(error))
         return conclusion
 
-    return record, listening(writer, host), transcript
+    return record, Listening(machine, writer), transcript
 
 
-def listening(writer: CassetteWriter, host: Host, keep: Keep | None = None) -> Host:
-    """The same host. Each turn that passes through it is recorded by the writer, or by `keep` if that is given."""
-    keep = keep or writer.turn
+class Listening(Machine):
+    """Another machine. Each turn that passes through it is recorded by the writer, or by `keep` if that is given."""
 
-    def exists(member: Member, runner: Runner) -> Callable[[str], bool]:
-        real = host.exists(member, runner)
+    def __init__(self, inner: Machine, writer: CassetteWriter, keep: Keep | None = None) -> None:
+        super().__init__(inner.env)
+        self.live, self._inner, self._writer = inner.live, inner, writer
+        self._keep = keep or writer.turn
+        self._recorder = Recorder(inner.start, self._keep)
+
+    def check(self, turn: ReadyTurn) -> None:
+        try:
+            self._inner.check(turn)
+        except TeamchatError as error:
+            identity, stdin = identity_of(turn), nameless(turn.prompt.prepared.stdin, turn.scratch)
+            self._keep(RecordedTurn(identity, stdin, (), (), (), None, error=not_started(error)))
+            raise
+        self._recorder.begins(turn.member.name)
+
+    def start(self, what: Launch) -> Running:
+        return self._recorder(what)
+
+    def exists(self, member: Member, runner: Runner) -> Callable[[str], bool]:
+        real = self._inner.exists(member, runner)
 
         def there(name: str) -> bool:
             if found := real(name):
-                writer.existing[member.name].add(name)
+                self._writer.existing[member.name].add(name)
             return found
 
         return there
 
-    def slash(member: Member, runner: Runner, job: Job, typed: str) -> Slash | None:
-        writer.slashes[member.name] = found = host.slash(member, runner, job, typed)
+    def slash(self, member: Member, runner: Runner, job: Job, typed: str) -> Slash | None:
+        self._writer.slashes[member.name] = found = self._inner.slash(member, runner, job, typed)
         return found
 
-    def check(turn: ReadyTurn) -> None:
-        try:
-            host.check(turn)
-        except TeamchatError as error:
-            identity, stdin = identity_of(turn), nameless(turn.prompt.prepared.stdin, turn.scratch)
-            keep(RecordedTurn(identity, stdin, (), (), (), None, error=not_started(error)))
-            raise
-        recorder.begins(turn.member.name)
+    def collected(self, collector: ContextCollector) -> ContextCollector:
+        return ListeningCollector(self._inner.collected(collector), self._writer.told)
 
-    def collected(inner: ContextCollector) -> ContextCollector:
-        return Listening(host.collected(inner), writer.told)
+    def scratch(self, folder: Path) -> Path:
+        return self._inner.scratch(folder)
 
-    recorder = Recorder(host.launcher, keep)
-    return replace(host, launcher=recorder, exists=exists, slash=slash, check=check, collected=collected)
+    def now(self) -> float:
+        return self._inner.now()
+
+    def moment(self, vendor: str) -> float:
+        return self._inner.moment(vendor)
+
+    def stopped(self, member: str | None) -> bool:
+        return self._inner.stopped(member)
+
+    async def comes(self, member: str) -> None:
+        await self._inner.comes(member)
+
+    def in_work_tree(self, folder: Path) -> bool:
+        return self._inner.in_work_tree(folder)

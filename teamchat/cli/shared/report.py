@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import io
 import os
 import select
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, TextIO
 
 import typer
@@ -107,33 +108,44 @@ IN_OUR_WORDS = (  # Typer's messages to programmers
 )
 
 
-def report(command: Callable[[], object], args: Sequence[str] = (), *, hints: bool = True) -> int:  # noqa: PLR0911 (a line per kind of ending)
-    """Run `command`, for which a person typed `args`; its exit code. Without `hints` an error is one line.
+class Ending:
+    """The exit code of a command."""
+
+    code: int = ExitCode.DONE
+
+    def take(self, result: object) -> None:
+        """Take what the command has returned: its exit code, or anything else."""
+        self.code = result if isinstance(result, int) else ExitCode.DONE
+
+
+@contextlib.contextmanager
+def reported(args: Sequence[str] = (), *, hints: bool = True) -> Iterator[Ending]:
+    """Turn what a command raises into its exit code. A person typed `args`. Without `hints` an error is one line.
 
     A traceback is a bug of teamchat, never the user's.
     """
+    ending = Ending()
     try:
-        result = command()
+        yield ending
         sys.stdout.flush()
     except TeamchatError as error:
-        return complain(str(error), _hint(error, args) if hints else None, error.code)
+        ending.code = complain(str(error), _hint(error, args) if hints else None, error.code)
     except TyperException as error:
-        return misused(error, args, hints=hints)
+        ending.code = misused(error, args, hints=hints)
     except (KeyboardInterrupt, typer.Abort):
         silence(sys.stdout)  # or the exit would wait for a reader again
-        return ExitCode.INTERRUPTED
+        ending.code = ExitCode.INTERRUPTED
     except typer.Exit as error:
-        return error.exit_code
+        ending.code = error.exit_code
     except (BrokenPipeError, SystemExit) as error:
         if isinstance(error, SystemExit) and not isinstance(error.__context__, BrokenPipeError):
             raise
         silence(sys.stdout)  # Typer turns a closed pipe into a SystemExit
-        return ExitCode.INTERRUPTED
+        ending.code = ExitCode.INTERRUPTED
     except OutputLost as error:
-        return output_lost(error)
+        ending.code = output_lost(error)
     except (MemoryError, RuntimeError, OSError) as error:
-        return denied(error)
-    return result if isinstance(result, int) else ExitCode.DONE
+        ending.code = denied(error)
 
 
 def _hint(error: TeamchatError, args: Sequence[str]) -> str | None:

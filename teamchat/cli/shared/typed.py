@@ -13,7 +13,7 @@ from teamchat.core.errors import NearMiss, NoRoom
 from teamchat.core.text.commands import EXAMPLE, command_of, quote
 
 if TYPE_CHECKING:
-    from teamchat.cli.shared.piped import PersonMessage
+    from teamchat.core.conversation.inputs import Message
 
 LONGEST = 1000  # characters of the longest command that a person would paste
 LONGEST_TEXT = 200  # characters of a text that is repeated
@@ -59,7 +59,7 @@ def typed_with(*options: str) -> str | None:
 
 
 @contextlib.contextmanager
-def saying_what_to_type(message: PersonMessage) -> Iterator[None]:
+def saying_what_to_type(message: Message) -> Iterator[None]:
     """Add the command that would have worked to a refusal. A piped text cannot be repeated."""
     try:
         yield
@@ -67,7 +67,7 @@ def saying_what_to_type(message: PersonMessage) -> Iterator[None]:
         error.hint = _sent_to(error.names) if error.names else "teamchat team"
         raise
     except NoRoom as error:
-        error.hint = typed_with("--cut") if len(message.text) == message.typed else None
+        error.hint = typed_with("--cut") if len(message.text) == message.typed_through else None
         raise
 
 

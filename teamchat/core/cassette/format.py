@@ -20,12 +20,14 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError,
 from teamchat.core.agents import ProtocolName
 from teamchat.core.cassette.team import RecordedTeam
 from teamchat.core.checked_structs import Checked
+from teamchat.core.conversation.inputs import Message, Resume, typed_spans
 from teamchat.core.engine.actions import PauseKind
 from teamchat.core.engine.decide import MAX_WAITING
 from teamchat.core.engine.events import ResumeMode
 from teamchat.core.engine.process import MOST_ROUNDS, Kind, Process
 from teamchat.core.engine.state import Bounds
 from teamchat.core.errors import UsageError
+from teamchat.core.store.images import Image
 from teamchat.core.store.images import Kind as ImageKind
 from teamchat.core.team.team import MOST
 from teamchat.core.text.clean import printable
@@ -130,11 +132,26 @@ class HumanLine(InputLine):
     pasted: tuple[tuple[Annotated[int, Field(ge=0)], Annotated[int, Field(ge=0)]], ...] = ()
     process: ProcessLine | None = None
 
+    @property
+    def input(self) -> Message:
+        return Message(
+            text=self.text,
+            typed=typed_spans(self.typed, self.pasted),
+            speaker=self.speaker,
+            to=self.to,
+            images=tuple(Image(image.name, image.kind, b"") for image in self.images),
+            process=self.process.process if self.process else None,
+        )
+
 
 class ResumeLine(InputLine):
     """A person resumed the conversation."""
 
     mode: ResumeMode = ResumeMode.RETRY
+
+    @property
+    def input(self) -> Resume:
+        return Resume(self.mode)
 
 
 class CutLine(Line):

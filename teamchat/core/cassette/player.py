@@ -16,7 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from teamchat.runners.events import Failure, FailureKind
-from teamchat.runners.process.running import Chunk, CutShort, Exit, Identity, Launch, Launcher, Running, SpawnFailed
+from teamchat.runners.process.running import Chunk, CutShort, Exit, Identity, Launch, Running, SpawnFailed
 
 LONGEST_PAUSE_S = 600.0  # that a replay makes where the recording has a longer silence
 LOOK_S = 0.005  # how often a turn looks whether it may begin or end
@@ -66,14 +66,14 @@ class NotRecorded(Exception):
 
 
 class Recorder:
-    """A launcher that hands every finished turn of another one to `keep`. Its run begins when it is made.
+    """Hands every finished turn that `start` starts to `keep`. Its run begins when it is made.
 
     A turn begins with the last time that its member `begins`: its process may start after that of a later turn, because
     git looks at their files first.
     """
 
-    def __init__(self, launcher: Launcher, keep: Callable[[RecordedTurn], None]) -> None:
-        self._launcher, self._keep = launcher, keep
+    def __init__(self, start: Callable[[Launch], Running], keep: Callable[[RecordedTurn], None]) -> None:
+        self._start, self._keep = start, keep
         self._began = time.monotonic()
         self._begun: dict[str, float] = {}
 
@@ -92,7 +92,7 @@ class Recorder:
             at=self._begun.pop(what.identity.member, started) - self._began,
         )
         try:
-            return _Recording(self._launcher(what), what, turn, started, self._keep)
+            return _Recording(self._start(what), what, turn, started, self._keep)
         except SpawnFailed as error:
             self._keep(replace(turn, error=NotStarted(SPAWN, str(error))))
             raise

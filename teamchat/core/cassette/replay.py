@@ -10,19 +10,18 @@ import base64
 import difflib
 import math
 from collections.abc import Callable, Mapping
-from functools import partial
 from pathlib import Path
 
 from teamchat.core.cassette.account import text_difference
 from teamchat.core.cassette.format import Cassette, RecordedRun, TurnLine
 from teamchat.core.cassette.player import SPAWN, NotRecorded, NotStarted, Player, RecordedTurn, nameless
 from teamchat.core.cassette.team import team_from_json
-from teamchat.core.context.layers.collector import Telling
+from teamchat.core.context.layers.collector import ContextCollector, Telling
 from teamchat.core.engine.actions import PauseKind
 from teamchat.core.errors import AgentMissing, NoRecording, NotTrusted, TeamchatError, UsageError
 from teamchat.core.team.team import Member, Team
 from teamchat.core.text.commands import saying
-from teamchat.core.turn.host import Host
+from teamchat.core.turn.host import Machine
 from teamchat.core.turn.ready import ReadyTurn
 from teamchat.runners.base import Runner, Slash
 from teamchat.runners.events import Failure
@@ -84,69 +83,79 @@ def recorded_team(cassette: Cassette, root: Path) -> Team:
     return team_from_json(cassette.header.team, root)
 
 
-def recorded_host(cassette: Cassette, run: RecordedRun, player: Player, root: Path) -> Host:
+class RecordedMachine(Machine):
     """The machine as the recording has it in that run: processes, `@paths` that existed. It writes below `root`.
 
     Once all that was recorded of the run is played, the time is over or a person stops it, if that is how it ended.
     """
-    paused = run.end and run.end.paused
-    told = [
-        (
-            (turn.member, turn.told.answers, turn.told.part),
-            {str(name): text for name, text in turn.told.layers.items()},
-        )
-        for turn in run.turns
-        if turn.told
-    ]
 
-    def launch(what: Launch) -> Running:
+    live = False
+
+    def __init__(self, cassette: Cassette, run: RecordedRun, player: Player, root: Path) -> None:
+        super().__init__({})
+        self._cassette, self._run, self._player, self._root = cassette, run, player, root
+        self._paused = run.end and run.end.paused
+
+    def check(self, turn: ReadyTurn) -> None:
+        """Raise the recorded error of a turn that was refused before it started."""
+        identity, stdin = identity_of(turn), nameless(turn.prompt.prepared.stdin, turn.scratch)
+        found = self._player.find(identity, stdin)
+        if found and found.error and found.error.kind != SPAWN:
+            self._player.take(identity, stdin)
+            raise ERRORS[found.error.kind](found.error.text, found.error.hint)
+
+    def start(self, what: Launch) -> Running:
         try:
-            return player(what)
+            return self._player(what)
         except NotRecorded as error:
             raise NoRecording(
                 f"the cassette has no recording of this turn of {error.identity.member}"
-                f"{difference(cassette.turns, error.identity, error.stdin)}",
+                f"{difference(self._cassette.turns, error.identity, error.stdin)}",
                 saying("--new", "--record", "again.cassette"),
             ) from None
 
-    def existing(member: Member, _runner: Runner) -> Callable[[str], bool]:
-        line = _upcoming(run, player, member)
+    def exists(self, member: Member, _runner: Runner) -> Callable[[str], bool]:
+        line = self._upcoming(member)
         return frozenset(line.existing if line else ()).__contains__
 
-    def slash(member: Member, *_: object) -> Slash | None:
-        line = _upcoming(run, player, member)
+    def slash(self, member: Member, *_: object) -> Slash | None:
+        line = self._upcoming(member)
         return Slash(**line.slash.model_dump()) if line and line.slash else None
 
-    return Host(
-        launch,
-        partial(_check, player),
-        exists=existing,
-        slash=slash,
-        env={},
-        collected=lambda inner: Telling(inner, told),
-        scratch=lambda folder: root / f"scratch-{folder.name}",
-        live=False,
-        now=lambda: math.inf if paused is PauseKind.TIME and not player.waits() else 0.0,
-        stopped=lambda member: paused is PauseKind.INTERRUPTED and not player.waits(member),
-        comes=player.comes,
-        in_work_tree=lambda _: any(isinstance(turn.files, FileChanges) for turn in run.turns),
-    )
+    def collected(self, collector: ContextCollector) -> ContextCollector:
+        told = [
+            (
+                (turn.member, turn.told.answers, turn.told.part),
+                {str(name): text for name, text in turn.told.layers.items()},
+            )
+            for turn in self._run.turns
+            if turn.told
+        ]
+        return Telling(collector, told)
 
+    def scratch(self, folder: Path) -> Path:
+        return self._root / f"scratch-{folder.name}"
 
-def _upcoming(run: RecordedRun, player: Player, member: Member) -> TurnLine | None:
-    """The member's next turn."""
-    its = [turn for turn in run.turns if turn.member == member.name]
-    left = sum(turn.identity.member == member.name for turn in player.waiting)
-    return its[-left] if left else None
+    def now(self) -> float:
+        return math.inf if self._paused is PauseKind.TIME and not self._player.waits() else 0.0
 
+    def moment(self, _vendor: str) -> float:
+        return 0.0
 
-def _check(player: Player, turn: ReadyTurn) -> None:
-    """Raise the recorded error of a turn that was refused before it started."""
-    identity, stdin = identity_of(turn), nameless(turn.prompt.prepared.stdin, turn.scratch)
-    found = player.find(identity, stdin)
-    if found and found.error and found.error.kind != SPAWN:
-        player.take(identity, stdin)
-        raise ERRORS[found.error.kind](found.error.text, found.error.hint)
+    def stopped(self, member: str | None) -> bool:
+        return self._paused is PauseKind.INTERRUPTED and not self._player.waits(member)
+
+    async def comes(self, member: str) -> None:
+        await self._player.comes(member)
+
+    def in_work_tree(self, _folder: Path) -> bool:
+        return any(isinstance(turn.files, FileChanges) for turn in self._run.turns)
+
+    def _upcoming(self, member: Member) -> TurnLine | None:
+        """The member's next turn."""
+        its = [turn for turn in self._run.turns if turn.member == member.name]
+        left = sum(turn.identity.member == member.name for turn in self._player.waiting)
+        return its[-left] if left else None
 
 
 def difference(turns: tuple[TurnLine, ...], identity: Identity, stdin: bytes) -> str:

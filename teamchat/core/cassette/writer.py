@@ -19,14 +19,11 @@ from teamchat.core.cassette.player import NotStarted, RecordedTurn
 from teamchat.core.cassette.redaction import CutRedactor, encoded, named, output_lines, redact_lines
 from teamchat.core.cassette.team import team_to_json
 from teamchat.core.context.layers.collector import LayerContext
+from teamchat.core.conversation.inputs import Input, Message, Resume
 from teamchat.core.engine.actions import PauseKind
-from teamchat.core.engine.events import ResumeMode
-from teamchat.core.engine.process import Process
 from teamchat.core.engine.state import UNBOUNDED, Bounds
 from teamchat.core.errors import TeamchatError, UsageError
 from teamchat.core.files.whole_files import write_private
-from teamchat.core.messages import Span
-from teamchat.core.store.images import Image
 from teamchat.core.team.team import Team
 from teamchat.core.text.clean import printable
 from teamchat.core.text.commands import saying, unused
@@ -108,41 +105,12 @@ class CassetteWriter:
             saying("--new", "--record", str(unused(self.path))),
         )
 
-    def human(
-        self,
-        text: str,
-        speaker: str | None,
-        to: str | None,
-        cooling: Cooling = NONE_COOLS,
-        images: Sequence[Image] = (),
-        typed: int = 0,
-        bounds: Bounds = UNBOUNDED,
-        process: Process | None = None,
-        pasted: tuple[Span, ...] = (),
-    ) -> None:
-        """What a person says, perhaps as the task of a process.
-
-        Images are recorded by name and kind. The first `typed` characters were typed, and `pasted` parts of
-        them in several lines.
-        """
-        named = [{"name": image.name, "kind": image.kind} for image in images]
-        values: dict[str, Any] = {"text": text, "speaker": speaker, "to": to, "images": named, "typed": typed}
-        if pasted:
-            values["pasted"] = pasted
-        if process:
-            given = {name: getattr(process, name) for name in ProcessLine.model_fields}
-            values["process"] = {name: value for name, value in given.items() if value}
-        self._input("human", values, cooling, bounds)
-
-    def resume(self, mode: ResumeMode, cooling: Cooling = NONE_COOLS, bounds: Bounds = UNBOUNDED) -> None:
-        """Record that a person resumed the conversation."""
-        self._input("resume", {"mode": mode.value}, cooling, bounds)
-
-    def _input(self, kind: str, values: Mapping[str, Any], cooling: Cooling, bounds: Bounds) -> None:
+    def input(self, given: Input, cooling: Cooling = NONE_COOLS, bounds: Bounds = UNBOUNDED) -> None:
+        """Record what begins a run. Images are recorded by name and kind."""
+        kind, values = ("resume", {"mode": given.mode.value}) if isinstance(given, Resume) else ("human", _said(given))
         cools = {name: round(seconds, 3) for name, seconds in cooling.items()}
         bound = {"turns": bounds.turns, "only": bounds.only or None, "window": bounds.window}
-        given = {**values, "cooling": cools, **bound}
-        self._append(Entry.model_validate({kind: self._clean(given)}))
+        self._append(Entry.model_validate({kind: self._clean({**values, "cooling": cools, **bound})}))
 
     def end(
         self,
@@ -303,3 +271,20 @@ def _files(files: FileChanges | NoCheckpoint | None) -> Mapping[str, Any] | None
         return None
     fields: Mapping[str, Any] = to_builtins(replace(files, top="") if isinstance(files, FileChanges) else files)
     return fields
+
+
+def _said(message: Message) -> dict[str, Any]:
+    images = [{"name": image.name, "kind": image.kind} for image in message.images]
+    values: dict[str, Any] = {
+        "text": message.text,
+        "speaker": message.speaker,
+        "to": message.to,
+        "images": images,
+        "typed": message.typed_through,
+    }
+    if message.pasted:
+        values["pasted"] = message.pasted
+    if message.process:
+        given = {name: getattr(message.process, name) for name in ProcessLine.model_fields}
+        values["process"] = {name: value for name, value in given.items() if value}
+    return values

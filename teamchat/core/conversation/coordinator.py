@@ -6,13 +6,14 @@ together. A process that is killed between two steps leaves a conversation that 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine
 from functools import cached_property, partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from teamchat.core.context.context_manager import ContextManager
 from teamchat.core.conversation.addressing import Addressed, address, address_task
 from teamchat.core.conversation.conclusion import conclude, conclude_error, conclude_side_turn, conclusion
+from teamchat.core.conversation.inputs import Input, Message, Resume
 from teamchat.core.conversation.posting import Parsed, Posted, Posting
 from teamchat.core.conversation.recovery import clean_turns, kept_turns, recover_turns
 from teamchat.core.conversation.telling import Teller
@@ -40,10 +41,9 @@ from teamchat.core.engine.events import (
 from teamchat.core.engine.guards import budget_guard
 from teamchat.core.engine.state import Route, State
 from teamchat.core.errors import ExitCode, NoRecording, NothingToResume, StoreError, TeamchatError, UsageError
-from teamchat.core.messages import Span, well_formed
+from teamchat.core.messages import well_formed
 from teamchat.core.routing.requests import quoted
 from teamchat.core.store.database import Database
-from teamchat.core.store.images import Image
 from teamchat.core.store.turns import Turn, deliver_turn, events_of, get_turn, last_turn_of, partial_of, prompts_of
 from teamchat.core.store.unsent import handed_over_to, is_unsent, mark_sent, remove_unsent
 from teamchat.core.store.usage import used_meanwhile
@@ -133,84 +133,51 @@ class ConversationCoordinator:
             else:
                 self._end_turn(answer)
 
-    async def send(
-        self,
-        text: str,
-        *,
-        speaker: str | None = None,
-        to: str | None = None,
-        images: Sequence[Image] = (),
-        typed: int = 0,
-        pasted: tuple[Span, ...] = (),
-    ) -> Conclusion:
-        """Store a person's message, then follow the routing until nobody is left to speak or something stops it.
+    def run_input(self, given: Input) -> Coroutine[Any, Any, Conclusion]:
+        """Store a person's message, or continue what is on hold; then follow the routing until something stops it.
 
-        `speaker` and `to` are as for `address`, whose errors are raised before anything is stored. The person typed
-        the first `typed` characters, and `pasted` parts of them in several lines.
+        Raises what `address` does, for the task of a process also what `check_process` and `need_worktrees` do, and
+        `NothingToResume`, before anything is stored.
         """
-        addressed = self.address(text, speaker=speaker, to=to, typed=typed, pasted=pasted, refuse=False)
-        for problem in addressed.problems:
-            self.run.emit(Warned(problem))
-        question = self.run.state.answered_by(addressed.speaker.role_name)
-        self.run.tally.process = bool(question and question.part)
-        actions = self.store(addressed, images, len(well_formed(text[:typed])))
-        return await self._follow(actions)
+        if isinstance(given, Resume):
+            return self._resume(given)
+        return self._begin(given, given.process) if given.process else self._follow(self._say(given))
 
-    async def run_process(
-        self,
-        text: str,
-        process: Process,
-        *,
-        speaker: str | None = None,
-        images: Sequence[Image] = (),
-        typed: int = 0,
-    ) -> Conclusion:
-        """Store a person's message as the task of `process`, and follow the process until it is over or stops.
-
-        `speaker` and `typed` are as for `send`. Raises what `address_task`, `check_process` and `need_worktrees` do,
-        before anything is stored.
-        """
+    async def _begin(self, message: Message, process: Process) -> Conclusion:
+        """Begin a process with its task."""
         from teamchat.core.conversation.processes import check_process, need_worktrees
 
         run = self.run
         check_process(run.state, process)
         if run.host.live:  # a replay has no worktrees
             await in_thread(partial(need_worktrees, run.team, run.trees.folder, run.session, process))
-        addressed = self.address_task(text, speaker=speaker)
+        return await self._follow(self._say(message))
+
+    def _say(self, message: Message) -> tuple[Action, ...]:
+        run, addressed = self.run, self.address(message, refuse=False)
         for problem in addressed.problems:
             run.emit(Warned(problem))
-        run.tally.process = True
-        return await self._follow(self.store(addressed, images, len(well_formed(text[:typed])), process))
+        question = run.state.answered_by(addressed.speaker.role_name)
+        run.tally.process = bool(message.process or (question and question.part))
+        return self.store(addressed, message)
 
-    def address(
-        self,
-        text: str,
-        *,
-        speaker: str | None = None,
-        to: str | None = None,
-        typed: int = 0,
-        pasted: tuple[Span, ...] = (),
-        refuse: bool = True,
-    ) -> Addressed:
+    def address(self, message: Message, *, refuse: bool = True) -> Addressed:
         """What a person's message would ask for in this session, as `address` says. Nothing is stored."""
         run = self.run
-        opens = run.manager.get_current_message() is None
+        if message.process:
+            return address_task(message.text, run.team, speaker=message.speaker, caller=run.speaker)
         return address(
-            text,
+            message.text,
             run.team,
             run.state,
-            speaker=speaker,
-            to=to,
-            opens=opens,
-            typed=typed,
-            pasted=pasted,
+            speaker=message.speaker,
+            to=message.to,
+            opens=run.manager.get_current_message() is None,
+            typed=message.typed_through,
+            pasted=message.pasted,
             refuse=refuse,
             caller=run.speaker,
         )
-
-    def address_task(self, text: str, *, speaker: str | None = None) -> Addressed:
-        """What a message that begins a process would ask for in this session. Nothing is stored."""
-        return address_task(text, self.run.team, speaker=speaker, caller=self.run.speaker)
 
     async def send_unsent(self, own: int | None = None) -> Conclusion:
         """Send what people typed and no run has sent yet, in order, and follow the routing as `send` does.
@@ -224,13 +191,11 @@ class ConversationCoordinator:
             raise error
         return ended
 
-    def store(
-        self, addressed: Addressed, images: Sequence[Image] = (), typed: int = 0, process: Process | None = None
-    ) -> tuple[Action, ...]:
+    def store(self, addressed: Addressed, message: Message) -> tuple[Action, ...]:
         """Store a person's message and queue what it asks for, or what the process that it begins asks for."""
-        run = self.run
+        run, typed = self.run, len(well_formed(message.text[: message.typed_through]))
         with run.transaction():
-            posted = self.posting.message(addressed, images, typed, process=process)
+            posted = self.posting.message(addressed, message.images, typed, process=message.process)
             actions = run.decide(posted.event)
         self.teller.stored(addressed, posted)
         return actions
@@ -251,9 +216,8 @@ class ConversationCoordinator:
         self.teller.stored(addressed, posted, by_others=by_others)
         return actions
 
-    async def resume(self, mode: ResumeMode, only: tuple[int, ...] | None = None) -> Conclusion:
-        """Continue with what is held; `only` is as for `Resumed`. Raises `NothingToResume` when the queue is empty."""
-        run = self.run
+    async def _resume(self, given: Resume) -> Conclusion:
+        run, mode = self.run, given.mode
         if run.tally.turns and not run.state.queue:  # the only thing left was to store a kept turn
             return conclusion(run, ExitCode.DONE)
         waiting = handed_over_to(run.db, run.session) if run.takes_over else ()
@@ -269,7 +233,7 @@ class ConversationCoordinator:
         run.tally.process = run.tally.process or bool(calls)
         if calls and run.state.process:
             run.emit(ProcessMoved(run.state.process, calls))
-        return await self._follow(run.step(Resumed(run.host.now(), mode, only)))
+        return await self._follow(run.step(Resumed(run.host.now(), mode, given.only)))
 
     async def summarise(self, name: str | None = None) -> Conclusion:
         """Have a member summarise what was said before the newest message: by default the team's `compactor`.
@@ -312,32 +276,29 @@ class ConversationCoordinator:
 
     async def _follow(self, actions: tuple[Action, ...]) -> Conclusion:
         """Perform the engine's actions until one ends the run."""
-        with self.typed_ahead.taking():
-            return await self._perform_all(actions)
-
-    async def _perform_all(self, actions: tuple[Action, ...]) -> Conclusion:
         run, before = self.run, self.run.state
-        while True:
-            for action in actions[:-1]:
-                self.teller.action(action)
-            last = actions[-1]
-            try:
-                if changed := self.typed_ahead.between_turns(last, before):
-                    actions = changed
-                    continue
-                if not isinstance(last, RunTurn | RunGroup | Deliver):
-                    if self.typed_ahead.may_end(last):
-                        return conclude(run, last)
-                    actions = (last,)
-                    continue
-                before = run.state
-                stopped = run.stopped() and not isinstance(last, Deliver)
-                actions = run.step(StopRequested(run.host.now())) if stopped else await self._perform(last)
-            except NoRecording:
-                raise  # there is nothing to resume in a replay
-            except TeamchatError as error:  # the store failed, or the team has changed
-                self._hold_all(stored=not isinstance(error, StoreError))
-                return conclude_error(run, error)
+        with self.typed_ahead.taking():
+            while True:
+                for action in actions[:-1]:
+                    self.teller.action(action)
+                last = actions[-1]
+                try:
+                    if changed := self.typed_ahead.between_turns(last, before):
+                        actions = changed
+                        continue
+                    if not isinstance(last, RunTurn | RunGroup | Deliver):
+                        if self.typed_ahead.may_end(last):
+                            return conclude(run, last)
+                        actions = (last,)
+                        continue
+                    before = run.state
+                    stopped = run.stopped() and not isinstance(last, Deliver)
+                    actions = run.step(StopRequested(run.host.now())) if stopped else await self._performance(last)
+                except NoRecording:
+                    raise  # there is nothing to resume in a replay
+                except TeamchatError as error:  # the store failed, or the team has changed
+                    self._hold_all(stored=not isinstance(error, StoreError))
+                    return conclude_error(run, error)
 
     def _hold_all(self, *, stored: bool) -> None:
         """Hold what ran. When the store cannot be written, the next process finds it and holds it in the same way."""
@@ -347,14 +308,12 @@ class ConversationCoordinator:
         else:
             self.run.state = decide(self.run.state, stop)[0]
 
-    async def _perform(self, action: RunTurn | RunGroup | Deliver) -> tuple[Action, ...]:
+    def _performance(self, action: RunTurn | RunGroup | Deliver) -> Awaitable[tuple[Action, ...]]:
         match action:
             case RunTurn(route=route):
-                paused = await self._summarise_if_due(route.as_of)
-                return (paused,) if paused else await self._turn(route)
+                return self._turn(route)
             case RunGroup(routes=routes, jobs=jobs):
-                paused = await self._summarise_if_due(routes[0].as_of)
-                return (paused,) if paused else await self._group(routes, jobs)
+                return self._group(routes, jobs)
             case Deliver(routes=routes):
                 return self._deliver(routes)
 
@@ -373,6 +332,8 @@ class ConversationCoordinator:
     async def _turn(self, route: Route) -> tuple[Action, ...]:
         """Run one member's turn. Its reply, receipt, route and the new queue are stored in one transaction."""
         run = self.run
+        if paused := await self._summarise_if_due(route.as_of):
+            return (paused,)
         if route.part and route.group is not None:  # the last one of a group works where it would with the others
             run.apart = await self._apart((route,))
         try:
@@ -417,6 +378,8 @@ class ConversationCoordinator:
         from teamchat.core.conversation.side_by_side import side_by_side
 
         run = self.run
+        if paused := await self._summarise_if_due(routes[0].as_of):
+            return (paused,)
         run.group = None
         run.apart = await self._apart(routes)
         try:
@@ -464,7 +427,7 @@ class ConversationCoordinator:
         close_turn(run, answer, lambda: keep, success="answered", keep_text=True)
         return not answer.failed
 
-    def _deliver(self, routes: tuple[Route, ...]) -> tuple[Action, ...]:
+    async def _deliver(self, routes: tuple[Route, ...]) -> tuple[Action, ...]:
         """Turn the kept replies of a group into messages, in the order in which the members were named."""
         run = self.run
         replies: list[tuple[Turn, Posted[TurnEnded]]] = []

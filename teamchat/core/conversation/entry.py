@@ -10,12 +10,13 @@ from teamchat.core.agents import CLIS
 from teamchat.core.context.build import BuiltPrompt, build_prompt
 from teamchat.core.context.context_manager import ContextManager
 from teamchat.core.context.quoting import LENGTH
-from teamchat.core.conversation.addressing import Addressed, address
+from teamchat.core.conversation.addressing import Addressed, address, address_task
+from teamchat.core.conversation.inputs import Message
 from teamchat.core.engine.decide import fitted
 from teamchat.core.engine.process import Part
 from teamchat.core.engine.state import Route, State
 from teamchat.core.errors import NoRoom, UsageError
-from teamchat.core.messages import ConversationMessage, NewMessage, Routing, Span, Speaker
+from teamchat.core.messages import ConversationMessage, NewMessage, Routing, Speaker
 from teamchat.core.routing.markers import quoted_text
 from teamchat.core.store.database import Database
 from teamchat.core.store.images import Image
@@ -28,44 +29,74 @@ from teamchat.core.turn.run import rules_of
 from teamchat.runners.untrusted_json import listed
 
 
-def check_entry(
+def check_message(
     team: Team,
     db: Database,
     session: Session | None,
-    text: str,
+    message: Message,
     *,
-    speaker: str | None,
-    to: str | None,
-    typed: int = 0,
-    pasted: tuple[Span, ...] = (),
     cut: bool = False,
-    images: Sequence[Image] = (),
     caller: Speaker | None = None,
 ) -> None:
     """Raise the reason to refuse a message in that session, or in a new one (None): see `address` and `check_room`.
 
-    `typed`, `pasted` and `caller` are as for `address`. A message that may be `cut` does not have to fit as a whole.
-    Also raises `UsageError` for `images` to a member whose CLI takes none.
+    `caller` is as for `address`. A message that may be `cut` does not have to fit as a whole. Also raises `UsageError`
+    for images to a member whose CLI takes none, and for the task of a process what `check_process` and
+    `need_worktrees` do.
     """
     rules = rules_of(team)
     state = fitted(load_state(db, session.id, rules)) if session else State(rules)
+    if message.process:
+        _check_task(team, db, session, message, state, cut=cut, caller=caller)
+        return
     addressed = address(
-        text,
+        message.text,
         team,
         state,
-        speaker=speaker,
-        to=to,
+        speaker=message.speaker,
+        to=message.to,
         opens=session is None,
-        typed=typed,
-        pasted=pasted,
+        typed=message.typed_through,
+        pasted=message.pasted,
         caller=caller,
     )
     if addressed.wordless:
         return
-    message, task = as_stored(addressed, db, session), addressed.task or (session.task if session else team.task)
+    stored, task = as_stored(addressed, db, session), addressed.task or (session.task if session else team.task)
     for member in map(team.member, addressed.names):
-        check_images(team, member, images)
-        check_room(team, member, message, task, cut=cut)
+        check_images(team, member, message.images)
+        check_room(team, member, stored, task, cut=cut)
+
+
+def _check_task(
+    team: Team,
+    db: Database,
+    session: Session | None,
+    message: Message,
+    state: State,
+    *,
+    cut: bool = False,
+    caller: Speaker | None = None,
+) -> None:
+    """Raise the reason to refuse the task of a process in that session, or in a new one (None).
+
+    See `check_process`, `address_task` and `need_worktrees`, and for the members that begin `check_images` and
+    `check_room`.
+    """
+    from teamchat.core.conversation.processes import check_process, need_worktrees  # only `teamchat run` needs them
+    from teamchat.core.engine.processes.table import STRATEGIES
+
+    process = message.process
+    assert process
+    check_process(state, process)
+    addressed = address_task(message.text, team, speaker=message.speaker, caller=caller)
+    stored, task = as_stored(addressed, db, session), addressed.task or (session.task if session else team.task)
+    step = STRATEGIES[process.kind].step(process)
+    for call in step.calls if step else ():
+        member = team.member(call.target)
+        check_images(team, member, message.images)
+        check_room(team, member, stored, task, cut=cut, part=call.part)
+    need_worktrees(team, db.path.parent, session.id if session else None, process)
 
 
 def as_stored(addressed: Addressed, db: Database, session: Session | None) -> ConversationMessage:

@@ -9,58 +9,21 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from teamchat.core.checkpoint.find import why_none
-from teamchat.core.conversation.addressing import address_task
-from teamchat.core.conversation.entry import as_stored, check_images, check_room
-from teamchat.core.engine.decide import fitted
 from teamchat.core.engine.process import DEFAULTS, MOST_ROUNDS, Kind, NamedProcess, Process, ProcessSettings, Work
 from teamchat.core.engine.processes.table import STRATEGIES, TAKES, kind_in_words
 from teamchat.core.engine.state import State
 from teamchat.core.errors import UnknownName, UsageError
-from teamchat.core.messages import Speaker
 from teamchat.core.receipt import Outcome
 from teamchat.core.routing.markers import Target
 from teamchat.core.routing.names import fold
 from teamchat.core.routing.requests import resolve
 from teamchat.core.store.database import Database
-from teamchat.core.store.images import Image
-from teamchat.core.store.routes import load_state
-from teamchat.core.store.sessions import Session
 from teamchat.core.store.turns import Turn, turns_of_member
 from teamchat.core.team.problems import nearest
 from teamchat.core.team.team import Member, Team
 from teamchat.core.text.commands import quote
-from teamchat.core.turn.run import rules_of
 from teamchat.runners.file_changes import FileChanges
 from teamchat.runners.untrusted_json import listed
-
-
-def check_task(
-    team: Team,
-    db: Database,
-    session: Session | None,
-    text: str,
-    process: Process,
-    *,
-    speaker: str | None,
-    cut: bool = False,
-    images: Sequence[Image] = (),
-    caller: Speaker | None = None,
-) -> None:
-    """Raise the reason to refuse the task of a process in that session, or in a new one (None).
-
-    See `check_process`, `address_task` and `need_worktrees`, and for the members that begin `check_images` and
-    `check_room`.
-    """
-    rules = rules_of(team)
-    check_process(fitted(load_state(db, session.id, rules)) if session else State(rules), process)
-    addressed = address_task(text, team, speaker=speaker, caller=caller)
-    message, task = as_stored(addressed, db, session), addressed.task or (session.task if session else team.task)
-    step = STRATEGIES[process.kind].step(process)
-    for call in step.calls if step else ():
-        member = team.member(call.target)
-        check_images(team, member, images)
-        check_room(team, member, message, task, cut=cut, part=call.part)
-    need_worktrees(team, db.path.parent, session.id if session else None, process)
 
 
 def check_process(state: State, process: Process) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from enum import Enum
 from functools import partial
 from pathlib import Path
 
@@ -76,28 +77,58 @@ class Attempts(Struct):
     run: Run
 
     async def answer(self, route: Route) -> Answer | NoAnswer:
-        """An answer to `route`, or the failure of the last turn that was tried."""
+        """An answer to `route`, or the failure of the last turn that was tried.
+
+        A member's turn runs again up to `retries` times after a failure that may pass by itself; then its fallbacks are
+        asked. A kept process that ended without reporting the turn costs no retry: the turn runs again in its own.
+        """
         try:
             target = self.run.team.member(route.target)
         except UnknownName as error:
             return NoAnswer(route, UnknownName(str(error), "teamchat resume --skip"))
-        member, *others = self.order(route, target)
+        (member, *others), tries = self.order(route, target), 0
         if member is not target:
             self.run.emit(Warned(passed_over(target, member), route.number))
         while True:
-            result = await self._tries(route, member, has_fallback=not all(map(self._cools, others)))
-            kind = _kind(result)
-            if kind is FailureKind.RATE_LIMIT and self.run.cooldowns:
-                self.run.cooldowns.start(self._agent(member))
-            if kind not in FALLBACK_ON or _interrupted(result) or not others:
+            result = await self._turn(route, member, has_fallback=not all(map(self._cools, others)))
+            why = _why_again(result, member, tries)
+            if why is None and not self._falls_back(result, member, others):
                 return result
             if isinstance(result, Answer):
                 close_failed(self.run, result)
-            if paused := self.run.guard():
+            if why is not Again.GONE and (paused := self.run.guard()):
                 return _no_more(result, paused)
-            route = result.route
-            member, *others = sorted(others, key=self._cools)
+            route = result.route  # a turn after a failed one begins a fresh vendor session
+            if why:
+                tries += await self._before_again(why, result, member, tries)
+                continue
+            (member, *others), tries = sorted(others, key=self._cools), 0
             self.run.emit(Warned(f"{_reason(result)}; {_fallback(member, target)}", route.number))
+
+    def _falls_back(self, result: Answer | NoAnswer, member: Member, others: Sequence[Member]) -> bool:
+        """True if a fallback is asked. After a rate limit the member's agent cools down."""
+        kind = _kind(result)
+        if kind is FailureKind.RATE_LIMIT and self.run.cooldowns:
+            self.run.cooldowns.start(self._agent(member))
+        return bool(others) and kind in FALLBACK_ON and not _interrupted(result)
+
+    async def _before_again(self, why: Again, result: Answer | NoAnswer, member: Member, tries: int) -> int:
+        """Say why the turn of `member` runs again, and wait if it is to. Returns how many retries that costs."""
+        reason, number = _reason(result), result.route.number
+        if why is Again.GONE:
+            self.run.emit(Warned(f"{reason}; begins a fresh session with the full context", number))
+            return 0
+        if why is Again.UNREPORTED:
+            self.run.live.give_up(member)
+            self.run.emit(Warned(f"{reason}; each further turn gets its own process", number))
+            return 0
+        pause = min(BACKOFF_S * 2**tries, LONGEST_BACKOFF_S)
+        delay = pause * (0.75 + os.urandom(1)[0] / 510) if self.run.host.live else 0.0
+        again = TriesAgain(tries + 1, member.retries, delay)
+        self.run.emit(Warned(f"{reason}; tries again in {pause:.0f} s", number, again=again))
+        if delay:
+            await self.run.stopper.sleep(delay)
+        return 1
 
     def order(self, route: Route, target: Member) -> list[Member]:
         """The target and its fallbacks in the order of asking: those whose agent cools down come last.
@@ -115,39 +146,6 @@ class Attempts(Struct):
     def _agent(self, member: Member) -> str:
         """What cools down: a rate limit is that of a login, and each agent of a team may have a login of its own."""
         return self.run.team.agent_of(member).name
-
-    async def _tries(self, route: Route, member: Member, *, has_fallback: bool) -> Answer | NoAnswer:
-        """Run the member's turn, and run it again up to `retries` times after a failure that may pass by itself.
-
-        A kept process that ended without reporting the turn costs no retry: the turn runs again in its own process.
-        """
-        tries = 0
-        while True:
-            result = await self._turn(route, member, has_fallback=has_fallback)
-            if isinstance(result, Answer) and _session_gone(result):
-                close_failed(self.run, result)
-                route = result.route  # a turn after a failed one begins a fresh vendor session
-                self.run.emit(Warned(f"{_reason(result)}; begins a fresh session with the full context", route.number))
-                continue
-            unreported = isinstance(result, Answer) and _unreported(result)
-            if not unreported and (_kind(result) not in RETRYABLE or tries >= member.retries or _interrupted(result)):
-                return result
-            assert isinstance(result, Answer)
-            close_failed(self.run, result)
-            if paused := self.run.guard():
-                return _no_more(result, paused)
-            route = result.route
-            if unreported:
-                self.run.live.give_up(member)
-                self.run.emit(Warned(f"{_reason(result)}; each further turn gets its own process", route.number))
-                continue
-            pause = min(BACKOFF_S * 2**tries, LONGEST_BACKOFF_S)
-            tries += 1
-            delay = pause * (0.75 + os.urandom(1)[0] / 510) if self.run.host.live else 0.0
-            again = TriesAgain(tries, member.retries, delay)
-            self.run.emit(Warned(f"{_reason(result)}; tries again in {pause:.0f} s", route.number, again=again))
-            if delay:
-                await self.run.stopper.sleep(delay)
 
     def plan(self, route: Route, member: Member, scratch: Path = SCRATCH) -> ReadyTurn:
         """The turn of `member` for `route`; raises what `plan_reply` does."""
@@ -195,7 +193,7 @@ class Attempts(Struct):
 
             patience = PATIENCE if has_fallback else {}
             tree = await run.tree_before(turn, planned)
-            finished = await execute(planned, turn.folder, run.host.launcher, run.stopper, tell, patience, stays, tree)
+            finished = await execute(planned, turn.folder, run.host, run.stopper, tell, patience, stays, tree)
             finished = run.live.give_back(stays, finished)
             begun = replace(route, attempt=route.attempt + 1, as_of=turn.shown_through)
             kept = stays is not None and stays.scratch == scratch
@@ -294,6 +292,28 @@ def _no_more(result: Answer | NoAnswer, paused: Paused) -> NoAnswer:
 
 def _fallback(member: Member, target: Member) -> str:
     return f"{member.name} {'is asked anyway' if member is target else 'answers as its fallback'}"
+
+
+class Again(Enum):
+    """Why the same member's turn runs again."""
+
+    GONE = "the vendor session that it resumes is gone"
+    UNREPORTED = "its kept process ended without reporting the turn"
+    RETRY = "the failure may pass by itself"
+
+
+def _why_again(result: Answer | NoAnswer, member: Member, tries: int) -> Again | None:
+    if isinstance(result, NoAnswer):
+        return None
+    if _session_gone(result):
+        return Again.GONE
+    if _unreported(result):
+        return Again.UNREPORTED
+    return (
+        Again.RETRY
+        if _kind(result) in RETRYABLE and tries < member.retries and not result.finished.interrupted
+        else None
+    )
 
 
 def _session_gone(answer: Answer) -> bool:

@@ -14,6 +14,7 @@ from teamchat.core.context.vendor_session import AdoptedSession, ContinuedSessio
 from teamchat.core.receipt import Outcome
 from teamchat.core.store.turn_events import TimedEvent
 from teamchat.core.turn.files_that_run import files_that_run, may_write
+from teamchat.core.turn.host import Machine
 from teamchat.core.turn.ready import ReadyTurn
 from teamchat.runners.base import Runner
 from teamchat.runners.events import (
@@ -35,7 +36,6 @@ from teamchat.runners.process.running import (
     HasEnded,
     Identity,
     Launch,
-    Launcher,
     SpawnFailed,
     Stays,
     start_error,
@@ -77,7 +77,7 @@ class FinishedTurn(Struct, frozen=True):
 async def execute(
     turn: ReadyTurn,
     folder: Path,
-    launcher: Launcher,
+    machine: Machine,
     stopper: Stopper,
     emit: Callable[[Sequence[AgentEvent]], None],
     patience: Mapping[FailureKind, int] = NO_LIMITS,
@@ -114,7 +114,7 @@ async def execute(
     )
     try:
         make_private(folder)  # first: if teamchat is killed, the next command finds the private folder by it
-        process = launcher(what)
+        process = machine.start(what)
     except (SpawnFailed, OSError) as error:
         words = str(error) if isinstance(error, SpawnFailed) else start_error(error)
         failure = Failure(NOT_STARTED.get(type(error), FailureKind.MISSING), f"could not be started: {words}")

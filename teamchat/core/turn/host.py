@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from msgspec import Struct, field
-
 from teamchat.core.checkpoint.find import why_none
-from teamchat.core.context.build import Exists, exists
+from teamchat.core.context.build import exists
 from teamchat.core.context.layers.collector import ContextCollector
 from teamchat.core.errors import AgentMissing, Interrupted, NotTrusted, StoreError, UsageError
 from teamchat.core.team.programs import Unusable
@@ -19,10 +17,10 @@ from teamchat.core.team.tools import need_tools
 from teamchat.core.text.commands import quote
 from teamchat.core.turn.ready import ReadyTurn
 from teamchat.core.turn.vendor_limits import steady_now, take_moment
-from teamchat.core.turn.watching import watching
+from teamchat.core.turn.watching import watched
 from teamchat.runners.base import Job, Runner, Slash
-from teamchat.runners.process.process import launch
-from teamchat.runners.process.running import Launcher
+from teamchat.runners.process.process import Process
+from teamchat.runners.process.running import Launch, Running
 from teamchat.runners.process.supervisor import Stopper
 
 
@@ -56,14 +54,6 @@ def scratch_of(folder: Path) -> Path:
     return parent / f"teamchat-{folder.name}"
 
 
-async def at_once(_member: str) -> None:
-    """A live turn begins without waiting for others."""
-
-
-def in_work_tree(folder: Path) -> bool:
-    return why_none(folder) is None
-
-
 def check_runnable(turn: ReadyTurn) -> None:
     """Raise what is known to fail before anything is started."""
     if refusal := turn.runner.refusal(turn.member.access, turn.env):
@@ -90,48 +80,71 @@ def need_program(member: Member, program: str, found: str | Unusable) -> str:
     return found
 
 
-def find_slash(_member: Member, runner: Runner, job: Job, typed: str) -> Slash | None:
-    """The custom command that a typed text begins with, or an unknown one; None if it begins with none."""
-    if runner.vendor is None:
-        return None
-    from teamchat.runners.mentions import unknown
+class Machine:
+    """What turns touch of the machine, with its environment `env`. A replay uses one made of a recording.
 
-    return (runner.slash.find(typed, job) if runner.slash else None) or unknown(typed, runner.vendor)
-
-
-class Host(Struct, frozen=True):
-    """What turns touch of the machine. A replay uses a host made of a recording.
-
-    - `check` raises what is known to fail before anything is started.
-    - `exists` tells whether a mention names a file.
-    - `scratch` names the private folder of a turn.
-    - `live` is False in a replay: its turns have no clocks and no pauses.
-    - `collected` may change the layers that are gathered of files and lessons.
-    - `now` is the time in seconds since the epoch, `moment` the time at which a CLI of that vendor may start.
-    - `stopped` is True when a person stopped the recorded run before a turn of that member, or of anybody.
-    - `comes` waits for the member's place in the recorded order of its group.
-    - `in_work_tree` tells whether a folder is in a git work tree. It may block.
+    `live` is False in a replay: its turns have no clocks and no pauses.
     """
 
-    launcher: Launcher
-    check: Callable[[ReadyTurn], None]
-    exists: Exists = exists
-    slash: Callable[[Member, Runner, Job, str], Slash | None] = find_slash
-    env: Mapping[str, str] = field(default_factory=lambda: os.environ)
-    scratch: Callable[[Path], Path] = scratch_of
-    live: bool = True
-    collected: Callable[[ContextCollector], ContextCollector] = lambda collector: collector
-    now: Callable[[], float] = steady_now
-    moment: Callable[[str], float] = lambda _vendor: 0.0
-    stopped: Callable[[str | None], bool] = lambda _: False
-    comes: Callable[[str], Awaitable[None]] = at_once
-    in_work_tree: Callable[[Path], bool] = in_work_tree
+    live = True
+
+    def __init__(self, env: Mapping[str, str] | None = None) -> None:
+        self.env = os.environ if env is None else env
+
+    def check(self, turn: ReadyTurn) -> None:
+        """Raise what is known to fail before anything is started."""
+        check_runnable(turn)
+
+    def start(self, what: Launch) -> Running:
+        """Start a turn's process, or use one that was kept running. Raises `SpawnFailed` and OSError."""
+        what, watch = watched(self.placed(what))
+        return watch(what.stays.turn(what) if what.stays else Process(what))
+
+    def placed(self, what: Launch) -> Launch:
+        """The launch in the folder in which it has to start."""
+        return what
+
+    def exists(self, member: Member, runner: Runner) -> Callable[[str], bool]:
+        """Tells whether a mention names a file."""
+        return exists(member, runner)
+
+    def slash(self, _member: Member, runner: Runner, job: Job, typed: str) -> Slash | None:
+        """The custom command that a typed text begins with, or an unknown one; None if it begins with none."""
+        if runner.vendor is None:
+            return None
+        from teamchat.runners.mentions import unknown
+
+        return (runner.slash.find(typed, job) if runner.slash else None) or unknown(typed, runner.vendor)
+
+    def scratch(self, folder: Path) -> Path:
+        """The private folder of the turn whose output is in `folder`."""
+        return scratch_of(folder)
+
+    def collected(self, collector: ContextCollector) -> ContextCollector:
+        """What gathers the layers of files and lessons."""
+        return collector
+
+    def now(self) -> float:
+        """The time in seconds since the epoch. It never goes back."""
+        return steady_now()
+
+    def moment(self, vendor: str) -> float:
+        """The time at which a CLI of that vendor may start."""
+        return take_moment(vendor)
+
+    def stopped(self, _member: str | None) -> bool:
+        """True when a person stopped the recorded run before a turn of that member, or of anybody."""
+        return False
+
+    async def comes(self, member: str) -> None:
+        """Wait for the member's place in the recorded order of its group."""
+
+    def in_work_tree(self, folder: Path) -> bool:
+        """Whether a folder is in a git work tree. It may block."""
+        return why_none(folder) is None
 
 
-REAL = Host(watching(launch), check_runnable, moment=take_moment)
-
-
-async def wait_to_start(turn: ReadyTurn, host: Host, stopper: Stopper) -> bool:
+async def wait_to_start(turn: ReadyTurn, host: Machine, stopper: Stopper) -> bool:
     """Wait while others start CLIs of the same vendor. True if it had to: the turn must be checked once more.
 
     Raises `Interrupted` when a stop is requested while it waits.

@@ -21,7 +21,7 @@ from teamchat.core.team.team import AgentSpec, Member, Team
 from teamchat.core.team.tools import SCRATCH, job_of, may, member_env
 from teamchat.core.text.redact import redact_shapes
 from teamchat.core.text.secret_words import masked, secrets_in
-from teamchat.core.turn.host import Host
+from teamchat.core.turn.host import Machine
 from teamchat.core.turn.ready import ReadyTurn, TurnReason
 from teamchat.runners.base import Command, Job, Runner, Slash
 from teamchat.runners.environment import changed_variables, environment
@@ -32,7 +32,7 @@ def plan_reply(
     team: Team,
     route: Route,
     manager: ContextManager,
-    host: Host,
+    host: Machine,
     *,
     member: Member | None = None,
     past: Past = NOTHING_BEFORE,
@@ -63,7 +63,7 @@ def plan_turn(
     job: Job,
     prompt: BuiltPrompt,
     reason: TurnReason,
-    host: Host,
+    host: Machine,
     *,
     budget_usd: float | None = None,
 ) -> ReadyTurn:

@@ -29,7 +29,7 @@ from teamchat.core.team.tools import in_worktree
 from teamchat.core.turn.caller import VARIABLE, Caller, admit, find_caller
 from teamchat.core.turn.events import ConversationEvent, Warned
 from teamchat.core.turn.files_that_run import may_write
-from teamchat.core.turn.host import REAL, Host
+from teamchat.core.turn.host import Machine
 from teamchat.core.turn.live_pool import LivePool
 from teamchat.core.turn.ready import ReadyTurn
 from teamchat.core.turn.tally import Tally
@@ -49,7 +49,7 @@ class Run:
     - `folder` is where running turns keep their output. It may be shared by all sessions of the store.
     - `emit` receives every event as it happens.
     - `stopper` ends the turn that runs when a stop is requested (Ctrl-C).
-    - `host` is what turns touch of the machine: environment, clock, program starts. `REAL` is the machine itself.
+    - `host` is what turns touch of the machine: environment, clock, program starts. The default is the machine itself.
     - `manager` reads and stores the messages and makes the prompts. It belongs to `session`. By default it is made
       from the team's settings.
     - `cooldowns` remembers which agents met a rate limit. Without it none is avoided.
@@ -68,7 +68,7 @@ class Run:
         folder: Path,
         stopper: Stopper,
         emit: Callable[[ConversationEvent], None],
-        host: Host = REAL,
+        host: Machine | None = None,
         manager: ContextManager | None = None,
         cooldowns: Cooldowns | None = None,
         types_ahead: bool = False,
@@ -77,7 +77,7 @@ class Run:
         bounds: Bounds = UNBOUNDED,
     ) -> None:
         self.team, self.db, self.session, self.folder, self.stopper = team, db, session, folder, stopper
-        self.emit, self.host, self.cooldowns = emit, host, cooldowns
+        self.emit, self.host, self.cooldowns = emit, host or Machine(), cooldowns
         self.types_ahead, self.held_back, self.takes_over = types_ahead, held_back, takes_over
         self.manager = manager or manager_of(team, db, session, window=bounds.window)
         self.tally, self.live = Tally(), LivePool()

@@ -18,7 +18,7 @@ from teamchat.core.turn.background import Background
 from teamchat.core.turn.files_that_run import look
 from teamchat.runners.events import Failure
 from teamchat.runners.file_changes import FileChanges, NoCheckpoint, WorkTree
-from teamchat.runners.process.running import Chunk, CutShort, Exit, Launch, Launcher, Running
+from teamchat.runners.process.running import Chunk, CutShort, Exit, Launch, Running
 
 SOON_S = 0.002  # a look at the disk that took less time is repeated without a thread, whose start takes half of it
 T = TypeVar("T")
@@ -26,19 +26,15 @@ Compare = Callable[[Exit], Exit]
 """Looks at the disk again, and returns the exit with what has changed. It may block."""
 
 
-def watching(launcher: Launcher) -> Launcher:
-    """The launcher whose exits have `changed`, `not_all_looked_at` and `files`."""
-
-    def launch(what: Launch) -> Running:
-        began = time.monotonic()
-        known, files = look(what), _files_of(what)
-        soon = not isinstance(files, _Files) and time.monotonic() - began < SOON_S
-        if isinstance(files, _Files):
-            what = replace(what, at_exit=files.begin)
-        compared = [compare for compare in (known, files) if compare]
-        return _Watched(launcher(what), compared, soon=soon) if compared else launcher(what)
-
-    return launch
+def watched(what: Launch) -> tuple[Launch, Callable[[Running], Running]]:
+    """The launch, and what makes its process one whose exit has `changed`, `not_all_looked_at` and `files`."""
+    began = time.monotonic()
+    known, files = look(what), _files_of(what)
+    soon = not isinstance(files, _Files) and time.monotonic() - began < SOON_S
+    if isinstance(files, _Files):
+        what = replace(what, at_exit=files.begin)
+    compared = [compare for compare in (known, files) if compare]
+    return what, (lambda process: _Watched(process, compared, soon=soon)) if compared else (lambda process: process)
 
 
 def _files_of(what: Launch) -> Compare | None:

@@ -16,6 +16,7 @@ from teamchat.core.cassette.format import read_cassette
 from teamchat.core.cassette.player import NotStarted, RecordedTurn
 from teamchat.core.cassette.redaction import CUT, SHORTEST, CutRedactor, redact_streamed
 from teamchat.core.cassette.writer import CassetteWriter
+from teamchat.core.conversation.inputs import Message
 from teamchat.core.team.find import load
 from teamchat.core.text.redact import Redactor
 from teamchat.runners.events import Failure, FailureKind
@@ -62,7 +63,7 @@ def test_no_field_of_a_cassette_has_a_secret(tmp_path: Path, world: Path, data: 
     path = tmp_path / "a.cassette"
     made = writer(path, world)
     made.begin(NEW)
-    made.human(ALL, ALL, ALL, {ALL: 1.0})
+    made.input(Message(text=ALL, speaker=ALL, to=ALL), {ALL: 1.0})
     made.existing["max"].add(ALL)
     chunks = (
         Chunk("out", data.encode() + b"\n", 0.1),
@@ -156,11 +157,11 @@ def test_what_was_said_before_the_recording_goes_on_is_known(tmp_path: Path, wor
     made = writer(path, world)
     made.begin(NEW)
     message = {"id": "msg-1", "speaker": "kailai", "kind": "human", "to": [], "markers": [], "text": KEY}
-    made.human(KEY, None, None)
+    made.input(Message(text=KEY))
     made.end(0, None, {"messages": [message], "turns": [], "routes": []}, [], [])
     again = writer(path, world)
     again.begin(NEW | {"messages": [KEY]})
-    again.human(f"{KEY[:20]}…", None, None)
+    again.input(Message(text=f"{KEY[:20]}…"))
     assert_clean(path)
 
 

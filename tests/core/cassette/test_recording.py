@@ -13,6 +13,7 @@ from teamchat.core.cassette.player import RecordedTurn
 from teamchat.core.cassette.redaction import output_lines
 from teamchat.core.cassette.replay import recorded_team, recorded_turn
 from teamchat.core.cassette.writer import CassetteWriter
+from teamchat.core.conversation.inputs import Message
 from teamchat.core.errors import UsageError
 from teamchat.core.team.find import load
 from teamchat.runners.process.running import Chunk, Exit, Identity
@@ -50,7 +51,7 @@ def test_a_cassette_reads_back_as_it_was_recorded(tmp_path: Path, world: Path) -
     path = tmp_path / "a.cassette"
     made = writer(path, world)
     made.begin(NEW)
-    made.human("Hi", None, "max")
+    made.input(Message(text="Hi", to="max"))
     chunks = (Chunk("out", b"one\ntw", 0.1), Chunk("err", b"\xff\xfe\n", 0.2), Chunk("out", b"o\nthree", 0.3))
     made.turn(turn(chunks, "plain"))
     made.end(0, None, NOTHING, (), ())
@@ -75,7 +76,7 @@ def test_no_planted_secret_is_in_a_cassette(
     path = tmp_path / "a.cassette"
     made = writer(path, world)
     made.begin(NEW)
-    made.human(f"my key is {secret}", None, None)
+    made.input(Message(text=f"my key is {secret}"))
     pieces = [secret[:5], secret[5:9], secret[9:]]
     streamed = "".join(delta(piece) for piece in ("It is ", *pieces, " indeed"))  # type: ignore[operator]  # a function
     whole = json.dumps({"type": "note", "text": f"it is {secret}"}) + "\n"
@@ -145,7 +146,7 @@ class TestWhatCannotBeWritten:
         made.begin(NEW)
         before = path.read_bytes()
         with files_of_at_most(len(before) + 10), pytest.raises(UsageError):
-            made.human("Hi", None, "max")
+            made.input(Message(text="Hi", to="max"))
         assert path.read_bytes() == before
 
     def test_a_link_stays_and_what_was_made_behind_it_goes(self, tmp_path: Path, world: Path) -> None:

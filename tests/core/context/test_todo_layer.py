@@ -10,6 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from teamchat.core.agents import ProtocolName
+from teamchat.core.conversation.inputs import Message
 from teamchat.core.routing.todos import HOW_TO, Add
 from teamchat.core.store.database import Database
 from teamchat.core.store.todos import note_todos, todos_of
@@ -153,10 +154,11 @@ class Failing(Database):
 def test_a_message_that_could_not_be_stored_whole_leaves_nothing_on_it(tmp_path: Path) -> None:
     stage = Stage(tmp_path, team_of(tmp_path, {"max": "plain"}), make=Failing)
     coordinator = stage.open()
-    addressed = coordinator.address("[NEXT: max] Hi [TODO: a]")
+    message = Message(text="[NEXT: max] Hi [TODO: a]")
+    addressed = coordinator.address(message)
     stage.db.broken = True  # type: ignore[attr-defined]
     with pytest.raises(OSError, match="the disk is gone"):
-        coordinator.store(addressed)
+        coordinator.store(addressed, message)
     assert stage.said == []
     assert listed(stage) == []
     assert note_todos(stage.db, stage.session, [Add("b")], "kailai").changes[0].number == 1

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from teamchat.core.conversation.inputs import Message
 from teamchat.core.engine.actions import PauseKind
 from teamchat.core.engine.events import ResumeMode
 from teamchat.core.errors import AgentMissing, ExitCode, NothingToResume, StoreError, UnknownName, UsageError
@@ -549,7 +550,7 @@ def test_several_coordinators_can_run_in_one_loop(tmp_path: Path) -> None:
     stages = [Stage(tmp_path / name, team_of(tmp_path, {"max": "plain"})) for name in "ab"]
 
     async def both() -> None:
-        await asyncio.gather(*(stage.open().send(f"Hi {stage.folder.name}") for stage in stages))
+        await asyncio.gather(*(stage.open().run_input(Message(text=f"Hi {stage.folder.name}")) for stage in stages))
 
     asyncio.run(both())
     assert [stage.said[0] for stage in stages] == ["kailai: Hi a", "kailai: Hi b"]

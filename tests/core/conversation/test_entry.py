@@ -9,7 +9,8 @@ import pytest
 from msgspec.structs import replace
 
 from teamchat.core.agents import ProtocolName
-from teamchat.core.conversation.entry import check_entry
+from teamchat.core.conversation.entry import check_message
+from teamchat.core.conversation.inputs import Message
 from teamchat.core.errors import ExitCode, NoRoom, PromptTooLarge
 from tests.core.fake_conversation import Stage, team_of
 
@@ -22,7 +23,7 @@ def stage(tmp_path: Path) -> Stage:
 
 
 def assert_fits(stage: Stage, text: str, to: str | None = "max", *, cut: bool = False) -> None:
-    check_entry(stage.team, stage.db, None, text, speaker="kailai", to=to, cut=cut)
+    check_message(stage.team, stage.db, None, Message(text=text, speaker="kailai", to=to), cut=cut)
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)

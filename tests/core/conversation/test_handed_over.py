@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from teamchat.core.conversation.following import Follower
+from teamchat.core.conversation.inputs import Message
 from teamchat.core.engine.events import ResumeMode
 from teamchat.core.errors import ExitCode, NothingToResume, UnknownName
 from teamchat.core.store.database import Database
@@ -154,7 +155,11 @@ def test_the_result_of_a_run_is_not_that_of_another_process(stage: Stage) -> Non
     stage.says = {"max": ["mine"], "carol": ["theirs"]}
     while_speaking(stage, max=lambda: hands_over(stage, "And a test", to="carol"))
     coordinator = stage.open()
-    end = asyncio.run(coordinator.send("[NEXT: max] Write it"))
+
+    async def run() -> Conclusion:
+        return await coordinator.run_input(Message(text="[NEXT: max] Write it"))
+
+    end = asyncio.run(run())
     assert stage.spoke == ["max", "carol"]
     assert end.text == "mine"
     assert coordinator.run.tally.said == "msg-1"

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from teamchat.core.agents import ProtocolName
-from teamchat.core.conversation.entry import check_entry
+from teamchat.core.conversation.entry import check_message
+from teamchat.core.conversation.inputs import Message
 from teamchat.core.errors import DamagedStore, UsageError
 from teamchat.core.store.checking import problems
 from teamchat.core.store.database import Database
@@ -41,7 +42,7 @@ class Gallery:
 
     def send(self, text: str, *images: Image, to: str | None = None) -> Conclusion:
         async def run() -> Conclusion:
-            return await self.stage.open().send(text, to=to, images=images)
+            return await self.stage.open().run_input(Message(text=text, to=to, images=images))
 
         return asyncio.run(run())
 
@@ -126,10 +127,10 @@ def test_an_image_to_a_cli_that_takes_none_is_refused(tmp_path: Path) -> None:
     made = Gallery(tmp_path, max="claude", sarah="plain", carol="terminal")
     for name in ("sarah", "carol"):
         with pytest.raises(UsageError) as refusal:
-            check_entry(made.stage.team, made.stage.db, None, "Hi", speaker=None, to=f"max, {name}", images=[SHOT])
+            check_message(made.stage.team, made.stage.db, None, Message(text="Hi", to=f"max, {name}", images=(SHOT,)))
         told = f"{name}'s CLI takes no images (shot.png): only claude, codex, gemini and opencode do"
         assert str(refusal.value) == told
-    check_entry(made.stage.team, made.stage.db, None, "Hi", speaker=None, to="max", images=[SHOT])
+    check_message(made.stage.team, made.stage.db, None, Message(text="Hi", to="max", images=(SHOT,)))
 
 
 def test_what_is_left_of_a_damaged_store_has_the_images_whose_content_is_there(tmp_path: Path) -> None:

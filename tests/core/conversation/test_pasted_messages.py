@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from teamchat.core.cassette.format import Entry
 from teamchat.core.conversation.branching import branch
+from teamchat.core.conversation.inputs import Message, typed_spans
 from teamchat.core.errors import NearMiss
 from teamchat.core.routing.markers import WhyNot, read_markers
 from teamchat.core.store.messages import SqliteLog
@@ -32,7 +33,10 @@ def stage(tmp_path: Path) -> Stage:
 
 
 def send(stage: Stage, text: str, spans: tuple[tuple[int, int], ...]) -> Conclusion:
-    return asyncio.run(stage.open().send(text, typed=len(text), pasted=spans))
+    async def run() -> Conclusion:
+        return await stage.open().run_input(Message(text=text, typed=typed_spans(len(text), spans)))
+
+    return asyncio.run(run())
 
 
 @given(before=st.text("a [\n", max_size=5), behind=st.text("a ]\n", max_size=5))
@@ -78,7 +82,7 @@ def test_what_looks_like_a_call_in_it_is_not_refused(stage: Stage) -> None:
     send(stage, text, ((0, len(text)),))
     assert stage.spoke == ["max"]
     with pytest.raises(NearMiss):
-        stage.open().address(text, typed=len(text))
+        stage.open().address(Message(text=text, typed=typed_spans(len(text))))
 
 
 def test_a_recording_has_the_parts() -> None:

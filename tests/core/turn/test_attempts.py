@@ -24,7 +24,6 @@ from teamchat.core.turn import attempts as answering
 from teamchat.core.turn.attempts import Answer, Attempts, NoAnswer
 from teamchat.core.turn.ending import close_failed, spent
 from teamchat.core.turn.events import ConversationEvent, TriesAgain, TurnFinished, TurnStarted, Warned
-from teamchat.core.turn.host import Host
 from teamchat.core.turn.ready import ReadyTurn
 from teamchat.core.turn.run import Run
 from teamchat.core.turn.tally import Tally
@@ -32,6 +31,7 @@ from teamchat.core.turn.vendor_limits import Cooldowns
 from teamchat.runners.events import FailureKind, Usage
 from teamchat.runners.process.running import Launch
 from tests.core.fake_conversation import Fails, Hangs, Running, Stage, team_of
+from tests.core.fake_machine import FakeMachine
 from tests.fakes.scripted import begun_request, spoken
 
 ROUTE = Route("msg-1", "kailai", "msg-1", 1, "max")
@@ -95,13 +95,7 @@ class Scene(Stage):
             folder=self.folder / "turns",
             stopper=self.stopper,
             emit=self._emit,
-            host=Host(
-                self._launch,
-                self._check,
-                exists=lambda *_: lambda _name: False,
-                env={"PATH": "/bin"},
-                moment=self.moment,
-            ),
+            host=FakeMachine(self._launch, self._check, moment=self.moment),
             manager=self.manager,
             cooldowns=self.cooldowns,
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from pathlib import Path
 from threading import Event, current_thread
 from typing import Any
@@ -13,13 +13,14 @@ import pytest
 from msgspec.structs import replace
 
 from teamchat.core.agents import ProtocolName
+from teamchat.core.conversation.inputs import Message
 from teamchat.core.receipt import Outcome
 from teamchat.core.team.team import BUILTIN_AGENTS, AgentSpec, Member
 from teamchat.core.turn.files_that_run import MOST_LOOKED_AT, MOST_READ, files_that_run, may_write
-from teamchat.core.turn.watching import watching
+from teamchat.core.turn.watching import watched
 from teamchat.runners.events import Failure
 from teamchat.runners.file_changes import NoCheckpoint
-from teamchat.runners.process.running import Chunk, Exit, Launch
+from teamchat.runners.process.running import Chunk, Exit, Launch, Running
 from tests.cli.helpers import actors, objects, steady
 from tests.core.fake_conversation import Stage, team_of
 from tests.fakes.scripted import spoken
@@ -61,7 +62,7 @@ def done_by_shell(folder: Path, script: str, cwd: Path) -> Stage:
     team = team_of(folder, {"max": "plain"})
     stage = Stage(folder, replace(team, agents={**team.agents, "max-agent": own}))
     stage.member("max", cwd=cwd)
-    ended = asyncio.run(stage.open_real().send("[NEXT: max] Go"))
+    ended = asyncio.run(stage.open_real().run_input(Message(text="[NEXT: max] Go")))
     assert ended.text == "Done"
     return stage
 
@@ -233,12 +234,17 @@ class Ended:
         yield Chunk("out", b"", 0.0)
 
 
+def watched_process(start: Callable[[Launch], Running], what: Launch) -> Running:
+    what, watch = watched(what)
+    return watch(start(what))
+
+
 @pytest.mark.parametrize("read_to_its_end", [True, False])
 @pytest.mark.parametrize("may_write", [True, False])
 def test_nothing_is_looked_at_where_nothing_can_be_written(
     tmp_path: Path, *, may_write: bool, read_to_its_end: bool
 ) -> None:
-    process = watching(Ended)(Launch(("x",), tmp_path, {}, b"", tmp_path, may_write=may_write))
+    process = watched_process(Ended, Launch(("x",), tmp_path, {}, b"", tmp_path, may_write=may_write))
 
     async def ended() -> Exit | None:
         async for _ in process.chunks():
@@ -265,7 +271,7 @@ class SlowTree:
 
 def test_whoever_asks_for_the_exit_meanwhile_does_not_look_at_the_files_again(tmp_path: Path) -> None:
     tree = SlowTree()
-    process = watching(Ended)(Launch(("x",), tmp_path, {}, b"", tmp_path, may_write=False, tree=tree))
+    process = watched_process(Ended, Launch(("x",), tmp_path, {}, b"", tmp_path, may_write=False, tree=tree))
 
     async def read() -> None:
         async for _ in process.chunks():
@@ -298,7 +304,7 @@ def test_the_files_are_looked_at_from_the_end_of_the_process_on(tmp_path: Path) 
             tree.seen.set()
             yield Chunk("out", b"the rest", 0.0)
 
-    process = watching(StillRead)(Launch(("x",), tmp_path, {}, b"", tmp_path, may_write=False, tree=tree))
+    process = watched_process(StillRead, Launch(("x",), tmp_path, {}, b"", tmp_path, may_write=False, tree=tree))
 
     async def read() -> Exit | None:
         assert [chunk.data async for chunk in process.chunks() if isinstance(chunk, Chunk)] == [b"the rest"]

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from teamchat.core.conversation.inputs import Message
 from teamchat.core.conversation.recovery import clean_turns
 from teamchat.core.errors import ExitCode
 from teamchat.core.store.sessions import create_session
@@ -41,7 +42,7 @@ def talk(stage: Stage, *texts: str) -> Conclusion:
         coordinator = stage.open_real()
         try:
             for text in texts:
-                conclusion = await coordinator.send(text)
+                conclusion = await coordinator.run_input(Message(text=text))
         finally:
             await coordinator.close()
         return conclusion

@@ -21,7 +21,7 @@ from teamchat.core.errors import AgentMissing, ExitCode, NotTrusted, StoreError,
 from teamchat.core.messages import NewMessage, Speaker
 from teamchat.core.team.team import AgentSpec
 from teamchat.core.turn.execution import FinishedTurn, execute, room_in
-from teamchat.core.turn.host import REAL, Host, check_runnable, scratch_of, wait_to_start
+from teamchat.core.turn.host import Machine, check_runnable, scratch_of, wait_to_start
 from teamchat.core.turn.plan import plan_reply
 from teamchat.core.turn.ready import ReadyTurn
 from teamchat.core.turn.vendor_limits import steady_now
@@ -31,6 +31,7 @@ from teamchat.runners.process.process import Process
 from teamchat.runners.process.running import Launch
 from teamchat.runners.process.supervisor import Stopper
 from tests.core.fake_conversation import Running, Stage, team_of
+from tests.core.fake_machine import FakeMachine
 from tests.fakes.scripted import spoken
 from tests.runners.processes import clocks_wait_for
 
@@ -59,8 +60,7 @@ def made_ready(stage: Stage, inherited: Mapping[str, str] = ENV, /, **member: ob
     manager = manager_of(stage.team, stage.db, stage.session)
     if manager.get_latest_message() is None:
         manager.add_message(NewMessage("Hi", Speaker("kailai", "kailai", type="human")))
-    host = Host(REAL.launcher, REAL.check, lambda *_: lambda _name: False, env=inherited)
-    return plan_reply(stage.team, ROUTE, manager, host)
+    return plan_reply(stage.team, ROUTE, manager, FakeMachine(env=inherited))
 
 
 def runs(stage: Stage, *command: str, protocol: ProtocolName = "plain") -> None:
@@ -83,11 +83,11 @@ def test_a_turn_that_is_ready_has_written_nothing(stage: Stage) -> None:
 
 def test_the_first_turn_of_a_member_names_what_it_lacks(stage: Stage) -> None:
     assert made_ready(stage, agent="codex").setup.without == ("web",)
-    host = Host(REAL.launcher, REAL.check, lambda *_: lambda _name: False, env=ENV, live=False)
+    host = FakeMachine(env=ENV, live=False)
     manager = manager_of(stage.team, stage.db, stage.session)
     assert plan_reply(stage.team, ROUTE, manager, host).setup.without == ()  # a replay is on another machine
     later = Past(first=False)
-    assert plan_reply(stage.team, ROUTE, manager, replace(host, live=True), past=later).setup.without == ()
+    assert plan_reply(stage.team, ROUTE, manager, FakeMachine(env=ENV), past=later).setup.without == ()
 
 
 @pytest.mark.parametrize(
@@ -192,7 +192,7 @@ def finished(stage: Stage, heard: Callable[[Sequence[object]], None] = nothing, 
     turn = made_ready(stage, ENV, **member)
     scratch = scratch_of(stage.folder / "turn")
     turn = replace(turn, scratch=scratch, env={**turn.env, "TMPDIR": str(scratch)})
-    return asyncio.run(execute(turn, stage.folder / "turn", REAL.launcher, Stopper(), heard))
+    return asyncio.run(execute(turn, stage.folder / "turn", Machine(), Stopper(), heard))
 
 
 def test_a_turn_has_a_private_folder_while_it_runs(stage: Stage) -> None:
@@ -274,7 +274,7 @@ def test_a_folder_that_is_replaced_before_the_process_starts_is_refused(stage: S
     def launcher(what: Launch) -> Process:
         return Process(replace(what, real_cwd=real))
 
-    end = asyncio.run(execute(turn, stage.folder / "turn", launcher, Stopper(), nothing))
+    end = asyncio.run(execute(turn, stage.folder / "turn", FakeMachine(launcher), Stopper(), nothing))
     assert end.outcome.failure is not None
     reason = f"could not be started: its folder {stage.folder}/sub was {real}, and now is {home}"
     assert (end.outcome.failure.kind, end.outcome.failure.reason) == (FailureKind.REFUSED, reason)
@@ -287,7 +287,7 @@ def test_a_folder_that_is_replaced_before_the_process_starts_is_refused(stage: S
 def test_a_start_that_had_to_wait_for_others_of_its_vendor_says_so(
     stage: Stage, protocol: ProtocolName, wait_s: float
 ) -> None:
-    host = replace(REAL, moment=lambda _: steady_now() + wait_s)
+    host = FakeMachine(moment=lambda _: steady_now() + wait_s)
     runs(stage, "claude", protocol=protocol)
     waited = asyncio.run(wait_to_start(made_ready(stage), host, Stopper()))
     assert waited is (wait_s > 0 and protocol == "claude")
@@ -297,7 +297,7 @@ def test_the_folder_that_reminds_of_the_private_one_is_there_before_it(stage: St
     folder, turn = stage.folder / "turns" / "turn", made_ready(stage)
     turn.scratch.mkdir()  # so that nothing else is made
 
-    end = asyncio.run(execute(turn, folder, REAL.launcher, Stopper(), nothing))
+    end = asyncio.run(execute(turn, folder, Machine(), Stopper(), nothing))
     assert end.outcome.failure is not None
     assert "File exists" in end.outcome.failure.reason
     assert folder.is_dir()
@@ -306,7 +306,7 @@ def test_the_folder_that_reminds_of_the_private_one_is_there_before_it(stage: St
 def test_files_of_a_command_that_can_not_be_written_are_no_crash(stage: Stage) -> None:
     turn = made_ready(stage)
     turn = replace(turn, command=replace(turn.command, files={stage.folder / "gone" / "x": b"x"}))
-    end = asyncio.run(execute(turn, stage.folder / "turn", REAL.launcher, Stopper(), nothing))
+    end = asyncio.run(execute(turn, stage.folder / "turn", Machine(), Stopper(), nothing))
     assert end.outcome.failure is not None
     assert end.outcome.failure.reason.startswith("could not be started: No such file or directory")
 
@@ -356,7 +356,7 @@ def follow(stage: Stage, output: str, protocol: ProtocolName) -> FinishedTurn:
     def launcher(launch: Launch) -> Running:
         return Running(launch, output, "")
 
-    return asyncio.run(execute(made_ready(stage), stage.folder / "turn", launcher, Stopper(), nothing))
+    return asyncio.run(execute(made_ready(stage), stage.folder / "turn", FakeMachine(launcher), Stopper(), nothing))
 
 
 TOOLS = """\
@@ -417,7 +417,7 @@ def test_the_version_of_a_cli_that_does_not_say_it_is_that_of_its_package(
         execute(
             made_ready(stage),
             stage.folder / "turn",
-            lambda launch: Running(launch, spoken("gemini", "Hi"), ""),
+            FakeMachine(lambda launch: Running(launch, spoken("gemini", "Hi"), "")),
             Stopper(),
             nothing,
         )

@@ -17,7 +17,7 @@ from teamchat.cli.shared.workspace import open_store
 from teamchat.core.errors import ExitCode
 from teamchat.core.files.folders import state_dir
 from teamchat.core.store.turns import turns_of
-from teamchat.core.turn.host import REAL
+from teamchat.core.turn.host import Machine
 from teamchat.core.turn.vendor_limits import APART_S, LONGEST_S, steady_now, take_moment
 from tests.core.fake_conversation import Stage, team_of
 from tests.program import ROOT, run_here
@@ -133,9 +133,9 @@ def test_a_command_waits_for_the_moment_after_those_that_others_have_taken(world
 
 
 def test_a_clock_that_is_set_during_a_run_changes_no_time_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    before, clock = REAL.now(), time.time
+    before, clock = Machine().now(), time.time
     taken = take_moment("claude")
     for hours in (1, -1, 24 * 40):
         monkeypatch.setattr(time, "time", lambda hours=hours: clock() + hours * 3600)
-        assert 0 <= REAL.now() - before < 600
+        assert 0 <= Machine().now() - before < 600
         assert 0 <= take_moment("claude") - taken < LONGEST_S
