@@ -24,10 +24,10 @@ from teamchat.core.receipt import Outcome, Setup
 from teamchat.core.store.counting import COUNT
 from teamchat.core.store.database import Database
 from teamchat.core.store.lineage import share_messages
+from teamchat.core.store.messages import index_messages
 from teamchat.core.store.rows import dump
 from teamchat.core.store.schema import RECOUNT
 from teamchat.core.store.turns import Before
-from teamchat.core.store.word_index import index_messages
 from teamchat.runners.events import Started, Text, Usage
 
 LARGE = 200_000

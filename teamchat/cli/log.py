@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from teamchat.core.messages import ConversationMessage
-    from teamchat.core.store.clears import Clear
     from teamchat.core.store.database import Database
     from teamchat.core.store.sessions import Session
+    from teamchat.core.store.summaries import Clear
 
 
 def log(
@@ -41,9 +41,9 @@ def log(
     from teamchat.cli.output.long import whole, write_pieces
     from teamchat.cli.shared.workspace import find_root, open_store
     from teamchat.core.errors import ExitCode, UsageError
-    from teamchat.core.store.clears import clears_in
     from teamchat.core.store.messages import SqliteLog
     from teamchat.core.store.sessions import need_session
+    from teamchat.core.store.summaries import clears_in
     from teamchat.core.store.turns import number_of, turn_numbers
 
     if full is not None and (as_json or number or follow):

@@ -76,8 +76,7 @@ def describe(team: Team, member: Member) -> dict[str, Any]:
     from msgspec import to_builtins
 
     from teamchat.core.doctor.parity import features_without
-    from teamchat.core.team.programs import Unusable, find_program
-    from teamchat.core.team.tools import job_of, may
+    from teamchat.core.team.programs import Unusable, find_program, job_of, may
 
     agent = team.agent_of(member)
     runner = agent.type.runner

@@ -11,7 +11,7 @@ from teamchat.cli.shared.options import (
 )
 
 if TYPE_CHECKING:
-    from teamchat.core.store.clears import Clear
+    from teamchat.core.store.summaries import Clear
     from teamchat.core.store.undos import Scope
     from teamchat.core.turn.run import Run
 

@@ -11,8 +11,7 @@ from keyword import iskeyword
 import pytest
 from typer import Typer
 
-from teamchat.cli.app import BEHIND, COMMANDS, FRONT, LazyGroup
-from teamchat.cli.shared.examples import EXAMPLES
+from teamchat.cli.app import BEHIND, COMMANDS, EXAMPLES, FRONT, LazyGroup
 from teamchat.cli.shared.options import groups_of
 from teamchat.core.engine.processes.table import TAKES
 from tests.cli.helpers import refused

@@ -12,8 +12,8 @@ import pytest
 
 from teamchat.cli.shared.workspace import lock_file, store_file
 from teamchat.core.store.database import Database
+from teamchat.core.store.messages import index_messages
 from teamchat.core.store.sessions import BEFORE_MESSAGES, need_session, remove_session
-from teamchat.core.store.word_index import index_messages
 from tests.cli.helpers import notes, queue, refused, rows
 from tests.lock_holder import holder
 from tests.program import TIMEOUT_S, Result, argv, cli, ended, run_here, start

@@ -27,8 +27,7 @@ from teamchat.core.store.sessions import create_session
 from teamchat.core.store.turns import Turn, turns_of
 from teamchat.core.team.team import BUILTIN_AGENTS, AgentSpec, Member, Team
 from teamchat.core.turn.events import Conclusion, ConversationEvent, Warned
-from teamchat.core.turn.host import Machine
-from teamchat.core.turn.ready import ReadyTurn
+from teamchat.core.turn.host import Machine, ReadyTurn
 from teamchat.core.turn.run import Run
 from teamchat.runners.events import Failure
 from teamchat.runners.process.running import Chunk, Exit, Launch

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from teamchat.core.engine.actions import PauseKind
+from teamchat.core.engine.events import PauseKind
 from teamchat.core.errors import CODES
 from teamchat.runners.events import FailureKind
 

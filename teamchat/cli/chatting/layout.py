@@ -18,7 +18,7 @@ from prompt_toolkit.widgets import CompletionsToolbar
 
 from teamchat.cli.output.lines import folded
 from teamchat.cli.output.terminal.look import BAR
-from teamchat.core.routing.at_names import with_calls
+from teamchat.core.routing.requests import with_calls
 from teamchat.core.store.unsent import Unsent
 from teamchat.core.text.clean import printable
 

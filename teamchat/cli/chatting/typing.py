@@ -17,8 +17,8 @@ from teamchat.core.conversation.entry import check_message
 from teamchat.core.conversation.inputs import Message, typed_spans
 from teamchat.core.errors import ExitCode, TeamchatError, UsageError
 from teamchat.core.messages import Span
-from teamchat.core.routing.at_names import split_calls, with_calls
 from teamchat.core.routing.markers import touches
+from teamchat.core.routing.requests import split_calls, with_calls
 from teamchat.core.store.database import Database
 from teamchat.core.store.sessions import Session, current_session, find_session, remove_session
 from teamchat.core.store.unsent import Unsent, keep_unsent, remove_unsent, unsent_of

@@ -19,16 +19,17 @@ import signal
 import sys
 import time
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from contextvars import ContextVar
 from io import RawIOBase
 from pathlib import Path
 from threading import Event, Thread
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Protocol, TextIO
 
 from msgspec.structs import replace
 
 from teamchat.cli.output import Output
 from teamchat.cli.output.lines import closing_lines, note
-from teamchat.cli.shared.keyboard import KEYBOARD, Keyboard
 from teamchat.cli.shared.options import Shown
 from teamchat.cli.shared.report import output_lost, silence
 from teamchat.cli.shared.showing import choose_output
@@ -48,12 +49,44 @@ from teamchat.core.team.team import Team
 from teamchat.core.text.clean import printable, visible
 from teamchat.core.turn.caller import find_caller
 from teamchat.core.turn.events import Conclusion, ConversationEvent, Warned
-from teamchat.core.turn.host import Machine
+from teamchat.core.turn.host import Cooldowns, Machine, TrustedMachine
 from teamchat.core.turn.run import Run
-from teamchat.core.turn.trust import TrustedMachine
-from teamchat.core.turn.vendor_limits import Cooldowns
 from teamchat.runners.process.guardians import GUARDIANS
 from teamchat.runners.process.supervisor import Stopper
+
+
+class Keyboard(Protocol):
+    """A person types at it while members work. Their messages are sent between turns."""
+
+    def output(self, team: Team, *, told: bool) -> Output:
+        """What shows a run above the prompt; `told` is as for `choose_output`."""
+        ...
+
+    @property
+    def held_back(self) -> Collection[int]:
+        """The numbers of kept messages that no run may send yet."""
+        ...
+
+    @property
+    def leaving(self) -> bool:
+        """True if chat ends with the run."""
+        ...
+
+    def hint(self, commands: str) -> str:
+        """Commands of the command line as a person types them here."""
+        ...
+
+    def while_working(self, stopper: Stopper) -> AbstractContextManager[None]:
+        """Show the prompt, and let Ctrl-C reach the stopper."""
+        ...
+
+    def restore(self) -> None:
+        """Leave the terminal as it was, before an exit that does nothing else. Any thread may call it."""
+        ...
+
+
+KEYBOARD: ContextVar[Keyboard | None] = ContextVar("KEYBOARD", default=None)
+
 
 NOTICE_S = 0.1  # of work without an answer from the event loop after the first signal; a slow disk causes no note
 ANSWER_S = 0.5  # that the event loop has to answer after the second signal

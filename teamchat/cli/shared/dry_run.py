@@ -20,7 +20,7 @@ from teamchat.core.conversation.entry import check_images, check_room
 from teamchat.core.conversation.inputs import Message
 from teamchat.core.conversation.processes import check_process, need_worktrees
 from teamchat.core.conversation.recovery import turns_dir
-from teamchat.core.engine.actions import Action, Dropped, Paused, Refused
+from teamchat.core.engine.events import Action, Dropped, Paused, Refused
 from teamchat.core.engine.state import Bounds, Route, RouteStatus
 from teamchat.core.files.folders import state_dir
 from teamchat.core.routing.markers import read_markers
@@ -29,8 +29,8 @@ from teamchat.core.team.team import Team
 from teamchat.core.text.clean import printable, visible
 from teamchat.core.turn.attempts import passed_over
 from teamchat.core.turn.events import ConversationEvent, TodoChanged, Warned
+from teamchat.core.turn.host import Cooldowns
 from teamchat.core.turn.run import Run
-from teamchat.core.turn.vendor_limits import Cooldowns
 from teamchat.runners.process.supervisor import Stopper
 
 

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from teamchat.cli.output.jsonl import JsonOutput
 from teamchat.cli.output.transcript import printed_by
 from teamchat.cli.shared.workspace import IN_HOOK
-from teamchat.core.engine.actions import PauseKind
+from teamchat.core.engine.events import PauseKind
 from teamchat.core.errors import AgentMissing, TeamchatError, TeamFileError
 from teamchat.core.files.whole_files import temporary_folder
 from teamchat.core.team.programs import Unusable, find_program

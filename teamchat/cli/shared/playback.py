@@ -29,8 +29,7 @@ from teamchat.core.cassette.replay import RecordedMachine, recorded_team, record
 from teamchat.core.cassette.team import in_folder
 from teamchat.core.conversation.coordinator import ConversationCoordinator
 from teamchat.core.conversation.recovery import turns_dir
-from teamchat.core.engine.actions import PauseKind
-from teamchat.core.engine.events import ResumeMode
+from teamchat.core.engine.events import PauseKind, ResumeMode
 from teamchat.core.engine.processes.table import TAKES
 from teamchat.core.errors import ExitCode, UsageError
 from teamchat.core.store.database import Database
@@ -39,9 +38,8 @@ from teamchat.core.team.team import Team
 from teamchat.core.text.clean import visible
 from teamchat.core.text.commands import command_of
 from teamchat.core.turn.events import Conclusion, ConversationEvent, TurnFinished, TurnStarted
-from teamchat.core.turn.host import Machine
+from teamchat.core.turn.host import Cooldowns, Machine
 from teamchat.core.turn.run import Run
-from teamchat.core.turn.vendor_limits import Cooldowns
 
 DIFFERS = ExitCode.MEMBER_FAILED  # the exit code if something differs from the recording
 Plays = Callable[[Iterable[RecordedTurn]], Player]

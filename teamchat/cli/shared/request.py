@@ -14,8 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from teamchat.cli.output.lines import note, plural
-from teamchat.cli.shared.conversation import Work, converse
-from teamchat.cli.shared.keyboard import KEYBOARD
+from teamchat.cli.shared.conversation import KEYBOARD, Work, converse
 from teamchat.cli.shared.options import NewPlace, RunOutput, Shown
 from teamchat.cli.shared.typed import saying_what_to_type
 from teamchat.cli.shared.workspace import (
@@ -35,7 +34,7 @@ from teamchat.core.conversation.inputs import Input, Message, Resume, typed_span
 from teamchat.core.engine.decide import fitted
 from teamchat.core.engine.state import UNBOUNDED, Bounds
 from teamchat.core.errors import ExitCode, TeamchatError
-from teamchat.core.routing.at_names import split_calls
+from teamchat.core.routing.requests import split_calls
 from teamchat.core.store.database import Database
 from teamchat.core.store.routes import load_state
 from teamchat.core.store.sessions import Session, last_session

@@ -16,9 +16,9 @@ from teamchat.core.engine.state import Route
 from teamchat.core.messages import ConversationMessage, well_formed
 from teamchat.core.receipt import Outcome, Setup
 from teamchat.core.routing.todos import Todo
-from teamchat.core.store.clears import last_clear
 from teamchat.core.store.database import Database
 from teamchat.core.store.routes import all_routes
+from teamchat.core.store.summaries import last_clear
 from teamchat.core.store.todos import todos_of
 from teamchat.core.store.turns import Turn, events_of, partial_of, turn_numbers, turns_of
 from teamchat.core.text.clean import visible

@@ -21,9 +21,8 @@ from teamchat.core.agents import ProtocolName
 from teamchat.core.cassette.team import RecordedTeam
 from teamchat.core.checked_structs import Checked
 from teamchat.core.conversation.inputs import Message, Resume, typed_spans
-from teamchat.core.engine.actions import PauseKind
 from teamchat.core.engine.decide import MAX_WAITING
-from teamchat.core.engine.events import ResumeMode
+from teamchat.core.engine.events import PauseKind, ResumeMode
 from teamchat.core.engine.process import MOST_ROUNDS, Kind, Process
 from teamchat.core.engine.state import Bounds
 from teamchat.core.errors import UsageError

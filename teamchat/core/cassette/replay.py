@@ -17,12 +17,11 @@ from teamchat.core.cassette.format import Cassette, RecordedRun, TurnLine
 from teamchat.core.cassette.player import SPAWN, NotRecorded, NotStarted, Player, RecordedTurn, nameless
 from teamchat.core.cassette.team import team_from_json
 from teamchat.core.context.layers.collector import ContextCollector, Telling
-from teamchat.core.engine.actions import PauseKind
+from teamchat.core.engine.events import PauseKind
 from teamchat.core.errors import AgentMissing, NoRecording, NotTrusted, TeamchatError, UsageError
 from teamchat.core.team.team import Member, Team
 from teamchat.core.text.commands import saying
-from teamchat.core.turn.host import Machine
-from teamchat.core.turn.ready import ReadyTurn
+from teamchat.core.turn.host import Machine, ReadyTurn
 from teamchat.runners.base import Runner, Slash
 from teamchat.runners.events import Failure
 from teamchat.runners.file_changes import FileChanges

@@ -20,7 +20,7 @@ from teamchat.core.cassette.redaction import CutRedactor, encoded, named, output
 from teamchat.core.cassette.team import team_to_json
 from teamchat.core.context.layers.collector import LayerContext
 from teamchat.core.conversation.inputs import Input, Message, Resume
-from teamchat.core.engine.actions import PauseKind
+from teamchat.core.engine.events import PauseKind
 from teamchat.core.engine.state import UNBOUNDED, Bounds
 from teamchat.core.errors import TeamchatError, UsageError
 from teamchat.core.files.whole_files import write_private

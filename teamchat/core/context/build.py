@@ -21,10 +21,15 @@ from teamchat.assemblers.parts import (
 from teamchat.assemblers.truncation import byte_length
 from teamchat.core.agents import AgentType
 from teamchat.core.context.context_manager import ContextManager
-from teamchat.core.context.history import Context, Quote, in_prompt
-from teamchat.core.context.layers.collector import ContextCollector, LayerContext, LayerText, framework_only, texts_of
-from teamchat.core.context.layers.framework import turn_note
-from teamchat.core.context.quoting import Crossing
+from teamchat.core.context.history import Context, Crossing, Quote, in_prompt
+from teamchat.core.context.layers.collector import (
+    ContextCollector,
+    LayerContext,
+    LayerText,
+    framework_only,
+    texts_of,
+    turn_note,
+)
 from teamchat.core.context.vendor_session import (
     NOTHING_BEFORE,
     AdoptedSession,
@@ -39,8 +44,8 @@ from teamchat.core.errors import PromptTooLarge, UsageError
 from teamchat.core.messages import ConversationMessage
 from teamchat.core.routing.markers import quoted_text, read_markers, strip_markers
 from teamchat.core.store.images import Image, ImagesOf, image_files, no_images
+from teamchat.core.team.programs import SCRATCH
 from teamchat.core.team.team import Member, Team
-from teamchat.core.team.tools import SCRATCH
 from teamchat.core.text.commands import reading
 from teamchat.runners.base import Limit, Prepared, Runner, Slash
 

@@ -19,10 +19,12 @@ from teamchat.assemblers.parts import LAYERS, MAX_BYTES, AssemblerInput, PromptC
 from teamchat.assemblers.truncation import TruncationPolicy, byte_length, truncate_end
 from teamchat.core.context.history import (
     Context,
+    Fitting,
     Quote,
     Since,
     Summaries,
     Summarised,
+    fence_quotes,
     in_prompt,
     no_summaries,
     read_context,
@@ -30,14 +32,11 @@ from teamchat.core.context.history import (
     read_unsummarised,
     verbatim,
 )
-from teamchat.core.context.quoting import Fitting, fence_quotes
 from teamchat.core.messages import MAX_TEAM_TASK_BYTES, ConversationMessage, NewMessage, Said, well_formed
-from teamchat.core.store.clears import clear_before
 from teamchat.core.store.database import Database
-from teamchat.core.store.message_log import MemoryLog, MessageLog
-from teamchat.core.store.messages import SqliteLog
+from teamchat.core.store.messages import MemoryLog, MessageLog, SqliteLog
 from teamchat.core.store.sessions import fence_key
-from teamchat.core.store.summaries import summary_before
+from teamchat.core.store.summaries import clear_before, summary_before
 from teamchat.core.team import wording
 from teamchat.core.team.team import Team
 

@@ -16,9 +16,9 @@ from teamchat.core.context.context_manager import ContextManager
 from teamchat.core.context.history import Since
 from teamchat.core.engine.state import Route
 from teamchat.core.messages import ConversationMessage
-from teamchat.core.store.clears import cleared_since
 from teamchat.core.store.database import Database
 from teamchat.core.store.sessions import edits_of
+from teamchat.core.store.summaries import cleared_since
 from teamchat.core.store.turns import Turn, has_turn, last_turn_of
 from teamchat.core.store.vendor_sessions import VendorTurns, adoption_of
 from teamchat.core.team.team import AgentSpec, Member

@@ -9,11 +9,11 @@ from msgspec import Struct
 from teamchat.core.errors import UsageError
 from teamchat.core.messages import ConversationMessage
 from teamchat.core.routing.markers import read_markers
-from teamchat.core.store.clears import share_clears
 from teamchat.core.store.database import Database
 from teamchat.core.store.lineage import owner_of, parts_from, share_messages
 from teamchat.core.store.messages import SqliteLog
 from teamchat.core.store.sessions import Session, create_session, find_session, need_session
+from teamchat.core.store.summaries import share_clears
 from teamchat.core.store.turns import Before, Turn, replied_between, states_of_turns, unreplied_between
 from teamchat.core.text.commands import saying
 

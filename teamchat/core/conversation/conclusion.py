@@ -6,13 +6,13 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from teamchat.core.engine.actions import Action, GroupFailed, HumanAsked, Paused, PauseKind, Stuck, TurnFailed
+from teamchat.core.engine.events import Action, GroupFailed, HumanAsked, Paused, PauseKind, Stuck, TurnFailed
 from teamchat.core.engine.process import Part
 from teamchat.core.engine.state import Route, State
 from teamchat.core.errors import CODES, ExitCode, StoreGone, TeamchatError
 from teamchat.core.team.team import Team
 from teamchat.core.turn.events import Conclusion
-from teamchat.core.turn.tally import RESUME, SKIP, Tally, TurnFailure, hint_for
+from teamchat.core.turn.run import RESUME, SKIP, Tally, TurnFailure, hint_for
 
 
 class Concluded(Protocol):

@@ -14,31 +14,27 @@ from teamchat.core.context.context_manager import ContextManager
 from teamchat.core.conversation.addressing import Addressed, address, address_task
 from teamchat.core.conversation.conclusion import conclude, conclude_error, conclude_side_turn, conclusion
 from teamchat.core.conversation.inputs import Input, Message, Resume
-from teamchat.core.conversation.posting import Parsed, Posted, Posting
+from teamchat.core.conversation.posting import Parsed, Posted, Posting, Teller
 from teamchat.core.conversation.recovery import clean_turns, kept_turns, recover_turns
-from teamchat.core.conversation.telling import Teller
 from teamchat.core.conversation.typed_ahead import Outgoing, TypedAhead
-from teamchat.core.engine.actions import (
+from teamchat.core.engine.decide import budget_guard, decide
+from teamchat.core.engine.events import (
     Action,
     Deliver,
-    Idle,
-    Paused,
-    RunGroup,
-    RunTurn,
-)
-from teamchat.core.engine.decide import decide
-from teamchat.core.engine.events import (
     GroupDelivered,
     GroupRan,
+    Idle,
     MemberAnswered,
+    Paused,
     Recovered,
     Resumed,
     ResumeMode,
+    RunGroup,
+    RunTurn,
     Spent,
     StopRequested,
     TurnEnded,
 )
-from teamchat.core.engine.guards import budget_guard
 from teamchat.core.engine.state import Route, State
 from teamchat.core.errors import ExitCode, NoRecording, NothingToResume, StoreError, TeamchatError, UsageError
 from teamchat.core.messages import well_formed
@@ -56,8 +52,7 @@ from teamchat.core.turn.events import (
     ProcessMoved,
     Warned,
 )
-from teamchat.core.turn.run import Run
-from teamchat.core.turn.tally import TurnFailure
+from teamchat.core.turn.run import Run, TurnFailure
 from teamchat.core.turn.watching import in_thread
 from teamchat.runners.events import Question
 

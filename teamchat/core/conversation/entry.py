@@ -9,7 +9,7 @@ from teamchat.assemblers.truncation import byte_length
 from teamchat.core.agents import CLIS
 from teamchat.core.context.build import BuiltPrompt, build_prompt
 from teamchat.core.context.context_manager import ContextManager
-from teamchat.core.context.quoting import LENGTH
+from teamchat.core.context.history import LENGTH
 from teamchat.core.conversation.addressing import Addressed, address, address_task
 from teamchat.core.conversation.inputs import Message
 from teamchat.core.engine.decide import fitted
@@ -20,8 +20,7 @@ from teamchat.core.messages import ConversationMessage, NewMessage, Routing, Spe
 from teamchat.core.routing.markers import quoted_text
 from teamchat.core.store.database import Database
 from teamchat.core.store.images import Image
-from teamchat.core.store.message_log import MemoryLog, next_number
-from teamchat.core.store.messages import SqliteLog
+from teamchat.core.store.messages import MemoryLog, SqliteLog, next_number
 from teamchat.core.store.routes import load_state
 from teamchat.core.store.sessions import Session
 from teamchat.core.team.team import Member, Team

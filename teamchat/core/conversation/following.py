@@ -19,8 +19,8 @@ from teamchat.core.conversation.conclusion import conclude, conclusion
 from teamchat.core.conversation.lessons import lessons_in
 from teamchat.core.conversation.recovery import how_left, output_folder
 from teamchat.core.conversation.turn_output import TurnOutput
-from teamchat.core.engine.actions import GroupFailed, HumanAsked, Idle, TurnFailed
-from teamchat.core.engine.guards import guard
+from teamchat.core.engine.decide import guard
+from teamchat.core.engine.events import GroupFailed, HumanAsked, Idle, TurnFailed
 from teamchat.core.engine.state import OPEN, Route, RouteStatus, State
 from teamchat.core.errors import ExitCode
 from teamchat.core.files.session_lock import holder_of
@@ -64,9 +64,8 @@ from teamchat.core.turn.events import (
     TurnStarted,
     Warned,
 )
-from teamchat.core.turn.run import rules_of
-from teamchat.core.turn.tally import RESUME, Tally
-from teamchat.core.turn.vendor_limits import steady_now
+from teamchat.core.turn.host import steady_now
+from teamchat.core.turn.run import RESUME, Tally, rules_of
 from teamchat.runners.events import AgentEvent
 
 LOOK_S = 0.02  # between two looks while a member works

@@ -25,10 +25,9 @@ from teamchat.core.text.clean import told
 from teamchat.core.text.commands import saying
 from teamchat.core.text.redact import redact_shapes
 from teamchat.core.turn.events import LessonsFound
-from teamchat.core.turn.ready import TurnReason
-from teamchat.core.turn.run import Run
+from teamchat.core.turn.host import TurnReason
+from teamchat.core.turn.run import Run, TurnFailure
 from teamchat.core.turn.side_turn import SideTurn, for_side_turn, run_side_turn
-from teamchat.core.turn.tally import TurnFailure
 from teamchat.patterns import regex
 
 WHY = "a person asked for lessons from the conversation"

@@ -15,9 +15,8 @@ from teamchat.core.errors import NotTrusted, UnknownName
 from teamchat.core.store.database import Database
 from teamchat.core.store.sessions import Session
 from teamchat.core.store.turns import Turn, sessions_with_undone, turns_of_member
-from teamchat.core.team.programs import find_program
+from teamchat.core.team.programs import find_program, in_worktree
 from teamchat.core.team.team import AgentSpec, Member, Team
-from teamchat.core.team.tools import in_worktree
 from teamchat.core.text.commands import saying
 from teamchat.core.turn.host import need_program
 from teamchat.core.worktrees.make import place

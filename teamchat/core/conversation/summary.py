@@ -15,8 +15,8 @@ from teamchat.assemblers.parts import SUMMARY, AssemblerOutput, BudgetExceeded
 from teamchat.assemblers.truncation import BYTES_PER_TOKEN, byte_length, truncate_end, truncate_middle
 from teamchat.core.context.build import BuiltPrompt, Exists, check_limit
 from teamchat.core.context.context_manager import ContextManager
+from teamchat.core.context.history import Crossing
 from teamchat.core.context.layers.sources import summary_told, worth_telling
-from teamchat.core.context.quoting import Crossing
 from teamchat.core.errors import NoRecording, PromptTooLarge, StoreError, TeamchatError, UsageError
 from teamchat.core.messages import Said, well_formed
 from teamchat.core.routing.markers import quoted_text
@@ -29,10 +29,9 @@ from teamchat.core.team import wording
 from teamchat.core.team.team import Member, Team
 from teamchat.core.text.clean import told
 from teamchat.core.turn.events import SummaryStored, Warned
-from teamchat.core.turn.ready import TurnReason
-from teamchat.core.turn.run import Run
+from teamchat.core.turn.host import TurnReason
+from teamchat.core.turn.run import Run, TurnFailure
 from teamchat.core.turn.side_turn import SideTurn, for_side_turn, run_side_turn
-from teamchat.core.turn.tally import TurnFailure
 
 SHORT = 200  # bytes; a message up to this size is not cut for a summary
 

@@ -14,8 +14,18 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from teamchat.core.conversation.addressing import Addressed, address, person
-from teamchat.core.engine.actions import Action, Deliver, HumanAsked, Idle, Paused, PauseKind, Queued, RunGroup, RunTurn
-from teamchat.core.engine.events import Released
+from teamchat.core.engine.events import (
+    Action,
+    Deliver,
+    HumanAsked,
+    Idle,
+    Paused,
+    PauseKind,
+    Queued,
+    Released,
+    RunGroup,
+    RunTurn,
+)
 from teamchat.core.engine.state import RouteStatus, State
 from teamchat.core.errors import StoreError, TeamchatError
 from teamchat.core.store.unsent import Unsent, begin_taking, end_taking, unsent_of

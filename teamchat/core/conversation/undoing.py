@@ -17,13 +17,13 @@ from teamchat.core.engine.events import Redone, Retargeted, Undone
 from teamchat.core.engine.state import Route, RouteStatus, Rules, State
 from teamchat.core.errors import UnknownName, UsageError
 from teamchat.core.messages import ConversationMessage
-from teamchat.core.store.clears import Clear, last_clear, redo_clears, undo_clear, undo_clears_from
 from teamchat.core.store.database import Database
 from teamchat.core.store.lessons import Lesson, lessons_since
 from teamchat.core.store.lineage import hidden_reply, hide_messages, show_messages
 from teamchat.core.store.messages import SqliteLog
 from teamchat.core.store.routes import load_state
 from teamchat.core.store.sessions import Session, name_of
+from teamchat.core.store.summaries import Clear, last_clear, redo_clears, undo_clear, undo_clears_from
 from teamchat.core.store.texts import Packed, pack_text
 from teamchat.core.store.turns import (
     Before,

@@ -22,12 +22,12 @@ from teamchat.core.team.team import Member, Team
 from teamchat.runners.base import Job, Runner
 from teamchat.runners.environment import environment
 from teamchat.runners.events import Failure, FailureKind, Usage
-from teamchat.runners.logins import login_variables, with_source
 from teamchat.runners.process.live import LiveAgent
 from teamchat.runners.process.process import launch
 from teamchat.runners.process.removal import remove
 from teamchat.runners.process.running import Launch, Running, SpawnFailed
 from teamchat.runners.process.supervisor import Clocks, Stopper, TurnEnd, run_turn
+from teamchat.runners.records import login_variables, with_source
 from teamchat.runners.untrusted_json import one_line
 
 QUESTION = "Reply with the one word OK. Use no tools."

@@ -37,9 +37,8 @@ from teamchat.core.store.database import CHECK, GONE, Database, was_there
 from teamchat.core.store.origin import has_sessions, told_of_moved
 from teamchat.core.store.schema import create
 from teamchat.core.team.find import resolve_team
-from teamchat.core.team.programs import Unusable, find_program
+from teamchat.core.team.programs import Unusable, find_program, job_of, may, need_tools
 from teamchat.core.team.team import BUILTIN_AGENTS, INSTALL, AgentSpec, Member, Team
-from teamchat.core.team.tools import job_of, may, need_tools
 from teamchat.core.team.trust import TrustStore, needs, trust_command
 from teamchat.core.text.secret_words import masked
 from teamchat.patterns import regex

@@ -14,13 +14,18 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from teamchat.core.engine.actions import (
+from teamchat.core.engine.events import (
     Action,
     Deliver,
     Dropped,
+    Event,
+    GroupDelivered,
     GroupFailed,
+    GroupRan,
     HumanAsked,
+    HumanSpoke,
     Idle,
+    MemberAnswered,
     Moved,
     NotCalled,
     NotDropped,
@@ -28,36 +33,92 @@ from teamchat.core.engine.actions import (
     PauseKind,
     Queued,
     Reassigned,
-    Refused,
-    RunGroup,
-    RunTurn,
-    Stuck,
-    TurnFailed,
-)
-from teamchat.core.engine.events import (
-    Event,
-    GroupDelivered,
-    GroupRan,
-    HumanSpoke,
-    MemberAnswered,
     Recovered,
     Redone,
+    Refused,
     Released,
     Resumed,
     ResumeMode,
     Retargeted,
+    RunGroup,
+    RunTurn,
     Spent,
     StopRequested,
+    Stuck,
     TurnBegan,
     TurnEnded,
+    TurnFailed,
     Undone,
 )
-from teamchat.core.engine.guards import granted, guard
 from teamchat.core.engine.process import Call, Part, Process
-from teamchat.core.engine.processes.table import STRATEGIES
 from teamchat.core.engine.state import OPEN, AlsoCalled, Route, RouteStatus, Rules, State
 from teamchat.core.routing.names import fold
 from teamchat.core.routing.requests import RouteRequest
+
+LIMIT_NAMES = {
+    PauseKind.TIME: "limits.minutes",
+    PauseKind.TOKENS: "limits.tokens",
+    PauseKind.COST: "limits.cost_usd",
+    PauseKind.LOOP: "limits.rounds",
+}
+
+
+Limit = tuple[bool, PauseKind, str]
+
+
+def guard(state: State, now: float) -> Paused | None:
+    """The limit that is reached, if any: no turn may begin."""
+    rules = state.rules
+    return _first(
+        rules,
+        (_reached(state.turns, rules.max_turns), PauseKind.TURNS, _turns(state)),
+        (now - state.since > rules.max_seconds, PauseKind.TIME, _minutes(rules)),
+        *_budgets(state),
+        (_reached(state.stale, rules.max_stale), PauseKind.LOOP, f"the last {state.stale} replies said nothing new"),
+    )
+
+
+def budget_guard(state: State) -> Paused | None:
+    """The budget that is used up, if any."""
+    return _first(state.rules, *_budgets(state))
+
+
+def _budgets(state: State) -> tuple[Limit, Limit]:
+    rules = state.rules
+    return (
+        (_reached(state.tokens, rules.max_tokens), PauseKind.TOKENS, f"{state.tokens:,} tokens are spent"),
+        (_reached(state.cost_usd, rules.max_cost_usd), PauseKind.COST, f"${state.cost_usd:.2f} are spent"),
+    )
+
+
+def _first(rules: Rules, *limits: Limit) -> Paused | None:
+    names = {**LIMIT_NAMES, PauseKind.TURNS: rules.turns_limit}
+    return next((Paused(kind, f"{reason} ({names[kind]})") for over, kind, reason in limits if over), None)
+
+
+def granted(state: State, now: float) -> State:
+    """The state after a resume: turns and time count from zero, and a used-up budget is granted once more."""
+    return replace(
+        state,
+        turns=0,
+        since=now,
+        stale=0,
+        tokens=0 if _reached(state.tokens, state.rules.max_tokens) else state.tokens,
+        cost_usd=0.0 if _reached(state.cost_usd, state.rules.max_cost_usd) else state.cost_usd,
+    )
+
+
+def _turns(state: State) -> str:
+    return f"{state.turns} turn{'s' if state.turns != 1 else ''} since the last human message"
+
+
+def _minutes(rules: Rules) -> str:
+    return f"{rules.max_seconds / 60:g} minutes since the last human message"
+
+
+def _reached(value: float, limit: float | None) -> bool:
+    return limit is not None and value >= limit
+
 
 if TYPE_CHECKING:
     from teamchat.core.engine.process import Finding
@@ -517,6 +578,8 @@ def _put_back(draft: Draft, before: State) -> None:
 
 def advance(draft: Draft, process: Process) -> bool:
     """Queue what the strategy wants next. False if the process is over, or its next step is on hold."""
+    from teamchat.core.engine.processes.table import STRATEGIES  # only `teamchat run` needs the processes
+
     step = STRATEGIES[process.kind].step(process)
     if step is None:
         process = replace(process, over=True)

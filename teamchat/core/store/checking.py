@@ -9,7 +9,6 @@ from msgspec import Struct
 from teamchat.core.engine.processes.table import STRATEGIES
 from teamchat.core.engine.state import State
 from teamchat.core.errors import DamagedStore, StoreError
-from teamchat.core.store.clears import a_clear
 from teamchat.core.store.database import EMPTY, NO_VALUE, Database
 from teamchat.core.store.images import an_image
 from teamchat.core.store.imported import an_imported_entry
@@ -18,6 +17,7 @@ from teamchat.core.store.messages import a_message, a_paste
 from teamchat.core.store.routes import a_route, a_state
 from teamchat.core.store.rows import Row
 from teamchat.core.store.sessions import a_session
+from teamchat.core.store.summaries import a_clear
 from teamchat.core.store.texts import a_text
 from teamchat.core.store.todos import a_change
 from teamchat.core.store.turn_events import some_events

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from teamchat.core.store.database import Database
 
-TOGETHER = 256  # messages
+COUNTED_TOGETHER = 256  # messages
 COUNT = """UPDATE sessions SET (message_count, last_number, counted_through) = (
     SELECT message_count + COUNT(*), max(last_number, COALESCE(MAX(number), 0)),
         max(counted_through, COALESCE(MAX(messages.id), 0))
@@ -23,7 +23,7 @@ LAST_NUMBER = """max(last_number, COALESCE(
 
 def count_if_due(db: Database, session: int, number: int) -> None:
     """Count what is not counted if that is much, in the transaction that stores the message of that number."""
-    if number % TOGETHER == 0:
+    if number % COUNTED_TOGETHER == 0:
         count_messages(db, session)
 
 

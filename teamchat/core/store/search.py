@@ -6,9 +6,9 @@ from msgspec import Struct
 
 from teamchat.core.errors import DiskFull
 from teamchat.core.store.database import Database
+from teamchat.core.store.messages import index_messages
 from teamchat.core.store.rows import Row
 from teamchat.core.store.turns import LARGEST
-from teamchat.core.store.word_index import index_messages
 from teamchat.core.text.words import Part, Piece, match_of, snippet
 
 COUNTED = 1000  # hits beyond those that are shown; counting all hits of a common word would take long

@@ -11,13 +11,13 @@ from msgspec.structs import replace
 from teamchat.core.cassette.redaction import CutRedactor
 from teamchat.core.cassette.writer import secrets_of
 from teamchat.core.messages import ConversationMessage, well_formed
-from teamchat.core.store.clears import clears_in
 from teamchat.core.store.database import Database
 from teamchat.core.store.images import image_names
 from teamchat.core.store.imported import ImportedEntry, imported_entries
 from teamchat.core.store.lineage import Part, parts_from, place_of
 from teamchat.core.store.messages import SqliteLog
 from teamchat.core.store.sessions import Session
+from teamchat.core.store.summaries import clears_in
 from teamchat.core.store.turn_events import StoredEvent, first_events, tool_calls
 from teamchat.core.store.turns import Turn, partial_of, turns_of
 from teamchat.core.team.team import Team

@@ -19,12 +19,12 @@ from teamchat.core.context.snapshot import from_json as snapshot_from_json
 from teamchat.core.context.snapshot import own_ids
 from teamchat.core.messages import MAX_TEAM_TASK_BYTES, ConversationMessage
 from teamchat.core.routing.names import fold, valid_name, valid_speaker
-from teamchat.core.store.clears import add_clear
 from teamchat.core.store.database import Database
 from teamchat.core.store.imported import ImportedEntry, put_imported
 from teamchat.core.store.lineage import hide_messages
 from teamchat.core.store.messages import SqliteLog
 from teamchat.core.store.sessions import Session, create_session, need_session, set_beginning
+from teamchat.core.store.summaries import add_clear
 from teamchat.core.text.clean import printable
 from teamchat.core.transcripts.form import LATEST_MS, LONGEST_NAME, from_json, from_lines, turn_fields
 from teamchat.core.transcripts.transcript import MemberTurn, Said, Transcript, mapped

@@ -18,8 +18,7 @@ from msgspec.structs import replace
 from teamchat.assemblers.truncation import byte_length
 from teamchat.core.context.build import BuiltPrompt
 from teamchat.core.context.vendor_session import past_of
-from teamchat.core.engine.actions import Paused
-from teamchat.core.engine.events import TurnBegan
+from teamchat.core.engine.events import Paused, TurnBegan
 from teamchat.core.engine.state import Route
 from teamchat.core.errors import (
     CODES,
@@ -37,14 +36,13 @@ from teamchat.core.routing.markers import quoted_text
 from teamchat.core.store.images import images_of
 from teamchat.core.store.texts import pack
 from teamchat.core.store.turns import NewTurn, Turn, begin_turn
+from teamchat.core.team.programs import SCRATCH
 from teamchat.core.team.team import Member
-from teamchat.core.team.tools import SCRATCH
 from teamchat.core.turn.ending import OpenTurn, close_failed
 from teamchat.core.turn.events import TriesAgain, TurnStarted, Warned, spoken
 from teamchat.core.turn.execution import execute
-from teamchat.core.turn.host import wait_to_start
+from teamchat.core.turn.host import ReadyTurn, wait_to_start
 from teamchat.core.turn.plan import plan_reply
-from teamchat.core.turn.ready import ReadyTurn
 from teamchat.core.turn.run import Run
 from teamchat.core.turn.watching import in_thread
 from teamchat.runners.events import AgentEvent, FailureKind

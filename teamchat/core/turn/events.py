@@ -7,20 +7,20 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
-from teamchat.core.engine.actions import PauseKind
+from teamchat.core.engine.events import PauseKind
 from teamchat.core.engine.state import Route
 from teamchat.core.errors import ExitCode
 from teamchat.core.messages import ConversationMessage, Span
 from teamchat.core.receipt import Outcome
 from teamchat.core.routing.todos import Change
-from teamchat.core.store.lessons import Lesson
-from teamchat.core.store.summaries import Summary
 from teamchat.core.store.turns import Turn
 from teamchat.runners.events import AgentEvent, Usage
 from teamchat.runners.file_changes import FileChange
 
 if TYPE_CHECKING:
     from teamchat.core.engine.process import Process
+    from teamchat.core.store.lessons import Lesson
+    from teamchat.core.store.summaries import Summary
 
 
 class MessageStored(Struct, frozen=True):

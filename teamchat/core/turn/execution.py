@@ -13,9 +13,8 @@ from msgspec.structs import replace
 from teamchat.core.context.vendor_session import AdoptedSession, ContinuedSession, own_share
 from teamchat.core.receipt import Outcome
 from teamchat.core.store.turn_events import TimedEvent
-from teamchat.core.turn.files_that_run import files_that_run, may_write
-from teamchat.core.turn.host import Machine
-from teamchat.core.turn.ready import ReadyTurn
+from teamchat.core.turn.host import Machine, ReadyTurn
+from teamchat.core.turn.watching import files_that_run, may_write
 from teamchat.runners.base import Runner
 from teamchat.runners.events import (
     SHOWN_ONLY,
@@ -29,7 +28,6 @@ from teamchat.runners.events import (
     Usage,
 )
 from teamchat.runners.file_changes import FileChanges, NoCheckpoint, WorkTree
-from teamchat.runners.logins import login_variables, with_source
 from teamchat.runners.process.process import make_private
 from teamchat.runners.process.running import (
     FolderReplaced,
@@ -41,7 +39,7 @@ from teamchat.runners.process.running import (
     start_error,
 )
 from teamchat.runners.process.supervisor import NO_LIMITS, Stopper, TurnEnd, run_turn
-from teamchat.runners.records import installed_version
+from teamchat.runners.records import installed_version, login_variables, with_source
 
 NOT_STARTED: Mapping[type[Exception], FailureKind] = {HasEnded: FailureKind.AGENT, FolderReplaced: FailureKind.REFUSED}
 LITTLE = 64 * 1024  # bytes; with less room on the disk an output may be cut short

@@ -1,27 +1,157 @@
-"""The host of a turn: what the turn touches of the machine, and what is checked there before it starts."""
+"""The machine of a turn: what the turn touches of it, what is checked there before it starts, and when it may start."""
 
 from __future__ import annotations
 
 import contextlib
+import fcntl
+import json
 import os
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from teamchat.core.checkpoint.find import why_none
-from teamchat.core.context.build import exists
+from teamchat.core.context.build import BuiltPrompt, exists
 from teamchat.core.context.layers.collector import ContextCollector
 from teamchat.core.errors import AgentMissing, Interrupted, NotTrusted, StoreError, UsageError
-from teamchat.core.team.programs import Unusable
-from teamchat.core.team.team import Member
-from teamchat.core.team.tools import need_tools
+from teamchat.core.files.folders import state_dir
+from teamchat.core.files.whole_files import locked_beside, write_private
+from teamchat.core.receipt import Purpose, Setup
+from teamchat.core.team.programs import Unusable, need_tools
+from teamchat.core.team.team import AgentSpec, Member, Team
+from teamchat.core.team.trust import TrustStore, require, untrusted_copies
+from teamchat.core.text.clean import printable
 from teamchat.core.text.commands import quote
-from teamchat.core.turn.ready import ReadyTurn
-from teamchat.core.turn.vendor_limits import steady_now, take_moment
+from teamchat.core.turn.caller import find_caller
 from teamchat.core.turn.watching import watched
-from teamchat.runners.base import Job, Runner, Slash
+from teamchat.runners.base import Command, Job, Runner, Slash
 from teamchat.runners.process.process import Process
 from teamchat.runners.process.running import Launch, Running
-from teamchat.runners.process.supervisor import Stopper
+from teamchat.runners.process.supervisor import Clocks, Stopper
+from teamchat.runners.regular_files import read_regular
+
+LARGEST = 1 << 16  # bytes
+COOL_S = 60.0  # after a rate limit; CLIs do not say how long theirs lasts
+
+
+_BEGAN = time.time() - time.monotonic()
+
+
+def steady_now() -> float:
+    """The seconds since 1970 by the clock as this program found it: a clock that is set later changes nothing."""
+    return _BEGAN + time.monotonic()
+
+
+class Cooldowns:
+    """Remembers in a file until when agents cool down. An unusable file costs one failed attempt, never a turn."""
+
+    def __init__(self, file: Path, now: Callable[[], float] = time.time) -> None:
+        self._file, self._now = file, now
+
+    def left(self, agent: str) -> float:
+        """The seconds left of the agent's cool-down; 0 when there is none."""
+        return max(0.0, self._known().get(agent, 0.0) - self._now())
+
+    def start(self, agent: str, seconds: float = COOL_S) -> None:
+        """Begin a cool-down of the agent now."""
+        with contextlib.suppress(OSError), locked_beside(self._file) as new:  # another process may do the same
+            write_private(new, json.dumps({**self._known(), agent: self._now() + seconds}).encode())
+            new.replace(self._file)
+
+    def _known(self) -> dict[str, float]:
+        """The ends of all cool-downs. An end too far ahead was written by a clock that was wrong, and is ignored."""
+        now = self._now()
+        try:
+            known = json.loads(read_regular(self._file, LARGEST)).items()
+            return {name: float(until) for name, until in known if now < float(until) <= now + COOL_S}
+        except (OSError, ValueError, TypeError, AttributeError, OverflowError, RecursionError):
+            return {}
+
+
+APART_S = 0.25
+LONGEST_S = 30.0  # the longest wait; a later moment was taken before the clock was set back
+SIZE = 20  # bytes of a moment in the file
+PATIENCE_S = 0.2  # longer than taking a moment lasts, unless the process that holds the lock is stopped
+
+
+def take_moment(vendor: str) -> float:
+    """Take the vendor's next free moment to start, in seconds since 1970: now, unless others have just started.
+
+    The caller waits for it. With an unusable file it is always now.
+    """
+    gap = APART_S * (1.0 + os.urandom(1)[0] / 510)  # `random` takes half a millisecond to load
+    now = steady_now()
+    try:
+        file = os.open(state_dir() / f"{vendor}.start", os.O_RDWR | os.O_CREAT, 0o600)
+    except (OSError, StoreError):
+        return now
+    try:
+        _lock(file)
+        now = steady_now()
+        next_one = _moment(os.pread(file, SIZE, 0)) + gap
+        mine = next_one if now < next_one < now + LONGEST_S else now
+        os.pwrite(file, f"{mine:0{SIZE}.6f}".encode(), 0)
+    except OSError:
+        return now
+    finally:
+        os.close(file)
+    return mine
+
+
+def _lock(file: int) -> None:
+    """Raises `BlockingIOError` when another process holds the lock for too long."""
+    until = time.monotonic() + PATIENCE_S
+    while True:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > until:
+                raise
+            time.sleep(0.001)
+        else:
+            return
+
+
+def _moment(written: bytes) -> float:
+    try:
+        return float(written)
+    except ValueError:  # the file is new
+        return 0.0
+
+
+class ReadyTurn(Struct, frozen=True):
+    """A planned turn. `env` is the whole environment of the agent.
+
+    `program` is where the program of `command` is, or why it cannot be run. A replay looks for none, and has its name.
+    """
+
+    member: Member
+    agent: AgentSpec
+    runner: Runner
+    prompt: BuiltPrompt
+    command: Command
+    program: str | Unusable
+    env: Mapping[str, str]
+    setup: Setup
+    scratch: Path
+    clocks: Clocks
+
+
+class TurnReason(Struct, frozen=True):
+    """What a turn is for, as its receipt says: why it runs, the message that it serves, the number of the attempt.
+
+    `first`: the member has had no turn in this conversation yet.
+    """
+
+    why: str
+    request: str
+    attempt: int = 1
+    edits: int = 0
+    first: bool = False
+    purpose: Purpose = "reply"
 
 
 def temporary_folder() -> Path:
@@ -159,3 +289,38 @@ async def wait_to_start(turn: ReadyTurn, host: Machine, stopper: Stopper) -> boo
     if stopper.asked:
         raise Interrupted(f"{turn.member.name} was interrupted before its turn began")
     return True
+
+
+class TrustedMachine(Machine):
+    """The machine, whose turns start only while the team is trusted and each member's folder is still the same one.
+
+    The check raises `NotTrusted` with what has changed. The process starts in the folder found now, not in another one
+    that has its path later.
+    """
+
+    def __init__(self, team: Team, store: TrustStore) -> None:
+        super().__init__()
+        self._team, self._store, self._caller = team, store, find_caller()
+        self._members = {member.name: member for member in team.ai_members}
+        self._folders = {member.name: Path(os.path.realpath(member.cwd)) for member in team.ai_members}
+
+    def check(self, turn: ReadyTurn) -> None:
+        if self._caller:
+            self._caller.check_access(turn.member, turn.agent)
+        member = self._members[turn.member.name]
+        now = Path(os.path.realpath(member.cwd))
+        if now != self._folders[member.name]:
+            before = self._folders[member.name]
+            moved = f"{member.name}'s folder was {before} when this command began, and now is {now}"
+            raise NotTrusted(printable(moved), "teamchat resume")
+        require(self._team, self._store)
+        if turn.member.cwd != member.cwd and (other := untrusted_copies(self._team, member, turn.member)):
+            changed = f"{member.name} runs {other[0]}, which in its worktree is not as you trusted it"
+            merge, remove = f"teamchat merge {member.name}", f"teamchat worktrees remove {member.name}"
+            raise NotTrusted(printable(changed), f"{merge}\n{remove}")
+        super().check(turn)
+
+    def placed(self, what: Launch) -> Launch:
+        name = what.identity.member
+        shared = name in self._members and what.cwd == self._members[name].cwd
+        return replace(what, real_cwd=self._folders[name] if shared else what.cwd)

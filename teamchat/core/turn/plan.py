@@ -16,13 +16,11 @@ from teamchat.core.context.vendor_session import NOTHING_BEFORE, AdoptedSession,
 from teamchat.core.engine.state import Route
 from teamchat.core.receipt import Setup
 from teamchat.core.store.images import ImagesOf, image_files, no_images
-from teamchat.core.team.programs import find_program
+from teamchat.core.team.programs import SCRATCH, find_program, job_of, may, member_env
 from teamchat.core.team.team import AgentSpec, Member, Team
-from teamchat.core.team.tools import SCRATCH, job_of, may, member_env
 from teamchat.core.text.redact import redact_shapes
 from teamchat.core.text.secret_words import masked, secrets_in
-from teamchat.core.turn.host import Machine
-from teamchat.core.turn.ready import ReadyTurn, TurnReason
+from teamchat.core.turn.host import Machine, ReadyTurn, TurnReason
 from teamchat.runners.base import Command, Job, Runner, Slash
 from teamchat.runners.environment import changed_variables, environment
 from teamchat.runners.process.supervisor import NO_CLOCKS, Clocks

@@ -15,17 +15,15 @@ from msgspec.structs import replace
 
 from teamchat.core.context.build import BuiltPrompt
 from teamchat.core.store.turns import Turn, begin_turn
+from teamchat.core.team.programs import job_of
 from teamchat.core.team.team import Member
-from teamchat.core.team.tools import job_of
 from teamchat.core.turn.attempts import new_turn
 from teamchat.core.turn.ending import OpenTurn, Written, close_failed, close_turn
 from teamchat.core.turn.events import ConversationEvent, TurnStarted, spoken
 from teamchat.core.turn.execution import FinishedTurn, execute
-from teamchat.core.turn.host import wait_to_start
+from teamchat.core.turn.host import ReadyTurn, TurnReason, wait_to_start
 from teamchat.core.turn.plan import plan_turn
-from teamchat.core.turn.ready import ReadyTurn, TurnReason
-from teamchat.core.turn.run import Run
-from teamchat.core.turn.tally import TurnFailure
+from teamchat.core.turn.run import Run, TurnFailure
 from teamchat.runners.events import AgentEvent, Failure, FailureKind
 from teamchat.runners.failures import is_blank
 

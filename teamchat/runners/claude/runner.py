@@ -36,9 +36,8 @@ from teamchat.runners.claude.tools import servers as servers_there
 from teamchat.runners.claude.tools import tools
 from teamchat.runners.edits import Edits, edits
 from teamchat.runners.homes import claude_folder, claude_record
-from teamchat.runners.logins import elsewhere, is_there, stored, variables_login
 from teamchat.runners.mentions import Existing, command_name, escaped_mention, first_file, inert, mention
-from teamchat.runners.records import MOST, first_lines, text_of, used_at
+from teamchat.runners.records import MOST, elsewhere, first_lines, is_there, stored, text_of, used_at, variables_login
 from teamchat.runners.untrusted_json import listed, scalar
 
 CLAUDE_KEYS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN")  # it sends both (observed at 2.1.197 and 2.1.330)

@@ -35,9 +35,8 @@ from teamchat.runners.gemini.events import GeminiEvents
 from teamchat.runners.gemini.settings import other_files, policy, settings_files, started, system_defaults
 from teamchat.runners.gemini.settings import servers as users_servers
 from teamchat.runners.homes import gemini_folder
-from teamchat.runners.logins import elsewhere, is_there, stored, variables_login
 from teamchat.runners.mentions import escaped_mention, inert, mention
-from teamchat.runners.records import MOST, first_lines, text_of, used_at
+from teamchat.runners.records import MOST, elsewhere, first_lines, is_there, stored, text_of, used_at, variables_login
 from teamchat.runners.regular_files import read_regular, read_regular_text
 from teamchat.runners.untrusted_json import listed
 

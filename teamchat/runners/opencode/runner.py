@@ -28,10 +28,10 @@ from teamchat.runners.base import (
 )
 from teamchat.runners.edits import Edits, edits
 from teamchat.runners.homes import user_home
-from teamchat.runners.logins import is_there
 from teamchat.runners.opencode.configuration import AGENT, content, misunderstood, unreadable
 from teamchat.runners.opencode.configuration import servers as users_servers
 from teamchat.runners.opencode.events import OpencodeEvents
+from teamchat.runners.records import is_there
 from teamchat.runners.untrusted_json import listed, scalar
 
 

@@ -19,16 +19,15 @@ from teamchat.core.context.context_manager import manager_of
 from teamchat.core.context.history import Summarised, read_context
 from teamchat.core.context.layers.sources import worth_telling
 from teamchat.core.conversation.summary import reach, recent_people
-from teamchat.core.engine.actions import PauseKind
+from teamchat.core.engine.events import PauseKind
 from teamchat.core.errors import AgentMissing, ExitCode, UsageError
 from teamchat.core.messages import NewMessage, Routing, Said, Speaker
-from teamchat.core.store.message_log import MemoryLog
-from teamchat.core.store.messages import SqliteLog
+from teamchat.core.store.messages import MemoryLog, SqliteLog
 from teamchat.core.store.rows import dump
 from teamchat.core.store.summaries import summary_before
 from teamchat.core.team.team import KEPT_TOKENS, Team
 from teamchat.core.turn.events import Conclusion, SummaryStored, TurnFinished, TurnStarted
-from teamchat.core.turn.ready import ReadyTurn
+from teamchat.core.turn.host import ReadyTurn
 from teamchat.runners.events import ToolCall, ToolResult
 from teamchat.runners.process.running import Launch
 from tests import hiding

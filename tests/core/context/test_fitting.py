@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from teamchat.assemblers.truncation import TruncationPolicy, byte_length
 from teamchat.core.context.build import BuiltPrompt, build_prompt
 from teamchat.core.context.context_manager import ContextManager
-from teamchat.core.context.history import Quote
-from teamchat.core.context.quoting import SLACK, Fitting
+from teamchat.core.context.history import SLACK, Fitting, Quote
 from teamchat.core.engine.state import Route
 from teamchat.core.errors import PromptTooLarge
 from teamchat.core.messages import ConversationMessage, NewMessage, Routing, Speaker

@@ -9,8 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from teamchat.core.conversation.inputs import Message
-from teamchat.core.engine.actions import PauseKind
-from teamchat.core.engine.events import ResumeMode
+from teamchat.core.engine.events import PauseKind, ResumeMode
 from teamchat.core.errors import AgentMissing, ExitCode, NothingToResume, StoreError, UnknownName, UsageError
 from teamchat.core.store.messages import SqliteLog
 from teamchat.core.store.turns import events_of, partial_of, prompt_of, system_of
@@ -26,7 +25,7 @@ from teamchat.core.turn.events import (
     TurnStarted,
     Warned,
 )
-from teamchat.core.turn.ready import ReadyTurn
+from teamchat.core.turn.host import ReadyTurn
 from teamchat.runners.events import FailureKind, Usage
 from tests.core.fake_conversation import Fails, Hangs, Stage, team_of
 from tests.fakes.scripted import spoken

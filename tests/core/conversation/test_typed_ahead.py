@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from teamchat.core.engine.actions import PauseKind
+from teamchat.core.engine.events import PauseKind
 from teamchat.core.errors import ExitCode
 from teamchat.core.messages import now_ms
 from teamchat.core.store.database import Database

@@ -18,7 +18,7 @@ from teamchat.core.doctor.examine import examine
 from teamchat.core.errors import ExitCode, UnknownName
 from teamchat.core.files.folders import config_dir, state_path, workspace_path
 from teamchat.core.team.find import load
-from teamchat.core.team.tools import job_of
+from teamchat.core.team.programs import job_of
 from teamchat.runners import git_server
 from teamchat.runners.edits import in_words
 from teamchat.runners.process.running import SpawnFailed

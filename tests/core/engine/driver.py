@@ -6,17 +6,22 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Literal, Self
 
-from teamchat.core.engine.actions import Action, Deliver, Dropped, Refused, RunGroup, RunTurn
 from teamchat.core.engine.decide import decide
 from teamchat.core.engine.events import (
+    Action,
+    Deliver,
+    Dropped,
     Event,
     GroupDelivered,
     GroupRan,
     HumanSpoke,
     MemberAnswered,
     Recovered,
+    Refused,
     Resumed,
     ResumeMode,
+    RunGroup,
+    RunTurn,
     Spent,
     StopRequested,
     TurnBegan,

@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from teamchat.core.engine.actions import Idle, Stuck
-from teamchat.core.engine.events import HumanSpoke, ResumeMode, TurnEnded
+from teamchat.core.engine.events import HumanSpoke, Idle, ResumeMode, Stuck, TurnEnded
 from teamchat.core.engine.process import Done, Fault, Finding, Kind, Pick, Process, Step, Work
 from teamchat.core.engine.processes.best import BEST, BestReport, answers
 from teamchat.core.engine.processes.replies import letters

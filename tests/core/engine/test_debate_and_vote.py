@@ -7,7 +7,7 @@ import json
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from teamchat.core.engine.actions import Idle
+from teamchat.core.engine.events import Idle
 from teamchat.core.engine.process import Kind, Process
 from teamchat.core.engine.processes import debate, vote
 from teamchat.core.engine.state import Route, Rules

@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from teamchat.core.engine.actions import (
+from teamchat.core.engine.decide import MAX_WAITING, asker_gone, default_target
+from teamchat.core.engine.events import (
     Dropped,
     HumanAsked,
+    HumanSpoke,
     Idle,
     NotCalled,
     NotDropped,
@@ -15,11 +17,12 @@ from teamchat.core.engine.actions import (
     PauseKind,
     Queued,
     Refused,
+    Released,
+    ResumeMode,
     RunTurn,
+    TurnBegan,
     TurnFailed,
 )
-from teamchat.core.engine.decide import MAX_WAITING, asker_gone, default_target
-from teamchat.core.engine.events import HumanSpoke, Released, ResumeMode, TurnBegan
 from teamchat.core.engine.state import Route, RouteStatus, Rules, State
 from tests.core.engine.driver import AI, HUMANS, Talk, wishes
 

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from teamchat.core.engine.actions import (
+from teamchat.core.engine.events import (
     Deliver,
     GroupFailed,
+    GroupRan,
     HumanAsked,
     Idle,
     Paused,
     PauseKind,
     Queued,
+    ResumeMode,
     RunGroup,
     RunTurn,
 )
-from teamchat.core.engine.events import GroupRan, ResumeMode
 from teamchat.core.engine.state import RouteStatus, Rules
 from tests.core.engine.driver import AI, HUMANS, Talk
 

@@ -7,16 +7,20 @@ from dataclasses import dataclass, field
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from teamchat.core.engine.actions import Action, Deliver, Idle, RunGroup, RunTurn
 from teamchat.core.engine.decide import decide
 from teamchat.core.engine.events import (
+    Action,
+    Deliver,
     Event,
     GroupDelivered,
     GroupRan,
     HumanSpoke,
+    Idle,
     MemberAnswered,
     Recovered,
     Resumed,
+    RunGroup,
+    RunTurn,
     Spent,
     TurnBegan,
     TurnEnded,

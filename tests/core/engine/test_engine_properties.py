@@ -14,39 +14,37 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from msgspec.structs import replace
 
-from teamchat.core.engine.actions import (
+from teamchat.core.engine.decide import MAX_WAITING, decide
+from teamchat.core.engine.events import (
     Action,
     Deliver,
     Dropped,
+    Event,
+    GroupDelivered,
     GroupFailed,
+    GroupRan,
     HumanAsked,
+    HumanSpoke,
     Idle,
+    MemberAnswered,
     NotDropped,
     Paused,
     PauseKind,
     Queued,
-    Refused,
-    RunGroup,
-    RunTurn,
-    TurnFailed,
-)
-from teamchat.core.engine.decide import MAX_WAITING, decide
-from teamchat.core.engine.events import (
-    Event,
-    GroupDelivered,
-    GroupRan,
-    HumanSpoke,
-    MemberAnswered,
     Recovered,
     Redone,
+    Refused,
     Released,
     Resumed,
     ResumeMode,
     Retargeted,
+    RunGroup,
+    RunTurn,
     Spent,
     StopRequested,
     TurnBegan,
     TurnEnded,
+    TurnFailed,
     Undone,
 )
 from teamchat.core.engine.state import Route, RouteStatus, Rules, State

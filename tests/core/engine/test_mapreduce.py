@@ -13,13 +13,19 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from teamchat.assemblers.parts import FRAMEWORK, KNOWLEDGE, LESSONS
-from teamchat.core.engine.actions import Deliver, Idle, Paused, Reassigned, RunGroup, RunTurn, Stuck
 from teamchat.core.engine.events import (
+    Deliver,
     GroupDelivered,
     GroupRan,
     HumanSpoke,
+    Idle,
     MemberAnswered,
+    Paused,
+    Reassigned,
     ResumeMode,
+    RunGroup,
+    RunTurn,
+    Stuck,
     TurnBegan,
     TurnEnded,
 )

@@ -10,9 +10,12 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from teamchat.core.engine.actions import Deliver, Idle, RunGroup, RunTurn
 from teamchat.core.engine.decide import decide
 from teamchat.core.engine.events import (
+    Deliver,
+    Idle,
+    RunGroup,
+    RunTurn,
     Undone,
 )
 from teamchat.core.engine.process import Done, Handout, Kind, Process

@@ -7,14 +7,16 @@ from typing import Self
 
 from hypothesis import strategies as st
 
-from teamchat.core.engine.actions import Deliver, RunGroup, RunTurn
 from teamchat.core.engine.events import (
+    Deliver,
     GroupDelivered,
     GroupRan,
     HumanSpoke,
     MemberAnswered,
     Recovered,
     ResumeMode,
+    RunGroup,
+    RunTurn,
     StopRequested,
     TurnBegan,
     TurnEnded,

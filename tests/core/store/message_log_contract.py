@@ -9,7 +9,7 @@ import pytest
 from teamchat.core.errors import UsageError
 from teamchat.core.messages import ConversationMessage, NewMessage, Routing, Said, Speaker
 from teamchat.core.routing.markers import quoted_text
-from teamchat.core.store.message_log import MessageLog
+from teamchat.core.store.messages import MessageLog
 
 KAILAI = Speaker("kailai", "Kai Lai", type="human")
 MAX = Speaker("max", "Max", role_title="Architect", type="ai")

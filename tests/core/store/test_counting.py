@@ -40,7 +40,7 @@ def rows_of_sessions(db: Database) -> list[tuple[object, ...]]:
 
 @pytest.fixture(autouse=True)
 def _few_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(counting, "TOGETHER", 4)
+    monkeypatch.setattr(counting, "COUNTED_TOGETHER", 4)
 
 
 def test_a_message_is_stored_without_a_change_of_its_session_until_there_are_many(db: Database, session: int) -> None:

@@ -15,8 +15,7 @@ from teamchat.core.messages import Said, Speaker, well_formed
 from teamchat.core.routing.markers import quoted_text
 from teamchat.core.store.checking import problems
 from teamchat.core.store.database import Database
-from teamchat.core.store.message_log import MessageLog
-from teamchat.core.store.messages import AS_SAID, HEAD, LONGEST_QUOTED, PIECE, SqliteLog
+from teamchat.core.store.messages import AS_SAID, HEAD, LONGEST_QUOTED, PIECE, MessageLog, SqliteLog
 from teamchat.core.store.sessions import create_session
 from tests.core.routing.marker_texts import marked_up
 from tests.core.store.message_log_contract import KAILAI, MAX, MessageLogContract, draft, ids

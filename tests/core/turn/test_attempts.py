@@ -14,8 +14,7 @@ from msgspec.structs import replace
 
 from teamchat.core.context.context_manager import manager_of
 from teamchat.core.context.layers.collector import framework_only
-from teamchat.core.engine.actions import Action, Paused, PauseKind
-from teamchat.core.engine.events import Event, Spent, TurnBegan
+from teamchat.core.engine.events import Action, Event, Paused, PauseKind, Spent, TurnBegan
 from teamchat.core.engine.state import Route
 from teamchat.core.errors import AgentMissing, ExitCode, PromptTooLarge, StoreError
 from teamchat.core.messages import NewMessage, Routing, Speaker
@@ -24,10 +23,8 @@ from teamchat.core.turn import attempts as answering
 from teamchat.core.turn.attempts import Answer, Attempts, NoAnswer
 from teamchat.core.turn.ending import close_failed, spent
 from teamchat.core.turn.events import ConversationEvent, TriesAgain, TurnFinished, TurnStarted, Warned
-from teamchat.core.turn.ready import ReadyTurn
-from teamchat.core.turn.run import Run
-from teamchat.core.turn.tally import Tally
-from teamchat.core.turn.vendor_limits import Cooldowns
+from teamchat.core.turn.host import Cooldowns, ReadyTurn
+from teamchat.core.turn.run import Run, Tally
 from teamchat.runners.events import FailureKind, Usage
 from teamchat.runners.process.running import Launch
 from tests.core.fake_conversation import Fails, Hangs, Running, Stage, team_of

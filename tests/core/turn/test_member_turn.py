@@ -21,10 +21,8 @@ from teamchat.core.errors import AgentMissing, ExitCode, NotTrusted, StoreError,
 from teamchat.core.messages import NewMessage, Speaker
 from teamchat.core.team.team import AgentSpec
 from teamchat.core.turn.execution import FinishedTurn, execute, room_in
-from teamchat.core.turn.host import Machine, check_runnable, scratch_of, wait_to_start
+from teamchat.core.turn.host import Machine, ReadyTurn, check_runnable, scratch_of, steady_now, wait_to_start
 from teamchat.core.turn.plan import plan_reply
-from teamchat.core.turn.ready import ReadyTurn
-from teamchat.core.turn.vendor_limits import steady_now
 from teamchat.runners import git_server
 from teamchat.runners.events import Denied, FailureKind, Note, TextDelta
 from teamchat.runners.process.process import Process
