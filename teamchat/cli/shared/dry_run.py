@@ -12,16 +12,15 @@ from teamchat.cli.output.process_report import described
 from teamchat.cli.output.receipt import block_lines, cut_lines, memory_in_words, short
 from teamchat.cli.shared.request import Request
 from teamchat.cli.shared.typed import saying_what_to_type
-from teamchat.cli.shared.workspace import choose_session, open_store
+from teamchat.cli.shared.workspace import calling, choose_session, open_store
 from teamchat.core.context.layers.collector import LayerText
-from teamchat.core.conversation.addressing import Addressed
 from teamchat.core.conversation.coordinator import ConversationCoordinator
-from teamchat.core.conversation.entry import check_images, check_room
+from teamchat.core.conversation.entry import check_message
 from teamchat.core.conversation.inputs import Message
-from teamchat.core.conversation.processes import check_process, need_worktrees
 from teamchat.core.conversation.recovery import turns_dir
 from teamchat.core.engine.events import Action, Dropped, Paused, Refused
 from teamchat.core.engine.state import Bounds, Route, RouteStatus
+from teamchat.core.errors import PromptTooLarge, TeamchatError
 from teamchat.core.files.folders import state_dir
 from teamchat.core.routing.markers import read_markers
 from teamchat.core.store.database import Database
@@ -43,16 +42,19 @@ def explain(request: Request) -> int:
     explanation: list[str | bytes] = []  # printed afterwards: a pager must not keep the store locked
     try:
         with open_store(team.root) as db, saying_what_to_type(request.message), db.taken_back():
-            chosen = choose_session(db, team, place.session, new=place.new, title=place.title)[0]
+            chosen, begins = choose_session(db, team, place.session, new=place.new, title=place.title)
             explanation.extend(marker_lines(request.message.text))
+            there = None if begins else chosen
+            no_room = None
+            try:
+                check_message(team, db, there, request.checked, cut=request.cut, caller=calling())
+            except PromptTooLarge as error:  # the calls are shown before it
+                no_room = error
             told: list[ConversationEvent] = []
             coordinator = _coordinator(team, db, chosen.id, told.append, request.bounds)
             if process:
-                check_process(coordinator.state, process)
-                need_worktrees(team, db.path.parent, chosen.id, process)
                 explanation.append(f"{process.name or process.kind}: {described(process)}")
-            addressed = coordinator.address(request.checked)
-            explanation.extend(_explain(coordinator, addressed, told, request.sent, cut=request.cut))
+            explanation.extend(_explain(coordinator, told, request.sent, no_room))
     finally:  # also the findings before an error of `send`
         _print(explanation)
     return 0
@@ -76,13 +78,11 @@ def _coordinator(
 
 def _explain(
     coordinator: ConversationCoordinator,
-    addressed: Addressed,
     told: Sequence[ConversationEvent],
     message: Message,
-    *,
-    cut: bool,
+    no_room: TeamchatError | None,
 ) -> Iterator[str | bytes]:
-    team, process = coordinator.run.team, message.process
+    team, process, addressed = coordinator.run.team, message.process, coordinator.address(message, refuse=False)
     actions = coordinator.store(addressed, message)
     yield from (f"problem: {problem}" for problem in addressed.problems)
     yield from (f"problem: {event.text}" for event in told if isinstance(event, Warned))
@@ -93,13 +93,9 @@ def _explain(
     if coordinator.state.held:
         yield "on hold until teamchat resume: " + ", ".join(route.target for route in coordinator.state.held)
     yield from guards(team, coordinator)
+    if no_room:
+        raise no_room
     first = [route for route in queue if group_of(route) == group_of(queue[0])] if process else queue[:1]
-    called = [(route.target, route.part) for route in first] if process else [(name, None) for name in addressed.names]
-    if not addressed.wordless and (stored := coordinator.manager.get_latest_message()):
-        for name, part in called:
-            member = team.member(name)
-            check_images(team, member, message.images)
-            check_room(team, member, stored, coordinator.manager.get_team_task(), cut=cut, part=part)
     if queue and queue[0].target not in {human.name for human in team.humans}:
         yield from _compaction(coordinator, queue[0])
         for route in first:
