@@ -206,7 +206,7 @@ def _rewrite(file: Path, cassette: Cassette, team: Team | None) -> None:
                 source = sources[turn.key]
                 writer.turn(replace(turn, argv=source.argv, env_names=source.env_names, at=source.at))
 
-            heard = replace(stage, heard=lambda host: Listening(host, writer, keep))
+            heard = replace(stage, heard=lambda machine: Listening(machine, writer, keep))
             for played in _all_runs(
                 heard, lambda run: writer.input(run.input.input, run.input.cooling, run.input.bounds)
             ):

@@ -27,7 +27,7 @@ from teamchat.core.store.sessions import create_session
 from teamchat.core.store.turns import Turn, turns_of
 from teamchat.core.team.team import BUILTIN_AGENTS, AgentSpec, Member, Team
 from teamchat.core.turn.events import Conclusion, ConversationEvent, Warned
-from teamchat.core.turn.host import Machine, ReadyTurn
+from teamchat.core.turn.machine import Machine, ReadyTurn
 from teamchat.core.turn.run import Run
 from teamchat.runners.events import Failure
 from teamchat.runners.process.running import Chunk, Exit, Launch
@@ -143,7 +143,7 @@ class Stage:
         machine = FakeMachine(env={"PATH": os.environ["PATH"]}, moment=self.moment)
         return self.open(machine)
 
-    def open(self, host: Machine | None = None) -> ConversationCoordinator:
+    def open(self, machine: Machine | None = None) -> ConversationCoordinator:
         """The conversation as a new process finds it."""
         self.stopper = Stopper()
         coordinator = ConversationCoordinator(
@@ -154,7 +154,7 @@ class Stage:
                 folder=self.folder / "turns",
                 stopper=self.stopper,
                 emit=self._emit,
-                host=host or FakeMachine(self._launch, self.check, moment=self.moment),
+                machine=machine or FakeMachine(self._launch, self.check, moment=self.moment),
                 types_ahead=self.types_ahead,
                 takes_over=self.takes_over,
             )

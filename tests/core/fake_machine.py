@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from teamchat.core.team.team import Member
-from teamchat.core.turn.host import Machine, ReadyTurn
+from teamchat.core.turn.machine import Machine, ReadyTurn
 from teamchat.runners.base import Runner
 from teamchat.runners.process.running import Launch, Running
 

@@ -49,7 +49,7 @@ from teamchat.core.team.team import Team
 from teamchat.core.text.clean import printable, visible
 from teamchat.core.turn.caller import find_caller
 from teamchat.core.turn.events import Conclusion, ConversationEvent, Warned
-from teamchat.core.turn.host import Cooldowns, Machine, TrustedMachine
+from teamchat.core.turn.machine import Cooldowns, Machine, TrustedMachine
 from teamchat.core.turn.run import Run
 from teamchat.runners.process.guardians import GUARDIANS
 from teamchat.runners.process.supervisor import Stopper
@@ -212,9 +212,9 @@ def converse(
     is done may give; which one it is decides the exit code. What tells a person that the run has ended comes after
     the lock: the command of `--notify` may use the conversation.
     """
-    began, host = time.monotonic(), live(team)
+    began, machine = time.monotonic(), live(team)
     if record:
-        work, host, listen = record(team, db, session, work, host)
+        work, machine, listen = record(team, db, session, work, machine)
     if verdict:
         work = _judged(work, verdict)  # which is not recorded: a replay is asked for none
 
@@ -236,7 +236,7 @@ def converse(
             folder=turns_dir(db),
             stopper=console.stopper,
             emit=console.emit,
-            host=host,
+            machine=machine,
             cooldowns=Cooldowns(state_dir() / "cooldowns.json"),
             bounds=bounds,
             types_ahead=keyboard is not None,

@@ -28,7 +28,7 @@ from teamchat.core.team.team import Team
 from teamchat.core.text.clean import printable, visible
 from teamchat.core.turn.attempts import passed_over
 from teamchat.core.turn.events import ConversationEvent, TodoChanged, Warned
-from teamchat.core.turn.host import Cooldowns
+from teamchat.core.turn.machine import Cooldowns
 from teamchat.core.turn.run import Run
 from teamchat.runners.process.supervisor import Stopper
 

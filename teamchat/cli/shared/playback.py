@@ -38,7 +38,7 @@ from teamchat.core.team.team import Team
 from teamchat.core.text.clean import visible
 from teamchat.core.text.commands import command_of
 from teamchat.core.turn.events import Conclusion, ConversationEvent, TurnFinished, TurnStarted
-from teamchat.core.turn.host import Cooldowns, Machine
+from teamchat.core.turn.machine import Cooldowns, Machine
 from teamchat.core.turn.run import Run
 
 DIFFERS = ExitCode.MEMBER_FAILED  # the exit code if something differs from the recording
@@ -132,7 +132,7 @@ class Stage(Struct, frozen=True):
     folder: Path
     plays: Plays
     show: Shown | None
-    heard: Callable[[Machine], Machine] = lambda host: host
+    heard: Callable[[Machine], Machine] = lambda machine: machine
 
     def play(self, run: RecordedRun) -> Played:
         """Play one input and all turns that follow from it."""
@@ -157,7 +157,7 @@ class Stage(Struct, frozen=True):
             folder=turns_dir(self.db),
             stopper=console.stopper,
             emit=console.emit,
-            host=self.heard(RecordedMachine(self.cassette, run, player, self.folder)),
+            machine=self.heard(RecordedMachine(self.cassette, run, player, self.folder)),
             cooldowns=self._cooldowns(run, player),
             bounds=run.input.bounds,
         )

@@ -26,7 +26,7 @@ from teamchat.core.store.database import Database
 from teamchat.core.store.sessions import Session, fence_key
 from teamchat.core.team.team import Member, Team
 from teamchat.core.turn.events import Conclusion
-from teamchat.core.turn.host import Cooldowns, Machine, ReadyTurn
+from teamchat.core.turn.machine import Cooldowns, Machine, ReadyTurn
 from teamchat.runners.base import Job, Runner, Slash
 from teamchat.runners.process.running import Launch, Running
 

@@ -21,7 +21,7 @@ from teamchat.core.engine.events import PauseKind
 from teamchat.core.errors import AgentMissing, NoRecording, NotTrusted, TeamchatError, UsageError
 from teamchat.core.team.team import Member, Team
 from teamchat.core.text.commands import saying
-from teamchat.core.turn.host import Machine, ReadyTurn
+from teamchat.core.turn.machine import Machine, ReadyTurn
 from teamchat.runners.base import Runner, Slash
 from teamchat.runners.events import Failure
 from teamchat.runners.file_changes import FileChanges

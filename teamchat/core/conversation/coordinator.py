@@ -104,11 +104,11 @@ class ConversationCoordinator:
         self._store_kept_turns()
         lost = used_meanwhile(run.db, run.session)  # in turns that were killed
         if lost.turns:
-            run.step(Spent(run.host.now(), lost.tokens, lost.cost_usd, lost.turns))
+            run.step(Spent(run.machine.now(), lost.tokens, lost.cost_usd, lost.turns))
         notes = clean_turns(run.db, run.session, run.folder)
         for note in (*recover_turns(run.db, run.session, run.folder, run.trees), *notes):
             run.emit(Warned(note))
-        for action in run.step(Recovered(run.host.now())):
+        for action in run.step(Recovered(run.machine.now())):
             self.teller.action(action)
 
     def _store_kept_turns(self) -> None:
@@ -122,7 +122,7 @@ class ConversationCoordinator:
             had = f"had failed ({failure.reason})" if failure else "had finished"
             run.emit(Warned(f"turn {turn.number} ({turn.member}) {had} and is stored now"))
             run.tally.process = run.tally.process or route.part is not None
-            answer = Answer(turn, finished, run.host.scratch(turn.folder), route, self._speaker(turn))
+            answer = Answer(turn, finished, run.machine.scratch(turn.folder), route, self._speaker(turn))
             if len(run.state.mates(route)) > 1:
                 self._end_of_member(answer)
             else:
@@ -144,7 +144,7 @@ class ConversationCoordinator:
 
         run = self.run
         check_process(run.state, process)
-        if run.host.live:  # a replay has no worktrees
+        if run.machine.live:  # a replay has no worktrees
             await in_thread(partial(need_worktrees, run.team, run.trees.folder, run.session, process))
         return await self._follow(self._say(message))
 
@@ -228,7 +228,7 @@ class ConversationCoordinator:
         run.tally.process = run.tally.process or bool(calls)
         if calls and run.state.process:
             run.emit(ProcessMoved(run.state.process, calls))
-        return await self._follow(run.step(Resumed(run.host.now(), mode, given.only)))
+        return await self._follow(run.step(Resumed(run.machine.now(), mode, given.only)))
 
     async def summarise(self, name: str | None = None) -> Conclusion:
         """Have a member summarise what was said before the newest message: by default the team's `compactor`.
@@ -288,7 +288,7 @@ class ConversationCoordinator:
                         continue
                     before = run.state
                     stopped = run.stopped() and not isinstance(last, Deliver)
-                    actions = run.step(StopRequested(run.host.now())) if stopped else await self._performance(last)
+                    actions = run.step(StopRequested(run.machine.now())) if stopped else await self._performance(last)
                 except NoRecording:
                     raise  # there is nothing to resume in a replay
                 except TeamchatError as error:  # the store failed, or the team has changed
@@ -297,7 +297,7 @@ class ConversationCoordinator:
 
     def _hold_all(self, *, stored: bool) -> None:
         """Hold what ran. When the store cannot be written, the next process finds it and holds it in the same way."""
-        stop = StopRequested(self.run.host.now())
+        stop = StopRequested(self.run.machine.now())
         if stored:
             self.run.step(stop)
         else:
@@ -321,7 +321,7 @@ class ConversationCoordinator:
             await self.summariser.summarise_if_due(up_to)
         paused = budget_guard(self.run.state)
         if paused:
-            self.run.step(StopRequested(self.run.host.now()))
+            self.run.step(StopRequested(self.run.machine.now()))
         return paused
 
     async def _turn(self, route: Route) -> tuple[Action, ...]:
@@ -337,7 +337,7 @@ class ConversationCoordinator:
             run.apart = frozenset()
         if isinstance(answer, NoAnswer):
             run.tally.fail(route, answer.error)
-            return run.step(TurnEnded(run.host.now(), route.number, None, stopped=run.stopped()))
+            return run.step(TurnEnded(run.machine.now(), route.number, None, stopped=run.stopped()))
         self.teller.not_followed(answer)
         actions = self._end_turn(answer)
         if not (route.part and route.part.apart):  # a judge picks what to merge
@@ -348,7 +348,7 @@ class ConversationCoordinator:
         run, route = self.run, answer.route
 
         def fail() -> Written[tuple[Action, ...]]:
-            return Written(run.decide(TurnEnded(run.host.now(), route.number, None, stopped=run.stopped())))
+            return Written(run.decide(TurnEnded(run.machine.now(), route.number, None, stopped=run.stopped())))
 
         def prepare() -> Callable[[], Written[_Replied]]:
             prompts = partial(prompts_of, run.db, answer.turn)
@@ -380,7 +380,7 @@ class ConversationCoordinator:
         try:
             lines = in_lines(run.team, routes, run.apart)
             run.at_once = min(len(lines), jobs or len(lines))
-            most = jobs if run.host.live else None  # a replay has the order of the recorded run
+            most = jobs if run.machine.live else None  # a replay has the order of the recorded run
             failed = await run_together(lines, self._member_of_group, run.emit, self._may_begin, most)
             if compared := await in_thread(partial(side_by_side, run, routes)):
                 run.emit(compared)
@@ -390,7 +390,7 @@ class ConversationCoordinator:
                 await self.teller.not_merged(*filter(None, last))
         finally:
             run.group, run.apart, run.at_once = None, frozenset(), None
-        return run.step(GroupRan(run.host.now(), failed, stopped=run.stopped()))
+        return run.step(GroupRan(run.machine.now(), failed, stopped=run.stopped()))
 
     async def _apart(self, routes: tuple[Route, ...]) -> frozenset[str]:
         """The members that get worktrees because others of their group may write, too."""
@@ -416,7 +416,7 @@ class ConversationCoordinator:
 
         def keep() -> Written[None]:
             if not answer.failed:
-                run.decide(MemberAnswered(run.host.now(), answer.route.number, answer.turn.id))
+                run.decide(MemberAnswered(run.machine.now(), answer.route.number, answer.turn.id))
             return Written(None)
 
         close_turn(run, answer, lambda: keep, success="answered", keep_text=True)
@@ -442,7 +442,7 @@ class ConversationCoordinator:
                 reply = self.posting.reply(one, turn, route, asked=turn.id in asked)
                 deliver_turn(run.db, turn, reply.message.id)
                 replies.append((turn, reply))
-            actions = run.decide(GroupDelivered(run.host.now(), tuple(reply.event for _, reply in replies)))
+            actions = run.decide(GroupDelivered(run.machine.now(), tuple(reply.event for _, reply in replies)))
         for (turn, reply), route in zip(replies, routes, strict=True):
             self.teller.reply(turn, reply, route)
         return actions

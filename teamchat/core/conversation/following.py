@@ -64,7 +64,7 @@ from teamchat.core.turn.events import (
     TurnStarted,
     Warned,
 )
-from teamchat.core.turn.host import steady_now
+from teamchat.core.turn.machine import steady_now
 from teamchat.core.turn.run import RESUME, Tally, rules_of
 from teamchat.runners.events import AgentEvent
 

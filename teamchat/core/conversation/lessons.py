@@ -25,7 +25,7 @@ from teamchat.core.text.clean import told
 from teamchat.core.text.commands import saying
 from teamchat.core.text.redact import redact_shapes
 from teamchat.core.turn.events import LessonsFound
-from teamchat.core.turn.host import TurnReason
+from teamchat.core.turn.machine import TurnReason
 from teamchat.core.turn.run import Run, TurnFailure
 from teamchat.core.turn.side_turn import SideTurn, for_side_turn, run_side_turn
 from teamchat.patterns import regex
@@ -130,7 +130,7 @@ async def find_lessons(run: Run, member: Member, keep_as: str | None = None) -> 
         if not asked.said:
             raise no_room(member)
         reason = TurnReason(WHY, answers.id, purpose="lessons")
-        side = SideTurn(member, asked.built(run.host.exists), reason, read, lambda _, found: found, keeps_text=True)
+        side = SideTurn(member, asked.built(run.machine.exists), reason, read, lambda _, found: found, keeps_text=True)
         return await run_side_turn(run, side)
     except (NoRecording, StoreError):
         raise

@@ -18,7 +18,7 @@ from teamchat.core.store.turns import Turn, sessions_with_undone, turns_of_membe
 from teamchat.core.team.programs import find_program, in_worktree
 from teamchat.core.team.team import AgentSpec, Member, Team
 from teamchat.core.text.commands import saying
-from teamchat.core.turn.host import need_program
+from teamchat.core.turn.machine import need_program
 from teamchat.core.worktrees.make import place
 from teamchat.runners.environment import environment
 from teamchat.runners.events import FailureKind

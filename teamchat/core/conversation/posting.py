@@ -126,7 +126,7 @@ class Posting(Struct, frozen=True):
         noted = note_todos(run.db, run.session, addressed.todos, who.role_name, message.id)
         answers = answers and not addressed.wordless and who.type == "human"
         spoke = HumanSpoke(
-            run.host.now(),
+            run.machine.now(),
             message.id,
             who.role_name,
             addressed.requests,
@@ -223,7 +223,7 @@ class Posting(Struct, frozen=True):
         )
         noted = note_todos(run.db, run.session, asks.todos, member.name, message.id)
         ended = TurnEnded(
-            run.host.now(),
+            run.machine.now(),
             route.number,
             message.id,
             asks.requests,
@@ -379,7 +379,7 @@ class Teller(Struct):
     async def not_merged(self, *turns: Turn) -> None:
         """Tell once for each member that the changes in its worktree are not in the user's files."""
         run = self.run
-        if not (run.host.live and any_made(run.trees.folder)):
+        if not (run.machine.live and any_made(run.trees.folder)):
             return
         from teamchat.core.conversation.side_by_side import not_merged
 

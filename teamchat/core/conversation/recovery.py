@@ -28,7 +28,7 @@ from teamchat.core.store.turns import (
 )
 from teamchat.core.store.usage import children_of
 from teamchat.core.turn.execution import FinishedTurn
-from teamchat.core.turn.host import scratch_of
+from teamchat.core.turn.machine import scratch_of
 from teamchat.core.turn.work_trees import WorkTrees
 from teamchat.patterns import regex
 from teamchat.runners.base import Verdict

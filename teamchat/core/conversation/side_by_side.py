@@ -36,7 +36,7 @@ def apart_in(run: Run, routes: Sequence[Route]) -> frozenset[str]:
     if process and any(route.part and route.group is not None for route in routes):
         names += process.members
     colliders = colliding(run.team, names) - alone
-    return alone | {name for name in colliders if run.host.in_work_tree(run.team.member(name).cwd)}
+    return alone | {name for name in colliders if run.machine.in_work_tree(run.team.member(name).cwd)}
 
 
 def side_by_side(run: Run, routes: Sequence[Route]) -> GroupCompared | None:
@@ -65,7 +65,7 @@ def not_merged(run: Run, turn: Turn) -> str | None:
 
     Blocks while git compares.
     """
-    tree = find(run.trees.folder, run.session, turn.member) if run.host.live else None
+    tree = find(run.trees.folder, run.session, turn.member) if run.machine.live else None
     if tree is None or not Path(turn.setup.cwd).is_relative_to(tree.folder):
         return None
     try:

@@ -29,7 +29,7 @@ from teamchat.core.team import wording
 from teamchat.core.team.team import Member, Team
 from teamchat.core.text.clean import told
 from teamchat.core.turn.events import SummaryStored, Warned
-from teamchat.core.turn.host import TurnReason
+from teamchat.core.turn.machine import TurnReason
 from teamchat.core.turn.run import Run, TurnFailure
 from teamchat.core.turn.side_turn import SideTurn, for_side_turn, run_side_turn
 
@@ -224,7 +224,7 @@ class Summariser:
         so_far = summary_before(run.db, run.session, answers.id) if answers else None
         member = for_side_turn(member)
         done = with_tool_calls(run.db, said)
-        prompt, fitting = build_summary_prompt(run.team, member, run.manager, done, run.host.exists, so_far)
+        prompt, fitting = build_summary_prompt(run.team, member, run.manager, done, run.machine.exists, so_far)
 
         def read(answer: str) -> Callable[[Turn], Summary]:
             before = so_far.kept if so_far else ()

@@ -89,7 +89,7 @@ class TypedAhead(Struct):
         actions = self._send_one() if only_turn or _goes_out(last) else None
         freed = _held_since(before, run.state) if isinstance(last, Paused) or only_turn else ()
         if freed and (actions or only_turn):
-            actions = (*(actions or ())[:-1], *run.step(Released(run.host.now(), freed)))
+            actions = (*(actions or ())[:-1], *run.step(Released(run.machine.now(), freed)))
         if actions and only_turn:
             stopper.reset()
         return actions

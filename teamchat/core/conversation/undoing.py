@@ -160,7 +160,7 @@ def undo_conversation(run: Run, plan: UndoPlan, undo: Undo | None = None) -> Und
         for turn, text in answers:
             keep_reply(run.db, turn, text)
         run.manager.set_team_task(plan.task)
-        run.decide(Undone(run.host.now(), plan.before.state))
+        run.decide(Undone(run.machine.now(), plan.before.state))
         return mark_undo(run.db, undo, "done")
 
 
@@ -204,7 +204,7 @@ def redo_conversation(run: Run, undo: Undo) -> Undo:
         redo_clears(run.db, run.session, undo.id)
         if run.manager.get_team_task() == undo.task:
             run.manager.set_team_task(undo.before.task)
-        run.decide(Redone(run.host.now(), undo.before.state))
+        run.decide(Redone(run.machine.now(), undo.before.state))
         return mark_undo(run.db, undo, "redone")
 
 
@@ -254,7 +254,7 @@ def give_call(run: Run, number: int, name: str) -> Route:
         raise UsageError(f"{member.name} is a person; a call can be given to an agent only", "teamchat team")
     check_not_called(run.state.queue, route, member.name)
     if member.name != route.target:
-        run.step(Retargeted(run.host.now(), number, member.name))
+        run.step(Retargeted(run.machine.now(), number, member.name))
     return run.state.route(number)
 
 

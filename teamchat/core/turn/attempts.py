@@ -41,7 +41,7 @@ from teamchat.core.team.team import Member
 from teamchat.core.turn.ending import OpenTurn, close_failed
 from teamchat.core.turn.events import TriesAgain, TurnStarted, Warned, spoken
 from teamchat.core.turn.execution import execute
-from teamchat.core.turn.host import ReadyTurn, wait_to_start
+from teamchat.core.turn.machine import ReadyTurn, wait_to_start
 from teamchat.core.turn.plan import plan_reply
 from teamchat.core.turn.run import Run
 from teamchat.core.turn.watching import in_thread
@@ -121,7 +121,7 @@ class Attempts(Struct):
             self.run.emit(Warned(f"{reason}; each further turn gets its own process", number))
             return 0
         pause = min(BACKOFF_S * 2**tries, LONGEST_BACKOFF_S)
-        delay = pause * (0.75 + os.urandom(1)[0] / 510) if self.run.host.live else 0.0
+        delay = pause * (0.75 + os.urandom(1)[0] / 510) if self.run.machine.live else 0.0
         again = TriesAgain(tries + 1, member.retries, delay)
         self.run.emit(Warned(f"{reason}; tries again in {pause:.0f} s", number, again=again))
         if delay:
@@ -152,7 +152,7 @@ class Attempts(Struct):
             run.team,
             route,
             run.manager,
-            run.host,
+            run.machine,
             member=run.live.effective(_for_part(member, route)),
             past=past_of(run.db, run.session, member, run.team.agent_of(member)),
             collector=run.collector,
@@ -167,17 +167,17 @@ class Attempts(Struct):
         if run.stopped(member.name):
             return NoAnswer(route, interrupted)
         folder = run.folder / os.urandom(8).hex()
-        scratch, answer = run.host.scratch(folder), None
+        scratch, answer = run.machine.scratch(folder), None
         try:
             placed = await run.placed(member, route)
-            if run.host.live and route.part and route.part.compares:
+            if run.machine.live and route.part and route.part.compares:
                 await in_thread(partial(run.compared.look, route.part))
             planned = self.plan(route, placed, scratch)
-            run.host.check(planned)
+            run.machine.check(planned)
             planned, stays = await run.live.take(planned)
-            waited = await wait_to_start(planned, run.host, run.stopper)
+            waited = await wait_to_start(planned, run.machine, run.stopper)
             if waited or stays:  # for others, or for the end of a process that was kept
-                run.host.check(planned)
+                run.machine.check(planned)
             if run.stopper.asked:  # making the prompt of a long conversation takes a while
                 return NoAnswer(route, interrupted)
             run.count_turn()
@@ -191,7 +191,7 @@ class Attempts(Struct):
 
             patience = PATIENCE if has_fallback else {}
             tree = await run.tree_before(turn, planned)
-            finished = await execute(planned, turn.folder, run.host, run.stopper, tell, patience, stays, tree)
+            finished = await execute(planned, turn.folder, run.machine, run.stopper, tell, patience, stays, tree)
             finished = run.live.give_back(stays, finished)
             begun = replace(route, attempt=route.attempt + 1, as_of=turn.shown_through)
             kept = stays is not None and stays.scratch == scratch
@@ -214,7 +214,7 @@ class Attempts(Struct):
             admission=admission,
         )
         with run.transaction():
-            run.decide(TurnBegan(run.host.now(), route.number, planned.prompt.answers.id))
+            run.decide(TurnBegan(run.machine.now(), route.number, planned.prompt.answers.id))
             turn = begin_turn(run.db, new)
         if len(run.state.mates(route)) > 1 and run.group is None:
             run.group = new.group or turn.id

@@ -156,7 +156,7 @@ def close_turn(
         put = prepared()
         with run.transaction():
             children = children_of(run.db, run.session, ended.turn.id)
-            run.decide(spent(run.host.now(), outcome.usage, children))
+            run.decide(spent(run.machine.now(), outcome.usage, children))
             written = put()
             status = turn_status(outcome.failure) if outcome.failure else success
             whole = replace(outcome, reply=written.reply, children=children)

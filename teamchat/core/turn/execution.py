@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from teamchat.core.context.vendor_session import AdoptedSession, ContinuedSession, own_share
 from teamchat.core.receipt import Outcome
 from teamchat.core.store.turn_events import TimedEvent
-from teamchat.core.turn.host import Machine, ReadyTurn
+from teamchat.core.turn.machine import Machine, ReadyTurn
 from teamchat.core.turn.watching import files_that_run, may_write
 from teamchat.runners.base import Runner
 from teamchat.runners.events import (

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from teamchat.core.receipt import Setup
 from teamchat.core.team.team import Member
 from teamchat.core.turn.execution import FinishedTurn
-from teamchat.core.turn.host import ReadyTurn
+from teamchat.core.turn.machine import ReadyTurn
 from teamchat.runners.events import Usage
 
 if TYPE_CHECKING:

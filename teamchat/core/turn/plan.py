@@ -20,7 +20,7 @@ from teamchat.core.team.programs import SCRATCH, find_program, job_of, may, memb
 from teamchat.core.team.team import AgentSpec, Member, Team
 from teamchat.core.text.redact import redact_shapes
 from teamchat.core.text.secret_words import masked, secrets_in
-from teamchat.core.turn.host import Machine, ReadyTurn, TurnReason
+from teamchat.core.turn.machine import Machine, ReadyTurn, TurnReason
 from teamchat.runners.base import Command, Job, Runner, Slash
 from teamchat.runners.environment import changed_variables, environment
 from teamchat.runners.process.supervisor import NO_CLOCKS, Clocks
@@ -30,7 +30,7 @@ def plan_reply(
     team: Team,
     route: Route,
     manager: ContextManager,
-    host: Machine,
+    machine: Machine,
     *,
     member: Member | None = None,
     past: Past = NOTHING_BEFORE,
@@ -48,11 +48,11 @@ def plan_reply(
     """
     member = member or team.member(route.target)
     agent = team.agent_of(member)
-    job = job_of(member, agent, host.env, scratch)
-    find_slash = partial(host.slash, member, agent.type.runner, job)
-    prompt = build_prompt(team, member, route, manager, host.exists, past, collector, images, scratch, find_slash)
+    job = job_of(member, agent, machine.env, scratch)
+    find_slash = partial(machine.slash, member, agent.type.runner, job)
+    prompt = build_prompt(team, member, route, manager, machine.exists, past, collector, images, scratch, find_slash)
     reason = TurnReason(why(route, member), route.request, route.attempt + 1, past.edits, past.first)
-    return plan_turn(member, agent, job, prompt, reason, host, budget_usd=budget_usd)
+    return plan_turn(member, agent, job, prompt, reason, machine, budget_usd=budget_usd)
 
 
 def plan_turn(
@@ -61,7 +61,7 @@ def plan_turn(
     job: Job,
     prompt: BuiltPrompt,
     reason: TurnReason,
-    host: Machine,
+    machine: Machine,
     *,
     budget_usd: float | None = None,
 ) -> ReadyTurn:
@@ -81,7 +81,7 @@ def plan_turn(
     command = runner.command(job)
     command = replace(command, files={**command.files, **images})
     env = environment(
-        host.env,
+        machine.env,
         foreign=foreign_keys(runner.vendor),
         homes=HOMES,
         keep=member.env_keep,
@@ -89,9 +89,9 @@ def plan_turn(
         command_env={**command.env, "PWD": str(member.cwd)},
         tmpdir=scratch,
     )
-    changed = {name: value and redact_shapes(value)[0] for name, value in changed_variables(host.env, env).items()}
+    changed = {name: value and redact_shapes(value)[0] for name, value in changed_variables(machine.env, env).items()}
     without: tuple[str, ...] = ()
-    if reason.first and host.live:
+    if reason.first and machine.live:
         from teamchat.core.doctor.parity import features_without
 
         without = features_without(agent, job)
@@ -102,12 +102,12 @@ def plan_turn(
         runner=runner,
         prompt=prompt,
         command=command,
-        program=find_program(command.argv[0], env) if host.live else command.argv[0],
+        program=find_program(command.argv[0], env) if machine.live else command.argv[0],
         env=env,
         setup=replace(setup, without=without),
         scratch=scratch,
         clocks=Clocks(member.first_byte_s, member.stall_s or runner.stall_s, member.timeout_s)
-        if host.live
+        if machine.live
         else NO_CLOCKS,
     )
 

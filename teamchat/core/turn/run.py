@@ -29,8 +29,8 @@ from teamchat.core.team.programs import in_worktree
 from teamchat.core.team.team import Member, Team
 from teamchat.core.turn.caller import VARIABLE, Caller, admit, find_caller
 from teamchat.core.turn.events import ConversationEvent, Warned
-from teamchat.core.turn.host import Cooldowns, Machine, ReadyTurn
 from teamchat.core.turn.live_pool import LivePool
+from teamchat.core.turn.machine import Cooldowns, Machine, ReadyTurn
 from teamchat.core.turn.watching import in_thread, may_write
 from teamchat.core.turn.work_trees import WorkTrees, owner_of, refs_of
 from teamchat.core.worktrees import any_made
@@ -128,7 +128,7 @@ class Run:
     - `folder` is where running turns keep their output. It may be shared by all sessions of the store.
     - `emit` receives every event as it happens.
     - `stopper` ends the turn that runs when a stop is requested (Ctrl-C).
-    - `host` is what turns touch of the machine: environment, clock, program starts. The default is the machine itself.
+    - `machine` is the environment, clock and program starts of turns. A replay has one of a recording.
     - `manager` reads and stores the messages and makes the prompts. It belongs to `session`. By default it is made
       from the team's settings.
     - `cooldowns` remembers which agents met a rate limit. Without it none is avoided.
@@ -147,7 +147,7 @@ class Run:
         folder: Path,
         stopper: Stopper,
         emit: Callable[[ConversationEvent], None],
-        host: Machine | None = None,
+        machine: Machine | None = None,
         manager: ContextManager | None = None,
         cooldowns: Cooldowns | None = None,
         types_ahead: bool = False,
@@ -156,13 +156,13 @@ class Run:
         bounds: Bounds = UNBOUNDED,
     ) -> None:
         self.team, self.db, self.session, self.folder, self.stopper = team, db, session, folder, stopper
-        self.emit, self.host, self.cooldowns = emit, host or Machine(), cooldowns
+        self.emit, self.machine, self.cooldowns = emit, machine or Machine(), cooldowns
         self.types_ahead, self.held_back, self.takes_over = types_ahead, held_back, takes_over
         self.manager = manager or manager_of(team, db, session, window=bounds.window)
         self.tally, self.live = Tally(), LivePool()
         self.group: int | None = None  # the turn that the group which runs began with
         self.compared = Compared(self.team, self.db, session)
-        self.collector = self.host.collected(collector_of(self.team, self.db, session, self.compared))
+        self.collector = self.machine.collected(collector_of(self.team, self.db, session, self.compared))
         self.trees = WorkTrees(folder.parent, refs_of(fence_key(db, session)), stopper)
         self.seen_trees: set[tuple[str, str]] = set()  # as turns of this run found and left the files, by their top
         self._told_of_refused = False
@@ -173,7 +173,7 @@ class Run:
     @cached_property
     def caller(self) -> Caller | None:
         """The turns around this process, if an agent runs it; a replay runs in none."""
-        return find_caller() if self.host.live else None
+        return find_caller() if self.machine.live else None
 
     @property
     def speaker(self) -> Speaker | None:
@@ -183,14 +183,14 @@ class Run:
     def count_turn(self) -> None:
         """Count a turn that is about to begin in the conversations around this one. Raises `GuardReached`."""
         if self.caller:
-            self.caller.begin_turn(name_of(self.db, self.session), self.db.path, self.host.now())
+            self.caller.begin_turn(name_of(self.db, self.session), self.db.path, self.machine.now())
 
     def admitted(self, planned: ReadyTurn, folder: Path) -> tuple[ReadyTurn, str | None]:
         """The turn with a token for its agent, and what the store keeps for it. Without one it may run no turn.
 
         `folder` is that of the turn, or of a process that has served earlier turns.
         """
-        if not self.host.live:
+        if not self.machine.live:
             return planned, None
         env = {name: value for name, value in planned.env.items() if name != VARIABLE}
         kept = None
@@ -231,7 +231,7 @@ class Run:
             tokens=state.tokens + inner.tokens,
             cost_usd=state.cost_usd + inner.cost_usd,
         )
-        return guard(spent, self.host.now())
+        return guard(spent, self.machine.now())
 
     def budget(self) -> float | None:
         """What each running turn may spend, in US dollars; None is no limit.
@@ -252,7 +252,7 @@ class Run:
         """Whether the member works in a worktree of its own, at all or for that route. A replay makes none."""
         chosen = member.workspace == "worktree" or member.name in self.apart
         by_process = route is not None and route.part is not None and route.part.apart and member.access != "read"
-        return self.host.live and (chosen or by_process)
+        return self.machine.live and (chosen or by_process)
 
     def _began_apart(self, member: Member, route: Route) -> bool:
         """True if the last turn for the route was in the member's worktree: its group may be over by now."""
@@ -272,7 +272,7 @@ class Run:
         """
         if route.part and route.part.compares:
             return replace(member, access="read", allow=())
-        if not (self.has_worktree(member, route) or (self.host.live and self._began_apart(member, route))):
+        if not (self.has_worktree(member, route) or (self.machine.live and self._began_apart(member, route))):
             return member
         from teamchat.core.worktrees.make import empty_submodules, place, ready
 
@@ -295,7 +295,7 @@ class Run:
 
     async def tree_before(self, turn: Turn, planned: ReadyTurn) -> WorkTree | NoCheckpoint | None:
         """The files of a turn's work tree as they are before it. A replay looks at none."""
-        if not self.host.live:
+        if not self.machine.live:
             return None
         member = planned.member
         if reason := known_reason(member.cwd):
@@ -318,7 +318,7 @@ class Run:
 
     def stopped(self, member: str | None = None) -> bool:
         """True when a person wants no further turn to begin: of that member, or of anybody."""
-        return bool(self.stopper.asked) or self.host.stopped(member)
+        return bool(self.stopper.asked) or self.machine.stopped(member)
 
     def remove(self, *folders: Path | None) -> None:
         """Remove a turn's folders in this order, up to the first that cannot be removed.

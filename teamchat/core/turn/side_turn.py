@@ -21,7 +21,7 @@ from teamchat.core.turn.attempts import new_turn
 from teamchat.core.turn.ending import OpenTurn, Written, close_failed, close_turn
 from teamchat.core.turn.events import ConversationEvent, TurnStarted, spoken
 from teamchat.core.turn.execution import FinishedTurn, execute
-from teamchat.core.turn.host import ReadyTurn, TurnReason, wait_to_start
+from teamchat.core.turn.machine import ReadyTurn, TurnReason, wait_to_start
 from teamchat.core.turn.plan import plan_turn
 from teamchat.core.turn.run import Run, TurnFailure
 from teamchat.runners.events import AgentEvent, Failure, FailureKind
@@ -55,14 +55,14 @@ def for_side_turn(member: Member) -> Member:
 async def run_side_turn(run: Run, side: SideTurn[T]) -> T | TurnFailure:
     """The result of the turn, or why it failed. Raises `TeamchatError` for what is known before it begins."""
     folder = run.folder / os.urandom(8).hex()
-    scratch = run.host.scratch(folder)
+    scratch = run.machine.scratch(folder)
     try:
         agent = run.team.agent_of(side.member)
-        job = job_of(side.member, agent, run.host.env, scratch)
-        planned = plan_turn(side.member, agent, job, side.prompt, side.reason, run.host, budget_usd=run.budget())
-        run.host.check(planned)
-        if await wait_to_start(planned, run.host, run.stopper):
-            run.host.check(planned)
+        job = job_of(side.member, agent, run.machine.env, scratch)
+        planned = plan_turn(side.member, agent, job, side.prompt, side.reason, run.machine, budget_usd=run.budget())
+        run.machine.check(planned)
+        if await wait_to_start(planned, run.machine, run.stopper):
+            run.machine.check(planned)
         planned, admission = run.admitted(planned, folder)
         new = replace(new_turn(run.session, None, planned, folder), admission=admission)
         run.count_turn()
@@ -83,7 +83,7 @@ async def _execute(run: Run, side: SideTurn[T], planned: ReadyTurn, turn: Turn) 
             run.emit(spoke)
 
     tree = await run.tree_before(turn, planned)
-    finished = await execute(planned, turn.folder, run.host, run.stopper, tell, tree=tree)
+    finished = await execute(planned, turn.folder, run.machine, run.stopper, tell, tree=tree)
     unanswered = "asked its user a question" if finished.questions and is_blank(finished.text) else None
     if finished.outcome.failure is None and (fault := unanswered or side.fault(finished.text)):
         failure = Failure(FailureKind.AGENT, fault)

@@ -27,7 +27,7 @@ from teamchat.core.store.rows import dump
 from teamchat.core.store.summaries import summary_before
 from teamchat.core.team.team import KEPT_TOKENS, Team
 from teamchat.core.turn.events import Conclusion, SummaryStored, TurnFinished, TurnStarted
-from teamchat.core.turn.host import ReadyTurn
+from teamchat.core.turn.machine import ReadyTurn
 from teamchat.runners.events import ToolCall, ToolResult
 from teamchat.runners.process.running import Launch
 from tests import hiding

@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from teamchat.core.errors import AgentMissing
-from teamchat.core.turn.host import ReadyTurn
+from teamchat.core.turn.machine import ReadyTurn
 from tests.core.fake_conversation import Stage, team_of
 
 KEY = "sk-ant-api03-" + "k3Y9" * 10

@@ -25,7 +25,7 @@ from teamchat.core.turn.events import (
     TurnStarted,
     Warned,
 )
-from teamchat.core.turn.host import ReadyTurn
+from teamchat.core.turn.machine import ReadyTurn
 from teamchat.runners.events import FailureKind, Usage
 from tests.core.fake_conversation import Fails, Hangs, Stage, team_of
 from tests.fakes.scripted import spoken

@@ -23,7 +23,7 @@ from teamchat.core.store.sessions import create_session
 from teamchat.core.store.texts import pack
 from teamchat.core.store.turns import NewTurn, Turn, begin_turn, events_of, partial_of
 from teamchat.core.turn.events import Replied
-from teamchat.core.turn.host import scratch_of
+from teamchat.core.turn.machine import scratch_of
 from teamchat.core.turn.work_trees import WorkTrees
 from teamchat.runners.events import Usage
 from teamchat.runners.process.running import BEGINS

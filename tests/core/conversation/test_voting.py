@@ -12,7 +12,7 @@ from teamchat.core.engine.process import Kind, Process
 from teamchat.core.engine.processes.vote import VoteReport
 from teamchat.core.errors import AgentMissing, ExitCode, UsageError
 from teamchat.core.turn.events import Conclusion
-from teamchat.core.turn.host import ReadyTurn
+from teamchat.core.turn.machine import ReadyTurn
 from tests.core.fake_conversation import Fails, Stage, team_of
 
 OPTIONS = ("SQLite", "flat files")

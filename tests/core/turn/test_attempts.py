@@ -23,7 +23,7 @@ from teamchat.core.turn import attempts as answering
 from teamchat.core.turn.attempts import Answer, Attempts, NoAnswer
 from teamchat.core.turn.ending import close_failed, spent
 from teamchat.core.turn.events import ConversationEvent, TriesAgain, TurnFinished, TurnStarted, Warned
-from teamchat.core.turn.host import Cooldowns, ReadyTurn
+from teamchat.core.turn.machine import Cooldowns, ReadyTurn
 from teamchat.core.turn.run import Run, Tally
 from teamchat.runners.events import FailureKind, Usage
 from teamchat.runners.process.running import Launch
@@ -92,7 +92,7 @@ class Scene(Stage):
             folder=self.folder / "turns",
             stopper=self.stopper,
             emit=self._emit,
-            host=FakeMachine(self._launch, self._check, moment=self.moment),
+            machine=FakeMachine(self._launch, self._check, moment=self.moment),
             manager=self.manager,
             cooldowns=self.cooldowns,
         )

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from teamchat.core.turn.host import COOL_S, Cooldowns
+from teamchat.core.turn.machine import COOL_S, Cooldowns
 
 
 def test_a_cool_down_is_remembered_for_its_agent_only(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from teamchat.core.errors import AgentMissing, ExitCode, NotTrusted, StoreError,
 from teamchat.core.messages import NewMessage, Speaker
 from teamchat.core.team.team import AgentSpec
 from teamchat.core.turn.execution import FinishedTurn, execute, room_in
-from teamchat.core.turn.host import Machine, ReadyTurn, check_runnable, scratch_of, steady_now, wait_to_start
+from teamchat.core.turn.machine import Machine, ReadyTurn, check_runnable, scratch_of, steady_now, wait_to_start
 from teamchat.core.turn.plan import plan_reply
 from teamchat.runners import git_server
 from teamchat.runners.events import Denied, FailureKind, Note, TextDelta
@@ -81,9 +81,9 @@ def test_a_turn_that_is_ready_has_written_nothing(stage: Stage) -> None:
 
 def test_the_first_turn_of_a_member_names_what_it_lacks(stage: Stage) -> None:
     assert made_ready(stage, agent="codex").setup.without == ("web",)
-    host = FakeMachine(env=ENV, live=False)
+    machine = FakeMachine(env=ENV, live=False)
     manager = manager_of(stage.team, stage.db, stage.session)
-    assert plan_reply(stage.team, ROUTE, manager, host).setup.without == ()  # a replay is on another machine
+    assert plan_reply(stage.team, ROUTE, manager, machine).setup.without == ()  # a replay is on another machine
     later = Past(first=False)
     assert plan_reply(stage.team, ROUTE, manager, FakeMachine(env=ENV), past=later).setup.without == ()
 
@@ -285,9 +285,9 @@ def test_a_folder_that_is_replaced_before_the_process_starts_is_refused(stage: S
 def test_a_start_that_had_to_wait_for_others_of_its_vendor_says_so(
     stage: Stage, protocol: ProtocolName, wait_s: float
 ) -> None:
-    host = FakeMachine(moment=lambda _: steady_now() + wait_s)
+    machine = FakeMachine(moment=lambda _: steady_now() + wait_s)
     runs(stage, "claude", protocol=protocol)
-    waited = asyncio.run(wait_to_start(made_ready(stage), host, Stopper()))
+    waited = asyncio.run(wait_to_start(made_ready(stage), machine, Stopper()))
     assert waited is (wait_s > 0 and protocol == "claude")
 
 

@@ -17,14 +17,14 @@ from teamchat.cli.shared.workspace import open_store
 from teamchat.core.errors import ExitCode
 from teamchat.core.files.folders import state_dir
 from teamchat.core.store.turns import turns_of
-from teamchat.core.turn.host import APART_S, LONGEST_S, Machine, steady_now, take_moment
+from teamchat.core.turn.machine import APART_S, LONGEST_S, Machine, steady_now, take_moment
 from tests.core.fake_conversation import Stage, team_of
 from tests.program import ROOT, run_here
 from tests.scripted_team import crew
 
 TAKER = """
 import json, sys
-from teamchat.core.turn.host import take_moment
+from teamchat.core.turn.machine import take_moment
 sys.stdin.readline()  # so that all of them begin at once
 print(json.dumps([take_moment("claude") for _ in range(3)]))
 """

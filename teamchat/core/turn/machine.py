@@ -274,16 +274,16 @@ class Machine:
         return why_none(folder) is None
 
 
-async def wait_to_start(turn: ReadyTurn, host: Machine, stopper: Stopper) -> bool:
+async def wait_to_start(turn: ReadyTurn, machine: Machine, stopper: Stopper) -> bool:
     """Wait while others start CLIs of the same vendor. True if it had to: the turn must be checked once more.
 
     Raises `Interrupted` when a stop is requested while it waits.
     """
-    await host.comes(turn.member.name)
-    if not host.live:
+    await machine.comes(turn.member.name)
+    if not machine.live:
         return False
     vendor = None if turn.setup.same_process else turn.runner.vendor
-    if not vendor or (left := host.moment(vendor) - host.now()) <= 0:
+    if not vendor or (left := machine.moment(vendor) - machine.now()) <= 0:
         return False
     await stopper.sleep(left)
     if stopper.asked:
