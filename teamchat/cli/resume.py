@@ -41,15 +41,12 @@ def resume(mode: Mode, place: Place, output: RunOutput, limits: SendLimits, aski
     else:
         team = team_with_session(place.team, place.session, limits.timeout)
     begin_run(team, record=output.record, trust=limits.trust, runs=not mode.drop)
-    from teamchat.cli.output.lines import note  # these imports take as long as git does
-    from teamchat.cli.shared.request import run_input
+    from teamchat.cli.shared.request import run_input  # this import takes as long as git does
     from teamchat.core.conversation.inputs import Resume
 
     with open_store(team.root) as db:
         session = session_to_continue(db, place.session)
         touch_session(db, session.id)
         chosen = ResumeMode.SKIP if mode.skip else ResumeMode.DROP if mode.drop else ResumeMode.RETRY
-        if not output.quiet:
-            note(f"session {session.name} continues")
         wait, bounds = not limits.no_wait, limits.bounds
         return run_input(team, db, session, Resume(chosen), output, bounds=bounds, wait=wait, ask=asking.ask)

@@ -71,8 +71,6 @@ def retry(
             if with_ is not None:
                 give_call(run, again[0], with_)
         touch_session(db, chosen.id)
-        if not shown.quiet:
-            note(f"session {chosen.name} continues")
         output, given = RunOutput(shown.as_json, shown.stream, shown.quiet), Resume(ResumeMode.RETRY, again)
         return run_input(found, db, chosen, given, output, wait=not limits.no_wait)
 

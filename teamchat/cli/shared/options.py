@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, get_type_hi
 
 import typer
 from msgspec import Struct
+from msgspec.structs import replace
 
 from teamchat.cli.shared.complete import members, people, sessions, teams
 from teamchat.core.errors import UsageError
@@ -207,18 +208,22 @@ class Options(Struct, frozen=True):
 
 
 class Place(Options, frozen=True):
+    """Which team, and which of its conversations."""
+
     panel = "Which conversation"
     team: TeamOption = None
     session: SessionOption = None
 
 
 class NewPlace(Place, frozen=True):
+    """A conversation that may begin with the command."""
+
     new: NewOption = False
     title: TitleOption = None
 
 
 class Attached(Options, frozen=True):
-    """Who says what besides the words of a message."""
+    """The speaker of a message, and what goes with its words."""
 
     panel = "The message"
     as_: AsOption = None
@@ -228,6 +233,8 @@ class Attached(Options, frozen=True):
 
 
 class MessageOptions(Attached, frozen=True):
+    """The speaker and the addressees of a message, and what goes with its words."""
+
     own_first = True
     to: ToOption = None
     anyway: AnywayOption = False
@@ -262,7 +269,7 @@ class RunOutput(Shown, frozen=True):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _ = self.verdicts
+        _ = self.verdicts  # raises for words that are no verdicts
 
     @property
     def verdicts(self) -> tuple[str, ...]:
@@ -275,10 +282,14 @@ class RunOutput(Shown, frozen=True):
 
 
 class SendOutput(RunOutput, frozen=True):
+    """The output of a run that may be explained instead."""
+
     dry_run: ExplainOption = False
 
 
 class Limits(Options, frozen=True):
+    """What a turn may take, and whether it may run at all."""
+
     panel = "Limits and permission"
     timeout: TimeoutOption = None
     trust: TrustOption = False
@@ -286,6 +297,8 @@ class Limits(Options, frozen=True):
 
 
 class RunLimits(Limits, frozen=True):
+    """The limits of a whole run, too."""
+
     own_first = True
     turns: TurnsOption = None
     window: WindowOption = None
@@ -298,13 +311,13 @@ class RunLimits(Limits, frozen=True):
 
 
 class SendLimits(RunLimits, frozen=True):
+    """The limits of a run that may ignore hand-overs."""
+
     only: OnlyOption = False
 
     @property
     def bounds(self) -> Bounds:
-        from teamchat.core.engine.state import Bounds
-
-        return Bounds(self.turns, self.only, self.window)
+        return replace(super().bounds, only=self.only)
 
 
 class Asking(Options, frozen=True):
@@ -319,15 +332,21 @@ class Asking(Options, frozen=True):
 
 
 class Following(Asking, frozen=True):
+    """Also whether a message to a session of another process waits for its replies."""
+
     follow: FollowOption = False
 
 
 class Confirm(Options, frozen=True):
+    """What is done without asking."""
+
     yes: YesOption = False
     force: ForceOption = False
 
 
 class ConfirmOrShow(Confirm, frozen=True):
+    """What is done without asking, or only shown."""
+
     dry_run: DryRunOption = False
 
 

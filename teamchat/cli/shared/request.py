@@ -145,6 +145,8 @@ def run_input(
     With `ask` the person at the terminal answers questions there. `bounds` and `wait` are as for `converse`.
     """
     speaker = None if isinstance(given, Resume) else given.speaker
+    if isinstance(given, Resume) and not output.quiet:
+        note(f"session {session.name} continues")
     asked = Asked(you_at_terminal(team, speaker, output) if ask else None)
     while True:
         record = None

@@ -138,12 +138,6 @@ class Running(Protocol):
     def exit(self) -> Exit | None: ...
 
 
-class Launcher(Protocol):
-    """Starts processes; a replay plays recordings instead. Raises `SpawnFailed`."""
-
-    def __call__(self, what: Launch, /) -> Running: ...
-
-
 class SpawnFailed(Exception):
     """The operating system refused to start the program; the message says why."""
 
