@@ -84,6 +84,11 @@ def _candidates(prompt: str, start: int) -> Iterator[str]:
             return
 
 
+# A `/command` that a person typed: the file that defines it, if it is a custom command or a skill.
+#
+# A name without such a file stays text, and the person is told: a CLI's own commands (`/clear`, `/config`) are for a
+# person at its terminal.
+
 LARGEST = 1 << 20  # bytes of a command's file
 _COMMAND = regex(r"/([\w-][\w.-]*(?::[\w-][\w.-]*)*)(?=\s|$)", re.ASCII)
 

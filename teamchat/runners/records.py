@@ -1,4 +1,4 @@
-"""What the CLIs' own records of sessions have in common: JSON lines that are read without trusting them."""
+"""What a CLI keeps in its home, read without trusting it: records of sessions, its version, whether it has a login."""
 
 from __future__ import annotations
 
@@ -45,6 +45,11 @@ def used_at(file: Path) -> float:
         return 0.0
 
 
+# Finds the version of a CLI without running it: `--version` takes Gemini a second and a half (0.61.0).
+#
+# npm installs a program as a link into its package, whose package.json has the version. A version manager's script,
+# which finds the real program, belongs to no package, so its version is unknown.
+
 LARGEST = 1 << 20  # bytes; those of Claude, Codex and Gemini have at most 1,500
 
 
@@ -64,6 +69,12 @@ def _description(path: Path) -> dict[str, object] | None:
         return decode(read_regular(path, LARGEST))
     except (OSError, ValueError):
         return None
+
+
+# Whether a CLI has a login, as far as can be seen without running it (observed at 2.1.197, 0.169.0 and 0.61.0).
+#
+# It looks at variables, and whether files exist. It never opens a file that may hold a login. If a keychain or a
+# settings file may have a login, the answer is that only the CLI knows.
 
 
 def variables_login(env: Mapping[str, str], *keys: str) -> Login | None:

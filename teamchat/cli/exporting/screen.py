@@ -195,6 +195,11 @@ def _outcome(turn: MemberTurn) -> Outcome:
     )
 
 
+# An asciicast (version 2): the conversation as a terminal showed it, with a marker where each turn begins.
+#
+# A pause is as long as it was, and never longer than `max_pause`; the clock in the picture shows the time that it
+# took.
+
 FRAME_S = 0.1
 LAST_S = 2.0  # how long the last frame stays
 COLUMNS, ROWS = SIZE

@@ -88,6 +88,12 @@ class Keyboard(Protocol):
 KEYBOARD: ContextVar[Keyboard | None] = ContextVar("KEYBOARD", default=None)
 
 
+# A second Ctrl-C ends the program even while it reads or stores a large reply.
+#
+# The event loop does not answer then, and Python runs no signal handler inside a call of C code. But Python writes
+# the number of each signal to a pipe at once, and a thread waits at that pipe. Only a call that holds the
+# interpreter's lock delays the thread. So large texts are decoded, searched and stored in pieces.
+
 NOTICE_S = 0.1  # of work without an answer from the event loop after the first signal; a slow disk causes no note
 ANSWER_S = 0.5  # that the event loop has to answer after the second signal
 LOOK_S = 0.05

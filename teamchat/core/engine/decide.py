@@ -237,6 +237,12 @@ class Draft(Struct):
         self.actions += [Queued(route) for route in kept] + [Refused(route, MAX_WAITING) for route in refused]
 
 
+# Fitting queued routes to a team file that changed while they waited.
+#
+# A route has the name of its member at the time of the call. The member may have another spelling now, may have left
+# the team, or may have become a person or an agent.
+
+
 def fitted(state: State) -> State:
     """The state with its queue as `fit_queue` leaves it."""
     draft = Draft(state, 0.0)

@@ -32,6 +32,8 @@ from teamchat.core.routing.todos import todo_text
 from teamchat.core.text.clean import sequences, told
 from teamchat.patterns import regex
 
+# Takes parts out of a text and tidies the lines that they were in.
+
 _RUN_OF_SPACES = regex(r"\s{2,}")
 _LINE_END = regex(r"\r\n|\n|\r|\Z")
 _BREAK = regex(r"[\r\n]")

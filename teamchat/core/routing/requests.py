@@ -123,6 +123,12 @@ def hints(
     return tuple(sorted(first.values(), key=lambda hint: hint.position))
 
 
+# Calls by `@`: `@max Fix it` and `@max+sarah Look` at the beginning of a line that a person types. Pure.
+#
+# The names are in the grammar of NEXT. A word that names anybody else, such as a path, is text, and so is one in code
+# or in a quote.
+
+
 def _shown(text: str, position: int, author: Author) -> bool:
     """Whether what is there is shown rather than said, as in code and quotes."""
     from teamchat.core.routing.markdown import places_of

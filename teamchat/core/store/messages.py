@@ -30,6 +30,12 @@ from teamchat.core.store.turns import LARGEST
 from teamchat.patterns import regex
 from teamchat.runners.growing import joined
 
+# The FTS5 index of the messages' words.
+#
+# Adding one message takes as long as storing it, and adding hundreds hardly longer. So messages are added together:
+# some hundreds while they are stored, and what is missing before a search. The latest time of them is kept, too, so
+# that a search from a time on begins near it.
+
 INDEXED = 1_000_000  # characters at the beginning of a message
 INDEXED_TOGETHER = 256  # messages
 LONG = 20_000  # characters; for a longer message the cost of beginning does not matter
@@ -76,6 +82,10 @@ def _behind(row: Row) -> int | None:
     """The id of the last message in the index, if there are later ones."""
     return row.count("through") if row["behind"] else None
 
+
+# The messages and the task of a conversation: the protocol of every log, and the log in memory.
+#
+# `ContextManager` works on any log. Every log has to pass the contract in `tests/core/store/message_log_contract.py`.
 
 NOT_EMPTY = "a conversation can only be restored into an empty one"
 _NUMBERED = regex(r"msg-([0-9]{1,18})")  # a longer number may not fit into the 64 bits of a store

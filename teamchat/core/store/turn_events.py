@@ -158,6 +158,11 @@ def _continued(event: StoredEvent, more: list[str]) -> StoredEvent:
 
 
 CALL, RESULT = "ToolCall", "ToolResult"
+# Pairs tool calls with their results: every reader of a turn's events gets both or neither.
+#
+# A CLI that is stopped leaves calls without results, and a damaged stream may lack either. The store keeps the events
+# as they came. Every reader gets them from here.
+
 ABORTED = "aborted"
 
 

@@ -31,6 +31,11 @@ from teamchat.patterns import regex
 from teamchat.runners.environment import is_secret
 from teamchat.runners.regular_files import open_regular, read_regular
 
+# The files whose content decides what a team's trusted commands do.
+#
+# They are programs of the workspace; scripts that `command`, `args` or a value of `env` names, also inside a shell's
+# text or by a module's name; and programs in the folders of `env.PATH`. What such a script loads is not known.
+
 LARGE = 16 * 1024 * 1024  # bytes; a model file named by an argument is not read before each turn
 BUILT_BY: Mapping[str, tuple[str, ...]] = {
     "make": ("GNUmakefile", "makefile", "Makefile"),
@@ -542,6 +547,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from teamchat.core.team.team import Team
+
+# What changed in a team file since it was trusted, in lines for a person.
+#
+# A digest of every value decides whether it changed. The line beside the digest only shows a person what it was: it
+# may be cut, and it is not kept for a variable of `env`.
 
 LONGEST_LINE = 1_000  # characters kept of a line
 LARGEST_KEPT = 1 << 15  # bytes kept of one team file

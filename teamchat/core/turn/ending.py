@@ -33,6 +33,11 @@ from teamchat.runners.events import AgentEvent, Failure, FailureKind, Usage
 from teamchat.runners.process.running import MAX_OUTPUT_BYTES
 from teamchat.runners.regular_files import read_regular
 
+# The end of a turn that cannot be stored is kept beside the store, until the next command stores it.
+#
+# A store may be locked, full, read-only or damaged when an agent has just answered. The answer was paid for, and is
+# not asked for twice.
+
 NAME = "ended.json.z"
 STREAMS = ("stdout", "stderr")
 LARGEST = 2 * MAX_OUTPUT_BYTES

@@ -65,6 +65,11 @@ class Background(Generic[T]):
         return self._result
 
 
+# Files that make agent CLIs, editors, shells and builds run something: hooks, tasks, server commands, build rules.
+#
+# A member that may edit files can make the next tool run anything by writing one of them. A turn that changed one is
+# marked, whether its CLI reported the change or only the file system shows it.
+
 KNOWN = (
     *(file for row in CLIS for file in row.files_that_run),
     ".cursor/mcp.json", ".cursor/hooks.json", "teamchat.toml",

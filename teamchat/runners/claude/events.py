@@ -31,6 +31,12 @@ from teamchat.runners.file_changes import lines_of
 from teamchat.runners.json_events import JsonEvents, questions_text
 from teamchat.runners.untrusted_json import amount, count, flat, one_line, summary, total
 
+# What a turn of Claude has used (2.1.197, 2.1.260, 2.1.330): by its `result`, or by its requests when that is
+# nothing.
+#
+# The `result` of a turn that was interrupted or refused tells zeros, and a turn that was killed has none. What each
+# request used stands in the stream, where a request begins (`message_start`) and goes on (`message_delta`).
+
 _NAMES = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens", "output_tokens")
 _MODEL_NAMES = ("inputTokens", "cacheCreationInputTokens", "cacheReadInputTokens", "outputTokens")
 

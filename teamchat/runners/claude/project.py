@@ -24,6 +24,8 @@ from teamchat.runners.records import installed_version
 from teamchat.runners.regular_files import read_regular, read_regular_text
 from teamchat.runners.untrusted_json import decode
 
+# The folders of a project in Claude's view: those up to its root, and the one that its notes are about (2.1.330).
+
 LONGEST = 1 << 16  # bytes of a file of git that only says where something is
 
 

@@ -40,6 +40,8 @@ from teamchat.runners.mentions import Existing, command_name, escaped_mention, f
 from teamchat.runners.records import MOST, elsewhere, first_lines, is_there, stored, text_of, used_at, variables_login
 from teamchat.runners.untrusted_json import listed, scalar
 
+# Whether Claude Code has a login, as far as can be seen without running it (observed at 2.1.197 and 2.1.330).
+
 CLAUDE_KEYS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN")  # it sends both (observed at 2.1.197 and 2.1.330)
 CLAUDE_TOKEN = "CLAUDE_CODE_OAUTH_TOKEN"  # noqa: S105 (its name); sent without a key only, and before a stored login
 CLAUDE_CLOUDS = ("CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX", "CLAUDE_CODE_USE_FOUNDRY")
@@ -64,6 +66,8 @@ def claude_login(env: Mapping[str, str], platform: str = sys.platform) -> Login:
     return Login(False, f"no {keys} is set, and there is no {credentials}", "claude auth login")
 
 
+# Claude's sessions of a folder, from its own records (observed at 2.1.330).
+
 _NO_NAME = regex(r"[^A-Za-z0-9]")
 
 
@@ -86,6 +90,11 @@ def _first_prompt(file: Path) -> str | None:
                     return said
     return None
 
+
+# Claude's custom commands and skills that a person calls by `/name` (observed at 2.1.330).
+#
+# Claude expands a command at the beginning of the last block of a message, and nothing in the blocks before it: so
+# the prompt goes as one block, and the command as another one behind it.
 
 SINCE = (2, 1, 260)  # the oldest version that was seen to expand it so; 2.1.197 answers no message that ends its input
 TOO_OLD = "Claude Code before 2.1.260 does not expand it behind a prompt"

@@ -27,6 +27,11 @@ from teamchat.runners.untrusted_json import one_line, scalar
 OFF = {"command": 'command="false",enabled=false', "url": 'url="http://127.0.0.1:9",enabled=false'}
 ON = 'enabled=true,default_tools_approval_mode="approve"'
 AWAITED = f"required=true,startup_timeout_sec={git_server.STARTS_IN_S}"  # else the first tool calls come too early
+# The names of Codex's skills, as far as files tell them (observed at 0.169.0).
+#
+# A prompt that has `$name` of a skill gets all of its SKILL.md. A name is what the file says, not what its folder is
+# called. A skill of a plugin is called `plugin:name`.
+
 DEEPEST = 80  # parts of a key; Codex 0.150 to 0.169 refuse the file with a deeper one (observed)
 FILES = 8  # whose tables are kept: hardly anybody has more
 PROFILE = ".config.toml"
@@ -110,6 +115,14 @@ def _servers(file: Path) -> Iterator[tuple[str, str]]:
     servers = _settings(file).get("mcp_servers")
     for name, server in servers.items() if isinstance(servers, dict) else ():
         yield name, "url" if isinstance(server, dict) and "url" in server else "command"
+
+
+# A project that the user trusts in Codex: its instructions count, its configuration does not (observed at 0.169.0).
+#
+# In a folder that is trusted, or that nothing is known of, Codex reads AGENTS.md; a project's own
+# `.codex/config.toml` acts where the folder is trusted, and a server that it names starts. A trust that the user's
+# file has cannot be taken back for a run but by the word "untrusted", and then Codex reads no AGENTS.md of the
+# project either. So it is handed that text in the words it would use itself.
 
 
 def _settings(file: Path) -> dict[str, object]:

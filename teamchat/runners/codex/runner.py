@@ -46,6 +46,8 @@ from teamchat.runners.records import MOST, first_lines, is_there, stored, text_o
 from teamchat.runners.regular_files import open_regular
 from teamchat.runners.untrusted_json import decode, listed
 
+# Whether Codex has a login, as far as can be seen without running it (observed at 0.169.0).
+
 
 def codex_login(env: Mapping[str, str]) -> Login:
     """It takes OPENAI_API_KEY only by `codex login`, or where a model provider of its configuration names it."""
@@ -106,6 +108,13 @@ def _kept(file: Path, here: str) -> KeptSession | None:
     return None
 
 
+# The git that Codex itself runs, without the programs that a repository names (observed at 0.150.0 to 0.169.0).
+#
+# Codex asks git about the repository outside of its sandbox, under every access. It switches hooks and
+# `core.fsmonitor` off for that, but `git status` still runs the filters of `.git/config`. So the first git on its
+# PATH is a script that fails at this one call. Codex only tells its vendor from it whether there are changes. Every
+# other call goes to the real git. The script lies in a folder `.codex`, which Codex's sandbox lets no command write.
+
 _SCRIPT = """\
 #!/bin/sh
 case " $* " in *" core.fsmonitor=false"*" status "*) exit 128 ;; esac
@@ -122,6 +131,11 @@ def without_filters(scratch: Path, env: Mapping[str, str]) -> tuple[dict[str, st
     script = scratch / ".codex" / "bin" / "git"
     return {"PATH": f"{script.parent}{os.pathsep}{search}"}, {script: _SCRIPT.format(git=shlex.quote(git)).encode()}
 
+
+# The total usage of a Codex session, from its own file (observed at 0.169.0).
+#
+# Codex's events count tokens over a session, including those that a person has used there by hand. The file says how
+# many those were. It is an internal file of Codex: if it is not as expected, nothing is known.
 
 TAIL = 1024 * 1024  # bytes at the end of a file; the count comes right after each answer
 

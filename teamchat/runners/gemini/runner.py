@@ -40,6 +40,8 @@ from teamchat.runners.records import MOST, elsewhere, first_lines, is_there, sto
 from teamchat.runners.regular_files import read_regular, read_regular_text
 from teamchat.runners.untrusted_json import listed
 
+# Whether Gemini CLI has a login, as far as that shows without running it (observed at 0.61.0).
+
 GEMINI_SWITCHES = ("GOOGLE_GENAI_USE_GCA", "GOOGLE_GENAI_USE_VERTEXAI")  # each before any key, if it is "true"
 GEMINI_OTHERS = ("GOOGLE_GEMINI_BASE_URL", "CLOUD_SHELL")
 GEMINI_FILES = ("oauth_creds.json", "gemini-credentials.json")
@@ -72,7 +74,14 @@ def _of_gemini_variables(env: Mapping[str, str]) -> Login | None:
     return variables_login(env, "GEMINI_API_KEY") or elsewhere(env, GEMINI_OTHERS)
 
 
+# Gemini's sessions of a folder, from its own records (observed at 0.61.0).
+#
+# Gemini has no option that forks a session. It accepts a copy of the record under another name.
+
 _LONGEST_PATH = 1 << 16  # bytes of the file that names a project's folder
+
+
+# Codex's sessions of a folder, from its own records (observed at 0.169.0).
 
 
 def kept_in(env: Mapping[str, str], cwd: Path) -> Iterator[KeptSession]:

@@ -102,6 +102,16 @@ def _defaults_of_machine(env: Mapping[str, str]) -> Path:
     return Path(settings).parent / "system-defaults.json"
 
 
+# Keeps Gemini from the project's `.env` and `.gemini/settings.json` (observed at 0.55.1, 0.58.0 and 0.61.0).
+#
+# Gemini loads the nearest `.gemini/.env` or `.env` upwards of its folder, also with `--skip-trust`. A variable in it
+# can take the user's key elsewhere, replace the system prompt or, by BASH_ENV, run the project's commands. No flag
+# switches that off, and what a file would set cannot be listed beforehand. So Node loads a module before Gemini. In
+# that process the files do not exist, whenever they are written and whatever is in them, and a broken settings file
+# stops no turn. The user's files, in the home folder, are read as in the plain CLI.
+#
+# The same module brings teamchat's git server to a member that has it, for which Gemini has no flag.
+
 NOWHERE = "/of-teamchat-in-this-process-alone/settings.json"
 _MODULE = """\
 "use strict";
@@ -164,6 +174,9 @@ def other_files(job: Job, defaults: str | None) -> tuple[dict[str, str], dict[Pa
         variables["GEMINI_CLI_SYSTEM_DEFAULTS_PATH"] = NOWHERE
     values = (before, not job.project_settings, brought)
     return variables, {module: (_MODULE % tuple(map(json.dumps, values))).encode()}
+
+
+# Whether the user trusts a folder in Gemini, by Gemini's own record (observed at 0.61.0).
 
 
 def trusts(cwd: Path, env: Mapping[str, str]) -> bool:

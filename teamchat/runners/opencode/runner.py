@@ -34,6 +34,11 @@ from teamchat.runners.opencode.events import OpencodeEvents
 from teamchat.runners.records import is_there
 from teamchat.runners.untrusted_json import listed, scalar
 
+# Whether opencode has a login, as far as that shows without running it (observed at 1.18.33).
+#
+# Each model is a provider's, and each provider has a login of its own: a stored one, a variable, or one in the
+# configuration. Some models need none.
+
 
 def opencode_login(env: Mapping[str, str]) -> Login:
     """Never a plain no: a model without a login may be all that is asked."""
@@ -46,6 +51,17 @@ def opencode_login(env: Mapping[str, str]) -> Login:
         return Login(True, "OPENCODE_API_KEY is set", variables=("OPENCODE_API_KEY",))
     return Login(None, f"there is no {file}, but its configuration may name one, and some models need none")
 
+
+# The parts of a project that opencode obeys (observed at 1.18.33), and the variables that prevent it.
+#
+# OPENCODE_DISABLE_PROJECT_CONFIG keeps the project's `opencode.json`, its agents, commands, tools and MCP servers
+# from a turn. Plugins are loaded a second time by code that looks at no variable: neither that one nor OPENCODE_PURE
+# keeps a project's plugin from running in a turn of any access. So a turn in such a project is refused before it
+# starts.
+#
+# opencode is a program of Bun. Bun obeys the `tsconfig.json` and `jsconfig.json` of the folder in which it starts,
+# and of the folders above, for the program's own imports: their `paths` can replace any of them. So opencode starts
+# in `/`.
 
 START = Path("/")
 _SWITCH = "OPENCODE_DISABLE_PROJECT_CONFIG"

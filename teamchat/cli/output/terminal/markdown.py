@@ -24,6 +24,12 @@ from teamchat.cli.output.terminal.wrap import TAB, cells, styled_cells, wrapped
 from teamchat.core.text.clean import visible
 from teamchat.patterns import regex
 
+# Cuts Markdown that streams into blocks that can be shown, each as soon as nothing that follows can change it.
+#
+# A block begins at the top level: a paragraph, a list item, a heading, a code fence. Nothing is lost: the texts of
+# all blocks together are the text. A block that grows too long is given out in parts, which are shown as they are
+# written; the parts of a code fence stay code. What follows `MOST` characters is no longer cut at blocks.
+
 LONGEST = 8_000  # characters of a block that is read as Markdown, for which the time grows faster than the text
 MOST = 200_000  # characters of one turn that are read as Markdown; the rest is shown as it was written
 PER_BLOCK = 100  # characters that one more block counts as; to render one takes as long as 200 of prose

@@ -18,6 +18,11 @@ from teamchat.core.messages import ConversationMessage, name_of
 from teamchat.core.team import wording
 from teamchat.core.team.team import Member, Team
 
+# What teamchat itself tells a member: who is in the team, how to hand over, and which message to answer.
+#
+# Without it agents never learn the protocol, and forget the request once it has left the window. What a kind of
+# process (`teamchat run`) tells its members stands with its strategy.
+
 MAX_BYTES = 1024  # of the part that goes with the system text
 MAX_SHOWN = 64  # bytes of a title, and of the team's name; names of members are short (40 characters)
 
