@@ -10,7 +10,7 @@ from teamchat.cli.shared.options import JsonOption, Place
 from teamchat.core.text.clean import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable
 
     from teamchat.core.receipt import Child
     from teamchat.core.store.usage import Sum, Used

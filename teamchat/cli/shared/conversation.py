@@ -54,6 +54,9 @@ from teamchat.core.turn.run import Run
 from teamchat.runners.process.guardians import GUARDIANS
 from teamchat.runners.process.supervisor import Stopper
 
+if TYPE_CHECKING:
+    from teamchat.cli.shared.hooks import Hooks
+
 
 class Keyboard(Protocol):
     """A person types at it while members work. Their messages are sent between turns."""
@@ -177,9 +180,6 @@ def _tell(line: str) -> None:
             before = "\n" if os.isatty(2) else ""  # the terminal has printed ^C, perhaps in the middle of a line
             os.write(2, f"{before}· {line}\n".encode())
 
-
-if TYPE_CHECKING:
-    from teamchat.cli.shared.hooks import Hooks
 
 Work = Callable[[ConversationCoordinator], Awaitable[Conclusion]]
 Listen = Callable[[ConversationEvent], None]

@@ -55,6 +55,9 @@ from teamchat.core.engine.state import OPEN, AlsoCalled, Route, RouteStatus, Rul
 from teamchat.core.routing.names import fold
 from teamchat.core.routing.requests import RouteRequest
 
+if TYPE_CHECKING:
+    from teamchat.core.engine.process import Finding
+
 LIMIT_NAMES = {
     PauseKind.TIME: "limits.minutes",
     PauseKind.TOKENS: "limits.tokens",
@@ -119,9 +122,6 @@ def _minutes(rules: Rules) -> str:
 def _reached(value: float, limit: float | None) -> bool:
     return limit is not None and value >= limit
 
-
-if TYPE_CHECKING:
-    from teamchat.core.engine.process import Finding
 
 MAX_WAITING = 50
 

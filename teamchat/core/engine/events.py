@@ -175,10 +175,6 @@ Event = (
 )
 
 
-if TYPE_CHECKING:
-    from teamchat.core.engine.process import Process
-
-
 class PauseKind(StrEnum):
     TURNS = "turns"
     TIME = "time"

@@ -32,6 +32,9 @@ from teamchat.core.routing.todos import todo_text
 from teamchat.core.text.clean import sequences, told
 from teamchat.patterns import regex
 
+if TYPE_CHECKING:
+    from teamchat.core.routing.markdown import Places
+
 # Takes parts out of a text and tidies the lines that they were in.
 
 _RUN_OF_SPACES = regex(r"\s{2,}")
@@ -99,10 +102,6 @@ def _without_blank_ends(text: str) -> str:
     words = body.lstrip()
     indentation = _BREAK.split(body[: len(body) - len(words)])[-1]
     return indentation + words + _BREAK.split(text[len(body) :])[0] if words else ""
-
-
-if TYPE_CHECKING:
-    from teamchat.core.routing.markdown import Places
 
 
 Priority = Literal[1, 2, 3]

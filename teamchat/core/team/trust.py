@@ -1,8 +1,7 @@
 """Trust: a team file comes with a project and can make teamchat run whatever its author likes.
 
-Trust is given once, and remembered by the file's absolute path and by what needs trust. An edited
-instruction never asks again. A changed command, or a changed script that a command names, asks again and says what
-changed.
+Trust is given once, and remembered by the file's absolute path and by what needs trust. An edited instruction never
+asks again. A changed command, or a changed script that a command names, asks again and says what changed.
 """
 
 from __future__ import annotations
@@ -11,12 +10,12 @@ import json
 import os
 import shlex
 import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from hashlib import sha256
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, TypeAlias
+from typing import Any, Self, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import asdict, replace
@@ -260,11 +259,7 @@ def _state(file: Path) -> str:
     return f"{about.st_size} {about.st_mtime_ns} {about.st_ctime_ns}"
 
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
-    _Outside = Callable[[Path, Path], Path | None]
-
+_Outside = Callable[[Path, Path], Path | None]
 WHOLE_TEAM = "the team"  # no member's name: a name has no space
 _ALL_SERVERS = ("",)  # no server's name
 LONGEST_TURN_S = 86_400.0  # a longer `timeout` needs trust
@@ -420,9 +415,6 @@ def _real(path: Path) -> Path:
     return Path(os.path.realpath(path))  # also of a link to itself
 
 
-if TYPE_CHECKING:
-    from teamchat.core.team.team import Team
-
 __all__ = ["Need", "Standing", "TrustStore", "covered", "fingerprint", "needs", "require", "trust_command"]
 LARGEST = 1 << 24  # bytes; enough for thousands of team files
 REMEMBERED = 100  # team files, the last ones trusted, of which more than the fingerprint is kept
@@ -542,11 +534,6 @@ def _object(content: object) -> dict[str, list[object]]:
         raise ValueError(content)
     return content
 
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
-    from teamchat.core.team.team import Team
 
 # What changed in a team file since it was trusted, in lines for a person.
 #
