@@ -43,7 +43,6 @@ BENCHMARKS = (
     "clis",
     "long",
     "search",
-    "memory",
     "replies",
     "checkpoint",
     "chain",

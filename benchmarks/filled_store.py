@@ -119,7 +119,7 @@ def _insert(db: Database, exchanges: list[Exchange], began: float) -> None:
     db.executemany("INSERT INTO turn_events VALUES (?, ?, ?, ?, ?)", _events(exchanges))
     db.executemany(
         """INSERT INTO messages (id, session, message, number, content, speaker_id, speaker_name, speaker_type,
-            routing, turn, timestamp, typed, quoted) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0)""",
+            routing, turn, timestamp, typed) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)""",
         _messages(exchanges, began),
     )
     db.executemany(

@@ -93,13 +93,12 @@ def blocks(answer: Answer) -> Iterator[str]:
 
 
 def shown(answer: Answer, reply: ConversationMessage) -> str:
-    from teamchat.assemblers.truncation import byte_length
-    from teamchat.cli.output.long import as_shown, text_pieces
+    from teamchat.cli.output.long import as_shown
     from teamchat.cli.shared.typed import placed_here
     from teamchat.core.text.commands import quote
 
     whole = placed_here(f"teamchat log --full {reply.id} --session {quote(answer.session.name)}")
-    return "".join(as_shown(text_pieces(reply.content), lambda: byte_length(reply.content), whole)).strip()
+    return as_shown(reply.content, whole).strip()
 
 
 def print_trees(answers: tuple[Answer, Answer], trees: Trees, *, stat: bool) -> None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from tempfile import mkstemp
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from teamchat.cli.output.long import whole, write_pieces
+from teamchat.cli.output.long import as_stored, write_text
 from teamchat.cli.shared.options import FormatName, Place, finite
 from teamchat.core.errors import DiskFull, UsageError
 from teamchat.core.files.folders import FULL, NO_ROOM
@@ -89,7 +90,10 @@ def write_to(file: Path | None, pieces: Iterable[str]) -> int:
     `DiskFull`.
     """
     if file is None:
-        write_pieces(whole(pieces))
+        if sys.stdout.isatty():
+            write_text(as_stored("".join(pieces)))
+        else:
+            sys.stdout.writelines(pieces)
         return 0
     try:
         if file.exists() and not file.is_file():  # such as /dev/stdout, which leads to a pipe without a name

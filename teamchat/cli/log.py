@@ -38,7 +38,7 @@ def log(
 ) -> int:
     """Print the conversation, and what is waiting or paused."""
     from teamchat.cli.output.lines import note
-    from teamchat.cli.output.long import whole, write_pieces
+    from teamchat.cli.output.long import as_stored, write_text
     from teamchat.cli.shared.workspace import find_root, open_store
     from teamchat.core.errors import ExitCode, UsageError
     from teamchat.core.store.messages import SqliteLog
@@ -53,7 +53,7 @@ def log(
         chosen = need_session(db, place.session)
         messages = SqliteLog(db, chosen.id)
         if full is not None:
-            write_pieces(whole(messages.pieces(full, hidden=everything)))
+            write_text(as_stored(messages.get(full, hidden=everything).content))
             return ExitCode.DONE
         last = None
         whole_log = not number  # one pass over all turns then; else a look at the few that are shown

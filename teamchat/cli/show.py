@@ -62,7 +62,7 @@ def show(
 ) -> None:
     """Show the receipt of a turn: its input, its permissions and its result."""
     from teamchat.cli.output.jsonl import write_line
-    from teamchat.cli.output.long import whole, write_pieces
+    from teamchat.cli.output.long import as_stored, write_text
     from teamchat.cli.output.receipt import receipt_fields
     from teamchat.cli.shared.turn_called import check_name, said_by_a_person, turn_called
     from teamchat.cli.shared.workspace import abandoned, find_root, open_store
@@ -78,20 +78,20 @@ def show(
     with open_store(root) as db:
         chosen = need_session(db, place.session)
         if not (prompt or system or diff or reply or as_json) and (said := said_by_a_person(db, chosen, turn)):
-            write_pieces(whole(said))
+            write_text(as_stored(said))
             return
         found = turn_called(db, chosen, turn)
         left = found in abandoned(root, chosen.id, lambda: running_turns(db, chosen.id))
         if as_json:
             given = prompt_of(db, found), system_of(db, found)
-            partial = "".join(text_now(db, found)) if found.status == "running" else partial_of(db, found)
+            partial = text_now(db, found) if found.status == "running" else partial_of(db, found)
             fields = receipt_fields(found, *given, partial, summary_of(db, found), abandoned=left)
             write_line("turn", **fields)
         elif diff:
             for line in prompt_diff(db, found):
                 print(line)
         elif reply:
-            write_pieces(whole(reply_of(db, chosen.id, found)))
+            write_text(as_stored(reply_of(db, chosen.id, found)))
         elif prompt or system:
             print_given(db, found, prompt=prompt)
         else:
@@ -118,11 +118,11 @@ def print_given(db: Database, turn: Turn, *, prompt: bool) -> None:
 def print_receipt(db: Database, turn: Turn, chosen: Session, *, abandoned: bool) -> None:
     from functools import partial
 
-    from teamchat.assemblers.truncation import byte_length
-    from teamchat.cli.output.long import as_shown, write_pieces
+    from teamchat.cli.output.long import as_shown, write_text
     from teamchat.cli.output.receipt import partial_head, receipt_lines
     from teamchat.cli.shared.typed import TYPED, placed, placed_here
     from teamchat.core.store.turns import events_of, session_of
+    from teamchat.runners.failures import is_blank
 
     session = session_of(db, turn)
     elsewhere = [] if session == chosen.name else ["--session", session]
@@ -137,11 +137,12 @@ def print_receipt(db: Database, turn: Turn, chosen: Session, *, abandoned: bool)
     for line in receipt_lines(turn, events_of(db, turn), place, left=left):
         for row in fitted(line, width):
             print(row)
-    for head, key in left_by(db, turn):
-        write_pieces(margined(head, left_text(db, turn, key), width))
-    if "".join(now := list(text_now(db, turn))).strip():
-        shown = as_shown(now, lambda: sum(map(byte_length, now)), placed_here(f"teamchat show {turn.number} --reply"))
-        write_pieces(margined(partial_head(turn), shown, width))
+    left_by_turn = list(texts_of(db, turn))
+    if (now := text_now(db, turn)).strip():
+        left_by_turn.append((partial_head(turn), now))
+    for head, text in left_by_turn:
+        shown = as_shown(text, placed_here(f"teamchat show {turn.number} --reply"))
+        write_text(margined(head, INVISIBLE if is_blank(text) else shown, width))
 
 
 def wrap_width() -> int | None:
@@ -164,70 +165,50 @@ def fitted(line: str, width: int | None) -> Iterable[str]:
     return rows_of(line, width)
 
 
-def margined(head: str, pieces: Iterable[str], width: int | None) -> Iterator[str]:
+def margined(head: str, text: str, width: int | None) -> str:
     """A heading and the text in a margin, wrapped if there is a width."""
-    from itertools import chain
-
     from teamchat.cli.output.long import MARGIN, in_margin
 
     if width is None:
-        return chain((f"{head}\n",), in_margin(pieces))
+        return f"{head}\n{in_margin(text)}"
     from teamchat.cli.output.terminal.wrap import wrapped
 
-    text = "\n".join(wrapped("".join(pieces), max(width - len(MARGIN), 1)))
-    return chain((f"{line}\n" for line in wrapped(head, width)), in_margin((text,)))
+    rows = "\n".join(wrapped(text, max(width - len(MARGIN), 1)))
+    return "".join(f"{line}\n" for line in wrapped(head, width)) + in_margin(rows)
 
 
-def text_now(db: Database, turn: Turn) -> Iterator[str]:
-    """The text so far of a turn that runs, or whose process was killed, in pieces; nothing of one that is over."""
+def text_now(db: Database, turn: Turn) -> str:
+    """The text so far of a turn that runs, or whose process was killed; "" for one that is over."""
     if turn.status != "running":
-        return iter(())
-    from teamchat.cli.output.long import text_pieces
+        return ""
     from teamchat.core.conversation.recovery import output_folder
     from teamchat.core.conversation.turn_output import text_so_far
 
     folder = output_folder(db, turn)
-    return text_pieces(text_so_far(turn, folder)) if folder else iter(())
+    return text_so_far(turn, folder) if folder else ""
 
 
-def left_text(db: Database, turn: Turn, key: str) -> Iterator[str]:
-    """The text of that key as shown to a person, in pieces; a note instead if it has no visible character."""
-    from functools import partial
-
-    from teamchat.cli.output.long import as_shown
-    from teamchat.cli.shared.typed import placed_here
-    from teamchat.core.store.texts import size_of, stored_pieces
-    from teamchat.runners.failures import is_blank
-
-    if all(is_blank(piece) for piece in stored_pieces(db, key)):
-        return iter((INVISIBLE,))
-    return as_shown(
-        stored_pieces(db, key), partial(size_of, db, key), placed_here(f"teamchat show {turn.number} --reply")
-    )
-
-
-def left_by(db: Database, turn: Turn) -> Iterator[tuple[str, str]]:
-    """The headings and keys of a turn's texts that are not messages."""
+def texts_of(db: Database, turn: Turn) -> Iterator[tuple[str, str]]:
+    """The headings and texts of a turn that are not messages."""
     from teamchat.cli.output.receipt import SUMMARY_HEAD, partial_head
-    from teamchat.core.store.summaries import summary_key
-    from teamchat.core.store.texts import stored_pieces
+    from teamchat.core.store.summaries import summary_of
+    from teamchat.core.store.turns import partial_of
 
-    if turn.partial_key and any(piece.strip() for piece in stored_pieces(db, turn.partial_key)):
-        yield partial_head(turn), turn.partial_key
-    if summary := summary_key(db, turn):
+    if (partial := partial_of(db, turn)).strip():
+        yield partial_head(turn), partial
+    if (summary := summary_of(db, turn)) is not None:
         yield SUMMARY_HEAD, summary
 
 
-def reply_of(db: Database, session: int, turn: Turn) -> Iterator[str]:
-    """The whole reply of a turn, in pieces. Raises `UsageError` if there is none."""
+def reply_of(db: Database, session: int, turn: Turn) -> str:
+    """The whole reply of a turn. Raises `UsageError` if there is none."""
     from teamchat.core.errors import UsageError
     from teamchat.core.store.messages import SqliteLog
-    from teamchat.core.store.texts import stored_pieces
 
     if turn.outcome and turn.outcome.reply:
-        return SqliteLog(db, session).pieces(turn.outcome.reply)
-    for _, key in left_by(db, turn):
-        return stored_pieces(db, key)
-    if (now := list(text_now(db, turn))) and any(piece.strip() for piece in now):
-        return iter(now)
+        return SqliteLog(db, session).get(turn.outcome.reply).content
+    for _, text in texts_of(db, turn):
+        return text
+    if (now := text_now(db, turn)).strip():
+        return now
     raise UsageError(f"turn {turn.number} wrote no reply", f"teamchat show {turn.number}")

@@ -83,7 +83,6 @@ class Said(Struct, frozen=True, gc=False):
     text: str
 
 
-PIECE = 1 << 20  # characters that are searched at once: other threads wait for it
 _SURROGATE = regex("[\ud800-\udfff]")  # to encode a large text only to see would take as much memory again
 
 
@@ -91,8 +90,7 @@ def well_formed(text: str) -> str:
     """`text` as UTF-8 can hold it: surrogate pairs become their character, lone surrogates become U+FFFD."""
     if text.isascii():
         return text
-    pieces = range(0, len(text), PIECE)
-    if any(_SURROGATE.search(text, begin, begin + PIECE) for begin in pieces):
+    if _SURROGATE.search(text):
         return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
     return text
 

@@ -29,21 +29,25 @@ Vendor: TypeAlias = str
 class Verdict(Struct, frozen=True):
     """The judgement of a finished process: the reply if `failure` is None, else the partial text.
 
-    `usage` is the usage that its output reports for a turn without a `Usage` event, such as a killed one.
+    `usage` is the usage that its output reports for a turn without a `Usage` event, such as a killed one. `cut` says
+    that the text was longer than a reply may be, and has no middle.
     """
 
     text: str
     failure: Failure | None = None
     usage: Usage | None = None
+    cut: bool = False
 
 
 class EventParser(Protocol):
     """Reads one process's output. `feed` and `finish` never raise, whatever the bytes.
 
-    With `by_lines`, `feed` receives whole lines; otherwise the bytes as they come.
+    With `by_lines`, `feed` receives whole lines; otherwise the bytes as they come. `longest` is how many bytes of
+    text a reply may have.
     """
 
     by_lines: bool
+    longest: int
 
     @property
     def answered(self) -> bool:

@@ -16,6 +16,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 
+from msgspec.structs import replace
+
 from teamchat.runners.base import Verdict
 from teamchat.runners.events import (
     AgentEvent,
@@ -29,10 +31,11 @@ from teamchat.runners.events import (
     TextDelta,
     Thinking,
     ToolCall,
+    ToolResult,
     Usage,
 )
 from teamchat.runners.failures import Voice, classify, ending, failure, is_blank, last_words, no_answer
-from teamchat.runners.growing import GrowingText
+from teamchat.runners.longest import LONGEST_REPLY, CutLine, ReplyText, cut
 from teamchat.runners.untrusted_json import decode, one_line, summary
 
 _TROUBLES, _PROGRESS = (Retry, Error), (TextDelta, Text, Thinking, ToolCall)
@@ -42,11 +45,13 @@ _JUNK_NOTES = 20  # per turn: a program that prints no JSON at all must not floo
 class JsonEvents(ABC):
     by_lines = True
     answered = False
+    longest = LONGEST_REPLY
 
     def __init__(self, voice: Voice) -> None:
         self.voice = voice
         self.said: list[str] = []
-        self.live = GrowingText()
+        self.live = ReplyText()
+        self.cut = False  # whether the middle of its reply was left out
         self.reply = ""
         self.done = False
         self.error: str | None = None
@@ -76,6 +81,9 @@ class JsonEvents(ABC):
             if event is None:
                 found += self._streamed(pieces)
                 found += self._note_junk(line)
+            elif len(line) > self.longest or isinstance(line, CutLine):
+                found += self._streamed(pieces)
+                found += self._read_long(line, event)
             elif (text := self.piece(event)) is not None:
                 pieces.append(text)
             else:
@@ -85,6 +93,25 @@ class JsonEvents(ABC):
                     found.append(one)
         found += self._streamed(pieces)
         return found
+
+    def _read_long(self, line: bytes, event: dict[str, object]) -> Iterator[AgentEvent]:
+        """The events of a line that is longer than a reply may be. Of what is no reply, most is left out."""
+        text = self.piece(event)
+        found = list(self.read(event) if text is None else self.stream(text))
+        if self.done or any(isinstance(one, Text | TextDelta) for one in found):
+            self.cut = self.cut or isinstance(line, CutLine)
+        else:
+            size = line.size if isinstance(line, CutLine) else len(line)
+            found = [Note(f"left out most of a line of {size:,} bytes, which is no part of its reply"), *found]
+        for one in found:
+            self._watch(one)
+            match one:
+                case Thinking(text=text):
+                    yield Thinking(cut(text))
+                case ToolResult(output=output):
+                    yield replace(one, output=cut(output))
+                case _:
+                    yield one
 
     def _streamed(self, pieces: list[str]) -> Iterator[AgentEvent]:
         """One event for the pieces, of which none are left."""
@@ -107,8 +134,8 @@ class JsonEvents(ABC):
     def finish(self, exit_code: int, stderr_tail: str) -> Verdict:
         if found := self._failure(exit_code, stderr_tail):
             text = "\n\n".join(part for part in (*self.said, self.live.take()) if not is_blank(part))
-            return Verdict(text, found, self.used())
-        return Verdict(self.reply, usage=self.used())
+            return Verdict(text, found, self.used(), cut=self.cut)
+        return Verdict(self.reply, usage=self.used(), cut=self.cut)
 
     def used(self) -> Usage | None:
         """The turn's usage so far, apart from `Usage` events; most CLIs report it only at the end."""
@@ -127,7 +154,7 @@ class JsonEvents(ABC):
 
     def stream(self, text: str) -> Iterator[AgentEvent]:
         if text:
-            self.live.add(text)
+            self.live.add(text, self.longest)
             yield TextDelta(text)
 
     def unanswered(self, tool: str, *, failed: bool = True) -> Iterator[AgentEvent]:
@@ -143,7 +170,7 @@ class JsonEvents(ABC):
 
     def forget(self) -> None:
         """Drop the streamed text: it is no part of the answer, or has come as a whole."""
-        self.live = GrowingText()
+        self.live = ReplyText()
 
     def retry(self, reason: str, attempt: int | None = None, status: int | None = None) -> Retry:
         return Retry(one_line(reason), classify(reason, status), attempt)

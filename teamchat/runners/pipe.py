@@ -26,7 +26,7 @@ from teamchat.runners.base import (
 from teamchat.runners.edits import Edits
 from teamchat.runners.events import AgentEvent, Failure, FailureKind, TextDelta
 from teamchat.runners.failures import Voice, ending, is_blank, last_words, no_answer
-from teamchat.runners.growing import GrowingText
+from teamchat.runners.longest import LONGEST_REPLY, ReplyText
 from teamchat.runners.untrusted_json import scalar
 
 
@@ -35,10 +35,11 @@ class PipeOutput:
 
     by_lines = False
     answered = False
+    longest = LONGEST_REPLY
 
     def __init__(self) -> None:
         self._decoder = getincrementaldecoder("utf-8")("replace")
-        self._text = GrowingText()
+        self._text = ReplyText()
         self._line_end = ""  # line ends at the end so far; the last one may not belong to the answer
 
     def feed(self, *data: bytes) -> Iterable[AgentEvent]:
@@ -49,7 +50,7 @@ class PipeOutput:
     def _add(self, piece: str) -> None:
         if piece:
             body = piece.removesuffix("\n")
-            self._text.add(self._line_end + body)
+            self._text.add(self._line_end + body, self.longest)
             self._line_end = piece[len(body) :]
 
     def feed_stderr(self, line: bytes) -> Iterable[AgentEvent]:  # noqa: ARG002 (nothing is known of it)
@@ -57,12 +58,14 @@ class PipeOutput:
 
     def finish(self, exit_code: int, stderr_tail: str) -> Verdict:
         self._add(self._decoder.decode(b"", final=True))
-        text = self._text.take()
+        was_cut, text = self._text.over, self._text.take()
         voice = Voice(login="")
         if exit_code != 0:
             words = last_words(stderr_tail, voice)
-            return Verdict(text, Failure(FailureKind.AGENT, ending(exit_code) + (f": {words}" if words else "")))
-        return Verdict(text, no_answer(stderr_tail, voice) if is_blank(text) else None)
+            failed: Failure | None = Failure(FailureKind.AGENT, ending(exit_code) + (f": {words}" if words else ""))
+        else:
+            failed = no_answer(stderr_tail, voice) if is_blank(text) else None
+        return Verdict(text, failed, cut=was_cut)
 
 
 class PipeRunner:

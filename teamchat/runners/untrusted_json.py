@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from typing import Any, Self, TypeVar
+from typing import TypeVar
 
 import msgspec
 
@@ -49,21 +49,6 @@ def scalar(text: str) -> str:
     return text
 
 
-class LongLine(bytes):
-    """The beginning of a line. `short` is the line with references in the places of its long strings, the `texts`.
-
-    `short` is None if the line is no JSON.
-    """
-
-    short: bytes | None
-    texts: dict[str, str]
-
-    def __new__(cls, head: bytes | bytearray, short: bytes | None, texts: dict[str, str]) -> Self:
-        made = super().__new__(cls, head)
-        made.short, made.texts = short, texts
-        return made
-
-
 def bare(line: bytes) -> bytes:
     """The line without what a program writes for a terminal in front of its JSON, such as a title or a progress bar."""
     if line.startswith(b"{"):
@@ -85,8 +70,6 @@ def decode(line: bytes) -> dict[str, object] | None:
 
     What is for a terminal in front of the object or behind it is no part of it.
     """
-    if isinstance(line, LongLine):
-        return _decode_long(line)
     line = bare(line)
     if not line.startswith(b"{"):
         return None
@@ -95,27 +78,6 @@ def decode(line: bytes) -> dict[str, object] | None:
     except (msgspec.MsgspecError, ValueError, RecursionError):
         value = _decode_odd(line)
     return value if isinstance(value, dict) else None
-
-
-def _decode_long(line: LongLine) -> dict[str, object] | None:
-    if line.short is None or (value := decode(line.short)) is None:
-        return None
-    try:
-        return {_with_texts(name, line.texts): _with_texts(item, line.texts) for name, item in value.items()}
-    except RecursionError:
-        return None
-
-
-def _with_texts(value: Any, texts: dict[str, str]) -> Any:
-    """The value with the texts in the places of their references."""
-    match value:
-        case str():
-            return texts.get(value, value)
-        case dict():
-            return {_with_texts(name, texts): _with_texts(item, texts) for name, item in value.items()}
-        case list():
-            return [_with_texts(item, texts) for item in value]
-    return value
 
 
 def _decode_odd(line: bytes) -> object:

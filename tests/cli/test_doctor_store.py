@@ -17,7 +17,7 @@ from teamchat.cli.shared.workspace import store_file
 from teamchat.core.messages import NewMessage, Speaker
 from teamchat.core.store.checking import problems
 from teamchat.core.store.database import GONE, Database
-from teamchat.core.store.messages import HEAD, SqliteLog
+from teamchat.core.store.messages import SqliteLog
 from tests.cli.helpers import objects, refused, said
 from tests.program import Result, run_here
 from tests.scripted_team import crew
@@ -112,7 +112,7 @@ def assert_both_ends_are_rescued(store: Path) -> None:
 
 
 def test_a_long_message_is_rescued_whole(store: Path) -> None:
-    long = "é" * (2 * HEAD)
+    long = "é" * 2_000_000
     with contextlib.closing(Database(store)) as db:
         SqliteLog(db, 2).append(NewMessage(long, Speaker("kailai", "kailai", type="human")))
     damage(store, "UPDATE turns SET setup = '{}' WHERE id = 1")

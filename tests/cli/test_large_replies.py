@@ -1,56 +1,88 @@
-"""What a reply of many megabytes costs of memory, in the real program: its text once, several times with `--quiet`."""
+"""Texts at and over the most that a reply may have, in the real program: what becomes of them, and what they cost."""
 
 from __future__ import annotations
 
+import json
 import sys
+from itertools import product
 from pathlib import Path
 
 import pytest
 
 from tests.cli.helpers import actors
-from tests.program import ROOT, ended, start
+from tests.fakes.scripted import spoken
+from tests.program import ROOT, Result, ended, start
+from tests.trials import some
 
 MEASURED = ROOT / "tests" / "fakes" / "measured.py"
-MEGABYTES = 40
+LONGEST = 16 << 20  # bytes
+MOST_MEMORY = 400_000_000  # bytes
 LINE = "A line of a long answer, in which nothing is meant.\n"
+LIKES = ("plain", "claude", "codex", "gemini", "opencode")
+REASON = "wrote a reply of more than 16,777,216 bytes; limits.reply in the team file allows no longer one"
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="/proc tells the memory")
 
 
-def peak(*args: str, code: int = 0) -> int:
+def run(*args: str, code: int = 0) -> Result:
+    """Run the program, which may take `MOST_MEMORY`."""
     ran = ended(start(*args, program=MEASURED))
     assert ran.code == code, ran.err
-    return int(Path("peak").read_text())
+    assert int(Path("peak").read_text()) < MOST_MEMORY
+    return ran
 
 
-@pytest.mark.parametrize("text", [LINE.replace("\n", "|"), LINE.replace("A", "Ä")], ids=["one", "lines"])
-def test_a_large_reply_takes_less_than_twice_its_size(text: str) -> None:
-    actors({"max": ["reply", "Short."]})
-    idle = peak("send", "Go")
-    actors({"max": ["again", text, str(MEGABYTES)]})
-    size = MEGABYTES * 1_000_000
-    for typed in (
-        "send --new Go",
-        "show --reply",
-        "log --full msg-2",
-        "log",
-        "send --new --json Go",
-    ):
-        assert peak(*typed.split()) - idle < 1.5 * size, typed
+def says(text: str, *, times: int = 1, like: str = "plain") -> None:
+    """Have max say a text that many times over: as its output, or as the reply of a CLI."""
+    whole = text * times
+    if like == "plain":
+        Path("said").write_text(whole)
+    else:
+        Path("said").write_text(spoken(like, whole))
+    actors({"max": ["say-file", str(Path("said").absolute())]}, like=like)
 
 
-@pytest.mark.parametrize("text", ["`a ``b ```c [NEXT ", "a [TODO: x] \\[NEXT: a] "])
-def test_a_large_reply_takes_less_than_eight_times_its_size_without_its_markers(text: str) -> None:
-    actors({"max": ["reply", "Short."]})
-    idle = peak("send", "Go")
-    actors({"max": ["again", text, str(MEGABYTES)]})
-    assert peak("send", "--quiet", "Go") - idle < 8 * MEGABYTES * 1_000_000
+@pytest.mark.parametrize(
+    ("like", "text"),
+    some(
+        [*product(LIKES, (LINE, "Ä\n", "`a ``b ```c [NEXT ", "a [TODO: x] \\[NEXT: a] "))],
+        ("plain", "`a ``b ```c [NEXT "), ("claude", LINE), ("codex", "Ä\n"),
+    ),
+)  # fmt: skip
+def test_a_reply_as_long_as_it_may_be_is_whole(like: str, text: str) -> None:
+    whole = text * (LONGEST // len(text.encode()) - 1)
+    says(whole, like=like)
+    told = whole.strip()
+    assert run("send", "Go").out.removeprefix("max:\n").strip() == told
+    assert run("show", "--reply").out.strip() == told
+    assert run("log", "--full", "msg-2").out.strip() == told
+    assert json.loads(run("log", "--json").out.splitlines()[-1])["text"].strip() == told
+    run("log")
+    run("send", "--new", "--quiet", "Go")
+    run("send", "--new", "--json", "Go")
 
 
-def test_what_a_failed_turn_has_left_takes_less_than_twice_its_size() -> None:
-    actors({"max": ["reply", "Short."]})
-    idle = peak("send", "Go")
-    actors({"max": ["again", LINE, str(MEGABYTES), "+", "exit-with", "1"]})
-    assert peak("send", "Go", code=1) - idle < 1.5 * MEGABYTES * 1_000_000
-    for typed in ("show", "show --reply", "show --json"):
-        assert peak(*typed.split()) - idle < 1.5 * MEGABYTES * 1_000_000, typed
+@pytest.mark.parametrize(
+    ("like", "megabytes"),
+    some(
+        [*product(LIKES, (17, 40)), *(("plain", 200), ("codex", 200), ("gemini", 200))],
+        ("plain", 17), ("claude", 40), ("codex", 17), ("plain", 200), ("codex", 200),
+    ),
+)  # fmt: skip
+def test_a_longer_reply_is_a_failed_turn_that_keeps_its_beginning_and_its_end(like: str, megabytes: int) -> None:
+    says(LINE, times=megabytes * 1_000_000 // len(LINE), like=like)
+    ran = run("send", "Go", code=1)
+    assert REASON in ran.err
+    kept = run("show", "--reply").out
+    assert kept.startswith(LINE * 1000)
+    assert kept.strip().endswith((LINE * 1000).strip())
+    assert kept.count("left out) […] ") == 1
+    assert len(kept) < 150_000
+    assert json.loads(run("show", "--json").out)["outcome"]["failure"]["reason"] == REASON
+
+
+def test_the_team_file_says_how_long_a_reply_may_be() -> None:
+    actors({"max": ["reply", "x" * 1000]}, team="[team.limits]\nreply = 999")
+    assert "wrote a reply of more than 999 bytes" in run("send", "Go", code=1).err
+    actors({"max": ["reply", "x" * 1000]}, team="[team.limits]\nreply = 1000")
+    run("send", "--new", "Go")

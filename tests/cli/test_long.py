@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import json
-from contextlib import closing
-from itertools import pairwise
+import re
 from pathlib import Path
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from teamchat.cli.output import jsonl
-from teamchat.cli.output.long import LONGEST, as_shown, in_margin, stripped
-from teamchat.core.store.database import Database
-from teamchat.core.store.texts import SLICE, pack, put_text, size_of, stored_pieces
+from teamchat.cli.output.long import LONGEST, as_shown, in_margin
 from teamchat.core.text.clean import visible
 from tests.cli.helpers import objects, refused
 from tests.cli.test_terminal import at_terminal
@@ -26,36 +20,21 @@ PIECES = st.lists(
         ["a", "é", " ", "\n", "\n\n", "\t", "\u2028", "\u202e", "\x1b[31m", "\x1b", "[0m", "❤", "\u200d", "\ufe0f"]
     )
 )
+LINE_END = re.compile("[\n\u2028\u2029]")
 TEXT = "word " * (LONGEST // 5)
 REPLY = f"It begins. {TEXT}the end"
 
 
-@given(PIECES, st.lists(st.integers(0, 40)))
-def test_a_text_in_pieces_is_shown_as_the_whole(words: list[str], cuts: list[int]) -> None:
-    text = "".join(words)
-    pieces = [text[begin:end] for begin, end in pairwise([0, *sorted(cuts), len(text)])]
-    shown = visible("".join(pieces))
-    assert "".join(stripped(as_shown(pieces, lambda: 0, ""))) == shown.strip()
-    assert "".join(in_margin(as_shown(pieces, lambda: 0, ""))) == (
-        "".join(f"  | {line}\n" for line in shown.splitlines()) or "\n"
-    )
+@given(st.text() | PIECES.map("".join))
+def test_a_text_is_shown_with_its_lines_in_a_margin(text: str) -> None:
+    shown = as_shown(text, "")
+    assert shown == visible(text)
+    assert in_margin(shown) == ("".join(f"  | {line}\n" for line in LINE_END.split(shown)[: lines(shown)]) or "\n")
 
 
-def test_a_stored_text_is_read_in_pieces(tmp_path: Path) -> None:
-    with closing(Database(tmp_path / "teamchat.db")) as db:
-        for text in ("", "é", "é" * SLICE, "".join(map(str, range(SLICE)))):
-            key = put_text(db, pack(text.encode()))
-            assert "".join(stored_pieces(db, key)) == text
-            assert size_of(db, key) == len(text.encode())
-            assert max(map(len, stored_pieces(db, key)), default=0) <= SLICE
-
-
-def test_json_of_a_long_text_is_one_line(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(jsonl, "PIECE", 3)
-    for fields in ({"text": 'a\n"é"\x1b', "number": 1}, {"before": [1], "text": "é\u2028" * 4}):
-        jsonl.write_line("message", **fields)
-        line = capsys.readouterr().out
-        assert line == json.dumps({"v": 1, "type": "message", **fields}, ensure_ascii=False) + "\n"
+def lines(text: str) -> int:
+    """How many lines a text has; what ends in a line end has no empty line behind it."""
+    return len(LINE_END.findall(text)) + (LINE_END.sub("\n", text)[-1:] not in ("", "\n"))
 
 
 def test_log_cuts_a_long_message_at_a_terminal_alone(world: Path) -> None:

@@ -111,17 +111,3 @@ def test_a_second_signal_does_not_wait_for_stderr() -> None:
     assert eventually(Path("busy").exists)
     assert insist(process, signal.SIGINT).code == 130
     os.close(ours)
-
-
-def test_a_second_ctrl_c_ends_the_reading_of_150_megabytes() -> None:
-    actors({"max": ["again", HOSTILE, "150"]})
-    process = start("send", "Go")
-    assert eventually(lambda: reads_output(process))
-    assert eventually(lambda: not reads_output(process))
-    process.send_signal(signal.SIGINT)
-    assert told(process) == notes("session s1 begins", "max begins (turn 1)", BUSY_NOTE)
-    assert insist(process, signal.SIGINT) == Result(130, "", "")
-    assert queue() == [("max", "running")]
-    actors({"max": ["reply", "Whole."]})
-    assert run_here("resume", "--quiet").out == "Whole.\n"
-    assert run_here("show", "1", "--reply").out.startswith(HOSTILE * 1_000_000)

@@ -130,6 +130,13 @@ def again(text: str, megabytes: str) -> None:
 
 
 @step
+def say_file(path: str) -> None:
+    """What is in the file."""
+    with open(path, "rb") as file:
+        write(file.read())
+
+
+@step
 def flood_err(megabytes: str) -> None:
     flood(megabytes, streams=(2,))
 

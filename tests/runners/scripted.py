@@ -161,6 +161,7 @@ class WordParser:
 
     by_lines = True
     answered = False
+    longest = 16 << 20
 
     def __init__(self, own_failure: Failure | None = None) -> None:
         self.own_failure = own_failure

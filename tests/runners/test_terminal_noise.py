@@ -11,7 +11,7 @@ from teamchat.runners.claude.runner import ClaudeRunner
 from teamchat.runners.codex.runner import CodexRunner
 from teamchat.runners.gemini.runner import GeminiRunner
 from teamchat.runners.opencode.runner import OpencodeRunner
-from teamchat.runners.process.supervisor import LONG_LINE, JsonFramer
+from teamchat.runners.process.supervisor import LineFramer
 from teamchat.runners.untrusted_json import decode
 from tests.fakes.scripted import spoken
 
@@ -35,7 +35,7 @@ PARSERS: dict[str, Runner] = {
 
 
 def answer(parser: EventParser, output: bytes) -> str:
-    framer = JsonFramer()
+    framer = LineFramer()
     parser.feed(*framer.push(output), *framer.flush())
     verdict = parser.finish(0, "")
     assert verdict.failure is None
@@ -53,7 +53,7 @@ def test_what_is_for_a_terminal_is_no_part_of_an_event(like: str, noise: bytes, 
 
 @pytest.mark.parametrize("noise", NOISE.values(), ids=NOISE)
 def test_a_long_event_behind_it_is_whole(noise: bytes) -> None:
-    framer, event = JsonFramer(), {"type": "text", "text": "\0é" * LONG_LINE}
+    framer, event = LineFramer(), {"type": "text", "text": "\0é" * 1_000_000}
     assert [decode(line) for line in framer.push(noise + json.dumps(event).encode() + b"\x1b[0m\n")] == [event]
 
 

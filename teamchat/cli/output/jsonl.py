@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from msgspec import to_builtins
@@ -13,7 +12,6 @@ from msgspec.json import format as pretty
 
 from teamchat.assemblers.parts import Trimmed
 from teamchat.cli.output.listing import SessionState
-from teamchat.cli.output.long import PIECE, text_pieces, write_pieces
 from teamchat.core.engine.process import Part
 from teamchat.core.engine.state import Route
 from teamchat.core.messages import ConversationMessage
@@ -191,13 +189,8 @@ def write_line(kind: str, /, **fields: Any) -> None:
 
 
 def _put_line(kind: str, fields: dict[str, Any]) -> None:
-    """Write one line, maybe not yet to the descriptor. A large text is written in pieces, which saves memory."""
-    line = {"v": VERSION, "type": kind, **fields}
-    for value in fields.values():
-        if isinstance(value, str) and len(value) > PIECE:
-            _put_long(line)
-            return
-    sys.stdout.write(_in_json(line) + "\n")
+    """Write one line, maybe not yet to the descriptor."""
+    sys.stdout.write(_in_json({"v": VERSION, "type": kind, **fields}) + "\n")
 
 
 def _in_json(value: Any) -> str:
@@ -206,18 +199,6 @@ def _in_json(value: Any) -> str:
         return pretty(encode(value), indent=0).decode()
     except UnicodeEncodeError:  # lone surrogates, as of file names that are no UTF-8
         return json.dumps(value, ensure_ascii=False)
-
-
-def _put_long(line: dict[str, Any]) -> None:
-    before = "{"
-    for name, value in line.items():
-        sys.stdout.write(f"{before}{_in_json(name)}: ")
-        before = ", "
-        if isinstance(value, str):
-            write_pieces(chain('"', (_in_json(piece)[1:-1] for piece in text_pieces(value)), '"'))
-        else:
-            sys.stdout.write(_in_json(value))
-    sys.stdout.write("}\n")
 
 
 def message_fields(message: ConversationMessage) -> dict[str, Any]:

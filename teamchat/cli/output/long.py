@@ -1,93 +1,44 @@
-"""Prints texts of any length in pieces, which take little memory, and cuts them for a person at a terminal."""
+"""Prints texts as they are, and cuts long ones for a person at a terminal."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator
-from itertools import chain
 
 from teamchat.assemblers.truncation import byte_length
-from teamchat.core.text.clean import VisibleCleaner
+from teamchat.core.text.clean import visible
 from teamchat.patterns import regex
 
-PIECE = 1024 * 1024  # characters
 MARGIN = "  | "
 LONGEST = 64 * 1024  # characters of one text shown at a terminal; a person reads a few thousand
 _LINE_END = regex("[\n\u2028\u2029]")
 
 
-def text_pieces(text: str) -> Iterator[str]:
-    return (text[at : at + PIECE] for at in range(0, len(text), PIECE))
-
-
-def write_pieces(pieces: Iterable[str]) -> None:
-    for piece in pieces:
-        sys.stdout.write(piece)
+def write_text(text: str) -> None:
+    sys.stdout.write(text)
     sys.stdout.flush()
 
 
 def write_block(head: str, text: str, whole: str = "") -> None:
     """Print a finished message: its speaker, its text, a blank line. `whole` is as for `as_shown`."""
-    pieces = as_shown(text_pieces(text), lambda: byte_length(text), whole)
-    write_pieces(chain((f"{head}:\n",), stripped(pieces), ("\n\n",)))
+    write_text(f"{head}:\n{as_shown(text, whole).strip()}\n\n")
 
 
-def as_shown(pieces: Iterable[str], size: Callable[[], int], whole: str) -> Iterator[str]:
-    """The pieces of a text, made visible. A terminal gets the beginning of a long text and its `size` in bytes.
+def as_shown(text: str, whole: str) -> str:
+    """The text, made visible. A terminal gets the beginning of a long one and its size.
 
     `whole` is the command that prints all of it.
     """
-    cleaner, shown = VisibleCleaner(), 0
-    for piece in pieces:
-        if sys.stdout.isatty() and shown + len(piece) > LONGEST:
-            yield cleaner.push(piece[: LONGEST - shown])
-            yield f"\n… ({size():,} bytes in all: {whole})"
-            return
-        shown += len(piece)
-        yield cleaner.push(piece)
-    yield cleaner.flush()
+    if len(text) <= LONGEST or not sys.stdout.isatty():
+        return visible(text)
+    return f"{visible(text[:LONGEST])}\n… ({byte_length(text):,} bytes in all: {whole})"
 
 
-def whole(pieces: Iterable[str]) -> Iterator[str]:
+def as_stored(text: str) -> str:
     """All of a text: unchanged, except at a terminal, which it could deceive."""
-    if not sys.stdout.isatty():
-        yield from pieces
-        return
-    yield from all_shown(pieces)
-    yield "\n"
+    return f"{visible(text)}\n" if sys.stdout.isatty() else text
 
 
-def all_shown(pieces: Iterable[str]) -> Iterator[str]:
-    """All of a text, made visible."""
-    cleaner = VisibleCleaner()
-    yield from (cleaner.push(piece) for piece in pieces)
-    yield cleaner.flush()
-
-
-def stripped(pieces: Iterable[str]) -> Iterator[str]:
-    """The text of the pieces without the space around it."""
-    held: list[str] = []  # space that may turn out to be at the end
-    begun = False
-    for piece in pieces:
-        body = piece.rstrip() if begun else piece.strip()
-        if body:
-            begun = True
-            yield "".join((*held, body))
-            held = [piece[len(piece.rstrip()) :]]
-        elif begun:
-            held.append(piece)
-
-
-def in_margin(pieces: Iterable[str]) -> Iterator[str]:
+def in_margin(text: str) -> str:
     """The lines of a text, each indented by `MARGIN`."""
-    before, held = MARGIN, ""
-    for piece in pieces:
-        text = held + _LINE_END.sub("\n", piece)
-        held = "\n" if text.endswith("\n") else ""
-        if body := text.removesuffix("\n"):
-            yield before + body.replace("\n", f"\n{MARGIN}")
-            before = ""
-        elif held:
-            yield before
-            before = ""
-    yield "\n"
+    lines = _LINE_END.split(text)
+    return "".join(f"{MARGIN}{line}\n" for line in (lines if lines[-1] else lines[:-1])) or "\n"

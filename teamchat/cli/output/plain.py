@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import chain
 
 from teamchat.cli.output.lines import (
     BEGINS,
@@ -20,7 +19,7 @@ from teamchat.cli.output.lines import (
     todo_line,
     turn_line,
 )
-from teamchat.cli.output.long import all_shown, write_block, write_pieces
+from teamchat.cli.output.long import write_block, write_text
 from teamchat.core.engine.state import Route
 from teamchat.core.messages import name_of
 from teamchat.core.routing.markers import read_markers
@@ -141,7 +140,7 @@ class QuietOutput:
     def finish(self, conclusion: Conclusion) -> None:
         if conclusion.text:
             said = read_markers(conclusion.text, "ai", conclusion.repeated).stripped
-            write_pieces(chain(all_shown([said]), "\n"))
+            write_text(f"{visible(said)}\n")
         for line in closing_lines(conclusion):
             note(visible(line))
 

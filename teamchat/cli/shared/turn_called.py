@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from teamchat.core.errors import UnknownName, UsageError
 from teamchat.core.messages import name_of
 from teamchat.core.routing.requests import quoted
@@ -34,12 +32,12 @@ def turn_called(db: Database, session: Session, name: str | None) -> Turn:
     return found
 
 
-def said_by_a_person(db: Database, session: Session, name: str | None) -> Iterator[str] | None:
-    """The whole text of a person's message of that id, in pieces; None if it is the name of something else."""
-    log = SqliteLog(db, session.id)
-    if name is None or not name.startswith("msg-") or log.get(name).speaker.type != "human":
+def said_by_a_person(db: Database, session: Session, name: str | None) -> str | None:
+    """The text of a person's message of that id; None if it is the name of something else."""
+    if name is None or not name.startswith("msg-"):
         return None
-    return log.pieces(name)
+    message = SqliteLog(db, session.id).get(name)
+    return message.content if message.speaker.type == "human" else None
 
 
 def turn_here(db: Database, session: Session, name: str) -> Turn:

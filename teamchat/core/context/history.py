@@ -160,7 +160,7 @@ def _said(log: MessageLog, up_to: str | None, page_size: int) -> Iterator[Said]:
     page: Sequence[Said] = [Said(newest, quoted_text(newest))] if newest else []
     while page:
         yield from (said for said in reversed(page) if said.text.strip())
-        page = log.said(page[0].message.id, page_size)
+        page = [Said(earlier, quoted_text(earlier)) for earlier in log.window(page[0].message.id, page_size)]
 
 
 def _unseen(newest_first: Iterator[Said], since: Since) -> Iterator[Said]:

@@ -22,7 +22,7 @@ from teamchat.core.messages import Said, well_formed
 from teamchat.core.routing.markers import quoted_text
 from teamchat.core.store.database import Database
 from teamchat.core.store.summaries import Summary, add_summary, summary_before
-from teamchat.core.store.texts import pack_text
+from teamchat.core.store.texts import pack
 from teamchat.core.store.turn_events import ABORTED, StoredEvent, tool_calls
 from teamchat.core.store.turns import Turn, events_of, get_turn, last_summary_turn
 from teamchat.core.team import wording
@@ -232,7 +232,7 @@ class Summariser:
             people = [*covered, *said[: len(fitting)]]
             kept = recent_people(people, lambda text: run.manager.quoted_bytes(text) + AROUND, run.team.kept_tokens)
             text = well_formed(answer)
-            packed = pack_text(text)
+            packed = pack(text)
             summary = Summary(member.name, prompt.answers.id, kept, text)
             return lambda turn: add_summary(run.db, run.session, turn, summary, packed)
 

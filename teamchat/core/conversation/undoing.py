@@ -24,7 +24,7 @@ from teamchat.core.store.messages import SqliteLog
 from teamchat.core.store.routes import load_state
 from teamchat.core.store.sessions import Session, name_of
 from teamchat.core.store.summaries import Clear, last_clear, redo_clears, undo_clear, undo_clears_from
-from teamchat.core.store.texts import Packed, pack_text
+from teamchat.core.store.texts import Packed, pack
 from teamchat.core.store.turns import (
     Before,
     Turn,
@@ -170,7 +170,7 @@ def _kept_again(db: Database, plan: UndoPlan) -> Iterator[tuple[Turn, Packed]]:
     for route in plan.before.queue:
         turn = get_turn(db, route.answer) if route.answer is not None else None
         if turn and turn.outcome and turn.outcome.reply in hidden:
-            yield turn, pack_text(hidden[turn.outcome.reply].content)
+            yield turn, pack(hidden[turn.outcome.reply].content)
 
 
 def undo_to_redo(db: Database, session: Session) -> Undo:

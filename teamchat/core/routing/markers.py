@@ -160,9 +160,6 @@ _MARKER = regex(
     rf"(?P<body>(?:[^\[\]\r\n]++|(?!{_BEGINS})\[)*+)(?P<close>\])?)",
     re.IGNORECASE | re.ASCII,
 )
-_STOP = regex(r"[\]\r\n]")
-# Characters: no other thread runs while a piece is searched. Without an end that far a marker is text.
-PIECE = 64 * 1024
 MOST_MARKERS = 10_000  # in one message; what comes behind them is text, so that reading one takes no second
 LONGEST_KEPT = 4_000_000  # characters of a text that is kept in memory for the next time
 LONGEST_NAMES = 10_000  # characters in one marker; a longer one is text, for the same reason
@@ -326,8 +323,7 @@ def _seen(
     from teamchat.core.routing.markdown import places_of  # most messages have none, and it takes half a millisecond
 
     before, places, unseen, parts = 0, None, None, _Parts(sorted(pasted), len(text))
-    matches = (found for begin, end in _pieces(text) for found in _MARKER.finditer(text, begin, end))
-    for found in islice(matches, MOST_MARKERS):
+    for found in islice(_MARKER.finditer(text), MOST_MARKERS):
         # most texts have none, and reading a large one as Markdown takes much time and memory
         places, unseen = places or places_of(text, thinks=author == "ai"), unseen or _Unseen(text)
         written = found["kind"] or found["block"]
@@ -341,16 +337,6 @@ def _seen(
 def touches(start: int, end: int, spans: Iterable[Span]) -> bool:
     """Whether some of the characters from `start` up to `end` are in one of the spans."""
     return any(begin < end and start < behind for begin, behind in spans)
-
-
-def _pieces(text: str) -> Iterator[tuple[int, int]]:
-    """Where the pieces of a text begin and end: behind a `]` or a line end, which no marker goes past."""
-    begin = 0
-    while begin < len(text):
-        stop = _STOP.search(text, begin + PIECE, begin + 2 * PIECE)
-        end = stop.end() if stop else begin + 2 * PIECE
-        yield begin, end
-        begin = end
 
 
 def _why_not(

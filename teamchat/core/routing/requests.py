@@ -49,11 +49,8 @@ _ODD = regex(  # the brackets, or something unseen in front of the body
     rf"[\[［【]{_GAP}(?P<kind>{_KINDS}){_GAP}[:：](?P<body>[^\[\]［］【】\r\n]*+)[］】\]]",
     re.IGNORECASE | re.ASCII,
 )
-_NEXT = regex("NEXT", re.IGNORECASE)  # many times as fast as what follows, and most pieces have none
-_AT = regex("@")
+_NEXT = regex("NEXT", re.IGNORECASE)  # many times as fast as what follows, and most texts have none
 _NOT_PLAIN = regex(r"[^\t\n\r -~]")
-_ODD_CHARACTER = regex(f"[［【{_UNSEEN}]")
-_ODD_ASCII = regex(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")  # most texts are ASCII, and all of them take 0.3 ms to compile
 _NO_COLON = regex(rf"(?<!\\)(?P<hit>\[{SPACE}*+NEXT{SPACE}++{_NAMES})", re.IGNORECASE)
 _NO_BRACKETS = regex(
     rf"(?P<bracket>[\[［【]{SPACE}*+)?(?<!\w)(?P<hit>NEXT[*_~]{{0,2}}+{SPACE}*+[:：][*_~]{{0,2}}+{SPACE}*+{_NAMES})",
@@ -66,11 +63,8 @@ _MENTION = regex(
     re.IGNORECASE,
 )
 _MOST_GUESSED = 20  # names for which somebody is looked for who was perhaps meant: comparing costs much
-PIECE = 64 * 1024  # characters searched at once: other threads wait for it, and most pieces have no near miss
+_LOOKED_AT = 2_000_000  # characters at the beginning of a text in which near misses are looked for
 _UNCLOSED_BODY = regex(rf"{SPACE}*+{_NAMES}")
-
-
-_Piece = tuple[int, int]  # where it begins and ends
 
 
 class Hint(Struct, frozen=True):
@@ -106,17 +100,15 @@ def hints(
 
     Those without brackets or colon are only noticed when they name a member, and `@max` only at the start of a line and
     with `mentions`: in a message that calls somebody by a marker it is prose. `closest` finds the member whose name was
-    misspelt; without it only exact names count. In a line longer than `PIECE` one that
-    lies across two pieces is not noticed.
+    misspelt; without it only exact names count.
     """
-    names = _Names(member_names, closest)
-    with_next = tuple(_pieces_with(_NEXT, text))
+    names, text = _Names(member_names, closest), text[:_LOOKED_AT]
     first: dict[tuple[str, str], Hint] = {}
     for hint in chain(
         _not_closed(markers, names),
         _odd(text, author, names),
-        *(_naming(near_miss, text, with_next, names) for near_miss in (_NO_COLON, _NO_BRACKETS)),
-        _naming(_MENTION, text, _pieces_with(_AT, text), names) if mentions else (),
+        *(_naming(near_miss, text, names) for near_miss in (_NO_COLON, _NO_BRACKETS) if _NEXT.search(text)),
+        _naming(_MENTION, text, names) if mentions and "@" in text else (),
     ):
         if (hint.text, hint.suggestion) not in first and not _shown(text, hint.position, author):
             first[hint.text, hint.suggestion] = hint
@@ -134,22 +126,6 @@ def _shown(text: str, position: int, author: Author) -> bool:
     from teamchat.core.routing.markdown import places_of
 
     return places_of(text, thinks=author == "ai").at(position) is not None
-
-
-def _pieces_with(what: re.Pattern[str], text: str) -> Iterator[_Piece]:
-    """The pieces of a text that have that. They end where a line does, unless it is longer than a piece."""
-    begin = 0
-    while begin < len(text):
-        end = min(begin + PIECE, len(text))
-        if end < len(text):
-            end = text.rfind("\n", begin, end) + 1 or end
-        if what.search(text, begin, end):
-            yield begin, end
-        begin = end
-
-
-def _found(what: re.Pattern[str], text: str, pieces: Iterable[_Piece]) -> Iterator[re.Match[str]]:
-    return (found for piece in pieces for found in what.finditer(text, *piece))
 
 
 class _Names:
@@ -198,7 +174,7 @@ def _odd(text: str, author: Author, names: _Names) -> Iterator[Hint]:
     from teamchat.core.routing.markdown import is_escaped
 
     meant = cache(partial(_meant, names))  # the same is written again and again
-    for found in _found(_ODD, text, _pieces_with(_ODD_ASCII if text.isascii() else _ODD_CHARACTER, text)):
+    for found in _ODD.finditer(text):
         if found[0][0] == "[" and (is_escaped(text, found.start()) or not _hides(found)):
             continue
         kind, suggestion, calls = meant(found["kind"], found["body"])
@@ -220,9 +196,9 @@ def _hides(marker: re.Match[str]) -> bool:
     return bool(_ANY_UNSEEN.search(marker.string, marker.start(), marker.start("body")))
 
 
-def _naming(near_miss: re.Pattern[str], text: str, pieces: Iterable[_Piece], names: _Names) -> Iterator[Hint]:
+def _naming(near_miss: re.Pattern[str], text: str, names: _Names) -> Iterator[Hint]:
     may_be_marker = near_miss is _NO_BRACKETS
-    for found in _found(near_miss, text, pieces):
+    for found in near_miss.finditer(text):
         if not (may_be_marker and found["bracket"]) and (known := names.known(found["names"])):
             yield Hint(found.start("hit"), found["hit"], f"[NEXT: {known}]", known)
 

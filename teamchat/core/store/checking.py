@@ -13,14 +13,14 @@ from teamchat.core.store.database import EMPTY, NO_VALUE, Database
 from teamchat.core.store.images import an_image
 from teamchat.core.store.imported import an_imported_entry
 from teamchat.core.store.lessons import a_lesson
-from teamchat.core.store.messages import a_message, a_paste
+from teamchat.core.store.messages import a_message
 from teamchat.core.store.routes import a_route, a_state
 from teamchat.core.store.rows import Row
 from teamchat.core.store.sessions import a_session
 from teamchat.core.store.summaries import a_clear
 from teamchat.core.store.texts import a_text
 from teamchat.core.store.todos import a_change
-from teamchat.core.store.turn_events import some_events
+from teamchat.core.store.turn_events import an_event
 from teamchat.core.store.turns import a_before, a_turn
 from teamchat.core.store.undos import an_undo
 from teamchat.core.store.unsent import an_unsent_message
@@ -83,11 +83,6 @@ def _hide(row: Row) -> None:
     row.integer("session"), row.integer("message"), row.integer_or_none("undo")
 
 
-def _message(row: Row) -> None:
-    a_message(row)
-    row.blob("rest").decode()
-
-
 KINDS = (
     Kind("session", "sessions", "id", _session, ", 0 AS not_counted"),
     Kind("lineage", "lineage", "session, through", _lineage),
@@ -95,9 +90,8 @@ KINDS = (
     Kind("undo", "undos", "id", _undo),
     Kind("turn", "turns", "id", _turn),
     Kind("child", "children", "session, turn, store, child", a_child),
-    Kind("event", "turn_events", "turn, number", some_events),
-    Kind("message", "messages", "id", _message, ", NULL AS agent"),
-    Kind("pasted part", "pastes", "message", a_paste),
+    Kind("event", "turn_events", "turn, number", an_event),
+    Kind("message", "messages", "id", a_message, ", NULL AS agent"),
     Kind("hidden message", "hides", "session, message", _hide),
     Kind("route", "routes", "session, number", a_route),
     Kind("todo change", "todo_changes", "id", a_change, ", 0 AS hidden"),
@@ -155,16 +149,12 @@ def problems(db: Database) -> Iterator[str]:
         return
     for sql in REFERENCES:
         try:
-            yield from db.values(_problem, sql)[:MOST_SHOWN]
+            yield from db.column(str, sql)[:MOST_SHOWN]
         except DamagedStore as error:
             yield reason(error)
     for kind in (*KINDS, *SUMS):
         article = "an" if kind.noun[0] in "aeiou" else "a"
         yield from (f"{article} {kind.noun} cannot be read: {wrong}" for wrong in _unreadable(db, kind)[:MOST_SHOWN])
-
-
-def _problem(row: Row) -> str:
-    return row.text("problem")
 
 
 def _unreadable(db: Database, kind: Kind) -> list[str]:

@@ -10,7 +10,7 @@ import contextlib
 import os
 import sqlite3
 import zlib
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -109,7 +109,7 @@ class Database:
 
     def version(self) -> int:
         """The version of its tables; 0 for a file that was never a whole store."""
-        return self.the(_version, "PRAGMA user_version")
+        return self.number("PRAGMA user_version")
 
     @contextlib.contextmanager
     def errors(self) -> Iterator[None]:
@@ -153,18 +153,6 @@ class Database:
         with self.errors():
             self._connection.executemany(sql, (_bound(sql, row) for row in rows))
 
-    def fill(self, table: str, column: str, row: int, pieces: Iterable[bytes]) -> None:
-        """Write pieces one after the other over a blob, in the caller's transaction."""
-        with self.errors(), self._connection.blobopen(table, column, row) as blob:
-            for piece in pieces:
-                blob.write(piece)
-
-    def pieces(self, table: str, column: str, row: int, size: int) -> Generator[bytes, None, None]:
-        """A blob in pieces of `size` bytes, read as they are asked for."""
-        with self.errors(), self._connection.blobopen(table, column, row, readonly=True) as blob:
-            while piece := blob.read(size):
-                yield piece
-
     def row(self, sql: str, *values: Any) -> Row | None:
         return self._next(self.execute(sql, *values))
 
@@ -202,6 +190,22 @@ class Database:
         if row is None:
             raise self.damaged("a row is missing that others refer to")
         return self._made(make, row)
+
+    def scalar(self, kind: type[T], sql: str, *values: Any) -> T | None:
+        """The one column of the first row; None without a row, or where it is NULL. Raises `DamagedStore`."""
+        row = self.row(sql, *values)
+        return None if row is None or row[0] is None else self._made(lambda row: row.only(kind), row)
+
+    def column(self, kind: type[T], sql: str, *values: Any) -> list[T]:
+        """The one column of each row. Raises `DamagedStore`."""
+        return self.values(lambda row: row.only(kind), sql, *values)
+
+    def number(self, sql: str, *values: Any) -> int:
+        """The integer in the one column of a row that must be there. Raises `DamagedStore`."""
+        row = self.row(sql, *values)
+        if row is None or type(row[0]) is not int:
+            raise self.damaged("a number is missing")
+        return row[0]
 
     def _made(self, make: Callable[[Row], T], row: Row) -> T:
         try:
@@ -243,7 +247,7 @@ class Database:
 
     def changes(self) -> int:
         """A number that changes when another connection has changed the store."""
-        return self.the(lambda row: row.integer("data_version"), "PRAGMA data_version")
+        return self.number("PRAGMA data_version")
 
     def check_there(self) -> None:
         """Raises `StoreGone` where the path does not lead to the open file any more: what is written there is lost."""
@@ -304,10 +308,6 @@ class Transaction(contextlib.AbstractContextManager[None]):
                 self._db.told()
         finally:
             self._db.roll_back()
-
-
-def _version(row: Row) -> int:
-    return row.count("user_version")
 
 
 GONE = "the file is gone, and there were conversations in it"

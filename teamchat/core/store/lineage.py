@@ -69,13 +69,13 @@ SHARE = (
 
 def place_of(db: Database, session: int, message: str) -> int | None:
     """The id in the store of a message of the session, hidden or not; None if there is no such message."""
-    return db.value(lambda row: row.integer("id"), OF_ID, session, message)
+    return db.scalar(int, OF_ID, session, message)
 
 
 def last_shared(db: Database, session: int, other: int) -> str | None:
     """The id of the last message that both sessions show; None where they share none."""
-    return db.value(
-        lambda row: row.text("message"),
+    return db.scalar(
+        str,
         """SELECT message FROM messages WHERE id = (
             SELECT MAX((
                 SELECT id FROM messages WHERE session = one.ancestor AND id <= min(one.through, other.through)
@@ -90,7 +90,7 @@ def last_shared(db: Database, session: int, other: int) -> str | None:
 
 def owner_of(db: Database, place: int) -> int:
     """The session in which the message of that id in the store was said."""
-    return db.the(lambda row: row.integer("session"), "SELECT session FROM messages WHERE id = ?", place)
+    return db.number("SELECT session FROM messages WHERE id = ?", place)
 
 
 class Part(Struct, frozen=True):
@@ -129,8 +129,8 @@ def _parent(row: Row) -> tuple[str, str]:
 
 def refuse_branches(db: Database, session: int) -> None:
     """Raises `UsageError` if other sessions share messages of the session: they would lose them."""
-    names = db.values(
-        lambda row: row.text("name"),
+    names = db.column(
+        str,
         """SELECT name FROM lineage JOIN sessions ON sessions.id = lineage.session
         WHERE ancestor = ?1 AND session <> ?1 ORDER BY sessions.id DESC""",  # a branch before what it is a branch of
         session,
@@ -158,8 +158,8 @@ def show_messages(db: Database, undo: int) -> None:
 
 def hidden_reply(db: Database, undo: int, turn: int) -> str | None:
     """The id of the reply of a turn that an undo has hidden."""
-    return db.value(
-        lambda row: row.text("message"),
+    return db.scalar(
+        str,
         """SELECT messages.message FROM hides JOIN messages ON messages.id = hides.message
         WHERE hides.undo = ? AND messages.turn = ?""",
         undo, turn,

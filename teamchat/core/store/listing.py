@@ -78,7 +78,7 @@ def title_of(db: Database, session: Session) -> str:
     """The title that was given, or the first words; of a branch those of the first message after it began."""
     if session.title is not None:
         return session.title
-    heads = (db.value(lambda row: row.text("head"), sql, session.id) for sql in (OWN_FIRST, SHARED_FIRST))
+    heads = (db.scalar(str, sql, session.id) for sql in (OWN_FIRST, SHARED_FIRST))
     return first_words(next((head for head in heads if head is not None), ""))
 
 

@@ -1,14 +1,9 @@
-"""The message log of a stored session: the same protocol as the log in memory, over SQLite.
-
-Messages as prompts quote them, kept in memory from one prompt of a run to the next.
-"""
+"""The message log of a stored session: the same protocol as the log in memory, over SQLite."""
 
 from __future__ import annotations
 
 import json
-from codecs import iterdecode
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import count
 from typing import Annotated, Protocol, TypeVar
@@ -18,17 +13,15 @@ from msgspec.json import Decoder
 from msgspec.structs import replace
 
 from teamchat.core.errors import NoMessage, UsageError
-from teamchat.core.messages import ConversationMessage, NewMessage, Routing, Said, Span, Speaker, SpeakerType
-from teamchat.core.routing.markers import quoted_text
+from teamchat.core.messages import ConversationMessage, NewMessage, Routing, Span, Speaker, SpeakerType
 from teamchat.core.routing.requests import quoted
 from teamchat.core.store.counting import LAST_NUMBER, count_if_due, count_messages
-from teamchat.core.store.database import NO_VALUE, Database
+from teamchat.core.store.database import Database
 from teamchat.core.store.lineage import MESSAGES, place_of
 from teamchat.core.store.rows import Row
 from teamchat.core.store.summaries import add_clear
 from teamchat.core.store.turns import LARGEST
 from teamchat.patterns import regex
-from teamchat.runners.growing import joined
 
 # The FTS5 index of the messages' words.
 #
@@ -40,7 +33,8 @@ INDEXED = 1_000_000  # characters at the beginning of a message
 INDEXED_TOGETHER = 256  # messages
 LONG = 20_000  # characters; for a longer message the cost of beginning does not matter
 AT_ONCE = 2_000_000  # characters that are added in one transaction, which keeps others from writing
-BEHIND = "SELECT through, (SELECT MAX(id) FROM messages) > through AS behind FROM indexed"
+BEHIND = "SELECT through FROM indexed WHERE through < (SELECT MAX(id) FROM messages)"
+"""The id of the last message in the index, if there are later ones."""
 NEXT_TO_INDEX = "SELECT id, length(content) AS size FROM messages WHERE id > ? ORDER BY id LIMIT ?"
 ADD = f"""INSERT INTO message_text (rowid, content)
     SELECT id, spaced(substr(content, 1, {INDEXED})) FROM messages WHERE id > ? AND id <= ?"""  # noqa: S608 (our own words)
@@ -57,13 +51,13 @@ def index_if_due(db: Database, message: int, content: str) -> None:
 
 def index_messages(db: Database) -> None:
     """Add the words of every message that is not in the index yet."""
-    while db.the(_behind, BEHIND) is not None:
+    while db.scalar(int, BEHIND) is not None:
         with db.transaction():
             _index_some(db)
 
 
 def _index_some(db: Database) -> None:
-    begin = db.the(_behind, BEHIND)
+    begin = db.scalar(int, BEHIND)
     if begin is None:  # another process has added them
         return
     through, size = begin, 0
@@ -76,11 +70,6 @@ def _index_some(db: Database) -> None:
     db.execute(ADD, begin, through)
     db.execute(ADD_TIME, begin, through)
     db.execute("UPDATE indexed SET through = ?", through)
-
-
-def _behind(row: Row) -> int | None:
-    """The id of the last message in the index, if there are later ones."""
-    return row.count("through") if row["behind"] else None
 
 
 # The messages and the task of a conversation: the protocol of every log, and the log in memory.
@@ -108,10 +97,6 @@ class MessageLog(Protocol):
 
     def window(self, before_id: str, size: int) -> Sequence[ConversationMessage]:
         """The newest `size` messages before the one of that id, oldest first, at a cost of O(size)."""
-        ...
-
-    def said(self, before_id: str, size: int) -> Sequence[Said]:
-        """The same messages, with the texts that prompts quote."""
         ...
 
     def get(self, message_id: str) -> ConversationMessage:
@@ -163,7 +148,6 @@ class MemoryLog:
         self.team_task: str | None = None
         self._messages: list[ConversationMessage] = []
         self._places: dict[str, int] = {}
-        self._quoted: dict[str, Said] = {}  # of the messages that a prompt has quoted
         self._next = 1
 
     def append(self, draft: NewMessage) -> ConversationMessage:
@@ -183,14 +167,6 @@ class MemoryLog:
         end = self._places[before_id]
         return self._messages[max(end - size, 0) : end]
 
-    def said(self, before_id: str, size: int) -> list[Said]:
-        return [self._said(message) for message in self.window(before_id, size)]
-
-    def _said(self, message: ConversationMessage) -> Said:
-        if message.id not in self._quoted:
-            self._quoted[message.id] = Said(message, quoted_text(message))
-        return self._quoted[message.id]
-
     def get(self, message_id: str) -> ConversationMessage:
         return self._messages[self._places[message_id]]
 
@@ -202,7 +178,7 @@ class MemoryLog:
 
     def clear(self) -> None:
         self.team_task = None
-        self._messages, self._places, self._quoted, self._next = [], {}, {}, 1
+        self._messages, self._places, self._next = [], {}, 1
 
     def when_stored(self, tell: Callable[[], None]) -> None:
         tell()
@@ -216,13 +192,9 @@ class MemoryLog:
         self._next = next_number(self._messages)
 
 
-LONGEST_QUOTED = 64 * 1024  # characters of a message whose quoted text is stored; of a longer one it is made each time
-AS_SAID = 0  # stored for a quoted text that is the content
-COLUMNS = """messages.id, messages.message, content, quoted, speaker_id, speaker_name, speaker_title, speaker_type,
-    routing, turn, timestamp, stands_for, typed,
-    COALESCE((SELECT parts FROM pastes WHERE pastes.message = messages.id), '[]') AS pasted, length(rest) AS more,
-    (SELECT agent FROM turns WHERE turns.id = messages.turn) AS agent"""
-"""What a `MessageRow` is made of, in the order of its fields."""
+COLUMNS = """messages.id, messages.message, content, speaker_id, speaker_name, speaker_title, speaker_type, routing,
+    turn, timestamp, stands_for, typed, pasted, (SELECT agent FROM turns WHERE turns.id = messages.turn) AS agent"""
+"""What a `MessageRow` is made of."""
 
 MOST_SHARED = 100  # speakers, and routings, that messages share: a conversation has few
 _Routing = tuple[tuple[str, ...], tuple[str, ...]]
@@ -232,7 +204,7 @@ _PLACE = regex(r" - at `\$\[(\d+)\]`")
 
 
 class MessageRow(Struct, frozen=True, array_like=True):
-    """A row of `COLUMNS`. `more` is how many bytes of the content are not in it.
+    """A row of `COLUMNS`.
 
     msgspec checks and makes it at a tenth of the cost of reading each column by its name.
     """
@@ -240,7 +212,6 @@ class MessageRow(Struct, frozen=True, array_like=True):
     id: int
     message: str
     content: str
-    quoted: str | int | None
     speaker_id: str
     speaker_name: str
     speaker_title: str | None
@@ -251,14 +222,12 @@ class MessageRow(Struct, frozen=True, array_like=True):
     stands_for: str | None
     typed: Annotated[int, Meta(ge=0)]
     pasted: str
-    more: int
     agent: str | None
 
-    def value(self, content: str | None = None) -> ConversationMessage:
-        """The message with the content that the row has, or the whole of it."""
+    def value(self) -> ConversationMessage:
         return ConversationMessage(
             id=self.message,
-            content=self.content if content is None else content,
+            content=self.content,
             speaker=_a_speaker(self.speaker_id, self.speaker_name, self.speaker_title, self.speaker_type),
             routing=_a_routing(self.routing),
             timestamp=self.timestamp,
@@ -270,21 +239,10 @@ class MessageRow(Struct, frozen=True, array_like=True):
         )
 
 
-def message_row(row: Row) -> MessageRow:
-    """A row of `COLUMNS`. Raises `ValueError` for what a healthy store cannot hold."""
-    return _converted(tuple(row))
-
-
 def a_message(row: Row) -> ConversationMessage:
-    """A message with the head of its content, of a row of the table."""
-    default = {"pasted": "[]", "more": 0}
-    names = MessageRow.__struct_fields__
-    return _converted(tuple(default[name] if name in default else row[name] for name in names)).value()
-
-
-def _converted(columns: tuple[object, ...]) -> MessageRow:
+    """The message of a row. Raises `ValueError` for what a healthy store cannot hold."""
     try:
-        return convert(columns, MessageRow)
+        return convert(tuple(row[name] for name in MessageRow.__struct_fields__), MessageRow).value()
     except ValidationError as error:
         place = _PLACE.search(str(error))
         name = MessageRow.__struct_fields__[int(place[1])] if place else "a row"
@@ -313,10 +271,6 @@ def spans(stored: str) -> tuple[Span, ...]:
         raise ValueError(f"pasted is wrong: {error}") from error
 
 
-def a_paste(row: Row) -> tuple[Span, ...]:
-    return spans(row.text("parts"))
-
-
 def stored_spans(pasted: tuple[Span, ...]) -> str:
     return json.dumps(pasted) if pasted else "[]"
 
@@ -326,40 +280,17 @@ def stored_routing(routing: Routing) -> str:
     return json.dumps([routing.resolved_addressees, routing.raw_next_markers])
 
 
-def stored_quote(message: NewMessage) -> str | int | None:
-    """What is stored of the text that prompts quote: `AS_SAID`, a text that differs from the content, or None."""
-    content = message.content
-    if len(content) > LONGEST_QUOTED:
-        return None
-    # of most messages of people nothing is taken out, and to see so here takes a tenth of the time
-    if message.speaker.type == "human" and "[" not in content and content == content.strip():
-        return AS_SAID
-    text = quoted_text(message)
-    return AS_SAID if text == content else text
-
-
-def quote_of(stored: MessageRow, message: ConversationMessage) -> str:
-    """The text that prompts quote. It is made here for a long message, and for one of an older version."""
-    if isinstance(stored.quoted, str):
-        return stored.quoted
-    return quoted_text(message) if stored.quoted is None else message.content
-
-
-NEXT = f"SELECT max({LAST_NUMBER}, shared) + 1 AS next FROM sessions WHERE id = ?"  # noqa: S608 (our own words)
+NEXT = f"SELECT max({LAST_NUMBER}, shared) + 1 FROM sessions WHERE id = ?"  # noqa: S608 (our own words)
 ANY = f"SELECT messages.id FROM {MESSAGES} WHERE lineage.session = ? LIMIT 1"  # noqa: S608 (our own words)
 FROM = f"FROM {MESSAGES} AND messages.id <= ?2 WHERE lineage.session = ?1"
 EVERY = f"SELECT {COLUMNS} {FROM}"
 NOT_HIDDEN = "AND NOT EXISTS (SELECT 1 FROM hides WHERE hides.session = ?1 AND hides.message = messages.id)"
 SHOWN = f"{EVERY} {NOT_HIDDEN}"
 """The messages of session ?1 up to the id ?2."""
-SHOWN_PLACES = f"SELECT messages.id {FROM} {NOT_HIDDEN}"
-"""The ids of the same messages, at a fifth of the cost."""
 NEWEST_FIRST = "ORDER BY lineage.through DESC, messages.id DESC"
 OLDEST_FIRST = "ORDER BY lineage.through, messages.id"
 OWN_AFTER = f"{SHOWN} AND +lineage.ancestor = ?1 AND messages.id > ?3 {OLDEST_FIRST}"
 """Without the `+`, SQLite takes the index by ancestor, and reads a row for every branch of the session."""
-HEAD = INDEXED  # characters of a message that are in its row
-PIECE = 1024 * 1024  # characters, or bytes, of what follows, which are written or read at once
 
 T = TypeVar("T")
 
@@ -373,11 +304,10 @@ class SqliteLog:
     def __init__(self, db: Database, session: int) -> None:
         self._db = db
         self.session = session
-        self._quotes = Quotes()
 
     @property
     def team_task(self) -> str | None:
-        return self._db.value(_task, "SELECT task FROM sessions WHERE id = ?", self.session)
+        return self._db.scalar(str, "SELECT task FROM sessions WHERE id = ?", self.session)
 
     @team_task.setter
     def team_task(self, task: str | None) -> None:
@@ -385,7 +315,7 @@ class SqliteLog:
 
     def append(self, draft: NewMessage) -> ConversationMessage:
         with self._db.transaction():
-            number = self._db.the(_next, NEXT, self.session)
+            number = self._db.number(NEXT, self.session)
             number = free_number(number, self.has) if number > MOST_COUNTED else number
             message = draft.stored_as(f"msg-{number}")
             self._insert(message, number)
@@ -408,82 +338,28 @@ class SqliteLog:
 
     def _insert(self, message: ConversationMessage, number: int | None) -> None:
         speaker = message.speaker
-        more = sum(map(len, _rest(message.content))) if len(message.content) > HEAD else 0
         inserted = self._db.execute(
             "INSERT INTO messages (session, message, number, content, speaker_id, speaker_name, speaker_title,"
-            " speaker_type, routing, turn, timestamp, stands_for, typed, quoted, rest)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, zeroblob(?))",
-            self.session, message.id, number, message.content[:HEAD], speaker.role_id, speaker.role_name,
+            " speaker_type, routing, turn, timestamp, stands_for, typed, pasted)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            self.session, message.id, number, message.content, speaker.role_id, speaker.role_name,
             speaker.role_title, speaker.type, stored_routing(message.routing), message.turn_id,
-            message.timestamp, message.stands_for, message.typed, stored_quote(message), more,
+            message.timestamp, message.stands_for, message.typed, stored_spans(message.pasted),
         )  # fmt: skip
-        place = inserted.lastrowid or 0
-        if message.pasted:
-            add_paste = "INSERT INTO pastes (message, session, parts) VALUES (?, ?, ?)"
-            self._db.execute(add_paste, place, self.session, stored_spans(message.pasted))
-        if more:
-            self._db.fill("messages", "rest", place, _rest(message.content))
-        index_if_due(self._db, place, message.content)
+        index_if_due(self._db, inserted.lastrowid or 0, message.content)
 
     def latest(self, up_to: str | None = None) -> ConversationMessage | None:
         if up_to is not None:
             return self.get(up_to)
-        return self._db.value(self._a_message, f"{SHOWN} {NEWEST_FIRST} LIMIT 1", self.session, LARGEST)
+        return self._db.value(a_message, f"{SHOWN} {NEWEST_FIRST} LIMIT 1", self.session, LARGEST)
 
     def window(self, before_id: str, size: int) -> list[ConversationMessage]:
         before = self.place(before_id) - 1
-        return self._db.values(self._a_message, f"{SHOWN} {NEWEST_FIRST} LIMIT ?3", self.session, before, size)[::-1]
+        return self._db.values(a_message, f"{SHOWN} {NEWEST_FIRST} LIMIT ?3", self.session, before, size)[::-1]
 
-    def said(self, before_id: str, size: int) -> list[Said]:
-        """Of messages that an earlier prompt of the run has quoted it only reads whether they are hidden."""
-        before = self.place(before_id) - 1
-        settled = not self._db.in_transaction  # else it may be undone, and its places given to other messages
-        if settled and self._quotes.reach(before):
-            places = self._db.values(_place, f"{SHOWN_PLACES} {NEWEST_FIRST} LIMIT ?3", self.session, before, size)
-            new = self._read(before, self._quotes.missing(places))
-        else:
-            new = self._read(before, size)
-            places = list(new)
-        said = [new.get(place) or self._quotes.get(place) for place in reversed(places)]
-        if settled:
-            self._quotes.keep(new)
-        return [one for one in said if one]  # one may be hidden since its place was read
-
-    def _read(self, before: int, size: int) -> dict[int, Said]:
-        """The newest messages up to a place, by their places, the newest first."""
-        if not size:
-            return {}
-        return dict(self._db.values(self._a_quote, f"{SHOWN} {NEWEST_FIRST} LIMIT ?3", self.session, before, size))
-
-    def get(self, message_id: str) -> ConversationMessage:
-        return self._found(self._a_message, message_id)
-
-    def pieces(self, message_id: str, *, hidden: bool = False) -> Iterator[str]:
-        """The content of a message in pieces, read as they are asked for. Raises what `get` does.
-
-        With `hidden` it may be one that was undone.
-        """
-        return self._content(self._found(lambda row: row, message_id, EVERY if hidden else SHOWN))
-
-    def _a_message(self, row: Row) -> ConversationMessage:
-        return self._value(row, message_row(row))
-
-    def _a_quote(self, row: Row) -> tuple[int, Said]:
-        stored = message_row(row)
-        message = self._value(row, stored)
-        return stored.id, Said(message, quote_of(stored, message))
-
-    def _value(self, row: Row, stored: MessageRow) -> ConversationMessage:
-        return stored.value(joined(self._content(row)) if stored.more else None)
-
-    def _content(self, row: Row) -> Iterator[str]:
-        try:
-            yield row.text("content")
-            if row.integer("more"):
-                with closing(self._db.pieces("messages", "rest", row.integer("id"), PIECE)) as pieces:
-                    yield from iterdecode(pieces, "utf-8")
-        except NO_VALUE as error:
-            raise self._db.damaged(f"a message cannot be read: {error}") from error
+    def get(self, message_id: str, *, hidden: bool = False) -> ConversationMessage:
+        """The message of that id; with `hidden` it may be one that was undone."""
+        return self._found(a_message, message_id, EVERY if hidden else SHOWN)
 
     def place(self, message_id: str) -> int:
         return self._found(_place, message_id)
@@ -495,7 +371,7 @@ class SqliteLog:
         return found
 
     def _no_message(self, message_id: str) -> NoMessage:
-        session = self._db.the(_session, "SELECT name FROM sessions WHERE id = ?", self.session)
+        session = self._db.scalar(str, "SELECT name FROM sessions WHERE id = ?", self.session)
         name = quoted(message_id)
         undone = self.has(message_id)
         return NoMessage(
@@ -515,28 +391,28 @@ class SqliteLog:
         last = f"SELECT messages.id FROM {MESSAGES} WHERE lineage.session = ?1 {which} {NEWEST_FIRST} LIMIT ?3"  # noqa: S608
         first = f"(SELECT COALESCE(MIN(id), 0) FROM ({last}))"  # noqa: S608 (our own words)
         sql = f"{EVERY} {which} AND messages.id >= {first} {OLDEST_FIRST}"
-        return self._db.each(self._a_message, sql, self.session, LARGEST, min(count, LARGEST) or -1)
+        return self._db.each(a_message, sql, self.session, LARGEST, min(count, LARGEST) or -1)
 
     def later(self, message_id: str) -> Iterator[ConversationMessage]:
         """The messages after the one of that id, in order. Each is read when it is asked for."""
         sql = f"{SHOWN} AND messages.id > ?3 {OLDEST_FIRST}"
-        return self._db.each(self._a_message, sql, self.session, LARGEST, self.place(message_id))
+        return self._db.each(a_message, sql, self.session, LARGEST, self.place(message_id))
 
     def after(self, place: int) -> Iterator[ConversationMessage]:
         """The session's own messages after a place, 0 for all, in order. Each is read when it is asked for."""
-        return self._db.each(self._a_message, OWN_AFTER, self.session, LARGEST, place)
+        return self._db.each(a_message, OWN_AFTER, self.session, LARGEST, place)
 
     def placed_after(self, place: int) -> dict[int, ConversationMessage]:
         """The same by their places."""
 
         def make(row: Row) -> tuple[int, ConversationMessage]:
-            return _place(row), self._a_message(row)
+            return _place(row), a_message(row)
 
         return dict(self._db.values(make, OWN_AFTER, self.session, LARGEST, place))
 
     def last_place(self) -> int:
         """The place of the session's own newest message, hidden or not; 0 without one."""
-        return self._db.the(_place, "SELECT COALESCE(MAX(id), 0) AS id FROM messages WHERE session = ?", self.session)
+        return self._db.number("SELECT COALESCE(MAX(id), 0) FROM messages WHERE session = ?", self.session)
 
     def is_hidden(self, message_id: str) -> bool:
         """Whether the message of that id was undone."""
@@ -546,7 +422,7 @@ class SqliteLog:
     def hidden(self) -> frozenset[str]:
         """The ids of the messages that were undone."""
         sql = "SELECT messages.message FROM hides JOIN messages ON messages.id = hides.message WHERE hides.session = ?"
-        return frozenset(self._db.values(lambda row: row.text("message"), sql, self.session))
+        return frozenset(self._db.column(str, sql, self.session))
 
     def restore(self, messages: Iterable[ConversationMessage], team_task: str | None) -> None:
         with self._db.transaction():
@@ -559,55 +435,5 @@ class SqliteLog:
             count_messages(self._db, self.session)
 
 
-def _rest(content: str) -> Iterator[bytes]:
-    """What follows the head."""
-    return (content[at : at + PIECE].encode() for at in range(HEAD, len(content), PIECE))
-
-
 def _place(row: Row) -> int:
     return row.integer("id")
-
-
-def _next(row: Row) -> int:
-    return row.integer("next")
-
-
-def _task(row: Row) -> str | None:
-    return row.text_or_none("task")
-
-
-def _session(row: Row) -> str:
-    return row.text("name")
-
-
-MOST_CHARACTERS = 16_000_000  # of texts; where there would be more, all are forgotten
-OVERHEAD = 500  # characters that a short message counts as
-
-
-class Quotes:
-    """The quotes of stored messages by their places in the store. A stored message does not change."""
-
-    def __init__(self) -> None:
-        self._by_place: dict[int, Said] = {}
-        self._first = 0  # the lowest place
-        self._characters = 0
-
-    def reach(self, place: int) -> bool:
-        """Whether some of the messages up to that place are kept."""
-        return bool(self._by_place) and self._first <= place
-
-    def missing(self, places: Sequence[int]) -> int:
-        """How many of the first places reach up to the last one that is not kept."""
-        return max((count for count, place in enumerate(places, 1) if place not in self._by_place), default=0)
-
-    def get(self, place: int) -> Said | None:
-        return self._by_place.get(place)
-
-    def keep(self, quotes: Mapping[int, Said]) -> None:
-        size = sum([len(said.message.content) + OVERHEAD for said in quotes.values()])
-        if self._characters + size > MOST_CHARACTERS:
-            self._by_place.clear()
-            self._characters = 0
-        self._first = min([*quotes, *([self._first] if self._by_place else [])], default=0)
-        self._by_place |= quotes
-        self._characters += size

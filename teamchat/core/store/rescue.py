@@ -56,7 +56,6 @@ MENDING = (
     """DELETE FROM clears WHERE session NOT IN (SELECT id FROM sessions)
     OR through NOT IN (SELECT id FROM messages)""",
     "UPDATE clears SET undo = NULL, undone = 1 WHERE undo NOT IN (SELECT id FROM undos)",
-    "DELETE FROM pastes WHERE session NOT IN (SELECT id FROM sessions) OR message NOT IN (SELECT id FROM messages)",
     "DELETE FROM unsent WHERE session NOT IN (SELECT id FROM sessions)",
     """DELETE FROM adoptions WHERE NOT EXISTS (
         SELECT 1 FROM messages WHERE messages.session = adoptions.session AND messages.message = adoptions.message)""",
@@ -91,7 +90,7 @@ def rescue(damaged: Database, to: Path) -> dict[str, int]:
 
 def row_counts(db: Database) -> dict[str, int]:
     """How many rows of each kind a whole store has."""
-    return {kind.noun: db.the(_count, _counting(kind)) for kind in KINDS}
+    return {kind.noun: db.number(_counting(kind)) for kind in KINDS}
 
 
 def lost(damaged: Database, kept: dict[str, int]) -> dict[str, int | None]:
@@ -103,16 +102,12 @@ def lost(damaged: Database, kept: dict[str, int]) -> dict[str, int | None]:
 def _missing(damaged: Database, kind: Kind, kept: int) -> int | None:
     for index in ("NOT INDEXED", ""):  # where rows cannot be read, an index may still have all of them
         with contextlib.suppress(DamagedStore):
-            return max(0, damaged.the(_count, _counting(kind, index)) - kept)
+            return max(0, damaged.number(_counting(kind, index)) - kept)
     return None
 
 
 def _counting(kind: Kind, index: str = "") -> str:
-    return f"SELECT COUNT(*) AS many FROM {kind.table} {index}"  # noqa: S608 (our own names)
-
-
-def _count(row: Row) -> int:
-    return row.count("many")
+    return f"SELECT COUNT(*) FROM {kind.table} {index}"  # noqa: S608 (our own names)
 
 
 def _copy(damaged: Database, new: Database, kind: Kind) -> None:

@@ -67,6 +67,10 @@ class Row(sqlite3.Row):
     def json_or_none(self, name: str) -> Any:
         return None if self[name] is None else self.json(name)
 
+    def only(self, kind: type[T]) -> T:
+        """What a row of one column holds."""
+        return self._of(kind, self.keys()[0])
+
     def _of(self, kind: type[T], name: str) -> T:
         value = self[name]
         return value if type(value) is kind else self._refuse(name)

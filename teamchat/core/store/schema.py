@@ -7,7 +7,7 @@ import sqlite3
 from teamchat.core.receipt import QUANTITIES
 from teamchat.core.text.words import TOKENIZER, spaced
 
-VERSION = 27
+VERSION = 28
 _USED = [f"COALESCE(json_extract(outcome, '$.usage.{name}'), 0) AS {name}" for name in QUANTITIES]
 _UNKNOWN = [f"json_extract(outcome, '$.usage.{name}') IS NULL AS no_{name}" for name in QUANTITIES]
 _SENT = "json_extract(setup, '$.stdin_bytes') + json_extract(setup, '$.system_bytes')"
@@ -94,7 +94,7 @@ _TABLES = (
         session INTEGER NOT NULL REFERENCES sessions,
         message TEXT NOT NULL, -- msg-1, msg-2, ...; an imported one may have another id
         number INTEGER,        -- of msg-N
-        content TEXT NOT NULL, -- the first million characters
+        content TEXT NOT NULL,
         speaker_id TEXT NOT NULL,
         speaker_name TEXT NOT NULL,
         speaker_title TEXT,
@@ -104,10 +104,8 @@ _TABLES = (
         timestamp INTEGER NOT NULL,
         stands_for TEXT,       -- the member in whose place the speaker answered
         typed INTEGER NOT NULL DEFAULT 0, -- characters that a person typed
-        quoted ANY,            -- what prompts quote of it: TEXT; 0: all of it; NULL: made when a prompt needs it
-        -- what follows `content`, as UTF-8 that is written and read in pieces: SQLite reserves the bytes of the last
-        -- column as zeros without holding them in memory
-        rest BLOB NOT NULL DEFAULT x'',
+        -- which parts a person pasted in several lines, or an agent repeats from its prompt; JSON: their ends
+        pasted TEXT NOT NULL DEFAULT '[]',
         UNIQUE (session, message)
     ) STRICT""",
     # of messages that were added to the index of words together: the first id, and the greatest time of them
@@ -124,13 +122,6 @@ _TABLES = (
     f"""CREATE VIEW message_words AS
         SELECT id, spaced({_WORDS}) AS content FROM messages WHERE id <= (SELECT through FROM indexed)""",  # noqa: S608
     "CREATE VIRTUAL TABLE message_text USING fts5 (content, content = 'message_words', content_rowid = 'id')",
-    # which parts of a message a person pasted in several lines, or an agent repeats from its prompt. A table of its
-    # own, because nothing may follow the long rest of a message in its row
-    """CREATE TABLE pastes (
-        message INTEGER PRIMARY KEY REFERENCES messages,
-        session INTEGER NOT NULL REFERENCES sessions,
-        parts TEXT NOT NULL -- JSON: their ends
-    ) STRICT""",
     """CREATE TABLE images (
         session INTEGER NOT NULL,
         message TEXT NOT NULL,
@@ -360,7 +351,6 @@ _INDEXES = (
     "images_by_body ON images (body)",
     "hides_by_message ON hides (message)",
     "hides_by_undo ON hides (undo)",
-    "pastes_by_session ON pastes (session)",
 )
 _TRIGGERS = (
     """session_begun AFTER INSERT ON sessions BEGIN

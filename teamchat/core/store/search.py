@@ -32,11 +32,11 @@ FOUND = f"""FROM message_text CROSS JOIN messages AS said ON said.id = message_t
 HITS = f"""SELECT said.session, said.message, said.speaker_name, said.timestamp, said.content,
     {VISIBLE_IN} AS visible {FOUND} ORDER BY message_text.rowid DESC LIMIT ?8"""
 """The newest first: the index is read from its end, and nothing is sorted."""
-COUNT = f"SELECT COUNT(*) AS many FROM (SELECT 1 {FOUND} LIMIT ?8)"  # noqa: S608 (our own words)
+COUNT = f"SELECT COUNT(*) FROM (SELECT 1 {FOUND} LIMIT ?8)"  # noqa: S608 (our own words)
 BOUNDS = """SELECT MIN((SELECT MIN(id) FROM messages WHERE session = ancestor)) AS first,
     MAX((SELECT MAX(id) FROM messages WHERE session = ancestor AND id <= through)) AS last
     FROM lineage WHERE session = ?"""
-FIRST_SINCE = "SELECT MIN(first) AS first FROM message_times WHERE latest >= ?"  # up to some hundreds too early
+FIRST_SINCE = "SELECT MIN(first) FROM message_times WHERE latest >= ?"  # up to some hundreds too early
 
 
 class Search(Struct, frozen=True):
@@ -81,7 +81,7 @@ def _found(db: Database, what: Search, limit: int) -> tuple[list[Hit], int]:
     hits = db.values(lambda row: _hit(row, what), HITS, *values, limit or -1)
     if not limit or len(hits) < limit:
         return hits, 0
-    return hits, db.the(lambda row: row.count("many"), COUNT, *values, limit + COUNTED) - limit
+    return hits, db.number(COUNT, *values, limit + COUNTED) - limit
 
 
 def _bounds(db: Database, session: int | None, since: int | None) -> tuple[int, int]:
@@ -90,7 +90,7 @@ def _bounds(db: Database, session: int | None, since: int | None) -> tuple[int, 
     if session is not None:
         first, last = db.the(lambda row: (row["first"] or 0, row["last"] or 0), BOUNDS, session)
     if since is not None:
-        newer = db.the(lambda row: row.integer_or_none("first"), FIRST_SINCE, since)
+        newer = db.scalar(int, FIRST_SINCE, since)
         first = LARGEST if newer is None else max(first, newer)
     return first, last
 

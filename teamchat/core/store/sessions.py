@@ -104,22 +104,18 @@ def create_session(
         return db.the(a_session, f"{SELECT} WHERE sessions.id = ?", cursor.lastrowid)
 
 
-def _name(row: Row) -> str:
-    return row.text("name")
-
-
 def _free_name(db: Database) -> str:
-    taken = set(db.values(_name, "SELECT name FROM sessions"))
+    taken = set(db.column(str, "SELECT name FROM sessions"))
     return next(name for number in range(len(taken) + 1, 2 * len(taken) + 2) if (name := f"s{number}") not in taken)
 
 
 def fence_key(db: Database, session: int) -> str:
     """The secret of a session that its prompts' fences are made of; no part of `Session`, which is shown to people."""
-    return db.the(lambda row: row.text("fence_key"), "SELECT fence_key FROM sessions WHERE id = ?", session)
+    return db.the(lambda row: row.only(str), "SELECT fence_key FROM sessions WHERE id = ?", session)
 
 
 def name_of(db: Database, session: int) -> str:
-    return db.the(_name, "SELECT name FROM sessions WHERE id = ?", session)
+    return db.the(lambda row: row.only(str), "SELECT name FROM sessions WHERE id = ?", session)
 
 
 def find_session(db: Database, name: str) -> Session | None:
@@ -127,7 +123,7 @@ def find_session(db: Database, name: str) -> Session | None:
     if found := db.value(a_session, f"{SELECT} WHERE name = ?", name):
         return found
     wanted = _folded(name)
-    alike = (other for other in db.values(_name, "SELECT name FROM sessions ORDER BY id") if _folded(other) == wanted)
+    alike = (other for other in db.column(str, "SELECT name FROM sessions ORDER BY id") if _folded(other) == wanted)
     same = next(alike, None)
     return db.value(a_session, f"{SELECT} WHERE name = ?", same) if same is not None else None
 
@@ -205,7 +201,7 @@ def rename_session(db: Database, session: int, title: str | None) -> None:
 
 def edits_of(db: Database, session: int) -> int:
     """How many messages of the session have been hidden, without those that a redo brought back."""
-    return db.the(lambda row: row.integer("edits"), "SELECT edits FROM sessions WHERE id = ?", session)
+    return db.number("SELECT edits FROM sessions WHERE id = ?", session)
 
 
 def set_beginning(db: Database, session: int, moment: float) -> None:
@@ -233,7 +229,6 @@ BEFORE_MESSAGES = (
     "vendor_usage",
     "children",
     "clears",
-    "pastes",
 )
 """The tables with rows of a session that are removed before its messages, to which most of them refer."""
 DELETE_MESSAGE = "DELETE FROM messages WHERE id = (SELECT MAX(id) FROM messages WHERE session = ?)"

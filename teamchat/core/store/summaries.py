@@ -154,11 +154,6 @@ def a_summary(db: Database, row: Row) -> Summary:
     return Summary(row.text("member"), row.text("through"), kept, stored_text(db, row.text("text")))
 
 
-def summary_key(db: Database, turn: Turn) -> str | None:
-    """The key of the summary that a turn has made, if that is what it did."""
-    return db.value(lambda row: row.text("text"), "SELECT text FROM summaries WHERE turn = ?", turn.id)
-
-
 def summary_of(db: Database, turn: Turn) -> str | None:
     """The summary that a turn wrote, or None."""
     return db.value(lambda row: stored_text(db, row.text("text")), "SELECT text FROM summaries WHERE turn = ?", turn.id)

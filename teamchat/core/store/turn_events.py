@@ -1,35 +1,21 @@
-"""What agents did in their turns, as rows: many events in one, and a long text in several.
+"""What agents did in their turns, an event in a row.
 
 Every reader of a turn's events gets a tool call with its result, or neither.
-
-A turn may have a hundred thousand events, or one of hundreds of megabytes. A statement for each event would take long,
-and a row for such a text several times its memory. Earlier versions stored each event in a row of its own.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, get_args
 
-from msgspec import Struct, convert, to_builtins
-from msgspec.json import encode
-from msgspec.structs import replace
+from msgspec import Struct
 
-from teamchat.core.store.rows import Row, load
-from teamchat.runners.events import SHOWN_ONLY, AgentEvent, Error, Note, Question, Text, Thinking, ToolResult
-from teamchat.runners.growing import joined
+from teamchat.core.store.rows import Row, dump, load
+from teamchat.runners.events import SHOWN_ONLY, AgentEvent, Thinking
 
 if TYPE_CHECKING:
     from teamchat.core.store.database import Database
 
-BATCH = "batch"  # in the place of an event's type: the row has a JSON array of `[at, type, fields]`
-CONTINUES = "continues"  # a field of a part: its long text continues that of the event before it
-PART = 256 * 1024  # characters of a text in one part
-FULL = 64 * 1024  # bytes after which a row is full
-_TEXTS = (Text, Thinking, Question, Note, Error)
-LONG: dict[type[AgentEvent], str] = {**dict.fromkeys(_TEXTS, "text"), ToolResult: "output"}
-"""The fields that may be long."""
 KINDS = {kind.__name__: kind for kind in get_args(AgentEvent)}
 SELECT = "SELECT at, type, data FROM turn_events WHERE turn = ? ORDER BY number"
 
@@ -43,71 +29,26 @@ class TimedEvent(Struct, frozen=True, gc=False):
 
 def put_events(db: Database, turn: int, events: Iterable[TimedEvent]) -> None:
     """Store the events of a turn; part of the caller's transaction."""
-    rows = ((turn, number, at, BATCH, data) for number, (at, data) in enumerate(_rows(events)))
+    stored = (timed for timed in events if not isinstance(timed.event, SHOWN_ONLY))
+    rows = (
+        (turn, number, round(timed.at, 3), type(timed.event).__name__, dump(timed.event))
+        for number, timed in enumerate(stored)
+    )
     db.executemany("INSERT INTO turn_events VALUES (?, ?, ?, ?, ?)", rows)
 
 
-def _rows(events: Iterable[TimedEvent]) -> Iterator[tuple[float, str]]:
-    """The time of the first event in each row, and the row's JSON."""
-    begun, parts, size = 0.0, list[bytes](), 0
-    for timed in events:
-        if isinstance(timed.event, SHOWN_ONLY):
-            continue
-        at = round(timed.at, 3)
-        begun = begun if parts else at
-        for part in _parts(at, timed.event):
-            parts.append(part)
-            size += len(part)
-            if size >= FULL:
-                yield begun, _array(parts)
-                begun, parts, size = at, [], 0
-    if parts:
-        yield begun, _array(parts)
-
-
-def _array(parts: list[bytes]) -> str:
-    return f"[{b','.join(parts).decode()}]"
-
-
-def _parts(at: float, event: AgentEvent) -> Iterator[bytes]:
-    kind = type(event)
-    name = LONG.get(kind)
-    if name is None or len(text := getattr(event, name)) <= PART:
-        yield _in_json((at, kind.__name__, event))
-        return
-    fields = {field: getattr(event, field) for field in event.__struct_fields__}
-    yield _in_json((at, kind.__name__, {**fields, name: text[:PART]}))
-    for begin in range(PART, len(text), PART):
-        yield _in_json((at, kind.__name__, {**fields, name: text[begin : begin + PART], CONTINUES: True}))
-
-
-def _in_json(part: tuple[float, str, object]) -> bytes:
-    try:
-        return encode(part)
-    except UnicodeEncodeError:  # surrogates cannot be stored; JSON's escapes, up to six times as long, keep them
-        return json.dumps(to_builtins(part)).encode()
-
-
-def some_events(row: Row) -> list[StoredEvent]:
-    """The events of a row, or parts of them. Raises `ValueError`."""
-    at, kind, data = row.real("at"), row.text("type"), row.json("data")
-    if kind != BATCH:
-        return [_part(at, kind, data)]
-    return [_part(*part) for part in convert(data, list[tuple[float, str, dict[str, Any]]])]
-
-
-def _part(at: float, kind: str, fields: dict[str, Any]) -> StoredEvent:
-    if kind not in KINDS:
-        raise ValueError(f"type is {kind!r:.40}")
-    load(KINDS[kind], fields)
-    if CONTINUES in fields and KINDS[kind] not in LONG:
-        raise ValueError(f"{kind} continues a text")
-    return StoredEvent(at, kind, fields)
+def an_event(row: Row) -> StoredEvent:
+    """Raises `ValueError`."""
+    event = StoredEvent(row.real("at"), row.text("type"), row.json("data"))
+    if event.type not in KINDS:
+        raise ValueError(f"type is {event.type!r:.40}")
+    load(KINDS[event.type], event.data)
+    return event
 
 
 def stored_events(db: Database, turn: int) -> list[StoredEvent]:
     """A stored turn's events, every tool call with its result."""
-    return paired(_whole(_stored_parts(db, turn)))
+    return paired(db.each(an_event, SELECT, turn))
 
 
 def first_events(db: Database, turn: int, most: int, characters: int) -> tuple[list[StoredEvent], bool]:
@@ -115,46 +56,19 @@ def first_events(db: Database, turn: int, most: int, characters: int) -> tuple[l
 
     Every tool call has a result: the one of a call at the end says "aborted". What the model thought is left out.
     """
-    parts = (part for part in _stored_parts(db, turn) if part.type != Thinking.__name__)
+    events = (event for event in db.each(an_event, SELECT, turn) if event.type != Thinking.__name__)
     kept = list[StoredEvent]()
-    for part in parts:
-        kept.append(part)
-        characters -= sum(len(value) for value in part.data.values() if isinstance(value, str))
+    for event in events:
+        kept.append(event)
+        characters -= sum(len(value) for value in event.data.values() if isinstance(value, str))
         if characters < 0 or len(kept) >= most:
-            return paired(_whole(kept)), next(parts, None) is None
-    return paired(_whole(kept)), True
+            return paired(kept), next(events, None) is None
+    return paired(kept), True
 
 
-def _stored_parts(db: Database, turn: int) -> Iterator[StoredEvent]:
-    return (event for some in db.each(some_events, SELECT, turn) for event in some)
-
-
-def agent_events(db: Database, turn: int) -> list[AgentEvent]:
-    """The same as they came, without the pieces of streamed text, which are not stored."""
-    return [load(KINDS[event.type], event.data) for event in _whole(_stored_parts(db, turn))]
-
-
-def _whole(parts: Iterable[StoredEvent]) -> Iterator[StoredEvent]:
-    """The events of the parts, in order."""
-    last: StoredEvent | None = None
-    more: list[str] = []  # what continues the long text of `last`
-    for part in parts:
-        continues = part.data.pop(CONTINUES, False)
-        if continues and last and part.type == last.type:
-            more.append(part.data[LONG[KINDS[part.type]]])
-            continue
-        if last:
-            yield _continued(last, more)
-        last, more = part, []
-    if last:
-        yield _continued(last, more)
-
-
-def _continued(event: StoredEvent, more: list[str]) -> StoredEvent:
-    if not more:
-        return event
-    name = LONG[KINDS[event.type]]
-    return replace(event, data={**event.data, name: joined([event.data[name], *more])})
+def agent_events(db: Database, turn: int) -> Iterator[AgentEvent]:
+    """A turn's events as they came, without the pieces of streamed text, which are not stored."""
+    return (load(KINDS[event.type], event.data) for event in db.each(an_event, SELECT, turn))
 
 
 CALL, RESULT = "ToolCall", "ToolResult"

@@ -17,7 +17,7 @@ from teamchat.core.receipt import Outcome, Setup
 from teamchat.core.store.database import Database
 from teamchat.core.store.lineage import MESSAGES
 from teamchat.core.store.rows import Row, dump, load, load_outcome
-from teamchat.core.store.texts import Packed, get_text, pack_text, put_text, stored_pieces, stored_text
+from teamchat.core.store.texts import Packed, get_text, pack, put_text, stored_text
 from teamchat.core.store.turn_events import StoredEvent, TimedEvent, agent_events, put_events, stored_events
 from teamchat.runners.events import AgentEvent
 
@@ -206,7 +206,7 @@ NO_TRACE = Trace()
 
 def trace(text: str = "", vendor_session: str | None = None, events: Iterable[TimedEvent] = ()) -> Trace:
     """Pack what a turn leaves. A large text takes long, so this happens before the transaction that ends the turn."""
-    return Trace(pack_text(text) if text else None, vendor_session, tuple(events))
+    return Trace(pack(text) if text else None, vendor_session, tuple(events))
 
 
 def end_turn(db: Database, turn: Turn, status: TurnStatus, outcome: Outcome, left: Trace = NO_TRACE) -> None:
@@ -264,11 +264,7 @@ def _identity(row: Row) -> tuple[int, int]:
 def session_of(db: Database, turn: Turn) -> str:
     """The name of the session that the turn is of. A branch shows replies of the session that it is a branch of."""
     sql = "SELECT sessions.name FROM turns JOIN sessions ON sessions.id = turns.session WHERE turns.id = ?"
-    return db.the(_session_name, sql, turn.id)
-
-
-def _session_name(row: Row) -> str:
-    return row.text("name")
+    return db.the(lambda row: row.only(str), sql, turn.id)
 
 
 def find_turn(db: Database, session: int, number: int | None = None) -> Turn | None:
@@ -296,7 +292,7 @@ def turns_after(db: Database, session: int, number: int) -> list[Turn]:
 def begun_after(db: Database, turn: Turn) -> int | None:
     """The place of the message after which the turn began; None where that is not stored, as of a side turn."""
     sql = "SELECT json_extract(before_state, '$.through') AS through FROM turns WHERE id = ?"
-    return db.the(lambda row: row.integer_or_none("through"), sql, turn.id)
+    return db.scalar(int, sql, turn.id)
 
 
 def turns_of(db: Database, session: int) -> list[Turn]:
@@ -480,7 +476,7 @@ def running_folders(db: Database) -> set[str]:
 def session_of_folder(db: Database, name: str) -> int | None:
     """The session of the turn whose folder has that name, of 16 characters."""
     sql = "SELECT session FROM turns WHERE substr(folder, -17) = ? || '\"'"
-    return db.value(lambda row: row.integer("session"), sql, name)
+    return db.scalar(int, sql, name)
 
 
 def events_of(db: Database, turn: Turn) -> list[StoredEvent]:
@@ -490,7 +486,7 @@ def events_of(db: Database, turn: Turn) -> list[StoredEvent]:
 
 def agent_events_of(db: Database, turn: Turn) -> list[AgentEvent]:
     """The same as they came, without the pieces of streamed text, which are not stored."""
-    return agent_events(db, turn.id)
+    return list(agent_events(db, turn.id))
 
 
 def prompt_of(db: Database, turn: Turn) -> bytes:
@@ -506,23 +502,15 @@ def system_of(db: Database, turn: Turn) -> str | None:
     return stored_text(db, turn.system_key) if turn.system_key else None
 
 
-def partial_of(db: Database, turn: Turn, most: int | None = None) -> str:
-    """What the turn had written when it failed; with `most`, little more than so many characters of it."""
-    if turn.partial_key is None or most is None:
-        return stored_text(db, turn.partial_key) if turn.partial_key else ""
-    pieces, size = list[str](), 0
-    for piece in stored_pieces(db, turn.partial_key):
-        pieces.append(piece)
-        size += len(piece)
-        if size > most:
-            break
-    return "".join(pieces)
+def partial_of(db: Database, turn: Turn) -> str:
+    """What the turn had written when it failed."""
+    return stored_text(db, turn.partial_key) if turn.partial_key else ""
 
 
 def number_of(db: Database, session: int, turn: int) -> int | None:
     """The number of the turn of that id, if it is one of the session."""
     sql = "SELECT number FROM turns WHERE id = ? AND session = ?"
-    return db.value(lambda row: row.integer("number"), sql, turn, session)
+    return db.scalar(int, sql, turn, session)
 
 
 def turn_numbers(db: Database, session: int) -> dict[int, int]:

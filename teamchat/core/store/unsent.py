@@ -115,7 +115,7 @@ def remove_unsent(db: Database, number: int) -> bool:
 
 def taker_of(db: Database, session: int) -> int | None:
     """The process whose run takes messages that are handed over, unless it was killed."""
-    return db.the(lambda row: row.integer_or_none("taker"), "SELECT taker FROM sessions WHERE id = ?", session)
+    return db.scalar(int, "SELECT taker FROM sessions WHERE id = ?", session)
 
 
 def begin_taking(db: Database, session: int, process: int) -> None:

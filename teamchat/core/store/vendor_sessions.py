@@ -62,7 +62,7 @@ def forget_adoption(db: Database, session: int, member: str) -> None:
 def vendor_sessions(db: Database) -> set[str]:
     """The vendor sessions that members' turns began in this store, in any conversation."""
     sql = "SELECT DISTINCT vendor_session AS name FROM turns WHERE vendor_session NOT NULL"
-    return set(db.values(lambda row: row.text("name"), sql))
+    return set(db.column(str, sql))
 
 
 THEIRS = "turns.session = ?1 AND turns.member = ?2 AND turns.vendor_session = ?3"
@@ -92,7 +92,7 @@ class VendorTurns:
     def replies_after(self, message: str) -> frozenset[str]:
         """The ids of the replies that came after the message of that id."""
         place = place_of(self._db, self._key[0], message) or 0
-        return frozenset(self._db.values(lambda row: row.text("message"), REPLIES, *self._key, place))
+        return frozenset(self._db.column(str, REPLIES, *self._key, place))
 
     @property
     def by_hand(self) -> bool:

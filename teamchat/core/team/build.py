@@ -324,4 +324,4 @@ def _limits(table: LimitsTable, members: Iterable[Member], agents: Mapping[str, 
                 raise TeamFileProblem(
                     f"team.limits: cost_usd: expected only where every member reports its cost; {silent}"
                 )
-    return Limits(table.turns, table.minutes, table.tokens, table.cost_usd, table.similarity, table.rounds, table.depth)
+    return Limits(**{name: getattr(table, name) for name in Limits.__struct_fields__})

@@ -24,6 +24,7 @@ from teamchat.core.team.team import MOST, TOKENS, Limits, Member, Team, Workspac
 from teamchat.core.text.durations import parse_duration
 from teamchat.patterns import regex
 from teamchat.runners.base import Access, Memory
+from teamchat.runners.process.running import MAX_OUTPUT_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -168,6 +169,8 @@ class LimitsTable(Table):
     """How many rounds may say nothing new."""
     depth: Amount = Field(default=_LIMITS.depth, ge=0, le=5)
     """How deep conversations may be that agents run in their turns. With 1 their own agents run none, with 0 nobody."""
+    reply: Amount = Field(default=_LIMITS.reply, ge=1, le=MAX_OUTPUT_BYTES)
+    """Bytes of a reply. A turn with a longer one fails, and keeps the first and last 64 KiB of it."""
 
 
 class TeamTable(Table):
@@ -198,7 +201,7 @@ class TeamTable(Table):
     keep_checkpoints: Seconds = _TEAM.keep_checkpoints_s
     """How long files can be restored as they were before a turn: seconds, or a time such as "30d"."""
     limits: LimitsTable = LimitsTable()
-    """What pauses the conversation."""
+    """What pauses the conversation, and how long a reply may be."""
 
 
 class MemberTable(Table):

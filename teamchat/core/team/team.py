@@ -23,6 +23,7 @@ from teamchat.core.messages import well_formed
 from teamchat.core.routing.names import fold, valid_name
 from teamchat.core.text.commands import quote
 from teamchat.runners.base import FIRST_BYTE_S, Access, Memory, Terminal
+from teamchat.runners.longest import LONGEST_REPLY
 
 if TYPE_CHECKING:
     from teamchat.core.engine.process import NamedProcess
@@ -68,7 +69,7 @@ class Limits(Struct, frozen=True):
 
     Replies at least as alike as `similarity` (0 to 1; 0 is off) say nothing new. After `rounds` of them the
     conversation pauses. `cost_usd` is None unless the team file sets it: not every CLI reports its cost. `depth` is how
-    deep conversations may be inside the turns of agents that run teamchat.
+    deep conversations may be inside the turns of agents that run teamchat. `reply` is how many bytes a reply may have.
     """
 
     turns: int = 12
@@ -78,6 +79,7 @@ class Limits(Struct, frozen=True):
     similarity: float = 0.9
     rounds: int = 2
     depth: int = 1
+    reply: int = LONGEST_REPLY
 
 
 class Member(Struct, frozen=True):

@@ -9,7 +9,6 @@ for U+FE0F U+200D between emoji and for flags. Everything else could carry words
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from functools import cache
 
 from teamchat.patterns import regex
@@ -75,7 +74,7 @@ _NOT_NEEDED = "|".join(
         *(f"(?<=[{some}])" + "".join(f"(?<!{place})" for place in places) for some, places in _NEEDED.items()),
     )
 )
-_PIECE = 64 * 1024  # characters at a time: no call takes long, which would keep Ctrl-C waiting, or much memory
+_PIECE = 64 * 1024  # characters at a time, or a hostile text takes much memory
 # the last character that people see, and what nobody sees behind it; in a longer run no place needs one
 _TAIL = regex(f"[^{INVISIBLE}{TURNS}][{INVISIBLE}]{{0,{_TAGS_OF_FLAG}}}\\Z")
 
@@ -88,18 +87,15 @@ def _runs_not_needed(characters: str) -> re.Pattern[str]:
 
 def without_invisible(text: str) -> str:
     """`text` without the invisible characters that writing does not need."""
-    return _whole(_Pieces(_taken_out), text)
+    return text if text.isascii() else _runs_not_needed(INVISIBLE).sub("", text)
 
 
 def with_codes(text: str) -> str:
     """`text` with the codes of the invisible characters that writing does not need, and of those that turn it."""
-    return _whole(CodedPieces(), text)
-
-
-def _taken_out(text: str) -> str:
     if text.isascii():
         return text
-    return _runs_not_needed(INVISIBLE).sub("", text)
+    pieces = CodedPieces()
+    return pieces.push(text) + pieces.flush()
 
 
 def _coded(text: str) -> str:
@@ -122,11 +118,10 @@ class _Codes(dict[int, str]):
 _CODES = _Codes()
 
 
-class _Pieces:
-    """A text that comes in pieces: invisible characters at the end of one wait for the next."""
+class CodedPieces:
+    """`with_codes` of a text that comes in pieces: invisible characters at the end of one wait for the next."""
 
-    def __init__(self, made: Callable[[str], str]) -> None:
-        self._made = made
+    def __init__(self) -> None:
         self._tail = ""  # begins with a character that people see, which is given out already and stays as it is
 
     def push(self, piece: str) -> str:
@@ -139,20 +134,9 @@ class _Pieces:
         text, given = self._tail + piece, len(self._tail[:1])
         found = _TAIL.search(text, max(len(text) - 1 - _TAGS_OF_FLAG, 0))
         self._tail = found[0] if found else ""
-        return self._made(text[: found.start() + 1] if found else text)[given:]
+        return _coded(text[: found.start() + 1] if found else text)[given:]
 
     def flush(self) -> str:
         """The rest; what is pushed after it is another text."""
         rest, self._tail = self._tail, ""
-        return self._made(rest)[1:]
-
-
-class CodedPieces(_Pieces):
-    """`with_codes` of a text that comes in pieces."""
-
-    def __init__(self) -> None:
-        super().__init__(_coded)
-
-
-def _whole(pieces: _Pieces, text: str) -> str:
-    return text if text.isascii() else pieces.push(text) + pieces.flush()
+        return _coded(rest)[1:]

@@ -61,9 +61,6 @@ _compiled = cache(re.compile)
 _RUN = regex(rf"{RUN}{{{SHORTEST_RUN},}}+")
 _SPACED_HEX = regex(r"(?:(?:0x)?[2-7][0-9a-fA-F]{1,3},? ){5}")  # whose words are short
 _NOT_LINE_ENDS = regex(r"(\\++[nr]|[\r\n]++)|[^\r\n\\]++|\\++")
-_PIECE = 64 * 1024  # characters that one call searches: Ctrl-C waits for it
-_LONGEST = 16 * 1024  # characters of a key
-_BREAK = regex(r"\n(?![\w+/=])|(?<![\w+/=])\n(?!\s)")  # no key goes on behind it, and no value of a name
 _HELD = regex("|".join(held for held, _ in INSIDE))
 _BY_SIGN: defaultdict[str, list[tuple[int, tuple[str, str], str]]] = defaultdict(list)
 """The numbered shapes by the first sign in their beginnings, or none: a word without the sign begins none of them.
@@ -73,7 +70,7 @@ Each with its beginning in small letters, if that can be told from words.
 for order, given in enumerate(SHAPES):
     in_small = given[0].lower() if _unlike_words(*given) and len(given[0]) > 3 else ""
     _BY_SIGN[next(filter("_-.:/=".__contains__, given[0]), "")].append((order, given, in_small))
-_STARS, _SOME_STARS = regex(r"\**+"), regex(r"\*++")
+_SOME_STARS = regex(r"\*++")
 
 
 def redact_shapes(text: str) -> tuple[str, int]:
@@ -113,17 +110,16 @@ def _with_stars(text: str, shown: View, clean: str) -> tuple[str, int]:
 
 
 def _redact_written(text: str) -> tuple[str, int]:
-    if len(text) <= _PIECE and not _may_hold_a_secret(text):
+    if not _may_hold_a_secret(text):
         return text, 0
     # private keys alone have many lines, in which there may be what looks like another key
     whole = 0
     for shape in PRIVATE_KEYS:
         text, found = _without(shape, text)
         whole += found
-    pieces = [_redacted(piece) for piece in _pieces(text)]
-    text = "".join([piece for piece, _ in pieces])
+    text, keys = _redacted(text)
     text, begun = _without(OPEN_PRIVATE_KEYS, text)
-    return text, whole + sum(found for _, found in pieces) + begun
+    return text, whole + keys + begun
 
 
 def _may_hold_a_secret(text: str) -> bool:
@@ -131,23 +127,6 @@ def _may_hold_a_secret(text: str) -> bool:
     if "@" in text or "-----" in text or may_name_a_secret(text) or _SPACED_HEX.search(text):
         return True
     return max(map(len, text.split()), default=0) >= SHORTEST_RUN
-
-
-def _pieces(text: str) -> Iterator[str]:
-    begin = 0
-    while len(text) - begin > 2 * _PIECE:
-        found = _BREAK.search(text, begin + _PIECE, begin + 2 * _PIECE)
-        end = found.end() if found else _behind_key(text, begin + 2 * _PIECE)
-        yield text[begin:end]
-        begin = end
-    yield text[begin:]
-
-
-def _behind_key(text: str, at: int) -> int:
-    """`at`, or where the key ends that lies across it."""
-    begin = max(at - _LONGEST, 0)
-    found = _STARS.match(_redacted(text[begin : at + _LONGEST])[0], at - begin)
-    return begin + found.end() if found else at
 
 
 def _redacted(piece: str) -> tuple[str, int]:

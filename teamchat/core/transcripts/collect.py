@@ -153,7 +153,7 @@ def _is_part(db: Database, session: Session, part: Part, turn: Turn) -> bool:
 
 
 def _member_turn(db: Database, turn: Turn, redact: Callable[[str], str], reply: str = "") -> MemberTurn:
-    outcome, text = turn.outcome, partial_of(db, turn, LONGEST + OVERLAP)
+    outcome, text = turn.outcome, partial_of(db, turn)
     events, all_ = first_events(db, turn.id, MOST_STEPS, LONGEST + OVERLAP)
     steps = list(_untold(_steps(events, turn.setup.cwd), (reply, text)))
     if not all_:

@@ -191,7 +191,10 @@ class Attempts(Struct):
 
             patience = PATIENCE if has_fallback else {}
             tree = await run.tree_before(turn, planned)
-            finished = await execute(planned, turn.folder, run.machine, run.stopper, tell, patience, stays, tree)
+            longest = run.team.limits.reply
+            finished = await execute(
+                planned, turn.folder, run.machine, run.stopper, tell, patience, stays, tree, longest
+            )
             finished = run.live.give_back(stays, finished)
             begun = replace(route, attempt=route.attempt + 1, as_of=turn.shown_through)
             kept = stays is not None and stays.scratch == scratch

@@ -365,9 +365,8 @@ def _over(record: Record) -> GuardReached:
 def _spent(db: Database, record: Record) -> ChildrenUsage:
     """What counts against the limits: what the session's counters have, its running turns, and what those run."""
     state = db.the(a_state, "SELECT * FROM sessions WHERE id = ?", record.session)
-    running = db.the(
-        lambda row: row.count("many"),
-        "SELECT COUNT(*) AS many FROM turns WHERE session = ? AND status = 'running' AND route NOT NULL",
+    running = db.number(
+        "SELECT COUNT(*) FROM turns WHERE session = ? AND status = 'running' AND route NOT NULL",
         record.session,
     )
     inner = used_meanwhile(db, record.session)

@@ -28,6 +28,7 @@ from teamchat.runners.events import (
     Usage,
 )
 from teamchat.runners.file_changes import FileChanges, NoCheckpoint, WorkTree
+from teamchat.runners.longest import LONGEST_REPLY
 from teamchat.runners.process.process import make_private
 from teamchat.runners.process.running import (
     FolderReplaced,
@@ -81,11 +82,12 @@ async def execute(
     patience: Mapping[FailureKind, int] = NO_LIMITS,
     stays: Stays | None = None,
     tree: WorkTree | NoCheckpoint | None = None,
+    longest: int = LONGEST_REPLY,
 ) -> FinishedTurn:
     """Start the member's program, follow it to its end and judge it. `folder` gets its stdout and stderr.
 
     With `stays`, the process also runs earlier and later turns. `patience` is how many retries of each kind the CLI
-    may report before it is ended. `tree` is the work tree as it was before the turn.
+    may report before it is ended. `tree` is the work tree as it was before the turn. A reply may have `longest` bytes.
     """
     collector = _Collector(emit)
     member = turn.member
@@ -120,6 +122,7 @@ async def execute(
         return FinishedTurn(outcome, "", unreported=isinstance(error, HasEnded))
     resumes, before = turn.setup.resumes, _used_before(turn)
     parser = turn.runner.parser()
+    parser.longest = longest
     end = await run_turn(process, parser, turn.clocks, stopper, collector, patience, resumes)
     # of events that end with the CLI's own word of success, only what broke a line can be missing
     whole = parser.by_lines and end.failure is None and not collector.count(Note)

@@ -83,7 +83,9 @@ async def _execute(run: Run, side: SideTurn[T], planned: ReadyTurn, turn: Turn) 
             run.emit(spoke)
 
     tree = await run.tree_before(turn, planned)
-    finished = await execute(planned, turn.folder, run.machine, run.stopper, tell, tree=tree)
+    finished = await execute(
+        planned, turn.folder, run.machine, run.stopper, tell, tree=tree, longest=run.team.limits.reply
+    )
     unanswered = "asked its user a question" if finished.questions and is_blank(finished.text) else None
     if finished.outcome.failure is None and (fault := unanswered or side.fault(finished.text)):
         failure = Failure(FailureKind.AGENT, fault)

@@ -15,9 +15,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing, contextmanager, suppress
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from teamchat.runners.base import EventParser, Verdict
 from teamchat.runners.events import (
@@ -39,13 +40,9 @@ from teamchat.runners.events import (
     VendorSession,
 )
 from teamchat.runners.file_changes import FileChanges, NoCheckpoint
+from teamchat.runners.longest import ESCAPED, KEPT, LONGEST_REPLY, CutLine, cut
 from teamchat.runners.process.running import Chunk, CutShort, Running
 from teamchat.runners.untrusted_json import one_line
-
-if TYPE_CHECKING:
-    from teamchat.runners.long_lines import LongLineReader
-
-LONG_LINE = 1 << 20  # bytes; shorter lines are kept whole
 
 
 class Framer(Protocol):
@@ -59,63 +56,46 @@ class Framer(Protocol):
 
 
 class LineFramer:
-    """Cuts a stream into lines."""
+    """Cuts a stream into lines. One over `longest` bytes comes as a `CutLine`."""
 
-    def __init__(self) -> None:
-        self._open: list[bytes] = []
-
-    def push(self, chunk: bytes) -> list[bytes]:
-        """The lines that this chunk completes, without their newlines."""
-        *lines, rest = chunk.split(b"\n")
-        if lines and self._open:
-            lines[0] = b"".join((*self._open, lines[0]))
-            self._open.clear()
-        if rest:
-            self._open.append(rest)
-        return lines
-
-    def flush(self) -> list[bytes]:
-        """The last line, if the stream ended without a newline."""
-        rest = b"".join(self._open)
-        self._open.clear()
-        return [rest] if rest else []
-
-
-class JsonFramer:
-    """Cuts a stream into lines of JSON. Those over `LONG_LINE` come as a `LongLine`."""
-
-    def __init__(self) -> None:
-        self._lines = LineFramer()
-        self._size = 0  # of the line that is open
-        self._long: LongLineReader | None = None
+    def __init__(self, longest: int = ESCAPED * LONGEST_REPLY) -> None:
+        self._longest = longest
+        self._open: list[bytes] = []  # of the line that is open
+        self._head = b""  # of one that is too long; then `_open` has its end
+        self._size = self._held = 0  # bytes of the line, and those in `_open`
 
     def push(self, chunk: bytes) -> list[bytes]:
         """The lines that this chunk completes, without their newlines."""
-        if self._long:
-            return self._push_long(self._long, chunk)
-        lines = self._lines.push(chunk)
-        self._size = len(chunk) - chunk.rfind(b"\n") - 1 + (0 if lines else self._size)
-        if self._size > LONG_LINE:
-            from teamchat.runners.long_lines import LongLineReader
-
-            self._long = LongLineReader()
-            for piece in self._lines.flush():
-                self._long.push(piece)
-            self._size = 0
-        return lines
-
-    def _push_long(self, line: LongLineReader, chunk: bytes) -> list[bytes]:
-        end, newline, rest = chunk.partition(b"\n")
-        line.push(end)
-        if not newline:
+        first, *others = chunk.split(b"\n")
+        self._add(first)
+        if not others:
             return []
-        self._long = None
-        return [line.end(), *self.push(rest)]
+        line, self._open = self._whole(), []
+        *lines, rest = others
+        self._size = self._held = 0
+        self._add(rest)
+        return [line, *lines]
+
+    def _add(self, piece: bytes) -> None:
+        if piece:
+            self._open.append(piece)
+            self._size += len(piece)
+            self._held += len(piece)
+        if self._size > self._longest and self._held > 2 * KEPT:
+            held = b"".join(self._open)
+            self._head = self._head or held[:KEPT]
+            self._open = [held[-KEPT:]]
+            self._held = KEPT
+
+    def _whole(self) -> bytes:
+        line, head = b"".join(self._open), self._head
+        self._head = b""
+        return CutLine(head, line, self._size) if head else line
 
     def flush(self) -> list[bytes]:
         """The last line, if the stream ended without a newline."""
-        line, self._long, self._size = self._long, None, 0
-        return [line.end()] if line else self._lines.flush()
+        line, self._open, self._size = self._whole(), [], 0
+        return [line] if line else []
 
 
 class Unframed:
@@ -129,7 +109,7 @@ class Unframed:
 
 
 def framer_of(parser: EventParser) -> Framer:
-    return JsonFramer() if parser.by_lines else Unframed()
+    return LineFramer(ESCAPED * parser.longest) if parser.by_lines else Unframed()
 
 
 _TEXTS = (TextDelta, Text, Thinking)
@@ -492,7 +472,7 @@ class _Turn:
             reason = f"wrote more than {ended.over_limit >> 20} MiB and was stopped"
             self.cut = self.cut or Failure(FailureKind.AGENT, reason)
         tail = self.tail.decode(errors="replace")
-        verdict = self.parser.finish(code, tail)
+        verdict = _within(self.parser.longest, self.parser.finish(code, tail))
         failure = self._failure(verdict)
         if self.cut and failure is None:
             self._emit((Note(f"{self.cut.reason}, but had answered in full"),))
@@ -533,6 +513,14 @@ class _Turn:
         retried = self.cut.kind in self.patience  # then its own words are best, with a hint
         same = retried and self.cut.kind is verdict.failure.kind
         return verdict.failure if same or self.failed_before_cut else self.cut
+
+
+def _within(longest: int, verdict: Verdict) -> Verdict:
+    """The judgement. A reply of more bytes than the longest is a failure that keeps its beginning and its end."""
+    if not verdict.cut and len(verdict.text.encode(errors="replace")) <= longest:
+        return verdict
+    over = f"wrote a reply of more than {longest:,} bytes; limits.reply in the team file allows no longer one"
+    return replace(verdict, text=cut(verdict.text), failure=verdict.failure or Failure(FailureKind.AGENT, over))
 
 
 def _seconds(value: float) -> str:

@@ -12,6 +12,7 @@ from teamchat.runners import isolated
 from teamchat.runners.base import Command, EventParser, Job, Prepared, Verdict
 from teamchat.runners.events import AgentEvent, Done, Failure, FailureKind, Note, Started, Text, TextDelta
 from teamchat.runners.failures import Voice, ending, is_blank, last_words, no_answer
+from teamchat.runners.longest import LONGEST_REPLY
 from teamchat.runners.pipe import PipeRunner
 from teamchat.runners.untrusted_json import decode, scalar
 
@@ -24,6 +25,7 @@ class TerminalEvents:
 
     by_lines = True
     answered = False
+    longest = LONGEST_REPLY
 
     def __init__(self) -> None:
         self._live: list[str] = []

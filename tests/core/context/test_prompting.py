@@ -13,7 +13,7 @@ from teamchat.core.context.build import BuiltPrompt, Exists, build_prompt, check
 from teamchat.core.context.context_manager import ContextManager, manager_of
 from teamchat.core.engine.state import Route
 from teamchat.core.errors import ExitCode, PromptTooLarge, UsageError
-from teamchat.core.messages import ConversationMessage, NewMessage, Routing, Said, Speaker
+from teamchat.core.messages import ConversationMessage, NewMessage, Routing, Speaker
 from teamchat.core.store.messages import SqliteLog
 from teamchat.core.team.team import BUILTIN_AGENTS, Member, Team
 from teamchat.runners.base import Limit
@@ -93,8 +93,8 @@ class CountedLog(SqliteLog):
         self.read += 1
         return super().latest(up_to)
 
-    def said(self, before_id: str, size: int) -> list[Said]:
-        found = super().said(before_id, size)
+    def window(self, before_id: str, size: int) -> list[ConversationMessage]:
+        found = super().window(before_id, size)
         self.read += len(found)
         return found
 

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from teamchat.core.errors import UsageError
-from teamchat.core.messages import ConversationMessage, NewMessage, Routing, Said, Speaker
-from teamchat.core.routing.markers import quoted_text
+from teamchat.core.messages import ConversationMessage, NewMessage, Routing, Speaker
 from teamchat.core.store.messages import MessageLog
 
 KAILAI = Speaker("kailai", "Kai Lai", type="human")
@@ -91,16 +90,6 @@ class MessageLogContract:
     def test_a_window_of_nothing_is_empty(self, filled: MessageLog) -> None:
         assert ids(filled.window("msg-6", 0)) == []
 
-    def test_the_same_messages_are_given_with_what_prompts_quote_of_them(self, log: MessageLog) -> None:
-        texts = ["Hi [NEXT: max]", "[NEXT: max]", "no marker", "\x1b[31mred", " [NEXT: max] \n  two  lines\r\n "]
-        texts += ["long " * 20_000 + "[NEXT: max]", "水 \u200b", ""]
-        messages = [log.append(draft(text, speaker)) for text in texts for speaker in (KAILAI, MAX)]
-        last = log.append(draft("last"))
-
-        for _ in range(2):
-            assert log.said(last.id, 100) == [Said(message, quoted_text(message)) for message in messages]
-        assert [said.message.id for said in log.said("msg-6", 2)] == ["msg-4", "msg-5"]
-
     def test_all_has_every_message_in_order(self, filled: MessageLog) -> None:
         assert ids(filled.all()) == [f"msg-{number}" for number in range(1, 8)]
 
@@ -117,8 +106,6 @@ class MessageLogContract:
             filled.latest("msg-8")
         with pytest.raises(KeyError):
             filled.window("msg-8", 3)
-        with pytest.raises(KeyError):
-            filled.said("msg-8", 3)
         with pytest.raises(KeyError):
             filled.get("no id of this log")
 

@@ -20,7 +20,7 @@ from tests.program import ROOT
 
 TABLES = [
     "adoptions", "children", "clears", "hides", "images", "imported_entries", "indexed", "lessons", "lineage",
-    "message_times", "messages", "pastes", "routes", "sessions", "summaries", "texts",
+    "message_times", "messages", "routes", "sessions", "summaries", "texts",
     "todo_changes", "turn_events", "turns", "undos", "unsent", "usage", "vendor_usage",
 ]  # fmt: skip
 

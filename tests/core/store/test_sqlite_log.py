@@ -5,23 +5,16 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from teamchat.core.context.context_manager import ContextManager
-from teamchat.core.errors import DamagedStore, UsageError
-from teamchat.core.messages import Said, Speaker, well_formed
-from teamchat.core.routing.markers import quoted_text
-from teamchat.core.store.checking import problems
+from teamchat.core.errors import UsageError
 from teamchat.core.store.database import Database
-from teamchat.core.store.messages import AS_SAID, HEAD, LONGEST_QUOTED, PIECE, MessageLog, SqliteLog
+from teamchat.core.store.messages import MessageLog, SqliteLog
 from teamchat.core.store.sessions import create_session
-from tests.core.routing.marker_texts import marked_up
 from tests.core.store.message_log_contract import KAILAI, MAX, MessageLogContract, draft, ids
 from tests.core.store.test_stored_turns import some_turn
 from tests.hiding import hide
-from tests.trials import trials
 
 
 class TestSqliteLog(MessageLogContract):
@@ -107,85 +100,6 @@ def test_lone_surrogates_are_replaced_on_the_way_in(db: Database, session: int) 
     manager.set_team_task("x\ud800")
     assert [message.content for message in manager.get_messages()] == ["a🙂b\ufffdc"]
     assert manager.get_team_task() == "x\ufffd"
-
-
-def test_a_long_message_is_read_whole_or_in_pieces(db: Database, session: int) -> None:
-    log = SqliteLog(db, session)
-    text = "Ü" * (2 * HEAD) + "🙂" * HEAD
-    log.append(draft(text))
-    log.append(draft("Hi"))
-    assert [message.content == text for message in (*log.all(), log.get("msg-1"), *log.window("msg-2", 1))] == [
-        True, False, True, True,
-    ]  # fmt: skip
-    pieces = list(log.pieces("msg-1"))
-    assert "".join(pieces) == text
-    assert max(map(len, pieces)) <= PIECE
-    assert [len(row["content"]) for row in db.rows("SELECT content FROM messages")] == [HEAD, 2]
-
-
-def test_a_long_message_of_an_older_store_is_read(db: Database, session: int) -> None:
-    log = SqliteLog(db, session)
-    log.append(draft(""))
-    text = "é" * (HEAD + 1)
-    db.execute("UPDATE messages SET content = ?", text)
-    assert log.get("msg-1").content == text
-    assert list(log.pieces("msg-1")) == [text]
-
-
-@settings(max_examples=trials(50), suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.lists(st.tuples(marked_up() | st.text(), st.sampled_from([KAILAI, MAX])), max_size=10))
-def test_what_is_stored_of_a_message_is_what_its_text_says(
-    db: Database, session: int, said: list[tuple[str, Speaker]]
-) -> None:
-    log = SqliteLog(db, session)
-    with db.transaction():
-        messages = [log.append(draft(well_formed(text), speaker)) for text, speaker in said]
-        last = log.append(draft("last"))
-    assert [one.text for one in log.said(last.id, len(said))] == [quoted_text(message) for message in messages]
-
-
-def test_markers_in_messages_of_an_older_store_are_read(db: Database, session: int) -> None:
-    log = SqliteLog(db, session)
-    message, last = log.append(draft("Hi [NEXT: max]")), log.append(draft("last"))
-    db.execute("UPDATE messages SET quoted = NULL")
-    assert log.said(last.id, 5) == [Said(message, "Hi")]
-    assert list(problems(db)) == []
-
-
-def test_what_prompts_quote_is_stored_once(db: Database, session: int) -> None:
-    """A text that is the content, or is long, is not stored a second time."""
-    log = SqliteLog(db, session)
-    for text in ("Hi", "Hi [NEXT: max]", "[NEXT: max]", f"{'x' * LONGEST_QUOTED} [NEXT: max]"):
-        log.append(draft(text))
-    assert [row["quoted"] for row in db.rows("SELECT quoted FROM messages")] == [AS_SAID, "Hi", "", None]
-
-
-def test_a_quoted_text_that_is_no_text_is_damage(db: Database, session: int) -> None:
-    log = SqliteLog(db, session)
-    log.append(draft("Hi [NEXT: max]"))
-    last = log.append(draft("last"))
-    db.execute("UPDATE messages SET quoted = x'ff' WHERE message = 'msg-1'")
-    with pytest.raises(DamagedStore, match="quoted is wrong"):
-        log.said(last.id, 5)
-    assert [problem.startswith("a message cannot be read: quoted is") for problem in problems(db)] == [True]
-
-
-def test_the_rest_of_a_long_message_that_is_damaged_is_not_passed_over(db: Database, session: int) -> None:
-    log = SqliteLog(db, session)
-    log.append(draft("x" * (HEAD + 1)))
-    assert list(problems(db)) == []
-    db.execute("UPDATE messages SET rest = x'ff'")
-    for read in (log.all, lambda: list(log.pieces("msg-1"))):
-        with pytest.raises(DamagedStore, match="a message cannot be read: 'utf-8' codec"):
-            read()
-    assert [problem.startswith("a message cannot be read: ") for problem in problems(db)] == [True]
-
-
-def test_a_long_message_that_is_taken_back_with_its_transaction_leaves_nothing(db: Database, session: int) -> None:
-    log = SqliteLog(db, session)
-    with db.taken_back():
-        log.append(draft("x" * (2 * HEAD)))
-    assert log.all() == []
 
 
 def steps(db: Database, work: Callable[[], object]) -> int:

@@ -12,10 +12,9 @@ from teamchat.core.errors import DamagedStore
 from teamchat.core.receipt import Outcome, Setup
 from teamchat.core.store.checking import problems
 from teamchat.core.store.database import Database
-from teamchat.core.store.rows import dump
 from teamchat.core.store.sessions import create_session
 from teamchat.core.store.texts import pack
-from teamchat.core.store.turn_events import PART, StoredEvent, TimedEvent
+from teamchat.core.store.turn_events import StoredEvent, TimedEvent
 from teamchat.core.store.turns import (
     NewTurn,
     Turn,
@@ -197,11 +196,8 @@ def test_ending_a_turn_is_part_of_the_callers_transaction(db: Database, session:
     assert events_of(db, turn) == []
 
 
-LONG = "水 and text\n" * (PART // 8)
-
-
-@pytest.mark.parametrize("text", ["x" * PART, "x" * (PART + 1), LONG, LONG + "\ud800", LONG * 3])
-def test_texts_of_any_length_are_stored_in_parts(db: Database, session: int, text: str) -> None:
+@pytest.mark.parametrize("text", ["x" * 1_000_000, "水 and text\n" * 100_000, "a lone \ud800"])
+def test_a_text_of_any_length_is_stored(db: Database, session: int, text: str) -> None:
     turn = some_turn(db, session)
     events: list[AgentEvent] = [Note("a"), Text(text), Text(text), Text("b"), ToolCall("1", "Bash", "ls")]
     events += [ToolResult("1", text, failed=True, exit_code=3), Thinking(text)]
@@ -211,48 +207,16 @@ def test_texts_of_any_length_are_stored_in_parts(db: Database, session: int, tex
         json.loads(json.dumps(to_builtins(event))) for event in events
     ]
     assert not [problem for problem in problems(db) if "event" in problem]
-    assert max(size for (size,) in db.rows("SELECT LENGTH(data) FROM turn_events")) < 3 * PART
 
 
-def test_many_events_share_a_row(db: Database, session: int) -> None:
-    turn = some_turn(db, session)
-    events: list[AgentEvent] = [Note(str(number)) for number in range(10_000)]
-    end_turn(db, turn, "done", OUTCOME, trace(events=[TimedEvent(1.0, event) for event in events]))
-    assert agent_events_of(db, turn) == events
-    assert db.rows("SELECT COUNT(*) FROM turn_events")[0][0] < 10
-
-
-def test_events_of_earlier_versions_have_a_row_each(db: Database, session: int) -> None:
-    turn = some_turn(db, session)
-    end_turn(db, turn, "done", OUTCOME, trace(events=[TimedEvent(1.0, Note("new"))]))
-    db.execute("INSERT INTO turn_events VALUES (?, 1, 2.0, 'Text', ?)", turn.id, dump(Text("old")))
-    assert agent_events_of(db, turn) == [Note("new"), Text("old")]
-    assert events_of(db, turn)[1] == StoredEvent(2.0, "Text", {"text": "old"})
-
-
-@pytest.mark.parametrize(
-    "data",
-    [
-        '{"text": "no list"}', "[1]", "[[1.0]]", '[[1.0, "Text", {}]]', '[[1.0, "Nothing", {}]]', "[", "{}",
-        '[["x", "Text", {"text": ""}]]',
-        '[[1.0, "Done", {"ok": true, "continues": true}]]', '[[1.0, "Text", []]]',
-    ],
-)  # fmt: skip
-def test_what_is_no_batch_of_events_is_damage(db: Database, session: int, data: str) -> None:
+@pytest.mark.parametrize(("kind", "data"), [("Text", "[]"), ("Text", "{}"), ("Text", "["), ("Nothing", "{}")])
+def test_what_is_no_event_is_damage(db: Database, session: int, kind: str, data: str) -> None:
     turn = some_turn(db, session)
     end_turn(db, turn, "done", OUTCOME, trace())
-    db.execute("INSERT INTO turn_events VALUES (?, 0, 1.0, 'batch', ?)", turn.id, data)
-    with pytest.raises(DamagedStore, match="events"):
+    db.execute("INSERT INTO turn_events VALUES (?, 0, 1.0, ?, ?)", turn.id, kind, data)
+    with pytest.raises(DamagedStore, match="an event cannot be read"):
         events_of(db, turn)
     assert [problem.partition(":")[0] for problem in problems(db)][1:] == ["an event cannot be read"]
-
-
-def test_a_part_whose_beginning_is_lost_is_an_event(db: Database, session: int) -> None:
-    turn = some_turn(db, session)
-    end_turn(db, turn, "done", OUTCOME, trace())
-    part = '[[1.0, "Text", {"text": "the end", "continues": true}]]'
-    db.execute("INSERT INTO turn_events VALUES (?, 0, 1.0, 'batch', ?)", turn.id, part)
-    assert agent_events_of(db, turn) == [Text("the end")]
 
 
 def test_a_tool_call_that_was_cut_short_is_read_with_a_result(db: Database, session: int) -> None:

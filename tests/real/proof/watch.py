@@ -66,6 +66,7 @@ class _Witness:
 
     def __init__(self, runner: Runner) -> None:
         self.parser = runner.parser()
+        self.longest = self.parser.longest
         self.test = SELF_TESTS[runner.vendor] if runner.vendor else None
         self.names: list[str] = []
 
