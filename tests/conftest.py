@@ -16,7 +16,6 @@ from hypothesis import settings
 from hypothesis.internal.conjecture import engine
 
 from teamchat.core.agents import CLIS
-from teamchat.runners.process.guardians import GUARDIANS
 from teamchat.runners.process.removal import remove
 from tests import forks
 from tests.core.fake_conversation import STORES
@@ -67,14 +66,6 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with the torture. Its tests are the longest and mostly wait; as the last ones they leave cores idle."""
     items.sort(key=lambda item: "torture" not in item.path.parts)
-
-
-@pytest.fixture(autouse=True, scope="session")
-def server_of_guardians() -> Iterator[None]:
-    """It is there before a test counts processes, and ends before a run looks for what it has left behind."""
-    GUARDIANS.begin()
-    yield
-    GUARDIANS.end()
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -266,7 +266,7 @@ def warm_up(folder: str) -> None:
         os.close(stdin)
         os.close(nothing)
     assert not any(codes), quiet.getvalue()
-    GUARDIANS.end()
+    GUARDIANS.dismiss()
     for thread in threading.enumerate():
         if thread is not threading.main_thread():
             thread.join(THREADS_END_S)  # a run does not wait for those that have nothing more to do

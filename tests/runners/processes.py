@@ -16,7 +16,6 @@ import pytest
 
 from teamchat.runners.process import supervisor as turn
 from teamchat.runners.process.guardian import below, processes, send_signal
-from teamchat.runners.process.guardians import GUARDIANS
 from teamchat.runners.process.process import Process
 from teamchat.runners.process.running import Chunk, Exit, Running
 from tests.program import fake
@@ -127,11 +126,9 @@ def kill_with_guardians(teamchat: int) -> None:
     """As `pkill -9 -f teamchat` does: none of them has the time to see another one's end."""
     os.kill(teamchat, signal.SIGSTOP)
     assert eventually(lambda: state(teamchat) == b"T")
-    table = processes()
-    (server,) = (pid for pid, (parent, _) in table.items() if parent == teamchat)
-    guardians = [pid for pid, (parent, _) in table.items() if parent == server]
+    guardians = [pid for pid, (parent, _) in processes().items() if parent == teamchat]
     assert guardians
-    for pid in (*guardians, server, teamchat):
+    for pid in (*guardians, teamchat):
         send_signal(pid, signal.SIGKILL)
 
 
@@ -173,19 +170,16 @@ def guardian_of(process: Process) -> int:
 
 
 def children() -> set[int]:
-    """The processes below this one, but for the server of guardians: a new one replaces one that has ended."""
-    server = GUARDIANS._server
-    return set(below(os.getpid(), processes())) - ({server.pid} if server else set())
+    """The processes below this one."""
+    return set(below(os.getpid(), processes()))
 
 
 def descriptors() -> list[str]:
-    """This process's open files, by what they are, but for the socket to the server of guardians."""
-    folder, control = Path("/proc/self/fd"), GUARDIANS._control
+    """This process's open files, by what they are."""
     names = []
-    for link in folder.iterdir():
+    for link in Path("/proc/self/fd").iterdir():
         try:
-            if not (control and int(link.name) == control.fileno()):
-                names.append(str(link.readlink()))
+            names.append(str(link.readlink()))
         except OSError:  # the folder itself, opened to list it
             continue
     return sorted(names)

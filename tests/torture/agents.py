@@ -93,13 +93,8 @@ def parent(pid: int) -> int:
     return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
 
 
-def server() -> int:
-    """The process that forks the guardians."""
-    return parent(os.getppid())
-
-
 def teamchat() -> int:
-    return parent(server())
+    return parent(os.getppid())
 
 
 def background(act: Callable[[], None], *, quiet: bool = False) -> int:
@@ -1430,29 +1425,6 @@ def kills_teamchat_and_its_guardian() -> None:
     os.kill(guardian, signal.SIGSTOP)
     os.kill(above, signal.SIGKILL)
     os.kill(guardian, signal.SIGKILL)
-    forever()
-
-
-@agent("answers", quick=True)
-def kills_the_server_of_the_guardians() -> None:
-    os.kill(server(), signal.SIGKILL)
-    say()
-
-
-@agent("answers", quick=True)
-def stops_the_server_of_the_guardians() -> None:
-    os.kill(server(), signal.SIGSTOP)
-    say()
-
-
-@agent("fails", quick=True)
-def kills_the_server_the_guardian_and_teamchat() -> None:
-    guardian, forks, above = os.getppid(), server(), teamchat()
-    daemon(env={})
-    for pid in (guardian, above):
-        os.kill(pid, signal.SIGSTOP)
-    for pid in (forks, guardian, above):
-        os.kill(pid, signal.SIGKILL)
     forever()
 
 

@@ -1,18 +1,16 @@
 """The guardian: one small process per agent that is its parent and subreaper, and kills it when necessary.
 
-A server forks the guardians of one teamchat (`guardians.py`), which takes a millisecond: an interpreter for each would
-take ten. The server runs in an interpreter of its own (`command`) and imports built-in modules alone: `json` and what
-`signal`, `socket` and `ctypes` add to them would take twice as long, and a script would be compiled at each start. It
-keeps nothing of a guardian that it has forked, so guardians work on if it is killed, and another one takes its place.
+Each runs in an interpreter of its own (`command`), which starts in ten milliseconds: it imports built-in modules alone,
+since `json` and what `signal`, `socket` and `ctypes` add to them would take twice as long, and a script would be
+compiled at each start.
 
-A message to the server is one byte and a descriptor: the socket of a guardian to teamchat. The guardian says
-`{"guardian": N}`, its own number. It then gets one byte with the open folder that the agent is to start in and the
-agent's streams. The first line that it reads says what to run, in `marshal`'s format and hexadecimal, and `go` starts
-it. In between teamchat makes the turn's private folder, which the guardian knows by then. It answers in JSON, for an
-agent could write there: `{"pid": N}` and, when everything is over, `{"exit": code, "left": [names]}`. Lines it then
-obeys: `stop` (the CLI's own soft signal, SIGKILL after its grace) and `kill`. A closed socket also means `stop`: that
-is how agents die when teamchat is killed. With `done` as the last line teamchat removes the turn's private folder
-itself; without it the guardian does. The guardian's own end closes the socket, which no other process has.
+The first message is one byte with the open folder that the agent is to start in and the agent's streams. The first line
+says what to run, in `marshal`'s format and hexadecimal, and `go` starts it. In between teamchat makes the turn's
+private folder, which the guardian knows by then. It answers in JSON, for an agent could write there: `{"pid": N}` and,
+when everything is over, `{"exit": code, "left": [names]}`. Lines it then obeys: `stop` (the CLI's own soft signal,
+SIGKILL after its grace) and `kill`. A closed socket also means `stop`: that is how agents die when teamchat is killed.
+With `done` as the last line teamchat removes the turn's private folder itself; without it the guardian does. The
+guardian's own end closes the socket, which no other process has.
 
 Agent CLIs start their tools in sessions of their own, so a process group is not enough: as child subreaper (Linux) the
 guardian inherits every orphan of the tree and finds them all by their parents. Where there is no subreaper (macOS) it
@@ -50,7 +48,7 @@ ABANDONED_GRACE_S = 1.0  # without teamchat nobody reads the rest: the tree must
 
 
 def command(control: int) -> tuple[str, ...]:
-    """The command line of a server that is to inherit this socket."""
+    """The command line of a guardian that is to inherit this socket."""
     return (sys.executable, "-I", "-S", "-B", "-c", STARTED, os.path.dirname(__file__), str(control))  # noqa: PTH120
 
 
@@ -341,50 +339,16 @@ def order_line(order: dict[str, Any]) -> bytes:
     return marshal.dumps(order).hex().encode() + b"\n"
 
 
-def serve(control: socket.socket) -> int:
-    """Fork a guardian for each message. Returns in the guardians alone: the descriptor of their socket.
-
-    The server ends once the socket is closed and its guardians have ended.
-    """
-    signal.signal(signal.SIGCHLD, _reap_guardians)
-    while True:
-        if not (descriptors := received(control, 1)):
-            break
-        try:
-            if os.fork() == 0:
-                control.close()
-                return descriptors[0]
-        except OSError as error:
-            os.write(descriptors[0], in_json({"failed": error.strerror}).encode() + b"\n")
-        os.close(descriptors[0])
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    try:
-        while os.waitpid(-1, 0):
-            pass
-    except ChildProcessError:
-        os._exit(0)
-
-
 def received(control: socket.socket, number: int) -> list[int]:
     """The descriptors that come with the next byte; none if the socket is closed."""
     byte, ancillary, _, _ = control.recvmsg(1, socket.CMSG_SPACE(number * INT_BYTES))
     return [one for _, _, data in ancillary for one in memoryview(data).cast("i")] if byte else []
 
 
-def _reap_guardians(*_: object) -> None:
-    try:
-        while os.waitpid(-1, os.WNOHANG)[0]:
-            pass
-    except ChildProcessError:
-        return
-
-
 def guard(control: int) -> None:
     """Be the guardian of one agent."""
-    os.setsid()
     os.set_inheritable(control, False)
     guardian = Guardian(socket.socket(fileno=control))
-    guardian.report(guardian=os.getpid())
     if not (descriptors := received(guardian.control, DESCRIPTORS)):
         return
     folder, *streams = descriptors
@@ -410,9 +374,7 @@ def main(control: int) -> None:
     for number in IGNORED:
         signal.signal(number, signal.SIG_IGN)
     if sys.platform == "linux":
-        import resource  # noqa: F401  # for all guardians, as `_prctl` does: each would take a millisecond
-
         _prctl(PR_SET_PDEATHSIG, signal.SIGCONT)  # if an agent has stopped it, it ends with teamchat all the same
     os.chdir("/")
-    guard(serve(socket.socket(fileno=control)))
+    guard(control)
     os._exit(0)  # an interpreter takes milliseconds to take itself apart

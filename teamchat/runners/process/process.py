@@ -30,7 +30,7 @@ from typing import BinaryIO, Literal
 
 from teamchat.runners.events import Failure, FailureKind
 from teamchat.runners.process import guardian
-from teamchat.runners.process.guardians import GUARDIANS, first_report
+from teamchat.runners.process.guardians import GUARDIANS, Guardian, end
 from teamchat.runners.process.running import (
     FIRST_LINE,
     Chunk,
@@ -115,8 +115,8 @@ class Process:
             self._abort()
             raise SpawnFailed(start_error(error)) from error
 
-    def _guarded(self) -> tuple[int, socket.socket]:
-        """Start the guardian: its number and the socket to it."""
+    def _guarded(self) -> Guardian:
+        """Start the guardian."""
         make_private(self._launch.folder)
         with contextlib.ExitStack() as files:
             cwd = open_folder(self._launch.cwd, self._launch.real_cwd)
@@ -216,7 +216,7 @@ class Process:
 
     def _wake(self) -> None:
         """Wake a guardian stopped by SIGSTOP, so that it reads its orders."""
-        guardian.send_signal(self._guardian, signal.SIGCONT)
+        self._guardian.send_signal(signal.SIGCONT)
 
     async def chunks(self) -> AsyncGenerator[Chunk | CutShort, None]:
         loop = asyncio.get_running_loop()
@@ -243,7 +243,7 @@ class Process:
             self._release()
             while not await self._guardian_ends():
                 self._replace_guardian()
-            self._control.close()
+            end(self._guardian, self._control)
 
     async def _guardian_ends(self) -> bool:
         """Wait for the guardian's end, which closes its socket. False if it takes too long."""
@@ -294,7 +294,7 @@ class Process:
             self._kill_unguarded()
             self.exit = Exit(-signal.SIGKILL, (), limit, time.monotonic() - self.started)
         elif time.monotonic() > self._deaf_at:
-            guardian.send_signal(self._guardian, signal.SIGKILL)
+            self._guardian.kill()
         if self.exit:
             self._launch.at_exit()
 
@@ -311,7 +311,7 @@ class Process:
 
     def _replace_guardian(self) -> None:
         """Kill an unresponsive guardian (for instance, one traced by the agent) and clean up in its place."""
-        guardian.send_signal(self._guardian, signal.SIGKILL)
+        self._guardian.kill()
         if self.exit is None and self.pid:
             self._kill_unguarded()
 
@@ -357,8 +357,22 @@ class Process:
             self._replace_guardian()
         except ConnectionError:
             pass
-        self._control.close()
+        end(self._guardian, self._control)
         self._sweep()  # the guardian may have been killed when it had just started the agent
+
+
+def first_report(control: socket.socket) -> tuple[dict[str, int], bytes]:
+    """What the guardian at the other end reports first, and what came behind it. Blocks. Raises `OSError`."""
+    data = b""
+    while b"\n" not in data:
+        if not (more := control.recv(4096)):
+            raise ConnectionResetError
+        data += more
+    line, _, rest = data.partition(b"\n")
+    report = json.loads(line)
+    if "failed" in report:
+        raise OSError(report["failed"])
+    return report, rest
 
 
 def _longest_end() -> float:

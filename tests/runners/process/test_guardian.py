@@ -1,4 +1,4 @@
-"""A guardian and its server as programs, spoken to over sockets: orders in any pieces, and every end of a tree."""
+"""A guardian as a program, spoken to over its socket: orders in any pieces, and every end of a tree."""
 
 from __future__ import annotations
 
@@ -32,22 +32,23 @@ sys.platform = "darwin"
 
 @dataclass(frozen=True, slots=True)
 class Guarded:
-    """A guardian and the socket to it, and the server that has forked it."""
+    """A guardian and the socket to it."""
 
-    server: subprocess.Popen[bytes]
-    requests: socket.socket
-    pid: int
+    process: subprocess.Popen[bytes]
     control: socket.socket
     out: Path
     errors: Path
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
 
     def report(self) -> dict[str, Any]:
         return reported(self.control)
 
     def ended(self) -> int:
-        """The exit code of the server, which ends after its guardian."""
-        self.requests.close()
-        return self.server.wait(PATIENCE_S)
+        """The exit code of the guardian."""
+        return self.process.wait(PATIENCE_S)
 
 
 Guard = Callable[..., Guarded]
@@ -62,18 +63,6 @@ def reported(control: socket.socket) -> dict[str, Any]:
     return dict(json.loads(line))
 
 
-def forked(requests: socket.socket, *streams: int) -> socket.socket:
-    """The socket to another guardian of a server."""
-    ours, theirs = socket.socketpair()
-    ours.settimeout(PATIENCE_S)
-    folder = os.open("/", os.O_RDONLY)
-    with theirs:
-        socket.send_fds(requests, [b"+"], [theirs.fileno()])
-        socket.send_fds(ours, [b"+"], [folder, *streams])
-    os.close(folder)
-    return ours
-
-
 def order(argv: tuple[str, ...], pids: Pids, *, grace: float = 10 * PATIENCE_S, remove: Path | None = None) -> bytes:
     env = marked({"AGENT_PIDS": str(pids.file), "PATH": os.environ["PATH"]})
     fields = {"argv": argv, "env": env, "signal": 15, "group": True, "grace": grace, "remove": remove and bytes(remove)}
@@ -85,19 +74,22 @@ def guard(tmp_path: Path) -> Iterator[Guard]:
     started: list[Guarded] = []
 
     def run(program: str = guardian.STARTED) -> Guarded:
-        requests, theirs = socket.socketpair()
-        out_file, err_file = tmp_path / "out", tmp_path / "err"
+        ours, theirs = socket.socketpair()
+        ours.settimeout(PATIENCE_S)
+        out_file, err_file = tmp_path / f"out{len(started)}", tmp_path / f"err{len(started)}"
+        folder = os.open("/", os.O_RDONLY)
         with theirs, err_file.open("wb") as err, out_file.open("wb") as out, Path(os.devnull).open("rb") as nothing:
-            server = subprocess.Popen(
+            process = subprocess.Popen(
                 [program if word == guardian.STARTED else word for word in guardian.command(theirs.fileno())],
                 stdin=nothing,
                 stdout=nothing,
                 stderr=err,
                 pass_fds=[theirs.fileno()],
+                start_new_session=True,
             )
-            control = forked(requests, nothing.fileno(), out.fileno(), err.fileno())
-        pid = reported(control)["guardian"]
-        started.append(Guarded(server, requests, pid, control, out_file, err_file))
+            socket.send_fds(ours, [b"+"], [folder, nothing.fileno(), out.fileno(), err.fileno()])
+        os.close(folder)
+        started.append(Guarded(process, ours, out_file, err_file))
         return started[-1]
 
     yield run
@@ -180,46 +172,17 @@ def test_signals_to_the_guardian_itself_change_nothing(guard: Guard, pids: Pids)
     assert guarded.report() == {"exit": 8, "left": []}
 
 
-# --- the server
-
-
-def test_a_guardian_works_on_when_its_server_is_killed(guard: Guard, pids: Pids) -> None:
-    guarded = guard()
-    guarded.control.sendall(order(agent("daemon", "+", "obey", "3", "+", "hang"), pids))
-    guarded.report()
-    assert eventually(lambda: b"ready" in guarded.out.read_bytes())
-    guarded.server.kill()
-    guarded.server.wait()
-    guarded.control.send(b"stop\n")
-    assert guarded.report()["exit"] == 3
-    assert pids.alive() == []
-    guarded.control.close()
-    assert eventually(lambda: not lives(guarded.pid))
-
-
 def test_no_guardian_has_the_socket_of_another_one(guard: Guard, pids: Pids) -> None:
-    first = guard()
-    with Path(os.devnull).open("r+b") as nothing:
-        second = forked(first.requests, *[nothing.fileno()] * 3)
-    assert reported(second)["guardian"] != first.pid
-    for control in (first.control, second):
-        control.sendall(order(("/bin/sleep", "60"), pids))
-    agents = [first.report()["pid"], reported(second)["pid"]]
+    first, second = guard(), guard()
+    for one in (first, second):
+        one.control.sendall(order(("/bin/sleep", "60"), pids))
+    agents = [one.report()["pid"] for one in (first, second)]
     first.control.close()
     assert eventually(lambda: not lives(agents[0]))
     assert lives(agents[1])
-    second.close()
-    assert first.ended() == 0
+    second.control.close()
+    assert (first.ended(), second.ended()) == (0, 0)
     assert not lives(agents[1])
-
-
-def test_guardians_that_have_ended_are_reaped(guard: Guard, pids: Pids) -> None:
-    guarded = guard()
-    guarded.control.sendall(order(("/bin/true",), pids))
-    guarded.report()
-    assert guarded.report() == {"exit": 0, "left": []}
-    guarded.control.close()
-    assert eventually(lambda: not Path(f"/proc/{guarded.pid}").exists())
 
 
 # --- trees

@@ -20,7 +20,7 @@ import pytest
 from teamchat.runners.base import StopRule
 from teamchat.runners.process import guardian
 from teamchat.runners.process import process as process_module
-from teamchat.runners.process.guardians import Guardians, first_report
+from teamchat.runners.process.guardians import Guardians
 from teamchat.runners.process.process import Process, launch
 from teamchat.runners.process.running import FIRST_LINE, Chunk, Launch, SpawnFailed
 from tests.leftovers import marked
@@ -490,9 +490,11 @@ def test_an_agent_that_ends_at_once_is_followed_to_its_end(
 ) -> None:
     """Both reports of its guardian, which waits for an answer to the second, come with one look at the socket."""
 
+    found = process_module.first_report
+
     def late(control: socket.socket) -> tuple[dict[str, int], bytes]:
         assert eventually(lambda: b'"exit"' in control.recv(4096, socket.MSG_PEEK))
-        return first_report(control)
+        return found(control)
 
     monkeypatch.setattr("teamchat.runners.process.process.first_report", late)
     scratch = tmp_path / "scratch"
@@ -600,19 +602,15 @@ def test_a_guardian_that_somebody_has_stopped_sees_the_end_of_its_reader(start: 
 
 
 @pytest.fixture
-def changed_guardian(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
+def changed_guardian(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
     """Makes guardians do something else where they would say that the agent runs."""
-    guardians = Guardians()
 
     def change(instead: str) -> None:
         changed = tmp_path / "guardian.py"
         changed.write_text(Path(guardian.__file__).read_text().replace("self.report(pid=self.pid)", instead))
         monkeypatch.setattr(guardian, "__file__", str(changed))
-        monkeypatch.setattr(process_module, "GUARDIANS", guardians)
-        guardians.begin()
 
-    yield change
-    guardians.end()
+    return change
 
 
 def test_a_guardian_that_is_killed_before_it_can_say_so_leaves_no_agent(
