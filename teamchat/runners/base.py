@@ -6,15 +6,17 @@ end. `process/` runs the command. `events.py` has the events.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from signal import Signals
-from typing import Literal, Protocol, TypeAlias
+from typing import Literal, Protocol, TypeAlias, get_args
 
 from msgspec import Struct, field
 
 from teamchat.runners.edits import Edits
 from teamchat.runners.events import AgentEvent, Failure, Usage
+from teamchat.runners.untrusted_json import scalar
 
 Access = Literal["read", "edit", "full"]
 Memory = Literal["fresh", "resume", "live"]
@@ -259,70 +261,73 @@ class Login(Struct, frozen=True):
     variables: tuple[str, ...] | None = None
 
 
-class Runner(Protocol):
-    """How one kind of agent CLI is run. `vendor` names whose keys it may see (None: a pipe agent, which keeps all).
+class Runner(ABC):
+    """How one kind of agent CLI is run. What is not said here is as for any other program.
 
-    `stall_s` is the default stall clock. `reports_denials`: a turn without a reported denial had none, in a version
-    for which the ledger proves it; in any other the receipt says unknown. `sessions` None: it has none, so every
-    turn is a fresh one. `images` None: it takes none. `slash` None: it has no custom commands to call. `skills`
-    None: a prompt cannot mention one. `edits` None: nothing limits what it does.
+    `vendor` names whose keys it may see (None: a pipe agent, which keeps all). `stall_s` is the default stall clock.
+    `reports_denials`: a turn without a reported denial had none, in a version for which the ledger proves it; in any
+    other the receipt says unknown. `sessions` None: it has none, so every turn is a fresh one. `images` None: it takes
+    none. `slash` None: it has no custom commands to call. `skills` None: a prompt cannot mention one. `edits` None:
+    nothing limits what it does. `access_notes` have a line for `teamchat team` for each access: what a member may do,
+    and what limits it.
     """
 
-    vendor: Vendor | None
-    limit: Limit | None
-    stop: StopRule
-    stall_s: float
-    reports_denials: bool
-    sessions: Sessions | None
-    images: Images | None
-    slash: SlashRule | None
-    skills: SkillRule | None
-    edits: Edits | None
+    vendor: Vendor | None = None
+    limit: Limit | None = None
+    stop = StopRule()
+    stall_s = 300.0
+    reports_denials = False
+    sessions: Sessions | None = None
+    images: Images | None = None
+    slash: SlashRule | None = None
+    skills: SkillRule | None = None
+    edits: Edits | None = None
+    access_notes: Mapping[Access, str] = dict.fromkeys(
+        get_args(Access), f"{NOT_ENFORCED}: teamchat cannot bound what another program does"
+    )
 
-    def prepare(self, prompt: str, *, typed: range, exists: Callable[[str], bool]) -> Prepared:
+    def prepare(self, prompt: str, *, typed: range, exists: Callable[[str], bool]) -> Prepared:  # noqa: ARG002
         """The last step before stdin: its result is what is sent, stored, recorded and shown.
 
         The characters of the prompt that a person `typed` stay unchanged. Nothing else in it may expand.
         `exists` tells whether the target of a mention exists: a path (as written, relative to the member's
         cwd), or a skill in the form of `SkillRule`.
         """
-        ...
+        return Prepared(scalar(prompt).encode())
 
+    @abstractmethod
     def command(self, job: Job) -> Command: ...
 
+    @abstractmethod
     def parser(self) -> EventParser: ...
 
-    def refusal(self, access: Access, env: Mapping[str, str]) -> str | None:
+    def refusal(self, access: Access, env: Mapping[str, str]) -> str | None:  # noqa: ARG002
         """Why the CLI would refuse this access to this user (Claude its bypass to root), or None."""
-        ...
+        return None
 
-    def access_note(self, access: Access) -> str:
-        """One line for `teamchat team`: what a member of this access may do, and what limits it."""
-        ...
-
-    def reads_note(self, job: Job) -> str:
+    def reads_note(self, job: Job) -> str:  # noqa: ARG002
         """One line for `teamchat team`: which instructions and settings the CLI reads besides its prompt.
 
         It names the user's MCP servers if all of them start. Servers that a member names are listed with what
         it may use.
         """
-        ...
+        return "its prompt, and whatever the program reads by itself"
 
-    def lacks(self, job: Job) -> tuple[str, ...]:
+    def lacks(self, job: Job) -> tuple[str, ...]:  # noqa: ARG002
         """The parts of its project that a member lacks and the plain CLI has."""
-        ...
+        return ()
 
-    def unreadable(self, job: Job) -> Iterable[tuple[Path, str]]:
+    def unreadable(self, job: Job) -> Iterable[tuple[Path, str]]:  # noqa: ARG002
         """The settings files that keep it from starting because they cannot be read, and why."""
-        ...
+        return ()
 
-    def servers(self, cwd: Path, env: Mapping[str, str]) -> Collection[str]:
+    def servers(self, cwd: Path, env: Mapping[str, str]) -> Collection[str]:  # noqa: ARG002
         """The names of the MCP servers that the user has set up for the CLI, for that folder included."""
-        ...
+        return ()
 
-    def login(self, cwd: Path, env: Mapping[str, str]) -> Login | None:
+    def login(self, cwd: Path, env: Mapping[str, str]) -> Login | None:  # noqa: ARG002
         """Its login, as far as the environment and existing files tell; None if none is known.
 
         It opens no file that may hold a login.
         """
-        ...
+        return None

@@ -3,31 +3,12 @@
 from __future__ import annotations
 
 from codecs import getincrementaldecoder
-from collections.abc import Callable, Collection, Iterable, Mapping
-from pathlib import Path
+from collections.abc import Iterable
 
-from teamchat.runners.base import (
-    NOT_ENFORCED,
-    Access,
-    Command,
-    EventParser,
-    Images,
-    Job,
-    Limit,
-    Login,
-    Prepared,
-    Sessions,
-    SkillRule,
-    SlashRule,
-    StopRule,
-    Vendor,
-    Verdict,
-)
-from teamchat.runners.edits import Edits
+from teamchat.runners.base import Command, EventParser, Job, Runner, Verdict
 from teamchat.runners.events import AgentEvent, Failure, FailureKind, TextDelta
 from teamchat.runners.failures import Voice, ending, is_blank, last_words, no_answer
 from teamchat.runners.longest import LONGEST_REPLY, ReplyText
-from teamchat.runners.untrusted_json import scalar
 
 
 class PipeOutput:
@@ -68,44 +49,11 @@ class PipeOutput:
         return Verdict(text, failed, cut=was_cut)
 
 
-class PipeRunner:
-    vendor: Vendor | None = None
-    limit: Limit | None = None
-    stop = StopRule()
-    stall_s: float = 300.0
-    reports_denials: bool = False
-    images: Images | None = None
-    slash: SlashRule | None = None
-    skills: SkillRule | None = None
-    edits: Edits | None = None
-    sessions: Sessions | None = None
-
-    def prepare(self, prompt: str, *, typed: range, exists: Callable[[str], bool]) -> Prepared:  # noqa: ARG002
-        return Prepared(scalar(prompt).encode())
+class PipeRunner(Runner):
+    """Nothing limits what the program does."""
 
     def command(self, job: Job) -> Command:
         return Command((*job.program, *job.args))
 
     def parser(self) -> EventParser:
         return PipeOutput()
-
-    def refusal(self, access: Access, env: Mapping[str, str]) -> str | None:  # noqa: ARG002 (it refuses nobody)
-        return None
-
-    def access_note(self, access: Access) -> str:  # noqa: ARG002 (it is the same for all)
-        return f"{NOT_ENFORCED}: teamchat cannot bound what another program does"
-
-    def reads_note(self, job: Job) -> str:  # noqa: ARG002 (nothing is known of it)
-        return "its prompt, and whatever the program reads by itself"
-
-    def lacks(self, job: Job) -> tuple[str, ...]:  # noqa: ARG002 (it lacks nothing)
-        return ()
-
-    def unreadable(self, job: Job) -> Iterable[tuple[Path, str]]:  # noqa: ARG002 (there are none)
-        return ()
-
-    def servers(self, cwd: Path, env: Mapping[str, str]) -> Collection[str]:  # noqa: ARG002 (nothing is known of it)
-        return ()
-
-    def login(self, cwd: Path, env: Mapping[str, str]) -> Login | None:  # noqa: ARG002 (nothing is known of it)
-        return None

@@ -385,7 +385,7 @@ def test_the_prompt_is_never_in_the_command_and_a_program_of_several_words_stays
 @pytest.mark.parametrize("runner", ALL)
 @pytest.mark.parametrize("access", ["read", "edit", "full"])
 def test_what_a_member_may_do_is_one_line(runner: Runner, access: Access) -> None:
-    note = runner.access_note(access)
+    note = runner.access_notes[access]
     assert note.isprintable()
     assert len(note) < 120
 

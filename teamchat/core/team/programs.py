@@ -113,7 +113,7 @@ def _missing_interpreter(line: bytes, search: str) -> str | None:
 
 def may(member: Member, runner: Runner) -> str:
     """What a member may do and use, by its access and by `web`, `mcp` and `git`."""
-    note = runner.access_note(member.access)
+    note = runner.access_notes[member.access]
     return "; ".join(filter(None, (note, ", ".join(_tools(member)) if runner.vendor else "")))
 
 

@@ -398,7 +398,7 @@ def _command(member: Member, spec: AgentSpec) -> Need:
         what += f" on a terminal, and types {terminal.exit!r} there" if terminal.exit else " on a terminal"
         value += ("pty", terminal.submit, terminal.exit or "")
     like = f" like {spec.protocol}, access {member.access}" if runner.vendor else "; its access"
-    note = f": {runner.access_note(member.access)}" if runner.vendor else " is not enforced"
+    note = f": {runner.access_notes[member.access]}" if runner.vendor else " is not enforced"
     return _need(member.name, "command", f"{what}{like}{note}", value)
 
 

@@ -6,7 +6,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from signal import Signals
 from types import MappingProxyType
@@ -23,18 +23,17 @@ from teamchat.runners.base import (
     LiveRule,
     Login,
     Prepared,
+    Runner,
     Sessions,
-    SkillRule,
     Slash,
     SlashRule,
     StopRule,
-    Vendor,
 )
 from teamchat.runners.claude.events import ClaudeEvents
 from teamchat.runners.claude.project import folders, lacks, of_trusted, shows, version_of
 from teamchat.runners.claude.tools import servers as servers_there
 from teamchat.runners.claude.tools import tools
-from teamchat.runners.edits import Edits, edits
+from teamchat.runners.edits import edits
 from teamchat.runners.homes import claude_folder, claude_record
 from teamchat.runners.mentions import Existing, command_name, escaped_mention, first_file, inert, mention
 from teamchat.runners.records import MOST, elsewhere, first_lines, is_there, stored, text_of, used_at, variables_login
@@ -167,20 +166,19 @@ _NO_FILE = regex(r'agent-|"[^"\n]{1,4096} \(agent\)"|[\w.-]+:\S', re.ASCII)  # a
 READS = "CLAUDE.md of its folder and of the user, all instructions of a folder that Claude trusts, the user's "
 
 
-class ClaudeRunner:
-    vendor: Vendor | None = "claude"
+class ClaudeRunner(Runner):
+    vendor = "claude"
     # 2.1.330 refuses more than 2,920,000 with its instructions for a model of a million tokens; 2.1.197 takes all
-    limit: Limit | None = Limit(2_700_000, "characters")
+    limit = Limit(2_700_000, "characters")
     stop = StopRule(Signals.SIGINT, group=False)  # the one signal on which it ends its tools' processes itself
-    stall_s: float = 300.0
-    reports_denials: bool = True
-    images: Images | None = Images(lambda path: f'@"{path}"' if " " in path else f"@{path}")
-    slash: SlashRule | None = SlashRule(find, with_command)
-    skills: SkillRule | None = None
-    edits: Edits | None = edits(
+    reports_denials = True
+    images = Images(lambda path: f'@"{path}"' if " " in path else f"@{path}")
+    slash = SlashRule(find, with_command)
+    edits = edits(
         lets=("files", "looking", "file commands", "redirections", ".codex", ".gemini", "allowed"),
     )
-    sessions: Sessions | None = Sessions(
+    access_notes = ACCESS_NOTES
+    sessions = Sessions(
         system_each_time=True,
         live=True,
         open=lambda session, _cwd: ("--resume", session),
@@ -234,9 +232,6 @@ class ClaudeRunner:
             return "Claude refuses full access to root: be another user, or set IS_SANDBOX=1 if this is a sandbox"
         return None
 
-    def access_note(self, access: Access) -> str:
-        return ACCESS_NOTES[access]
-
     def reads_note(self, job: Job) -> str:
         servers = ("MCP servers",) if job.servers is None else ()
         users = listed("settings", *servers, *(() if job.access == "read" else ("skills",)))
@@ -246,9 +241,6 @@ class ClaudeRunner:
 
     def lacks(self, job: Job) -> tuple[str, ...]:
         return lacks(job)
-
-    def unreadable(self, job: Job) -> Iterable[tuple[Path, str]]:  # noqa: ARG002 (there are none)
-        return ()
 
     def servers(self, cwd: Path, env: Mapping[str, str]) -> Collection[str]:
         return servers_there(cwd, env)

@@ -6,7 +6,7 @@ import os
 import re
 import shlex
 import shutil
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 from types import MappingProxyType
@@ -22,11 +22,10 @@ from teamchat.runners.base import (
     Limit,
     Login,
     Prepared,
+    Runner,
     Sessions,
     SkillRule,
-    SlashRule,
     StopRule,
-    Vendor,
 )
 from teamchat.runners.codex.configuration import (
     home,
@@ -39,7 +38,7 @@ from teamchat.runners.codex.configuration import (
 )
 from teamchat.runners.codex.configuration import servers as users_servers
 from teamchat.runners.codex.events import CodexEvents, usage_of
-from teamchat.runners.edits import Edits, edits
+from teamchat.runners.edits import edits
 from teamchat.runners.events import Usage
 from teamchat.runners.mentions import Existing, inert
 from teamchat.runners.records import MOST, first_lines, is_there, stored, text_of, used_at, variables_login
@@ -200,23 +199,22 @@ READS = "AGENTS.md of its folder and of the user, the user's "
 WEB = {False: ("-c", 'web_search="disabled"'), True: ("-c", 'web_search="live"')}
 
 
-class CodexRunner:
-    vendor: Vendor | None = "codex"
-    limit: Limit | None = Limit(1_048_576, "characters")
+class CodexRunner(Runner):
+    vendor = "codex"
+    limit = Limit(1_048_576, "characters")
     stop = StopRule()  # on SIGINT its sandbox leaves empty folders in the workspace
-    stall_s: float = 900.0  # nothing is streamed: silence is how it works
-    reports_denials: bool = False
-    images: Images | None = Images()
-    slash: SlashRule | None = None
-    skills: SkillRule | None = SkillRule(known_skills)
-    edits: Edits | None = edits(
+    stall_s = 900.0  # nothing is streamed: silence is how it works
+    images = Images()
+    skills = SkillRule(known_skills)
+    edits = edits(
         lets=(
             *("files", "looking", "file commands", "redirections", "modes", "programs"),
             *("inner .git", ".claude", ".gemini", ".vscode"),
         ),
         fails=("commits", "network", "outside", "links", "allowed", "allowed redirections"),
     )
-    sessions: Sessions | None = Sessions(
+    access_notes = ACCESS_NOTES
+    sessions = Sessions(
         system_each_time=False,
         live=False,
         # its shared server would stay behind, and keep the session from the next turn ("already has an active writer")
@@ -266,18 +264,9 @@ class CodexRunner:
         wrong = misunderstood(env) if access == "read" else None
         return f"{wrong}; its MCP servers are not known" if wrong else None
 
-    def access_note(self, access: Access) -> str:
-        return ACCESS_NOTES[access]
-
     def reads_note(self, job: Job) -> str:
         users = listed("configuration", *(("MCP servers",) if job.servers is None else ()))
         return READS + users + ("" if job.project_settings else "; not the project's .codex/config.toml")
-
-    def lacks(self, job: Job) -> tuple[str, ...]:  # noqa: ARG002 (it lacks nothing)
-        return ()
-
-    def unreadable(self, job: Job) -> Iterable[tuple[Path, str]]:  # noqa: ARG002 (there are none)
-        return ()
 
     def servers(self, cwd: Path, env: Mapping[str, str]) -> Collection[str]:  # noqa: ARG002 (they are the same everywhere)
         return users_servers(env)

@@ -22,14 +22,13 @@ from teamchat.runners.base import (
     Limit,
     Login,
     Prepared,
+    Runner,
     Sessions,
-    SkillRule,
     SlashRule,
     StopRule,
-    Vendor,
 )
 from teamchat.runners.commented_json import broken
-from teamchat.runners.edits import Edits, edits
+from teamchat.runners.edits import edits
 from teamchat.runners.gemini.commands import find, with_command
 from teamchat.runners.gemini.events import GeminiEvents
 from teamchat.runners.gemini.settings import other_files, policy, settings_files, started, system_defaults
@@ -79,9 +78,6 @@ def _of_gemini_variables(env: Mapping[str, str]) -> Login | None:
 # Gemini has no option that forks a session. It accepts a copy of the record under another name.
 
 _LONGEST_PATH = 1 << 16  # bytes of the file that names a project's folder
-
-
-# Codex's sessions of a folder, from its own records (observed at 0.169.0).
 
 
 def kept_in(env: Mapping[str, str], cwd: Path) -> Iterator[KeptSession]:
@@ -151,19 +147,18 @@ _MENTION = regex(mention(r"[^\s,;!?()\[\]{}]"), re.ASCII)  # an `@` right before
 READS = "GEMINI.md of its folder and of the user, the user's "
 
 
-class GeminiRunner:
-    vendor: Vendor | None = "gemini"
-    limit: Limit | None = Limit(
+class GeminiRunner(Runner):
+    vendor = "gemini"
+    limit = Limit(
         4_000_000
     )  # from 4,194,304 on it asks no model and ends well: a quarter of the characters are tokens to it
     stop = StopRule()  # the parent process ignores every soft signal; the group does not
-    stall_s: float = 300.0
-    reports_denials: bool = True
-    images: Images | None = Images(lambda path: "@" + _ENDS_A_PATH.sub(r"\\\g<0>", path))
-    slash: SlashRule | None = SlashRule(find, with_command)
-    skills: SkillRule | None = None
-    edits: Edits | None = edits(lets=("files", ".claude", ".codex", ".gemini", "allowed"))
-    sessions: Sessions | None = Sessions(
+    reports_denials = True
+    images = Images(lambda path: "@" + _ENDS_A_PATH.sub(r"\\\g<0>", path))
+    slash = SlashRule(find, with_command)
+    edits = edits(lets=("files", ".claude", ".codex", ".gemini", "allowed"))
+    access_notes = ACCESS_NOTES
+    sessions = Sessions(
         system_each_time=False,
         live=False,
         open=lambda session, _cwd: ("--resume", session),
@@ -225,18 +220,12 @@ class GeminiRunner:
         there = next((folder for folder in SYSTEM_POLICIES if access != "full" and any(folder.glob("*.toml"))), None)
         return f"the policies in {there} switch off --admin-policy, which bounds its tools" if there else None
 
-    def access_note(self, access: Access) -> str:
-        return ACCESS_NOTES[access]
-
     def reads_note(self, job: Job) -> str:
         servers = ("MCP servers",) if job.servers is None else ()
         users = listed("settings", *servers, "extensions")
         if job.project_settings:
             return f"{READS}{users}, and of the project {listed('settings', 'hooks', *servers)}"
         return f"{READS}{users}; not the project's hooks, settings and MCP servers"
-
-    def lacks(self, job: Job) -> tuple[str, ...]:  # noqa: ARG002 (it lacks nothing)
-        return ()
 
     def unreadable(self, job: Job) -> Iterable[tuple[Path, str]]:
         return ((file, why) for file in settings_files(job) if (why := broken(file)))

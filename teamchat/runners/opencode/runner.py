@@ -7,7 +7,7 @@ in a configuration that is passed in a variable and overrides every file. `--aut
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
@@ -19,14 +19,10 @@ from teamchat.runners.base import (
     Job,
     Limit,
     Login,
-    Prepared,
+    Runner,
     Sessions,
-    SkillRule,
-    SlashRule,
-    StopRule,
-    Vendor,
 )
-from teamchat.runners.edits import Edits, edits
+from teamchat.runners.edits import edits
 from teamchat.runners.homes import user_home
 from teamchat.runners.opencode.configuration import AGENT, content, misunderstood, unreadable
 from teamchat.runners.opencode.configuration import servers as users_servers
@@ -114,19 +110,19 @@ ACCESS_NOTES: Mapping[Access, str] = MappingProxyType(
 READS = "AGENTS.md of its folder and of the user, the user's "
 
 
-class OpencodeRunner:
-    vendor: Vendor | None = "opencode"
-    limit: Limit | None = Limit(10_000_000)  # the largest that was tried
-    stop = StopRule()
-    stall_s: float = 900.0  # nothing is streamed, and a tool is told of when it has ended
-    reports_denials: bool = True
-    images: Images | None = Images()
-    slash: SlashRule | None = None
-    skills: SkillRule | None = None
-    edits: Edits | None = edits(
+class OpencodeRunner(Runner):
+    """Its `run` expands no `@file`, no `/command` and no shell line of what comes on stdin."""
+
+    vendor = "opencode"
+    limit = Limit(10_000_000)  # the largest that was tried
+    stall_s = 900.0  # nothing is streamed, and a tool is told of when it has ended
+    reports_denials = True
+    images = Images()
+    edits = edits(
         lets=("files", "links", ".claude", ".codex", ".gemini", ".vscode"),
     )
-    sessions: Sessions | None = Sessions(
+    access_notes = ACCESS_NOTES
+    sessions = Sessions(
         system_each_time=True,
         live=False,
         # its larger interface loads its code a second time, in that folder
@@ -136,10 +132,6 @@ class OpencodeRunner:
         stays_in="~/.local/share/opencode",
         keeps_all=True,
     )
-
-    def prepare(self, prompt: str, *, typed: range, exists: Callable[[str], bool]) -> Prepared:  # noqa: ARG002
-        """The prompt as it is: `run` expands no `@file`, no `/command` and no shell line of what comes on stdin."""
-        return Prepared(scalar(prompt).encode())
 
     def command(self, job: Job) -> Command:
         argv = [*job.program, "run", "--dir", str(job.cwd), "--format", "json", "--thinking", *ACCESS[job.access]]
@@ -169,17 +161,11 @@ class OpencodeRunner:
         wrong = misunderstood(env)
         return f"{wrong}; its rules and MCP servers are not known" if wrong else None
 
-    def access_note(self, access: Access) -> str:
-        return ACCESS_NOTES[access]
-
     def reads_note(self, job: Job) -> str:
         users = listed("configuration", "plugins", *(("MCP servers",) if job.servers is None else ()), "skills")
         if job.project_settings:
             return f"{READS}{users}, and of the project the same"
         return f"{READS}{users}; not the project's opencode.json and .opencode"
-
-    def lacks(self, job: Job) -> tuple[str, ...]:  # noqa: ARG002 (a project with anything to lack has no turn)
-        return ()
 
     def unreadable(self, job: Job) -> Iterable[tuple[Path, str]]:
         return unreadable(job.env)

@@ -293,7 +293,7 @@ class TestAccess:
         team = load(FILE)
         [member] = team.ai_members
         checks = found()
-        assert one(checks, "access").text == f"edit: {runner.access_note('edit')}; no web, your MCP servers"
+        assert one(checks, "access").text == f"edit: {runner.access_notes['edit']}; no web, your MCP servers"
         assert "tools" not in [check.what for check in checks]
         assert one(checks, "reads").text == runner.reads_note(job_of(member, team.agent_of(member), {}))
         assert runner.edits

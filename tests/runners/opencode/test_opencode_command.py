@@ -277,4 +277,4 @@ def test_notes_say_what_a_member_may_do_and_reads(job: Job, access: Access, *, p
     note = RUNNER.reads_note(replace(job, access=access, project_settings=project_settings))
     assert ("MCP servers" in note) is (access != "read")
     assert ("not the project's" in note) is not project_settings
-    assert RUNNER.access_note(access).isprintable()
+    assert RUNNER.access_notes[access].isprintable()
