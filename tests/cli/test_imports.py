@@ -27,7 +27,7 @@ UNUSED = PROCESSES | frozenset(
         *("teamchat.core.checkpoint.take", "teamchat.core.checkpoint.git", "teamchat.core.worktrees.make"),
         *("teamchat.core.knowledge.index", "teamchat.core.conversation.lessons", "teamchat.core.cassette.format"),
         *("teamchat.runners.claude.runner", "teamchat.runners.terminal.runner", "teamchat.core.team.schema"),
-        *("concurrent.futures.thread", "random", "tempfile", "termios", "teamchat.core.routing.markdown"),
+        *("random", "tempfile", "termios", "teamchat.core.routing.markdown"),
     }
 )
 COMPLETING = {"_TEAMCHAT_COMPLETE": "complete_bash", "COMP_WORDS": "teamchat send --to m", "COMP_CWORD": "3"}

@@ -227,7 +227,8 @@ class Machine:
 
     def start(self, what: Launch) -> Running:
         """Start a turn's process, or use one that was kept running. Raises `SpawnFailed` and OSError."""
-        what, watch = watched(self.placed(what))
+        what = self.placed(what)
+        watch = watched(what)
         return watch(what.stays.turn(what) if what.stays else Process(what))
 
     def placed(self, what: Launch) -> Launch:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 import re
 import stat
-import time
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing, suppress
@@ -15,8 +13,7 @@ from functools import cache, partial
 from hashlib import sha256
 from itertools import islice
 from pathlib import Path
-from threading import Thread
-from typing import Generic, TypeVar
+from typing import TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -25,44 +22,11 @@ from teamchat.core.agents import CLIS
 from teamchat.core.team.team import BUILTIN_AGENTS, AgentSpec, Member
 from teamchat.patterns import regex
 from teamchat.runners.events import Failure
-from teamchat.runners.file_changes import FileChanges, NoCheckpoint, WorkTree
+from teamchat.runners.file_changes import NoCheckpoint
 from teamchat.runners.process.running import Chunk, CutShort, Exit, Launch, Running
 from teamchat.runners.regular_files import read_regular
 
 T = TypeVar("T")
-
-
-class Background(Generic[T]):
-    """`error` is what the work raised."""
-
-    error: BaseException | None = None
-    _result: T
-
-    def __init__(self, work: Callable[[], T], name: str | None = None, *, daemon: bool = False) -> None:
-        """Begin the work. The end of the program does not wait for a daemon.
-
-        Raises `RuntimeError` where the system starts no more threads.
-        """
-        self._work = work
-        self._thread = Thread(target=self._run, name=name, daemon=daemon)
-        self._thread.start()
-
-    def _run(self) -> None:
-        try:
-            self._result = self._work()
-        except BaseException as error:  # noqa: BLE001 (raised where the result is needed)
-            self.error = error
-
-    @property
-    def done(self) -> bool:
-        return not self._thread.is_alive()
-
-    def result(self) -> T:
-        """What the work returned or raised, when it is done."""
-        self._thread.join()
-        if self.error is not None:
-            raise self.error
-        return self._result
 
 
 # Files that make agent CLIs, editors, shells and builds run something: hooks, tasks, server commands, build rules.
@@ -226,18 +190,12 @@ def _times(about: os.stat_result) -> str:
 
 Compare = Callable[[Exit], Exit]
 """Looks at the disk again, and returns the exit with what has changed. It may block."""
-SOON_S = 0.002  # a look at the disk that took less time is repeated without a thread, whose start takes half of it
 
 
-def watched(what: Launch) -> tuple[Launch, Callable[[Running], Running]]:
-    """The launch, and what makes its process one whose exit has `changed`, `not_all_looked_at` and `files`."""
-    began = time.monotonic()
-    known, files = look(what), _files_of(what)
-    soon = not isinstance(files, _Files) and time.monotonic() - began < SOON_S
-    if isinstance(files, _Files):
-        what = replace(what, at_exit=files.begin)
-    compared = [compare for compare in (known, files) if compare]
-    return what, (lambda process: _Watched(process, compared, soon=soon)) if compared else (lambda process: process)
+def watched(what: Launch) -> Callable[[Running], Running]:
+    """What makes a process of the launch one whose exit has `changed`, `not_all_looked_at` and `files`."""
+    compared = [compare for compare in (look(what), _files_of(what)) if compare]
+    return (lambda process: _Watched(process, compared)) if compared else (lambda process: process)
 
 
 def _files_of(what: Launch) -> Compare | None:
@@ -248,49 +206,21 @@ def _files_of(what: Launch) -> Compare | None:
         case NoCheckpoint() as unknown:
             return lambda ended: replace(ended, files=unknown)
         case tree:
-            return _Files(tree, what.cwd)
+            return lambda ended: replace(ended, files=tree.changes(what.cwd))
 
 
 async def in_thread(work: Callable[[], T]) -> T:
     """Do what blocks in a thread, so that other members continue; here where the system starts no more threads."""
-    loop, over = asyncio.get_running_loop(), asyncio.Event()
-
-    def run() -> T:
-        try:
-            return work()
-        finally:
-            with contextlib.suppress(RuntimeError):  # the loop is closed
-                loop.call_soon_threadsafe(over.set)
-
     try:
-        begun = Background(run)
+        begun = asyncio.get_running_loop().run_in_executor(None, work)
     except RuntimeError:
         return work()
-    await over.wait()
-    return begun.result()
-
-
-class _Files(Struct):
-    """Compares the files of a work tree, from the end of a process on: its output may still be read meanwhile."""
-
-    tree: WorkTree
-    cwd: Path
-    _begun: Background[FileChanges | NoCheckpoint] | None = None
-
-    def begin(self) -> None:
-        with contextlib.suppress(RuntimeError):  # the system starts no more threads
-            self._begun = Background(self._changes)
-
-    def _changes(self) -> FileChanges | NoCheckpoint:
-        return self.tree.changes(self.cwd)
-
-    def __call__(self, ended: Exit) -> Exit:
-        return replace(ended, files=self._begun.result() if self._begun else self._changes())
+    return await begun
 
 
 class _Watched:
-    def __init__(self, process: Running, compared: Sequence[Compare], *, soon: bool) -> None:
-        self._process, self._compared, self._soon = process, compared, soon
+    def __init__(self, process: Running, compared: Sequence[Compare]) -> None:
+        self._process, self._compared = process, compared
         self._exit: Exit | None = None
         self._read = False  # whether somebody reads it, who compares at its end
 
@@ -323,7 +253,6 @@ class _Watched:
                 async for chunk in chunks:
                     yield chunk
             if self._exit is None and (ended := self._process.exit):
-                compare = partial(self._compare, ended)
-                self._exit = compare() if self._soon else await in_thread(compare)  # other members continue
+                self._exit = await in_thread(partial(self._compare, ended))
         finally:
             self._read = False

@@ -76,7 +76,7 @@ class LiveAgent:
             raise HasEnded("the process that was kept running has ended")
         if self.process is None:
             folder = what.folder.with_suffix(LIVE)
-            self.process = Process(replace(what, stdin=b"", folder=folder, at_exit=lambda: None))
+            self.process = Process(replace(what, stdin=b"", folder=folder))
             self.scratch = what.scratch
             self._chunks = self.process.chunks()
             self._read = len(FIRST_LINE)

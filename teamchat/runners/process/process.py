@@ -295,8 +295,6 @@ class Process:
             self.exit = Exit(-signal.SIGKILL, (), limit, time.monotonic() - self.started)
         elif time.monotonic() > self._deaf_at:
             self._guardian.kill()
-        if self.exit:
-            self._launch.at_exit()
 
     def begin_turn(self) -> int:
         """Give this turn of a kept process its own output limit. Output written between turns is ignored.

@@ -44,9 +44,8 @@ class Launch(Struct, frozen=True):
     is that of the installed program, where it is known. `login` names the variables that its login is from, as `Login`
     does.
     `real_cwd` is where `cwd` must really be; None lets it be anywhere. The process starts in `starts_in` (None: in
-    `cwd`). `may_write` is False where its CLI bounds it to
-    reading. `tree` is the work tree as it was before the turn, or why that is not known. `at_exit` is called once
-    everything of the process has ended, which may be before all that it wrote is read; never for one that stays.
+    `cwd`). `may_write` is False where its CLI bounds it to reading. `tree` is the work tree as it was before the turn,
+    or why that is not known.
     """
 
     argv: tuple[str, ...]
@@ -67,7 +66,6 @@ class Launch(Struct, frozen=True):
     starts_in: Path | None = None
     may_write: bool = True
     tree: WorkTree | NoCheckpoint | None = None
-    at_exit: Callable[[], None] = lambda: None
 
 
 class Chunk(Struct, frozen=True):

@@ -234,7 +234,7 @@ class Ended:
 
 
 def watched_process(start: Callable[[Launch], Running], what: Launch) -> Running:
-    what, watch = watched(what)
+    watch = watched(what)
     return watch(start(what))
 
 
@@ -286,31 +286,6 @@ def test_whoever_asks_for_the_exit_meanwhile_does_not_look_at_the_files_again(tm
 
     assert asyncio.run(both()) == Exit(0, files=NoCheckpoint("for this test"))
     assert [name == current_thread().name for name in tree.looked] == [False]
-
-
-def test_the_files_are_looked_at_from_the_end_of_the_process_on(tmp_path: Path) -> None:
-    """Its output may still be read then."""
-    tree = SlowTree()
-
-    class StillRead(Ended):
-        def __init__(self, what: Launch) -> None:
-            super().__init__(what)
-            self.at_exit = what.at_exit
-
-        async def chunks(self) -> AsyncGenerator[Chunk, None]:
-            self.at_exit()
-            assert await asyncio.to_thread(tree.begun.wait, 10)
-            tree.seen.set()
-            yield Chunk("out", b"the rest", 0.0)
-
-    process = watched_process(StillRead, Launch(("x",), tmp_path, {}, b"", tmp_path, may_write=False, tree=tree))
-
-    async def read() -> Exit | None:
-        assert [chunk.data async for chunk in process.chunks() if isinstance(chunk, Chunk)] == [b"the rest"]
-        return process.exit
-
-    assert asyncio.run(read()) == Exit(0, files=NoCheckpoint("for this test"))
-    assert len(tree.looked) == 1
 
 
 def test_ten_thousand_paths_are_known_at_once() -> None:

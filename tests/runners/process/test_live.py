@@ -110,18 +110,3 @@ def test_a_stop_that_crosses_its_end_is_harmless(tmp_path: Path, *, hard: bool) 
         return ran.exit.code
 
     assert asyncio.run(main()) == 3
-
-
-def test_the_end_of_the_process_is_not_that_of_its_first_turn(tmp_path: Path) -> None:
-    async def main() -> list[str]:
-        talk, heard = Talk(tmp_path, "while read -r line; do echo end; done"), list[str]()
-        what = Launch(
-            talk.argv, tmp_path, talk.env, b"Hi", tmp_path / "turn0", stays=talk.agent,
-            at_exit=lambda: heard.append("ended"),
-        )  # fmt: skip
-        await asyncio.wait_for(following(talk.agent.turn(what), ends=b"end\n"), PATIENCE_S)
-        await talk.turn(b"Hi again")
-        await talk.agent.close()
-        return heard
-
-    assert asyncio.run(main()) == []

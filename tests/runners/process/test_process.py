@@ -706,15 +706,3 @@ def test_a_process_that_was_never_followed_dies_with_its_object(tmp_path: Path, 
         Process(what)
     assert eventually(lambda: children() <= before)
     assert pids.alive() == []
-
-
-def test_its_end_is_told_when_nothing_of_it_writes_any_more(tmp_path: Path) -> None:
-    heard = []
-    file = tmp_path / "file"
-    env = marked({"PATH": os.environ["PATH"]})
-    what = Launch(
-        shell(f"(sleep 0.1; echo late > {file}) & echo said"), tmp_path, env, b"", tmp_path / "turn",
-        at_exit=lambda: heard.append(file.exists()),
-    )  # fmt: skip
-    ran = follow(Process(what))
-    assert (ran.out, heard) == (b"said\n", [True])
