@@ -7,8 +7,6 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from msgspec import to_builtins
-from msgspec.json import encode
-from msgspec.json import format as pretty
 
 from teamchat.assemblers.parts import Trimmed
 from teamchat.cli.output.listing import SessionState
@@ -190,15 +188,7 @@ def write_line(kind: str, /, **fields: Any) -> None:
 
 def _put_line(kind: str, fields: dict[str, Any]) -> None:
     """Write one line, maybe not yet to the descriptor."""
-    sys.stdout.write(_in_json({"v": VERSION, "type": kind, **fields}) + "\n")
-
-
-def _in_json(value: Any) -> str:
-    """The same text that `json.dumps` makes, in a third of the time."""
-    try:
-        return pretty(encode(value), indent=0).decode()
-    except UnicodeEncodeError:  # lone surrogates, as of file names that are no UTF-8
-        return json.dumps(value, ensure_ascii=False)
+    sys.stdout.write(json.dumps({"v": VERSION, "type": kind, **fields}, ensure_ascii=False) + "\n")
 
 
 def message_fields(message: ConversationMessage) -> dict[str, Any]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import json
 import re
-from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -18,7 +17,6 @@ from teamchat.runners.process.supervisor import LineFramer
 
 CUT = "…"  # the mark at a cut, at the end of one text or the beginning of the next
 SHORTEST = 6  # characters; a shorter part of a key is worthless
-FEW = 100  # secrets that are put in order one by one; a sort is faster for more
 
 
 class CutRedactor:
@@ -62,45 +60,24 @@ class CutRedactor:
 
 
 class _Beginnings:
-    """Beginnings of texts, of `SHORTEST` characters or more but never the whole. `longest` is the longest one's length.
-
-    A hostile output has thousands of keys and of cuts, so the texts are kept in order.
-    """
+    """Beginnings of texts, of `SHORTEST` characters or more but never the whole. `longest` is the most that one has."""
 
     def __init__(self) -> None:
         self.longest = 0
-        self._texts: list[str] = []
-        self._starts: set[str] = set()
-        self._new: set[str] = set()  # not among the others yet: most outputs have no cut
+        self._texts: defaultdict[str, set[str]] = defaultdict(set)  # by their first characters
 
     def add(self, texts: set[str]) -> None:
-        self._new |= texts
-        self.longest = max([self.longest, *(len(text) - 1 for text in texts)])
-
-    def _put_in_order(self) -> None:
-        texts, self._new = self._new, set()
-        self._starts.update(text[:SHORTEST] for text in texts)
-        if len(texts) > FEW:
-            self._texts = sorted({*self._texts, *texts})
-            return
         for text in texts:
-            at = bisect_left(self._texts, text)
-            if self._texts[at : at + 1] != [text]:
-                self._texts.insert(at, text)
+            self._texts[text[:SHORTEST]].add(text)
+            self.longest = max(self.longest, len(text) - 1)
 
     def at_end_of(self, text: str) -> int:
         """The length of the longest beginning that `text` ends with; 0 if it ends with none."""
-        if self._new:
-            self._put_in_order()
-        starts = self._starts
         for at in range(len(text) - SHORTEST + 1):
-            if text[at : at + SHORTEST] in starts and self._begins_one(text[at:]):
-                return len(text) - at
+            piece = text[at:]
+            if any(whole.startswith(piece) and whole != piece for whole in self._texts.get(piece[:SHORTEST], ())):
+                return len(piece)
         return 0
-
-    def _begins_one(self, piece: str) -> bool:
-        at = bisect_right(self._texts, piece)  # behind the piece itself, which is no beginning of a longer text
-        return at < len(self._texts) and self._texts[at].startswith(piece)
 
 
 def _removed(text: str, clean: str) -> Iterator[str]:

@@ -13,9 +13,8 @@ import re
 import stat
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager, suppress
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, suppress
 from heapq import nlargest
 from itertools import chain
 from pathlib import Path
@@ -215,11 +214,10 @@ class _Look(Struct):
         if self.after:
             self.earlier = {path for path, why, _ in notes_of(git, self.after).left_out if why == "earlier"}
         tracked = set(_paths(self.shadow.users_index()))
-        with _beside(lambda: git(*_DIFFER)) as differ:
-            self._walk()
+        self._walk()
         for path in self._own_output():
             self._leave_out(path, "output")
-        changed, gone = _differing(differ())
+        changed, gone = _differing(git(*_DIFFER))
         self.submodules = self._submodules(path for path in tracked if path not in self.found.files)
         new = {*self._others(), *tracked.difference(self.known)}
         new = {path for path in new if path.rstrip("/") not in self.submodules}
@@ -492,14 +490,6 @@ def _births(shadow: Shadow, paths: list[str]) -> dict[str, tuple[int, float]]:
             if float(born) > 0:
                 found[path] = found[path][0], float(born)
     return found
-
-
-@contextmanager
-def _beside(work: Callable[[], bytes]) -> Iterator[Callable[[], bytes]]:
-    """Do the work in a thread, during the block; its result is known after it."""
-    with ThreadPoolExecutor(1) as pool:
-        begun = pool.submit(work)
-        yield begun.result
 
 
 def _look(top: Path, path: str) -> os.stat_result | None:

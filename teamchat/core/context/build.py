@@ -289,11 +289,10 @@ def _left_out(part: Part, history: Context, trimmed: Trimmed) -> tuple[str, ...]
 def _history(asked: _Asked, continued: ContinuedSession | None) -> Context:
     """What the prompt quotes. The message that the turn serves keeps its middle."""
     since = continued.since if continued else None
-    quote = asked.manager.fitting(asked.quote)
     part = asked.route.part
     if part and not part.continues:
-        return part_context(asked.manager, part, asked.answers, quote)
-    context = asked.manager.get_history(up_to=asked.answers.id, since=since, quote=quote)
+        return part_context(asked.manager, part, asked.answers, asked.quote)
+    context = asked.manager.get_history(up_to=asked.answers.id, since=since, quote=asked.quote)
     return _with_whole(context, asked.request.id)
 
 

@@ -19,7 +19,6 @@ from teamchat.assemblers.parts import LAYERS, MAX_BYTES, AssemblerInput, PromptC
 from teamchat.assemblers.truncation import TruncationPolicy, byte_length, truncate_end
 from teamchat.core.context.history import (
     Context,
-    Fitting,
     Quote,
     Since,
     Summaries,
@@ -133,12 +132,6 @@ class ContextManager:
         """
         size = self._window_size if window is None else window
         return read_context(self._messages, size, up_to, since, quote, self._summaries)
-
-    def fitting(self, quote: Quote) -> Quote:
-        """Quotes for one prompt as `quote` does, except those that the prompt has no room for."""
-        composer = self._composer
-        room = composer.max_bytes if composer.target_bytes is None else min(composer.max_bytes, composer.target_bytes)
-        return Fitting(quote, room, composer.per_message.byte_budget if composer.per_message else room)
 
     def get_unsummarised(self, *, up_to: str | None = None) -> Iterator[Said]:
         """The messages before the current one that no summary replaces, newest first, read as they are asked for."""

@@ -13,7 +13,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from teamchat.assemblers.parts import AssemblerInput, PromptContextMessage
-from teamchat.assemblers.truncation import MOST_BYTES, byte_length
 from teamchat.core.messages import ConversationMessage, Said, name_of
 from teamchat.core.routing.markers import quoted_text
 from teamchat.core.store.messages import MessageLog
@@ -207,27 +206,6 @@ class Crossing:
         return message.agent == self._vendor
 
 
-class Fitting:
-    """Quotes the messages of a prompt, the newest first, while there may be room for them.
-
-    A message that is sure to be left out becomes stars: as many as it has bytes, since the budget counts them. Nobody
-    looks for secrets in it, which would take long. `room` and `longest`, of one message, are in bytes.
-    """
-
-    def __init__(self, quote: Quote, room: int, longest: int) -> None:
-        self._quote, self._room, self._longest = quote, room + SLACK, max(longest - SLACK, 0)
-
-    def __call__(self, message: ConversationMessage, text: str) -> str:
-        """The text of the message, or as many stars as it has bytes."""
-        # the middle of other texts may be cut at another byte
-        if self._room < 0 and (text.isascii() or len(text) * MOST_BYTES <= self._longest):
-            return "*" * byte_length(text)
-        quoted = self._quote(message, text)
-        self._room -= min(len(quoted), self._longest)
-        return quoted
-
-
-SLACK = 64  # bytes: more than separators take, or a cut leaves of its room
 LENGTH = 8  # hexadecimal digits
 
 

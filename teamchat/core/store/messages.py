@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import lru_cache
 from itertools import count
-from typing import Annotated, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
-from msgspec import DecodeError, Meta, Struct, ValidationError, convert
+from msgspec import DecodeError, convert
 from msgspec.json import Decoder
 from msgspec.structs import replace
 
@@ -194,73 +193,31 @@ class MemoryLog:
 
 COLUMNS = """messages.id, messages.message, content, speaker_id, speaker_name, speaker_title, speaker_type, routing,
     turn, timestamp, stands_for, typed, pasted, (SELECT agent FROM turns WHERE turns.id = messages.turn) AS agent"""
-"""What a `MessageRow` is made of."""
+"""What a message is made of."""
 
-MOST_SHARED = 100  # speakers, and routings, that messages share: a conversation has few
 _Routing = tuple[tuple[str, ...], tuple[str, ...]]
-_routing = Decoder(_Routing).decode
 _spans = Decoder(tuple[Span, ...]).decode
-_PLACE = regex(r" - at `\$\[(\d+)\]`")
-
-
-class MessageRow(Struct, frozen=True, array_like=True):
-    """A row of `COLUMNS`.
-
-    msgspec checks and makes it at a tenth of the cost of reading each column by its name.
-    """
-
-    id: int
-    message: str
-    content: str
-    speaker_id: str
-    speaker_name: str
-    speaker_title: str | None
-    speaker_type: SpeakerType
-    routing: str
-    turn: int | None
-    timestamp: int
-    stands_for: str | None
-    typed: Annotated[int, Meta(ge=0)]
-    pasted: str
-    agent: str | None
-
-    def value(self) -> ConversationMessage:
-        return ConversationMessage(
-            id=self.message,
-            content=self.content,
-            speaker=_a_speaker(self.speaker_id, self.speaker_name, self.speaker_title, self.speaker_type),
-            routing=_a_routing(self.routing),
-            timestamp=self.timestamp,
-            turn_id=self.turn,
-            stands_for=self.stands_for,
-            agent=self.agent,
-            typed=self.typed,
-            pasted=spans(self.pasted),
-        )
 
 
 def a_message(row: Row) -> ConversationMessage:
     """The message of a row. Raises `ValueError` for what a healthy store cannot hold."""
-    try:
-        return convert(tuple(row[name] for name in MessageRow.__struct_fields__), MessageRow).value()
-    except ValidationError as error:
-        place = _PLACE.search(str(error))
-        name = MessageRow.__struct_fields__[int(place[1])] if place else "a row"
-        raise ValueError(f"{name} is wrong: {_PLACE.sub('', str(error))}") from error
-
-
-@lru_cache(MOST_SHARED)
-def _a_speaker(role_id: str, name: str, title: str | None, kind: SpeakerType) -> Speaker:
-    return Speaker(role_id, name, role_title=title, type=kind)
-
-
-@lru_cache(MOST_SHARED)
-def _a_routing(stored: str) -> Routing:
-    try:
-        addressees, markers = _routing(stored)
-    except DecodeError:  # half of a surrogate pair, which json writes and reads
-        addressees, markers = convert(json.loads(stored), _Routing)
-    return Routing(addressees, markers)
+    return ConversationMessage(
+        id=row.text("message"),
+        content=row.text("content"),
+        speaker=Speaker(
+            row.text("speaker_id"),
+            row.text("speaker_name"),
+            role_title=row.text_or_none("speaker_title"),
+            type=row.one_of(SpeakerType, "speaker_type"),
+        ),
+        routing=Routing(*convert(row.json("routing"), _Routing)),
+        timestamp=row.integer("timestamp"),
+        turn_id=row.integer_or_none("turn"),
+        stands_for=row.text_or_none("stands_for"),
+        agent=row.text_or_none("agent"),
+        typed=row.count("typed"),
+        pasted=spans(row.text("pasted")),
+    )
 
 
 def spans(stored: str) -> tuple[Span, ...]:
@@ -275,7 +232,6 @@ def stored_spans(pasted: tuple[Span, ...]) -> str:
     return json.dumps(pasted) if pasted else "[]"
 
 
-@lru_cache(MOST_SHARED)
 def stored_routing(routing: Routing) -> str:
     return json.dumps([routing.resolved_addressees, routing.raw_next_markers])
 

@@ -12,10 +12,10 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from functools import cache
 from pathlib import Path
-from subprocess import DEVNULL, PIPE, Popen, TimeoutExpired
+from subprocess import DEVNULL, PIPE, STDOUT, Popen, TimeoutExpired
 from tempfile import TemporaryFile
 from threading import Timer
 from typing import IO, Any, Literal
@@ -123,29 +123,30 @@ def capture(argv: Sequence[str], env: Mapping[str, str], cwd: Path, timeout_s: f
 
     The code is None if it took longer than `timeout_s` and was killed. Raises `SpawnFailed`.
     """
-    code: int | None = None
-    with TemporaryFile() as out:
-        try:
-            with (
-                _started(argv, cwd, env, stdin=DEVNULL, stdout=out, stderr=DEVNULL) as process,
-                suppress(TimeoutExpired),
-            ):
-                code = process.wait(timeout_s)
-        except (OSError, ValueError) as error:
-            raise SpawnFailed(start_error(error)) from error
-        out.seek(0)
-        return code, out.read(_LONGEST)
+    try:
+        ended = run_alone(argv, cwd, env, timeout_s, errors=DEVNULL)
+    except (OSError, ValueError) as error:
+        raise SpawnFailed(start_error(error)) from error
+    return ended.code, ended.out
 
 
-def run_alone(argv: Sequence[str], cwd: Path, env: Mapping[str, str], seconds: float, given: bytes) -> Ended:
+def run_alone(
+    argv: Sequence[str],
+    cwd: Path,
+    env: Mapping[str, str],
+    seconds: float,
+    given: bytes = b"",
+    errors: int = STDOUT,
+) -> Ended:
     """Run a program on the input `given`, and kill what its process group has left when it ends.
 
-    `out` has what it wrote to stdout and stderr. Raises `OSError` and `ValueError` if it cannot be started.
+    `out` has what it wrote to stdout and, by default, to stderr. Raises `OSError` and `ValueError` if it cannot be
+    started.
     """
     with TemporaryFile() as stdin, TemporaryFile() as out:
         stdin.write(given)
         stdin.seek(0)
-        with _started(argv, cwd, env, stdin=stdin, stdout=out, stderr=out) as process:
+        with _started(argv, cwd, env, stdin=stdin, stdout=out, stderr=errors) as process:
             late = not _ends_within(process, seconds)
             guardian.send_signal(process.pid, signal.SIGKILL, group=True)  # while its process still has the number
             code = process.wait()

@@ -13,7 +13,7 @@ from teamchat.cli.output.terminal import wrap
 from teamchat.cli.output.terminal.look import COLOURS, Look, colours_of, look_of
 from teamchat.cli.output.terminal.markdown import LEXERS, Block, Blocks, rendered
 from teamchat.cli.output.terminal.voice import _behind
-from teamchat.cli.output.terminal.wrap import cells, cut, folded, styled_cells, wrapped, wrapped_text
+from teamchat.cli.output.terminal.wrap import cells, cut, folded, styled_cells, wrapped
 from teamchat.core.text.clean import visible
 
 STYLE = re.compile("\x1b\\[[0-9;]*m")
@@ -68,21 +68,6 @@ def test_wrapping_keeps_every_character_and_breaks_words_only_where_it_must(text
 def test_a_text_is_wrapped_line_by_line(text: str) -> None:
     assert list(wrapped(text, 10)) == [piece for line in text.split("\n") for piece in wrapped(line, 10)]
     assert cells("".join(text.split())) == sum(map(cells, "".join(text.split())))
-
-
-@given(st.text(alphabet="abcdefgh é\u044f    ", max_size=80), st.integers(1, 20))
-def test_a_line_of_narrow_characters_is_broken_like_any_other(text: str, width: int) -> None:
-    line = text.rstrip()
-    if len(line) > width:
-        assert list(wrap._broken_narrow(line, width)) == list(wrap._broken(line, width))
-
-
-@given(st.text(alphabet="abcde \n\n\t\r\x1c\x7fé漢", max_size=80), st.integers(1, 20))
-def test_lines_that_fit_are_shown_like_any_other(text: str, width: int) -> None:
-    lines = [line.rstrip() for line in text.expandtabs(wrap.TAB).split("\n")]
-    broken = [piece for line in lines for piece in ([line] if cells(line) <= width else wrap._broken(line, width))]
-    assert list(wrapped(text, width)) == broken
-    assert wrapped_text(text, width) == "\n".join(broken)
 
 
 @given(

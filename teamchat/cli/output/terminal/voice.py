@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from teamchat.cli.output.terminal.look import BAR, Look
 from teamchat.cli.output.terminal.markdown import Block, Blocks
 from teamchat.cli.output.terminal.tools import action, changed, mark
-from teamchat.cli.output.terminal.wrap import cells, cut, wrapped, wrapped_text
+from teamchat.cli.output.terminal.wrap import cells, cut, wrapped
 from teamchat.core.routing.markers import Author, Edit, MarkerKind, scan, touches, without_edits
 from teamchat.core.text.clean import VisibleCleaner, visible
 from teamchat.runners.events import AgentEvent, Denied, Note, Retry, Text, TextDelta, ToolCall, ToolResult
@@ -208,7 +208,7 @@ class Voice:
         while at <= len(text):
             end = text.find("\n", at + AT_ONCE)
             end = end if end >= 0 else len(text)
-            self.write([_behind(bar, wrapped_text(text[at:end], self.columns))])
+            self.write([_behind(bar, "\n".join(wrapped(text[at:end], self.columns)))])
             at = end + 1
 
     def _lines(self, lines: Iterable[str]) -> None:

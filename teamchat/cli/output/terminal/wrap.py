@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from itertools import chain
@@ -13,7 +12,6 @@ from teamchat.patterns import regex
 
 TAB = 4
 _WORDS = regex(r" *+[^ ]++| ++")
-_SPACES = regex(" ++")
 _STYLE = regex("\x1b\\[[0-9;]*m")
 _NARROW = regex("[ -~\u00a1-\u00ac\u00ae-\u02ff\u0370-\u0482\u048a-\u052f]*+")  # Latin, Greek, Cyrillic
 
@@ -21,17 +19,6 @@ _NARROW = regex("[ -~\u00a1-\u00ac\u00ae-\u02ff\u0370-\u0482\u048a-\u052f]*+")  
 def cells(text: str) -> int:
     """How many columns the text takes at most. Terminals disagree about some emoji."""
     return len(text) if _is_narrow(text) else sum(map(_cell, text))
-
-
-def _cells_up_to(text: str, most: int) -> int:
-    """`cells`, or any number over `most` if there are more: no more of a long word is looked at."""
-    if _is_narrow(text):
-        return len(text)
-    used = at = 0
-    while at < len(text) and used <= most:
-        used += sum(map(_cell, text[at : at + most + 1]))
-        at += most + 1
-    return used
 
 
 def _is_narrow(text: str) -> bool:
@@ -54,53 +41,11 @@ def wrapped(text: str, width: int) -> Iterator[str]:
 
     A continued line has the indentation of its beginning, if that leaves room.
     """
-    if _as_it_is(text, width):
-        return iter(text.split("\n"))  # a text of millions of short lines takes no seconds
     return chain.from_iterable(_line(line.rstrip(), width) for line in text.expandtabs(TAB).split("\n"))
 
 
-def wrapped_text(text: str, width: int) -> str:
-    """The lines of `wrapped` as one text."""
-    return text if _as_it_is(text, width) else "\n".join(wrapped(text, width))
-
-
-def _as_it_is(text: str, width: int) -> bool:
-    """True of ASCII text without a tab, a longer line or a space before a line end: each line is shown as it is."""
-    plain = width > 0 and text.isascii() and "\t" not in text
-    return plain and _lines_that_fit(width).fullmatch(text) is not None
-
-
-@lru_cache(maxsize=16)
-def _lines_that_fit(width: int) -> re.Pattern[str]:
-    line = rf"[^\n]{{1,{width}}}+(?<![ \x0b\f\r\x1c-\x1f])"
-    return re.compile(rf"\n*+(?:{line}\n++)*+(?:{line})?+")
-
-
 def _line(line: str, width: int) -> Iterable[str]:
-    if _cells_up_to(line, width) <= width:
-        return (line,)
-    return _broken_narrow(line, width) if width > 0 and _NARROW.fullmatch(line) else _broken(line, width)
-
-
-def _broken_narrow(line: str, width: int) -> Iterator[str]:
-    """`_broken` where each character takes one column, so no word is looked at to find the end of a line."""
-    body, indent = _indented(line, width)
-    room = width - len(indent)
-    at, begins = 0, True  # a word begins at `at`
-    while at < len(body):
-        end, before = _end_of_words(body, at, room), indent
-        if end < 0 and begins:  # it may fit where no indentation is
-            end, before = _end_of_words(body, at, width), ""
-        begins = end >= 0
-        end = end if begins else at + room
-        yield before + body[at:end].rstrip(" ")
-        gap = _SPACES.match(body, end)
-        at = gap.end() if gap else end
-
-
-def _end_of_words(body: str, at: int, most: int) -> int:
-    """Behind the words from `at` on that take up to `most` columns; -1 if the first one takes more."""
-    return body.rfind(" ", at, at + most + 1) if len(body) - at > most else len(body)
+    return (line,) if cells(line) <= width else _broken(line, width)
 
 
 def _broken(line: str, width: int) -> Iterator[str]:
@@ -108,11 +53,11 @@ def _broken(line: str, width: int) -> Iterator[str]:
     done, used = [indent], len(indent)
     for found in _WORDS.finditer(body):
         word = found[0]
-        size = _cells_up_to(word, width)
+        size = cells(word)
         if used + size > width and used > len(indent):
             yield "".join(done).rstrip()
             word = word.lstrip(" ")
-            size = _cells_up_to(word, width)
+            size = cells(word)
             done, used = [indent], len(indent)
         if used + size > width >= size:  # it fits where no indentation is
             done, used = [], 0
