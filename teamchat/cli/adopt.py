@@ -8,7 +8,7 @@ from teamchat.cli.shared.complete import members
 from teamchat.cli.shared.options import JsonOption, Place
 
 if TYPE_CHECKING:
-    from teamchat.core.conversation.adopting import Candidates
+    from teamchat.core.conversation.vendor_sessions import Candidates
 
 
 def adopt(
@@ -31,8 +31,8 @@ def adopt(
     from teamchat.cli.output.lines import note
     from teamchat.cli.shared.conversation import held_run
     from teamchat.cli.shared.workspace import begun, choose_session, find_team, need_person, open_store
-    from teamchat.core.conversation.adopting import cancel as cancel_it
-    from teamchat.core.conversation.adopting import candidates, carry_out, chosen
+    from teamchat.core.conversation.vendor_sessions import cancel as cancel_it
+    from teamchat.core.conversation.vendor_sessions import candidates, carry_out, chosen
     from teamchat.core.errors import ExitCode, UsageError
     from teamchat.core.store.sessions import need_session
     from teamchat.core.text.clean import printable

@@ -29,7 +29,7 @@ def open(  # noqa: A001 (the command's name)
     from teamchat.cli.output.lines import note
     from teamchat.cli.shared.conversation import held
     from teamchat.cli.shared.workspace import find_team, need_person, need_trust, open_store, trust_store
-    from teamchat.core.conversation.opening import plan_opening
+    from teamchat.core.conversation.vendor_sessions import plan_opening
     from teamchat.core.errors import AgentMissing, UsageError
     from teamchat.core.files.whole_files import temporary_folder
     from teamchat.core.store.sessions import need_session

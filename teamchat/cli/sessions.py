@@ -29,8 +29,8 @@ def delete(
     from teamchat.cli.shared.conversation import held
     from teamchat.cli.shared.workspace import find_root, need_person, open_store
     from teamchat.cli.worktrees import removed_lines
-    from teamchat.core.conversation.deleting import delete_session
     from teamchat.core.conversation.recovery import clean_turns, turns_dir
+    from teamchat.core.conversation.vendor_sessions import delete_session
     from teamchat.core.store.lineage import refuse_branches
     from teamchat.core.store.sessions import need_session
     from teamchat.core.text.clean import printable

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from teamchat.cli.shared.workspace import open_store
-from teamchat.core.conversation.deleting import delete_session
+from teamchat.core.conversation.vendor_sessions import delete_session
 from teamchat.core.store import sessions
 from teamchat.core.store.database import Database
 from teamchat.core.store.sessions import Session, create_session, need_session

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from teamchat.runners.front_matter import harmless
+from teamchat.runners.toml import harmless
 
 
 @pytest.mark.parametrize(

@@ -19,9 +19,9 @@ from teamchat.runners.base import Job
 from teamchat.runners.claude.project import shows
 from teamchat.runners.codex.configuration import skill_names
 from teamchat.runners.codex.runner import used_in
-from teamchat.runners.commented_json import table_in
 from teamchat.runners.gemini.settings import trusts
 from teamchat.runners.regular_files import read_regular
+from teamchat.runners.untrusted_json import table_in
 
 READS = re.compile(r"""\.read_text\(|\.read_bytes\(|(?<!def )(?<!os\.)\bopen\((?:encoding|file,|path,|"r)""")
 OTHERWISE = {
@@ -33,9 +33,8 @@ OTHERWISE = {
     "cli/shared/piped.py": (1, "a file that the user names for this message, which may be a pipe"),
     "core/checkpoint/linked.py": (1, "a file of the state folder"),
     "core/checkpoint/refs.py": (1, "a file of the state folder"),
-    "core/checkpoint/secrets.py": (1, "a file of /proc"),
     "core/checkpoint/shadow.py": (1, "files of the state folder"),
-    "core/checkpoint/take.py": (4, "files of the state folder"),
+    "core/checkpoint/take.py": (5, "files of the state folder and of /proc"),
     "core/team/init.py": (1, "a file of the package"),
     "core/doctor/versions.py": (1, "a file of the package"),
     "core/doctor/parity.py": (1, "a file of the package"),

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 
 from teamchat.cli.exporting.formats import Options
 from teamchat.core.context import snapshot
-from teamchat.core.transcripts.form import to_json, to_lines
-from teamchat.core.transcripts.transcript import Transcript
+from teamchat.core.transcripts.transcript import Transcript, to_json, to_lines
 
 
 def write_object(transcript: Transcript, options: Options) -> Iterator[str]:

@@ -18,7 +18,7 @@ from teamchat.core.store.rows import Row
 class ImportedEntry(Struct, frozen=True):
     """What belongs to a `message`, or a turn without one that came after the message `after`.
 
-    `turn` is the turn as JSON (`core/transcripts/form.py`); `images` are the names of the message's images.
+    `turn` is the turn as JSON (`core/transcripts/transcript.py`); `images` are the names of the message's images.
     """
 
     message: str | None

@@ -22,7 +22,6 @@ from teamchat.core.store.turn_events import StoredEvent, first_events, tool_call
 from teamchat.core.store.turns import Turn, partial_of, turns_of
 from teamchat.core.team.team import Team
 from teamchat.core.text.redact import Redactor
-from teamchat.core.transcripts.form import turn_from_json
 from teamchat.core.transcripts.transcript import (
     ChangedFile,
     Entry,
@@ -32,6 +31,7 @@ from teamchat.core.transcripts.transcript import (
     StepKind,
     Transcript,
     mapped,
+    turn_from_json,
 )
 from teamchat.runners.events import Usage
 

@@ -26,8 +26,17 @@ from teamchat.core.store.messages import SqliteLog
 from teamchat.core.store.sessions import Session, create_session, need_session, set_beginning
 from teamchat.core.store.summaries import add_clear
 from teamchat.core.text.clean import printable
-from teamchat.core.transcripts.form import LATEST_MS, LONGEST_NAME, from_json, from_lines, turn_fields
-from teamchat.core.transcripts.transcript import MemberTurn, Said, Transcript, mapped
+from teamchat.core.transcripts.transcript import (
+    LATEST_MS,
+    LONGEST_NAME,
+    MemberTurn,
+    Said,
+    Transcript,
+    from_json,
+    from_lines,
+    mapped,
+    turn_fields,
+)
 from teamchat.runners.untrusted_json import not_too_deep, one_line
 
 LARGEST = 256 << 20  # bytes of a file; reading takes about ten times as much memory

@@ -30,11 +30,10 @@ from teamchat.runners.base import (
     StopRule,
 )
 from teamchat.runners.claude.events import ClaudeEvents
-from teamchat.runners.claude.project import folders, lacks, of_trusted, shows, version_of
-from teamchat.runners.claude.tools import servers as servers_there
-from teamchat.runners.claude.tools import tools
+from teamchat.runners.claude.project import folders, lacks, of_trusted, shows, tools, version_of
+from teamchat.runners.claude.project import servers as servers_there
 from teamchat.runners.edits import edits
-from teamchat.runners.homes import claude_folder, claude_record
+from teamchat.runners.environment import claude_folder, claude_record
 from teamchat.runners.mentions import Existing, command_name, escaped_mention, first_file, inert, mention
 from teamchat.runners.records import MOST, elsewhere, first_lines, is_there, stored, text_of, used_at, variables_login
 from teamchat.runners.untrusted_json import listed, scalar

@@ -21,9 +21,8 @@ from pathlib import Path
 from teamchat.patterns import regex
 from teamchat.runners import git_server
 from teamchat.runners.base import Job
-from teamchat.runners.commented_json import json5_in, table_of
-from teamchat.runners.homes import user_home
-from teamchat.runners.untrusted_json import one_line
+from teamchat.runners.environment import user_home
+from teamchat.runners.untrusted_json import json5_in, one_line, table_of
 
 AGENT = "teamchat"
 MACHINES = (Path("/etc/opencode"), Path("/Library/Application Support/opencode"))

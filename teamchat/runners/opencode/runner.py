@@ -23,7 +23,7 @@ from teamchat.runners.base import (
     Sessions,
 )
 from teamchat.runners.edits import edits
-from teamchat.runners.homes import user_home
+from teamchat.runners.environment import user_home
 from teamchat.runners.opencode.configuration import AGENT, content, misunderstood, unreadable
 from teamchat.runners.opencode.configuration import servers as users_servers
 from teamchat.runners.opencode.events import OpencodeEvents

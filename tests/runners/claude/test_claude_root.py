@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from teamchat.runners.claude.project import noted_at
-from teamchat.runners.claude.tools import servers
+from teamchat.runners.claude.project import noted_at, servers
 
 LIKE_GIT = ("-c", "user.name=a", "-c", "user.email=a@b.example", "-c", "init.defaultBranch=main")
 

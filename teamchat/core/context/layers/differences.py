@@ -14,7 +14,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from teamchat.core.checkpoint import compare
-from teamchat.core.checkpoint.paths import readable
+from teamchat.core.checkpoint.values import readable
 from teamchat.core.context.layers.collector import LayerText
 from teamchat.core.text.clean import printable, told
 from teamchat.core.text.redact import redact_shapes
