@@ -8,7 +8,7 @@ from pathlib import Path
 from generators import cli_page, performance, team_file
 from teamchat.core.agents import CLIS
 from teamchat.core.cassette.format import schema as cassette_schema
-from teamchat.runners.edits import table
+from teamchat.runners.edits import KINDS, Edits
 
 ROOT = Path(__file__).parents[1]
 EDITS = {row.name: row.runner.edits for row in CLIS if row.runner.edits}
@@ -31,6 +31,14 @@ def files() -> Mapping[Path, str]:
 def between_marks(page: Path, text: str) -> str:
     before, rest = page.read_text(encoding="utf-8").split(BEGIN)
     return f"{before}{BEGIN}\n\n{text}\n{END}{rest.split(END)[1]}"
+
+
+def table(rows: Mapping[str, Edits]) -> str:
+    """All rows by their CLI, as a table in Markdown."""
+    cells = {"lets": "yes", "refuses": "no", "fails": "no*"}
+    lines = [("", *rows), ("---",) * (len(rows) + 1)]
+    lines += [(words, *(cells[row[kind]] for row in rows.values())) for kind, words in KINDS.items()]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
 if __name__ == "__main__":

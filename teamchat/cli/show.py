@@ -121,7 +121,8 @@ def print_receipt(db: Database, turn: Turn, chosen: Session, *, abandoned: bool)
     from teamchat.cli.output.long import as_shown, write_text
     from teamchat.cli.output.receipt import partial_head, receipt_lines
     from teamchat.cli.shared.typed import TYPED, placed, placed_here
-    from teamchat.core.store.turns import events_of, session_of
+    from teamchat.core.store.turn_events import stored_events
+    from teamchat.core.store.turns import session_of
     from teamchat.runners.failures import is_blank
 
     session = session_of(db, turn)
@@ -134,7 +135,7 @@ def print_receipt(db: Database, turn: Turn, chosen: Session, *, abandoned: bool)
 
         left = how_left(db, turn)
     width = wrap_width()
-    for line in receipt_lines(turn, events_of(db, turn), place, left=left):
+    for line in receipt_lines(turn, stored_events(db, turn.id), place, left=left):
         for row in fitted(line, width):
             print(row)
     left_by_turn = list(texts_of(db, turn))

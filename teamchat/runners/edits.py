@@ -52,11 +52,3 @@ def in_words(row: Edits) -> Iterator[tuple[str, str]]:
     """What the row allows and what it refuses, each as one line."""
     for name, let in (("lets", True), ("refuses", False)):
         yield name, "; ".join(KINDS[kind] for kind, doing in row.items() if (doing == "lets") is let).replace("`", "")
-
-
-def table(rows: Mapping[str, Edits]) -> str:
-    """All rows by their CLI, as a table in Markdown."""
-    cells = {"lets": "yes", "refuses": "no", "fails": "no*"}
-    lines = [("", *rows), ("---",) * (len(rows) + 1)]
-    lines += [(words, *(cells[row[kind]] for row in rows.values())) for kind, words in KINDS.items()]
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines)

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from msgspec import Struct
 from msgspec.structs import fields
 
-from teamchat.core.store.turns import events_of as stored_events
+from teamchat.core.store.turn_events import stored_events
 from teamchat.runners.base import EventParser, Verdict
 from teamchat.runners.events import AgentEvent, Done, Failure
 from teamchat.runners.failures import NO_ANSWER, is_blank
@@ -230,5 +230,5 @@ def test_a_conversation_survives_a_damaged_turn(cli: Cli, plan: bytes) -> None:
         assert stage.said[1:] == ([f"max: {stage.log[1].content}"] if turn.status == "done" else [])
         assert stage.queue == ([] if turn.status == "done" else ["max held"])
         assert turn.outcome
-        assert turn.outcome.tools <= len(stored_events(stage.db, turn))
+        assert turn.outcome.tools <= len(stored_events(stage.db, turn.id))
         stage.db.close()

@@ -20,7 +20,8 @@ from teamchat.core.store.database import Database
 from teamchat.core.store.routes import all_routes
 from teamchat.core.store.summaries import last_clear
 from teamchat.core.store.todos import todos_of
-from teamchat.core.store.turns import Turn, events_of, partial_of, turn_numbers, turns_of
+from teamchat.core.store.turn_events import stored_events
+from teamchat.core.store.turns import Turn, partial_of, turn_numbers, turns_of
 from teamchat.core.text.clean import visible
 from teamchat.core.text.line_diff import unified_diff
 from teamchat.runners.process.supervisor import SILENT, UNSAID
@@ -128,7 +129,9 @@ def _turn(db: Database, turn: Turn) -> dict[str, Any]:
         "setup": _facts(turn.setup, SETUP),
         "outcome": _facts(turn.outcome, OUTCOME) if turn.outcome else None,
         "partial": partial_of(db, turn),
-        "events": [(event.type, event.data) for event in events_of(db, turn) if not _silent(event.data.get("text"))],
+        "events": [
+            (event.type, event.data) for event in stored_events(db, turn.id) if not _silent(event.data.get("text"))
+        ],
     }
 
 

@@ -40,7 +40,8 @@ from teamchat.core.errors import ExitCode, NoRecording, NothingToResume, StoreEr
 from teamchat.core.messages import well_formed
 from teamchat.core.routing.requests import quoted
 from teamchat.core.store.database import Database
-from teamchat.core.store.turns import Turn, deliver_turn, events_of, get_turn, last_turn_of, partial_of, prompts_of
+from teamchat.core.store.turn_events import stored_events
+from teamchat.core.store.turns import Turn, deliver_turn, get_turn, last_turn_of, partial_of, prompts_of
 from teamchat.core.store.unsent import handed_over_to, is_unsent, mark_sent, remove_unsent
 from teamchat.core.store.usage import used_meanwhile
 from teamchat.core.team.team import Member
@@ -455,4 +456,4 @@ class ConversationCoordinator:
 
 
 def _asked_its_user(db: Database, turn: Turn) -> bool:
-    return any(event.type == Question.__name__ for event in events_of(db, turn))
+    return any(event.type == Question.__name__ for event in stored_events(db, turn.id))

@@ -34,10 +34,10 @@ from teamchat.core.store.routes import all_routes, find_route, load_state, route
 from teamchat.core.store.sessions import Session, check_there
 from teamchat.core.store.summaries import Summary, summary_of
 from teamchat.core.store.todos import changes_after, last_change
+from teamchat.core.store.turn_events import agent_events
 from teamchat.core.store.turns import (
     LARGEST,
     Turn,
-    agent_events_of,
     begun_after,
     find_turn,
     partial_of,
@@ -337,7 +337,7 @@ class Follower:
             if not self._was_dead(turn):
                 yield from self._spoken(turn, one.output.rest())
         else:
-            yield from self._spoken(turn, agent_events_of(self.db, turn))
+            yield from self._spoken(turn, agent_events(self.db, turn.id))
         if one.output:
             one.output.close()
 

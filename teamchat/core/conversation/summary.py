@@ -23,8 +23,8 @@ from teamchat.core.routing.markers import quoted_text
 from teamchat.core.store.database import Database
 from teamchat.core.store.summaries import Summary, add_summary, summary_before
 from teamchat.core.store.texts import pack
-from teamchat.core.store.turn_events import ABORTED, StoredEvent, tool_calls
-from teamchat.core.store.turns import Turn, events_of, get_turn, last_summary_turn
+from teamchat.core.store.turn_events import ABORTED, StoredEvent, stored_events, tool_calls
+from teamchat.core.store.turns import Turn, get_turn, last_summary_turn
 from teamchat.core.team import wording
 from teamchat.core.team.team import Member, Team
 from teamchat.core.text.clean import told
@@ -254,7 +254,7 @@ def with_tool_calls(db: Database, said: Sequence[Said]) -> list[Said]:
 
 
 def _told(db: Database, turn: int | None) -> str:
-    lines = list(map(_line, tool_calls(events_of(db, get_turn(db, turn))))) if turn is not None else []
+    lines = list(map(_line, tool_calls(stored_events(db, get_turn(db, turn).id)))) if turn is not None else []
     newest = list(_newest(lines))[::-1]
     gone = len(lines) - len(newest)
     more = [f"- {gone} earlier calls are left out"] if gone else []

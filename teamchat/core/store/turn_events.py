@@ -5,7 +5,7 @@ Every reader of a turn's events gets a tool call with its result, or neither.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, get_args
 
 from msgspec import Struct
@@ -66,9 +66,9 @@ def first_events(db: Database, turn: int, most: int, characters: int) -> tuple[l
     return paired(kept), True
 
 
-def agent_events(db: Database, turn: int) -> Iterator[AgentEvent]:
+def agent_events(db: Database, turn: int) -> list[AgentEvent]:
     """A turn's events as they came, without the pieces of streamed text, which are not stored."""
-    return (load(KINDS[event.type], event.data) for event in db.each(an_event, SELECT, turn))
+    return [load(KINDS[event.type], event.data) for event in db.each(an_event, SELECT, turn)]
 
 
 CALL, RESULT = "ToolCall", "ToolResult"

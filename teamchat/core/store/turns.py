@@ -18,8 +18,7 @@ from teamchat.core.store.database import Database
 from teamchat.core.store.lineage import MESSAGES
 from teamchat.core.store.rows import Row, dump, load, load_outcome
 from teamchat.core.store.texts import Packed, get_text, pack, put_text, stored_text
-from teamchat.core.store.turn_events import StoredEvent, TimedEvent, agent_events, put_events, stored_events
-from teamchat.runners.events import AgentEvent
+from teamchat.core.store.turn_events import TimedEvent, put_events
 
 if TYPE_CHECKING:
     from teamchat.core.engine.process import Process
@@ -477,16 +476,6 @@ def session_of_folder(db: Database, name: str) -> int | None:
     """The session of the turn whose folder has that name, of 16 characters."""
     sql = "SELECT session FROM turns WHERE substr(folder, -17) = ? || '\"'"
     return db.scalar(int, sql, name)
-
-
-def events_of(db: Database, turn: Turn) -> list[StoredEvent]:
-    """A stored turn's events, every tool call with its result."""
-    return stored_events(db, turn.id)
-
-
-def agent_events_of(db: Database, turn: Turn) -> list[AgentEvent]:
-    """The same as they came, without the pieces of streamed text, which are not stored."""
-    return list(agent_events(db, turn.id))
 
 
 def prompt_of(db: Database, turn: Turn) -> bytes:

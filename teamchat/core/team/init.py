@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.resources import files
 from itertools import cycle, islice
 from pathlib import Path
@@ -62,8 +62,8 @@ PANEL = ((MAX, "claude"), (SARAH, "codex"), (CAROL, "gemini"))
 OFFLINE = (Seat("planner"), Seat("builder"), Seat("checker"))
 
 HEAD = "# The team of this folder; `teamchat help team-file` explains every key."
-Row = tuple[str, str | None]
 WIDTH = 30  # where comments begin
+SEES = "sees what changed: log, diff, show, blame"
 
 
 def team_text(
@@ -79,80 +79,48 @@ def team_text(
 
     `git` says that teamchat's git works here. Otherwise the key is a comment.
     """
-    tables = [
-        HEAD,
-        _team(folder, seats, compactor=commands is None),
-        _limits(),
-        _human(human),
-        *(_member(seat, agent, first=seat is seats[0], git=git) for seat, agent in zip(seats, agents, strict=True)),
-        *(_agent(name, command, first=index == 0) for index, (name, command) in enumerate((commands or {}).items())),
-    ]
+    # a read-only member summarises; the scripts of a template cannot
+    reader = next((seat.name for seat in seats if seat.access == "read"), None) if commands is None else None
+    lines = ["[team]", _key("name", folder if folder.strip() and folder.isprintable() else "team")]
+    lines.append(_key("lead", seats[0].name, "answers when you name nobody"))
+    lines += [_key("compactor", reader, "summarises long conversations")] if reader else []
+    lines.append(_row("fence = true", "no message can pass for another's"))
+    lines.append(_row('# task = "Add a login page"', "every member is told"))
+    tables = [HEAD, "\n".join(lines)]
+    tables.append(f"{_row('[team.limits]', 'for each message of yours')}\nturns = 12\nminutes = 60")
+    tables.append(f'[[members]]\n{_key("name", human)}\ntype = "human"')
+    for seat, agent in zip(seats, agents, strict=True):
+        tables.append("\n".join(_member(seat, agent, first=seat is seats[0], git=git)))
+    words = "any program: reads the prompt, prints the answer"
+    for name, command in (commands or {}).items():
+        tables.append(f"{_row(f'[agents.{name}]', words)}\n{_key('command', command)}")
+        words = ""
     return "\n\n".join(tables) + "\n"
 
 
-def _team(folder: str, seats: Sequence[Seat], *, compactor: bool) -> str:
-    """The `[team]` table. With `compactor` a read-only member summarises; the scripts of a template cannot."""
-    reader = next((seat.name for seat in seats if seat.access == "read"), None) if compactor else None
-    return _lines(
-        ("[team]", None),
-        (_key("name", folder if folder.strip() and folder.isprintable() else "team"), None),
-        (_key("lead", seats[0].name), "answers when you name nobody"),
-        *([(_key("compactor", reader), "summarises long conversations")] if reader else []),
-        ("fence = true", "no message can pass for another's"),
-        ('# task = "Add a login page"', "every member is told"),
-    )
-
-
-def _limits() -> str:
-    return _lines(
-        ("[team.limits]", "for each message of yours"),
-        ("turns = 12", None),
-        ("minutes = 60", None),
-    )
-
-
-def _human(name: str) -> str:
-    return _lines(("[[members]]", None), (_key("name", name), None), ('type = "human"', None))
-
-
-def _member(seat: Seat, agent: str, *, first: bool, git: bool) -> str:
+def _member(seat: Seat, agent: str, *, first: bool, git: bool) -> Iterator[str]:
     """A member's table. The keys of the `first` one have comments."""
-    return _lines(
-        ("[[members]]", None),
-        (_key("name", seat.name), f"called by [NEXT: {seat.name}]" if first else None),
-        *([(_key("title", seat.title), None)] if seat.title else []),
-        (_key("agent", agent), None),
-        *_access(seat, agent, "read, edit or full" if first else None),
-        *([_git(works=git)] if seat.git else []),
-        *([(_key("system_instruction", seat.instruction), None)] if seat.instruction else []),
-    )
+    yield "[[members]]"
+    yield _key("name", seat.name, f"called by [NEXT: {seat.name}]" * first)
+    if seat.title:
+        yield _key("title", seat.title)
+    yield _key("agent", agent)
+    if agent in INSTALL:  # the access of another one could not be enforced
+        yield _key("access", seat.access, "read, edit or full" * first)
+        if seat.access == "edit" and AGENT_TYPES[agent].allow == "bounded":
+            yield _row('# allow = ["pytest"]', "commands it may run; then: teamchat trust")
+    if seat.git:
+        yield _row("git = true", SEES) if git else _row("# git = true", f"{SEES}; needs the package mcp")
+    if seat.instruction:
+        yield _key("system_instruction", seat.instruction)
 
 
-def _access(seat: Seat, agent: str, taught: str | None) -> list[Row]:
-    """Empty if the access could not be enforced, and without `allow` if the CLI does not support it."""
-    if agent not in INSTALL:
-        return []
-    allow = seat.access == "edit" and AGENT_TYPES[agent].allow == "bounded"
-    more = [('# allow = ["pytest"]', "commands it may run; then: teamchat trust")] if allow else []
-    return [(_key("access", seat.access), taught), *more]
+def _key(name: str, value: str | Sequence[str], comment: str = "") -> str:
+    return _row(f"{name} = {in_toml(value)}", comment)
 
 
-def _git(*, works: bool) -> Row:
-    sees = "sees what changed: log, diff, show, blame"
-    return ("git = true", sees) if works else ("# git = true", f"{sees}; needs the package mcp")
-
-
-def _agent(name: str, command: Sequence[str], *, first: bool) -> str:
-    words = "any program: reads the prompt, prints the answer"
-    return _lines((f"[agents.{name}]", words if first else None), (_key("command", command), None))
-
-
-def _key(name: str, value: str | Sequence[str]) -> str:
-    return f"{name} = {in_toml(value)}"
-
-
-def _lines(*rows: Row) -> str:
-    return "\n".join(f"{text:<{WIDTH}} # {comment}" if comment else text for text, comment in rows)
+def _row(text: str, comment: str) -> str:
+    return f"{text:<{WIDTH}} # {comment}" if comment else text
 
 
 Template = Literal["pair", "panel", "offline"]

@@ -12,7 +12,6 @@ from rich.cells import cell_len
 from teamchat.cli.output.terminal import wrap
 from teamchat.cli.output.terminal.look import COLOURS, Look, colours_of, look_of
 from teamchat.cli.output.terminal.markdown import LEXERS, Block, Blocks, rendered
-from teamchat.cli.output.terminal.voice import _behind
 from teamchat.cli.output.terminal.wrap import cells, cut, folded, styled_cells, wrapped
 from teamchat.core.text.clean import visible
 
@@ -68,13 +67,6 @@ def test_wrapping_keeps_every_character_and_breaks_words_only_where_it_must(text
 def test_a_text_is_wrapped_line_by_line(text: str) -> None:
     assert list(wrapped(text, 10)) == [piece for line in text.split("\n") for piece in wrapped(line, 10)]
     assert cells("".join(text.split())) == sum(map(cells, "".join(text.split())))
-
-
-@given(
-    st.lists(st.sampled_from(["", "", "a", "  b", "c d"]), min_size=1), st.sampled_from(["▌", "\x1b[38;5;31m▌\x1b[0m"])
-)
-def test_an_empty_line_has_no_space_behind_its_bar(lines: list[str], bar: str) -> None:
-    assert _behind(bar, "\n".join(lines)) == "\n".join(f"{bar} {line}" if line else bar for line in lines)
 
 
 def test_narrow_characters_take_one_column() -> None:

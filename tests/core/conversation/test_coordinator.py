@@ -12,7 +12,8 @@ from teamchat.core.conversation.inputs import Message
 from teamchat.core.engine.events import PauseKind, ResumeMode
 from teamchat.core.errors import AgentMissing, ExitCode, NothingToResume, StoreError, UnknownName, UsageError
 from teamchat.core.store.messages import SqliteLog
-from teamchat.core.store.turns import events_of, partial_of, prompt_of, system_of
+from teamchat.core.store.turn_events import stored_events
+from teamchat.core.store.turns import partial_of, prompt_of, system_of
 from teamchat.core.team.team import Limits
 from teamchat.core.turn.events import (
     AgentSpoke,
@@ -191,7 +192,13 @@ def test_a_turn_keeps_the_exact_bytes_and_why_it_ran(tmp_path: Path) -> None:
     assert turn.outcome.reply == "msg-2"
     assert turn.outcome.usage == Usage(100, None, 20, 0.25)
     assert turn.outcome.code is ExitCode.DONE
-    assert [event.type for event in events_of(stage.db, turn)] == ["Started", "VendorSession", "Text", "Usage", "Done"]
+    assert [event.type for event in stored_events(stage.db, turn.id)] == [
+        "Started",
+        "VendorSession",
+        "Text",
+        "Usage",
+        "Done",
+    ]
     assert SqliteLog(stage.db, stage.session).get("msg-2").turn_id == turn.id
 
 

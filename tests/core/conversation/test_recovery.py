@@ -21,7 +21,8 @@ from teamchat.core.store.database import Database
 from teamchat.core.store.routes import all_routes
 from teamchat.core.store.sessions import create_session
 from teamchat.core.store.texts import pack
-from teamchat.core.store.turns import NewTurn, Turn, begin_turn, events_of, partial_of
+from teamchat.core.store.turn_events import stored_events
+from teamchat.core.store.turns import NewTurn, Turn, begin_turn, partial_of
 from teamchat.core.turn.events import Replied
 from teamchat.core.turn.machine import scratch_of
 from teamchat.core.turn.work_trees import WorkTrees
@@ -200,7 +201,7 @@ def test_the_partial_text_is_read_in_the_agents_own_format(stage: Stage, protoco
     assert partial_of(stage.db, turn) == "what it\nhad said"
     head = ["Started", "VendorSession"]
     kept = {"plain": [], "claude": [*head, "Text"], "codex": [*head, "Text"], "gemini": head}[protocol]
-    assert [event.type for event in events_of(stage.db, turn)] == kept
+    assert [event.type for event in stored_events(stage.db, turn.id)] == kept
 
 
 def test_what_a_dead_turn_had_used_by_then_is_kept(stage: Stage) -> None:

@@ -14,14 +14,12 @@ from teamchat.core.store.checking import problems
 from teamchat.core.store.database import Database
 from teamchat.core.store.sessions import create_session
 from teamchat.core.store.texts import pack
-from teamchat.core.store.turn_events import StoredEvent, TimedEvent
+from teamchat.core.store.turn_events import StoredEvent, TimedEvent, agent_events, stored_events
 from teamchat.core.store.turns import (
     NewTurn,
     Turn,
-    agent_events_of,
     begin_turn,
     end_turn,
-    events_of,
     find_turn,
     partial_of,
     prompt_of,
@@ -147,7 +145,7 @@ def test_events_are_kept_with_their_times_and_without_those_that_are_only_shown(
     ]
     timed = [TimedEvent(number + 0.12345, event) for number, event in enumerate(events)]
     end_turn(db, turn, "done", OUTCOME, trace(events=timed))
-    kept = events_of(db, turn)
+    kept = stored_events(db, turn.id)
     assert [event.type for event in kept] == ["Started", "Text", "ToolCall", "ToolResult", "Retry", "Note", "Done"]
     assert kept[1] == StoredEvent(4.123, "Text", {"text": "ab"})
     assert kept[3].data == {"id": "t1", "output": "file", "failed": False, "paths": ["a.py"], "exit_code": None}
@@ -164,7 +162,7 @@ def test_any_text_can_be_part_of_a_receipt(db: Database, session: int, text: str
     found = find_turn(db, session)
     assert found is not None
     assert (found.setup, found.outcome) == (setup, outcome)
-    assert events_of(db, found) == [StoredEvent(0.0, "Note", {"text": text})]
+    assert stored_events(db, found.id) == [StoredEvent(0.0, "Note", {"text": text})]
 
 
 @pytest.mark.parametrize("text", AWKWARD)
@@ -193,7 +191,7 @@ def test_ending_a_turn_is_part_of_the_callers_transaction(db: Database, session:
     with pytest.raises(RuntimeError):
         fail()
     assert running_turns(db, session) == [turn]
-    assert events_of(db, turn) == []
+    assert stored_events(db, turn.id) == []
 
 
 @pytest.mark.parametrize("text", ["x" * 1_000_000, "水 and text\n" * 100_000, "a lone \ud800"])
@@ -202,8 +200,8 @@ def test_a_text_of_any_length_is_stored(db: Database, session: int, text: str) -
     events: list[AgentEvent] = [Note("a"), Text(text), Text(text), Text("b"), ToolCall("1", "Bash", "ls")]
     events += [ToolResult("1", text, failed=True, exit_code=3), Thinking(text)]
     end_turn(db, turn, "done", OUTCOME, trace(events=[TimedEvent(1.0, event) for event in events]))
-    assert agent_events_of(db, turn) == events
-    assert [event.data for event in events_of(db, turn)] == [
+    assert agent_events(db, turn.id) == events
+    assert [event.data for event in stored_events(db, turn.id)] == [
         json.loads(json.dumps(to_builtins(event))) for event in events
     ]
     assert not [problem for problem in problems(db) if "event" in problem]
@@ -215,7 +213,7 @@ def test_what_is_no_event_is_damage(db: Database, session: int, kind: str, data:
     end_turn(db, turn, "done", OUTCOME, trace())
     db.execute("INSERT INTO turn_events VALUES (?, 0, 1.0, ?, ?)", turn.id, kind, data)
     with pytest.raises(DamagedStore, match="an event cannot be read"):
-        events_of(db, turn)
+        stored_events(db, turn.id)
     assert [problem.partition(":")[0] for problem in problems(db)][1:] == ["an event cannot be read"]
 
 
@@ -223,7 +221,7 @@ def test_a_tool_call_that_was_cut_short_is_read_with_a_result(db: Database, sess
     turn = some_turn(db, session)
     events: list[AgentEvent] = [ToolResult("t0", "nobody asked"), ToolCall("t1", "Bash", "ls"), Note("stopped")]
     end_turn(db, turn, "interrupted", OUTCOME, trace(events=[TimedEvent(1.0, event) for event in events]))
-    kept = events_of(db, turn)
+    kept = stored_events(db, turn.id)
     assert [event.type for event in kept] == ["ToolCall", "ToolResult", "Note"]
     assert kept[1].data == {"id": "t1", "output": "aborted", "failed": True, "paths": []}
 
@@ -231,4 +229,4 @@ def test_a_tool_call_that_was_cut_short_is_read_with_a_result(db: Database, sess
 def test_an_event_takes_no_more_room_than_its_text(db: Database, session: int) -> None:
     end_turn(db, turn := some_turn(db, session), "done", OUTCOME, trace(events=[TimedEvent(0.0, Text("水" * 1000))]))
     assert db.rows("SELECT LENGTH(CAST(data AS BLOB)) FROM turn_events")[0][0] < 3100
-    assert events_of(db, turn)[0].data == {"text": "水" * 1000}
+    assert stored_events(db, turn.id)[0].data == {"text": "水" * 1000}

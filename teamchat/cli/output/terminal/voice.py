@@ -18,7 +18,6 @@ from teamchat.core.text.clean import VisibleCleaner, visible
 from teamchat.runners.events import AgentEvent, Denied, Note, Retry, Text, TextDelta, ToolCall, ToolResult
 
 WIDEST = 120  # columns of a text that a person reads
-AT_ONCE = 64 * 1024  # characters of a text that is shown as it was written; more at once takes longer
 REPLACED = "(the text above was replaced:)"
 WRONG = "✗"
 DENIED = f"{WRONG} denied"
@@ -148,7 +147,7 @@ class Voice:
     def _show(self, blocks: list[Block]) -> None:
         for block in blocks:
             if block.kind == "lines":
-                self._as_written("\n" * (self.last == "text") + block.text.removesuffix("\n"))
+                self._lines(wrapped("\n" * (self.last == "text") + block.text.removesuffix("\n"), self.columns))
                 self.last, self.begun = "lines", True
                 continue
             if not block.text.strip():
@@ -201,28 +200,9 @@ class Voice:
         self._lines([f"  {self.look.dim(line)}{marked}"])
         self.last = "tool"
 
-    def _as_written(self, text: str) -> None:
-        """Show the lines of a text, many in one piece: there may be millions."""
-        bar = self.look.coloured(BAR, self.colour)
-        at = 0
-        while at <= len(text):
-            end = text.find("\n", at + AT_ONCE)
-            end = end if end >= 0 else len(text)
-            self.write([_behind(bar, "\n".join(wrapped(text[at:end], self.columns)))])
-            at = end + 1
-
     def _lines(self, lines: Iterable[str]) -> None:
         bar = self.look.coloured(BAR, self.colour)
         self.write([f"{bar} {line}".rstrip() if line else bar for line in lines])
-
-
-def _behind(bar: str, lines: str) -> str:
-    """Lines that do not end in spaces, each behind a bar."""
-    if "\n\n" not in f"\n{lines}":
-        return f"{bar} {lines}".replace("\n", f"\n{bar} ").rstrip()
-    # no space before an empty line; the bars come last, since they make the text many times as long
-    spaced = f" {lines}".replace("\n", "\n ").replace(" \n", "\n")
-    return f"{bar}{spaced}".replace("\n", f"\n{bar}").rstrip()
 
 
 def without_calls(text: str, author: Author) -> str:
