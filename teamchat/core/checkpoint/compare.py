@@ -75,12 +75,6 @@ def left_out_of(repository: GitRepository, tree: str) -> set[str]:
         return {path for path, _, _ in notes_of(git, tree).left_out}
 
 
-def folder_bits(repository: GitRepository, tree: str) -> dict[str, int]:
-    """The permissions of the folders of a checkpoint that are not the usual ones. Raises `CheckpointFailed`."""
-    with object_reader(repository) as git:
-        return dict(notes_of(git, tree).folders)
-
-
 def tree_with(repository: GitRepository, tree: str, paths: Mapping[str, TreeEntry | None]) -> str:
     """A checkpoint of `tree` with those paths changed, which is stored; no ref keeps it. Raises `CheckpointFailed`."""
     none = "0" * len(tree)
