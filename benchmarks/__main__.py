@@ -26,13 +26,7 @@ from tests.folders import folder_of_a_run, place
 
 OVER, FAILED = 1, 3  # exit codes
 AGAIN, QUICK_AGAIN = 1, 3
-QUICK = (
-    "startup",
-    "prompt",
-    "group",
-    "guardian",
-    "hostile",
-)
+QUICK = ("startup", "prompt", "group", "guardian", "hostile")
 BENCHMARKS = (
     *QUICK,
     "first_delta",
@@ -49,10 +43,7 @@ BENCHMARKS = (
 )
 
 
-def main(
-    argv: Sequence[str] | None = None,
-    benchmarks: Mapping[str, Callable[[bool], Measures]] | None = None,
-) -> int:
+def main(argv: Sequence[str] | None = None, benchmarks: Mapping[str, Callable[[bool], Measures]] | None = None) -> int:
     """The exit code. `benchmarks` takes the place of those in this folder."""
     options = arguments(argv)
     names = benchmarks or (QUICK if options.quick else BENCHMARKS)

@@ -47,13 +47,7 @@ agent = "sh"
 [agents.sh]
 command = ["sh", "-c", "cat > /dev/null; echo Fine."]
 """
-LAZY = (
-    "asyncio",
-    "rich.markdown",
-    "sqlite3",
-    "typer._click._textwrap",
-    "typer.rich_utils",
-)
+LAZY = ("asyncio", "rich.markdown", "sqlite3", "typer._click._textwrap", "typer.rich_utils")
 READ_AT_START = ("PYTHON", "LANG", "LC_", "TZ", "LD_", "MALLOC_", "GLIBC_")  # variables that begin like this
 READ_AT_IMPORT = ("FORCE_COLOR", "PY_COLORS", "TERMINAL_WIDTH", "GITHUB_ACTIONS")  # by `typer.rich_utils`
 SIGNALS = (signal.SIGINT, signal.SIGHUP, signal.SIGTERM, signal.SIGQUIT, signal.SIGTSTP)

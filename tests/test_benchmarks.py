@@ -78,12 +78,7 @@ def test_a_bound_is_of_the_ratio_the_difference_or_the_value(given: Figure, meas
 
 @pytest.mark.parametrize(
     ("names", "taken"),
-    [
-        (["startup"], ["send", "log"]),
-        (["startup/send"], ["send"]),
-        (["*/l*"], ["log"]),
-        (["group"], []),
-    ],
+    [(["startup"], ["send", "log"]), (["startup/send"], ["send"]), (["*/l*"], ["log"]), (["group"], [])],
 )
 def test_only_the_named_measurements_are_taken(names: list[str], taken: list[str]) -> None:
     startup = Fake(send=[[FAST]], log=[[FAST]])

@@ -85,7 +85,7 @@ def test_the_recorded_chat_plays_and_has_a_marker_for_each_turn() -> None:
     assert times == sorted(times)
     assert 15 < times[-1] < 90
     assert [text for _, kind, text in events if kind == "m"] == [
-        *("turn 1: max", "turn 2: sarah", "turn 3: max", "turn 4: carol", "turn 5: sarah", "turn 6: sarah"),
+        *("turn 1: max", "turn 2: sarah", "turn 3: max", "turn 4: carol", "turn 5: sarah", "turn 6: sarah")
     ]
     assert (head["version"], head["width"]) == (2, 100)
 

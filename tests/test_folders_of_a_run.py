@@ -77,11 +77,7 @@ def test_a_run_that_is_killed_leaves_nothing(tmp_path: Path, place: Path, option
 
 @pytest.mark.parametrize(
     ("meminfo", "free"),
-    [
-        ("MemTotal: 9 kB\nMemAvailable:   12345678 kB\n", 12345678 << 10),
-        ("MemTotal: 9 kB\n", 0),
-        ("", 0),
-    ],
+    [("MemTotal: 9 kB\nMemAvailable:   12345678 kB\n", 12345678 << 10), ("MemTotal: 9 kB\n", 0), ("", 0)],
 )
 def test_available_memory_is_what_linux_estimates(meminfo: str, free: int) -> None:
     assert folders.available(meminfo) == free

@@ -217,8 +217,7 @@ def teamchat(
         typer.Option("--install-completion", callback=install_completion, help="Install completion for this shell."),
     ] = None,
     show: Annotated[
-        Shell | None,
-        typer.Option("--show-completion", callback=show_completion, help="Print the completion script."),
+        Shell | None, typer.Option("--show-completion", callback=show_completion, help="Print the completion script.")
     ] = None,
 ) -> None:
     """Put agent CLIs and people into one conversation: teamchat send "[NEXT:max] Hi"."""

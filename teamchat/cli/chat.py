@@ -5,13 +5,7 @@ from typing import Annotated
 import typer
 
 from teamchat.cli.shared.complete import people
-from teamchat.cli.shared.options import (
-    NotifyOption,
-    Place,
-    TimeoutOption,
-    TitleOption,
-    TrustOption,
-)
+from teamchat.cli.shared.options import NotifyOption, Place, TimeoutOption, TitleOption, TrustOption
 
 
 def chat(

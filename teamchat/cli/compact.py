@@ -5,11 +5,7 @@ from typing import Annotated
 import typer
 
 from teamchat.cli.shared.complete import members
-from teamchat.cli.shared.options import (
-    Limits,
-    Place,
-    Shown,
-)
+from teamchat.cli.shared.options import Limits, Place, Shown
 
 
 def compact(

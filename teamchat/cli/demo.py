@@ -10,10 +10,7 @@ That was a recording: no agent ran, and nothing left this machine. To go on:
   teamchat --help                     all commands"""
 
 
-def demo(
-    speed: SpeedOption = 1.0,
-    as_json: JsonOption = False,
-) -> int:
+def demo(speed: SpeedOption = 1.0, as_json: JsonOption = False) -> int:
     """Play a recorded session: three members plan, write and review a piece of code, and ask a person."""
     from importlib.resources import files
 

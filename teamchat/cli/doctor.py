@@ -26,10 +26,7 @@ StoreOption = Annotated[
 
 
 def doctor(
-    team: TeamOption = None,
-    live: LiveOption = False,
-    store: StoreOption = False,
-    as_json: JsonOption = False,
+    team: TeamOption = None, live: LiveOption = False, store: StoreOption = False, as_json: JsonOption = False
 ) -> int:
     """Check what the team needs: programs, versions, logins, folders, the store. Only --live calls a model."""
     from teamchat.cli.shared.interrupts import raise_again

@@ -23,8 +23,7 @@ if TYPE_CHECKING:
 
 def export(
     format_: Annotated[
-        FormatName | None,
-        typer.Option("--format", help="The format (default: that of the file's ending, else md)."),
+        FormatName | None, typer.Option("--format", help="The format (default: that of the file's ending, else md).")
     ] = None,
     output: Annotated[
         Path | None,

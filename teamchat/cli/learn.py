@@ -8,13 +8,7 @@ import typer
 from teamchat.cli.output.lines import confirmed, learned, note, plural
 from teamchat.cli.shared.complete import members
 from teamchat.cli.shared.conversation import converse
-from teamchat.cli.shared.options import (
-    MOST_COUNTED,
-    JsonOption,
-    Limits,
-    Place,
-    Shown,
-)
+from teamchat.cli.shared.options import MOST_COUNTED, JsonOption, Limits, Place, Shown
 from teamchat.cli.shared.workspace import find_team, need_trust, open_store
 from teamchat.core.conversation.lessons import keep_lessons, learner_of
 from teamchat.core.errors import ExitCode, UsageError

@@ -5,13 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from teamchat.cli.shared.complete import members
-from teamchat.cli.shared.options import (
-    Confirm,
-    Limits,
-    Place,
-    RunOutput,
-    Shown,
-)
+from teamchat.cli.shared.options import Confirm, Limits, Place, RunOutput, Shown
 
 if TYPE_CHECKING:
     from teamchat.core.team.team import Team

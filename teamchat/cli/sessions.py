@@ -119,8 +119,7 @@ def rename(
 
 def move(
     old: Annotated[
-        str,
-        typer.Argument(metavar="OLD-FOLDER", autocompletion=complete.moved, help="Where this folder was before."),
+        str, typer.Argument(metavar="OLD-FOLDER", autocompletion=complete.moved, help="Where this folder was before.")
     ],
     team: TeamOption = None,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,

@@ -4,11 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from teamchat.cli.shared.options import (
-    ConfirmOrShow,
-    JsonOption,
-    Place,
-)
+from teamchat.cli.shared.options import ConfirmOrShow, JsonOption, Place
 
 if TYPE_CHECKING:
     from teamchat.core.store.summaries import Clear

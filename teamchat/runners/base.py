@@ -16,7 +16,6 @@ from msgspec import Struct, field
 
 from teamchat.runners.edits import Edits
 from teamchat.runners.events import AgentEvent, Failure, Usage
-from teamchat.runners.untrusted_json import scalar
 
 Access = Literal["read", "edit", "full"]
 Memory = Literal["fresh", "resume", "live"]
@@ -293,6 +292,8 @@ class Runner(ABC):
         `exists` tells whether the target of a mention exists: a path (as written, relative to the member's
         cwd), or a skill in the form of `SkillRule`.
         """
+        from teamchat.runners.untrusted_json import scalar  # the table of agents needs none
+
         return Prepared(scalar(prompt).encode())
 
     @abstractmethod

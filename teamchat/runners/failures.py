@@ -98,8 +98,7 @@ NO_ANSWER = "finished without an answer"
 _SAYS_NOTHING = regex(r"(?:success|succeeded|ok|completed|done|none|null|undefined|unknown)\W*", re.IGNORECASE)
 _PREFIX = regex(r"^(?:\S+Z ERROR \S+: |(?:exception )?\w*error: |warning: )+", re.IGNORECASE)
 _TELLING = regex(
-    r"error|cannot|can't|could not|failed|denied|invalid|unknown|not found|missing|must|exceeds",
-    re.IGNORECASE,
+    r"error|cannot|can't|could not|failed|denied|invalid|unknown|not found|missing|must|exceeds", re.IGNORECASE
 )
 
 

@@ -34,12 +34,7 @@ from teamchat.assemblers.sections import (
 )
 from teamchat.assemblers.truncation import least_bytes
 
-ASSEMBLERS: list[Assembler] = [
-    CLAUDE,
-    CODEX,
-    GEMINI,
-    PLAIN_TEXT,
-]
+ASSEMBLERS: list[Assembler] = [CLAUDE, CODEX, GEMINI, PLAIN_TEXT]
 PLENTY = 10**9
 
 LONG = AssemblerInput(
@@ -206,12 +201,7 @@ class TestEachAssembler:
                 dropped.append(now)
             if output.trimmed.message_bytes:
                 break
-        assert dropped[:4] == [
-            (0,),
-            (KNOWLEDGE, 0),
-            (LESSONS, KNOWLEDGE, 0),
-            (LESSONS, KNOWLEDGE, TODO, 0),
-        ]
+        assert dropped[:4] == [(0,), (KNOWLEDGE, 0), (LESSONS, KNOWLEDGE, 0), (LESSONS, KNOWLEDGE, TODO, 0)]
         assert dropped[4:9] == [(LESSONS, KNOWLEDGE, TODO, messages) for messages in range(1, 6)]
         assert dropped[9][:-1] == (SUMMARY, LESSONS, KNOWLEDGE, TODO)
         assert dropped[-1][:-1] == (SUMMARY, DIFFERENCES, LESSONS, KNOWLEDGE, TODO)

@@ -108,12 +108,7 @@ def test_the_next_turn_continues_a_copy_and_the_others_are_told(
     assert run_here("send", "Second question").code == 0
     told, *others = said()
     assert (told[0], undated(str(told[1]))) == ("teamchat", f"{TOLD}The password is xyzzy")
-    assert others == [
-        ("kailai", "First question"),
-        ("max", "One."),
-        ("kailai", "Second question"),
-        ("max", "Two."),
-    ]
+    assert others == [("kailai", "First question"), ("max", "One."), ("kailai", "Second question"), ("max", "Two.")]
     first, second = made.prompts("max")
     assert "whose words the others do not see" in first
     assert "whose words the others do not see" not in second
@@ -189,11 +184,7 @@ def test_a_folder_without_sessions_has_none_to_adopt(world: Path) -> None:
     [
         ("plain", {}, "max's program (max-agent) has no sessions that could be adopted"),
         ("opencode", MEMORY, "max's program (max-agent) has no sessions that could be adopted"),
-        (
-            "claude",
-            {"memory": "fresh"},
-            FRESH,
-        ),
+        ("claude", {"memory": "fresh"}, FRESH),
     ],
 )
 def test_a_member_that_continues_no_session_is_refused(

@@ -109,7 +109,4 @@ def test_an_agent_is_refused_at_once_in_its_own_conversation_and_not_in_others(w
     ran = ended(start("send", "--trust", "--to", "carol", "Go"))
     inside, new = "teamchat: session s1 waits for the turn of carol in which this runs\n  try: ", "teamchat send --new"
     refused = f"{inside}{new} Hello\n{inside}{new} 'Your message'\n"
-    assert (ran.code, ran.out) == (
-        0,
-        f"carol:\n{refused}msg-1 kailai -> carol:\nGo\n\nMe.\n\n",
-    ), ran.err
+    assert (ran.code, ran.out) == (0, f"carol:\n{refused}msg-1 kailai -> carol:\nGo\n\nMe.\n\n"), ran.err

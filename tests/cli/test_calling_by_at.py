@@ -58,10 +58,7 @@ def test_it_calls_as_a_marker_does(team: Crew, typed: list[str], speaking: str, 
 def test_nobody_of_that_name_is_refused(typed: str, told: str, hint: str, dry: list[str]) -> None:
     ran = run_here("send", typed, *dry)
     end = " --dry-run" if dry and hint != "team" else ""
-    assert (ran.code, ran.err) == (
-        4,
-        f"teamchat: {told} (--anyway sends it as it is)\n  try: teamchat {hint}{end}\n",
-    )
+    assert (ran.code, ran.err) == (4, f"teamchat: {told} (--anyway sends it as it is)\n  try: teamchat {hint}{end}\n")
     assert stored() == []
 
 

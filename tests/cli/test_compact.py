@@ -186,9 +186,7 @@ def test_it_is_done_when_it_is_asked_for(world: Path) -> None:
         0,
         "",
         notes(
-            "sarah summarises the conversation (turn 2)",
-            "summarised up to msg-1: teamchat show 2",
-            turn("sarah", 2)[1],
+            "sarah summarises the conversation (turn 2)", "summarised up to msg-1: teamchat show 2", turn("sarah", 2)[1]
         ),
     )
     talk(2)

@@ -83,11 +83,7 @@ def test_conversations_that_share_nothing_are_compared_by_equal_texts(world: Pat
         ("s1 s3", 2, "sessions s1 and s3 share no message, and no text was answered in both"),
         ("s1 s2", 2, "session s2 has no reply after msg-2 yet"),
         ("s1 s2 msg-9", 4, "session s1 has no message 'msg-9'"),
-        (
-            "s1 s3 msg-1",
-            2,
-            "msg-1 of session s1 was not answered in session s3, nor was a message of that text",
-        ),
+        ("s1 s3 msg-1", 2, "msg-1 of session s1 was not answered in session s3, nor was a message of that text"),
     ],
 )
 def test_what_cannot_be_compared_is_refused_in_one_line(world: Path, args: str, code: int, error: str) -> None:

@@ -36,8 +36,7 @@ def test_a_member_that_fails_gives_its_code_and_the_others_are_asked() -> None:
 
 
 @pytest.mark.parametrize(
-    "said",
-    ["error: unknown option '--bogus'", "error: unexpected argument '--bogus' found", "Unknown argument: bogus"],
+    "said", ["error: unknown option '--bogus'", "error: unexpected argument '--bogus' found", "Unknown argument: bogus"]
 )
 def test_arguments_that_the_cli_does_not_take_are_named_as_such(said: str) -> None:
     members = {"al": {"args": ["--bogus"]}}

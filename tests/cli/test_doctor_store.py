@@ -46,9 +46,7 @@ def damage(store: Path, sql: str) -> None:
 
 def test_a_healthy_store_is_checked_and_copied(store: Path) -> None:
     assert looked() == Result(
-        0,
-        f"✓  store   {store}, every page, reference and row\n✓  backup  {store.parent}/teamchat-WHEN.backup\n",
-        "",
+        0, f"✓  store   {store}, every page, reference and row\n✓  backup  {store.parent}/teamchat-WHEN.backup\n", ""
     )
     (backup,) = store.parent.glob("*.backup")
     assert backup.stat().st_mode & 0o777 == 0o600

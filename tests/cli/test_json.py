@@ -34,10 +34,7 @@ def documented() -> Iterator[tuple[str, set[str]]]:
 
 FIELDS = dict(documented())
 ONLY = {"refused": {"limit"}}
-ALTERNATIVES = {
-    "tool_call": {"failed", "paths"},
-    "tool_result": {"name", "summary"},
-}
+ALTERNATIVES = {"tool_call": {"failed", "paths"}, "tool_result": {"name", "summary"}}
 
 
 def as_documented(line: dict[str, object]) -> bool:

@@ -109,10 +109,7 @@ def test_a_verdict_that_no_option_of_the_vote_can_be_is_refused(world: Path) -> 
 
 def test_no_prompt_has_another_ones_answer_not_even_after_a_failure(world: Path) -> None:
     made = voters(
-        world,
-        max=f"SECRET [TODO: SECRET]\n{ballot('SQLite')}",
-        sarah=f"SECRET\n{ballot('SQLite')}",
-        carol={"exit": 1},
+        world, max=f"SECRET [TODO: SECRET]\n{ballot('SQLite')}", sarah=f"SECRET\n{ballot('SQLite')}", carol={"exit": 1}
     )
     ran = run_here(*VOTE, "--json", QUESTION)
     assert (ran.code, objects(ran)[-1]["text"], queue()) == (6, "", [("carol", "held")])

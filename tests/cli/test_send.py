@@ -220,9 +220,7 @@ class TestSessions:
         run_here("send", "--new", "--session", "login", "Hi")
         before = rows()
         assert run_here("send", "--session", "login", "--new", "Hi") == Result(
-            2,
-            "",
-            "teamchat: session 'login' already exists\n  try: teamchat send --session login Hi\n",
+            2, "", "teamchat: session 'login' already exists\n  try: teamchat send --session login Hi\n"
         )
         assert rows() == before
 

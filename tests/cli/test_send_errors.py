@@ -100,11 +100,7 @@ class TestInvalidMessageOrOptions:
                 2,
                 '--timeout \'soon\': expected a time above zero such as "90s", "30m" or "1h30m", got \'soon\'',
             ),
-            (
-                ["--stream", "Hi"],
-                2,
-                "--stream needs --json; without both, a terminal shows text as it arrives",
-            ),
+            (["--stream", "Hi"], 2, "--stream needs --json; without both, a terminal shows text as it arrives"),
             (["--team", "nope.toml", "Hi"], 2, "{work}/nope.toml: no such file"),
             (
                 ["--team", "nope", "Hi"],

@@ -39,9 +39,7 @@ def goes_on() -> None:
 
 
 @pytest.mark.parametrize(
-    ("number", "code"),
-    [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 143)],
-    ids=str,
+    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 143)], ids=str
 )
 def test_a_signal_ends_the_turn_and_keeps_everything(pids: Pids, number: signal.Signals, code: int) -> None:
     process = begin(pids)

@@ -367,7 +367,7 @@ def test_one_that_may_open_hardly_any_gets_one_too_and_stores_nothing(most: int)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user, whose processes are counted")
-@pytest.mark.parametrize("most", [1, 2, 3, 4], ids=["no thread", "no server", "no guardian", "no agent"])
+@pytest.mark.parametrize("most", [1, 2, 3], ids=["no thread", "no guardian", "no agent"])
 def test_where_the_system_starts_no_more_processes_the_queue_is_kept(made: Crew, most: int) -> None:
     def few() -> None:
         resource.setrlimit(resource.RLIMIT_NPROC, (most, most))

@@ -70,9 +70,7 @@ def test_what_is_done_already_is_not_done_again() -> None:
         0, "", notes("todo 1 is already done", "todo 2 done by kailai: b")
     )
     assert run_here("todo", "done", "1", "7") == Result(
-        4,
-        "",
-        notes("todo 1 is already done") + "teamchat: there is no todo 7 (open: none)\n  try: teamchat todo\n",
+        4, "", notes("todo 1 is already done") + "teamchat: there is no todo 7 (open: none)\n  try: teamchat todo\n"
     )
     assert [line.split("  ")[1] for line in run_here("todo", "--history").out.splitlines()] == [
         "todo 1 added by kailai: a",

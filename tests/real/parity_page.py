@@ -120,11 +120,7 @@ EXPLANATIONS: tuple[Explained, ...] = (
         ("gemini",),
     ),
     Explained(
-        "It would act between turns, without a receipt.",
-        "none",
-        ("later",),
-        ("read", "edit", "full"),
-        ("claude",),
+        "It would act between turns, without a receipt.", "none", ("later",), ("read", "edit", "full"), ("claude",)
     ),
 )
 

@@ -92,12 +92,7 @@ def test_what_the_team_file_adds_rules() -> None:
     )
     assert (
         found.items()
-        >= {
-            "NO_COLOR": "0",
-            "TMPDIR": "/big",
-            "OPENAI_API_KEY": "other",
-            "GEMINI_API_KEY": "given",
-        }.items()
+        >= {"NO_COLOR": "0", "TMPDIR": "/big", "OPENAI_API_KEY": "other", "GEMINI_API_KEY": "given"}.items()
     )
 
 
@@ -107,11 +102,7 @@ def test_node_options_of_the_team_file_do_not_replace_those_that_a_command_has_b
 
 
 @pytest.mark.parametrize(
-    ("name", "asked", "users", "found"),
-    [
-        ("CLAUDE_CODE_MAX_RETRIES", "3", "10", "10"),
-        ("NO_COLOR", "1", "0", "1"),
-    ],
+    ("name", "asked", "users", "found"), [("CLAUDE_CODE_MAX_RETRIES", "3", "10", "10"), ("NO_COLOR", "1", "0", "1")]
 )
 def test_the_users_own_value_wins_over_a_default_and_not_over_what_is_needed(
     name: str, asked: str, users: str, found: str

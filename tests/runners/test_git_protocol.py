@@ -56,10 +56,7 @@ def test_it_offers_its_tools_and_answers(repository: Path) -> None:
         (repository / trap).mkdir()
         (repository / trap / "__init__.py").write_text("raise SystemExit(9)")
     listed, status, wrong, unknown = talk(
-        repository,
-        ("git_status", {"paths": ["notes.txt"]}),
-        ("git_log", {"count": 0}),
-        ("git_push", {}),
+        repository, ("git_status", {"paths": ["notes.txt"]}), ("git_log", {"count": 0}), ("git_push", {})
     )
     assert [tool["name"] for tool in listed["tools"]] == ["git_status", "git_diff", "git_log", "git_show", "git_blame"]
     assert all(tool["annotations"]["readOnlyHint"] for tool in listed["tools"])

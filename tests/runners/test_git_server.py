@@ -327,10 +327,7 @@ class TestMissing:
 
     @pytest.mark.parametrize(
         ("installed", "reason"),
-        [
-            ("", "the package mcp is not installed"),
-            ("1.9.2", "the package mcp has version 1.9.2, and 2 is needed"),
-        ],
+        [("", "the package mcp is not installed"), ("1.9.2", "the package mcp has version 1.9.2, and 2 is needed")],
     )
     def test_the_package(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, installed: str, reason: str) -> None:
         if installed:

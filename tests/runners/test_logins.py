@@ -139,12 +139,7 @@ def test_another_service_has_a_login_of_its_own(home: Home, agent: str, variable
     [
         ("claude", ["ANTHROPIC_API_KEY", "CLAUDE_CODE_OAUTH_TOKEN"], [], ("ANTHROPIC_API_KEY",)),
         ("claude", ["ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"], [], ("ANTHROPIC_AUTH_TOKEN",)),
-        (
-            "claude",
-            ["ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_API_KEY"],
-            [],
-            ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"),
-        ),
+        ("claude", ["ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_API_KEY"], [], ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN")),
         ("claude", ["CLAUDE_CODE_OAUTH_TOKEN"], [".claude/.credentials.json"], ("CLAUDE_CODE_OAUTH_TOKEN",)),
         ("claude", ["ANTHROPIC_API_KEY", "CLAUDE_CODE_USE_BEDROCK"], [], None),
         ("codex", ["CODEX_API_KEY", "OPENAI_API_KEY"], [".codex/auth.json"], ("CODEX_API_KEY",)),

@@ -156,8 +156,7 @@ def test_what_is_no_skill_stays_as_it_is_for_codex(prompt: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("runner", "typed"),
-    [(CLAUDE, "@note.txt ultrathink @agent-spy"), (GEMINI, "@note.txt @spy"), (CODEX, "$zebra")],
+    ("runner", "typed"), [(CLAUDE, "@note.txt ultrathink @agent-spy"), (GEMINI, "@note.txt @spy"), (CODEX, "$zebra")]
 )
 def test_what_a_person_typed_expands_and_what_stands_before_and_behind_it_does_not(runner: Runner, typed: str) -> None:
     begin, end = f"max: {typed}\n", f"\n\n```\n{typed}\n```"

@@ -22,6 +22,7 @@ import sys
 import termios
 import threading
 import time
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from pathlib import Path
@@ -1393,28 +1394,25 @@ def kills_teamchat() -> None:
 
 def end_as(content: bytes) -> None:
     """Put something where teamchat keeps the end of a turn that its store could not take."""
-    (output().parent / "ended.json").write_bytes(content)
+    (output().parent / "ended.json.z").write_bytes(content)
     os.kill(teamchat(), signal.SIGKILL)
     forever()
 
 
 @agent("fails", quick=True)
 def writes_junk_as_its_end() -> None:
-    end_as(b'{"text": [], "events": [[1]], "outcome": {}, "vendor_session": {}}')
+    end_as(zlib.compress(b'{"text": [], "events": [[1]], "outcome": {}, "vendor_session": {}}'))
 
 
 @agent("fails")
 def writes_a_bomb_as_its_end() -> None:
-    end = output().parent / "ended.json"
-    end.touch()
-    os.truncate(end, 4_000 * MEGABYTE)  # without blocks
-    os.kill(teamchat(), signal.SIGKILL)
-    forever()
+    deflate, zeros = zlib.compressobj(1), bytes(64 * MEGABYTE)
+    end_as(b"".join(deflate.compress(zeros) for _ in range(40)) + deflate.flush())
 
 
 @agent("fails")
 def puts_a_fifo_in_the_place_of_its_end() -> None:
-    os.mkfifo(output().parent / "ended.json")
+    os.mkfifo(output().parent / "ended.json.z")
     os.kill(teamchat(), signal.SIGKILL)
     forever()
 

@@ -57,10 +57,7 @@ class Screen:
 
     def __post_init__(self) -> None:
         self.buffer = Buffer(
-            completer=self.completer,
-            complete_while_typing=to_filter(True),
-            history=self.history,
-            multiline=True,
+            completer=self.completer, complete_while_typing=to_filter(True), history=self.history, multiline=True
         )
         reads, writes = open(0, closefd=False), open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115 (stay open)
         self._modes = termios.tcgetattr(0)

@@ -250,13 +250,7 @@ class Typing:
     `tell` writes a line above the prompt, `run_now` runs a command while members work.
     """
 
-    def __init__(
-        self,
-        place: Place,
-        inbox: SimpleQueue[Item],
-        shown: Shown,
-        open_db: Callable[[], Database],
-    ) -> None:
+    def __init__(self, place: Place, inbox: SimpleQueue[Item], shown: Shown, open_db: Callable[[], Database]) -> None:
         self.place, self.inbox, self.shown = place, inbox, shown
         self.stopper: Stopper | None = None
         self.leaving = False

@@ -205,12 +205,7 @@ def message_fields(message: ConversationMessage) -> dict[str, Any]:
 
 
 def lesson_fields(lesson: Lesson) -> dict[str, Any]:
-    return {
-        "number": lesson.number,
-        "text": lesson.text,
-        "session": lesson.session,
-        "learned_at": lesson.learned_at,
-    }
+    return {"number": lesson.number, "text": lesson.text, "session": lesson.session, "learned_at": lesson.learned_at}
 
 
 def route_fields(route: Route) -> dict[str, Any]:

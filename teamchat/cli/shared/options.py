@@ -71,10 +71,7 @@ FormatName = Literal["md", "html", "json", "jsonl", "cast", "svg", "snapshot"]
 TeamOption = Annotated[
     str | None,
     typer.Option(
-        "--team",
-        metavar="FILE|NAME",
-        autocompletion=teams,
-        help="The team file, or a name in your teams folder.",
+        "--team", metavar="FILE|NAME", autocompletion=teams, help="The team file, or a name in your teams folder."
     ),
 ]
 SessionOption = Annotated[

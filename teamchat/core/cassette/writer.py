@@ -101,8 +101,7 @@ class CassetteWriter:
         else:
             return
         raise UsageError(
-            f"the recording {printable(str(self.path))} {wrong}",
-            saying("--new", "--record", str(unused(self.path))),
+            f"the recording {printable(str(self.path))} {wrong}", saying("--new", "--record", str(unused(self.path)))
         )
 
     def input(self, given: Input, cooling: Cooling = NONE_COOLS, bounds: Bounds = UNBOUNDED) -> None:

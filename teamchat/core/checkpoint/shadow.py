@@ -228,11 +228,7 @@ def _configure(repository: GitRepository) -> None:
 
 
 def _opened(
-    repository: GitRepository,
-    state_folder: Path,
-    seconds: float,
-    idle_s: float,
-    stopped: Callable[[], bool] | None,
+    repository: GitRepository, state_folder: Path, seconds: float, idle_s: float, stopped: Callable[[], bool] | None
 ) -> Shadow:
     index = repository.store / f"index-{sha256(os.fsencode(repository.top)).hexdigest()[:16]}"
     index.with_name(f"{index.name}.lock").unlink(missing_ok=True)  # left by a killed process: we hold the lock

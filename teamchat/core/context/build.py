@@ -326,8 +326,7 @@ def _with_whole(context: Context, message_id: str) -> Context:
         return context
     pairs = zip(context.history, context.shown, strict=False)
     return replace(
-        context,
-        history=tuple([replace(one, whole=True) if shown == message_id else one for one, shown in pairs]),
+        context, history=tuple([replace(one, whole=True) if shown == message_id else one for one, shown in pairs])
     )
 
 

@@ -187,12 +187,7 @@ class ContextManager:
         )
 
     def get_context_for_summary(
-        self,
-        said: Sequence[Said],
-        ask: str,
-        *,
-        contexts: Mapping[str, str] | None = None,
-        quote: Quote = verbatim,
+        self, said: Sequence[Said], ask: str, *, contexts: Mapping[str, str] | None = None, quote: Quote = verbatim
     ) -> AssemblerInput:
         """The parts of a prompt that quotes these messages, oldest first, and asks about them. None is answered."""
         return self._composer.compose(

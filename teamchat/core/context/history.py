@@ -169,9 +169,7 @@ def _unseen(newest_first: Iterator[Said], since: Since) -> Iterator[Said]:
 
 def in_prompt(message: ConversationMessage, text: str) -> PromptContextMessage:
     return PromptContextMessage(
-        from_=name_of(message),
-        to=format_addressees(message.routing.resolved_addressees),
-        content=text,
+        from_=name_of(message), to=format_addressees(message.routing.resolved_addressees), content=text
     )
 
 

@@ -48,11 +48,7 @@ from teamchat.core.team.team import Member
 from teamchat.core.text.commands import saying
 from teamchat.core.turn.attempts import Answer, Attempts, NoAnswer
 from teamchat.core.turn.ending import Written, close_turn
-from teamchat.core.turn.events import (
-    Conclusion,
-    ProcessMoved,
-    Warned,
-)
+from teamchat.core.turn.events import Conclusion, ProcessMoved, Warned
 from teamchat.core.turn.run import Run, TurnFailure
 from teamchat.core.turn.watching import in_thread
 from teamchat.runners.events import Question

@@ -18,14 +18,7 @@ from teamchat.core.errors import DiskFull, StoreError
 from teamchat.core.receipt import KILLED, NOT_STORED, Outcome
 from teamchat.core.store.database import Database
 from teamchat.core.store.turn_events import TimedEvent
-from teamchat.core.store.turns import (
-    Turn,
-    end_turn,
-    running_folders,
-    running_turns,
-    session_of_folder,
-    trace,
-)
+from teamchat.core.store.turns import Turn, end_turn, running_folders, running_turns, session_of_folder, trace
 from teamchat.core.store.usage import children_of
 from teamchat.core.turn.execution import FinishedTurn
 from teamchat.core.turn.machine import scratch_of

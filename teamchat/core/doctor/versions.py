@@ -64,12 +64,7 @@ _NOT_STARTED = (126, 127)  # the exit code of shells and `env` for a script with
 
 
 def check_version(
-    name: str,
-    program: str,
-    runner: Runner,
-    env: Mapping[str, str],
-    ask: Ask,
-    answer_s: float = ANSWER_S,
+    name: str, program: str, runner: Runner, env: Mapping[str, str], ask: Ask, answer_s: float = ANSWER_S
 ) -> Check:
     """The finding about the version that the program of the built-in agent `name` reports. Blocks."""
     try:

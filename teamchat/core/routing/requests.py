@@ -46,8 +46,7 @@ _ANY_UNSEEN = regex(f"[{_UNSEEN}]")
 _GAP = rf"(?:{SPACE}|[{_UNSEEN}])*+"
 _KINDS = "|".join(f"[{_UNSEEN}]*+".join(kind) for kind in MarkerKind)
 _ODD = regex(  # the brackets, or something unseen in front of the body
-    rf"[\[［【]{_GAP}(?P<kind>{_KINDS}){_GAP}[:：](?P<body>[^\[\]［］【】\r\n]*+)[］】\]]",
-    re.IGNORECASE | re.ASCII,
+    rf"[\[［【]{_GAP}(?P<kind>{_KINDS}){_GAP}[:：](?P<body>[^\[\]［］【】\r\n]*+)[］】\]]", re.IGNORECASE | re.ASCII
 )
 _NEXT = regex("NEXT", re.IGNORECASE)  # many times as fast as what follows, and most texts have none
 _NOT_PLAIN = regex(r"[^\t\n\r -~]")

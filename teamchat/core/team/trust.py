@@ -45,19 +45,7 @@ BUILT_BY: Mapping[str, tuple[str, ...]] = {
 LEFT_OUT = (".py", "/__main__.py", "/__init__.py", ".js", ".cjs", ".mjs", "/index.js", "/package.json")
 """The parts of a script's name that Python and Node.js let a command omit."""
 SHELLS = frozenset({"sh", "bash", "dash", "ksh", "zsh", "fish"})
-READS_A_SCRIPT = SHELLS | frozenset(
-    {
-        ".",
-        "source",
-        "python",
-        "python3",
-        "node",
-        "ruby",
-        "perl",
-        "php",
-        "lua",
-    }
-)
+READS_A_SCRIPT = SHELLS | frozenset({".", "source", "python", "python3", "node", "ruby", "perl", "php", "lua"})
 ENDINGS = frozenset(
     {".sh", ".bash", ".zsh", ".fish", ".py", ".js", ".cjs", ".mjs", ".ts", ".rb", ".pl", ".php", ".lua"}
 )

@@ -192,7 +192,7 @@ class Caller(Struct, frozen=True):
             if more := _more(member, agent, record):
                 raise NotTrusted(
                     f"{member.name} {more}, which {record.member} may not, in whose turn (turn {record.number} of"
-                    f" {record.session_name}) this runs; a person can run it from a terminal",
+                    f" {record.session_name}) this runs; a person can run it from a terminal"
                 )
 
     def begin_turn(self, session: str, store: Path, now: float) -> None:
@@ -257,7 +257,7 @@ def check_not_hidden(db: Database, holds: Callable[[int], bool]) -> None:
         if record and here != record.namespaces and holds(record.session):
             raise NotTrusted(
                 f"{record.called} runs outside of the namespaces (containers) of this command, which may be its own;"
-                " run the command where that turn was started, or when it has ended",
+                " run the command where that turn was started, or when it has ended"
             )
 
 
@@ -366,8 +366,7 @@ def _spent(db: Database, record: Record) -> ChildrenUsage:
     """What counts against the limits: what the session's counters have, its running turns, and what those run."""
     state = db.the(a_state, "SELECT * FROM sessions WHERE id = ?", record.session)
     running = db.number(
-        "SELECT COUNT(*) FROM turns WHERE session = ? AND status = 'running' AND route NOT NULL",
-        record.session,
+        "SELECT COUNT(*) FROM turns WHERE session = ? AND status = 'running' AND route NOT NULL", record.session
     )
     inner = used_meanwhile(db, record.session)
     return ChildrenUsage(

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import zlib
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from pathlib import Path
@@ -37,9 +38,10 @@ from teamchat.runners.regular_files import read_regular
 # A store may be locked, full, read-only or damaged when an agent has just answered. The answer was paid for, and is
 # not asked for twice.
 
-NAME = "ended.json"
+NAME = "ended.json.z"
 STREAMS = ("stdout", "stderr")
 LARGEST = 2 * MAX_OUTPUT_BYTES
+LARGEST_WRITTEN = 4 * MAX_OUTPUT_BYTES
 EVENTS = {kind.__name__: kind for kind in get_args(AgentEvent)}
 
 
@@ -48,7 +50,7 @@ def keep_end(folder: Path, turn: FinishedTurn) -> bool:
 
     On a full disk the agent's own output is freed: everything that counts of it is in `turn`.
     """
-    content = _written(turn)
+    content = zlib.compress(_written(turn), 1)  # it must fit into the space of the output
     for make_room in (False, True):
         if make_room:
             free_output(folder)
@@ -77,7 +79,7 @@ def has_end(folder: Path) -> bool:
 def read_end(folder: Path) -> FinishedTurn | None:
     """The end of a turn that is kept in its folder; None if there is none, or it is damaged."""
     try:
-        found = json.loads(read_regular(folder / NAME, LARGEST))
+        found = json.loads(_inflated(read_regular(folder / NAME, LARGEST)))
         events = tuple(TimedEvent(float(at), load(EVENTS[kind], fields)) for at, kind, fields in found["events"])
         outcome = load_outcome(found["outcome"])
         session = found["vendor_session"]
@@ -88,8 +90,17 @@ def read_end(folder: Path) -> FinishedTurn | None:
             vendor_session=None if session is None else str(session),
             events=events,
         )
-    except (OSError, ValueError, TypeError, LookupError, RecursionError):
+    except (OSError, ValueError, TypeError, LookupError, RecursionError, zlib.error):
         return None
+
+
+def _inflated(data: bytes) -> bytes:
+    """The decompressed content. Raises `ValueError` when it is larger than any turn: an agent can write there."""
+    inflate = zlib.decompressobj()
+    content = inflate.decompress(data, LARGEST_WRITTEN)
+    if not inflate.eof:
+        raise ValueError("it is incomplete, or larger than any turn")
+    return content
 
 
 def _written(turn: FinishedTurn) -> bytes:

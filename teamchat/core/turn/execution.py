@@ -30,15 +30,7 @@ from teamchat.runners.events import (
 from teamchat.runners.file_changes import FileChanges, NoCheckpoint, WorkTree
 from teamchat.runners.longest import LONGEST_REPLY
 from teamchat.runners.process.process import make_private
-from teamchat.runners.process.running import (
-    FolderReplaced,
-    HasEnded,
-    Identity,
-    Launch,
-    SpawnFailed,
-    Stays,
-    start_error,
-)
+from teamchat.runners.process.running import FolderReplaced, HasEnded, Identity, Launch, SpawnFailed, Stays, start_error
 from teamchat.runners.process.supervisor import NO_LIMITS, Stopper, TurnEnd, run_turn
 from teamchat.runners.records import installed_version, login_variables, with_source
 

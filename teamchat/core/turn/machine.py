@@ -202,8 +202,7 @@ def need_program(member: Member, program: str, found: str | Unusable) -> str:
         if os.path.lexists(member.cwd):
             raise UsageError(f"{folder} is not a folder; change cwd in the team file")
         raise UsageError(
-            f"{folder} does not exist; create it, or change cwd in the team file",
-            f"mkdir -p {quote(str(member.cwd))}",
+            f"{folder} does not exist; create it, or change cwd in the team file", f"mkdir -p {quote(str(member.cwd))}"
         )
     if isinstance(found, Unusable):
         raise AgentMissing(f"{member.name}'s program {program!r} {found.why}", found.hint)

@@ -173,9 +173,7 @@ class ClaudeRunner(Runner):
     reports_denials = True
     images = Images(lambda path: f'@"{path}"' if " " in path else f"@{path}")
     slash = SlashRule(find, with_command)
-    edits = edits(
-        lets=("files", "looking", "file commands", "redirections", ".codex", ".gemini", "allowed"),
-    )
+    edits = edits(lets=("files", "looking", "file commands", "redirections", ".codex", ".gemini", "allowed"))
     access_notes = ACCESS_NOTES
     sessions = Sessions(
         system_each_time=True,
@@ -258,8 +256,7 @@ def _session(job: Job) -> tuple[str, ...]:
 
 
 LIVE = LiveRule(
-    line=input_line,
-    interrupt=b'{"type":"control_request","request_id":"stop","request":{"subtype":"interrupt"}}\n',
+    line=input_line, interrupt=b'{"type":"control_request","request_id":"stop","request":{"subtype":"interrupt"}}\n'
 )
 
 

@@ -54,12 +54,7 @@ async def _tools(_context: Any, _asked: PaginatedRequestParams | None) -> ListTo
     reads = ToolAnnotations(read_only_hint=True, open_world_hint=False)
     return ListToolsResult(
         tools=[
-            Tool(
-                name=name,
-                description=inspect.getdoc(tool),
-                input_schema=tool.model_json_schema(),
-                annotations=reads,
-            )
+            Tool(name=name, description=inspect.getdoc(tool), input_schema=tool.model_json_schema(), annotations=reads)
             for name, tool in TOOLS.items()
         ]
     )

@@ -11,17 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
-from teamchat.runners.base import (
-    Access,
-    Command,
-    EventParser,
-    Images,
-    Job,
-    Limit,
-    Login,
-    Runner,
-    Sessions,
-)
+from teamchat.runners.base import Access, Command, EventParser, Images, Job, Limit, Login, Runner, Sessions
 from teamchat.runners.edits import edits
 from teamchat.runners.environment import user_home
 from teamchat.runners.opencode.configuration import AGENT, content, misunderstood, unreadable
@@ -118,9 +108,7 @@ class OpencodeRunner(Runner):
     stall_s = 900.0  # nothing is streamed, and a tool is told of when it has ended
     reports_denials = True
     images = Images()
-    edits = edits(
-        lets=("files", "links", ".claude", ".codex", ".gemini", ".vscode"),
-    )
+    edits = edits(lets=("files", "links", ".claude", ".codex", ".gemini", ".vscode"))
     access_notes = ACCESS_NOTES
     sessions = Sessions(
         system_each_time=True,

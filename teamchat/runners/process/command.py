@@ -131,12 +131,7 @@ def capture(argv: Sequence[str], env: Mapping[str, str], cwd: Path, timeout_s: f
 
 
 def run_alone(
-    argv: Sequence[str],
-    cwd: Path,
-    env: Mapping[str, str],
-    seconds: float,
-    given: bytes = b"",
-    errors: int = STDOUT,
+    argv: Sequence[str], cwd: Path, env: Mapping[str, str], seconds: float, given: bytes = b"", errors: int = STDOUT
 ) -> Ended:
     """Run a program on the input `given`, and kill what its process group has left when it ends.
 

@@ -34,12 +34,7 @@ PIECES = (SECRET[:12], SECRET[-12:], OF_MEMBER[:12], OF_MEMBER[-12:], KEY[:16], 
 
 
 def writer(path: Path, world: Path) -> CassetteWriter:
-    max_ = {
-        "system_instruction": ALL,
-        "title": ALL,
-        "args": ["--key", KEY],
-        "allow": [f"curl {KEY}"],
-    }
+    max_ = {"system_instruction": ALL, "title": ALL, "args": ["--key", KEY], "allow": [f"curl {KEY}"]}
     team = load(crew(world, {"max": ["Hi"]}, team={"task": ALL, "name": f"team {KEY}"}, members={"max": max_}).file)
     members = tuple(replace(member, env={"API_TOKEN": OF_MEMBER}) for member in team.members)
     return CassetteWriter(

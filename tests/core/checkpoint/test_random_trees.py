@@ -128,11 +128,7 @@ def folders(tmp_path: Path) -> Iterator[Path]:
 
 
 @pytest.mark.parametrize("state", TRIED, ids=lambda state: state.__name__)
-@given(
-    first=made,
-    turns=st.lists(edited, min_size=1, max_size=3),
-    form=st.sampled_from(("sha1", "sha256")),
-)
+@given(first=made, turns=st.lists(edited, min_size=1, max_size=3), form=st.sampled_from(("sha1", "sha256")))
 @settings(max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_undo_puts_every_byte_back_and_redo_does_so_again(
     state: State, folders: Iterator[Path], first: list[Edit], turns: list[list[Edit]], form: str

@@ -365,7 +365,7 @@ class TestWhatDoesNotFit:
                 (
                     "the conversation was not summarised: sarah's prompt has no room for the messages; "
                     "raise max_bytes and max_prompt_tokens in the team file"
-                ),
+                )
             ]
             * 2
         )
@@ -677,8 +677,7 @@ def test_a_history_is_what_a_summary_keeps_and_then_the_newest_in_order(
 
 
 @pytest.mark.parametrize(
-    "part",
-    ["done and decided", "constraints and preferences", "remains to be done", "data, examples and references"],
+    "part", ["done and decided", "constraints and preferences", "remains to be done", "data, examples and references"]
 )
 def test_the_summary_is_asked_for_all_that_a_handoff_needs(stage: Stage, part: str) -> None:
     grow(stage, 5)

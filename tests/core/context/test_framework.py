@@ -107,12 +107,7 @@ def test_the_example_is_a_marker_that_counts() -> None:
 @pytest.mark.parametrize(
     ("request_id", "current_id", "current_by", "note"),
     [
-        (
-            "msg-1",
-            "msg-1",
-            "kailai",
-            "You are answering msg-1, from kailai, below.",
-        ),
+        ("msg-1", "msg-1", "kailai", "You are answering msg-1, from kailai, below."),
         (
             "msg-1",
             "msg-3",

@@ -35,11 +35,7 @@ def say(stage: Stage, by: str, text: str, typed: int | None = None) -> str:
 
 
 def prompt_of(
-    stage: Stage,
-    *,
-    as_of: str | None = None,
-    request: str = "msg-1",
-    there: Exists = lambda *_: lambda _name: False,
+    stage: Stage, *, as_of: str | None = None, request: str = "msg-1", there: Exists = lambda *_: lambda _name: False
 ) -> BuiltPrompt:
     manager = manager_of(stage.team, stage.db, stage.session)
     route = Route("msg-1", "kailai", request, 1, "max", as_of=as_of)

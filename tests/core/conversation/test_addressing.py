@@ -172,12 +172,7 @@ def test_who_speaks(text: str, options: dict[str, Any], speaker: str) -> None:
         ("[NEXT: max, Tester] Hi", {}, "'Tester' is the title of several members: sarah or carol?", UnknownName),
         ("Hi", {"speaker": "max"}, "max is an agent; only people send messages: --as kailai or bob", UnknownPerson),
         ("[FROM: max] Hi", {}, "max is an agent; only people send messages: --as kailai or bob", UnknownPerson),
-        (
-            "Hi",
-            {"speaker": "zed"},
-            "no person 'zed' in team 'crew' (there are: kailai, bob)",
-            UnknownPerson,
-        ),
+        ("Hi", {"speaker": "zed"}, "no person 'zed' in team 'crew' (there are: kailai, bob)", UnknownPerson),
         ("[FROM: bob] Hi", {"speaker": "kailai"}, "--as says kailai, and the message says it is from bob", UsageError),
     ],
 )

@@ -76,11 +76,7 @@ def test_the_prompt_of_a_team_file_is_told_to_every_member(stage: Stage) -> None
 
 
 def test_without_the_form_a_member_abstains_and_the_run_is_done(stage: Stage) -> None:
-    stage.says = {
-        "max": ["SQLite, of course."] * 2,
-        "sarah": ["Hm.", ballot("MySQL")],
-        "carol": [ballot("SQLite")],
-    }
+    stage.says = {"max": ["SQLite, of course."] * 2, "sarah": ["Hm.", ballot("MySQL")], "carol": [ballot("SQLite")]}
     ended = stage.run_process("Where do we store it?", VOTE)
     assert stage.spoke == ["max", "sarah", "carol", "max", "sarah"]
     assert "Your last reply is quoted above. It has no valid vote: there is no JSON object in it." in stage.prompts[3]

@@ -68,11 +68,7 @@ class Talk:
         return self.take(HumanSpoke(self.now, self._message(), by, wishes(*written), drops, answers=answers))
 
     def replies(
-        self,
-        *written: str,
-        drops: tuple[str, ...] | None = (),
-        speaker: str | None = None,
-        new: bool = True,
+        self, *written: str, drops: tuple[str, ...] | None = (), speaker: str | None = None, new: bool = True
     ) -> Self:
         """The member that runs begins its turn and succeeds."""
         number = self.begins()

@@ -73,7 +73,7 @@ def test_all_answer_blind_then_each_sees_the_others_and_then_the_lead_writes() -
         ("carol", ROUND, ("your answer", "answer A", "answer B"), ("msg-4", "msg-2", "msg-3")),
     ]
     assert [(call.target, call.part.role, call.part.labels, call.part.shows) for call in last.calls] == [
-        ("max", SYNTHESIS, ("max", "sarah", "carol"), ("msg-5", "msg-6", "msg-7")),
+        ("max", SYNTHESIS, ("max", "sarah", "carol"), ("msg-5", "msg-6", "msg-7"))
     ]
     assert blind.together
     assert later.together

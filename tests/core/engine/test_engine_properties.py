@@ -312,12 +312,7 @@ class AnyConversation(RuleBasedStateMachine):
     @precondition(lambda self: isinstance(self.ending, RunTurn))
     @rule(wishes=wishes, drops=drops, speaker=st.sampled_from([None, *AI]), new=st.booleans(), cost=costs)
     def the_turn_succeeds(
-        self,
-        wishes: tuple[RouteRequest, ...],
-        drops: Drops,
-        speaker: str | None,
-        new: bool,
-        cost: tuple[int, int],
+        self, wishes: tuple[RouteRequest, ...], drops: Drops, speaker: str | None, new: bool, cost: tuple[int, int]
     ) -> None:
         route = self.running[0]
         self.begins(route.number)

@@ -379,13 +379,7 @@ bad_plans = st.sampled_from(
 
 
 @settings(max_examples=trials(150), deadline=None)
-@given(
-    st.integers(1, 4),
-    st.integers(1, 9),
-    st.lists(bad_plans, max_size=4),
-    plans,
-    st.data(),
-)
+@given(st.integers(1, 4), st.integers(1, 9), st.lists(bad_plans, max_size=4), plans, st.data())
 def test_every_subtask_is_done_exactly_once_or_reported_and_no_guard_is_exceeded(
     workers: int, turns: int, bad: list[str], plan: str, data: st.DataObject
 ) -> None:

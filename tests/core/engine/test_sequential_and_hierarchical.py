@@ -11,13 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from teamchat.core.engine.decide import decide
-from teamchat.core.engine.events import (
-    Deliver,
-    Idle,
-    RunGroup,
-    RunTurn,
-    Undone,
-)
+from teamchat.core.engine.events import Deliver, Idle, RunGroup, RunTurn, Undone
 from teamchat.core.engine.process import Done, Handout, Kind, Process
 from teamchat.core.engine.state import RouteStatus, Rules, State
 from teamchat.core.store.database import Database

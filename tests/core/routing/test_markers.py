@@ -263,12 +263,7 @@ def test_a_todo_is_one_line_of_text(text: str, todos: list[str], left: str, auth
 
 @pytest.mark.parametrize(
     ("text", "numbers"),
-    [
-        ("[DONE: 1]", ("1",)),
-        ("[done：1，#3、x]", ("1", "#3", "x")),
-        ("[DONE: 1 + 3]", ("1", "3")),
-        ("[DONE:]", ()),
-    ],
+    [("[DONE: 1]", ("1",)), ("[done：1，#3、x]", ("1", "#3", "x")), ("[DONE: 1 + 3]", ("1", "3")), ("[DONE:]", ())],
 )
 def test_done_names_what_is_to_be_closed(text: str, numbers: tuple[str, ...]) -> None:
     (marker,) = counting(text, "ai")

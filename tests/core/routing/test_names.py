@@ -78,13 +78,7 @@ def test_nothing_is_nobodys_name_or_title(written: str) -> None:
 
 @pytest.mark.parametrize(
     ("written", "closest"),
-    [
-        ("sara", "Sarah"),
-        ("SARHA", "Sarah"),
-        ("architekt", "max"),
-        ("maxpowr", "max-power"),
-        ("zoe", None),
-    ],
+    [("sara", "Sarah"), ("SARHA", "Sarah"), ("architekt", "max"), ("maxpowr", "max-power"), ("zoe", None)],
 )
 def test_an_unknown_name_comes_with_the_closest_member(written: str, closest: str | None) -> None:
     assert match_member(written, TEAM) == Unknown(written, closest)

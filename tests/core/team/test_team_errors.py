@@ -76,10 +76,7 @@ def test_the_files_own_tables(text: str, said: str, tmp_path: Path) -> None:
         ('lead = "mx"', "team: lead: no AI member 'mx', did you mean 'max'?"),
         ('compactor = "mx"', "team: compactor: no AI member 'mx', did you mean 'max'?"),
         ('compactor = "max"\ncompact_at_tokens = 0', "team: compact_at_tokens: expected at least 1, got 0"),
-        (
-            "compact_at_tokens = 9",
-            "team: compact_at_tokens: expected only with compactor, which names who summarises",
-        ),
+        ("compact_at_tokens = 9", "team: compact_at_tokens: expected only with compactor, which names who summarises"),
         ("context_window = 99999999999999999999", f"team: context_window: {MOST}"),
         ("limits.turns = 99999999999999999999", f"team.limits: turns: {MOST}"),
         ("limits.similarity = 2", "team.limits: similarity: expected at most 1, got 2"),
@@ -151,10 +148,7 @@ def test_a_members_keys(line: str, said: str, tmp_path: Path) -> None:
     [
         ('[[members]]\nagent = "claude"', "members[0]: name: missing, expected a name"),
         (MAX + "[[members]]\nname = 3", "members[1]: name: expected a string, got 3"),
-        (
-            f'[[members]]\nname = "{"x" * 41}"',
-            f"members '{'x' * 41}': name: expected at most 40 characters, got 41",
-        ),
+        (f'[[members]]\nname = "{"x" * 41}"', f"members '{'x' * 41}': name: expected at most 40 characters, got 41"),
         (
             f'[[members]]\nname = "{"x" * 100_000}"',
             f"members '{'x' * 59}...: name: expected at most 40 characters, got 100,000",
@@ -165,14 +159,8 @@ def test_a_members_keys(line: str, said: str, tmp_path: Path) -> None:
             MAX + '[[members]]\nname = "M-a_x"\ntype = "human"',
             "members 'M-a_x': name: two members are named 'max' (case, - and _ are ignored)",
         ),
-        (
-            MAX + MAX,
-            "members 'max': name: two members are named 'max' (case, - and _ are ignored)",
-        ),
-        (
-            MAX.replace("max", "m") * 2,
-            "members 'm': name: two members are named 'm' (case, - and _ are ignored)",
-        ),
+        (MAX + MAX, "members 'max': name: two members are named 'max' (case, - and _ are ignored)"),
+        (MAX.replace("max", "m") * 2, "members 'm': name: two members are named 'm' (case, - and _ are ignored)"),
         ('[[members]]\nname = "kai"\ntype = "human"', "members: expected at least one AI member"),
         (
             '[[members]]\nname = "kai"\ntype = "human"\nagent = "claude"',
@@ -349,10 +337,7 @@ def test_a_path_can_not_reach_the_terminal_raw(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        (
-            MAX + 'memory = "long"\n',
-            "members 'max': memory: expected 'fresh', 'resume' or 'live', got 'long'",
-        ),
+        (MAX + 'memory = "long"\n', "members 'max': memory: expected 'fresh', 'resume' or 'live', got 'long'"),
         (
             MAX.replace("claude", "codex") + 'memory = "live"\n',
             'members \'max\': memory: "live" is only for claude, expected "fresh" or "resume"',

@@ -206,11 +206,7 @@ def a_socket(place: Path) -> None:
 
 @pytest.mark.parametrize(
     ("make", "what"),
-    [
-        (os.mkfifo, "a named pipe"),
-        (a_socket, "a socket"),
-        (lambda file: file.symlink_to(os.devnull), "a device"),
-    ],
+    [(os.mkfifo, "a named pipe"), (a_socket, "a socket"), (lambda file: file.symlink_to(os.devnull), "a device")],
 )
 def test_what_is_no_file_hides_no_other_team_file(tmp_path: Path, make: Callable[[Path], object], what: str) -> None:
     write(tmp_path / "teamchat.toml", SMALL)

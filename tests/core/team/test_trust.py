@@ -451,11 +451,7 @@ SECRETS = 'env = { MY_KEY = "sk-old", PATH = "/old" }'
             OWN + 'command = ["x"]' + ON_TERMINAL + 'submit = "; rm x"',
             ["command of al: runs x on a terminal; its access is not enforced, in a part that is not shown"],
         ),
-        (
-            HEAD + 'args = ["-a"]',
-            HEAD + 'args = ["-b"]',
-            ["args of max: runs claude with -a → runs claude with -b"],
-        ),
+        (HEAD + 'args = ["-a"]', HEAD + 'args = ["-b"]', ["args of max: runs claude with -a → runs claude with -b"]),
         (
             HEAD + SECRETS,
             HEAD + 'env = { MY_KEY = "sk-new", PATH = "/new" }',

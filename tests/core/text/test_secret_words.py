@@ -25,10 +25,7 @@ SHAPED = "ghp_" + "A1" * 18
         (["-token", "abc123"], ["-token", "(hidden)"]),
         (["-H", "Authorization: Bearer abc.def-1"], ["-H", "Authorization: Bearer (hidden)"]),
         (["-H", "X-Api-Key: abcdef"], ["-H", "X-Api-Key: (hidden)"]),
-        (
-            ["-c", 'mcp={"env": {"A_TOKEN": "abcdef"}, "x": 1}'],
-            ["-c", 'mcp={"env": {"A_TOKEN": "(hidden)"}, "x": 1}'],
-        ),
+        (["-c", 'mcp={"env": {"A_TOKEN": "abcdef"}, "x": 1}'], ["-c", 'mcp={"env": {"A_TOKEN": "(hidden)"}, "x": 1}']),
         (["env", "DB_PASS=s3cr3t", "tool"], ["env", "DB_PASS=(hidden)", "tool"]),
         (["sh", "-c", "PGPASSWORD=s3cr3t psql"], ["sh", "-c", "PGPASSWORD=(hidden) psql"]),
         (["https://x.example/?access_token=abcdef&y=1"], ["https://x.example/?access_token=(hidden)"]),

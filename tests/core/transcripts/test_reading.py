@@ -25,10 +25,7 @@ SNAPSHOT = {
             "timestamp": "2026-11-18T11:06:40.000Z",
             "speaker": {"roleId": "m1", "roleName": "max", "roleTitle": "Architect", "type": "ai"},
             "content": "Hello",
-            "routing": {
-                "rawNextMarkers": ["[NEXT:kai]"],
-                "resolvedAddressees": ["kai", "sarah"],
-            },
+            "routing": {"rawNextMarkers": ["[NEXT:kai]"], "resolvedAddressees": ["kai", "sarah"]},
         },
         {
             "id": "msg-1",

@@ -199,8 +199,7 @@ def test_what_may_pass_by_itself_is_tried_again(scene: Scene, failure: Fails) ->
 
 
 @pytest.mark.parametrize(
-    ("failure", "kind"),
-    [(LOGIN, FailureKind.LOGIN), (TOO_LARGE, FailureKind.TOO_LARGE), (OTHER, FailureKind.AGENT)],
+    ("failure", "kind"), [(LOGIN, FailureKind.LOGIN), (TOO_LARGE, FailureKind.TOO_LARGE), (OTHER, FailureKind.AGENT)]
 )
 def test_what_does_not_pass_by_itself_is_not(scene: Scene, failure: Fails, kind: FailureKind) -> None:
     scene.member("max", retries=5)

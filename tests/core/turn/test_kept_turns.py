@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import sqlite3
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -146,10 +147,11 @@ def test_on_a_full_disk_only_a_reply_that_its_cli_calls_complete_counts(stage: S
 
 
 @pytest.mark.parametrize("junk", [b"", b"{}", b"[]", b"null", b"\xff", b"[" * 50_000, b'{"text": 1, "events": [[1]]}'])
-def test_junk_in_its_place_is_a_turn_that_was_interrupted(stage: Stage, junk: bytes) -> None:
+@pytest.mark.parametrize("packed", [True, False])
+def test_junk_in_its_place_is_a_turn_that_was_interrupted(stage: Stage, junk: bytes, *, packed: bool) -> None:
     locked(stage, "max", lambda: stage.send("Begin", to="max"))
     (folder,) = (stage.folder / "turns").iterdir()
-    (folder / kept.NAME).write_bytes(junk)
+    (folder / kept.NAME).write_bytes(zlib.compress(junk) if packed else junk)
     stage.open()
     (turn,) = stage.turns
     assert (turn.status, partial_of(stage.db, turn)) == ("interrupted", "Plan it. [NEXT: sarah]")
@@ -177,10 +179,10 @@ def test_what_is_kept_is_what_was(tmp_path: Path) -> None:
 
 
 def test_no_more_is_taken_in_than_a_turn_can_come_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An agent can write to the folder of its turn."""
+    """An agent can write to the folder of its turn: few bytes must not become many."""
     assert kept.keep_end(tmp_path, FinishedTurn(Outcome(0, 1.0), "x" * 10_000))
     assert kept.read_end(tmp_path) is not None
-    monkeypatch.setattr(kept, "LARGEST", 10_000)
+    monkeypatch.setattr(kept, "LARGEST_WRITTEN", 10_000)
     assert kept.read_end(tmp_path) is None
     file = tmp_path / kept.NAME
     monkeypatch.undo()

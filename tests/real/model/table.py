@@ -11,12 +11,7 @@ from tests.real.model.replies import VendorProtocol
 from tests.real.model.selftest import SelfTest
 
 SELF_TESTS: Mapping[Vendor, SelfTest] = MappingProxyType(
-    {
-        "claude": claude.SELF_TEST,
-        "codex": codex.SELF_TEST,
-        "gemini": gemini.SELF_TEST,
-        "opencode": opencode.SELF_TEST,
-    }
+    {"claude": claude.SELF_TEST, "codex": codex.SELF_TEST, "gemini": gemini.SELF_TEST, "opencode": opencode.SELF_TEST}
 )
 PROTOCOLS: Mapping[Vendor, VendorProtocol] = MappingProxyType(
     {name: test.protocol for name, test in SELF_TESTS.items()}

@@ -163,10 +163,7 @@ def test_warnings_in_items_are_notes() -> None:
 def test_a_failed_turn_stays_failed_whatever_follows() -> None:
     parser = CodexEvents()
     feed(
-        parser,
-        completed(id="a", type="agent_message", text="Hi"),
-        {"type": "turn.failed"},
-        {"type": "turn.completed"},
+        parser, completed(id="a", type="agent_message", text="Hi"), {"type": "turn.failed"}, {"type": "turn.completed"}
     )
     verdict = parser.finish(0, "")
     assert (verdict.text, verdict.failure is None) == ("Hi", False)

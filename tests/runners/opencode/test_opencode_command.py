@@ -20,14 +20,7 @@ FORMAT = ("--format", "json", "--thinking")
 END = ("--title", "teamchat", "--print-logs", "--log-level", "ERROR")
 ENVIRONMENTS = {"*": "allow", "*.env": "deny", "*.env.*": "deny", "*.env.example": "allow"}
 GIT = {".git": "deny", ".git/*": "deny", "*/.git": "deny", "*/.git/*": "deny"}
-READ = {
-    "*": "deny",
-    "read": ENVIRONMENTS,
-    "glob": "allow",
-    "grep": "allow",
-    "skill": "allow",
-    "todowrite": "allow",
-}
+READ = {"*": "deny", "read": ENVIRONMENTS, "glob": "allow", "grep": "allow", "skill": "allow", "todowrite": "allow"}
 
 
 @pytest.fixture
@@ -53,8 +46,7 @@ def put(job: Job, name: str, text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("access", "flags"),
-    [("read", ("--agent", "teamchat")), ("edit", ("--agent", "teamchat")), ("full", ("--auto",))],
+    ("access", "flags"), [("read", ("--agent", "teamchat")), ("edit", ("--agent", "teamchat")), ("full", ("--auto",))]
 )
 def test_access(job: Job, access: Access, flags: tuple[str, ...]) -> None:
     command = RUNNER.command(replace(job, access=access))

@@ -625,11 +625,7 @@ def test_a_guardian_that_is_killed_before_it_can_say_so_leaves_no_agent(
 
 
 def test_a_guardian_that_never_says_that_its_agent_runs_is_replaced(
-    start: Start,
-    changed_guardian: Callable[[str], None],
-    pids: Pids,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    start: Start, changed_guardian: Callable[[str], None], pids: Pids, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     changed_guardian("time.sleep(600)")
     monkeypatch.setattr(process_module, "START_S", 1.0)

@@ -277,11 +277,7 @@ def test_output_that_waits_for_a_busy_caller_is_no_silence(monkeypatch: pytest.M
 
     lines = [said("more") if at % 2 else SHORT / 2 for at in range(20)]
     busy = iter([3 * SHORT])
-    taken = take(
-        Scripted(*lines, said("done")),
-        clocks=replace(LONG, stall_s=2 * SHORT),
-        emit=emit,
-    )
+    taken = take(Scripted(*lines, said("done")), clocks=replace(LONG, stall_s=2 * SHORT), emit=emit)
     assert taken.end.failure is None
 
 
