@@ -52,30 +52,10 @@ _HOME = {
 """The module of each name, below this package."""
 
 __all__ = [
-    "CLAUDE",
-    "CODEX",
-    "GEMINI",
-    "OPENCODE",
-    "PLAIN_TEXT",
-    "AgentSpec",
-    "ContextManager",
-    "ConversationCoordinator",
-    "Database",
-    "Member",
-    "Message",
-    "ProcessSettings",
-    "Resume",
-    "ResumeMode",
-    "Run",
-    "Stopper",
-    "Team",
-    "create_session",
-    "errors",
-    "load",
-    "manager_of",
-    "process_of",
-    "session_lock",
-]
+    "CLAUDE", "CODEX", "GEMINI", "OPENCODE", "PLAIN_TEXT", "AgentSpec", "ContextManager",
+    "ConversationCoordinator", "Database", "Member", "Message", "ProcessSettings", "Resume", "ResumeMode", "Run",
+    "Stopper", "Team", "create_session", "errors", "load", "manager_of", "process_of", "session_lock",
+]  # fmt: skip
 
 
 if not TYPE_CHECKING:  # or type checkers take any name for one of these

@@ -153,20 +153,15 @@ class Job(Struct, frozen=True):
         return () if self.mcp is None and self.access == "read" else self.mcp
 
 
+KnownSkills = Callable[[Path, Mapping[str, str]], Callable[[str], bool]]
+"""Of a folder and an environment: what tests whether a mention, as written, names a skill of the CLI."""
+
+
 class SlashRule(Struct, frozen=True):
     """How custom commands reach a CLI's model: `find` reads the files of a turn, `add` adds one to its stdin."""
 
     find: Callable[[str, Job], Slash | None]
     add: Callable[[bytes, Slash], bytes]
-
-
-class SkillRule(Struct, frozen=True):
-    """How a prompt mentions a skill.
-
-    `known(folder, env)` returns a test for whether a mention, as written, names a skill of the CLI.
-    """
-
-    known: Callable[[Path, Mapping[str, str]], Callable[[str], bool]]
 
 
 class LiveRule(Struct, frozen=True):
@@ -279,7 +274,7 @@ class Runner(ABC):
     sessions: Sessions | None = None
     images: Images | None = None
     slash: SlashRule | None = None
-    skills: SkillRule | None = None
+    skills: KnownSkills | None = None
     edits: Edits | None = None
     access_notes: Mapping[Access, str] = dict.fromkeys(
         get_args(Access), f"{NOT_ENFORCED}: teamchat cannot bound what another program does"
@@ -290,7 +285,7 @@ class Runner(ABC):
 
         The characters of the prompt that a person `typed` stay unchanged. Nothing else in it may expand.
         `exists` tells whether the target of a mention exists: a path (as written, relative to the member's
-        cwd), or a skill in the form of `SkillRule`.
+        cwd), or a skill.
         """
         from teamchat.runners.untrusted_json import scalar  # the table of agents needs none
 

@@ -31,17 +31,9 @@ _TOO_MUCH = 10**15  # tokens or dollars
 _DEEPEST = 200  # lists and objects in one another; the deepest that a parser takes is another one with each Python
 _Value = TypeVar("_Value")
 _SUMMARY_KEYS = (
-    "command",
-    "file_path",
-    "notebook_path",
-    "path",
-    "pattern",
-    "url",
-    "query",
-    "dir_path",
-    "description",
+    "command", "file_path", "notebook_path", "path", "pattern", "url", "query", "dir_path", "description",
     "prompt",
-)
+)  # fmt: skip
 
 
 def scalar(text: str) -> str:

@@ -128,7 +128,6 @@ _ATTRIBUTES = "* -text !eol !crlf !ident !filter !working-tree-encoding !diff !m
 _NAMES = r"^core\.(excludesfile|ignorecase|precomposeunicode)$"
 _POLL_S = 0.01
 _LONGEST_LOCK_S = 300.0
-_PRIVATE = 0o077
 
 
 class Shadow(Struct, frozen=True):
@@ -166,7 +165,6 @@ def open_shadow(
     try:
         for parent in (folder.parent.parent, folder.parent):
             parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        _keep_private(folder.parent)
         lock = os.open(
             folder.with_name(f"{folder.name}.lock"), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600
         )
@@ -176,7 +174,6 @@ def open_shadow(
         _wait_for(lock, repository, stopped)
         if not (folder / "HEAD").exists():
             _make(repository)
-        _keep_private(folder)
         _configure(repository)
         yield _opened(repository, state_folder, seconds, idle_s, stopped)
     except OSError as error:
@@ -185,12 +182,6 @@ def open_shadow(
         raise CheckpointFailed(f"the checkpoint of {repository.top} failed: {error}") from error
     finally:
         os.close(lock)
-
-
-def _keep_private(folder: Path) -> None:
-    """Take away what others may do there: an earlier version made folders with the permissions of the umask."""
-    if folder.stat().st_mode & _PRIVATE:
-        folder.chmod(0o700)
 
 
 def _wait_for(lock: int, repository: GitRepository, stopped: Callable[[], bool] | None) -> None:
@@ -208,7 +199,7 @@ def _wait_for(lock: int, repository: GitRepository, stopped: Callable[[], bool] 
 
 def _make(repository: GitRepository) -> None:
     new = repository.store.with_name(f"{repository.store.name}.new")
-    for left in (new, repository.store):  # of a process that was killed, or of an earlier version
+    for left in (new, repository.store):  # of a process that was killed
         shutil.rmtree(left, ignore_errors=True)
     git = GitProgram(new.parent, git_environment())
     git("init", "--quiet", "--bare", "--template=", f"--object-format={repository.object_format}", str(new))

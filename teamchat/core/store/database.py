@@ -321,15 +321,9 @@ ADVICE = {
 }
 # The statements are ours and fit a healthy store: where SQLite finds fault with one, the store is to blame.
 DAMAGE = (
-    sqlite3.SQLITE_ERROR,
-    sqlite3.SQLITE_INTERNAL,
-    sqlite3.SQLITE_CORRUPT,
-    sqlite3.SQLITE_SCHEMA,
-    sqlite3.SQLITE_CONSTRAINT,
-    sqlite3.SQLITE_MISMATCH,
-    sqlite3.SQLITE_FORMAT,
-    sqlite3.SQLITE_NOTADB,
-)
+    sqlite3.SQLITE_ERROR, sqlite3.SQLITE_INTERNAL, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_SCHEMA,
+    sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_MISMATCH, sqlite3.SQLITE_FORMAT, sqlite3.SQLITE_NOTADB,
+)  # fmt: skip
 
 
 def was_there(store: Path) -> bool:

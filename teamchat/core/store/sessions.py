@@ -217,19 +217,9 @@ def touch_session(db: Database, session: int) -> None:
 
 
 BEFORE_MESSAGES = (
-    "unsent",
-    "routes",
-    "todo_changes",
-    "summaries",
-    "images",
-    "hides",
-    "imported_entries",
-    "adoptions",
-    "usage",
-    "vendor_usage",
-    "children",
-    "clears",
-)
+    "unsent", "routes", "todo_changes", "summaries", "images", "hides", "imported_entries", "adoptions", "usage",
+    "vendor_usage", "children", "clears",
+)  # fmt: skip
 """The tables with rows of a session that are removed before its messages, to which most of them refer."""
 DELETE_MESSAGE = "DELETE FROM messages WHERE id = (SELECT MAX(id) FROM messages WHERE session = ?)"
 AT_ONCE_S = 0.5

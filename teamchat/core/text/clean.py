@@ -15,29 +15,17 @@ from collections.abc import Iterator
 from teamchat.core.text.invisible import CodedPieces, with_codes, without_invisible
 from teamchat.patterns import regex
 
-MOST_ESCAPES = 10_000  # characters that are remembered; all of Unicode takes more than 50 MB
-
 
 def printable(text: str) -> str:
     """`text` with every line break, control, escape and direction-changing character written as its escape code.
 
     A team file is shown before it is trusted, so what it says must not be able to hide or rewrite its own display.
     """
-    return text if text.isprintable() else text.translate(_ESCAPES)
+    return text if text.isprintable() else "".join(map(_escaped, text))
 
 
-class _Escapes(dict[int, str]):
-    """What `printable` makes of each character, made when it is first met."""
-
-    def __missing__(self, code: int) -> str:
-        if len(self) >= MOST_ESCAPES:
-            self.clear()
-        character = chr(code)
-        self[code] = character if character.isprintable() else character.encode("unicode_escape").decode("ascii")
-        return self[code]
-
-
-_ESCAPES = _Escapes()
+def _escaped(character: str) -> str:
+    return character if character.isprintable() else character.encode("unicode_escape").decode("ascii")
 
 
 # The bounds are far above what is in use; because of them no piece of text waits long for its end.

@@ -10,6 +10,7 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from heapq import nlargest
 from itertools import chain, islice
 from operator import add, itemgetter
@@ -160,21 +161,13 @@ def _words_of(part: Part) -> list[str]:
     return _WORDS.findall(_folded(part.words))
 
 
-class _Fold(dict[int, str]):
-    """Each character in lower case and without its diacritics, as one character."""
-
-    def __missing__(self, code: int) -> str:
-        if _APART.match(chr(code)):  # FTS5 changes none of these
-            self[code] = chr(code)
-            return chr(code)
-        base = unicodedata.normalize("NFD", chr(code))[0].lower()
-        self[code] = folded = base if len(base) == 1 else chr(code)
-        return folded
-
-
-_FOLD = _Fold()
+@lru_cache(maxsize=4096)
+def _fold(character: str) -> str:
+    """The character in lower case and without its diacritics, as one character. FTS5 changes none of `APART`."""
+    base = unicodedata.normalize("NFD", character)[0].lower()
+    return character if len(base) != 1 or _APART.match(character) else base
 
 
 def _folded(text: str) -> str:
     """The text as FTS5 compares it, character by character."""
-    return text.lower() if text.isascii() else text.translate(_FOLD)
+    return text.lower() if text.isascii() else "".join(map(_fold, text))

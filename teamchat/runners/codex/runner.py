@@ -24,7 +24,6 @@ from teamchat.runners.base import (
     Prepared,
     Runner,
     Sessions,
-    SkillRule,
     StopRule,
 )
 from teamchat.runners.codex.configuration import (
@@ -205,7 +204,7 @@ class CodexRunner(Runner):
     stop = StopRule()  # on SIGINT its sandbox leaves empty folders in the workspace
     stall_s = 900.0  # nothing is streamed: silence is how it works
     images = Images()
-    skills = SkillRule(known_skills)
+    skills = staticmethod(known_skills)
     edits = edits(
         lets=(
             *("files", "looking", "file commands", "redirections", "modes", "programs"),

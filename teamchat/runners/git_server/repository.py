@@ -29,15 +29,8 @@ _SMALL = 4096  # bytes of a file that only says where something is
 _LINKS = ("objects", "refs", "packed-refs", "logs", "info", "shallow", "reftable")
 _SETTINGS = frozenset(
     {
-        "core.autocrlf",
-        "core.eol",
-        "core.filemode",
-        "core.ignorecase",
-        "core.precomposeunicode",
-        "core.repositoryformatversion",
-        "core.symlinks",
-        "extensions.objectformat",
-        "extensions.refstorage",
+        *("core.autocrlf", "core.eol", "core.filemode", "core.ignorecase", "core.precomposeunicode"),
+        *("core.repositoryformatversion", "core.symlinks", "extensions.objectformat", "extensions.refstorage"),
     }
 )
 """The settings copied from the user's and the repository's configuration: how files and objects are read."""

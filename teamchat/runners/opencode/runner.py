@@ -53,13 +53,9 @@ START = Path("/")
 _SWITCH = "OPENCODE_DISABLE_PROJECT_CONFIG"
 OFF = {_SWITCH: "1", "OPENCODE_DISABLE_EXTERNAL_SKILLS": "1"}  # skills of .claude and .agents, also of the user
 NAMES = (
-    "opencode.json",
-    "opencode.jsonc",
-    ".opencode/opencode.json",
-    ".opencode/opencode.jsonc",
-    ".opencode/plugin",
+    "opencode.json", "opencode.jsonc", ".opencode/opencode.json", ".opencode/opencode.jsonc", ".opencode/plugin",
     ".opencode/plugins",
-)
+)  # fmt: skip
 
 
 def plugins(env: Mapping[str, str]) -> str | None:

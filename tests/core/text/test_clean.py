@@ -9,7 +9,6 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from rich._emoji_codes import EMOJI
 
-from teamchat.core.text import clean as module
 from teamchat.core.text.clean import Cleaner, VisibleCleaner, clean, printable, sequences, told, visible
 from teamchat.core.text.invisible import INVISIBLE
 from tests.core.routing.marker_texts import grows_linearly
@@ -354,9 +353,3 @@ def test_on_one_line_everything_can_be_printed_and_read_back(text: str) -> None:
     line = printable(text)
     assert line.isprintable()
     assert line == "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in text)
-
-
-def test_a_text_of_all_characters_is_not_remembered() -> None:
-    everything = "".join(map(chr, [*range(0xD800), *range(0xE000, 0x110000)]))
-    assert printable(everything).isprintable()
-    assert len(module._ESCAPES) <= module.MOST_ESCAPES

@@ -220,12 +220,7 @@ LEXERS = {
 THEME = Theme(
     {
         "markdown.code": "bold",
-        "markdown.h1": "bold",
-        "markdown.h2": "bold",
-        "markdown.h3": "bold",
-        "markdown.h4": "bold",
-        "markdown.h5": "bold",
-        "markdown.h6": "bold",
+        **{f"markdown.h{level}": "bold" for level in range(1, 7)},
         "markdown.link": "none",
         "markdown.link_url": "underline",
         "markdown.item.bullet": "none",
