@@ -2,8 +2,7 @@
 
 The whole way is measured: messages from a store on disk, every layer asked of its source, the budget, the fence and
 keys taken out. The floor is one `"".join` of the prompt's own lines. `growth` is the slope of time over length, both as
-logarithms, fitted to four lengths from 500 to 10,000 messages: 1 is linear. A later turn of the same run
-reads only the messages that are new.
+logarithms, fitted to four lengths from 500 to 10,000 messages: 1 is linear.
 """
 
 from __future__ import annotations
@@ -108,7 +107,6 @@ def building(team: Team, db: Database, session: int) -> Callable[[], BuiltPrompt
 def measures(quick: bool) -> Measures:
     runs = RUNS if quick else 2 * RUNS
     yield NAME, lambda: figures(runs)
-    yield f"{NAME}, a later turn", lambda: later_turns(runs)
 
 
 @contextmanager
@@ -142,24 +140,6 @@ def figures(runs: int) -> Iterator[Figure]:
     slope = statistics.linear_regression([math.log(one) for one in took], [math.log(one) for one in took.values()])[0]
     yield Figure(name=f"{NAME}, growth", unit="", value=slope, bound=1.2)
     yield Figure(name=f"{NAME}, peak memory", unit="MB", value=peak / 1e6, floor=size / 1e6, floor_is="the prompt")
-
-
-def later_turns(runs: int) -> Iterator[Figure]:
-    """What the first and the other prompts of a run take that has fifty turns, each with a message more."""
-    first, later = [], []
-    with conversation(MESSAGES) as (team, db, session):
-        build(team, db, session)
-        log = SqliteLog(db, session)
-        for _ in range(max(runs // RUNS, 1)):
-            next_prompt = building(team, db, session)
-            first.append(best_ms(next_prompt, 1))
-            for number in range(TURNS - 1):
-                log.append(said(MESSAGES + number))
-                later.append(best_ms(next_prompt, 1))
-    yield Figure(
-        name=f"{NAME}, a later turn", unit="ms", value=statistics.median(later), floor=min(first),
-        floor_is=f"the first of {TURNS} turns",
-    )  # fmt: skip
 
 
 def peak_bytes(work: Callable[[], object]) -> int:

@@ -81,7 +81,7 @@ class JsonEvents(ABC):
             if event is None:
                 found += self._streamed(pieces)
                 found += self._note_junk(line)
-            elif len(line) > self.longest or isinstance(line, CutLine):
+            elif len(line) > max(self.longest, LONGEST_REPLY) or isinstance(line, CutLine):
                 found += self._streamed(pieces)
                 found += self._read_long(line, event)
             elif (text := self.piece(event)) is not None:
@@ -96,18 +96,20 @@ class JsonEvents(ABC):
 
     def _read_long(self, line: bytes, event: dict[str, object]) -> Iterator[AgentEvent]:
         """The events of a line that is longer than a reply may be. Of what is no reply, most is left out."""
-        text = self.piece(event)
+        text, was_cut = self.piece(event), isinstance(line, CutLine)
         found = list(self.read(event) if text is None else self.stream(text))
-        if self.done or any(isinstance(one, Text | TextDelta) for one in found):
-            self.cut = self.cut or isinstance(line, CutLine)
+        if text is not None:
+            self.live.over = self.live.over or was_cut
+        elif self.done or any(isinstance(one, Text) for one in found):
+            self.cut = self.cut or was_cut
         else:
             size = line.size if isinstance(line, CutLine) else len(line)
             found = [Note(f"left out most of a line of {size:,} bytes, which is no part of its reply"), *found]
         for one in found:
             self._watch(one)
             match one:
-                case Thinking(text=text):
-                    yield Thinking(cut(text))
+                case Thinking(text=text) | Error(text=text) | Question(text=text):
+                    yield replace(one, text=cut(text))
                 case ToolResult(output=output):
                     yield replace(one, output=cut(output))
                 case _:

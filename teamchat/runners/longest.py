@@ -23,7 +23,7 @@ def cut(text: str) -> str:
 
 
 def _gap(size: int, unit: str) -> str:
-    return f" […] ({size:,} {unit} left out) […] "
+    return f"…({size:,} {unit} left out)…"  # the mark at which what is recorded looks for parts of a secret
 
 
 class CutLine(bytes):
@@ -56,7 +56,7 @@ class ReplyText:
         """Append a piece. The text may have `longest` bytes."""
         self._text.write(piece)
         self._bytes += len(piece) if piece.isascii() else len(piece.encode(errors="replace"))
-        self.over = self._bytes > longest
+        self.over = self.over or self._bytes > longest
         if self.over and self._text.tell() > 4 * KEPT:
             text = self._text.getvalue()
             if not self._head:

@@ -1,4 +1,4 @@
-"""Texts of any length: in pieces they are what they would be whole, and a terminal is not given all of a long one."""
+"""Long texts: a pipe gets all of one, and a terminal its beginning."""
 
 from __future__ import annotations
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import tracemalloc
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from teamchat.runners.base import EventParser, Runner
+from teamchat.runners import json_events
+from teamchat.runners.base import EventParser, Runner, Verdict
 from teamchat.runners.claude.runner import ClaudeRunner
 from teamchat.runners.codex.runner import CodexRunner
 from teamchat.runners.events import AgentEvent, Note, ToolResult
@@ -17,7 +19,9 @@ from teamchat.runners.gemini.runner import GeminiRunner
 from teamchat.runners.longest import ESCAPED, KEPT, LONGEST_REPLY, CutLine, ReplyText, cut
 from teamchat.runners.opencode.runner import OpencodeRunner
 from teamchat.runners.pipe import PipeRunner
+from teamchat.runners.process import supervisor
 from teamchat.runners.process.supervisor import LineFramer, framer_of
+from teamchat.runners.terminal.runner import TerminalRunner
 from teamchat.runners.untrusted_json import decode
 from tests.fakes.scripted import spoken
 from tests.trials import some
@@ -29,6 +33,14 @@ RUNNERS: dict[str, Runner] = {
     "opencode": OpencodeRunner(),
 }
 CHARACTERS = 'aé水🙂"\\\n\t\x7f'
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _lines_are_long_soon() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (json_events, supervisor):
+            patch.setattr(module, "LONGEST_REPLY", KEPT)
+        yield
 
 
 def read(parser: EventParser, output: bytes) -> list[AgentEvent]:
@@ -85,7 +97,8 @@ def test_a_line_without_its_middle_is_json(text: str, ascii_only: bool, chunk: i
     event = decode(found[0])
     assert event is not None
     assert (event["id"], event["last"]) == ("1", 2)
-    begin, _, end = str(event["text"]).partition("[…]")
+    begin, _, rest = str(event["text"]).partition("…(")
+    end = rest.rpartition(")…")[2]
     assert text[: KEPT // 12] == begin[: KEPT // 12]
     assert text[-KEPT // 12 :] == end[-KEPT // 12 :]
     assert framer.flush() == [b"rest"]
@@ -145,3 +158,28 @@ def test_a_long_line_of_anything_else_is_noted() -> None:
     parser.longest = KEPT
     [note] = read(parser, b"x" * (ESCAPED * KEPT + 1 + 2 * KEPT))
     assert isinstance(note, Note)
+
+
+def test_the_answer_of_a_program_that_has_only_a_terminal_is_cut_too() -> None:
+    parser = TerminalRunner().parser()
+    parser.longest = KEPT
+    read(parser, json.dumps({"type": "answer", "text": "word " * ESCAPED * KEPT}).encode() + b"\n")
+    assert parser.finish(0, "").cut
+
+
+def test_a_low_limit_is_one_of_the_reply_alone() -> None:
+    parser = CodexRunner().parser()
+    parser.longest = 10
+    events = read(parser, spoken("codex", "word " * 1000).encode() + spoken("codex", "Short.").encode())
+    assert [event for event in events if isinstance(event, Note)] == []
+    assert parser.finish(0, "") == Verdict("Short.", usage=parser.finish(0, "").usage)
+
+
+def test_what_gemini_said_before_a_tool_call_does_not_count() -> None:
+    parser = GeminiRunner().parser()
+    parser.longest = KEPT
+    said = {"type": "message", "role": "assistant", "content": "word " * KEPT, "delta": True}
+    call = {"type": "tool_use", "tool_name": "ls", "tool_id": "1", "parameters": {}}
+    output = "".join(f"{json.dumps(line)}\n" for line in (said, call)) + spoken("gemini", "Short.")
+    read(parser, output.encode())
+    assert (parser.finish(0, "").text.strip(), parser.finish(0, "").cut) == ("Short.", False)

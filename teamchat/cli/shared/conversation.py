@@ -95,7 +95,7 @@ KEYBOARD: ContextVar[Keyboard | None] = ContextVar("KEYBOARD", default=None)
 #
 # The event loop does not answer then, and Python runs no signal handler inside a call of C code. But Python writes
 # the number of each signal to a pipe at once, and a thread waits at that pipe. Only a call that holds the
-# interpreter's lock delays the thread, and none holds it long over the longest reply.
+# interpreter's lock delays the thread.
 
 NOTICE_S = 0.1  # of work without an answer from the event loop after the first signal; a slow disk causes no note
 ANSWER_S = 0.5  # that the event loop has to answer after the second signal

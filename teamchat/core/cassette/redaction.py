@@ -12,7 +12,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from teamchat.runners.process.running import Chunk
+from teamchat.runners.process.running import MAX_OUTPUT_BYTES, Chunk
 from teamchat.runners.process.supervisor import LineFramer
 
 CUT = "…"  # the mark at a cut, at the end of one text or the beginning of the next
@@ -160,7 +160,7 @@ def named(cwd: Path | None, lines: Iterable[OutputLine]) -> str | None:
 
 def output_lines(chunks: Iterable[Chunk]) -> list[OutputLine]:
     """The output of a turn, line by line, in the order in which the lines were complete."""
-    framers = {"out": LineFramer(), "err": LineFramer()}
+    framers = {"out": LineFramer(MAX_OUTPUT_BYTES), "err": LineFramer(MAX_OUTPUT_BYTES)}
     lines, at = [], 0.0
     for chunk in chunks:
         at = chunk.at

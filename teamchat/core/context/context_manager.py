@@ -50,7 +50,7 @@ class ContextManager:
     """One conversation: its messages, its task, and what a prompt quotes of them.
 
     Without a `log` it is kept in memory. The window is in messages (0 is no history), every other size in UTF-8 bytes.
-    With a `fence_key`, a secret of this conversation, prompts have a fence around what somebody said (`quoting.py`).
+    With a `fence_key`, a secret of this conversation, prompts have a fence around what somebody said (`history.py`).
     `summaries` says which messages a summary replaces.
 
     `on_message_added` and `on_team_task_changed` are called once the change is stored, and cannot take it back: what

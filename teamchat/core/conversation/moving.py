@@ -11,7 +11,6 @@ import os
 from contextlib import closing, nullcontext
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -25,7 +24,6 @@ from teamchat.core.files.folders import STORE_NAME, WRITABLE, state_folder_of, w
 from teamchat.core.files.session_lock import holder_of, lock_in
 from teamchat.core.store.database import Database
 from teamchat.core.store.origin import is_there, keep_origin
-from teamchat.core.store.rows import Row
 from teamchat.core.store.sessions import Session, all_sessions
 from teamchat.core.store.unsent import unsent_of
 from teamchat.core.text.clean import printable
@@ -148,33 +146,21 @@ def _check_idle(plan: Move) -> None:
 def _follow(db: Database, plan: Move) -> set[str]:
     """Have turns and undos name the work trees where they are now. Returns those that may have moved."""
     tops = {str(plan.new)}
-    for turn in db.values(_id, "SELECT id FROM turns WHERE outcome NOT NULL"):
-        outcome = db.the(_outcome, "SELECT outcome FROM turns WHERE id = ?", turn)
+    for turn in db.column(int, "SELECT id FROM turns WHERE outcome NOT NULL"):
+        outcome = db.the(lambda row: dict(row.json("outcome")), "SELECT outcome FROM turns WHERE id = ?", turn)
         changes = outcome.get("changes") or {}
         if top := changes.get("top"):
             changes["top"] = plan.path(top)
             tops.add(changes["top"])
             if changes["top"] != top:
                 db.execute("UPDATE turns SET outcome = ? WHERE id = ?", json.dumps(outcome), turn)
-    for undo in db.values(_id, "SELECT id FROM undos"):
-        trees = db.the(_trees, "SELECT trees FROM undos WHERE id = ?", undo)
+    for undo in db.column(int, "SELECT id FROM undos"):
+        trees = db.the(lambda row: dict(row.json("trees")), "SELECT trees FROM undos WHERE id = ?", undo)
         now = {plan.path(top): ends for top, ends in trees.items()}
         tops |= {*now}
         if now != trees:
             db.execute("UPDATE undos SET trees = ? WHERE id = ?", json.dumps(now), undo)
     return tops
-
-
-def _id(row: Row) -> int:
-    return row.integer("id")
-
-
-def _outcome(row: Row) -> dict[str, Any]:
-    return dict(row.json("outcome"))
-
-
-def _trees(row: Row) -> dict[str, Any]:
-    return dict(row.json("trees"))
 
 
 def _move_checkpoints(plan: Move, tops: set[str]) -> None:

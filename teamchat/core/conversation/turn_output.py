@@ -40,10 +40,11 @@ class TurnOutput:
 
     def __init__(self, turn: Turn, folder: Path) -> None:
         self.parser = AGENT_TYPES[turn.protocol].runner.parser()
+        self.parser.longest = MAX_OUTPUT_BYTES  # the limit is only enforced where the turn runs
         self._folder = folder
         self._files = ExitStack()
         self._streams: list[_Stream] = []
-        self._left = MAX_OUTPUT_BYTES  # this limit is only enforced where the turn runs
+        self._left = MAX_OUTPUT_BYTES  # as this one
         self._kept = self._over = False
 
     def open(self) -> bool:

@@ -99,7 +99,7 @@ def hints(
 
     Those without brackets or colon are only noticed when they name a member, and `@max` only at the start of a line and
     with `mentions`: in a message that calls somebody by a marker it is prose. `closest` finds the member whose name was
-    misspelt; without it only exact names count.
+    misspelt; without it only exact names count. Of a longer text the first `_LOOKED_AT` characters are looked at.
     """
     names, text = _Names(member_names, closest), text[:_LOOKED_AT]
     first: dict[tuple[str, str], Hint] = {}

@@ -123,17 +123,13 @@ def requests_of(db: Database, session: int, numbers: Iterable[int]) -> set[str]:
 def replies_to(db: Database, session: int, request: str) -> list[str | None]:
     """The reply of each member that a person's message calls itself, as the id of a message; None if there is none."""
     return db.values(
-        _reply,
+        lambda row: row.text_or_none("reply"),
         """SELECT (SELECT messages.message FROM turns JOIN messages ON messages.turn = turns.id
             WHERE turns.session = routes.session AND turns.route = routes.number AND turns.undone IS NULL
             ORDER BY messages.id DESC) AS reply
         FROM routes WHERE session = ? AND request = ? AND parent = request ORDER BY number""",
         session, request,
     )  # fmt: skip
-
-
-def _reply(row: Row) -> str | None:
-    return row.text_or_none("reply")
 
 
 def all_routes(db: Database, session: int) -> list[Route]:

@@ -33,7 +33,7 @@ def changes_after(db: Database, session: int, last: int) -> dict[int, Change]:
 
 def last_change(db: Database, session: int) -> int:
     """The id of the newest of them, 0 without one."""
-    sql = "SELECT COALESCE(MAX(id), 0) AS id FROM todo_changes WHERE session = ?"
+    sql = "SELECT COALESCE(MAX(id), 0) FROM todo_changes WHERE session = ?"
     return db.number(sql, session)
 
 

@@ -65,7 +65,7 @@ def cancel_undo(db: Database, undo: Undo) -> None:
 
 def next_undo(db: Database, session: int) -> int:
     """The number of the session's next undo."""
-    return db.number("SELECT COALESCE(MAX(number), 0) + 1 AS next FROM undos WHERE session = ?", session)
+    return db.number("SELECT COALESCE(MAX(number), 0) + 1 FROM undos WHERE session = ?", session)
 
 
 def mark_undo(db: Database, undo: Undo, status: Status, trees: Trees | None = None) -> Undo:

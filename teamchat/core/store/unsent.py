@@ -100,12 +100,12 @@ def mark_sent(db: Database, unsent: Unsent, message: str) -> None:
 
 def is_unsent(db: Database, number: int) -> bool:
     """False once the message with that id is sent or was removed."""
-    return bool(db.values(_id, "SELECT id FROM unsent WHERE id = ? AND sent IS NULL", number))
+    return bool(db.rows("SELECT 1 FROM unsent WHERE id = ? AND sent IS NULL", number))
 
 
 def sent_as(db: Database, number: int) -> str | None:
     """The id of the message that it has become, if it has."""
-    return next(iter(db.values(_sent, "SELECT sent FROM unsent WHERE id = ?", number)), None)
+    return db.scalar(str, "SELECT sent FROM unsent WHERE id = ?", number)
 
 
 def remove_unsent(db: Database, number: int) -> bool:
@@ -130,11 +130,3 @@ def end_taking(db: Database, session: int, refused: Collection[int] | None = Non
             return False
         db.execute("UPDATE sessions SET taker = NULL WHERE id = ?", session)
         return True
-
-
-def _id(row: Row) -> int:
-    return row.integer("id")
-
-
-def _sent(row: Row) -> str | None:
-    return row.text_or_none("sent")

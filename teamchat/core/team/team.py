@@ -135,7 +135,7 @@ class Team(Struct, frozen=True):
 
     `compactor` summarises the conversation when the part without a summary reaches `due_tokens` (`summary.py` in
     `core/conversation/`). `fence` puts messages between fences in prompts. `redact` removes secrets from what goes
-    from one vendor to another (both in `core/context/quoting.py`). `knowledge_tokens` and `experience_tokens` are
+    from one vendor to another (both in `core/context/history.py`). `knowledge_tokens` and `experience_tokens` are
     the maximum sizes of those layers; 0 switches a layer off.
     Checkpoints of files that are older than `keep_checkpoints_s` are removed. `processes` are the file's own, by name.
     `hooks` are the commands that the command line runs at events, by the names of these.

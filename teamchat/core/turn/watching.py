@@ -8,11 +8,13 @@ import re
 import stat
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import aclosing, suppress
 from functools import cache, partial
 from hashlib import sha256
 from itertools import islice
 from pathlib import Path
+from threading import Thread
 from typing import TypeVar
 
 from msgspec import Struct
@@ -211,11 +213,20 @@ def _files_of(what: Launch) -> Compare | None:
 
 async def in_thread(work: Callable[[], T]) -> T:
     """Do what blocks in a thread, so that other members continue; here where the system starts no more threads."""
+    future: Future[T] = Future()
+
+    def run() -> None:
+        if future.set_running_or_notify_cancel():
+            try:
+                future.set_result(work())
+            except BaseException as error:  # noqa: BLE001 (raised where the result is awaited)
+                future.set_exception(error)
+
     try:
-        begun = asyncio.get_running_loop().run_in_executor(None, work)
+        Thread(target=run).start()
     except RuntimeError:
         return work()
-    return await begun
+    return await asyncio.wrap_future(future)
 
 
 class _Watched:

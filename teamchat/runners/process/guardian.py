@@ -1,16 +1,15 @@
 """The guardian: one small process per agent that is its parent and subreaper, and kills it when necessary.
 
-Each runs in an interpreter of its own (`command`), which starts in ten milliseconds: it imports built-in modules alone,
-since `json` and what `signal`, `socket` and `ctypes` add to them would take twice as long, and a script would be
-compiled at each start.
+Each runs in an interpreter of its own (`command`), which starts in twenty milliseconds. It imports little: `json` would
+take longer, and a script would be compiled at each start.
 
-The first message is one byte with the open folder that the agent is to start in and the agent's streams. The first line
-says what to run, in `marshal`'s format and hexadecimal, and `go` starts it. In between teamchat makes the turn's
-private folder, which the guardian knows by then. It answers in JSON, for an agent could write there: `{"pid": N}` and,
-when everything is over, `{"exit": code, "left": [names]}`. Lines it then obeys: `stop` (the CLI's own soft signal,
-SIGKILL after its grace) and `kill`. A closed socket also means `stop`: that is how agents die when teamchat is killed.
-With `done` as the last line teamchat removes the turn's private folder itself; without it the guardian does. The
-guardian's own end closes the socket, which no other process has.
+The first message is one byte with the open folder that the agent is to start in and the agent's streams; one byte
+answers it. The first line says what to run, in `marshal`'s format and hexadecimal, and `go` starts it. In between
+teamchat makes the turn's private folder, which the guardian knows by then. It answers in JSON, for an agent could write
+there: `{"pid": N}` and, when everything is over, `{"exit": code, "left": [names]}`. Lines it then obeys: `stop` (the
+CLI's own soft signal, SIGKILL after its grace) and `kill`. A closed socket also means `stop`: that is how agents die
+when teamchat is killed. With `done` as the last line teamchat removes the turn's private folder itself; without it the
+guardian does. The guardian's own end closes the socket, which no other process has.
 
 Agent CLIs start their tools in sessions of their own, so a process group is not enough: as child subreaper (Linux) the
 guardian inherits every orphan of the tree and finds them all by their parents. Where there is no subreaper (macOS) it
@@ -351,6 +350,7 @@ def guard(control: int) -> None:
     guardian = Guardian(socket.socket(fileno=control))
     if not (descriptors := received(guardian.control, DESCRIPTORS)):
         return
+    guardian.control.sendall(b"+")
     folder, *streams = descriptors
     os.set_inheritable(folder, False)
     for number, stream in enumerate(streams):

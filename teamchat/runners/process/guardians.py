@@ -14,6 +14,9 @@ Guardian = tuple["subprocess.Popen[bytes]", socket.socket]
 """The process of a guardian, and the socket to it."""
 
 
+START_S = 30.0  # for a guardian to start; it takes 20 milliseconds
+
+
 class Guardians:
     """Starts guardians. For one thread."""
 
@@ -62,6 +65,9 @@ def _given(started: Guardian, folder: int, streams: Sequence[int]) -> Guardian:
     process.send_signal(signal.SIGCONT)  # somebody may have stopped it
     try:
         socket.send_fds(control, [b"+"], [folder, *streams])
+        control.settimeout(START_S)
+        if not control.recv(1):  # that it has them
+            raise ConnectionResetError  # noqa: TRY301 (as a broken socket does)
     except BaseException:
         end(*started)
         raise

@@ -109,7 +109,7 @@ class Unframed:
 
 
 def framer_of(parser: EventParser) -> Framer:
-    return LineFramer(ESCAPED * parser.longest) if parser.by_lines else Unframed()
+    return LineFramer(ESCAPED * max(parser.longest, LONGEST_REPLY)) if parser.by_lines else Unframed()
 
 
 _TEXTS = (TextDelta, Text, Thinking)

@@ -12,7 +12,7 @@ from teamchat.runners import isolated
 from teamchat.runners.base import Command, EventParser, Job, Prepared, Verdict
 from teamchat.runners.events import AgentEvent, Done, Failure, FailureKind, Note, Started, Text, TextDelta
 from teamchat.runners.failures import Voice, ending, is_blank, last_words, no_answer
-from teamchat.runners.longest import LONGEST_REPLY
+from teamchat.runners.longest import LONGEST_REPLY, CutLine
 from teamchat.runners.pipe import PipeRunner
 from teamchat.runners.untrusted_json import decode, scalar
 
@@ -30,9 +30,11 @@ class TerminalEvents:
     def __init__(self) -> None:
         self._live: list[str] = []
         self._answer: str | None = None
+        self._cut = False
         self._failure: Failure | None = None
 
     def feed(self, *lines: bytes) -> Iterable[AgentEvent]:
+        self._cut = self._cut or any(isinstance(line, CutLine) for line in lines)
         return tuple(event for line in lines for event in self._read(decode(line)))
 
     def _read(self, told: dict[str, object] | None) -> Iterator[AgentEvent]:
@@ -58,7 +60,8 @@ class TerminalEvents:
     def finish(self, exit_code: int, stderr_tail: str) -> Verdict:
         voice = Voice(login="")
         if self._answer is not None:
-            return Verdict(self._answer, no_answer(stderr_tail, voice) if is_blank(self._answer) else None)
+            failed = no_answer(stderr_tail, voice) if is_blank(self._answer) else None
+            return Verdict(self._answer, failed, cut=self._cut)
         words = last_words(stderr_tail, voice)
         reason = f"{ending(exit_code)} before its prompt came" + (f": {words}" if words else "")
         return Verdict("".join(self._live).rstrip("\n"), self._failure or Failure(FailureKind.AGENT, reason))

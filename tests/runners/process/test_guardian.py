@@ -89,6 +89,7 @@ def guard(tmp_path: Path) -> Iterator[Guard]:
             )
             socket.send_fds(ours, [b"+"], [folder, nothing.fileno(), out.fileno(), err.fileno()])
         os.close(folder)
+        assert ours.recv(1) == b"+"
         started.append(Guarded(process, ours, out_file, err_file))
         return started[-1]
 
