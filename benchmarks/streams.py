@@ -1,10 +1,9 @@
-"""What reading the JSON lines of an agent costs: time beside `json.loads`, and memory beside the reply.
+"""What reading the JSON lines of an agent costs: time beside `json.loads`.
 
 The streams have the shapes of Claude, Codex and Gemini: text in small pieces, tool calls with their results, an answer.
 The bound is for the three together, which have a third of the bytes each. Codex alone is over it, because each of its
 lines is an event that is stored and printed. The floor is a loop of `json.loads` over the same lines, in a process of
-its own; the time of a `send` whose agent answers at once is subtracted. A large reply is one line of Codex, or many
-pieces of Gemini.
+its own; the time of a `send` whose agent answers at once is subtracted.
 """
 
 from __future__ import annotations
@@ -19,19 +18,17 @@ from functools import partial
 from pathlib import Path
 
 from benchmarks.figure import Figure, Measures
-from benchmarks.world import PERSON, ROOT, TEAMCHAT, World, member, world
+from benchmarks.world import PERSON, TEAMCHAT, World, member, world
 
-BOUND, MEMORY_BOUND = 2.0, 2.0
+BOUND = 2.0
 MEGABYTE = 1_000_000
 MEGABYTES, QUICK_MEGABYTES = 200, 20
 REPEATS = 2
 MODES = {"send": (), "send --json --stream": ("--json", "--stream")}
-MEASURED = ROOT / "tests" / "fakes" / "measured.py"
 SESSION = "5e551017-0000-4000-8000-000000000001"
 WORDS = ("The", " parser", " reads", " one", " line", " at", " a", " time", " and", ' "keeps"', " what", " it\n", " –")
 OUTPUT = "".join(f"teamchat/core/text/words.py:{line}: def words(text: str) -> list[str]:\n" for line in range(60))
 PIECES = 40  # of a text
-ANSWER = "A line of a long answer, in which nothing is meant.\n"
 FLOOR = """
 import json, sys, time
 began = time.perf_counter()
@@ -178,22 +175,6 @@ def write_stream(path: Path, shape: str, size: int) -> None:
         file.writelines(map(in_json, end()))
 
 
-def write_reply(path: Path, shape: str, size: int) -> None:
-    """A file with a turn whose reply has so many bytes."""
-    begin, _, end = SHAPES[shape]
-    text = ANSWER * (size // len(ANSWER))
-    with path.open("wb") as file:
-        file.writelines(map(in_json, begin()))
-        if shape == "codex":
-            file.write(in_json({"type": "item.completed", "item": {"type": "agent_message", "text": text}}))
-            file.write(in_json({"type": "turn.completed", "usage": {"input_tokens": 11, "output_tokens": 7}}))
-            return
-        for _ in range(0, size, len(ANSWER) * PIECES):
-            content = ANSWER * PIECES
-            file.write(in_json({"type": "message", "role": "assistant", "content": content, "delta": True}))
-        file.writelines(map(in_json, end()))
-
-
 def floor_s(stream: Path) -> float:
     """The seconds that `json.loads` takes over the lines of a file."""
     return float(subprocess.run([sys.executable, "-c", FLOOR, str(stream)], capture_output=True, check=True).stdout)
@@ -238,29 +219,6 @@ def beside_floor(shape: str, size: int) -> tuple[float, dict[str, float]]:
     return statistics.median(floors), {mode: statistics.median(seconds) for mode, seconds in taken.items()}
 
 
-def memory(shape: str, megabytes: int) -> Iterator[Figure]:
-    """The peak over that of the same command with a short reply."""
-    with world() as here:
-        stream = here.folder.parent / "stream"
-        here.team(PERSON + member("max", ["/bin/sh", "-c", f"cat {stream}", "-"], like=shape))
-        for mode, args in MODES.items():
-            write_stream(stream, shape, 0)
-            idle = peak(here, *args)
-            write_reply(stream, shape, megabytes * MEGABYTE)
-            yield Figure(
-                name=f"{shape}, one reply: {mode}", unit="MB", value=(peak(here, *args) - idle) / MEGABYTE,
-                floor=megabytes, floor_is="the reply", bound=MEMORY_BOUND,
-            )  # fmt: skip
-
-
-def peak(here: World, *args: str) -> int:
-    """The most bytes that a `send` takes."""
-    here.run([sys.executable, str(MEASURED), "send", "--new", *args, "Go"])
-    return int((here.folder / "peak").read_text())
-
-
 def measures(quick: bool) -> Measures:
     megabytes = QUICK_MEGABYTES if quick else MEGABYTES
     yield "times", partial(times, megabytes)
-    for shape in ("codex", "gemini"):
-        yield f"{shape}, one reply", partial(memory, shape, megabytes)
