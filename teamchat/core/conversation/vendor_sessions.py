@@ -8,7 +8,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from teamchat.core.agents import AGENT_TYPES, HOMES, foreign_keys
+from teamchat.core.agents import AGENT_TYPES
 from teamchat.core.checkpoint.find import find_repository
 from teamchat.core.checkpoint.refs import prune
 from teamchat.core.checkpoint.values import NoRepository
@@ -27,7 +27,7 @@ from teamchat.core.store.vendor_sessions import (
     forget_adoption,
     vendor_sessions,
 )
-from teamchat.core.team.programs import find_program, in_worktree
+from teamchat.core.team.programs import environment_of, find_program, in_worktree
 from teamchat.core.team.team import AgentSpec, Member, Team
 from teamchat.core.text.commands import command_of, saying
 from teamchat.core.text.redact import redact_shapes
@@ -36,7 +36,6 @@ from teamchat.core.turn.run import Run
 from teamchat.core.turn.work_trees import refs_of
 from teamchat.core.worktrees.make import place
 from teamchat.runners.base import KeptSession
-from teamchat.runners.environment import environment
 from teamchat.runners.events import FailureKind
 
 # Opening a member's vendor session for a person: which session, and the command that runs it at a terminal.
@@ -76,14 +75,8 @@ def plan_opening(db: Database, session: Session, team: Team, name: str, inherite
     turn = next((turn for turn in left if turn.vendor_session not in undone), None)
     if turn is None or turn.vendor_session is None:
         raise _none(member, session, undone)
-    env = environment(
-        inherited,
-        foreign=foreign_keys(runner.vendor),
-        homes=HOMES,
-        keep=member.env_keep,
-        add=member.env,
-        command_env={"PWD": str(member.cwd)},
-    )
+    command_env = {"PWD": str(member.cwd)}
+    env = environment_of(runner, inherited, keep=member.env_keep, add=member.env, command_env=command_env)
     if not member.project_settings and (why := runner.sessions.refused(env)):
         raise NotTrusted(f"{member.name}'s session is not opened: {why}")
     program, *words = agent.command
@@ -151,14 +144,7 @@ def candidates(db: Database, team: Team, member: Member, inherited: Mapping[str,
         )
     if member.workspace == "worktree":
         raise UsageError(f"{member.name} works in a worktree of its own, where {agent.name} finds no session of yours")
-    env = environment(
-        inherited,
-        foreign=foreign_keys(runner.vendor),
-        homes=HOMES,
-        keep=member.env_keep,
-        add=member.env,
-        command_env={},
-    )
+    env = environment_of(runner, inherited, keep=member.env_keep, add=member.env)
     own, kept = vendor_sessions(db), runner.sessions.kept(env, member.cwd)
     return Candidates(member, agent.name, [one for one in kept if one.id not in own])
 

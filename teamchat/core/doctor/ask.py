@@ -11,16 +11,14 @@ from pathlib import Path
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from teamchat.core.agents import HOMES, foreign_keys
 from teamchat.core.doctor.checks import Check
 from teamchat.core.doctor.examine import refused_arguments
 from teamchat.core.errors import CODES, ExitCode, StoreError
 from teamchat.core.files.folders import WRITABLE
 from teamchat.core.files.whole_files import temporary_folder
-from teamchat.core.team.programs import Unusable, find_program
+from teamchat.core.team.programs import Unusable, environment_of, find_program
 from teamchat.core.team.team import Member, Team
 from teamchat.runners.base import Job, Runner
-from teamchat.runners.environment import environment
 from teamchat.runners.events import Failure, FailureKind, Usage
 from teamchat.runners.process.live import LiveAgent
 from teamchat.runners.process.process import launch
@@ -99,10 +97,9 @@ class LoneTurn(Struct, frozen=True):
         """
         job = replace(self.job, scratch=scratch)
         command = self.runner.command(job)
-        env = environment(
+        env = environment_of(
+            self.runner,
             job.env,
-            foreign=foreign_keys(self.runner.vendor),
-            homes=HOMES,
             keep=self.keep,
             add=self.add,
             command_env={**command.env, "PWD": str(job.cwd)},

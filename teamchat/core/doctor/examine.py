@@ -19,7 +19,7 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from teamchat.core.agents import AGENT_TYPES, HOMES, foreign_keys
+from teamchat.core.agents import AGENT_TYPES
 from teamchat.core.checkpoint.find import why_none
 from teamchat.core.doctor.checks import Check, failed, not_installed
 from teamchat.core.doctor.versions import ANSWER_S, NEUTRAL, Ask, check_version
@@ -37,14 +37,13 @@ from teamchat.core.store.database import CHECK, GONE, Database, was_there
 from teamchat.core.store.origin import has_sessions, told_of_moved
 from teamchat.core.store.schema import create
 from teamchat.core.team.find import resolve_team
-from teamchat.core.team.programs import Unusable, find_program, job_of, may, need_tools
+from teamchat.core.team.programs import Unusable, environment_of, find_program, job_of, may, need_tools
 from teamchat.core.team.team import BUILTIN_AGENTS, INSTALL, AgentSpec, Member, Team
 from teamchat.core.team.trust import TrustStore, needs, trust_command
 from teamchat.core.text.secret_words import masked
 from teamchat.patterns import regex
 from teamchat.runners.base import Runner
 from teamchat.runners.edits import in_words
-from teamchat.runners.environment import environment
 from teamchat.runners.process.running import SpawnFailed
 
 _OPTION = regex(r"--[A-Za-z][\w-]*|-[A-Za-z]")
@@ -127,15 +126,7 @@ def _post(team: Team, member: Member, inherited: Mapping[str, str]) -> _Post:
     agent = team.agent_of(member)
     runner = agent.type.runner
     tmpdir = Path(tempfile.gettempdir())
-    env = environment(
-        inherited,
-        foreign=foreign_keys(runner.vendor),
-        homes=HOMES,
-        keep=member.env_keep,
-        add=member.env,
-        command_env={},
-        tmpdir=tmpdir,
-    )
+    env = environment_of(runner, inherited, keep=member.env_keep, add=member.env, tmpdir=tmpdir)
     return _Post(member, agent, runner, env, find_program(agent.command[0], env))
 
 

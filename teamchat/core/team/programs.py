@@ -1,4 +1,4 @@
-"""Checks whether a member's program can run with its tools, as far as possible without running it."""
+"""A member's program: its environment, and whether it can run with its tools, as far as one sees without running it."""
 
 from __future__ import annotations
 
@@ -6,19 +6,21 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from teamchat.core.agents import HOMES, foreign_keys
 from teamchat.core.errors import AgentMissing, UsageError
 from teamchat.core.files.folders import state_path
 from teamchat.core.team.team import INSTALL, AgentSpec, Member
 from teamchat.core.text.commands import quote
 from teamchat.runners import git_server
 from teamchat.runners.base import Job, Runner
-from teamchat.runners.environment import GIT_LOCAL
+from teamchat.runners.environment import GIT_LOCAL, environment
 from teamchat.runners.regular_files import open_regular
 
 LONGEST_FIRST_LINE = 256  # bytes that Linux reads of it
@@ -35,6 +37,22 @@ class Unusable(Struct, frozen=True):
 
     why: str
     hint: str | None = None
+
+
+def environment_of(
+    runner: Runner,
+    inherited: Mapping[str, str],
+    *,
+    keep: Collection[str],
+    add: Mapping[str, str],
+    command_env: Mapping[str, str] = MappingProxyType({}),
+    tmpdir: Path | None = None,
+) -> dict[str, str]:
+    """The environment of a program that `runner` runs. `environment` says what the parameters do."""
+    foreign = foreign_keys(runner.vendor)
+    return environment(
+        inherited, foreign=foreign, homes=HOMES, keep=keep, add=add, command_env=command_env, tmpdir=tmpdir
+    )
 
 
 def find_program(program: str, env: Mapping[str, str]) -> str | Unusable:

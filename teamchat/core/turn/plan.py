@@ -8,7 +8,6 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from teamchat.core.agents import HOMES, foreign_keys
 from teamchat.core.context.build import BuiltPrompt, build_prompt
 from teamchat.core.context.context_manager import ContextManager
 from teamchat.core.context.layers.collector import ContextCollector
@@ -16,13 +15,13 @@ from teamchat.core.context.vendor_session import NOTHING_BEFORE, AdoptedSession,
 from teamchat.core.engine.state import Route
 from teamchat.core.receipt import Setup
 from teamchat.core.store.images import ImagesOf, image_files, no_images
-from teamchat.core.team.programs import SCRATCH, find_program, job_of, may, member_env
+from teamchat.core.team.programs import SCRATCH, environment_of, find_program, job_of, may, member_env
 from teamchat.core.team.team import AgentSpec, Member, Team
 from teamchat.core.text.redact import redact_shapes
 from teamchat.core.text.secret_words import masked, secrets_in
 from teamchat.core.turn.machine import Machine, ReadyTurn, TurnReason
 from teamchat.runners.base import Command, Job, Runner, Slash
-from teamchat.runners.environment import changed_variables, environment
+from teamchat.runners.environment import changed_variables
 from teamchat.runners.process.supervisor import NO_CLOCKS, Clocks
 
 
@@ -80,10 +79,9 @@ def plan_turn(
     )
     command = runner.command(job)
     command = replace(command, files={**command.files, **images})
-    env = environment(
+    env = environment_of(
+        runner,
         machine.env,
-        foreign=foreign_keys(runner.vendor),
-        homes=HOMES,
         keep=member.env_keep,
         add=member_env(member),
         command_env={**command.env, "PWD": str(member.cwd)},
