@@ -10,11 +10,9 @@ from collections.abc import Sequence
 
 from teamchat.runners.process import guardian
 
+START_S = 30.0  # for a guardian to start; it takes 20 milliseconds
 Guardian = tuple["subprocess.Popen[bytes]", socket.socket]
 """The process of a guardian, and the socket to it."""
-
-
-START_S = 30.0  # for a guardian to start; it takes 20 milliseconds
 
 
 class Guardians:
