@@ -113,8 +113,10 @@ def _entries(folder: str) -> dict[str, os.stat_result]:
     found = {}
     with contextlib.suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
-            with contextlib.suppress(OSError):
+            try:
                 found[entry.name] = entry.stat(follow_symlinks=False)
+            except OSError:  # it is gone
+                continue
     return found
 
 
@@ -275,7 +277,7 @@ def begin_turn(
         noted = {"at": at, "left_out": left_out, "rules": os.fsdecode(rules)}
         keep_file(noted_at(repository, ref), json.dumps(noted).encode())
         inodes = look.found.inodes
-        return Begun(checkpoint, frozenset(inodes[path] for path in look.known if path in inodes))
+        return Begun(checkpoint, frozenset(inode for path, inode in inodes.items() if path in look.known))
 
 
 def end_turn(
@@ -601,7 +603,7 @@ class _Look(Struct):
 
     def _named(self, tree: str) -> str:
         there, top = self.found.files, self.shadow.repository.top
-        files = {path: there[path] for path in self.known if path in there}
+        files = {path: bits for path, bits in there.items() if path in self.known}
         files |= {path: bits for path in self.known.difference(files) if (bits := self._bits(path)) is not None}
         folders = {folder for path in {path.rpartition("/")[0] for path in files} for folder in folders_of(f"{path}/")}
         modes = {folder: self.found.folders[folder] for folder in folders if folder in self.found.folders}

@@ -133,7 +133,7 @@ def _mark(scratch: bytes) -> None:
 
 
 def marked(scratch: bytes) -> list[int]:
-    """The processes of the turn with this private folder: by their limit, or by the environment they began with.
+    """The live processes of the turn with this private folder: by their limit, or by the environment they began with.
 
     Empty where there is no /proc.
     """
@@ -142,8 +142,11 @@ def marked(scratch: bytes) -> list[int]:
     return [
         int(pid)
         for pid in (_numbers() if sys.platform == "linux" else ())
-        if any(map(_read(f"/proc/{pid}/limits").__contains__, limits))
-        or entry in _read(f"/proc/{pid}/environ").split(b"\0")
+        if (
+            any(map(_read(f"/proc/{pid}/limits").__contains__, limits))
+            or entry in _read(f"/proc/{pid}/environ").split(b"\0")
+        )
+        and read_stat(pid)
     ]
 
 

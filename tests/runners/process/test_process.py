@@ -539,6 +539,20 @@ def test_the_limit_is_another_one_for_each_turn_and_too_high_to_matter() -> None
     assert all(1 << 62 <= limit < 1 << 63 for limit in limits)
 
 
+def test_what_is_dead_and_not_reaped_is_not_waited_for(tmp_path: Path) -> None:
+    """Where the first process of a container reaps nobody, the guardian of a killed teamchat stays a zombie."""
+    scratch = os.fsencode(tmp_path)
+    mark = f"from teamchat.runners.process import guardian; guardian._mark({scratch!r})"
+    command = [sys.executable, "-c", f"{mark}; print(flush=True); input()"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=ROOT) as dead:
+        assert dead.stdout
+        dead.stdout.readline()
+        assert guardian.marked(scratch) == [dead.pid]
+        dead.kill()
+        os.waitid(os.P_PID, dead.pid, os.WEXITED | os.WNOWAIT)
+        assert guardian.marked(scratch) == []
+
+
 TRACES_ITS_GUARDIAN = """
 import ctypes, os, time
 with open(os.environ["AGENT_PIDS"], "w") as file:

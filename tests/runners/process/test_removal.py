@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import socket
@@ -85,8 +86,8 @@ def no_permissions(folder: Path) -> None:
 
 def of_every_kind(folder: Path) -> None:
     os.mkfifo(folder / "fifo")
-    with socket.socket(socket.AF_UNIX) as one:
-        one.bind(str(folder / "socket"))
+    with socket.socket(socket.AF_UNIX) as one, contextlib.chdir(folder):  # the path may be too long for a socket
+        one.bind("socket")
     with (folder / "sparse").open("wb") as file:
         file.truncate(1 << 40)
 
