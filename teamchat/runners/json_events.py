@@ -76,12 +76,13 @@ class JsonEvents(ABC):
     def feed(self, *lines: bytes) -> Iterable[AgentEvent]:
         found: list[AgentEvent] = []
         pieces: list[str] = []
+        longest = max(self.longest, LONGEST_REPLY)
         for line in lines:
             event = decode(line)
             if event is None:
                 found += self._streamed(pieces)
                 found += self._note_junk(line)
-            elif len(line) > max(self.longest, LONGEST_REPLY) or isinstance(line, CutLine):
+            elif len(line) > longest or isinstance(line, CutLine):
                 found += self._streamed(pieces)
                 found += self._read_long(line, event)
             elif (text := self.piece(event)) is not None:

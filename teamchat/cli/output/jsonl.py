@@ -58,6 +58,7 @@ if TYPE_CHECKING:
 
 VERSION = 1
 STREAMED = ("text_delta", "text", "thinking")  # types of lines that only `--stream` prints
+_in_json = json.JSONEncoder(ensure_ascii=False).encode
 
 
 class JsonOutput:
@@ -188,7 +189,7 @@ def write_line(kind: str, /, **fields: Any) -> None:
 
 def _put_line(kind: str, fields: dict[str, Any]) -> None:
     """Write one line, maybe not yet to the descriptor."""
-    sys.stdout.write(json.dumps({"v": VERSION, "type": kind, **fields}, ensure_ascii=False) + "\n")
+    sys.stdout.write(_in_json({"v": VERSION, "type": kind, **fields}) + "\n")
 
 
 def message_fields(message: ConversationMessage) -> dict[str, Any]:

@@ -382,7 +382,8 @@ def not_followed(earlier: Iterable[str], reply: str, team: Team, member: Member)
 
 
 def _calls(text: str, team: Team, member: Member) -> tuple[RouteRequest, ...]:
-    return resolve(read_markers(text, "ai").markers, team.members, member.name, "ai").requests
+    markers = read_markers(text, "ai").markers
+    return resolve(markers, team.members, member.name, "ai").requests if markers else ()
 
 
 def address_reply(text: str, team: Team, member: Member, prompts: Prompts = tuple) -> AddressedReply:

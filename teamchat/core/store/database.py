@@ -151,7 +151,7 @@ class Database:
 
     def executemany(self, sql: str, rows: Iterable[tuple[Any, ...]]) -> None:
         with self.errors():
-            self._connection.executemany(sql, (_bound(sql, row) for row in rows))
+            self._connection.executemany(sql, (_bound(sql, row) for row in rows) if "?1" in sql else rows)
 
     def row(self, sql: str, *values: Any) -> Row | None:
         return self._next(self.execute(sql, *values))

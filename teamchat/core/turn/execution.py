@@ -59,10 +59,10 @@ class FinishedTurn(Struct, frozen=True):
 
     def with_questions(self) -> FinishedTurn:
         """The turn with the agent's questions to its user appended to a reply that does not contain them."""
-        if self.outcome.failure:
+        if self.outcome.failure or not (questions := self.questions):
             return self
-        missing = (question for question in self.questions if question not in self.text)
-        return replace(self, text="\n\n".join(filter(None, (self.text.strip(), *missing)))) if self.questions else self
+        missing = (question for question in questions if question not in self.text)
+        return replace(self, text="\n\n".join(filter(None, (self.text.strip(), *missing))))
 
 
 async def execute(
