@@ -13,6 +13,7 @@ import os
 import shutil
 import statistics
 import subprocess
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -111,7 +112,8 @@ def checkpoints(checkpoint: Callable[[], object], top: Path, state: Path) -> Ite
         git(top, "add", "--all", GIT_INDEX_FILE=str(state.with_name("fresh")), **env)
 
     git(top, "status")
-    fresh = seconds(partial(add_all, GIT_OBJECT_DIRECTORY=str(state.with_name("objects"))), runs=1)
+    objects = Path(tempfile.mkdtemp(dir=state.parent))
+    fresh = seconds(partial(add_all, GIT_OBJECT_DIRECTORY=str(objects)), runs=1)
     yield figure("checkpoint, the first", seconds(checkpoint, runs=1), "git add --all, empty store", fresh)
     checkpoint()
     status, unchanged = seconds(lambda: git(top, "status")), seconds(checkpoint)
