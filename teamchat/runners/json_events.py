@@ -136,7 +136,7 @@ class JsonEvents(ABC):
 
     def finish(self, exit_code: int, stderr_tail: str) -> Verdict:
         if found := self._failure(exit_code, stderr_tail):
-            text = "\n\n".join(part for part in (*self.said, self.live.take()) if not is_blank(part))
+            text = "\n\n".join(part for part in (*self.said, str(self.live)) if not is_blank(part))
             return Verdict(text, found, self.used(), cut=self.cut)
         return Verdict(self.reply, usage=self.used(), cut=self.cut)
 

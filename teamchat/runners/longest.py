@@ -65,11 +65,8 @@ class ReplyText:
             self._text = StringIO()
             self._text.write(text[-KEPT:])
 
-    def take(self) -> str:
-        """The text, which is then no longer kept here."""
-        text, head = self._text.getvalue(), self._head
-        if head:
-            left_out = self._left_out + len(text) - KEPT
-            text = f"{head}{_gap(left_out, 'characters')}{text[-KEPT:]}"
-        self.__init__()  # type: ignore[misc]
-        return text
+    def __str__(self) -> str:
+        text = self._text.getvalue()
+        if not self._head:
+            return text
+        return f"{self._head}{_gap(self._left_out + len(text) - KEPT, 'characters')}{text[-KEPT:]}"

@@ -39,7 +39,8 @@ class PipeOutput:
 
     def finish(self, exit_code: int, stderr_tail: str) -> Verdict:
         self._add(self._decoder.decode(b"", final=True))
-        was_cut, text = self._text.over, self._text.take()
+        was_cut, text = self._text.over, str(self._text)
+        self._text = ReplyText()  # it is kept once
         voice = Voice(login="")
         if exit_code != 0:
             words = last_words(stderr_tail, voice)

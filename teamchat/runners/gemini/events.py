@@ -102,7 +102,7 @@ class GeminiEvents(JsonEvents):
 
     def _segment(self) -> Iterator[AgentEvent]:
         """What was said since the last tool event; at the end of the turn, that is the answer."""
-        self.cut, self.reply = self.live.over, self.live.take()
+        self.cut, self.reply = self.live.over, str(self.live)
         yield from self.say(self.reply)
 
     def _result(self, event: dict[str, object]) -> Iterator[AgentEvent]:
