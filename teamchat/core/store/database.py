@@ -74,7 +74,10 @@ class Database:
             write_private(new, b"")
             with contextlib.closing(sqlite3.connect(new, isolation_level=None)) as connection:
                 connection.execute("PRAGMA synchronous = OFF")
+                connection.execute("PRAGMA locking_mode = EXCLUSIVE")
                 create(connection)
+                # two processes that turn it on in one file refuse each other without waiting
+                connection.execute("PRAGMA journal_mode = WAL")
             put_in_place(new, self.path)
 
     def _connect(self) -> None:

@@ -163,10 +163,19 @@ def test_a_store_that_is_gone_is_damaged_where_conversations_were_run(path: Path
 
 def test_a_new_store_appears_whole_whoever_was_killed_over_it(path: Path) -> None:
     path.parent.mkdir(parents=True)
-    path.with_name("teamchat.db.new").write_text("half")
+    for name in ("teamchat.db.new", "teamchat.db.new-wal"):
+        path.with_name(name).write_text("half")
     with closing(Database(path)) as db:
         assert tables(db) == TABLES
     assert sorted(file.name for file in path.parent.iterdir()) == ["teamchat.db", "teamchat.db.lock"]
+
+
+def test_a_new_store_has_a_write_ahead_log_before_anyone_opens_it(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """SQLite refuses, without waiting, one of two processes that turn it on at the same moment."""
+    monkeypatch.setattr(Database, "_prepare", lambda _: None)
+    Database(path).close()
+    with closing(sqlite3.connect(path)) as db:
+        assert db.execute("PRAGMA journal_mode").fetchone() == ("wal",)
 
 
 def test_a_folder_that_can_not_be_made_is_refused(tmp_path: Path) -> None:
