@@ -112,6 +112,8 @@ class _Removal:
     def _noting(self) -> Iterator[None]:
         try:
             yield
+        except FileNotFoundError:
+            self.changes += 1  # somebody else has removed it
         except OSError as error:
             self.problem = self.problem or error.strerror
 

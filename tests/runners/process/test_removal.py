@@ -109,6 +109,21 @@ def test_what_is_not_there_is_removed_already(tmp_path: Path) -> None:
     assert remove(tmp_path / "none" / "neither") is None
 
 
+def test_what_another_process_removes_meanwhile_is_removed_already(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entered = removal._entered
+
+    def removed(place: int, name: str) -> object:
+        shutil.rmtree(folder)
+        return entered(place, name)
+
+    of_every_kind(folder)
+    with monkeypatch.context() as patch:
+        patch.setattr(removal, "_entered", removed)
+        assert remove(folder) is None
+
+
 def test_a_name_may_have_any_bytes(tmp_path: Path) -> None:
     path = os.fsencode(tmp_path) + b"/\xff"
     os.mkdir(path)  # noqa: PTH102
