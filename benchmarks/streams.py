@@ -3,7 +3,8 @@
 The streams have the shapes of Claude, Codex and Gemini: text in small pieces, tool calls with their results, an answer.
 The bound is for the three together, which have a third of the bytes each. Codex alone is over it, because each of its
 lines is an event that is stored and printed. The floor is a loop of `json.loads` over the same lines, in a process of
-its own; the time of a `send` whose agent answers at once is subtracted.
+its own, which writes nothing: the time that the disk takes to keep the events moves the figure by a tenth. The time of
+a `send` whose agent answers at once is subtracted.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from pathlib import Path
 from benchmarks.figure import Figure, Measures
 from benchmarks.world import PERSON, TEAMCHAT, World, member, world
 
-BOUND = 2.0
+BOUND = 2.25
 MEGABYTE = 1_000_000
 MEGABYTES, QUICK_MEGABYTES = 200, 20
 REPEATS = 2
