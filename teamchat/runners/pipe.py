@@ -40,7 +40,6 @@ class PipeOutput:
     def finish(self, exit_code: int, stderr_tail: str) -> Verdict:
         self._add(self._decoder.decode(b"", final=True))
         was_cut, text = self._text.over, str(self._text)
-        self._text = ReplyText()  # it is kept once
         voice = Voice(login="")
         if exit_code != 0:
             words = last_words(stderr_tail, voice)

@@ -113,10 +113,8 @@ def _entries(folder: str) -> dict[str, os.stat_result]:
     found = {}
     with contextlib.suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
-            try:
+            with contextlib.suppress(OSError):
                 found[entry.name] = entry.stat(follow_symlinks=False)
-            except OSError:  # it is gone
-                continue
     return found
 
 

@@ -74,9 +74,9 @@ class Database:
             write_private(new, b"")
             with contextlib.closing(sqlite3.connect(new, isolation_level=None)) as connection:
                 connection.execute("PRAGMA synchronous = OFF")
-                connection.execute("PRAGMA locking_mode = EXCLUSIVE")
                 create(connection)
-                # two processes that turn it on in one file refuse each other without waiting
+                # Here nobody else has the file. Of two processes that turn the log on at once, SQLite fails one.
+                connection.execute("PRAGMA locking_mode = EXCLUSIVE")
                 connection.execute("PRAGMA journal_mode = WAL")
             put_in_place(new, self.path)
 
@@ -154,7 +154,7 @@ class Database:
 
     def executemany(self, sql: str, rows: Iterable[tuple[Any, ...]]) -> None:
         with self.errors():
-            self._connection.executemany(sql, (_bound(sql, row) for row in rows) if "?1" in sql else rows)
+            self._connection.executemany(sql, (_bound(sql, row) for row in rows))
 
     def row(self, sql: str, *values: Any) -> Row | None:
         return self._next(self.execute(sql, *values))

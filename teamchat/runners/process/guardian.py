@@ -140,13 +140,10 @@ def marked(scratch: bytes) -> list[int]:
     entry = b"TMPDIR=" + scratch
     limits = [b" %d " % limit_of(scratch, depth) for depth in range(OUTERMOST - INNERMOST + 1)]
     return [
-        int(pid)
-        for pid in (_numbers() if sys.platform == "linux" else ())
-        if (
-            any(map(_read(f"/proc/{pid}/limits").__contains__, limits))
-            or entry in _read(f"/proc/{pid}/environ").split(b"\0")
-        )
-        and read_stat(pid)
+        pid
+        for pid in (processes() if sys.platform == "linux" else ())
+        if any(map(_read(f"/proc/{pid}/limits").__contains__, limits))
+        or entry in _read(f"/proc/{pid}/environ").split(b"\0")
     ]
 
 
