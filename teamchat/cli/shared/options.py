@@ -111,7 +111,7 @@ OnlyOption = Annotated[
     bool, typer.Option("--only", help="Only the called members answer: their own calls of members are not followed.")
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="One JSON object a line: teamchat help json.")]
-StreamOption = Annotated[bool, typer.Option("--stream", help="With --json: print text as it arrives, too.")]
+StreamOption = Annotated[bool, typer.Option("--stream", help="With --json: also print text as it arrives.")]
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print only the last reply, without its markers.")]
 TimeoutOption = Annotated[
     str | None, typer.Option("--timeout", metavar="TIME", help="Time limit of a turn, such as 90s or 5m.")
@@ -151,7 +151,7 @@ VerdictOption = Annotated[
 ]
 YesOption = Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")]
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and do nothing.")]
-ForceOption = Annotated[bool, typer.Option("--force", help="Overwrite files that somebody else changed since, too.")]
+ForceOption = Annotated[bool, typer.Option("--force", help="Also overwrite files that somebody else changed since.")]
 ToOption = Annotated[
     list[str] | None,
     typer.Option(
@@ -175,7 +175,7 @@ FileOption = Annotated[
     list[str] | None,
     typer.Option("--file", metavar="PATH", help="Attach a text file, or an image if the member's CLI accepts images."),
 ]
-ExpandOption = Annotated[bool, typer.Option("--expand", help="Expand @paths in piped text and files, too.")]
+ExpandOption = Annotated[bool, typer.Option("--expand", help="Also expand @paths in piped text and files.")]
 FollowOption = Annotated[
     bool,
     typer.Option(
@@ -266,7 +266,7 @@ class RunOutput(Shown, frozen=True):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _ = self.verdicts  # raises for words that are no verdicts
+        _ = self.verdicts  # raises for an invalid --verdict
 
     @property
     def verdicts(self) -> tuple[str, ...]:
@@ -294,7 +294,7 @@ class Limits(Options, frozen=True):
 
 
 class RunLimits(Limits, frozen=True):
-    """The limits of a whole run, too."""
+    """The limits of a turn and of the whole run."""
 
     own_first = True
     turns: TurnsOption = None
