@@ -49,7 +49,8 @@ class JsonEvents(ABC):
 
     def __init__(self, voice: Voice) -> None:
         self.voice = voice
-        self.said: list[str] = []
+        self.said: list[list[str]] = []  # texts, each in blocks that follow each other
+        self.goes_on = False  # whether the next block follows the last one
         self.live = ReplyText()
         self.cut = False  # whether the middle of its reply was left out
         self.reply = ""
@@ -136,7 +137,9 @@ class JsonEvents(ABC):
 
     def finish(self, exit_code: int, stderr_tail: str) -> Verdict:
         if found := self._failure(exit_code, stderr_tail):
-            text = "\n\n".join(part for part in (*self.said, str(self.live)) if not is_blank(part))
+            text, live = self.texts(), str(self.live)
+            if not is_blank(live):
+                text += live if self.goes_on or not text else f"\n\n{live}"
             return Verdict(text, found, self.used(), cut=self.cut)
         return Verdict(self.reply, usage=self.used(), cut=self.cut)
 
@@ -151,9 +154,16 @@ class JsonEvents(ABC):
     def say(self, text: str) -> Iterator[AgentEvent]:
         """A finished block of text, which replaces what was streamed of it."""
         self.forget()
+        if self.goes_on:
+            self.said[-1].append(text)
+        elif not is_blank(text):
+            self.said.append([text])
         if not is_blank(text):
-            self.said.append(text)
             yield Text(text)
+
+    def texts(self, since: int = 0) -> str:
+        """The texts said from that one on, with an empty line between them."""
+        return "\n\n".join("".join(blocks) for blocks in self.said[since:])
 
     def stream(self, text: str) -> Iterator[AgentEvent]:
         if text:

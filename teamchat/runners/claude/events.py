@@ -26,7 +26,7 @@ from teamchat.runners.events import (
     UsedSoFar,
     VendorSession,
 )
-from teamchat.runners.failures import Voice
+from teamchat.runners.failures import Voice, is_blank
 from teamchat.runners.file_changes import lines_of
 from teamchat.runners.json_events import JsonEvents, questions_text
 from teamchat.runners.untrusted_json import amount, count, flat, one_line, summary, total
@@ -71,25 +71,33 @@ class Requests:
         return None if found.is_nothing else found
 
 
-def usage_of(result: dict[str, object], requests: Requests, *, failed: bool) -> Usage:
-    """The usage of the whole turn, as a `result` and the requests before it report it; unknown if they report none."""
+def usage_of(result: dict[str, object], models: Iterable[object], requests: Requests, *, failed: bool) -> Usage:
+    """The usage of the whole turn and its subagents; unknown if nothing is reported.
+
+    A `result` reports it in `usage`, without subagents, in `modelUsage`, for the process so far, and from 2.1.260 on in
+    `model_usage_since_last_result`. `models` are the last ones of all results of the turn.
+    """
     cost = amount(result.get("total_cost_usd"))
-    own, asked = _sum([result.get("usage")], _NAMES), requests.usage() or Usage()
-    models = _models(result, "model_usage_since_last_result")  # from 2.1.260 on
+    own, asked, exact = _sum([result.get("usage")], _NAMES), requests.usage() or Usage(), _sum(models, _MODEL_NAMES)
+    whole = _sum(_models(result, "modelUsage"), _MODEL_NAMES)
     if failed:
-        whole = _models(result, "modelUsage") if result.get("subtype") == "error_max_budget_usd" else Usage()
-        found = max(own, models, whole, asked, key=lambda usage: (usage.input_tokens or 0) + (usage.output_tokens or 0))
+        found = _largest(own, exact, asked, whole if result.get("subtype") == "error_max_budget_usd" else Usage())
+    elif own.is_nothing:  # after a repeated request
+        found = next((usage for usage in (exact, whole) if not usage.is_nothing), asked)
     else:
-        several = (own, models, _models(result, "modelUsage"), asked)  # the first is zero after a repeated request
-        found = next((usage for usage in several if not usage.is_nothing), own)
+        found = _largest(own, asked) if exact.is_nothing else exact
     if found.is_nothing:
         return Usage(cost_usd=cost or None)
     return Usage(found.input_tokens, found.cached_tokens, found.output_tokens, cost or None if failed else cost)
 
 
-def _models(result: dict[str, object], name: str) -> Usage:
+def _models(result: dict[str, object], name: str) -> list[object]:
     models = result.get(name)
-    return _sum(models.values() if isinstance(models, dict) else (), _MODEL_NAMES)
+    return list(models.values()) if isinstance(models, dict) else []
+
+
+def _largest(*usages: Usage) -> Usage:
+    return max(usages, key=lambda usage: (usage.input_tokens or 0) + (usage.output_tokens or 0))
 
 
 def _sum(tables: Iterable[object], names: tuple[str, str, str, str]) -> Usage:
@@ -125,6 +133,9 @@ class ClaudeEvents(JsonEvents):
         self._offered: frozenset[str] | None = None
         self._requests = Requests()
         self._told: Usage | None = None  # by the last `UsedSoFar`
+        self._message: object = None  # the id of the member's last message
+        self._since = 0  # the first of its texts in `said`
+        self._models: list[object] = []  # what each model has used, as the results of this turn report it
         self._streams = False  # in this turn: then an answer is not whole before its stream says so
         self._calls_tools = False  # the message that is being streamed
 
@@ -153,6 +164,8 @@ class ClaudeEvents(JsonEvents):
                 if not synthetic and "id" in message:  # of a request that was not streamed
                     self._requests.begins(message["id"], message.get("usage"), parent)
                     yield from self._used_so_far()
+                if own and not synthetic and (self._message is None or self._message != message.get("id")):
+                    self._begin(message.get("id"))
                 for block in blocks:
                     yield from self._block(block, own=own, synthetic=synthetic)
             case {"type": "user", "message": {"content": list(blocks)}}:
@@ -180,7 +193,9 @@ class ClaudeEvents(JsonEvents):
         """Check whether the answer is complete: a message is over and calls no tool, whose result would begin one."""
         self._streams = True
         match inner:
-            case {"type": "message_start"}:
+            case {"type": "message_start", **rest}:
+                message = rest.get("message")
+                self._begin(message.get("id") if isinstance(message, dict) else None)
                 self.forget()  # what was streamed and never finished belongs to a request that is repeated
                 self.answered = self._calls_tools = False
             case {"type": "content_block_start", "content_block": {"type": "tool_use"}}:
@@ -190,6 +205,10 @@ class ClaudeEvents(JsonEvents):
                 self.answered = not self._calls_tools
             case {"type": "message_stop"}:
                 self.answered = not self._calls_tools
+
+    def _begin(self, message: object) -> None:
+        """Begin a message of the member. One without an id ends with its event."""
+        self._message, self._since, self.goes_on = message, len(self.said), False
 
     def used(self) -> Usage | None:
         return self._requests.usage()
@@ -220,12 +239,16 @@ class ClaudeEvents(JsonEvents):
                 yield Note(one_line(content))
 
     def _block(self, block: object, *, own: bool, synthetic: bool) -> Iterator[AgentEvent]:
+        follows = self.goes_on
+        self.goes_on = follows and not own
         match block:
             case {"type": "text", "text": str(text)} if synthetic:
                 yield Error(text)
             case {"type": "text", "text": str(text)} if own:
                 self.answered = self.answered or not self._streams
+                self.goes_on = follows
                 yield from self.say(text)
+                self.goes_on = follows or not is_blank(text)
             case {"type": "thinking", "thinking": str(text)} if own and text.strip():
                 yield Thinking(text)
             case {"type": "tool_use", "id": str(tool), "name": str(name), **rest}:
@@ -285,7 +308,8 @@ class ClaudeEvents(JsonEvents):
                             yield from self._deny(tool, name, summary(rest.get("tool_input")))
         self._judge(event)
         yield from self.all_unanswered()
-        yield usage_of(event, self._requests, failed=self.error is not None)
+        self._models += _models(event, "model_usage_since_last_result")  # from 2.1.260 on
+        yield usage_of(event, self._models, self._requests, failed=self.error is not None)
         yield Done(self.done and self.error is None)
 
     def _judge(self, event: dict[str, object]) -> None:
@@ -293,9 +317,10 @@ class ClaudeEvents(JsonEvents):
             case {"subtype": "success", "is_error": False, "num_turns": 0}:
                 said = one_line(str(event.get("result") or "it said nothing"))
                 self.fail(f"it took the prompt for a command of its own and asked no model ({said})")
-            case {"subtype": "success", "is_error": False, "result": str(reply)}:
-                # it is what was said last, which need not be kept twice
-                self.reply, self.done = self.said[-1] if self.said[-1:] == [reply] else reply, True
+            case {"subtype": "success", "is_error": False, "result": str(result)}:
+                answer = self.texts(self._since)
+                self.reply, self.done = answer if result.strip() in answer else result, True
+                self._begin(None)
             case {"subtype": "success", "is_error": False}:
                 self.fail("its result has no answer")
             case {"terminal_reason": "aborted_streaming" | "aborted_tools"}:

@@ -64,7 +64,7 @@ class CodexEvents(JsonEvents):
                 yield VendorSession(thread)
             case {"type": "turn.completed"}:
                 yield usage_of(event.get("usage"))
-                self.reply, self.done = self.said[-1] if self.said else "", True
+                self.reply, self.done = self.texts(-1), True
                 yield Done(ok=True)
             case {"type": "turn.failed"}:
                 match event:

@@ -1,7 +1,9 @@
 """The events of `gemini --output-format stream-json` (0.61.0).
 
 Text comes in deltas only; the tool events between them separate what was said before from the answer. `result` can say
-success for an answer that loop detection cut off, so any `error` event is a failure. The user's prompt is echoed.
+success for an answer that loop detection cut off, so an `error` event is a failure. One that is a warning is none if the
+agent goes on: a hook (AfterAgent) has sent it back, and what it said before is not the answer. The user's prompt is
+echoed.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ from teamchat.runners.events import (
 from teamchat.runners.failures import Voice, plain
 from teamchat.runners.file_changes import lines_of
 from teamchat.runners.json_events import JsonEvents, questions_text
-from teamchat.runners.untrusted_json import count, flat, summary
+from teamchat.runners.untrusted_json import count, flat, one_line, summary
 
 VOICE = Voice(
     login="gemini",
@@ -38,6 +40,7 @@ VOICE = Voice(
 
 _EDITORS = frozenset({"write_file", "replace"})
 _ASKS = "ask_user"
+_LOOP = "Loop detected"
 _REFUSAL_TYPE = regex(r"tool_not_registered|policy|not_in_workspace")
 _REFUSAL = regex(  # the types of these are those of a wrong argument and of any exception (0.55.1 to 0.61.0)
     r'Path not in workspace: |Tool execution for "[^"]*" requires user confirmation, which is not supported'
@@ -72,8 +75,13 @@ class GeminiEvents(JsonEvents):
                 yield from self._tool_result(tool, event)
             case {"type": "error"}:
                 message = str(event.get("message") or "no reason given")
-                self.fail(message)
-                yield Error(message)
+                if event.get("severity") == "warning" and not message.startswith(_LOOP):
+                    yield from self._segment()
+                    yield Note(one_line(message))
+                    self._trouble = Error(message)
+                else:
+                    self.fail(message)
+                    yield Error(message)
             case {"type": "result"}:
                 yield from self._result(event)
 
@@ -109,6 +117,8 @@ class GeminiEvents(JsonEvents):
         yield from self._segment()
         yield from self.all_unanswered()
         yield _usage(event.get("stats"))
+        if self.error is None and isinstance(self._trouble, Error):
+            self.fail(self._trouble.text)
         match event:
             case {"status": "success"}:
                 self.done = True

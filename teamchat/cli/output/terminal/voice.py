@@ -40,7 +40,7 @@ class Voice:
     cleaner: VisibleCleaner = field(default_factory=VisibleCleaner)
     blocks: Blocks = field(init=False)
     said: list[str] = field(default_factory=list)  # of this section, as the agent wrote it
-    last_said: str = ""  # the section before
+    sections: list[str] = field(default_factory=list)  # those before
     begun: bool = False  # lines of this section are written
     last: Literal["head", "text", "lines", "tool"] = "head"
     calls: dict[str, ToolCall] = field(default_factory=dict)
@@ -89,8 +89,8 @@ class Voice:
     def whole(self, text: str) -> None:
         """Show a finished text unless it was shown already."""
         said, final = "".join(self.said).strip(), text.strip()
-        if final not in (said, self.last_said):
-            before = said or self.last_said
+        if final != said and not self._is_shown(final):
+            before = said or (self.sections[-1] if self.sections else "")
             if before and final.startswith(f"{before}\n"):
                 self.end_section()
                 text = final[len(before) :]
@@ -102,10 +102,22 @@ class Voice:
             self.said[:] = [final]
         self.end_section()
 
+    def _is_shown(self, text: str) -> bool:
+        """True if the last sections make up this text: an answer may come in several blocks."""
+        end = len(text)
+        for section in reversed(self.sections):
+            if not end or not text.endswith(section, 0, end):
+                break
+            end -= len(section)
+            while end and text[end - 1].isspace():
+                end -= 1
+        return not end
+
     def end_section(self) -> None:
         self._show(self.blocks.push(self.cleaner.flush()))
         self._show(self.blocks.flush())
-        self.last_said = "".join(self.said).strip() or self.last_said
+        if section := "".join(self.said).strip():
+            self.sections.append(section)
         self.said.clear()
         self.begun = False
 
