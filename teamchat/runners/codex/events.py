@@ -39,7 +39,9 @@ _RETRY = regex(r"Reconnecting\.\.\. (?:(\d{1,9})/(\d{1,9})|waiting for network)(
 _SANDBOX = regex(r"Read-only file system|Operation not permitted")
 _ROUTER = regex(r"ERROR codex_core::tools::router: error=(.*)")
 _STEPS = ("item.started", "item.completed")
-_TOOLS = ("command_execution", "file_change", "web_search", "mcp_tool_call")
+_SUBAGENTS = "collab_tool_call"
+_TOOLS = ("command_execution", "file_change", "web_search", "mcp_tool_call", _SUBAGENTS)
+_UNCOUNTED = "the tokens of its subagents are not counted, since Codex does not report them"  # 0.150.0 to 0.171.0
 _ASKS = "request_user_input"
 _REFUSAL = regex(r"reject|blocked|approval|denied")
 _SHELL = regex(r"(?:\S*/)?(?:ba|z|da|k)?sh")
@@ -50,6 +52,7 @@ class CodexEvents(JsonEvents):
     def __init__(self) -> None:
         super().__init__(VOICE)
         self._open: set[str] = set()
+        self._has_subagents = False
 
     def read(self, event: dict[str, object]) -> Iterable[AgentEvent]:
         kind, item = event.get("type"), event.get("item")
@@ -64,6 +67,8 @@ class CodexEvents(JsonEvents):
                 yield VendorSession(thread)
             case {"type": "turn.completed"}:
                 yield usage_of(event.get("usage"))
+                if self._has_subagents:
+                    yield Note(_UNCOUNTED)
                 self.reply, self.done = self.texts(-1), True
                 yield Done(ok=True)
             case {"type": "turn.failed"}:
@@ -98,6 +103,7 @@ class CodexEvents(JsonEvents):
                 yield Note(one_line(message, 500))
 
     def _tool(self, tool: str, name: str, item: dict[str, object], *, ended: bool) -> Iterator[AgentEvent]:
+        self._has_subagents = self._has_subagents or name == _SUBAGENTS
         if tool not in self._open:
             self._open.add(tool)
             yield ToolCall(tool, name, _action(item))
@@ -131,6 +137,8 @@ def _action(item: dict[str, object]) -> str:
             return one_line(", ".join(f"{kind} {path}" for path, kind in _changes(item)))
         case {"type": "mcp_tool_call"}:
             return one_line(f"{item.get('server')}.{item.get('tool')} {summary(item.get('arguments'))}")
+        case {"type": "collab_tool_call"}:
+            return one_line(f"{item.get('tool')} {item.get('prompt') or ''}")
         case {"query": str(query)}:
             return one_line(query)
     return ""

@@ -35,6 +35,7 @@ AT = "/work/notes"
         ("WebFetch", "http://a.b", "fetch   http://a.b", "fetching http://a.b"),
         ("TodoWrite", '{"todos": []}', "plan", "planning"),
         ("mcp__git__commit", "all", "use     git.commit all", "using git.commit all"),
+        ("collab_tool_call", "spawn_agent Look.", "agent   spawn_agent Look.", "asking an agent: spawn_agent Look."),
         ("mcp_tool_call", "git.commit {}", "use     git.commit {}", "using git.commit {}"),
         ("Own", "thing", "use     Own thing", "using Own thing"),
         ("Bash", "a\x1b[2Jb\nc", "ran     ab c", "running `ab c`"),

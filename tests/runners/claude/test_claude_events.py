@@ -428,3 +428,49 @@ def test_of_two_results_the_last_one_counts() -> None:
     feed(events, RESULT | {"result": "First."})
     feed(events, RESULT | {"result": "Second."})
     assert events.finish(0, "").text == "Second."
+
+
+# --- the tokens of subagents
+
+
+OWN = {"usage": {"input_tokens": 22, "output_tokens": 14}, "total_cost_usd": 0.5}
+ALL = {"m": {"inputTokens": 20, "outputTokens": 14}, "n": {"inputTokens": 13, "outputTokens": 7}}
+LIFE = {"m": {"inputTokens": 330, "outputTokens": 210}}
+
+
+def request(name: str, parent: str | None = None) -> dict[str, object]:
+    message = {"id": name, "usage": {"input_tokens": 11, "output_tokens": 7}, "content": []}
+    return {"type": "assistant", "message": message, "parent_tool_use_id": parent}
+
+
+def used(*events: object) -> Usage:
+    return [event for event in feed(ClaudeEvents(), *events) if isinstance(event, Usage)][-1]
+
+
+@pytest.mark.parametrize("requests", [[], [request("m1"), request("m2", "t1"), request("m3")]])
+def test_the_tokens_of_every_model_since_the_last_result_count(requests: list[dict[str, object]]) -> None:
+    result = RESULT | OWN | {"modelUsage": LIFE, "model_usage_since_last_result": ALL}
+    assert used(*requests, result) == Usage(33, None, 21, 0.5)
+
+
+def test_an_older_version_tells_the_tokens_of_its_subagents_by_their_requests_alone() -> None:
+    requests = [request("m1"), request("m2", "t1"), request("m3")]
+    assert used(*requests, RESULT | OWN | {"modelUsage": LIFE}) == Usage(33, None, 21, 0.5)
+    assert used(requests[0], RESULT | OWN | {"modelUsage": LIFE}) == Usage(22, None, 14, 0.5)
+
+
+def test_two_results_of_a_turn_are_added_up() -> None:
+    """2.1.330 tells two if a subagent ran in the background: the second has nothing of what the first told."""
+    first, second = (RESULT | OWN | {"model_usage_since_last_result": models} for models in (ALL, {}))
+    assert used(first, second) == Usage(33, None, 21, 0.5)
+    more = RESULT | OWN | {"model_usage_since_last_result": {"m": {"inputTokens": 1, "outputTokens": 1}}}
+    assert used(first, more) == Usage(34, None, 22, 0.5)
+
+
+def test_what_is_shown_while_it_runs_agrees_with_the_receipt() -> None:
+    requests = [request("m1"), request("m2", "t1"), request("m3")]
+    result = RESULT | OWN | {"model_usage_since_last_result": ALL}
+    events = feed(ClaudeEvents(), *requests, result)
+    (*_, shown) = [event.usage for event in events if isinstance(event, UsedSoFar)]
+    (told,) = [event for event in events if isinstance(event, Usage)]
+    assert (shown.input_tokens, shown.output_tokens) == (told.input_tokens, told.output_tokens)

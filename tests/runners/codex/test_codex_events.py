@@ -187,3 +187,23 @@ def test_a_question_to_its_user_is_told_by_stderr_alone() -> None:
     line = b"ERROR codex_core::tools::router: error=request_user_input is unavailable in Default mode"
     told = "(a question that Codex did not pass on: request_user_input is unavailable in Default mode)"
     assert list(CodexEvents().feed_stderr(line)) == [Question(told)]
+
+
+def test_subagents_are_tools_and_the_end_says_that_their_tokens_are_unknown() -> None:
+    """As 0.150.0 to 0.171.0 tell of them."""
+    spawn = {"id": "i1", "type": "collab_tool_call", "tool": "spawn_agent", "prompt": "Look.", "status": "in_progress"}
+    done = {**spawn, "status": "completed", "receiver_thread_ids": ["t2"]}
+    waits = {"id": "i2", "type": "collab_tool_call", "tool": "wait", "prompt": None, "status": "failed"}
+    ends = {"type": "turn.completed", "usage": {"input_tokens": 33, "output_tokens": 21}}
+    started = {"type": "item.started", "item": spawn}
+    uncounted = Note("the tokens of its subagents are not counted, since Codex does not report them")
+    assert feed(CodexEvents(), started, completed(**done), completed(**waits), ends) == [
+        ToolCall("i1", "collab_tool_call", "spawn_agent Look."),
+        ToolResult("i1", ""),
+        ToolCall("i2", "collab_tool_call", "wait"),
+        ToolResult("i2", "", failed=True),
+        Usage(33, None, 21, cumulative=True),
+        uncounted,
+        Done(ok=True),
+    ]
+    assert uncounted not in feed(CodexEvents(), ends)

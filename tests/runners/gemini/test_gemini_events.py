@@ -3,6 +3,8 @@ from __future__ import annotations
 import json
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from teamchat.runners.events import (
     AgentEvent,
@@ -124,16 +126,87 @@ def test_retries_are_read_from_stderr(name: str, retries: list[Retry]) -> None:
     assert [event for event in events if isinstance(event, Retry)] == retries
 
 
-@pytest.mark.parametrize("severity", ["error", "warning"])
-def test_any_error_event_is_a_failure_though_the_result_says_success(severity: str) -> None:
+@pytest.mark.parametrize(
+    "error",
+    [
+        {"severity": "error", "message": "Maximum session turns exceeded"},
+        {"message": "Something broke"},
+        {"severity": "warning", "message": "Loop detected, stopping execution"},
+    ],
+)
+@pytest.mark.parametrize("after", [[], [said("More.")]])
+def test_an_error_is_a_failure_though_the_result_says_success(error: dict[str, str], after: list[object]) -> None:
     parser = GeminiEvents()
-    error = {"type": "error", "severity": severity, "message": "Loop detected, stopping execution"}
-    events = feed(parser, said("ha ha "), error, SUCCESS)
-    assert Error("Loop detected, stopping execution") in events
+    events = feed(parser, said("ha ha "), {"type": "error", **error}, *after, SUCCESS)
+    assert Error(error["message"]) in events
     assert events[-1] == Done(ok=False)
     verdict = parser.finish(0, "")
-    assert verdict.text == "ha ha "
+    assert verdict.text.startswith("ha ha ")
     assert verdict.failure is not None
+    assert verdict.failure.reason.endswith(error["message"])
+
+
+BLOCKED = "Agent execution blocked: Run the tests first."
+WARNING = {"type": "error", "severity": "warning", "message": BLOCKED}
+TOOL = [
+    {"type": "tool_use", "tool_id": "t", "tool_name": "glob", "parameters": {"pattern": "*"}},
+    {"type": "tool_result", "tool_id": "t", "status": "success"},
+]
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        [said("A draft."), WARNING, said("The "), said("answer.")],
+        [said("A draft."), WARNING, said("Tests."), *TOOL, said("The answer.")],
+        [said("A draft."), WARNING, *TOOL, said("The answer.")],
+        [WARNING, said("The answer.")],
+        [said("A draft."), WARNING, said("Another."), WARNING, said("The answer.")],
+    ],
+)
+def test_a_hook_that_sends_the_agent_back_is_a_note_and_the_reply_is_what_came_after(events: list[object]) -> None:
+    parser = GeminiEvents()
+    heard = feed(parser, *events, SUCCESS)
+    assert Note(BLOCKED) in heard
+    assert not [event for event in heard if isinstance(event, Error)]
+    assert heard[-1] == Done(ok=True)
+    verdict = parser.finish(0, "")
+    assert (verdict.text, verdict.failure) == ("The answer.", None)
+
+
+@pytest.mark.parametrize("before", [[], [said("A draft.")], [WARNING, said("A draft.")], [*TOOL, said("A draft.")]])
+@pytest.mark.parametrize("end", [[SUCCESS], [{"type": "result", "status": "error"}], []])
+def test_a_warning_after_which_nothing_comes_is_why_it_failed(before: list[object], end: list[object]) -> None:
+    parser = GeminiEvents()
+    heard = feed(parser, *before, WARNING, *end)
+    assert Done(ok=True) not in heard
+    verdict = parser.finish(0, "")
+    assert verdict.failure is not None
+    assert verdict.failure.reason == f"reported an error: {BLOCKED}"
+    assert verdict.text == ("A draft." if said("A draft.") in before else "")
+
+
+def test_a_turn_that_did_something_after_a_warning_and_says_nothing_has_no_answer() -> None:
+    parser = GeminiEvents()
+    feed(parser, said("A draft."), WARNING, *TOOL, SUCCESS)
+    failure = parser.finish(0, "").failure
+    assert failure is not None
+    assert failure.reason == "finished without an answer"
+
+
+PARTS = st.lists(st.sampled_from(["warning", "tool", "text"]), max_size=8)
+
+
+@given(PARTS)
+def test_a_turn_has_an_answer_exactly_if_it_ends_with_a_text(parts: list[str]) -> None:
+    events = {"warning": [WARNING], "tool": TOOL, "text": [said("x")]}
+    parser = GeminiEvents()
+    feed(parser, *(event for part in parts for event in events[part]), SUCCESS)
+    verdict = parser.finish(0, "")
+    assert (verdict.failure is None) == (parts[-1:] == ["text"])
+    if verdict.failure is None:
+        last = next((at for at in reversed(range(len(parts))) if parts[at] != "text"), -1)
+        assert verdict.text == "x" * (len(parts) - 1 - last)
 
 
 def test_text_before_the_last_tool_is_no_answer() -> None:

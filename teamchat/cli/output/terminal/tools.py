@@ -48,7 +48,7 @@ _TOOLS: Mapping[str, _Words] = {
     **dict.fromkeys(("webfetch", "fetch"), FETCH),
     **dict.fromkeys(("websearch", "googlewebsearch"), WEB),
     **dict.fromkeys(("todowrite", "writetodos", "todolist", "updateplan", "exitplanmode"), PLAN),
-    **dict.fromkeys(("task", "agent"), AGENT),
+    **dict.fromkeys(("task", "agent", "collabtoolcall"), AGENT),
     **dict.fromkeys(("askuserquestion", "askuser", "question"), ASK),
     **dict.fromkeys(("skill", "activateskill"), SKILL),
 }
