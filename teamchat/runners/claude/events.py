@@ -74,8 +74,8 @@ class Requests:
 def usage_of(result: dict[str, object], models: Iterable[object], requests: Requests, *, failed: bool) -> Usage:
     """The usage of the whole turn and its subagents; unknown if nothing is reported.
 
-    A `result` reports it in `usage`, without subagents, in `modelUsage`, for the process so far, and from 2.1.260 on in
-    `model_usage_since_last_result`. `models` are the last ones of all results of the turn.
+    `usage` of a `result` lacks the subagents, and `modelUsage` adds up over a process (2.1.260) or a session (2.1.330).
+    `models` is what the turn's results have in `model_usage_since_last_result`, which 2.1.330 reports and 2.1.260 not.
     """
     cost = amount(result.get("total_cost_usd"))
     own, asked, exact = _sum([result.get("usage")], _NAMES), requests.usage() or Usage(), _sum(models, _MODEL_NAMES)
@@ -161,11 +161,8 @@ class ClaudeEvents(JsonEvents):
                     self._follow(inner)
             case {"type": "assistant", "message": {"content": list(blocks), **message}}:
                 synthetic = "error" in event or message.get("model") == "<synthetic>"
-                if not synthetic and "id" in message:  # of a request that was not streamed
-                    self._requests.begins(message["id"], message.get("usage"), parent)
-                    yield from self._used_so_far()
-                if own and not synthetic and (self._message is None or self._message != message.get("id")):
-                    self._begin(message.get("id"))
+                if not synthetic:
+                    yield from self._said_by(message, parent)
                 for block in blocks:
                     yield from self._block(block, own=own, synthetic=synthetic)
             case {"type": "user", "message": {"content": list(blocks)}}:
@@ -205,6 +202,15 @@ class ClaudeEvents(JsonEvents):
                 self.answered = not self._calls_tools
             case {"type": "message_stop"}:
                 self.answered = not self._calls_tools
+
+    def _said_by(self, message: dict[str, object], parent: object) -> Iterator[AgentEvent]:
+        """What the message of some blocks tells beside them."""
+        name = message.get("id")
+        if "id" in message:  # of a request that was not streamed
+            self._requests.begins(name, message.get("usage"), parent)
+            yield from self._used_so_far()
+        if parent is None and (name is None or name != self._message):
+            self._begin(name)
 
     def _begin(self, message: object) -> None:
         """Begin a message of the member. One without an id ends with its event."""
@@ -308,7 +314,7 @@ class ClaudeEvents(JsonEvents):
                             yield from self._deny(tool, name, summary(rest.get("tool_input")))
         self._judge(event)
         yield from self.all_unanswered()
-        self._models += _models(event, "model_usage_since_last_result")  # from 2.1.260 on
+        self._models += _models(event, "model_usage_since_last_result")
         yield usage_of(event, self._models, self._requests, failed=self.error is not None)
         yield Done(self.done and self.error is None)
 

@@ -1,9 +1,8 @@
 """The events of `gemini --output-format stream-json` (0.61.0).
 
 Text comes in deltas only; the tool events between them separate what was said before from the answer. `result` can say
-success for an answer that loop detection cut off, so an `error` event is a failure. One that is a warning is none if the
-agent goes on: a hook (AfterAgent) has sent it back, and what it said before is not the answer. The user's prompt is
-echoed.
+success for an answer that loop detection cut off, so an `error` event is a failure. A warning is none if the agent goes
+on: a hook (AfterAgent) has sent it back, and what it said before is not the answer. The user's prompt is echoed.
 """
 
 from __future__ import annotations

@@ -29,18 +29,10 @@ class Anthropic:
     def stream(self, reply: Reply, closing: Event) -> Iterator[bytes]:
         yield _event("message_start", message={**_message(reply), "content": [], "stop_reason": None})
         yield _event("ping")
-        indexes = count()
-        if reply.thinking:
-            thinking = {"type": "thinking_delta", "thinking": reply.thinking}
-            signature = {"type": "signature_delta", "signature": "c2NyaXB0ZWQ="}
-            empty = {"type": "thinking", "thinking": "", "signature": ""}
-            yield from _block(next(indexes), empty, [thinking, signature])
-        if reply.text:
-            deltas = ({"type": "text_delta", "text": piece} for piece in reply.pieces(closing))
-            yield from _block(next(indexes), {"type": "text", "text": ""}, deltas)
-        for tool in reply.tools:
-            delta = {"type": "input_json_delta", "partial_json": json.dumps(tool.input)}
-            yield from _block(next(indexes), {**_tool_block(tool), "input": {}}, [delta])
+        indexes, part = count(), reply
+        while part:
+            yield from _part(part, indexes, closing)
+            part = part.then
         stop = {"stop_reason": _stop_reason(reply), "stop_sequence": None}
         yield _event("message_delta", delta=stop, usage={"output_tokens": reply.tokens.output})
         yield _event("message_stop")
@@ -82,6 +74,20 @@ class Anthropic:
 
 def _event(name: str, **data: object) -> bytes:
     return sse({"type": name, **data}, name)
+
+
+def _part(reply: Reply, indexes: Iterator[int], closing: Event) -> Iterator[bytes]:
+    if reply.thinking:
+        thinking = {"type": "thinking_delta", "thinking": reply.thinking}
+        signature = {"type": "signature_delta", "signature": "c2NyaXB0ZWQ="}
+        empty = {"type": "thinking", "thinking": "", "signature": ""}
+        yield from _block(next(indexes), empty, [thinking, signature])
+    if reply.text:
+        deltas = ({"type": "text_delta", "text": piece} for piece in reply.pieces(closing))
+        yield from _block(next(indexes), {"type": "text", "text": ""}, deltas)
+    for tool in reply.tools:
+        delta = {"type": "input_json_delta", "partial_json": json.dumps(tool.input)}
+        yield from _block(next(indexes), {**_tool_block(tool), "input": {}}, [delta])
 
 
 def _block(index: int, start: Mapping[str, object], deltas: Iterable[Mapping[str, object]]) -> Iterator[bytes]:

@@ -44,7 +44,8 @@ class Reply(Struct, frozen=True):
     `text` may be several pieces, each sent `delay_s` after the one before. A `status` other than 200 is an HTTP error
     with that `message`, and a `retry-after` header when `retry_after_s` is given. An `ending` other than "complete"
     breaks the reply off: after its text, or with no text before the response's headers. "error" is an error event in
-    mid stream, "close" a clean end, "reset" a RST, "stall" silence; "endless" repeats the text for ever.
+    mid stream, "close" a clean end, "reset" a RST, "stall" silence; "endless" repeats the text for ever. `then` are more
+    blocks of the same message, which only Claude's has.
     """
 
     text: str | tuple[str, ...] = ""
@@ -56,6 +57,7 @@ class Reply(Struct, frozen=True):
     retry_after_s: int | None = None
     ending: Ending = "complete"
     tokens: Tokens = Tokens()
+    then: Reply | None = None
 
     def pieces(self, closing: Event) -> Iterator[str]:
         """The pieces of text in their rhythm. Raises `Broken` at a scripted break and when the server closes."""
