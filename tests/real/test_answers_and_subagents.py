@@ -1,4 +1,4 @@
-"""What of an answer is the reply, and whose tokens the receipt counts, where a real CLI's last event has a part of it."""
+"""What of an answer is the reply, and whose tokens count, where the last event of a real CLI has a part of it."""
 
 from __future__ import annotations
 

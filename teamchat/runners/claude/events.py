@@ -6,7 +6,7 @@ Deltas are not final: when a stream breaks, Claude asks again without streaming,
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from msgspec.structs import replace
 
@@ -203,7 +203,7 @@ class ClaudeEvents(JsonEvents):
             case {"type": "message_stop"}:
                 self.answered = not self._calls_tools
 
-    def _said_by(self, message: dict[str, object], parent: object) -> Iterator[AgentEvent]:
+    def _said_by(self, message: Mapping[object, object], parent: object) -> Iterator[AgentEvent]:
         """What the message of some blocks tells beside them."""
         name = message.get("id")
         if "id" in message:  # of a request that was not streamed

@@ -1,4 +1,4 @@
-"""What of an agent's texts is its reply, and what of its tokens its receipt counts, from `teamchat send` to the store."""
+"""Which texts of an agent are its reply, and which tokens its receipt counts, from `teamchat send` to the store."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def result(words: str, **more: object) -> Event:
 THINKS: Event = {"type": "thinking", "thinking": "hm", "signature": "c2ln"}
 
 
-def team(protocol: str, *events: Event, head: str = "", **member: object) -> None:
+def team(protocol: str, *events: Event, head: str = "", **member: str) -> None:
     """Max, who prints these events, and Sarah, who says that she was called."""
     steps = {"max": raw(lines(events)), "sarah": ["claude-like", "I was called."]}
     actors(steps, like=protocol, members={"max": member}, team=head)
@@ -52,7 +52,7 @@ def outcome(ran: Result) -> dict[str, object]:
 
 
 @members
-def test_every_block_of_claudes_last_message_is_stored_and_shown_once(member: dict[str, object]) -> None:
+def test_every_block_of_claudes_last_message_is_stored_and_shown_once(member: dict[str, str]) -> None:
     answer = message("m2", text("The first half."), THINKS, text("The second "), text("half."))
     team("claude", INIT, *message("m1", text("I look.")), *answer, result("half."), **member)
     assert run_here("send", "--to", "max", "--quiet", "Hi").out == "The first half.\n\nThe second half.\n"
@@ -68,7 +68,7 @@ def test_a_terminal_shows_an_answer_in_several_blocks_once() -> None:
 
 
 @members
-def test_a_marker_in_any_block_of_the_last_message_calls(member: dict[str, object]) -> None:
+def test_a_marker_in_any_block_of_the_last_message_calls(member: dict[str, str]) -> None:
     answer = message("m1", text("Look at it. [NEXT: sarah]"), THINKS, text("That is all."))
     team("claude", INIT, *answer, result("That is all."), **member)
     ran = run_here("send", "--to", "max", "Hi")
@@ -90,7 +90,7 @@ def test_a_verdict_stands_at_the_end_of_the_whole_answer() -> None:
 
 
 @members
-def test_the_tokens_of_claudes_subagents_count_for_its_receipt_and_the_guard(member: dict[str, object]) -> None:
+def test_the_tokens_of_claudes_subagents_count_for_its_receipt_and_the_guard(member: dict[str, str]) -> None:
     done = "Done. [NEXT: sarah]"
     told = (*message("m1", text("I ask.")), *message("m2", text("Seen."), parent="t1"), *message("m3", text(done)))
     usage = {"usage": {"input_tokens": 22, "output_tokens": 14}, "total_cost_usd": 0.5}

@@ -29,7 +29,8 @@ class Anthropic:
     def stream(self, reply: Reply, closing: Event) -> Iterator[bytes]:
         yield _event("message_start", message={**_message(reply), "content": [], "stop_reason": None})
         yield _event("ping")
-        indexes, part = count(), reply
+        indexes = count()
+        part: Reply | None = reply
         while part:
             yield from _part(part, indexes, closing)
             part = part.then

@@ -44,8 +44,8 @@ class Reply(Struct, frozen=True):
     `text` may be several pieces, each sent `delay_s` after the one before. A `status` other than 200 is an HTTP error
     with that `message`, and a `retry-after` header when `retry_after_s` is given. An `ending` other than "complete"
     breaks the reply off: after its text, or with no text before the response's headers. "error" is an error event in
-    mid stream, "close" a clean end, "reset" a RST, "stall" silence; "endless" repeats the text for ever. `then` are more
-    blocks of the same message, which only Claude's has.
+    mid stream, "close" a clean end, "reset" a RST, "stall" silence; "endless" repeats the text for ever. `then` has
+    more blocks of the same message (Claude only).
     """
 
     text: str | tuple[str, ...] = ""

@@ -147,8 +147,8 @@ def test_an_error_is_a_failure_though_the_result_says_success(error: dict[str, s
 
 
 BLOCKED = "Agent execution blocked: Run the tests first."
-WARNING = {"type": "error", "severity": "warning", "message": BLOCKED}
-TOOL = [
+WARNING: dict[str, object] = {"type": "error", "severity": "warning", "message": BLOCKED}
+TOOL: list[dict[str, object]] = [
     {"type": "tool_use", "tool_id": "t", "tool_name": "glob", "parameters": {"pattern": "*"}},
     {"type": "tool_result", "tool_id": "t", "status": "success"},
 ]
@@ -199,7 +199,7 @@ PARTS = st.lists(st.sampled_from(["warning", "tool", "text"]), max_size=8)
 
 @given(PARTS)
 def test_a_turn_has_an_answer_exactly_if_it_ends_with_a_text(parts: list[str]) -> None:
-    events = {"warning": [WARNING], "tool": TOOL, "text": [said("x")]}
+    events: dict[str, list[dict[str, object]]] = {"warning": [WARNING], "tool": TOOL, "text": [said("x")]}
     parser = GeminiEvents()
     feed(parser, *(event for part in parts for event in events[part]), SUCCESS)
     verdict = parser.finish(0, "")
