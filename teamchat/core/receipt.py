@@ -32,6 +32,8 @@ NOT_ALL = "there are too many to compare them all"
 class Setup(Struct, frozen=True):
     """What a turn was given.
 
+    `answers` is the message that it answers, `request` the person's behind it. `asked_in` is the later request that the
+    message was written for, if it is another one.
     `env` has the changed variables: the new value (secrets hidden), or None for a removed one. `redacted` counts the
     secrets that were taken out of other vendors' texts.
 
@@ -76,6 +78,7 @@ class Setup(Struct, frozen=True):
     slash: str | None = None
     without: tuple[str, ...] = ()
     adopted: str | None = None
+    asked_in: str | None = None
 
 
 class Child(Struct, frozen=True):

@@ -50,7 +50,8 @@ def test_json_has_everything(world: Path, made: Crew) -> None:
         "setup": {
             "argv": command, "env": {"PWD": str(world / "work")}, "cwd": str(world / "work"), "access": "read",
             "access_note": "not enforced: teamchat cannot bound what another program does",
-            "why": "kailai asked for max in msg-1", "answers": "msg-1", "request": "msg-1", "attempt": 1,
+            "why": "kailai asked for max in msg-1", "answers": "msg-1", "asked_in": None,
+            "request": "msg-1", "attempt": 1,
             "model": None, "stdin_bytes": len(made.prompts("max")[0].encode()), "system_bytes": 0,
             "inert_mentions": 0, "redacted": 0,
             "trimmed": {

@@ -106,7 +106,8 @@ def _setup(turn: Turn, setup: Setup) -> Iterator[tuple[str, str]]:
     if turn.route is None:
         yield "covers", f"the messages up to {setup.answers}"
     else:
-        yield "answers", f"{setup.answers}, for the request {setup.request}"
+        written = f", written for {setup.asked_in}" if setup.asked_in else ""
+        yield "answers", f"{setup.answers}{written}, for the request {setup.request}"
     yield "started", moment(turn.started_at)
     yield "access", f"{setup.access}: {setup.access_note}"
     if setup.without:

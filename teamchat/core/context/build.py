@@ -53,17 +53,20 @@ Exists = Callable[[Member, Runner], Callable[[str], bool]]
 """Makes the test for whether a mention (`@path` without the `@`, a skill) has a target, for a member and its runner."""
 FindSlash = Callable[[str], Slash | None]
 """Finds the custom command at the beginning of a typed text, by the files of the turn's CLI."""
+RequestOf = Callable[[int], str | None]
+"""Gives the id of the person's message that the turn of an id served."""
 
 
 class BuiltPrompt(Struct, frozen=True):
     """What a member is given: the prompt, as assembled and as prepared for its CLI, and the message that it answers.
 
+    `asked_in` is the later request that this message was written for, where it counts for the turn's own request, too.
     `vendor_session` is the one that it continues or adopts, or why it begins a fresh one, which is then bound to `key`.
-    The session has seen every message from `shown_from` on, and those in `beside`. `fresh_bytes` is the size of a fresh
-    prompt. `redacted` is how many secrets were taken out of the prompt. `gathered` is what the layers are made of, also
-    those that did not fit. `images` are those that it shows, `unseen` the names of those that its CLI does not take.
-    `slash` is the custom command that the person typed. `left_out` names what it should show of a process and has no
-    room for.
+    The session has seen every message from `shown_from` to `shown_through`, and those in `beside`. `fresh_bytes` is the
+    size of a fresh prompt. `redacted` is how many secrets were taken out of the prompt. `gathered` is what the layers
+    are made of, also those that did not fit. `images` are those that it shows, `unseen` the names of those that its CLI
+    does not take. `slash` is the custom command that the person typed. `left_out` names what it should show of a
+    process and has no room for.
     """
 
     assembled: AssemblerOutput
@@ -72,9 +75,11 @@ class BuiltPrompt(Struct, frozen=True):
     vendor_session: ContinuedSession | AdoptedSession | str
     key: str
     shown_from: str
+    shown_through: str
     fresh_bytes: int
     redacted: int
     gathered: Mapping[str, LayerText]
+    asked_in: str | None = None
     beside: tuple[str, ...] = ()
     images: tuple[Image, ...] = ()
     unseen: tuple[str, ...] = ()
@@ -108,6 +113,7 @@ class _Asked(Struct, frozen=True):
     manager: ContextManager
     answers: ConversationMessage
     request: ConversationMessage
+    asked_in: ConversationMessage | None
     gathered: Mapping[str, LayerText]
     contexts: Mapping[str, str]
     quote: Crossing
@@ -118,7 +124,7 @@ class _Asked(Struct, frozen=True):
 
 
 class _Assembled(Struct, frozen=True):
-    """A prompt, and what its vendor session has been shown with it: every message from `shown_from` on.
+    """A prompt, and what its vendor session has been shown with it: all messages from `shown_from` to `shown_through`.
 
     `redacted` counts the removed secrets. `beside` are messages in the prompt that are older than `shown_from`,
     `left_out` names what a process should show and has no room for.
@@ -126,6 +132,7 @@ class _Assembled(Struct, frozen=True):
 
     output: AssemblerOutput
     shown_from: str
+    shown_through: str
     redacted: int
     beside: tuple[str, ...]
     left_out: tuple[str, ...]
@@ -142,15 +149,17 @@ def build_prompt(
     images: ImagesOf = no_images,
     scratch: Path = SCRATCH,
     find_slash: FindSlash = lambda _typed: None,
+    request_of: RequestOf = lambda _turn: None,
 ) -> BuiltPrompt:
-    """The prompt of `route`, as of its `as_of` message (the newest with text, when it has none).
+    """The prompt of `route`, which answers its `as_of` message (the newest with text, when it has none).
 
     `exists` tells whether a mention names something that a member's CLI would read; `past` is what the member had
     before; `collector` gathers its layers, without one the framework's alone; `images` has those of a message, which
-    the turn finds below its `scratch`; `find_slash` knows the custom commands of the member's CLI.
+    the turn finds below its `scratch`; `find_slash` knows the custom commands of the member's CLI; `request_of` the
+    requests of turns.
     Raises `PromptTooLarge` when what may not be cut is over the budget, or the whole over the CLI's own limit.
     """
-    asked = _ask(team, member, route, manager, collector or framework_only(team))
+    asked = _ask(team, member, route, manager, collector or framework_only(team), request_of)
     key = _key(asked)
     continued = session_for(member, route, past, key, manager, asked.answers)
     # the receipt of a continued session tells what a fresh prompt takes; only a history that is read, quoted and
@@ -170,9 +179,11 @@ def build_prompt(
         continued,
         key,
         shown_from=built.shown_from,
+        shown_through=built.shown_through,
         fresh_bytes=byte_length(fresh.output.prompt) + byte_length(fresh.output.system_flag or ""),
         redacted=built.redacted,
         gathered=asked.gathered,
+        asked_in=asked.asked_in.id if asked.asked_in else None,
         beside=built.beside,
         images=shown if takes else (),
         unseen=() if takes else tuple(image.name for image in shown),
@@ -181,7 +192,14 @@ def build_prompt(
     )
 
 
-def _ask(team: Team, member: Member, route: Route, manager: ContextManager, collector: ContextCollector) -> _Asked:
+def _ask(
+    team: Team,
+    member: Member,
+    route: Route,
+    manager: ContextManager,
+    collector: ContextCollector,
+    request_of: RequestOf,
+) -> _Asked:
     """Raises `UsageError` if there is no message to answer."""
     answers = manager.get_current_message(up_to=route.as_of)
     if answers is None:
@@ -191,9 +209,20 @@ def _ask(team: Team, member: Member, route: Route, manager: ContextManager, coll
     text = _text_of(part, answers)
     served = "" if part and part.instead else quoted_text(request)
     gathered = collector.gather(LayerContext(member, answers, text, _task(manager, part), served, part))
-    kind = team.agent_of(member).type
+    asked_in = request_of(answers.turn_id) if answers.turn_id is not None else None
+    later = asked_in is not None and manager.is_after(asked_in, route.request)
     return _Asked(
-        team, member, kind, route, manager, answers, request, gathered, texts_of(gathered), Crossing(team, member)
+        team=team,
+        member=member,
+        kind=team.agent_of(member).type,
+        route=route,
+        manager=manager,
+        answers=answers,
+        request=request,
+        asked_in=manager.get_message(asked_in) if asked_in and later else None,
+        gathered=gathered,
+        contexts=texts_of(gathered),
+        quote=Crossing(team, member),
     )
 
 
@@ -268,14 +297,17 @@ def _assemble(asked: _Asked, continued: ContinuedSession | None) -> _Assembled:
     output = _formatted(asked, continued, history, with_request=not known)
     if not apart and asked.request.id in history.shown[: output.trimmed.history_messages]:  # the budget left it out
         known, output = False, _formatted(asked, continued, history, with_request=True)
+    *said, answers = history.shown
     gap = output.trimmed.history_messages
     begin = max(gap, history.unbroken)
     request = () if known or not asked.request_text else (asked.request.id,)
+    before = (answers,) if len(said) - history.later <= begin < len(said) else ()  # it is older than the history
     return _Assembled(
         output,
         continued.shown_from if continued and not gap else history.shown[begin],
+        answers if gap == len(said) else history.newest or answers,
         redacted=asked.quote.count((*history.shown[gap:], *request)),
-        beside=(*history.shown[gap:begin], *request),
+        beside=(*history.shown[gap:begin], *before, *request),
         left_out=_left_out(part, history, output.trimmed) if part and part.shows else (),
     )
 
@@ -292,7 +324,7 @@ def _history(asked: _Asked, continued: ContinuedSession | None) -> Context:
     part = asked.route.part
     if part and not part.continues:
         return part_context(asked.manager, part, asked.answers, asked.quote)
-    context = asked.manager.get_history(up_to=asked.answers.id, since=since, quote=asked.quote)
+    context = asked.manager.get_history(answers=asked.answers.id, since=since, quote=asked.quote)
     return _with_whole(context, asked.request.id)
 
 
@@ -308,7 +340,9 @@ def _formatted(
         system_instruction=None if has_system else member.system_instruction,
         instruction_file_text=None if has_system else member.instruction_file_text,
         contexts={name: text for name, text in asked.contexts.items() if name not in had_before},
-        turn_note=turn_note(asked.route, member, asked.request, asked.answers),
+        turn_note=turn_note(
+            asked.route, member, asked.request, asked.answers, asked_in=asked.asked_in, goes_on=history.later > 0
+        ),
         request=asked.request_text if with_request else None,
         with_task=asked.route.part is None or asked.route.part.task,
     )

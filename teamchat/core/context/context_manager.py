@@ -122,16 +122,17 @@ class ContextManager:
         since: Since | None = None,
         quote: Quote = verbatim,
         window: int | None = None,
+        answers: str | None = None,
     ) -> Context:
-        """The current message, the newest with text, and the history before it, as a prompt quotes them.
+        """The current message and the history beside it, as a prompt quotes them.
 
-        Messages after the one of the id `up_to` are left out; `KeyError` if there is none of that id. With `since` the
-        history is every message that the agent's own vendor session has not had, whatever the window. Messages of
-        markers only do not count in the window. The cost is O(window), and `window` overrides its size. `quote` may
-        change what is told of a message.
+        The current message is that of the id `answers`, by default the newest with text. Messages after the one of the
+        id `up_to` are left out; `KeyError` if there is none of an id. With `since` the history is every message that
+        the agent's own vendor session has not had, whatever the window. Messages of markers only do not count in the
+        window. The cost is O(window), and `window` overrides its size. `quote` may change what is told of a message.
         """
         size = self._window_size if window is None else window
-        return read_context(self._messages, size, up_to, since, quote, self._summaries)
+        return read_context(self._messages, size, up_to, since, quote, self._summaries, answers)
 
     def get_unsummarised(self, *, up_to: str | None = None) -> Iterator[Said]:
         """The messages before the current one that no summary replaces, newest first, read as they are asked for."""
@@ -181,7 +182,7 @@ class ContextManager:
             contexts=contexts,
             history=context.history,
             message=context.current,
-            newest=context.answers.id if context.answers else None,
+            newest=context.newest,
             turn_note=turn_note,
             request=request,
         )

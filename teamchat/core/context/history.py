@@ -6,8 +6,9 @@ It is read backwards from the current message, a window at a time, so the cost d
 from __future__ import annotations
 
 import logging
+from bisect import bisect
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import count, islice, takewhile
+from itertools import chain, count, islice, takewhile
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -31,8 +32,9 @@ Quote = Callable[[ConversationMessage, str], str]
 class Context(Struct, frozen=True):
     """The text of the current message, and the history before it, oldest first.
 
-    `answers` is the current message itself, and `shown` has the ids of all messages in here, oldest first. From index
-    `unbroken` on, only messages that a summary replaces are left out.
+    `answers` is the current message itself, and `shown` has the ids of all messages in here, its own last. From index
+    `unbroken` on, only messages that a summary replaces are left out. The last `later` messages of the history were
+    said after the current one.
     """
 
     current: str
@@ -40,6 +42,12 @@ class Context(Struct, frozen=True):
     answers: ConversationMessage | None = None
     shown: tuple[str, ...] = ()
     unbroken: int = 0
+    later: int = 0
+
+    @property
+    def newest(self) -> str | None:
+        """The id of the newest message in here."""
+        return (self.shown[-2] if self.later else self.shown[-1]) if self.shown else None
 
 
 def verbatim(message: ConversationMessage, text: str) -> str:
@@ -81,37 +89,56 @@ def read_context(
     since: Since | None = None,
     quote: Quote = verbatim,
     summaries: Summaries = no_summaries,
+    answers: str | None = None,
 ) -> Context:
-    """The newest message with text at or before `up_to`, and up to `window` messages with text before that one.
+    """The message to answer, and up to `window` messages with text beside it, the newest at or before `up_to`.
 
-    Messages that a summary replaces are left out; those that it keeps are added to the window (a window of 0 has no
-    history). With `since` the history is every message after it, whatever the window and the summary.
+    The message to answer is that of the id `answers`, by default the newest of all. Messages that a summary replaces
+    are left out; those that it keeps are added to the window (a window of 0 has no history). With `since` the history
+    is every message after it, whatever the window and the summary.
     """
     window = max(window, 0)
     said = _said(log, up_to, page_size=min(max(window, 1), LARGEST_PAGE))
-    found = list(islice(said, 1) if since is None else _unseen(said, since))
-    if not found:
+    newest = next(said, None)
+    if newest is None:
         return Context("", ())
-    current, *before = found
-    unbroken = 0
+    current = newest if answers in (None, newest.message.id) else _quoted(log.get(answers or ""))
+
+    def others(messages: Iterable[Said]) -> Iterator[Said]:
+        return (one for one in messages if one.message.id != current.message.id)
+
+    unbroken, newest_first = 0, chain((newest,), said)
     if since is None:
-        summary = summaries(current.message.id) if window else None
-        newer = _newer(said, summary)
+        summary = summaries(newest.message.id) if window else None
+        newer = others(_newer(newest_first, summary))
         before = list(islice(newer, window))
         if summary:
-            kept = [Said(message, quoted_text(message)) for message in map(log.get, reversed(summary.kept))]
+            kept = list(others(map(_quoted, map(log.get, reversed(summary.kept)))))
             unbroken = len(kept) if next(newer, None) else 0
             before += kept
-    history = deduplicate(before[::-1], current)
+    else:
+        before = list(others(_unseen(newest_first, since)))
+    history = deduplicate(before[::-1], current) if current is newest else before[::-1]
     current_text = quote(current.message, current.text)
-    newest_first = [in_prompt(said.message, quote(said.message, said.text)) for said in reversed(history)]
+    quoted = [in_prompt(one.message, quote(one.message, one.text)) for one in reversed(history)]
     return Context(
         current=current_text,
-        history=tuple(reversed(newest_first)),
+        history=tuple(reversed(quoted)),
         answers=current.message,
-        shown=tuple(said.message.id for said in (*history, current)),
+        shown=tuple(one.message.id for one in (*history, current)),
         unbroken=unbroken,
+        later=0 if current is newest else _later(log, history, current),
     )
+
+
+def _quoted(message: ConversationMessage) -> Said:
+    return Said(message, quoted_text(message))
+
+
+def _later(log: MessageLog, history: Sequence[Said], current: Said) -> int:
+    """How many messages of the history were said after the current one."""
+    place = log.place(current.message.id)
+    return len(history) - bisect(history, place, key=lambda one: log.place(one.message.id))
 
 
 def read_unsummarised(log: MessageLog, up_to: str | None, summaries: Summaries = no_summaries) -> Iterator[Said]:
@@ -156,10 +183,10 @@ def format_addressees(names: Sequence[str]) -> str:
 def _said(log: MessageLog, up_to: str | None, page_size: int) -> Iterator[Said]:
     """The messages that have text, newest first; no page is read before it is asked for."""
     newest = log.latest(up_to)
-    page: Sequence[Said] = [Said(newest, quoted_text(newest))] if newest else []
+    page: Sequence[Said] = [_quoted(newest)] if newest else []
     while page:
         yield from (said for said in reversed(page) if said.text.strip())
-        page = [Said(earlier, quoted_text(earlier)) for earlier in log.window(page[0].message.id, page_size)]
+        page = [_quoted(earlier) for earlier in log.window(page[0].message.id, page_size)]
 
 
 def _unseen(newest_first: Iterator[Said], since: Since) -> Iterator[Said]:

@@ -113,7 +113,7 @@ def session_for(
     broken = "the conversation was cleared" if past.cleared else _broken(past.turn, past.edits, key)
     if broken or past.turns is None:
         return broken or "its last turn left no session"
-    return _continued(past.turn, past.turns, manager, answers) or "nothing was said since its last turn"
+    return _continued(past.turn, past.turns, manager, answers) or "its session has had the message that it answers"
 
 
 def _broken(turn: Turn, edits: int, key: str) -> str | None:

@@ -63,7 +63,10 @@ class Addressed(Struct, frozen=True):
 
 
 class AddressedReply(Struct, frozen=True):
-    """What an agent's reply asks for. Its problems stop nothing. No marker counts in what it has `repeated`."""
+    """What an agent's reply asks for. Its problems stop nothing. No marker counts in what it has `repeated`.
+
+    A reply of markers only has no `words`.
+    """
 
     requests: tuple[RouteRequest, ...]
     drops: tuple[str, ...] | None
@@ -71,6 +74,7 @@ class AddressedReply(Struct, frozen=True):
     markers: tuple[str, ...]
     problems: tuple[str, ...]
     repeated: tuple[Span, ...] = ()
+    words: bool = True
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -388,9 +392,10 @@ def _calls(text: str, team: Team, member: Member) -> tuple[RouteRequest, ...]:
 
 def address_reply(text: str, team: Team, member: Member, prompts: Prompts = tuple) -> AddressedReply:
     """What an agent's reply asks for, but for what it repeats of the `prompts` that its program was given."""
-    markers = read_markers(text, "ai").markers
-    if repeated := _repeated(text, markers, prompts):
-        markers = read_markers(text, "ai", repeated).markers
+    read = read_markers(text, "ai")
+    if repeated := _repeated(text, read.markers, prompts):
+        read = read_markers(text, "ai", repeated)
+    markers = read.markers
     resolution = resolve(markers, team.members, member.name, "ai")
     mentions = not _names_anyone(markers)
     problems = (
@@ -406,6 +411,7 @@ def address_reply(text: str, team: Team, member: Member, prompts: Prompts = tupl
         markers=_raw(markers),
         problems=tuple(f"{member.name}: {problem}" for problem in problems),
         repeated=repeated,
+        words=bool(read.quoted.strip()),
     )
 
 

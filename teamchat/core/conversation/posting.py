@@ -38,7 +38,7 @@ from teamchat.core.engine.events import (
     TurnEnded,
 )
 from teamchat.core.engine.process import Part
-from teamchat.core.engine.state import Route
+from teamchat.core.engine.state import Route, Work
 from teamchat.core.messages import ConversationMessage, NewMessage, Routing
 from teamchat.core.receipt import Outcome
 from teamchat.core.routing.requests import RouteRequest
@@ -111,6 +111,7 @@ class Posting(Struct, frozen=True):
         `process`.
         """
         run, who = self.run, addressed.speaker
+        before = _work_before(run.manager.get_current_message()) if addressed.wordless else None
         message = run.manager.add_message(
             NewMessage(
                 addressed.text,
@@ -133,6 +134,7 @@ class Posting(Struct, frozen=True):
             addressed.drops,
             answers=answers,
             process=process,
+            before=before,
         )
         return Posted(message, spoke, noted)
 
@@ -231,6 +233,7 @@ class Posting(Struct, frozen=True):
             speaker=member.name,
             new=parsed.new,
             finding=finding,
+            words=asks.words,
         )
         return Posted(message, ended, noted)
 
@@ -248,6 +251,14 @@ class Posting(Struct, frozen=True):
                 break
             replies.append((message.speaker.role_name, message.content))
         return replies
+
+
+def _work_before(newest: ConversationMessage | None) -> Work | None:
+    """What those whom a message of markers only calls answer: the newest message with words."""
+    if newest is None:
+        return None
+    by = (newest.speaker.role_name, newest.stands_for) if newest.speaker.type == "ai" else ()
+    return Work((), newest.id, tuple(filter(None, by)))
 
 
 def with_first_call(name: str, asks: AddressedReply) -> AddressedReply:

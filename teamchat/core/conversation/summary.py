@@ -108,6 +108,7 @@ class HistoryPrompt(Struct, frozen=True):
             vendor_session="its memory is fresh",
             key="",
             shown_from=said[0].message.id,
+            shown_through=said[-1].message.id,
             fresh_bytes=byte_length(text),
             redacted=self.quote.count(one.message.id for one in said),
             gathered={},

@@ -7,7 +7,7 @@ them, and often they say what went wrong. What was spent stays spent.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import chain
 
 from msgspec import Struct
@@ -51,6 +51,7 @@ class UndoPlan(Struct, frozen=True):
     - `turns` are the turns that are undone, side turns among them, `messages` those that are hidden, both in order.
     - `group` has the numbers of the turns that began from one state and are undone together; empty for a turn alone.
     - `before` is what comes back, `queue` the queue as it will be: the calls of the undone turns are on hold in it.
+      `answered` has what each of them answered and will answer again, by the number of its route.
     - `again` are the calls that a retry runs: those of the undone turns, and what has no reply of their groups.
     - `task` is the task as it was; `task_changes` tells whether that is another one than now.
     - `lessons` were learned from the session since, and stay.
@@ -62,6 +63,7 @@ class UndoPlan(Struct, frozen=True):
     group: tuple[int, ...]
     messages: tuple[ConversationMessage, ...]
     before: Before
+    answered: Mapping[int, str]
     queue: tuple[Route, ...]
     again: tuple[Route, ...]
     task: str | None
@@ -90,21 +92,30 @@ def plan_undo(db: Database, session: Session, rules: Rules, turn: int | None = N
     if before is None:
         raise UsageError(f"turn {named.number} was run by an older teamchat, which kept nothing to undo it by")
     turns = tuple(turns_from(db, session.id, before.first))
-    state, _ = decide(load_state(db, session.id, rules), Undone(turns[0].started_at, before.state))
+    messages = tuple(SqliteLog(db, session.id).after(before.through))
+    answered = _answered(turns, messages)
+    state, _ = decide(load_state(db, session.id, rules), Undone(turns[0].started_at, before.state, answered))
     together = [one.number for one in turns if one.route is not None and _begins(db, one) == before.first]
     return UndoPlan(
         session=session,
         first=before.first,
         turns=turns,
         group=tuple(together) if len(together) > 1 else (),
-        messages=tuple(SqliteLog(db, session.id).after(before.through)),
+        messages=messages,
         before=before,
+        answered=answered,
         queue=state.queue,
         again=tuple(_again(state, {one.route for one in turns})),
         task=before.task,
         task_changes=before.task != SqliteLog(db, session.id).team_task,
         lessons=tuple(lessons_since(db, session.name, turns[0].started_at)),
     )
+
+
+def _answered(turns: Iterable[Turn], hidden: Iterable[ConversationMessage]) -> dict[int, str]:
+    """What the undone turns answered, by their routes, as far as it is not undone with them."""
+    gone = {message.id for message in hidden}
+    return {turn.route: turn.setup.answers for turn in turns if turn.route and turn.setup.answers not in gone}
 
 
 def _again(state: State, undone: Collection[int | None]) -> Iterator[Route]:
@@ -160,7 +171,7 @@ def undo_conversation(run: Run, plan: UndoPlan, undo: Undo | None = None) -> Und
         for turn, text in answers:
             keep_reply(run.db, turn, text)
         run.manager.set_team_task(plan.task)
-        run.decide(Undone(run.machine.now(), plan.before.state))
+        run.decide(Undone(run.machine.now(), plan.before.state, plan.answered))
         return mark_undo(run.db, undo, "done")
 
 

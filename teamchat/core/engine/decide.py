@@ -51,7 +51,7 @@ from teamchat.core.engine.events import (
     Undone,
 )
 from teamchat.core.engine.process import Call, Part, Process
-from teamchat.core.engine.state import OPEN, AlsoCalled, Route, RouteStatus, Rules, State
+from teamchat.core.engine.state import OPEN, AlsoCalled, Route, RouteStatus, Rules, State, Work
 from teamchat.core.routing.names import fold
 from teamchat.core.routing.requests import RouteRequest
 
@@ -194,6 +194,39 @@ class Draft(Struct):
         done = Done(part, member, message, finding)
         self.state = replace(self.state, process=replace(process, done=(*process.done, done)))
 
+    def said(self, route: Route, speaker: str, message: str) -> None:
+        """A member has answered the call of the route: those who wait for the same request answer its reply.
+
+        So do those who wait to answer what the member said before, if a person has asked it again: that is a
+        correction. Other work of other members leaves what they answer as it is.
+        """
+        by = tuple(dict.fromkeys((speaker, route.target)))
+        asked_by_person = route.parent == route.request
+
+        def continues(work: Work) -> bool:
+            return route.request in work.requests or (asked_by_person and not set(by).isdisjoint(work.by))
+
+        works = (replace(work, newest=message, by=by) if continues(work) else work for work in self.state.works)
+        self.state = replace(self.state, works=tuple(works))
+
+    def asked(self, message: str, question: Route | None, before: Work | None) -> None:
+        """A person has said something: the answer to a question belongs to the work that asked, else it is new work."""
+        asking = next((work for work in self.state.works if question and question.request in work.requests), None)
+        others = tuple(work for work in self.state.works if work is not asking)
+        said = before or Work((), message)
+        requests = asking.requests if asking else ()
+        self.state = replace(self.state, works=(*others, replace(said, requests=(*requests, message))))
+
+    def forget(self) -> None:
+        """Drop what was said for requests of which nothing is left to do."""
+        process = self.state.process
+        needed = {route.request for route in self.state.queue}
+        if process and not process.over:
+            needed.add(process.request)
+        works = tuple(work for work in self.state.works if not needed.isdisjoint(work.requests))
+        if works != self.state.works:
+            self.state = replace(self.state, works=works)
+
     def hold_all(self) -> None:
         """Hold the whole queue, except people who are asked: only a resume continues it."""
         self.put(
@@ -210,6 +243,11 @@ class Draft(Struct):
 
     def change(self, number: int, **changes: Any) -> None:
         self.put(replace(route, **changes) if route.number == number else route for route in self.state.queue)
+
+    def answers(self, number: int, message: str) -> None:
+        """Fix what the turn of the route answers, and that of a mate which begins after a pause."""
+        for mate in self.state.mates(self.state.route(number)):
+            self.change(mate.number, as_of=mate.as_of or message)
 
     def allowed(self, requests: tuple[RouteRequest, ...], by: str, message: str) -> tuple[RouteRequest, ...]:
         """What an agent asks for that the run's bounds allow: with `only` nothing but questions to people."""
@@ -400,10 +438,12 @@ def _replied(draft: Draft, event: TurnEnded) -> None:
     """Finish the route of a stored reply, and queue what the reply asks for."""
     done = draft.state.route(event.route)
     speaker = event.speaker or done.target
+    assert event.reply is not None
     draft.remove(done)
     draft.state = replace(draft.state, last_ai=speaker)
+    if event.words:
+        draft.said(done, speaker, event.reply)
     draft.drop_named(event.drops, speaker)
-    assert event.reply is not None
     if done.part:
         draft.finish(done, speaker, event.reply, event.finding)
         draft.actions += [NotCalled(name, speaker, event.reply, process=True) for name in _not_called(done.part, event)]
@@ -445,6 +485,7 @@ def decide(state: State, event: Event) -> tuple[State, tuple[Action, ...]]:
             _stand_still(draft, event)
     if not (draft.actions and draft.actions[-1].final):
         go_on(draft)
+    draft.forget()
     return draft.state, tuple(draft.actions)
 
 
@@ -474,8 +515,7 @@ def _note(draft: Draft, event: TurnBegan | Spent | MemberAnswered | Retargeted) 
         case TurnBegan(route=number, as_of=as_of):
             began = state.route(number)
             draft.change(number, attempt=began.attempt + 1)
-            for mate in state.mates(began):  # a member that begins after a pause answers the same message
-                draft.change(mate.number, as_of=mate.as_of or as_of)
+            draft.answers(number, as_of)
         case Spent(tokens=tokens, cost_usd=cost, turns=turns):
             spent = state.tokens + tokens, state.cost_usd + cost
             draft.state = replace(state, tokens=spent[0], cost_usd=spent[1], turns=state.turns + turns)
@@ -491,10 +531,12 @@ def _note(draft: Draft, event: TurnBegan | Spent | MemberAnswered | Retargeted) 
 def _human_spoke(draft: Draft, event: HumanSpoke) -> None:
     """No turn runs while a person's message is stored; those that were about to begin wait behind what it asks for."""
     draft.not_begun()
-    answered = draft.state.answered_by(event.speaker)
-    if answered and event.answers:
+    asked = draft.state.answered_by(event.speaker)
+    answered = asked if event.answers else None
+    if answered:
         draft.remove(answered)
         draft.finish(answered, event.speaker, event.message)
+    draft.asked(event.message, answered, event.before)
     draft.drop_named(event.drops)
     draft.state = replace(draft.state, turns=0, since=event.now, stale=0)
     process = draft.state.process
@@ -550,8 +592,11 @@ def _stand_still(draft: Draft, event: Recovered | Undone | Redone) -> None:
     match event:
         case Recovered():
             _recovered(draft)
-        case Undone(before=before):
+        case Undone(before=before, answered=answered):
             _put_back(draft, before)
+            for route in draft.state.queue:
+                if route.number in answered:
+                    draft.answers(route.number, answered[route.number])
             draft.hold_all()
         case Redone(before=before):
             _put_back(draft, before)
@@ -578,6 +623,7 @@ def _put_back(draft: Draft, before: State) -> None:
         last_ai=before.last_ai,
         stale=before.stale,
         process=before.process,
+        works=before.works,
     )
     fit_queue(draft)  # the team may have changed since
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import TYPE_CHECKING, ClassVar
 
 from msgspec import Struct
 
-from teamchat.core.engine.state import Route, State
+from teamchat.core.engine.state import Route, State, Work
 from teamchat.core.routing.requests import RouteRequest
 
 if TYPE_CHECKING:
@@ -23,8 +24,9 @@ class ResumeMode(StrEnum):
 class HumanSpoke(Struct, frozen=True):
     """A person's message was stored. `drops` holds names to drop from the queue; None is DROP: ALL.
 
-    A message of markers only, or one that was typed before the question, does not `answer` it. With a `process` the
-    message is its task.
+    A message of markers only, or one that was typed before the question, does not `answer` it. Those whom a message of
+    markers only calls answer what was said `before` it: `Work` without requests. With a `process` the message is its
+    task.
     """
 
     now: float
@@ -34,6 +36,7 @@ class HumanSpoke(Struct, frozen=True):
     drops: tuple[str, ...] | None = ()
     answers: bool = True
     process: Process | None = None
+    before: Work | None = None
 
 
 class TurnBegan(Struct, frozen=True):
@@ -48,8 +51,8 @@ class TurnEnded(Struct, frozen=True):
     """The turn of a route is over. `reply` is the stored message; None is a failure.
 
     `speaker` is the member that answered: the target or a fallback. `new` is False for a reply that says nothing new.
-    `finding` is what a process reads in the reply. A part of a process that failed is not given to another member after
-    an interruption (`stopped`).
+    A reply of markers only has no `words`. `finding` is what a process reads in the reply. A part of a process that
+    failed is not given to another member after an interruption (`stopped`).
     """
 
     now: float
@@ -61,6 +64,7 @@ class TurnEnded(Struct, frozen=True):
     new: bool = True
     stopped: bool = False
     finding: Finding | None = None
+    words: bool = True
 
 
 class Spent(Struct, frozen=True):
@@ -135,11 +139,13 @@ class Undone(Struct, frozen=True):
     """What happened since the state `before` is undone, except what was spent.
 
     `before` is the state when the first undone turn was about to begin. Its whole queue is held, except people who are
-    asked.
+    asked. `answered` has the routes of the undone turns whose messages stay, and what each answered: it will answer
+    the same again.
     """
 
     now: float
     before: State
+    answered: Mapping[int, str] = {}
 
 
 class Redone(Struct, frozen=True):

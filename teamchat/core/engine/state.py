@@ -39,10 +39,23 @@ class AlsoCalled(Struct, frozen=True):
     parent: str
 
 
+class Work(Struct, frozen=True):
+    """What was said last for the `requests`: a person's message, and answers to questions that it led to.
+
+    `newest` is the message with words that its next turn answers. `by` are the member that spoke in it and the one that
+    was called, if it is another; nobody, if a person spoke.
+    """
+
+    requests: tuple[str, ...]
+    newest: str
+    by: tuple[str, ...] = ()
+
+
 class Route(Struct, frozen=True):
     """A queued call. `parent` is the message that calls, said by `by`; `request` is the person's message behind it.
 
-    `as_of` is the message that the turn answers. It is fixed at the first start, so that a retry sees the same.
+    `as_of` is the message that the turn answers. It is fixed at the first start, so that a retry answers the same;
+    until then `State.answers` finds it.
     `attempt` counts the turns that began. `answer` is the turn that keeps a reply for a group that is not over.
     `instead_of` is the member that was called, if a person has given the call to another one.
     `part` is what the turn does in a process (`teamchat run`). `also` are further calls that the turn answers.
@@ -102,7 +115,8 @@ class State(Struct, frozen=True):
 
     `turns`, `since` and `stale` count from a person's last message or the last resume; `tokens` and `cost_usd` from the
     session's beginning or the last resume after a budget guard. `stale` is the number of replies in a row that said
-    nothing new; the replies of a group count as one. `process` is the one that runs, is on hold, or ran last.
+    nothing new; the replies of a group count as one. `process` is the one that runs, is on hold, or ran last. `works`
+    has what was said for each request that still has a call in the queue, or a process that is not over.
     """
 
     rules: Rules
@@ -115,6 +129,7 @@ class State(Struct, frozen=True):
     cost_usd: float = 0.0
     stale: int = 0
     process: Process | None = None
+    works: tuple[Work, ...] = ()
 
     @property
     def waiting(self) -> tuple[Route, ...]:
@@ -132,6 +147,11 @@ class State(Struct, frozen=True):
     def route(self, number: int) -> Route:
         """The queued route of that number."""
         return next(route for route in self.queue if route.number == number)
+
+    def answers(self, route: Route) -> str:
+        """The message that the turn of the route answers if it begins now: the newest of its own request."""
+        work = next((work for work in self.works if route.request in work.requests), None)
+        return route.as_of or (work.newest if work else route.parent)
 
     def answered_by(self, speaker: str) -> Route | None:
         """The question that this person answers by speaking. Another person may have been asked since."""

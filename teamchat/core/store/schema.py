@@ -7,7 +7,7 @@ import sqlite3
 from teamchat.core.receipt import QUANTITIES
 from teamchat.core.text.words import TOKENIZER, spaced
 
-VERSION = 28
+VERSION = 29
 _USED = [f"COALESCE(json_extract(outcome, '$.usage.{name}'), 0) AS {name}" for name in QUANTITIES]
 _UNKNOWN = [f"json_extract(outcome, '$.usage.{name}') IS NULL AS no_{name}" for name in QUANTITIES]
 _SENT = "json_extract(setup, '$.stdin_bytes') + json_extract(setup, '$.system_bytes')"
@@ -68,6 +68,7 @@ _TABLES = (
         cost_usd REAL NOT NULL DEFAULT 0,
         stale INTEGER NOT NULL DEFAULT 0,  -- replies in a row that said nothing new
         process TEXT,                      -- JSON
+        works TEXT NOT NULL DEFAULT '[]',  -- JSON: what was said last for each request in the queue
         edits INTEGER NOT NULL DEFAULT 0,  -- messages that are hidden
         shared INTEGER NOT NULL DEFAULT 0, -- the greatest number of the messages that a branch shares
         caller TEXT,                       -- JSON: the turn in which an agent began it: store, session, turn and member
@@ -282,6 +283,7 @@ _TABLES = (
         handed_over INTEGER NOT NULL DEFAULT 0,
         typed INTEGER,  -- characters that a person typed; NULL is all of them
         sent TEXT,      -- the message that one has become: its sender may wait for it
+        editor TEXT,    -- the process in whose prompt it is being edited
         pasted TEXT NOT NULL DEFAULT '[]'
     ) STRICT""",
     # the sessions of agent CLIs that members are to continue

@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from teamchat.core.agents import ProtocolName
-from teamchat.core.engine.state import Route, Rules, State
+from teamchat.core.engine.state import Route, Rules, State, Work
 from teamchat.core.receipt import Outcome, Setup
 from teamchat.core.store.database import Database
 from teamchat.core.store.lineage import MESSAGES
@@ -43,13 +43,21 @@ class Before(Struct, frozen=True):
     through: int
     first: int
     process: str | None = None
+    works: tuple[Work, ...] = ()
 
     @property
     def state(self) -> State:
         """As a state of the engine, without rules, route numbers and what was spent."""
-        process = _process(self.process) if self.process else None
         return State(
-            Rules((), ()), self.queue, 1, self.turns, self.since, self.last_ai, stale=self.stale, process=process
+            Rules((), ()),
+            self.queue,
+            1,
+            self.turns,
+            self.since,
+            self.last_ai,
+            stale=self.stale,
+            process=_process(self.process) if self.process else None,
+            works=self.works,
         )
 
 
@@ -173,6 +181,7 @@ def state_now(db: Database, session: int, state: State, first: int) -> Before:
         through=through,
         first=first,
         process=dump(state.process) if state.process else None,
+        works=state.works,
     )
 
 
@@ -286,6 +295,11 @@ def turn_of_session(db: Database, session: int, turn: int) -> Turn | None:
 def turns_after(db: Database, session: int, number: int) -> list[Turn]:
     """The turns with a higher number, undone ones among them, in order."""
     return db.values(a_turn, "SELECT * FROM turns WHERE session = ? AND number > ? ORDER BY number", session, number)
+
+
+def request_of(db: Database, turn: int) -> str | None:
+    """The id of the person's message that the turn of that id served."""
+    return db.scalar(str, "SELECT json_extract(setup, '$.request') FROM turns WHERE id = ?", turn)
 
 
 def begun_after(db: Database, turn: Turn) -> int | None:

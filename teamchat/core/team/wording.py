@@ -25,9 +25,12 @@ FENCE = (
 CODE = " The CODE of this prompt is {code}."
 """Behind the turn note, if there are fences."""
 
-# The turn note: the member answers the request itself, or another message; a fallback; a further call that it answers.
+# The turn note: the member answers the request itself, or another message; one that was written for a later request;
+# one that is not the newest; a fallback; a further call that it answers.
 REQUEST = "You are answering {current}, from {speaker}, below."
 PART = "You are answering {current}, from {speaker}, below. It is part of the work on {request}, from {person}."
+ASKED_IN = " {speaker} wrote it for {asked_in}, from {asker}, and it counts for this work, too."
+GOES_ON = " It is not the newest message: the history goes on after it."
 FALLBACK = " You are the fallback for {target}, who cannot answer."
 CALLED = " {by} calls you in {parent}, too."
 

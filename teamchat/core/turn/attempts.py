@@ -35,7 +35,7 @@ from teamchat.core.messages import ConversationMessage
 from teamchat.core.routing.markers import quoted_text
 from teamchat.core.store.images import images_of
 from teamchat.core.store.texts import pack
-from teamchat.core.store.turns import NewTurn, Turn, begin_turn
+from teamchat.core.store.turns import NewTurn, Turn, begin_turn, request_of
 from teamchat.core.team.programs import SCRATCH
 from teamchat.core.team.team import Member
 from teamchat.core.turn.ending import OpenTurn, close_failed
@@ -150,7 +150,7 @@ class Attempts(Struct):
         run = self.run
         return plan_reply(
             run.team,
-            route,
+            replace(route, as_of=run.state.answers(route)),
             run.manager,
             run.machine,
             member=run.live.effective(_for_part(member, route)),
@@ -159,6 +159,7 @@ class Attempts(Struct):
             scratch=scratch,
             budget_usd=run.budget(),
             images=partial(images_of, run.db, run.session),
+            request_of=partial(request_of, run.db),
         )
 
     async def _turn(self, route: Route, member: Member, *, has_fallback: bool) -> Answer | NoAnswer:
@@ -196,7 +197,7 @@ class Attempts(Struct):
                 planned, turn.folder, run.machine, run.stopper, tell, patience, stays, tree, longest
             )
             finished = run.live.give_back(stays, finished)
-            begun = replace(route, attempt=route.attempt + 1, as_of=turn.shown_through)
+            begun = replace(route, attempt=route.attempt + 1, as_of=turn.setup.answers)
             kept = stays is not None and stays.scratch == scratch
             answer = Answer(turn, finished.with_questions(), None if kept else scratch, begun, member)
             return answer  # noqa: TRY300 (its folders are removed once it is stored)
@@ -267,7 +268,7 @@ def new_turn(session: int, route: int | None, planned: ReadyTurn, folder: Path) 
         protocol=planned.agent.protocol,
         system_text=pack(system.encode()) if (system := planned.prompt.system_text) else None,
         prompt=pack(planned.prompt.prepared.stdin),
-        shown_through=planned.prompt.answers.id,
+        shown_through=planned.prompt.shown_through,
         setup=planned.setup,
         folder=folder,
     )

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from teamchat.core.context.build import BuiltPrompt, build_prompt
+from teamchat.core.context.build import BuiltPrompt, RequestOf, build_prompt
 from teamchat.core.context.context_manager import ContextManager
 from teamchat.core.context.layers.collector import ContextCollector
 from teamchat.core.context.vendor_session import NOTHING_BEFORE, AdoptedSession, ContinuedSession, Past
@@ -37,11 +37,13 @@ def plan_reply(
     scratch: Path = SCRATCH,
     budget_usd: float | None = None,
     images: ImagesOf = no_images,
+    request_of: RequestOf = lambda _turn: None,
 ) -> ReadyTurn:
     """Plan the turn of `route`. Nothing is started and nothing is written.
 
     `member` is the target of the route or a fallback of it. `past` is what it had before, `collector` gathers its
-    layers, `images` reads those of a message. `budget_usd` is the most that the turn may cost.
+    layers, `images` reads those of a message, `request_of` the request of a turn. `budget_usd` is the most that the
+    turn may cost.
 
     Raises `PromptTooLarge`, `AgentMissing`, `UsageError` (no such folder) and `NotTrusted` (access that is refused).
     """
@@ -49,7 +51,9 @@ def plan_reply(
     agent = team.agent_of(member)
     job = job_of(member, agent, machine.env, scratch)
     find_slash = partial(machine.slash, member, agent.type.runner, job)
-    prompt = build_prompt(team, member, route, manager, machine.exists, past, collector, images, scratch, find_slash)
+    prompt = build_prompt(
+        team, member, route, manager, machine.exists, past, collector, images, scratch, find_slash, request_of
+    )
     reason = TurnReason(why(route, member), route.request, route.attempt + 1, past.edits, past.first)
     return plan_turn(member, agent, job, prompt, reason, machine, budget_usd=budget_usd)
 
@@ -133,6 +137,7 @@ def _setup(
         why=reason.why,
         answers=prompt.answers.id,
         request=reason.request,
+        asked_in=prompt.asked_in,
         attempt=reason.attempt,
         model=member.model,
         stdin_bytes=len(prompt.prepared.stdin),

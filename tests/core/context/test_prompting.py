@@ -58,12 +58,56 @@ def test_the_newest_message_with_text_is_the_one_to_answer(stage: Stage) -> None
     assert built.prepared.stdin.decode().endswith("[MESSAGE]\nHello")
 
 
-def test_a_route_that_began_sees_what_it_saw_then(stage: Stage) -> None:
-    say(stage, "kailai", "Hi")
-    before = text_of(stage)
-    say(stage, "sarah", "later")
-    assert text_of(stage, as_of="msg-1") == before
-    assert "later" in text_of(stage)
+def test_a_message_that_is_not_the_newest_has_the_later_ones_in_its_history(stage: Stage) -> None:
+    for by, text in (("kailai", "Hi"), ("sarah", "Hello"), ("kailai", "Later"), ("sarah", "Latest")):
+        say(stage, by, text)
+    built = prompt_of(stage, as_of="msg-2")
+    text = built.prepared.stdin.decode()
+    assert (built.answers.id, built.shown_from, built.shown_through) == ("msg-2", "msg-1", "msg-4")
+    assert text.endswith("[MESSAGE]\nHello")
+    assert text.index("Hi") < text.index("Later") < text.index("Latest") < text.index("Hello")
+    assert text.count("Hello") == 1
+    assert "You are answering msg-2, from sarah, below. It is part of the work on msg-1, from kailai. " in text
+    assert "It is not the newest message: the history goes on after it." in text
+    assert "not the newest" not in text_of(stage)
+
+
+def test_a_message_that_is_older_than_the_window_is_shown_beside_it(stage: Stage) -> None:
+    window(stage, 2)
+    for number in range(6):
+        say(stage, "kailai", f"number {number}")
+    built = prompt_of(stage, as_of="msg-1")
+    assert (built.answers.id, built.shown_from, built.shown_through, built.beside) == (
+        "msg-1", "msg-5", "msg-6", ("msg-1",),
+    )  # fmt: skip
+    assert re.findall(r"number \d", built.prepared.stdin.decode()) == ["number 4", "number 5", "number 0"]
+
+
+def test_a_window_of_no_messages_shows_what_is_answered_alone(stage: Stage) -> None:
+    window(stage, 0)
+    for text in ("Hi", "Later"):
+        say(stage, "kailai", text)
+    built = prompt_of(stage, as_of="msg-1")
+    assert (built.shown_from, built.shown_through) == ("msg-1", "msg-1")
+    assert "Later" not in built.prepared.stdin.decode()
+
+
+def test_the_note_names_the_later_request_that_a_correction_was_written_for(stage: Stage) -> None:
+    for by, text in (("kailai", "With tabs"), ("sarah", "A draft"), ("kailai", "No: spaces")):
+        say(stage, by, text)
+    manager = manager_of(stage.team, stage.db, stage.session)
+    sarah = Speaker("sarah", "sarah", type="ai")
+    stage.db.execute("PRAGMA foreign_keys = OFF")  # there is no turn of that number
+    manager.add_message(NewMessage("The draft with spaces", sarah, Routing(), turn_id=7))
+    route = Route("msg-1", "kailai", "msg-1", 1, "max", as_of="msg-4")
+    member, requests = stage.team.member("max"), {7: "msg-3"}
+    built = build_prompt(
+        stage.team, member, route, manager, lambda *_: lambda _name: False, request_of=lambda turn: requests[turn]
+    )
+    text = built.prepared.stdin.decode()
+    assert built.asked_in == "msg-3"
+    assert "below. It is part of the work on msg-1, from kailai. " in text
+    assert "sarah wrote it for msg-3, from kailai, and it counts for this work, too." in text
 
 
 @pytest.mark.parametrize("long", ["a line of a log\n" * 1500, "水" * 8000, "x" * 1_000_000])

@@ -305,7 +305,7 @@ def test_a_reply_is_kept_whatever_its_agent_says_it_used(tmp_path: Path, digits:
     assert end.usage == Usage(None, None, 20, None)
 
 
-def test_resume_runs_the_failed_turn_again_with_the_same_prompt(stage: Stage) -> None:
+def test_resume_has_the_failed_turn_answer_the_same_message_again(stage: Stage) -> None:
     stage.says = {"max": [Fails()], "sarah": ["Hi from sarah"]}
     stage.send("Hi", to="max,carol")
     stage.send("Something else", to="sarah")
@@ -313,7 +313,9 @@ def test_resume_runs_the_failed_turn_again_with_the_same_prompt(stage: Stage) ->
     end = stage.resume()
     assert end.code is ExitCode.DONE
     assert stage.spoke == ["max", "sarah", "max", "carol"]
-    assert stage.prompts[2] == stage.prompts[0]
+    assert "You are answering msg-1, from kailai, below." in stage.prompts[2]
+    assert stage.prompts[2].index("Hi from sarah") < stage.prompts[2].rindex("Hi")  # which was said since
+    assert [turn.setup.answers for turn in stage.turns] == ["msg-1", "msg-2", "msg-1", "msg-4"]
     assert [turn.setup.attempt for turn in stage.turns] == [1, 1, 2, 1]
     assert "Hi from max" in stage.prompts[3]
 

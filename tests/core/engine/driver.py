@@ -81,7 +81,7 @@ class Talk:
     def begins(self, name: str | None = None) -> int:
         """The turn of a member that runs (the first, unless it is named) begins; the number of its route."""
         running = next(route for route in self.running_all if name in (None, route.target))
-        self.take(TurnBegan(self.now, running.number, running.as_of or f"msg-{self.messages}"))
+        self.take(TurnBegan(self.now, running.number, self.state.answers(running)))
         return running.number
 
     # --- groups

@@ -95,7 +95,7 @@ class Telling:
 
     def begin(self, route: Route) -> None:
         assert route.number not in self.answered, "who has answered was run again"
-        self.write(TurnBegan(self.now, route.number, route.as_of or self.name(0)))
+        self.write(TurnBegan(self.now, route.number, self.state.answers(route)))
 
     def ended(self, route: Route, place: int = 1) -> TurnEnded:
         read = self.state.route(route.number).as_of

@@ -239,7 +239,7 @@ class AnyConversation(RuleBasedStateMachine):
         ):
             self.began.append(self.state)
         self.turns_of[number] += 1
-        self.took(TurnBegan(self.now, number, route.as_of or f"msg-{self.messages}"))
+        self.took(TurnBegan(self.now, number, self.state.answers(route)))
 
     def answers_now(self, route: Route) -> None:
         self.begins(route.number)

@@ -102,7 +102,7 @@ class MapReduce(Talk):
 
     def begun(self, route: Route) -> None:
         self.ran.append(route)
-        self.take(TurnBegan(self.now, route.number, route.as_of or f"msg-{self.messages}"))
+        self.take(TurnBegan(self.now, route.number, self.state.answers(route)))
 
     def note(self, route: Route) -> None:
         if part_of(route).role == "worker":

@@ -236,7 +236,7 @@ def test_every_attempt_answers_the_same_message_and_has_a_receipt_of_its_own(sce
     first, second = scene.turns
     assert (first.number, first.status, first.setup.attempt) == (1, "failed", 1)
     assert (second.number, second.status, second.setup.attempt) == (2, "running", 2)
-    assert first.prompt_key == second.prompt_key
+    assert first.setup.answers == second.setup.answers == "msg-1"
     assert first.outcome is not None
     assert first.outcome.failure is not None
     assert isinstance(result, Answer)

@@ -63,18 +63,31 @@ def _listed(others: list[Member], room: int) -> str:
     return ", ".join(names[:fitting] + more)
 
 
-def turn_note(route: Route, member: Member, request: ConversationMessage, current: ConversationMessage) -> str:
+def turn_note(
+    route: Route,
+    member: Member,
+    request: ConversationMessage,
+    current: ConversationMessage,
+    *,
+    asked_in: ConversationMessage | None = None,
+    goes_on: bool = False,
+) -> str:
     """The note on the message to answer: its id and speaker, the request behind it, whose turn a fallback takes.
 
-    It names who else calls the member. In a process it also says what the member is to do.
+    It names the later request `asked_in` that the message was written for, says that the history `goes_on` after it,
+    and names who else calls the member. In a process it also says what the member is to do.
     """
     note = wording.REQUEST if current.id == request.id else wording.PART
+    asked = wording.ASKED_IN if asked_in else ""
+    later = wording.GOES_ON if goes_on else ""
     fallback = "" if member.name == route.target else wording.FALLBACK
-    told = f"{note}{fallback}".format(
+    told = f"{note}{asked}{later}{fallback}".format(
         current=current.id,
         speaker=name_of(current),
         request=request.id,
         person=request.speaker.role_name,
+        asked_in=asked_in and asked_in.id,
+        asker=asked_in and asked_in.speaker.role_name,
         target=route.target,
     )
     told += "".join(wording.CALLED.format(by=call.by, parent=call.parent) for call in route.also)
