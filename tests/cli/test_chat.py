@@ -198,12 +198,103 @@ def test_the_message_typed_last_moves_from_the_queue_into_the_prompt(world: Path
         shown.until(lambda text: text.count("queued:") == 2)
         types(shown, UP)
         shown.until(lambda text: f"{PROMPT} @sarah two" in text and text.count("queued:") == 1)
-        assert kept() == ["one"]
+        assert kept() == ["one", "two"], "it is kept until its new text is"
         types(shown, CTRL_U)
+        shown.until(lambda _: kept() == ["one"])
         (world / "go").touch()
         shown.until(lambda text: "Yes" in text or "has nothing" in text or "queued:" not in text)
         leave(shown)
     assert "kailai: two" not in said()
+
+
+@contextmanager
+def edited(world: Path, trio: Crew) -> Iterator[Screen]:
+    """A chat in which max works, "one" is queued, and "two", which was queued behind it, is edited in the prompt."""
+    slow(world, trio, "max", "I did it.", "Yes.", "Yes again.")
+    with chat() as shown:
+        line(shown, "@max Write it")
+        begun(world, shown)
+        line(shown, "one")
+        line(shown, "@sarah two")
+        shown.until(lambda text: text.count("queued:") == 2)
+        types(shown, UP)
+        shown.until(lambda text: f"{PROMPT} @sarah two" in text)
+        yield shown
+
+
+def test_a_queued_message_that_is_edited_is_sent_as_it_is_then_and_once(world: Path, trio: Crew) -> None:
+    with edited(world, trio) as shown:
+        line(shown, " and three")
+        shown.until(lambda _: kept() == ["one", "two and three"])
+        (world / "go").touch()
+        shown.until(lambda text: "Looks right." in text)
+        assert leave(shown) == 0
+    assert [text for text in said() if text.startswith("kailai")] == [
+        "kailai: Write it", "kailai: one", "kailai: two and three",
+    ]  # fmt: skip
+
+
+def test_a_queued_message_that_is_edited_is_not_sent_meanwhile(world: Path, trio: Crew) -> None:
+    with edited(world, trio) as shown:
+        (world / "go").touch()
+        shown.until(lambda text: "Yes." in text)
+        assert kept() == ["two"]
+        line(shown, "!")
+        shown.until(lambda text: "Looks right." in text)
+        assert leave(shown) == 0
+    assert "kailai: two!" in said()
+
+
+def test_a_queued_message_that_is_edited_survives_a_kill_and_the_next_chat_shows_it(world: Path, trio: Crew) -> None:
+    with edited(world, trio) as shown:
+        types(shown, " and thr")
+        shown.until(lambda text: "two and thr" in text)
+        shown.child.kill(signal.SIGKILL)
+        shown.child.wait()
+    assert kept() == ["one", "two"]
+    (world / "go").touch()
+    with chat() as shown:
+        text = shown.until(lambda text: "still queued from before: 2 messages" in text)
+        assert text.count("queued:") == 2
+        types(shown, UP)
+        shown.until(lambda text: f"{PROMPT} @sarah two" in text)
+        shown.child.kill(signal.SIGKILL)
+        shown.child.wait()
+    assert kept() == ["one", "two"]
+
+
+def test_a_queued_message_that_is_edited_is_put_back_by_a_command(world: Path, trio: Crew) -> None:
+    with edited(world, trio) as shown:
+        types(shown, "\x01/task \x05")  # in front of it, and to its end
+        line(shown, "")
+        shown.until(lambda text: text.count("queued:") == 2)
+        assert kept() == ["one", "two"]
+        (world / "go").touch()
+        shown.until(lambda text: "Looks right." in text)
+        leave(shown)
+
+
+def test_two_chats_edit_different_queued_messages_and_send_each_once(world: Path, trio: Crew) -> None:
+    with edited(world, trio) as first, chat("--session", "s1") as second:
+        second.until(lambda text: text.count("queued:") == 1)
+        types(second, UP)
+        second.until(lambda text: f"{PROMPT} one" in text)
+        types(second, CTRL_U)
+        second.until(lambda _: kept() == ["two"])  # which the first one edits
+        first.child.kill(signal.SIGKILL)
+        first.child.wait()
+        (world / "go").touch()
+        line(second, "@carol more")
+        second.until(lambda text: "Fine." in text and text.count("queued:") == 1)
+        assert kept() == ["two"]
+        types(second, UP)
+        second.until(lambda text: f"{PROMPT} @sarah two" in text)
+        line(second, "")
+        second.until(lambda text: "Looks right." in text)
+        assert leave(second) == 0
+    assert [text for text in said() if text.startswith("kailai")] == [
+        "kailai: Write it", "kailai: more", "kailai: two",
+    ]  # fmt: skip
 
 
 def test_keys_are_echoed_while_a_reply_streams(world: Path, trio: Crew) -> None:

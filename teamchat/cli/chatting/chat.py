@@ -65,7 +65,7 @@ from teamchat.core.errors import ExitCode, SessionBusy, TeamchatError, UnknownNa
 from teamchat.core.store.database import Database
 from teamchat.core.store.routes import load_state
 from teamchat.core.store.sessions import Session, find_session, last_session, no_session, touch_session
-from teamchat.core.store.unsent import unsent_of
+from teamchat.core.store.unsent import kept_of, unsent_of
 from teamchat.core.store.usage import Sum, total_used, used
 from teamchat.core.team.team import Team
 from teamchat.core.text.clean import printable
@@ -98,7 +98,7 @@ class Chat:
 
     def __post_init__(self) -> None:
         if session := self.place.session:
-            self.held_back = {message.id for message in unsent_of(self.db, session.id)}
+            self.held_back = {message.id for message in kept_of(self.db, session.id)}
         self.typing = Typing(self.place, self.inbox, self.shown, self._open_again)
         history = history_in(store_file(self.place.team.root).parent)
         self.screen = Screen(self.typing, self.shown, history, completer(self.place, (*WORDS, *OF_CHAT)))

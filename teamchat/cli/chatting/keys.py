@@ -42,7 +42,13 @@ def bindings(
     pastes = Pastes(buffer)
     _editing_keys(keys, buffer, pastes, shown)
     _sending_keys(keys, typist, shown, pastes, buffer, refresh)
-    _leaving_keys(keys, typist, shown, buffer, refresh)
+    _leaving_keys(keys, typist, shown, pastes, buffer, refresh)
+
+    def changed(_buffer: Buffer) -> None:
+        if not buffer.text:
+            typist.emptied()
+
+    buffer.on_text_changed += changed
 
     @keys.add("c-z")
     def _(event: KeyPressEvent) -> None:
@@ -118,7 +124,9 @@ def _select_all(buffer: Buffer) -> None:
     buffer.selection_state.enter_shift_mode()
 
 
-def _leaving_keys(keys: KeyBindings, typist: Typist, shown: Shown, buffer: Buffer, refresh: Callable[[], None]) -> None:
+def _leaving_keys(
+    keys: KeyBindings, typist: Typist, shown: Shown, pastes: Pastes, buffer: Buffer, refresh: Callable[[], None]
+) -> None:
     empty = Condition(lambda: not buffer.text)
 
     @keys.add("c-c")
@@ -126,6 +134,7 @@ def _leaving_keys(keys: KeyBindings, typist: Typist, shown: Shown, buffer: Buffe
         if typist.interrupted():
             return
         if buffer.text:
+            pastes.put("")
             buffer.reset()
         else:
             shown.notice = LEAVES
@@ -199,7 +208,11 @@ class Typist(Protocol):
     def left(self) -> None: ...
 
     def unqueued(self) -> tuple[str, tuple[Span, ...]] | None:
-        """Remove the message that was typed last and is not sent yet. Returns its text and the pasted parts."""
+        """Edit the message that was typed last and is not sent yet. Returns its text and the pasted parts."""
+        ...
+
+    def emptied(self) -> None:
+        """The prompt is empty: a message that was edited there is removed."""
         ...
 
     def ended(self, error: BaseException | None) -> None: ...

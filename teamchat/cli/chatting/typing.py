@@ -26,7 +26,15 @@ from teamchat.core.routing.markers import touches
 from teamchat.core.routing.requests import split_calls, with_calls
 from teamchat.core.store.database import Database
 from teamchat.core.store.sessions import Session, current_session, find_session, remove_session
-from teamchat.core.store.unsent import Unsent, keep_unsent, remove_unsent, unsent_of
+from teamchat.core.store.unsent import (
+    Unsent,
+    edit_unsent,
+    keep_unsent,
+    kept_of,
+    put_back_unsent,
+    remove_unsent,
+    unsent_of,
+)
 from teamchat.core.team.team import Team
 from teamchat.core.text.clean import printable
 from teamchat.runners.process.supervisor import Stopper
@@ -184,39 +192,62 @@ class Place(Struct):
         self.session, _ = choose_session(db, self.team, self.name, new=True, title=self.title)
         yield
         found = find_session(db, self.session.name)
-        if found and not (found.messages or unsent_of(db, found.id)):
+        if found and not (found.messages or kept_of(db, found.id)):
             remove_session(db, found.id)
             self.session = None
 
 
 class Kept:
-    """For the thread that has made `db`. `waiting` has the messages in the order typed, as of the last look."""
+    """For the thread that has made `db`. `waiting` has the messages in the order typed, as of the last look.
+
+    One of them may be `edited` in the prompt: it stays in the store until its new text is, or until it is removed.
+    """
 
     def __init__(self, db: Database, place: Place) -> None:
         self._db, self._place = db, place
         self.waiting: list[Unsent] = []
+        self.edited: Unsent | None = None
 
     def look(self) -> None:
         session = self._place.session
         self.waiting = unsent_of(self._db, session.id) if session else []
 
     def keep(self, text: str, to: str | None, pasted: tuple[Span, ...]) -> None:
-        """Store a message if it can be sent as it is. Raises the reason otherwise, as `check_message` does."""
+        """Store a message, in place of the one that was edited, if it can be sent as it is.
+
+        Raises the reason otherwise, as `check_message` does.
+        """
         place = self._place
         message = Message(text=text, typed=typed_spans(len(text), pasted), speaker=place.speaker, to=to)
         check_message(place.team, self._db, place.session, message)
         if place.session is None:
             place.session, _ = choose_session(self._db, place.team, place.name, new=True, title=place.title)
-        self.waiting.append(keep_unsent(self._db, place.session.id, text, place.speaker, to, pasted=pasted))
+        with self._db.transaction():
+            self.waiting.append(keep_unsent(self._db, place.session.id, text, place.speaker, to, pasted=pasted))
+            self.remove_edited()
 
-    def remove_last(self) -> Unsent | None:
-        """Remove the message that was typed last; None if all have been sent meanwhile."""
+    def edit_last(self) -> Unsent | None:
+        """Edit the message that was typed last; None if all have been sent meanwhile."""
         self.look()
         while self.waiting:
             last = self.waiting.pop()
-            if remove_unsent(self._db, last.id):
+            if edit_unsent(self._db, last.id):
+                self.edited = last
                 return last
         return None
+
+    def remove_edited(self) -> None:
+        """Remove the message that is edited, if there is one."""
+        if self.edited:
+            remove_unsent(self._db, self.edited.id)
+            self.edited = None
+
+    def put_back(self) -> None:
+        """Let the message that is edited wait again as it was, if there is one."""
+        if self.edited:
+            put_back_unsent(self._db, self.edited.id)
+            self.edited = None
+            self.look()
 
 
 STOPS = "stopping the turn; Ctrl-C again stops what is queued, too"
@@ -289,6 +320,8 @@ class Typing:
             agents = [member.name for member in self.place.team.ai_members]
             begins_pasted = touches(0, 1, pasted)
             if not begins_pasted and (command := command_of(text, agents)):
+                self._kept.put_back()
+                self.shown.waiting = tuple(self._kept.waiting)
                 self._command(command)
                 return True
             to, rest, parts = split_calls(text, self.place.team.members, pasted)
@@ -346,7 +379,7 @@ class Typing:
 
     def unqueued(self) -> tuple[str, tuple[Span, ...]] | None:
         try:
-            last = self._kept.remove_last()
+            last = self._kept.edit_last()
         except TeamchatError as error:
             self.tell(f"✗ {printable(str(error))}")
             return None
@@ -357,7 +390,15 @@ class Typing:
         before = len(text) - len(last.text)
         return text, tuple((start + before, end + before) for start, end in last.pasted)
 
+    def emptied(self) -> None:
+        try:
+            self._kept.remove_edited()
+        except TeamchatError as error:
+            self.tell(f"✗ {printable(str(error))}")
+
     def ended(self, error: BaseException | None) -> None:
+        with contextlib.suppress(TeamchatError):
+            self._kept.put_back()
         self._db.close()
         if error is not None:
             if self.stopper is not None:

@@ -25,7 +25,7 @@ from teamchat.core.files.session_lock import holder_of, lock_in
 from teamchat.core.store.database import Database
 from teamchat.core.store.origin import is_there, keep_origin
 from teamchat.core.store.sessions import Session, all_sessions
-from teamchat.core.store.unsent import unsent_of
+from teamchat.core.store.unsent import kept_of
 from teamchat.core.text.clean import printable
 from teamchat.core.text.commands import command_of
 from teamchat.core.worktrees.records import Worktree, all_of, keep
@@ -127,7 +127,7 @@ def _check_empty(target: Path, new: Path) -> None:
 
 
 def _check_none(db: Database, new: Path) -> None:
-    if own := [session.name for session in all_sessions(db) if session.messages or unsent_of(db, session.id)]:
+    if own := [session.name for session in all_sessions(db) if session.messages or kept_of(db, session.id)]:
         raise UsageError(
             f"{_told(new)} has conversations of its own, and those of two folders are never merged; delete these first",
             "\n".join(command_of("teamchat", "sessions", "delete", name) for name in own),

@@ -7,6 +7,7 @@ in the same transaction that sees the taker, and a run stops to take them in one
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Collection
 
@@ -16,12 +17,14 @@ from teamchat.core.messages import Span
 from teamchat.core.store.database import Database
 from teamchat.core.store.messages import spans, stored_spans
 from teamchat.core.store.rows import Row
+from teamchat.runners.process.guardian import named
 
 
 class Unsent(Struct, frozen=True):
     """`speaker` and `to` are as for `send`; `at` is the time of typing in seconds since the epoch.
 
-    A person typed the first `typed` characters, and `pasted` parts of them in several lines.
+    A person typed the first `typed` characters, and `pasted` parts of them in several lines. `editor` is the process in
+    whose prompt it was put, as `named` of the guardian names it: while that process lives, nobody else has it.
     """
 
     id: int
@@ -32,6 +35,12 @@ class Unsent(Struct, frozen=True):
     typed: int
     handed_over: bool = False
     pasted: tuple[Span, ...] = ()
+    editor: str | None = None
+
+    @property
+    def is_edited(self) -> bool:
+        """Whether a person edits it in the prompt of a process that lives."""
+        return self.editor is not None and named(int(self.editor.partition("@")[0])) == self.editor
 
 
 def an_unsent_message(row: Row) -> Unsent:
@@ -45,6 +54,7 @@ def an_unsent_message(row: Row) -> Unsent:
         typed=len(text) if (typed := row.integer_or_none("typed")) is None else typed,
         handed_over=bool(row.integer("handed_over")),
         pasted=spans(row.text("pasted")),
+        editor=row.text_or_none("editor"),
     )
 
 
@@ -80,9 +90,14 @@ def hand_over(
         return keep_unsent(db, session, text, speaker, to, typed=typed, handed_over=True)
 
 
-def unsent_of(db: Database, session: int) -> list[Unsent]:
-    """In the order typed."""
+def kept_of(db: Database, session: int) -> list[Unsent]:
+    """All that are not sent, in the order typed; also those that a person edits."""
     return db.values(an_unsent_message, "SELECT * FROM unsent WHERE session = ? AND sent IS NULL ORDER BY id", session)
+
+
+def unsent_of(db: Database, session: int) -> list[Unsent]:
+    """Those that wait to be sent, in the order typed."""
+    return [unsent for unsent in kept_of(db, session) if not unsent.is_edited]
 
 
 def handed_over_to(db: Database, session: int) -> list[Unsent]:
@@ -99,8 +114,26 @@ def mark_sent(db: Database, unsent: Unsent, message: str) -> None:
 
 
 def is_unsent(db: Database, number: int) -> bool:
-    """False once the message with that id is sent or was removed."""
-    return bool(db.rows("SELECT 1 FROM unsent WHERE id = ? AND sent IS NULL", number))
+    """False once the message with that id is sent or was removed, and while a person edits it."""
+    found = db.value(an_unsent_message, "SELECT * FROM unsent WHERE id = ? AND sent IS NULL", number)
+    return found is not None and not found.is_edited
+
+
+def edit_unsent(db: Database, number: int) -> bool:
+    """Have this process edit the message with that id. False if it was sent or removed, or somebody else edits it.
+
+    It stays kept: until `remove_unsent`, or until this process ends and the others have it again.
+    """
+    with db.transaction():
+        if not is_unsent(db, number):
+            return False
+        db.execute("UPDATE unsent SET editor = ? WHERE id = ?", named(os.getpid()), number)
+        return True
+
+
+def put_back_unsent(db: Database, number: int) -> None:
+    """Let the message with that id wait again as it was."""
+    db.execute("UPDATE unsent SET editor = NULL WHERE id = ?", number)
 
 
 def sent_as(db: Database, number: int) -> str | None:
@@ -109,7 +142,7 @@ def sent_as(db: Database, number: int) -> str | None:
 
 
 def remove_unsent(db: Database, number: int) -> bool:
-    """Remove the message with that id to edit it. False if it was sent, or somebody else has just removed it."""
+    """Remove the message with that id. False if it was sent, or somebody else has just removed it."""
     return db.execute("DELETE FROM unsent WHERE id = ? AND sent IS NULL", number).rowcount == 1
 
 

@@ -103,6 +103,17 @@ def read_stat(pid: str) -> tuple[int, tuple[int, str]] | None:
     return int(pid), (int(parent), head.partition(b"(")[2].decode(errors="replace"))
 
 
+def named(pid: int) -> str | None:
+    """`PID@START`, which no later process with the same number has; None where no process has it."""
+    tail = _read(f"/proc/{pid}/stat").rpartition(b")")[2].split()
+    if sys.platform == "linux":
+        return f"{pid}@{tail[19].decode()}" if tail else None
+    import subprocess
+
+    ps = subprocess.run(["/bin/ps", "-o", "lstart=", "-p", str(pid)], capture_output=True, check=False)
+    return f"{pid}@{ps.stdout.decode(errors='replace').strip()}" if ps.returncode == 0 else None
+
+
 def limit_of(scratch: bytes, depth: int = 0) -> int:
     """A limit of real-time computing, in microseconds, that no process reaches; it differs for each turn.
 
