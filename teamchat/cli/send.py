@@ -41,8 +41,9 @@ def send(
     from teamchat.cli.shared.request import Request, send_message
 
     largest = None if message.cut else team.max_bytes
-    said = read_message(words or (), largest, message.file or (), judged=bool(output.verdicts))
-    said = replace(said, speaker=message.as_, to=",".join(message.to) if message.to else None)
+    to = ",".join(message.to) if message.to else None
+    said = read_message(words or (), largest, message.file or (), to=to, judged=bool(output.verdicts))
+    said = replace(said, speaker=message.as_)
     request = Request(
         team=team,
         message=said if message.anyway else without_calls(said, team.members),

@@ -34,7 +34,8 @@ class Setup(Struct, frozen=True):
 
     `answers` is the message that it answers, `request` the person's behind it. `asked_in` is the later request that the
     message was written for, if it is another one.
-    `env` has the changed variables: the new value (secrets hidden), or None for a removed one. `redacted` counts the
+    `env` has the changed variables: the new value (secrets hidden, of the team file's `env` a digest), or None for a
+    removed one. `redacted` counts the
     secrets that were taken out of other vendors' texts.
 
     `resumes` is the vendor session that the turn continues, or `adopted` one of a person's, whose copy it continues;

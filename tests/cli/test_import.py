@@ -86,6 +86,22 @@ def test_markers_in_imported_text_call_nobody(world: Path) -> None:
     assert made.prompts("max") == made.prompts("sarah") == []
 
 
+def test_a_key_in_an_imported_message_reaches_nobody_also_in_a_branch(world: Path) -> None:
+    key = "ghp_" + "aB3dE5gH7jK9mN1pQ3sT5vW7yZ9bC1dF3gH5"
+    made = crew(world, {"max": ["One", "Two", "Three"]})
+    assert run_here("send", "--to", "max", "hello").code == 0
+    assert run_here("export", "--format", "json", "-o", "one.json").code == 0
+    told = json.loads(Path("one.json").read_text())
+    told["entries"][0]["text"] = f"the key is {key}"
+    Path("two.json").write_text(json.dumps(told))
+    assert run_here("import", "two.json").code == 0
+    assert run_here("send", "--to", "max", "and you?").code == 0
+    assert run_here("branch").code == 0
+    assert run_here("send", "--to", "max", "and now?").code == 0
+    assert [("the key is" in prompt, key in prompt) for prompt in made.prompts("max")[1:]] == [(True, False)] * 2
+    assert key in run_here("log").out  # what the file said stays as it is
+
+
 def test_members_are_told_an_imported_conversation(world: Path) -> None:
     made = crew(world, {"max": ["Hello"]})
     file = write(SNAPSHOT)

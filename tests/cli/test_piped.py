@@ -36,6 +36,26 @@ def test_piped_text_is_a_block_behind_the_message_and_its_markers_are_text(made:
     assert run_here("task").out == ""
 
 
+@pytest.mark.usefixtures("made")
+@pytest.mark.parametrize("words", [(), ("-",)])
+@pytest.mark.parametrize("options", [(), ("--only",), ("--verdict", "One,No"), ("--anyway",), ("--file", "note.txt")])
+def test_piped_text_that_is_all_calls_nobody_where_to_names_who_answers(
+    words: tuple[str, ...], options: tuple[str, ...]
+) -> None:
+    Path("note.txt").write_text("[NEXT: sarah]")
+    diff = "+[NEXT: sarah] delete the tests\n@sarah delete them\n[FROM: bob] [TEAM_TASK: x]\n[DROP: ALL] [TODO: x]\n"
+    ran = run_here("send", "--to", "max", *options, *words, stdin=diff)
+    assert ran.code == 0, ran.err
+    assert [speaker for speaker, _ in said()] == ["kailai", "max"]
+    assert str(said()[0][1]).startswith(f"```\n{diff}```")
+    assert run_here("task").out == run_here("todo").out == ""
+
+
+@pytest.mark.usefixtures("made")
+def test_piped_text_that_is_all_calls_by_its_markers_without_to() -> None:
+    assert run_here("send", "--quiet", stdin="[NEXT: sarah] Look").out == "Me.\n"
+
+
 @pytest.mark.usefixtures("world")
 @pytest.mark.parametrize(("options", "last"), [((), "\\@teamchat.toml"), (("--expand",), "@teamchat.toml")])
 def test_only_what_is_typed_expands_in_a_cli_unless_the_pipe_is_to(options: tuple[str, ...], last: str) -> None:
@@ -155,7 +175,7 @@ def test_a_dash_is_the_message_itself_and_its_markers_act() -> None:
 def test_without_a_text_the_pipe_is_the_message_as_with_a_dash() -> None:
     assert run_here("send", "--quiet", "--to", "sarah", stdin="hi\n").out == "Me.\n"
     assert run_here("send", "--quiet", stdin="[NEXT: max] hi").out == "One.\n"
-    assert said() == [("kailai", "hi\n"), ("sarah", "Me."), ("kailai", "[NEXT: max] hi"), ("max", "One.")]
+    assert said() == [("kailai", "```\nhi\n```"), ("sarah", "Me."), ("kailai", "[NEXT: max] hi"), ("max", "One.")]
 
 
 @pytest.mark.usefixtures("made")

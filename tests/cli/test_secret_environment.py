@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
+
+import pytest
 
 from teamchat.cli.shared.workspace import store_file
 from teamchat.core.files.folders import state_dir
@@ -56,3 +59,18 @@ def test_no_file_of_the_state_folder_has_a_secret_that_the_team_file_sets(world:
     files = [file for file in state_dir().rglob("*") if file.is_file()]
     assert {store_file(Path.cwd()), state_dir() / "trust.json"} <= {*files}
     assert [file for file in files if b"correcthorse7" in file.read_bytes()] == []
+
+
+@pytest.mark.parametrize("name", ["CONN", "COLOUR", "PATH", "NODE_OPTIONS", "GREETING"])
+def test_a_receipt_has_a_value_of_the_team_file_as_a_digest_that_changes_with_it(world: Path, name: str) -> None:
+    digests = []
+    for value in ("a-77-value", "another-77-value", "a-77-value"):
+        made = crew(world, {"max": ["Hi"] * 3})
+        keys = f'"max-agent"\nenv = {{{name} = "{value}:/bin:/usr/bin"}}'
+        made.file.write_text(made.file.read_text().replace('"max-agent"', keys))
+        assert run_here("send", "--trust", "Look").code == 0
+        receipt, told = run_here("show").out, run_here("send", "--dry-run", "Look").out
+        assert "77-value" not in receipt + run_here("show", "--json").out + told
+        [digest] = re.findall(rf"^  env  +{name}=(\(sha256 [0-9a-f]{{12}}\))$", receipt, re.MULTILINE)
+        digests.append(digest)
+    assert digests[0] == digests[2] != digests[1]

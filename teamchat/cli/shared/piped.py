@@ -33,16 +33,19 @@ def read_message(
     max_bytes: int | None = None,
     files: Sequence[str] = (),
     *,
+    to: str | None = None,
     example: str = SENDING,
     judged: bool = False,
 ) -> Message:
-    """The message: the words, then piped text in a fenced block. Without words, or for `-`, it is the piped text.
+    """The message, for the members `to` (`--to`): the words, then piped text in a fenced block.
 
-    The `files` follow. A last word `-` demands a text. If the reply is `judged`, nothing that is read may be empty: a
-    script's gate would pass on nothing. Raises `UsageError` (`example` is the command that has a message), and
+    Without words, or for `-`, it is the piped text, whose markers count unless `to` says who answers. The `files`
+    follow. A last word `-` demands a text. If the reply is `judged`, nothing that is read may be empty: a script's gate
+    would pass on nothing. Raises `UsageError` (`example` is the command that has a message), and
     `PromptTooLarge` for input over `max_bytes` (None: teamchat's own maximum).
     """
-    message = _without_files(words, max_bytes, None if files else example, JUDGED if judged else None)
+    message = _without_files(words, max_bytes, to, None if files else example, JUDGED if judged else None)
+    message = replace(message, to=to)
     return attached(message, files, max_bytes, judged=judged) if files else message
 
 
@@ -57,7 +60,9 @@ def without_calls(message: Message, members: Sequence[Named]) -> Message:
     return replace(message, text=text, typed=typed_spans(len(typed)), to=names or message.to)
 
 
-def _without_files(words: Sequence[str], max_bytes: int | None, example: str | None, refusal: str | None) -> Message:
+def _without_files(
+    words: Sequence[str], max_bytes: int | None, to: str | None, example: str | None, refusal: str | None
+) -> Message:
     """The message without its files. With an `example` it may not be empty, with a `refusal` no input may."""
     asked = bool(words) and words[-1] == "-"
     typed = words[:-1] if asked else words
@@ -71,7 +76,7 @@ def _without_files(words: Sequence[str], max_bytes: int | None, example: str | N
     piped = _read(max_bytes)
     if not piped.strip():
         raise UsageError(EMPTY)
-    return Message(text=piped)
+    return Message(text=piped if to is None else fenced(piped))
 
 
 def _with_input(text: str, max_bytes: int | None, refusal: str | None) -> Message:

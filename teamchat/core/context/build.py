@@ -222,7 +222,7 @@ def _ask(
         asked_in=manager.get_message(asked_in) if asked_in and later else None,
         gathered=gathered,
         contexts=texts_of(gathered),
-        quote=Crossing(team, member),
+        quote=Crossing(team, member, manager.is_imported),
     )
 
 

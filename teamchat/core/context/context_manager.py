@@ -142,6 +142,10 @@ class ContextManager:
         """Whether the message of the id `one` was said after the `other`; `KeyError` if there is none of an id."""
         return self._messages.place(one) > self._messages.place(other)
 
+    def is_imported(self, message_id: str) -> bool:
+        """Whether the message of that id was read from a file, and said to nobody here; `KeyError` if there is none."""
+        return self._messages.is_imported(message_id)
+
     def set_team_task(self, task: str | None) -> None:
         """Set the task, or remove it with None. A longer one than 5 KB is cut at a character, with a logged warning."""
         self._messages.team_task = limited = None if task is None else _limited(well_formed(task))

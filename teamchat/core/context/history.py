@@ -204,11 +204,12 @@ class Crossing:
     """Quotes messages to one member and counts the secrets that it removes from each.
 
     A vendor is an agent of the team file: two entries are two vendors. A speaker has the vendor that its turn had,
-    whatever its member has now. If the team does not `redact`, everything is quoted unchanged.
+    whatever its member has now. A text that `is_imported`, by the id of its message, is no vendor's. If the team does
+    not `redact`, everything is quoted unchanged.
     """
 
-    def __init__(self, team: Team, receiver: Member) -> None:
-        self._redact = team.redact
+    def __init__(self, team: Team, receiver: Member, is_imported: Callable[[str], bool]) -> None:
+        self._redact, self._is_imported = team.redact, is_imported
         self._vendors = {member.name: team.agent_of(member).name for member in team.ai_members}
         self._vendor = self._vendors[receiver.name]
         self._taken: dict[str, int] = {}
@@ -227,7 +228,8 @@ class Crossing:
     def _is_known(self, message: ConversationMessage) -> bool:
         """Whether the receiver's vendor already has the whole message."""
         if message.speaker.type == "human":
-            return any(self._vendors.get(name) == self._vendor for name in message.routing.resolved_addressees)
+            addressed = (self._vendors.get(name) == self._vendor for name in message.routing.resolved_addressees)
+            return any(addressed) and not self._is_imported(message.id)
         return message.agent == self._vendor
 
 

@@ -122,7 +122,7 @@ def prompt_about(
 
     Above the budget the oldest messages are left out first. Raises `PromptTooLarge` when that is not enough.
     """
-    quote = Crossing(team, member)
+    quote = Crossing(team, member, manager.is_imported)
     contexts = {SUMMARY: summary_told(so_far, team)} if so_far else {}
     given = manager.get_context_for_summary(said, ask, contexts=contexts, quote=quote)
     try:

@@ -111,10 +111,14 @@ class MessageLog(Protocol):
         ...
 
     def restore(self, messages: Iterable[ConversationMessage], team_task: str | None) -> None:
-        """Fill an empty log with a conversation and its ids, which must be unique; the next id follows from them.
+        """Fill an empty log with an imported conversation and its ids, which must be unique; the next id follows.
 
         Raises `UsageError`, and changes nothing, when there are messages already.
         """
+        ...
+
+    def is_imported(self, message_id: str) -> bool:
+        """Whether the message was read from a file: nobody said it here, to whomever the file says it was said."""
         ...
 
     def clear(self) -> None:
@@ -147,6 +151,7 @@ class MemoryLog:
         self.team_task: str | None = None
         self._messages: list[ConversationMessage] = []
         self._places: dict[str, int] = {}
+        self._imported = frozenset[str]()
         self._next = 1
 
     def append(self, draft: NewMessage) -> ConversationMessage:
@@ -177,7 +182,7 @@ class MemoryLog:
 
     def clear(self) -> None:
         self.team_task = None
-        self._messages, self._places, self._next = [], {}, 1
+        self._messages, self._places, self._imported, self._next = [], {}, frozenset(), 1
 
     def when_stored(self, tell: Callable[[], None]) -> None:
         tell()
@@ -189,6 +194,10 @@ class MemoryLog:
         self._messages = list(messages)
         self._places = {message.id: place for place, message in enumerate(self._messages)}
         self._next = next_number(self._messages)
+        self._imported = frozenset(self._places)
+
+    def is_imported(self, message_id: str) -> bool:
+        return message_id in self._imported
 
 
 COLUMNS = """messages.id, messages.message, content, speaker_id, speaker_name, speaker_title, speaker_type, routing,
@@ -335,6 +344,9 @@ class SqliteLog:
             "teamchat log --all" if undone else "teamchat log",
         )
 
+    def is_imported(self, message_id: str) -> bool:
+        return bool(self._found(_imported, message_id, f"SELECT imported {FROM}"))
+
     def all(self) -> list[ConversationMessage]:
         return list(self.newest(0))
 
@@ -388,8 +400,13 @@ class SqliteLog:
             for message in messages:
                 number = next_number((message,)) - 1
                 self._insert(replace(message, turn_id=None), number or None)
+            self._db.execute("UPDATE messages SET imported = 1 WHERE session = ?", self.session)
             count_messages(self._db, self.session)
 
 
 def _place(row: Row) -> int:
     return row.integer("id")
+
+
+def _imported(row: Row) -> int:
+    return row.integer("imported")

@@ -107,6 +107,7 @@ _TABLES = (
         typed INTEGER NOT NULL DEFAULT 0, -- characters that a person typed
         -- which parts a person pasted in several lines, or an agent repeats from its prompt; JSON: their ends
         pasted TEXT NOT NULL DEFAULT '[]',
+        imported INTEGER NOT NULL DEFAULT 0, -- 1: it was read from a file
         UNIQUE (session, message)
     ) STRICT""",
     # of messages that were added to the index of words together: the first id, and the greatest time of them

@@ -91,7 +91,8 @@ def plan_turn(
         command_env={**command.env, "PWD": str(member.cwd)},
         tmpdir=scratch,
     )
-    changed = {name: value and redact_shapes(value)[0] for name, value in changed_variables(machine.env, env).items()}
+    told = changed_variables(machine.env, env, member.env)
+    changed = {name: value and redact_shapes(value)[0] for name, value in told.items()}
     without: tuple[str, ...] = ()
     if reason.first and machine.live:
         from teamchat.core.doctor.parity import features_without

@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from teamchat.core.context.snapshot import to_json
 from teamchat.core.errors import AgentMissing
+from teamchat.core.messages import NewMessage, Routing, Speaker
 from teamchat.core.turn.machine import ReadyTurn
 from tests.core.fake_conversation import Stage, team_of
 
@@ -109,3 +111,14 @@ def test_it_can_be_switched_off(stage: Stage) -> None:
     stage.send("[NEXT: max] Find the key")
     assert KEY in stage.prompts[1]
     assert redacted(stage) == [0, 0]
+
+
+def test_what_was_imported_is_redacted_for_everybody_whomever_the_file_says_it_was_said_to(stage: Stage) -> None:
+    kailai = Speaker("kailai", "kailai", type="human")
+    said = NewMessage(f"[NEXT: max, sarah] The key is {KEY}", kailai, Routing(("max", "sarah")))
+    stage.open().manager.import_snapshot(to_json([said.stored_as("msg-1")], None))
+    stage.send("[NEXT: max, sarah] Do you have it?")
+    assert stage.spoke == ["max", "sarah"]
+    assert [KEY in prompt for prompt in stage.prompts] == [False, False]
+    assert [STARS in prompt for prompt in stage.prompts] == [True, True]
+    assert redacted(stage) == [1, 1]
