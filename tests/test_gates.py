@@ -98,7 +98,15 @@ def test_no_snippet_passes_without_a_review(world: Path, script: str, wrong: str
 
 
 @pytest.mark.parametrize(
-    ("says", "code"), [("FAIL", 14), ("Who knows?", 15), ("I asked for PASS or FAIL", 14), ("> PASS", 15)]
+    ("says", "code"),
+    [
+        ("FAIL", 14),
+        ("Who knows?", 15),
+        ("Verdict: FAIL", 14),
+        ("It is FAIL or PASS", 15),
+        ("It is no PASS", 15),
+        ("> PASS", 15),
+    ],
 )
 def test_the_snippet_with_a_verdict_passes_on_the_first_word_alone(world: Path, says: str, code: int) -> None:
     folder = repository(world, reviewer=f"cat > /dev/null; echo '{says}'")

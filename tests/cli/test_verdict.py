@@ -1,4 +1,4 @@
-"""`--verdict PASS,FAIL`: the last word of the last reply is the exit code of a run that is done."""
+"""`--verdict PASS,FAIL`: the word at the end of the last reply is the exit code of a run that is done."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ WORDS = ("PASS", "FAIL", "NEEDS-WORK", "通过")
         ("not \x1b[1mPASS\x1b[0m", None),
         ("PASS\x1b]0;FAIL\x07", "PASS"),
         ("\uff30\uff21\uff33\uff33", "PASS"),
-        ("It needs-work", "NEEDS-WORK"),
+        ("It needs-work", None),
         ("PASS\nBut look at the tests.", None),
         ("结论：PASS", "PASS"),
         ("结论：通过。", "通过"),
@@ -59,14 +59,14 @@ WORDS = ("PASS", "FAIL", "NEEDS-WORK", "通过")
         ("不通过", None),
         ("未 通过", None),
         ("不 **PASS**", None),
-        ("Result (PASS)", "PASS"),
+        ("Result (PASS)", None),
         ("Verdict—PASS", "PASS"),
-        ("I say “PASS”…", "PASS"),
+        ("I say “PASS”…", None),
         ("**Verdict:** Pass.", "PASS"),
         ("My verdict is PASS", "PASS"),
-        ("No, PASS", "PASS"),
+        ("No, PASS", None),
         ("Notes: PASS", "PASS"),
-        ("knot PASS", "PASS"),
+        ("knot PASS", None),
         ("not PASS", None),
         ("It does *not* **PASS**.", None),
         ("It can never pass", None),
@@ -127,7 +127,129 @@ def test_a_word_of_any_length_is_read_at_once() -> None:
 @settings(max_examples=trials(200), deadline=None)
 @given(st.text(max_size=30), st.sampled_from(WORDS), st.sampled_from(["", ".", "**", "\n\n", " ✓", "`\n```"]))
 def test_a_word_behind_any_text_is_found_with_any_marks_behind_it(before: str, word: str, after: str) -> None:
-    assert verdict_of(f"{before}\n{word}{after}", WORDS) == word
+    assert verdict_of(f"{before}\n\n{word}{after}", WORDS) == word
+
+
+PASSES = [
+    # the line is the word
+    "PASS",
+    "**PASS.**",
+    "# PASS",
+    "- PASS",
+    "1. PASS",
+    "- [x] PASS",
+    "| PASS |",
+    "✅ PASS",
+    "PASS ✔️",
+    "🟢 `pass`!",
+    "\ufeffPASS",
+    # its last sentence is
+    "No blocking issues. PASS",
+    "**No blocking issues!** PASS",
+    "Does it hold? PASS",
+    "没有问题。PASS",
+    "It does not\nwork on Windows, as before. PASS",
+    # it stands behind a label and a sign
+    "Verdict: PASS",
+    "**Verdict**: ✅ PASS",
+    "结论：PASS",
+    "Verdict = PASS",
+    "Verdict - PASS",
+    "Verdict – PASS",
+    "Verdict—PASS",
+    "Verdict → PASS",
+    "Verdict -> PASS",
+    "| Verdict | **PASS** |",
+    "The verdict is PASS",
+    "Tests pass: PASS",
+    "All of this I have read and run. Verdict: PASS",
+    # the line before is whole
+    "It has no bugs.\nPASS",
+    "It has no bugs\n\nPASS",
+    "| Bugs | none |\n| Verdict | PASS |",
+    "Bugs: none\nVerdict: PASS",
+]
+NO_VERDICTS = [
+    # a sentence that has the word
+    "Two tests fail. It is not a PASS.",
+    "Without tests there is no real PASS",
+    "This cannot be called PASS",
+    "I refuse to PASS",
+    "nicht PASS",
+    "FAIL or PASS",
+    "FAIL vs. PASS",
+    "It does not ... PASS",
+    "<verdict>PASS</verdict>",
+    "PASS (two nits)",
+    # a label that denies it
+    "It is n**o**t: PASS",
+    "Not the verdict - PASS",
+    "This isn’t true: PASS",
+    "Kein Urteil: PASS",
+    "并不是：PASS",
+    "FAIL → PASS",
+    "| NEEDS WORK | PASS |",
+    "What I was asked to say: PASS",
+    "The verdict?: PASS",
+    "Do all tests run? Verdict: PASS",
+    "Verdict != PASS",
+    "Verdict: maybe PASS",
+    # a sign or the line before denies it
+    "❌ PASS",
+    "PASS 🚫",
+    "Verdict ❌: PASS",
+    "- [ ] PASS",
+    "PASS [ ]",
+    "!PASS",
+    "Verdict: PASS?",
+    "It does not\nPASS",
+    "It does\nnot really\n**PASS**",
+    "It is not so that the\nverdict is PASS",
+]
+TABLE = [*((text, "PASS", 0) for text in PASSES), *((text, None, 15) for text in NO_VERDICTS)]
+
+
+@pytest.mark.parametrize(("text", "word", "code"), TABLE)
+def test_a_word_opens_the_gate_only_in_a_form_that_is_listed(text: str, word: str | None, code: int) -> None:
+    ended = with_verdict(Conclusion(ExitCode.DONE, text), WORDS)
+    assert (ended.verdict, ended.code) == (Verdict(word), code)
+
+
+@pytest.mark.parametrize("text", [text for text, _, _ in TABLE if "FAIL" not in text and "NEEDS" not in text])
+@pytest.mark.parametrize("word", ["FAIL", "Needs-Work", "通过"])
+def test_every_word_is_read_as_the_first_one_is(text: str, word: str) -> None:
+    of_the_first = verdict_of(text.replace("pass", "PASS"), WORDS)
+    given = verdict_of(text.replace("Tests pass", "Tests").replace("pass", "PASS").replace("PASS", word), WORDS)
+    assert given == (of_the_first and word.upper())
+
+
+@settings(max_examples=trials(200), deadline=None)
+@given(
+    st.sampled_from(["PASS", "Fine. PASS", "Verdict: PASS", "The verdict is PASS", "Verdict → PASS", "a | PASS"]),
+    st.lists(
+        st.sampled_from(["**{}**", "*{}*", "__{}__", "- {}", "2. {}", "## {}", "| {} |", "[x] {}", "{} ✅", "{}."])
+    ),
+)
+def test_marks_around_a_form_that_is_listed_change_nothing(text: str, marks: list[str]) -> None:
+    for mark in marks:
+        text = mark.format(text)
+    assert verdict_of(f"Not so bad.\n{text}\n", WORDS) == "PASS"
+
+
+@settings(max_examples=trials(200), deadline=None)
+@given(
+    st.lists(st.sampled_from(["the", "verdict", "is", "**", "it", "✅", "a"]), max_size=3),
+    st.sampled_from(["not", "No", "NEVER", "doesn't", "nicht", "kein", "pas", "не", "不", "没", "FAIL", "needs work"]),
+    st.lists(st.sampled_from(["the", "verdict", "is", "**", "it", "✅", "a"]), max_size=3),
+    st.sampled_from([": ", "：", " = ", " - ", " – ", "—", " → ", " -> ", " | ", " is ", " ", "\n", ", ", "... "]),
+    st.sampled_from(["PASS", "**PASS**", "“PASS”", "✅ PASS", "[x] PASS", "PASS."]),
+)
+def test_no_label_and_no_line_before_with_a_negation_opens_the_gate(
+    before: list[str], negation: str, after: list[str], sign: str, word: str
+) -> None:
+    if sign == "\n" and (negation in {"FAIL", "needs work"} or not after):  # an answer of its own, such as `No`
+        return
+    assert verdict_of(" ".join([*before, negation, *after]) + sign + word, WORDS) is None
 
 
 @pytest.mark.parametrize("code", [code for code in ExitCode if code is not ExitCode.DONE])

@@ -1,4 +1,4 @@
-"""`--verdict PASS,FAIL`: the exit code is decided by the last word of a reply, or by the winner of a vote.
+"""`--verdict PASS,FAIL`: the exit code is decided by the word at the end of a reply, or by the winner of a vote.
 
 Of a message it is the reply of each member that the message itself calls, never of one whom an agent calls. Of a
 process it is the result.
@@ -20,7 +20,8 @@ from teamchat.core.store.database import Database
 from teamchat.core.store.messages import SqliteLog
 from teamchat.core.store.routes import replies_to, requests_of
 from teamchat.core.text.clean import clean
-from teamchat.core.text.last_word import folded, last_word, verdict_in
+from teamchat.core.text.last_word import folded, last_word
+from teamchat.core.text.verdict import verdict_in
 from teamchat.core.turn.events import Conclusion, Verdict
 
 LEAST = 2  # words

@@ -1,4 +1,4 @@
-"""The last word of a text, as verdicts, votes and picks of a judge read it: the same rule for all of them. Pure."""
+"""The last word of a text, as verdicts, votes and picks of a judge find it. Pure."""
 
 from __future__ import annotations
 
@@ -19,14 +19,15 @@ _NEGATION = regex(r"(?:\b(?:not|no|never|cannot)|n['’]t|[不未])\Z", re.IGNOR
 _QUESTION = regex(r"[?？؟՞;⸮]")
 
 
-def verdict_in(text: str, words: Sequence[str]) -> str | None:
-    """Which of the words the text ends with; None if it is none of them.
+def one_at_end(text: str, words: Sequence[str]) -> str | None:
+    """Which of the words the text ends with, as a judge picks one; None if it is none of them.
 
-    Case does not count, nor do Markdown and punctuation around the word. It is no verdict where it stands directly
-    behind a negation (`not PASS`), is followed by a question mark, or is struck through.
+    Case does not count, nor do Markdown and punctuation around the word. It is not picked where it stands directly
+    behind a negation (`not A`), is followed by a question mark, or is struck through.
     """
-    text = _STRUCK.sub("", text[max(_behind_last_letter(text) - _END, 0) :])
-    start, end = _last_word(text)
+    text = ending(text)
+    end = behind_last_letter(text)
+    start = first_of_last_word(text)
     if end - start > LONGEST or _QUESTION.search(text[end:].partition("\n")[0]):
         return None
     if _NEGATION.search(text[max(start - 40, 0) : start].rstrip(_MARKUP)):
@@ -35,10 +36,14 @@ def verdict_in(text: str, words: Sequence[str]) -> str | None:
     return next((word for word in words if folded(word) == last), None)
 
 
+def ending(text: str) -> str:
+    """The end of the text, without what is struck through there."""
+    return _STRUCK.sub("", text[max(behind_last_letter(text) - _END, 0) :])
+
+
 def last_word(text: str) -> str:
     """What the text ends with, up to its last letter or digit, from the space or the punctuation before it on."""
-    start, end = _last_word(text)
-    return text[start:end]
+    return text[first_of_last_word(text) : behind_last_letter(text)]
 
 
 def without_marks(text: str) -> str:
@@ -66,15 +71,17 @@ def _is_mark(character: str) -> bool:
     return category[0] in "PZ" or category == "So" or character == "`"
 
 
-def _last_word(text: str) -> tuple[int, int]:
-    end = _behind_last_letter(text)
+def first_of_last_word(text: str) -> int:
+    """Where the last word begins."""
+    end = behind_last_letter(text)
     start = end
     while start and not _ends_word(text[start - 1]):
         start -= 1
-    return _first_letter(text, start, end), end
+    return _first_letter(text, start, end)
 
 
-def _behind_last_letter(text: str) -> int:
+def behind_last_letter(text: str) -> int:
+    """Where the last word ends, behind the last letter or digit."""
     end = len(text)
     while end and not text[end - 1].isalnum():
         end -= 1

@@ -32,7 +32,7 @@ from teamchat.core.engine.process import (
 from teamchat.core.engine.processes.replies import BLIND_LAYERS, letters, written_object, wrong_members
 from teamchat.core.routing.requests import RouteRequest
 from teamchat.core.text.commands import command_of
-from teamchat.core.text.last_word import LONGEST, verdict_in
+from teamchat.core.text.last_word import LONGEST, one_at_end
 from teamchat.patterns import regex
 
 MEMBER = "member"
@@ -137,7 +137,7 @@ def read(process: Process, part: Part, text: str, _requests: Sequence[RouteReque
     if not isinstance(winner, str):
         return Fault(wanted)
     winner = winner[-LONGEST:]
-    label = verdict_in(winner, part.options)
+    label = one_at_end(winner, part.options)
     picked = answers(process).get(label or "")
     others = {*_WORD.findall(winner)} & {*part.options} - {label}  # as in "neither A nor B"
     if picked is None or others:
