@@ -48,6 +48,11 @@ def log(
 
     if full is not None and (as_json or number or follow):
         raise UsageError("--full, --json, --follow and -n exclude each other")
+    if follow:
+        from teamchat.cli.shared.conversation import KEYBOARD
+
+        if KEYBOARD.get():
+            raise UsageError("chat shows each message as it comes; --follow is for another terminal")
     root = find_root(place.team)
     with open_store(root) as db:
         chosen = need_session(db, place.session)

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -47,6 +47,7 @@ from teamchat.cli.output.terminal.surface import Surface
 from teamchat.cli.output.terminal.wrap import wrapped
 from teamchat.cli.shared.conversation import KEYBOARD, converse
 from teamchat.cli.shared.options import Shown as ShownOptions
+from teamchat.cli.shared.report import complain
 from teamchat.cli.shared.workspace import (
     check_title,
     find_team,
@@ -74,6 +75,9 @@ from teamchat.core.turn.events import Conclusion, ConversationEvent, MessageStor
 from teamchat.core.turn.run import rules_of
 from teamchat.patterns import regex
 from teamchat.runners.process.supervisor import Stopper
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
 
 BUSY_S = 0.3  # between two tries to run a session that another process runs
 ENDS = (signal.SIGTERM, signal.SIGHUP)
@@ -231,8 +235,21 @@ class Chat:
         self.screen.run_hidden(lambda: self._run(command))
 
     def _run(self, command: Command) -> None:
-        words = command.words
+        """Run it. Whatever fails in it is a line, because the chat goes on, and with it a turn that runs."""
         print(f"\n{command.line}")
+        token = KEYBOARD.set(self)  # also in the screen's thread
+        try:
+            self._run_words(command.words)
+        except TeamchatError as error:
+            complain(printable(str(error)), None, error.code)
+        except Exception as error:  # noqa: BLE001 -- a bug of teamchat
+            complain(
+                f"/{command.words[0]} failed: {type(error).__name__}: {printable(str(error))}", None, ExitCode.USAGE
+            )
+        finally:
+            KEYBOARD.reset(token)
+
+    def _run_words(self, words: tuple[str, ...]) -> None:
         if words == ("help",):
             print_help()
             return
@@ -478,6 +495,7 @@ class Above(io.TextIOBase):
     def __init__(self, stream: TextIO, screen: Screen) -> None:
         self._stream, self._screen = stream, screen
         self._line = ""
+        self.buffer = _Bytes(self)
 
     def write(self, text: str) -> int:
         if not self._screen.visible:
@@ -503,6 +521,20 @@ class Above(io.TextIOBase):
     @property
     def encoding(self) -> str:  # type: ignore[override]
         return self._stream.encoding
+
+
+class _Bytes(io.RawIOBase):
+    """Takes the bytes of a text, such as an exact prompt, for a stream of texts."""
+
+    def __init__(self, to: Above) -> None:
+        self._to = to
+
+    def write(self, data: ReadableBuffer, /) -> int:
+        self._to.write(bytes(data).decode(errors="backslashreplace"))
+        return memoryview(data).nbytes
+
+    def flush(self) -> None:
+        self._to.flush()
 
 
 NAME = "chat-history"

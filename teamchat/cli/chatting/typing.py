@@ -190,11 +190,13 @@ class Place(Struct):
     def begun(self, db: Database) -> Iterator[None]:
         """Begin the conversation for a command. If the command is refused before its first message, there is none."""
         self.session, _ = choose_session(db, self.team, self.name, new=True, title=self.title)
-        yield
-        found = find_session(db, self.session.name)
-        if found and not (found.messages or kept_of(db, found.id)):
-            remove_session(db, found.id)
-            self.session = None
+        try:
+            yield
+        finally:
+            found = find_session(db, self.session.name)
+            if found and not (found.messages or kept_of(db, found.id)):
+                remove_session(db, found.id)
+                self.session = None
 
 
 class Kept:

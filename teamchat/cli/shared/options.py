@@ -147,7 +147,7 @@ VerdictOption = Annotated[
         "--verdict",
         metavar="WORDS",
         help="Such as PASS,FAIL: exit with 0 if the last line gives the first of them, 14 another one, 15 none. "
-        "`PASS`, `Fine. PASS`, `Verdict: PASS` and `It is PASS` give it; `not PASS`, `PASS?` and any other line do not.",
+        "`PASS`, `Fine. PASS`, `Verdict: PASS` and `It is PASS` give it; `not PASS`, `PASS?` and others do not.",
     ),
 ]
 YesOption = Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")]
