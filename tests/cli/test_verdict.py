@@ -120,6 +120,8 @@ def test_what_are_not_two_words_is_refused(written: str) -> None:
 def test_a_word_of_any_length_is_read_at_once() -> None:
     assert verdict_of("a" + "\u0301\u0323" * 1_000_000 + "b", WORDS) is None
     assert verdict_of("<s>" * 1_000_000 + "PASS" + "-" * 1_000_000, WORDS) == "PASS"
+    for many in ("[", "- [", "[]", "*", ": ", "! ", "|", ". ", "\n"):
+        verdict_of(f"{many * 300_000}PASS{many * 300_000}", WORDS)
     with pytest.raises(UsageError, match="--verdict expects"):
         verdict_words("PASS," + "a" + "\u0301\u0323" * 1_000_000 + "b")
 

@@ -13,7 +13,8 @@ LONGEST = 1000  # characters of a word; sorting the accents of one letter costs 
 # What joins two parts of a word, such as NEEDS-WORK, PASS/FAIL or v1.2; any other punctuation or symbol ends it.
 _JOINS = frozenset("-_/'.&@#%+$^\\\u2010\u2011\u2019\u00b7\u30fb\u0f0b")
 _MEANS = frozenset("#%&@/\\?？؟")  # punctuation that says something at the ends of a text
-_STRUCK = regex(r"~~(?=\S)[^\n]*?~~|<(?P<tag>del|s|strike)>.*?</(?P=tag)>", re.DOTALL)
+_STRUCK = regex(r"<(?P<tag>del|s|strike)>.*?</(?P=tag)>", re.DOTALL)
+_STRUCK_BY_SIGNS = regex(r"~~(?=\S)[^\n]*?~~")
 _MARKUP = " \t*_`\"'“”‘’«»「」『』"
 _NEGATION = regex(r"(?:\b(?:not|no|never|cannot)|n['’]t|[不未])\Z", re.IGNORECASE)
 _QUESTION = regex(r"[?？؟՞;⸮]")
@@ -38,7 +39,8 @@ def one_at_end(text: str, words: Sequence[str]) -> str | None:
 
 def ending(text: str) -> str:
     """The end of the text, without what is struck through there."""
-    return _STRUCK.sub("", text[max(behind_last_letter(text) - _END, 0) :])
+    end = behind_last_letter(text) + 1  # a tag ends one behind its last letter
+    return _STRUCK_BY_SIGNS.sub("", _STRUCK.sub("", text[max(end - 1 - _END, 0) : end]) + text[end:])
 
 
 def last_word(text: str) -> str:

@@ -23,7 +23,7 @@ _STRIKES_NOTHING = regex(r"<(?:del|s|strike)>")  # as its end is not there
 _FENCE = regex(r"\s*(?:`{3,}|~{3,})")
 _LIST_SIGNS = regex(r"(?:[\s|]|#{1,6}(?=\s)|[-+•◦▪‣](?=\s)|[0-9]{1,9}[.)](?=\s)|\[[xX]\](?=\s))+")
 _LABEL = regex(rf"(?P<label>.*?)(?:->|[:=–—→|]|(?<=\s)(?:-|is)(?=\s))[\s{re.escape(_AROUND)}]*\Z", re.IGNORECASE)
-_UNTICKED = regex(r"\[[\W_]*\]")
+_UNTICKED = regex(r"\[(?:[^\w\[\]]|_)*\]")
 _DENIED = regex(r"[?؟՞!¬≠❌❎✗✘✕✖☒☐🚫⛔🛑🔴👎❓❔]")
 # No end of a sentence are `...` and the points of `e.g.` and `vs.`.
 _SENTENCE_END = regex(
