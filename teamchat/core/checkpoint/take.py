@@ -25,6 +25,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from teamchat.core.checkpoint.compare import tree_with
+from teamchat.core.checkpoint.disk import status_at
 from teamchat.core.checkpoint.git import GitFailed, GitProgram
 from teamchat.core.checkpoint.refs import check_ref, noted_at, set_ref
 from teamchat.core.checkpoint.shadow import Shadow, keep_file, notes, notes_of, open_shadow, store_notes
@@ -518,7 +519,7 @@ class _Look(Struct):
         """What is at a path that no symbolic link leads to; None where nothing is."""
         top, folder = self.shadow.repository.top, path.rpartition("/")[0]
         if folder and folder not in self.found.folders:
-            return _look(top, path)
+            return status_at(top, path)
         try:
             return os.lstat(f"{top}/{path}")
         except OSError:
@@ -636,7 +637,7 @@ def _births(shadow: Shadow, paths: list[str]) -> dict[str, tuple[int, float]]:
     found: dict[str, tuple[int, float]] = {}
     top = shadow.repository.top
     for path in paths:
-        if status := _look(top, path):
+        if status := status_at(top, path):
             found[path] = status.st_ino, getattr(status, "st_birthtime", status.st_mtime)
     if sys.platform != "linux":
         return found
@@ -654,15 +655,6 @@ def _births(shadow: Shadow, paths: list[str]) -> dict[str, tuple[int, float]]:
             if float(born) > 0:
                 found[path] = found[path][0], float(born)
     return found
-
-
-def _look(top: Path, path: str) -> os.stat_result | None:
-    try:
-        if any(stat.S_ISLNK(os.lstat(f"{top}/{folder}").st_mode) for folder in folders_of(path)):
-            return None
-        return os.lstat(f"{top}/{path}")
-    except OSError:
-        return None
 
 
 def _paths(printed: bytes) -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -11,6 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from teamchat.core.checkpoint.compare import changes, entries, kind_of, left_out_changes, left_out_of, stat
+from teamchat.core.checkpoint.disk import in_the_way
 from teamchat.core.checkpoint.find import find_repository
 from teamchat.core.checkpoint.plan import plan_restore
 from teamchat.core.checkpoint.refs import tree_of, trees_of
@@ -327,26 +327,14 @@ def _without_unseen(
 
     What the turns have left there themselves (`own`) is no conflict.
     """
-    known = {f"{repository.top}/{path}" for path, entry in current.items() if entry is not None}
     unseen = {
         path
         for path in plan.restore
-        if path not in own and current.get(path) is None and _holds_more(f"{repository.top}/{path}", known)
+        if path not in own and current.get(path) is None and in_the_way(repository.top, path, current, plan.restore)
     }
     found = tuple(Conflict(path, None, None, plan.restore[path]) for path in sorted(unseen))
     kept = {path: entry for path, entry in plan.restore.items() if path not in unseen}
     return replace(plan, restore=kept, conflicts=(*plan.conflicts, *found))
-
-
-def _holds_more(place: str, known: Collection[str]) -> bool:
-    """Whether anything but folders and `known` files is at a place."""
-    if not os.path.isdir(place) or os.path.islink(place):  # noqa: PTH112, PTH114 (paths of any bytes)
-        return os.path.lexists(place)
-    return any(
-        path not in known and not (os.path.isdir(path) and not os.path.islink(path))  # noqa: PTH112, PTH114
-        for folder, folders, names in os.walk(place)
-        for path in (f"{folder}/{name}" for name in (*folders, *names))
-    )
 
 
 def _file(path: str, old: TreeEntry | None, new: TreeEntry | None, lines: Lines | None) -> FileChange:

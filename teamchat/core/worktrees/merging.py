@@ -6,8 +6,6 @@ killed meanwhile finds both trees again, and does the same once more.
 
 from __future__ import annotations
 
-import os
-import stat
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -15,6 +13,7 @@ from msgspec import Struct
 
 from teamchat.core.checkpoint.compare import changes, entries, tree_with
 from teamchat.core.checkpoint.compare import stat as lines_of
+from teamchat.core.checkpoint.disk import in_the_way
 from teamchat.core.checkpoint.merge import Clash, Favour, merge
 from teamchat.core.checkpoint.plan import plan_restore
 from teamchat.core.checkpoint.refs import git_command, set_refs, tree_of
@@ -26,7 +25,6 @@ from teamchat.core.worktrees.make import unmerged
 from teamchat.core.worktrees.records import Opened
 
 _Known = Mapping[str, TreeEntry]
-_Wanted = Mapping[str, TreeEntry | None]
 MOST_SHOWN = 3  # files that were changed since a merge, each with a command
 _BEFORE, _AFTER, _THEIRS = "merging/before", "merging/after", "merging/theirs"
 
@@ -181,41 +179,5 @@ def _on_disk(
     for path, entry in paths.items():
         if entry is None or path in known:
             continue
-        if place := _in_the_way(home.top, path, known, paths):
+        if place := in_the_way(home.top, path, known, paths):
             yield Clash(path, f"{place} is in the way, which git ignores or teamchat does not record")
-
-
-def _in_the_way(
-    top: Path, path: str, known: Mapping[str, TreeEntry], paths: Mapping[str, TreeEntry | None]
-) -> str | None:
-    for folder in _parents(path):
-        kind = _kind(top / folder)
-        if kind is None:
-            return None
-        if kind == "file" and not (folder in known and paths.get(folder, known[folder]) is None):
-            return folder
-    kind = _kind(top / path)
-    return path if kind == "file" or (kind == "folder" and not _all_go(top, path, known, paths)) else None
-
-
-def _all_go(top: Path, folder: str, known: _Known, paths: _Wanted) -> bool:
-    """Whether everything in a folder is deleted by the merge."""
-    for inner, _, names in os.walk(top / folder):
-        for name in names:
-            path = os.path.relpath(os.path.join(inner, name), top)  # noqa: PTH118 (names of any bytes)
-            if path not in known or paths.get(path, known[path]) is not None:
-                return False
-    return True
-
-
-def _parents(path: str) -> list[str]:
-    parts = path.split("/")
-    return ["/".join(parts[:at]) for at in range(1, len(parts))]
-
-
-def _kind(path: Path) -> str | None:
-    try:
-        mode = path.lstat().st_mode
-    except OSError:
-        return None
-    return "folder" if stat.S_ISDIR(mode) else "file"
