@@ -199,6 +199,7 @@ NO_VERDICTS = [
     # a sign or the line before denies it
     "❌ PASS",
     "PASS 🚫",
+    "PASS\n\n❌",
     "Verdict ❌: PASS",
     "- [ ] PASS",
     "PASS [ ]",

@@ -24,7 +24,9 @@ _FENCE = regex(r"\s*(?:`{3,}|~{3,})")
 _LIST_SIGNS = regex(r"(?:[\s|]|#{1,6}(?=\s)|[-+•◦▪‣](?=\s)|[0-9]{1,9}[.)](?=\s)|\[[xX]\](?=\s))+")
 _LABEL = regex(rf"(?P<label>.*?)(?:->|[:=–—→|]|(?<=\s)(?:-|is)(?=\s))[\s{re.escape(_AROUND)}]*\Z", re.IGNORECASE)
 _UNTICKED = regex(r"\[(?:[^\w\[\]]|_)*\]")
-_DENIED = regex(r"[?؟՞!¬≠❌❎✗✘✕✖☒☐🚫⛔🛑🔴👎❓❔]")
+_CROSSES = "❌❎✗✘✕✖☒☐🚫⛔🛑🔴👎"
+_CROSSED = regex(f"[{_CROSSES}]")
+_DENIED = regex(rf"[?؟՞!¬≠❓❔{_CROSSES}]")
 # No end of a sentence are `...` and the points of `e.g.` and `vs.`.
 _SENTENCE_END = regex(
     r"(?<!\S)(?!(?:(?:[^\W\d_]\.)+|(?:vs|resp|approx|incl|excl|cf|ca|bzw)\.)\s)\S*[^\s.]\.(?=\s)"
@@ -67,6 +69,8 @@ def verdict_in(text: str, words: Sequence[str]) -> str | None:
     sentence = _last_sentence(before)
     behind = _UNSEEN.sub("", text[end:].partition("\n")[0])
     if any(_UNTICKED.search(beside) for beside in (sentence, behind)) or not _is_decoration(behind):
+        return None
+    if _CROSSED.search(text, end):  # also in a line of its own below
         return None
     if sentence == before and (start > LONGEST or _runs_on_with_a_negation(earlier)):
         return None
