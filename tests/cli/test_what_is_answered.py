@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
 from teamchat.core.errors import ExitCode
 from tests.cli.test_chat import chat, leave, line
 from tests.program import Started, ended, run_here, start
@@ -128,6 +130,32 @@ def test_a_sequential_process_goes_on_with_its_own_work(world: Path) -> None:
         assert ended(second).code == 0
     assert answered(made, "carol") == ("msg-3", "OTHER")
     assert answered(made, "sarah") == ("msg-2", "A draft.")
+
+
+@pytest.mark.parametrize(
+    "begin",
+    [("send", "[NEXT: max, sarah + bob] Write it"), ("run", "sequential", "--members", "max,sarah", "Write it")],
+)
+def test_a_correction_is_answered_by_a_group_and_in_a_process_as_well(world: Path, begin: tuple[str, ...]) -> None:
+    made = crew(world, {"max": [waits("With tabs."), "With spaces."], "sarah": ["Yes."], "bob": ["No."]})
+    with held(*begin), start("send", "[NEXT: max] No: use spaces") as second:
+        assert eventually(lambda: "queued" in run_here("log").err)
+        Path("go-held").touch()
+        assert ended(second).code == 0
+    assert answered(made, "sarah") == ("msg-4", "With spaces.")
+    assert made.prompts("bob") == [] or answered(made, "bob") == ("msg-4", "With spaces.")
+
+
+def test_a_call_of_a_killed_run_that_waited_answers_its_own_request(world: Path) -> None:
+    made = crew(world, {"max": [waits("A draft."), "A draft."], "sarah": ["Reviewed."], "carol": ["Something else."]})
+    with start("send", "[NEXT: max, sarah] TASK") as first:
+        assert eventually(Path("held").exists)
+        first.kill()
+    Path("go-held").touch()
+    assert run_here("send", "[NEXT: carol] OTHER").code == 0
+    assert run_here("resume").code == 0
+    assert answered(made, "max") == ("msg-1", "TASK")
+    assert answered(made, "sarah") == ("msg-4", "A draft.")
 
 
 def test_a_killed_turn_answers_the_same_when_it_is_resumed(world: Path) -> None:
