@@ -247,3 +247,17 @@ def test_a_store_of_a_newer_version_is_backed_up_and_not_touched(store: Path) ->
     ran = looked()
     newer = f"✗  store   the store {store} was written by a newer teamchat; upgrade teamchat\n"
     assert (ran.code, ran.out) == (13, f"{newer}✓  backup  {store.parent}/teamchat-WHEN.backup\n")
+
+
+def test_a_session_that_goes_on_from_a_lost_message_is_rescued_and_answers_what_called(world: Path) -> None:
+    made = crew(world, {"max": [{"exit": 1}, "Hi"]})
+    assert run_here("send", "Go").code == 1
+    damage(store_file(Path.cwd()), "UPDATE sessions SET works = replace(works, 'msg-1', 'msg-7')")
+    damage(store_file(Path.cwd()), "UPDATE routes SET as_of = NULL")
+    lines = looked().out.splitlines()
+    assert "session s1 goes on from a message that is missing" in lines[0]
+    folder = store_file(Path.cwd()).parent
+    folder.rename(f"{folder}.damaged")
+    Path(f"{folder}.rescued").rename(folder)
+    assert run_here("resume").code == 0
+    assert "You are answering msg-1, from kailai" in made.prompts("max")[1]

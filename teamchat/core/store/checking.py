@@ -120,9 +120,15 @@ REFERENCES = (
             AND messages.message = named AND messages.id <= lineage.through WHERE lineage.session = routes.session)
     )""",
     """SELECT 'turn ' || number || ' is about a message that is missing' AS problem FROM turns WHERE EXISTS (
-        SELECT 1 FROM (SELECT shown_through AS named UNION ALL SELECT json_extract(setup, '$.request'))
+        SELECT 1 FROM (SELECT shown_through AS named UNION ALL SELECT json_extract(setup, '$.request')
+            UNION ALL SELECT json_extract(setup, '$.answers'))
         WHERE NOT EXISTS (SELECT 1 FROM lineage CROSS JOIN messages ON messages.session = lineage.ancestor
             AND messages.message = named AND messages.id <= lineage.through WHERE lineage.session = turns.session)
+    )""",
+    """SELECT 'session ' || name || ' goes on from a message that is missing' AS problem FROM sessions WHERE EXISTS (
+        SELECT 1 FROM json_each(works) WHERE NOT EXISTS (
+            SELECT 1 FROM lineage CROSS JOIN messages ON messages.session = lineage.ancestor AND messages.message =
+            json_extract(value, '$.newest') AND messages.id <= lineage.through WHERE lineage.session = sessions.id)
     )""",
     """SELECT 'session ' || name || ' has lost its messages' AS problem FROM sessions
     WHERE NOT EXISTS (SELECT 1 FROM lineage WHERE session = id AND ancestor = id)""",
