@@ -7,17 +7,19 @@ PATIENCE_S = 15.0
 
 def stop(place: Place) -> None:
     """Stop a conversation that is running in another terminal. Its turn ends cleanly; the queue is kept."""
+    import contextlib
+    import os
     import signal
     import time
 
     from teamchat.cli.output.lines import note
     from teamchat.cli.shared.workspace import abandoned, find_root, lock_file, need_person, open_store, session_typed
     from teamchat.core.conversation.recovery import how_left
-    from teamchat.core.errors import TeamchatError
-    from teamchat.core.files.session_lock import holder_of
+    from teamchat.core.errors import SessionBusy, TeamchatError
+    from teamchat.core.files.session_lock import look_at
     from teamchat.core.store.sessions import need_session
     from teamchat.core.store.turns import running_turns
-    from teamchat.runners.process.guardian import send_signal
+    from teamchat.runners.process.guardian import FIRST_PID
 
     need_person("conversations are stopped")
     root = find_root(place.team)
@@ -27,19 +29,27 @@ def stop(place: Place) -> None:
         left = abandoned(root, chosen.id, lambda: running_turns(db, chosen.id))
         how = [f"turn {turn.number} ({turn.member}) {how_left(db, turn)}" for turn in left]
     lock = lock_file(root, chosen.id)
-    holder = holder_of(lock)
+    holder = look_at(lock)
     if holder is None:
         note(f"session {chosen.name} is not running")
         for turn in how:
             note(f"{turn}; teamchat resume{typed} continues")
         return
+    process = holder.here
+    if process is None:
+        raise SessionBusy(
+            f"{holder.said} cannot be seen from here: stop it in the container or on the machine where it runs",
+            f"teamchat watch{typed}",
+        )
     for number in (signal.SIGTERM, signal.SIGCONT):  # what Ctrl-Z has stopped hears nothing but the second
-        send_signal(holder[0], number)
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(process, number)
     until = time.monotonic() + PATIENCE_S
-    while (still := holder_of(lock)) and still[0] == holder[0]:
+    while (still := look_at(lock)) and still == holder:
         if time.monotonic() > until:
             raise TeamchatError(
-                f"{holder[1]} has not ended {PATIENCE_S:g} s after it was asked to", f"kill -9 {holder[0]}"
+                f"{holder.said} has not ended {PATIENCE_S:g} s after it was asked to",
+                f"kill -9 {process}" if process >= FIRST_PID else None,  # which process 1 does not hear
             )
         time.sleep(0.05)
-    note(f"stopped {holder[1]}; teamchat resume{typed} continues")
+    note(f"stopped {holder.said}; teamchat resume{typed} continues")

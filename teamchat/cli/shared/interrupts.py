@@ -1,11 +1,11 @@
-"""Ctrl-C before and after a command runs. Imported before anything else, so it imports little."""
+"""Ctrl-C before and after a command runs, and what ends process 1. Imported first, so it imports little."""
 
 from __future__ import annotations
 
 import os
-from signal import SIGINT, default_int_handler, getsignal, signal
+from signal import SIG_DFL, SIGHUP, SIGINT, SIGTERM, default_int_handler, getsignal, signal
 
-INTERRUPTED = 130  # `ExitCode.INTERRUPTED`, whose module is not imported yet
+SIGNALLED = 128  # and the number of the signal: the exit codes of `ExitCode`, whose module is not imported yet
 
 
 def end_at_once() -> None:
@@ -15,6 +15,10 @@ def end_at_once() -> None:
     """
     if getsignal(SIGINT) is default_int_handler:
         signal(SIGINT, _end)
+    if os.getpid() == 1:  # the first of a container, to which the kernel gives no signal that it does not handle
+        for number in (SIGTERM, SIGHUP):
+            if getsignal(number) is SIG_DFL:
+                signal(number, _end)
 
 
 def raise_again() -> None:
@@ -23,5 +27,5 @@ def raise_again() -> None:
         signal(SIGINT, default_int_handler)
 
 
-def _end(_number: int, _frame: object) -> None:
-    os._exit(INTERRUPTED)
+def _end(number: int, _frame: object) -> None:
+    os._exit(SIGNALLED + number)

@@ -21,7 +21,7 @@ from teamchat.core.checkpoint.linked import relink
 from teamchat.core.checkpoint.values import GitRepository
 from teamchat.core.errors import SessionBusy, StoreError, UnknownName, UsageError
 from teamchat.core.files.folders import STORE_NAME, WRITABLE, state_folder_of, workspace_path
-from teamchat.core.files.session_lock import holder_of, lock_in
+from teamchat.core.files.session_lock import lock_in, look_at
 from teamchat.core.store.database import Database
 from teamchat.core.store.origin import is_there, keep_origin
 from teamchat.core.store.sessions import Session, all_sessions
@@ -136,10 +136,10 @@ def _check_none(db: Database, new: Path) -> None:
 
 def _check_idle(plan: Move) -> None:
     for session in plan.sessions:
-        if held := holder_of(lock_in(plan.state, session.id)):
+        if held := look_at(lock_in(plan.state, session.id)):
             raise SessionBusy(
-                f"conversation {session.name} of {_told(plan.old)} is being run by {held[1]}; wait for it, or end it",
-                f"kill {held[0]}",
+                f"conversation {session.name} of {_told(plan.old)} is being run by {held.said}; wait for it, or end it",
+                f"kill {here}" if (here := held.here) else None,
             )
 
 

@@ -10,18 +10,36 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from msgspec import Struct
+
 from teamchat.core.errors import DiskFull, SessionBusy, StoreError
 from teamchat.core.files.folders import FULL, NO_ROOM, WRITABLE
 from teamchat.core.text.clean import printable
 from teamchat.core.text.commands import quote, saying
 from teamchat.patterns import regex
-from teamchat.runners.process.guardian import processes
+from teamchat.runners.process.guardian import FIRST_PID, depth_of, named, number_here, processes
 
 POLL_S = 0.1
 STARTING_S = 2.0
 """How long a lock is waited for whose holder has ended: a child it was just starting holds it until its exec."""
-_PROCESS = regex(r"process ([2-9]|[1-9]\d{1,8}) ")  # no command is process 1, and 0 is many
+_PROCESS = regex(r"process ([1-9]\d{0,8}) ")  # 0 is many
 LONGEST_HOLDER = 300  # characters that are told of what a lock says
+
+
+class Holder(Struct, frozen=True):
+    """The process that holds a lock, by its number where it runs, and what it says of itself.
+
+    `name` is that of `named` of the guardian; None where an older teamchat wrote the lock, or could not see itself.
+    """
+
+    process: int
+    said: str
+    name: str | None
+
+    @property
+    def here(self) -> int | None:
+        """The number by which it is signalled from here; None if it cannot be seen, as in another container."""
+        return self.process if self.name is None else number_here(self.name)
 
 
 def lock_in(state: Path, session: int) -> Path:
@@ -40,7 +58,7 @@ def session_lock(path: Path, command: str, waits: Callable[[str], None] | None =
     try:
         told, asked = False, time.monotonic()
         while not _take(file, path):
-            if _inside(_process(_written(file))):
+            if (holder := _read(file)[0]) and _is_around(holder):
                 raise SessionBusy(
                     f"you are inside this conversation: {_holder(file)} waits for your turn to end; "
                     "a NEXT marker in your reply calls another member",
@@ -56,7 +74,7 @@ def session_lock(path: Path, command: str, waits: Callable[[str], None] | None =
                 waits(_holder(file))
                 told = True
             time.sleep(POLL_S)
-        _write(file, path, f"process {os.getpid()} ({command})\n")
+        _write(file, path, f"process {os.getpid()} ({command})\n{named(os.getpid()) or ''}\n")
         try:
             yield
         finally:
@@ -70,6 +88,12 @@ def holder_of(path: Path) -> tuple[int, str] | None:
 
     Raises `StoreError` if the lock names no process that could hold it.
     """
+    holder = look_at(path)
+    return (holder.process, holder.said) if holder else None
+
+
+def look_at(path: Path) -> Holder | None:
+    """The same with what is needed to signal it."""
     if not path.exists():
         return None
     file = _open(path)
@@ -77,34 +101,28 @@ def holder_of(path: Path) -> tuple[int, str] | None:
         # only what a killed process may have left is looked at with the lock: whoever wants it then would be refused
         if not _written(file) or _take(file, path):
             return None
-        holder = _written(file)
+        holder, written = _read(file)
     finally:
         os.close(file)
-    if not holder:
+    if not written:
         return None  # it has just been taken
-    if (process := _process(holder)) is None:
-        raise StoreError(f"the lock {path} is held, and names no process that could hold it: {holder}")
-    return process, holder
+    if holder is None:
+        raise StoreError(f"the lock {path} is held, and names no process that could hold it: {written}")
+    return holder
 
 
 def _has_ended(file: int) -> bool:
     """True if the holder was killed, or has released the lock, and nobody else says that it holds it."""
-    written = _written(file)
-    process = _process(written)
-    if process is None:
+    holder, written = _read(file)
+    if holder is None:
         return not written
     try:
-        os.kill(process, 0)
+        os.kill(holder.process, 0)
     except ProcessLookupError:
         return True
     except PermissionError:
         return False  # it is there, and somebody else's
     return False
-
-
-def _process(holder: str) -> int | None:
-    found = _PROCESS.match(holder)
-    return int(found[1]) if found else None
 
 
 def _open(path: Path) -> int:
@@ -140,13 +158,19 @@ def _write(file: int, path: Path, holder: str) -> None:
         raise
 
 
-def _inside(holder: int | None) -> bool:
-    """True if this process descends from the one that holds the lock, so it runs inside an agent of a turn."""
-    parents = {pid: parent for pid, (parent, _) in processes().items()} if holder else {}
+def _is_around(holder: Holder) -> bool:
+    """True if this process runs inside an agent of a turn of the holder: it descends from it.
+
+    In a container everything descends from process 1: there the turn's mark says so.
+    """
+    here = holder.here
+    if here is not None and here < FIRST_PID:
+        return depth_of("self") != depth_of(here)
+    parents = {pid: parent for pid, (parent, _) in processes().items()} if here else {}
     ancestor = os.getppid()
-    while ancestor in parents and ancestor != holder:
+    while ancestor in parents and ancestor != here:
         ancestor = parents[ancestor]
-    return ancestor == holder
+    return ancestor == here
 
 
 def _holder(file: int) -> str:
@@ -154,8 +178,23 @@ def _holder(file: int) -> str:
 
 
 def _written(file: int) -> str:
+    return _read(file)[1]
+
+
+def _read(file: int) -> tuple[Holder | None, str]:
+    """The holder that the lock names, if that could hold it, and what it says of itself.
+
+    Process 1 of a machine holds none and that of a container may: it counts only where the lock names it whole.
+    """
     try:
-        written = os.pread(file, 4096, 0)
+        said, _, name = os.pread(file, 4096, 0).decode(errors="replace").strip().partition("\n")
     except OSError:
-        return ""
-    return printable(written.decode(errors="replace").strip().partition("\n")[0])[:LONGEST_HOLDER]
+        return None, ""
+    said = printable(said)[:LONGEST_HOLDER]
+    found = _PROCESS.match(said)
+    if not found:
+        return None, said
+    number, _, start = name.partition("@")
+    whole = start and number == found[1]
+    holder = Holder(int(found[1]), said, name if whole else None)
+    return holder if whole or holder.process >= FIRST_PID else None, said

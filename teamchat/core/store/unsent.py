@@ -17,7 +17,7 @@ from teamchat.core.messages import Span
 from teamchat.core.store.database import Database
 from teamchat.core.store.messages import spans, stored_spans
 from teamchat.core.store.rows import Row
-from teamchat.runners.process.guardian import named
+from teamchat.runners.process.guardian import named, number_here
 
 
 class Unsent(Struct, frozen=True):
@@ -40,7 +40,7 @@ class Unsent(Struct, frozen=True):
     @property
     def is_edited(self) -> bool:
         """Whether a person edits it in the prompt of a process that lives."""
-        return self.editor is not None and named(int(self.editor.partition("@")[0])) == self.editor
+        return self.editor is not None and number_here(self.editor) is not None
 
 
 def an_unsent_message(row: Row) -> Unsent:

@@ -105,13 +105,48 @@ def read_stat(pid: str) -> tuple[int, tuple[int, str]] | None:
 
 def named(pid: int) -> str | None:
     """`PID@START`, which no later process with the same number has; None where no process has it."""
-    tail = _read(f"/proc/{pid}/stat").rpartition(b")")[2].split()
     if sys.platform == "linux":
-        return f"{pid}@{tail[19].decode()}" if tail else None
+        # by `self`, as the /proc of another namespace has this process under another number
+        start = _start("self" if pid == os.getpid() else pid)
+        return f"{pid}@{start}" if start else None
     import subprocess
 
     ps = subprocess.run(["/bin/ps", "-o", "lstart=", "-p", str(pid)], capture_output=True, check=False)
     return f"{pid}@{ps.stdout.decode(errors='replace').strip()}" if ps.returncode == 0 else None
+
+
+def number_here(name: str) -> int | None:
+    """The number that a process has here which is `named` so where it runs; None where it cannot be seen.
+
+    That of a process in a container is another one outside of it, and none in other containers.
+    """
+    number, _, start = name.partition("@")
+    if named(int(number)) == name:
+        return int(number)
+    level = len(_numbers_of("self")) - 1  # more than 0 where /proc is that of a namespace around this one
+    for pid in _numbers() if level >= 0 else ():
+        numbers = _numbers_of(pid)
+        if number in numbers[-1:] and _start(pid) == start and (not level or _namespace(pid) == _namespace("self")):
+            return int(numbers[level])
+    return None
+
+
+def _start(pid: int | str) -> str:
+    """When a process began, in ticks since the machine did; empty where no process has the number."""
+    tail = _read(f"/proc/{pid}/stat").rpartition(b")")[2].split()
+    return tail[19].decode() if tail else ""
+
+
+def _numbers_of(pid: str) -> list[str]:
+    """The numbers of a process in its namespaces, from that of /proc inwards."""
+    return _read(f"/proc/{pid}/status").partition(b"\nNSpid:")[2].partition(b"\n")[0].decode().split()
+
+
+def _namespace(pid: str) -> str:
+    try:
+        return os.readlink(f"/proc/{pid}/ns/pid")  # noqa: PTH115 (pathlib takes long to load)
+    except OSError:  # it has ended, or belongs to another user
+        return pid
 
 
 def limit_of(scratch: bytes, depth: int = 0) -> int:
