@@ -30,7 +30,7 @@ def init(
     """Write teamchat.toml for the agent CLIs you have, and trust it."""
     import os
 
-    from teamchat.cli.shared.workspace import check_no_hook, check_not_hidden, trust_store
+    from teamchat.cli.shared.workspace import check_gives_trust, check_no_hook, trust_store
     from teamchat.core.team.find import FILE_NAME, load
     from teamchat.core.team.init import check_free, plan, write_team
     from teamchat.core.team.team import login_name
@@ -41,7 +41,7 @@ def init(
     from teamchat.runners import git_server
 
     check_no_hook("team files are written")
-    check_not_hidden(Path.cwd())
+    check_gives_trust(Path.cwd())
     path, trusted = Path.cwd() / file, trust_store()
     if not force:
         check_free(path, template)

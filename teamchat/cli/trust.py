@@ -6,7 +6,7 @@ from teamchat.cli.shared.options import TeamOption
 def trust(team: TeamOption = None) -> None:
     """Trust the team file as it is now: its commands, its access and the paths outside its folder."""
     from teamchat.cli.output.lines import note
-    from teamchat.cli.shared.workspace import check_not_hidden, find_team, need_person, trust_store
+    from teamchat.cli.shared.workspace import check_gives_trust, check_not_hidden, find_team, need_person, trust_store
     from teamchat.core.team.trust import needs
     from teamchat.core.text.clean import printable
 
@@ -14,8 +14,10 @@ def trust(team: TeamOption = None) -> None:
     found = find_team(team)
     check_not_hidden(found.root)
     wanted, store = needs(found), trust_store()
-    changes = store.standing(found).changes
+    standing = store.standing(found)
+    if not standing.trusted:
+        check_gives_trust(found.root)
     store.grant(found)
-    for line in (*(f"since you trusted it: {change}" for change in changes), *(need.line for need in wanted)):
+    for line in (*(f"since you trusted it: {change}" for change in standing.changes), *(need.line for need in wanted)):
         note(line)
     note(f"{printable(str(found.path))} is trusted" if wanted else "this team needs no trust: its members only read")

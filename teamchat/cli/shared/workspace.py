@@ -23,8 +23,8 @@ from teamchat.core.errors import (
     UnknownName,
     UsageError,
 )
+from teamchat.core.files import session_lock
 from teamchat.core.files.folders import STORE_NAME, TRUST_NAME, config_dir, state_dir, workspace_dir, workspace_path
-from teamchat.core.files.session_lock import holder_of, lock_in
 from teamchat.core.messages import Speaker
 from teamchat.core.store.database import NO_VALUE, Database
 from teamchat.core.store.sessions import (
@@ -171,7 +171,7 @@ def store_file(root: Path) -> Path:
 
 
 def lock_file(root: Path, session: int) -> Path:
-    return lock_in(store_file(root).parent, session)
+    return session_lock.lock_in(store_file(root).parent, session)
 
 
 def abandoned(root: Path, session: int, running: Callable[[], Sequence[T]]) -> list[T]:
@@ -186,10 +186,7 @@ def abandoned(root: Path, session: int, running: Callable[[], Sequence[T]]) -> l
 
 def is_held(root: Path, session: int) -> bool:
     """True if a process runs the session, or if its lock cannot be opened."""
-    try:
-        return holder_of(lock_file(root, session)) is not None
-    except StoreError:
-        return True
+    return session_lock.is_held(lock_file(root, session))
 
 
 def continued_session(db: Database, name: str | None) -> Session | None:
@@ -328,7 +325,15 @@ def check_not_hidden(root: Path) -> None:
 
     if workspace_path(root).is_dir():
         with open_store(root) as db:
-            check_not_hidden(db, lambda session: is_held(root, session))
+            check_not_hidden(db)
+
+
+def check_gives_trust(root: Path) -> None:
+    """The same with a turn of any workspace, for what gives trust to what was not trusted before."""
+    from teamchat.core.turn.caller import check_hidden_nowhere
+
+    check_not_hidden(root)
+    check_hidden_nowhere(workspace_path(root))
 
 
 def need_trust(team: Team, *, give: bool) -> None:
@@ -343,12 +348,15 @@ def need_trust(team: Team, *, give: bool) -> None:
         caller.check(time.time())
     check_not_hidden(team.root)
     store = trust_store()
-    if caller or not give:
-        standing = store.standing(team)
-        if standing.trusted:
-            return
-        if caller or not _trusts(team, standing):
-            raise not_trusted(team, standing)
+    standing = store.standing(team)
+    if standing.trusted and (caller or not give):
+        return
+    if caller or not (give or _can_ask()):
+        raise not_trusted(team, standing)
+    if not standing.trusted:
+        check_gives_trust(team.root)
+    if not (give or _trusts(team, standing)):
+        raise not_trusted(team, standing)
     store.grant(team)
 
 
@@ -371,10 +379,12 @@ def begin_run(team: Team, *, record: Path | None, trust: bool, runs: bool = True
         GUARDIANS.prepare()
 
 
+def _can_ask() -> bool:
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
 def _trusts(team: Team, standing: Standing) -> bool:
     """True if a person at the terminal trusts the team after reading what changed, or everything that it asks for."""
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        return False
     from teamchat.cli.output.lines import confirmed
     from teamchat.core.text.clean import printable
 

@@ -54,6 +54,14 @@ def state_folder_of(real: Path) -> Path:
     return folder
 
 
+def workspace_folders() -> list[Path]:
+    """The state folders of all workspaces. None is a link, which is not followed."""
+    try:
+        return [one for one in (state_path() / "workspaces").iterdir() if one.is_dir() and not one.is_symlink()]
+    except OSError:
+        return []
+
+
 def state_dir() -> Path:
     """`state_path`, created for the user alone. Raises `StoreError`."""
     return _private(state_path())

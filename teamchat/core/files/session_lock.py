@@ -111,6 +111,14 @@ def look_at(path: Path) -> Holder | None:
     return holder
 
 
+def is_held(path: Path) -> bool:
+    """True if a process holds the lock at `path`, or if it cannot be opened."""
+    try:
+        return look_at(path) is not None
+    except StoreError:
+        return True
+
+
 def _has_ended(file: int) -> bool:
     """True if the holder was killed, or has released the lock, and nobody else says that it holds it."""
     holder, written = _read(file)

@@ -13,7 +13,7 @@ from msgspec import Struct, ValidationError, convert
 from teamchat.core.checkpoint.find import find_repository
 from teamchat.core.checkpoint.values import NoRepository
 from teamchat.core.errors import CheckpointFailed, StoreError
-from teamchat.core.files.folders import STORE_NAME, state_folder_of, workspace_path
+from teamchat.core.files.folders import STORE_NAME, state_folder_of, workspace_folders, workspace_path
 from teamchat.core.store.database import Database
 from teamchat.core.store.sessions import session_names
 from teamchat.core.text.clean import printable
@@ -61,6 +61,12 @@ def keep_origin(folder: Path) -> None:
             keep_file(state / NAME, json.dumps({name: getattr(now, name) for name in now.__struct_fields__}).encode())
 
 
+def noted_folder(state: Path) -> str:
+    """The folder of the workspace with that state folder, in words; the state folder's own name where none is noted."""
+    kept = _read(state)
+    return printable(kept.folder if kept else state.name)
+
+
 def is_noted(db: Database) -> bool:
     """Whether it is noted which folder the store is of."""
     return db.path.with_name(NAME).exists()
@@ -72,7 +78,7 @@ def moved_from(folder: Path) -> list[Path]:
     For a workspace without a conversation: it reads what is noted of all others.
     """
     own = workspace_path(folder)
-    gone = [(state, kept) for state in _states(own.parent) if state != own and (kept := _gone(state))]
+    gone = [(state, kept) for state in workspace_folders() if state != own and (kept := _gone(state))]
     try:
         now = _origin(folder) if gone else None
         found = [(_used(state), kept.folder) for state, kept in gone if now and kept.is_of(now)]
@@ -102,13 +108,6 @@ def told_of_moved(folder: Path) -> tuple[str, str | None] | None:
 def is_there(folder: Path) -> bool:
     """Whether the path leads to a folder without a link: a moved folder may have left one behind."""
     return folder.is_dir() and os.path.realpath(folder) == str(folder)
-
-
-def _states(parent: Path) -> list[Path]:
-    try:
-        return list(parent.iterdir())
-    except OSError:
-        return []
 
 
 def _gone(state: Path) -> Origin | None:

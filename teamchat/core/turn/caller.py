@@ -19,7 +19,7 @@ import contextlib
 import math
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from hashlib import sha256
 from pathlib import Path
 
@@ -29,8 +29,18 @@ from msgspec.structs import asdict, replace
 
 from teamchat.core.engine.decide import guard
 from teamchat.core.engine.state import Rules
-from teamchat.core.errors import CODES, BudgetUsedUp, ExitCode, GuardReached, NotTrusted, TeamchatError, UsageError
-from teamchat.core.files.folders import STORE_NAME, state_path
+from teamchat.core.errors import (
+    CODES,
+    BudgetUsedUp,
+    ExitCode,
+    GuardReached,
+    NotTrusted,
+    StoreError,
+    TeamchatError,
+    UsageError,
+)
+from teamchat.core.files.folders import STORE_NAME, state_path, workspace_folders
+from teamchat.core.files.session_lock import is_held, lock_in
 from teamchat.core.messages import Speaker
 from teamchat.core.routing.names import name_in_turn, valid_name
 from teamchat.core.store.database import Database
@@ -51,6 +61,7 @@ VARIABLE = "TEAMCHAT_TURN_TOKEN"
 ORDER: tuple[Access, ...] = ("read", "edit", "full")
 FOLDERS = regex(rf"[0-9a-f]{{16}}({re.escape(LIVE)})?")
 """The names of folders with a turn's output."""
+LOOK_MS = 100  # how long a look into the store of another workspace waits for what locks it
 
 
 class Admission(Struct, frozen=True, kw_only=True):
@@ -244,21 +255,56 @@ def find_caller() -> Caller | None:
     return Caller(tuple(filter(None, records)), tuple(found), whole, stale=not (whole or above))
 
 
-def check_not_hidden(db: Database, holds: Callable[[int], bool]) -> None:
-    """Raises `NotTrusted` where this may run in a turn of the store that cannot be found from here.
+def check_not_hidden(db: Database) -> None:
+    """Raises `NotTrusted` where this may run in a turn of the store that cannot be found from here."""
+    caller = find_caller()
+    if any(record.store == db.path.resolve() for record in (caller.records if caller else ())):
+        return
+    if record := _out_of_sight(db):
+        raise _hidden(record.called)
 
-    A process in other namespaces than a turn's guardian may be one that the turn's agent has hidden. The session of
-    a turn whose teamchat has ended `holds` no lock.
+
+def check_hidden_nowhere(own: Path) -> None:
+    """The same with the turns of all workspaces but that of the state folder `own`, for what gives trust.
+
+    Trust stays when the turn is over, wherever it was given. A store that cannot be read is left out: it would keep
+    a person from giving trust anywhere.
     """
-    here, caller = _namespaces(), find_caller()
-    around = {record.turn for record in caller.records if record.store == db.path.resolve()} if caller else set[int]()
-    for admitted in [] if around else running_admissions(db):
+    if find_caller():
+        return  # and gives none
+    for folder in workspace_folders():
+        if folder == own:
+            continue
+        with (
+            contextlib.suppress(StoreError, GuardReached, OSError),
+            contextlib.closing(_opened(folder / STORE_NAME)) as db,
+        ):
+            db.execute(f"PRAGMA busy_timeout = {LOOK_MS}")
+            if record := _out_of_sight(db):
+                from teamchat.core.store.origin import noted_folder
+
+                raise _hidden(f"{record.called} in {noted_folder(folder)}")
+
+
+def _out_of_sight(db: Database) -> Record | None:
+    """A turn of the store that really runs, with its guardian in other namespaces than this process.
+
+    A process there may be one that the turn's agent has hidden. Nobody holds the session of a turn whose teamchat was
+    killed.
+    """
+    here = _namespaces()
+    for admitted in running_admissions(db):
         record = _record(db.path, admitted)
-        if record and here != record.namespaces and holds(record.session):
-            raise NotTrusted(
-                f"{record.called} runs outside of the namespaces (containers) of this command, which may be its own;"
-                " run the command where that turn was started, or when it has ended"
-            )
+        if record and here != record.namespaces and is_held(lock_in(db.path.parent, record.session)):
+            return record
+    return None
+
+
+def _hidden(called: str) -> NotTrusted:
+    return NotTrusted(
+        f"{called} runs outside of the namespaces (containers) of this command, which may be its own;"
+        " run the command where that turn was started, or when it has ended"
+    )
 
 
 def _above() -> tuple[list[Path], int | None]:
