@@ -6,10 +6,8 @@ the user's and stay.
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Collection, Mapping
-from hashlib import sha256
 from pathlib import Path
 
 from teamchat.patterns import regex
@@ -31,7 +29,6 @@ A teamchat that a hook starts would otherwise have its members' commits land in 
 """
 
 HIDDEN = "(hidden)"
-DIGITS = 12  # of the digest that a receipt has in place of a value
 SECRET_NAME = regex(
     r"KEY|TOKEN|SECRET|(?<!ASK)PASS|CREDENTIAL|AUTH|COOKIE|WEBHOOK|DSN\b|(?:CONN(?:ECTION)?_?STR)|(?<=\w)(?<!\bOLD)PWD",
     re.IGNORECASE,
@@ -69,15 +66,10 @@ def environment(
     return {name: value for name, value in result.items() if name not in {"CLAUDECODE", *empty}}
 
 
-def changed_variables(
-    before: Mapping[str, str], after: Mapping[str, str], given: Collection[str] = ()
-) -> dict[str, str | None]:
-    """The variables that differ, by name: the new value, hidden if it looks secret, or None for a removed one.
-
-    Of those whose names the team file has `given`, a digest tells whether the value is another one.
-    """
+def changed_variables(before: Mapping[str, str], after: Mapping[str, str]) -> dict[str, str | None]:
+    """The variables that differ, by name: the new value, hidden if it looks secret, or None for a removed one."""
     names = sorted(name for name in before.keys() | after.keys() if before.get(name) != after.get(name))
-    return {name: _shown(name, after[name], given) if name in after else None for name in names}
+    return {name: _shown(name, after[name]) if name in after else None for name in names}
 
 
 def password_in(value: str) -> str:
@@ -91,10 +83,8 @@ def is_secret(name: str, value: str) -> bool:
     return bool(SECRET_NAME.search(name) or _SECRET_VALUE.search(value))
 
 
-def _shown(name: str, value: str, given: Collection[str]) -> str:
-    if value and is_secret(name, value):
-        return HIDDEN
-    return f"(sha256 {sha256(os.fsencode(value)).hexdigest()[:DIGITS]})" if name in given else value
+def _shown(name: str, value: str) -> str:
+    return HIDDEN if value and is_secret(name, value) else value
 
 
 # Where Claude and Gemini keep the user's files (observed at 2.1.330 and 0.61.0).

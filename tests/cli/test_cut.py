@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from teamchat.cli.shared.piped import fenced
 from tests.cli.helpers import notes, objects, refused, rows, steady, turn
 from tests.program import Result, run_here
 from tests.scripted_team import crew
@@ -50,8 +51,9 @@ def test_cut_sends_it_without_its_middle_and_says_what_went(world: Path, how: li
     marker = re.search("…\\d+ tokens truncated…", prompt)
     assert marker
     kept = len(prompt[prompt.index("line 0\n") :].encode()) - len(marker[0].encode())
-    assert len(LONG) - kept == int(told[1].replace(",", ""))
-    assert f"{len(LONG) - kept:,} bytes of text (the budget)" in run_here("show").out
+    gone = len(fenced(LONG).removeprefix("```\n")) - kept
+    assert gone == int(told[1].replace(",", ""))
+    assert f"{gone:,} bytes of text (the budget)" in run_here("show").out
     assert LONG in run_here("log", "--json").out.replace("\\n", "\n")
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from functools import partial
+from hashlib import sha256
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -21,8 +23,10 @@ from teamchat.core.text.redact import redact_shapes
 from teamchat.core.text.secret_words import masked, secrets_in
 from teamchat.core.turn.machine import Machine, ReadyTurn, TurnReason
 from teamchat.runners.base import Command, Job, Runner, Slash
-from teamchat.runners.environment import changed_variables
+from teamchat.runners.environment import HIDDEN, changed_variables
 from teamchat.runners.process.supervisor import NO_CLOCKS, Clocks
+
+DIGITS = 12  # of the digest that a receipt has in place of a value
 
 
 def plan_reply(
@@ -91,8 +95,10 @@ def plan_turn(
         command_env={**command.env, "PWD": str(member.cwd)},
         tmpdir=scratch,
     )
-    told = changed_variables(machine.env, env, member.env)
-    changed = {name: value and redact_shapes(value)[0] for name, value in told.items()}
+    changed = {
+        name: value and _told(value, given=name in member.env)
+        for name, value in changed_variables(machine.env, env).items()
+    }
     without: tuple[str, ...] = ()
     if reason.first and machine.live:
         from teamchat.core.doctor.parity import features_without
@@ -113,6 +119,17 @@ def plan_turn(
         if machine.live
         else NO_CLOCKS,
     )
+
+
+def _told(value: str, *, given: bool) -> str:
+    """What the receipt tells of a variable: its value without keys, and of what the team file has `given` a digest.
+
+    The digest tells whether the value is another one.
+    """
+    redacted = redact_shapes(value)[0]
+    if not given or value == HIDDEN or not redacted.strip("*"):
+        return redacted
+    return f"(sha256 {sha256(os.fsencode(value)).hexdigest()[:DIGITS]})"
 
 
 def _setup(

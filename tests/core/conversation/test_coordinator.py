@@ -187,7 +187,7 @@ def test_a_turn_keeps_the_exact_bytes_and_why_it_ran(tmp_path: Path) -> None:
         len(launch.stdin),
         len(launch.identity.system_text or ""),
     )
-    assert turn.setup.env["COLOUR"] == "red"
+    assert turn.setup.env["COLOUR"] == "(sha256 b1f51a511f1d)"
     assert turn.outcome is not None
     assert turn.outcome.reply == "msg-2"
     assert turn.outcome.usage == Usage(100, None, 20, 0.25)
