@@ -31,13 +31,15 @@ class Verdict(Struct, frozen=True):
     """The judgement of a finished process: the reply if `failure` is None, else the partial text.
 
     `usage` is the usage that its output reports for a turn without a `Usage` event, such as a killed one. `cut` says
-    that the text was longer than a reply may be, and has no middle.
+    that the text was longer than a reply may be, and has no middle. `own_cost` says that the cost is that of the turn
+    alone also in a process that stays, which otherwise adds it up.
     """
 
     text: str
     failure: Failure | None = None
     usage: Usage | None = None
     cut: bool = False
+    own_cost: bool = False
 
 
 class EventParser(Protocol):

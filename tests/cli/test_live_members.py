@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.helpers import said
+from tests.cli.helpers import objects, said
 from tests.program import ROOT, cli, ended, fake, run_here, start
 from tests.runners.processes import eventually, kill_with_guardians
 
@@ -73,6 +73,25 @@ def test_kill_9_of_teamchat_ends_it_keeps_what_it_said_and_resume_goes_on(world:
     assert cli("send", "say whole").code == 0
     assert said()[-1] == ("max", "whole")
     assert "a fresh session: its turn 3 was cut short" in run_here("show", "4").out
+
+
+@pytest.mark.usefixtures("world")
+@pytest.mark.parametrize("memory", ["fresh", "resume", "live"])
+def test_a_session_that_goes_on_costs_what_its_turns_cost(memory: str) -> None:
+    """Claude 2.1.330 tells the cost of the whole session with each turn: three turns of $0.25 are no $1.50."""
+    limits = "[team.limits]\ncost_usd = 1.0\n[[members]]"
+    sarah, agent = TEAM.index('[[members]]\nname = "sarah"'), TEAM.index("[agents.kept]")
+    team = (TEAM[:sarah] + TEAM[agent:]).replace('"live"', f'"{memory}"').replace("[[members]]", limits, 1)
+    Path("teamchat.toml").write_text(team)
+    assert run_here("trust").code == 0
+    for in_all in (0.25, 0.5, 0.75):
+        assert run_here("send", "--quiet", f"cost {in_all} 0.25").code == 0
+    receipts = [run_here("show", turn).out for turn in "123"]
+    assert ["out 20, $0.2500" in receipt for receipt in receipts] == [True] * 3, receipts
+    assert objects(run_here("usage", "--json"))[-1]["cost_usd"] == 0.75
+    ran = run_here("send", "--quiet", "cost 1.0 0.25")
+    assert ran.code == 0, "the budget holds four turns"
+    assert run_here("send", "--quiet", "cost 1.25 0.25").code == 8
 
 
 def test_what_outlives_teamchat_and_its_guardian_is_ended_by_resume(

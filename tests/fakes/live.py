@@ -1,8 +1,9 @@
 """A CLI that stays, as Claude does with stream-json input: a line of input is a turn, an interrupt stops it.
 
 It answers what it is asked in the last line of the prompt: `say TEXT`, `pid`, `hang` (until interrupted), `deaf` (it
-hangs and ignores interrupts), `die`, `cost DOLLARS` (what it has cost in all), `meet FOLDER` (its pid, once two
-processes have met there), `run COMMAND` (what that prints). With `unsaid TEXT` it answers, but tells no end of the
+hangs and ignores interrupts), `die`, `cost DOLLARS` (what it has cost in all), `cost DOLLARS OWN` (and the turn alone,
+as 2.1.330 tells), `meet FOLDER` (its pid, once two processes have met there), `run COMMAND` (what that prints). With
+`unsaid TEXT` it answers, but tells no end of the
 turn while it is kept running: `unsaid-late SECONDS` tells it late, `unsaid-deaf` neither tells it nor ends with its
 input. Each result tells the sum of all costs so far, as Claude does. Without `--input-format` it takes one prompt, and
 exits.
@@ -17,6 +18,7 @@ import time
 from pathlib import Path
 
 FOREVER_S = 600
+TOKENS = {"inputTokens": 100, "outputTokens": 20}
 
 
 def write(**event: object) -> None:
@@ -24,7 +26,7 @@ def write(**event: object) -> None:
     sys.stdout.flush()
 
 
-def result(turn: int, text: str, *, error: bool = False, cost: float | None = None) -> None:
+def result(turn: int, text: str, *, error: bool = False, cost: float | None = None, own: float | None = None) -> None:
     write(
         type="result",
         subtype="error_during_execution" if error else "success",
@@ -33,6 +35,7 @@ def result(turn: int, text: str, *, error: bool = False, cost: float | None = No
         usage={"input_tokens": 100, "output_tokens": 20},
         total_cost_usd=0.25 * turn if cost is None else cost,
         terminal_reason="aborted_streaming" if error else "completed",
+        **({} if own is None else {"model_usage_since_last_result": {"m": {**TOKENS, "costUSD": own}}}),
     )
 
 
@@ -71,7 +74,8 @@ def main() -> None:
             case "run":
                 result(turn, os.popen(text).read())  # noqa: S605 (the test's own words)
             case "cost":
-                result(turn, text, cost=float(text))
+                in_all, *own = map(float, text.split())
+                result(turn, text, cost=in_all, own=own[0] if own else None)
             case "pid":
                 result(turn, str(os.getpid()))
             case _:

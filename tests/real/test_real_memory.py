@@ -87,11 +87,13 @@ def test_a_session_that_is_gone_is_replaced_with_the_whole_context(user: World, 
     assert any("begins a fresh session" in event["text"] for event in ran.events if event["type"] == "warning")
 
 
-@pytest.mark.parametrize("vendor", VENDORS)
-def test_usage_is_that_of_the_turn_alone(user: World, vendor: Vendor) -> None:
-    name = user.member(vendor, 'memory = "resume"')
+@pytest.mark.parametrize(("vendor", "kind"), KINDS)
+def test_usage_is_that_of_the_turn_alone(user: World, vendor: Vendor, kind: str) -> None:
+    name = user.member(vendor, f'memory = "{kind}"')
     usages = [user.json("send", f"Question {number}.", "--to", name).result["usage"] for number in (1, 2, 3)]
     assert [(usage["input_tokens"], usage["output_tokens"]) for usage in usages] == [(11, 7)] * 3
+    first, *others = [usage["cost_usd"] for usage in usages]
+    assert [bool(first), *others] == [vendor == "claude", first, first]
 
 
 OTHER_MODELS = {"claude": "claude-sonnet-4-5", "codex": "gpt-5.4", "gemini": "gemini-2.5-pro"}

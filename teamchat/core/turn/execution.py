@@ -42,7 +42,7 @@ class FinishedTurn(Struct, frozen=True):
     """The end of a turn. `text` is the reply, or the partial text when `outcome.failure` says why there is no reply.
 
     `interrupted`: a person ended it, with or without a reply. `unreported`: its process was to be kept for further
-    turns, and ended without reporting the end of this one.
+    turns, and ended without reporting the end of this one. `own_cost` is that of `Verdict`.
     """
 
     outcome: Outcome
@@ -51,6 +51,7 @@ class FinishedTurn(Struct, frozen=True):
     unreported: bool = False
     vendor_session: str | None = None
     events: tuple[TimedEvent, ...] = ()
+    own_cost: bool = False
 
     @property
     def questions(self) -> tuple[str, ...]:
@@ -123,7 +124,8 @@ async def execute(
     judged = refused if whole else _judged(refused, folder)
     outcome = _outcome(turn, end, collector, before, judged, version)
     unreported = stays is not None and end.untold
-    return FinishedTurn(outcome, end.text, end.interrupted, unreported, end.vendor_session, tuple(collector.events))
+    told = tuple(collector.events)
+    return FinishedTurn(outcome, end.text, end.interrupted, unreported, end.vendor_session, told, end.own_cost)
 
 
 def _make_scratch(turn: ReadyTurn) -> None:

@@ -66,12 +66,12 @@ class LivePool:
         return turn, self._processes[-1].agent
 
     def give_back(self, agent: LiveAgent | None, finished: FinishedTurn) -> FinishedTurn:
-        """The turn with its own cost. Claude reports the cost of the whole process (2.1.197)."""
+        """The turn with its own cost, also if its CLI reports that of the whole process (Claude 2.1.197, 2.1.260)."""
         life, used = next((life for life in self._processes if life.agent is agent), None), finished.outcome.usage
         if life is None:
             return finished
         life.speaks, life.session = False, finished.vendor_session
-        if used is None or used.cost_usd is None:
+        if finished.own_cost or used is None or used.cost_usd is None:
             return finished
         own, life.cost_usd = _own_cost(used, life.cost_usd), used.cost_usd
         return replace(finished, outcome=replace(finished.outcome, usage=replace(used, cost_usd=own)))

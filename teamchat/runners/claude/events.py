@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from msgspec.structs import replace
 
 from teamchat.patterns import regex
+from teamchat.runners.base import Verdict
 from teamchat.runners.events import (
     AgentEvent,
     Denied,
@@ -71,15 +72,18 @@ class Requests:
         return None if found.is_nothing else found
 
 
-def usage_of(result: dict[str, object], models: Iterable[object], requests: Requests, *, failed: bool) -> Usage:
+def usage_of(result: dict[str, object], models: list[object] | None, requests: Requests, *, failed: bool) -> Usage:
     """The usage of the whole turn and its subagents; unknown if nothing is reported.
 
-    `usage` of a `result` lacks the subagents, and `modelUsage` adds up over a process (2.1.260) or a session (2.1.330).
-    `models` is what the turn's results have in `model_usage_since_last_result`, which 2.1.330 reports and 2.1.260 not.
+    `usage` of a `result` lacks the subagents. `modelUsage` and `total_cost_usd` add up over a process (2.1.260) or a
+    session (2.1.330). `models` is what the turn's results have in `model_usage_since_last_result`, which 2.1.330
+    reports; None if they lack it (2.1.260).
     """
-    cost = amount(result.get("total_cost_usd"))
-    own, asked, exact = _sum([result.get("usage")], _NAMES), requests.usage() or Usage(), _sum(models, _MODEL_NAMES)
-    whole = _sum(_models(result, "modelUsage"), _MODEL_NAMES)
+    own, asked = _sum([result.get("usage")], _NAMES), requests.usage() or Usage()
+    exact, cost = _sum(models or (), _MODEL_NAMES), cost_since(models)
+    whole = _sum(_models(result, "modelUsage") or (), _MODEL_NAMES) if models is None else Usage()
+    if cost is None and models != []:  # with an empty one, all that `total_cost_usd` has is older than the turn
+        cost = amount(result.get("total_cost_usd"))
     if failed:
         found = _largest(own, exact, asked, whole if result.get("subtype") == "error_max_budget_usd" else Usage())
     elif own.is_nothing:  # after a repeated request
@@ -91,9 +95,16 @@ def usage_of(result: dict[str, object], models: Iterable[object], requests: Requ
     return Usage(found.input_tokens, found.cached_tokens, found.output_tokens, cost or None if failed else cost)
 
 
-def _models(result: dict[str, object], name: str) -> list[object]:
+def cost_since(models: list[object] | None) -> float | None:
+    """The cost of a turn, which is the sum over its models; None if one of them does not have it."""
+    costs = [amount(model.get("costUSD")) for model in models or () if isinstance(model, dict)]
+    known = [cost for cost in costs if cost is not None]
+    return sum(known) if known and len(known) == len(costs) else None
+
+
+def _models(result: dict[str, object], name: str) -> list[object] | None:
     models = result.get(name)
-    return list(models.values()) if isinstance(models, dict) else []
+    return list(models.values()) if isinstance(models, dict) else None
 
 
 def _largest(*usages: Usage) -> Usage:
@@ -135,7 +146,7 @@ class ClaudeEvents(JsonEvents):
         self._told: Usage | None = None  # by the last `UsedSoFar`
         self._message: object = None  # the id of the member's last message
         self._since = 0  # the first of its texts in `said`
-        self._models: list[object] = []  # what each model has used, as the results of this turn report it
+        self._models: list[object] | None = None  # what each model has used, as the results of this turn report it
         self._streams = False  # in this turn: then an answer is not whole before its stream says so
         self._calls_tools = False  # the message that is being streamed
 
@@ -215,6 +226,9 @@ class ClaudeEvents(JsonEvents):
     def _begin(self, message: object) -> None:
         """Begin a message of the member. One without an id ends with its event."""
         self._message, self._since, self.goes_on = message, len(self.said), False
+
+    def finish(self, exit_code: int, stderr_tail: str) -> Verdict:
+        return replace(super().finish(exit_code, stderr_tail), own_cost=cost_since(self._models) is not None)
 
     def used(self) -> Usage | None:
         return self._requests.usage()
@@ -314,7 +328,8 @@ class ClaudeEvents(JsonEvents):
                             yield from self._deny(tool, name, summary(rest.get("tool_input")))
         self._judge(event)
         yield from self.all_unanswered()
-        self._models += _models(event, "model_usage_since_last_result")
+        if (models := _models(event, "model_usage_since_last_result")) is not None:
+            self._models = [*(self._models or ()), *models]
         yield usage_of(event, self._models, self._requests, failed=self.error is not None)
         yield Done(self.done and self.error is None)
 

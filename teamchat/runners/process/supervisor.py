@@ -211,7 +211,8 @@ class TurnEnd(Struct):
     `cwd` is the folder of a recorded turn that ran elsewhere. `version` is that of the CLI, as its output or its
     recording tells it ("" where a recording has none). `login` names the variables that a recorded one had its login
     from, as `Login` does. `interrupted`: a person has ended it. `untold`: its process ended by itself, and the CLI told
-    neither an end of the turn nor an error. `changed`, `not_all_looked_at` and `files` are those of `Exit`.
+    neither an end of the turn nor an error. `changed`, `not_all_looked_at` and `files` are those of `Exit`, and
+    `own_cost` is that of `Verdict`.
     """
 
     text: str
@@ -233,6 +234,7 @@ class TurnEnd(Struct):
     cwd: Path | None = None
     login: tuple[str, ...] | None = None
     untold: bool = False
+    own_cost: bool = False
 
 
 class _Facts(Struct):
@@ -496,6 +498,7 @@ class _Turn:
             cwd=ended.cwd if ended else None,
             login=ended.login if ended else None,
             untold=self.cut is None and self.facts.done is None and not self.facts.error,
+            own_cost=verdict.own_cost,
         )
 
     def _failure(self, verdict: Verdict) -> Failure | None:

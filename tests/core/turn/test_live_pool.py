@@ -118,6 +118,14 @@ def test_no_cost_is_made_up_of_what_it_tells_in_all(
     assert [turn.outcome and turn.outcome.usage and turn.outcome.usage.cost_usd for turn in stage.turns] == own
 
 
+def test_a_cost_that_is_the_turns_own_is_taken_as_it_is(stage: Stage) -> None:
+    """2.1.330 adds up over the session, also what earlier processes and a person by hand have spent."""
+    talk(stage, "cost 1.25 0.25", "cost 1.5 0.25", "cost 1.625 0.125")
+    assert [turn.outcome and turn.outcome.usage and turn.outcome.usage.cost_usd for turn in stage.turns] == [
+        0.25, 0.25, 0.125,
+    ]  # fmt: skip
+
+
 def test_a_turn_is_interrupted_by_the_clis_own_request(stage: Stage) -> None:
     def stop_at_the_first_word(event: object) -> None:
         if isinstance(event, AgentSpoke) and isinstance(event.event, TextDelta):

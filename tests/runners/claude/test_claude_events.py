@@ -467,6 +467,45 @@ def test_two_results_of_a_turn_are_added_up() -> None:
     assert used(first, more) == Usage(34, None, 22, 0.5)
 
 
+# --- the cost of a session that goes on
+
+
+def since(**costs: float | None) -> dict[str, object]:
+    """What 2.1.330 tells of each model since its last result."""
+    told = {name: {"inputTokens": 11, "outputTokens": 7, "costUSD": cost} for name, cost in costs.items()}
+    return {"modelUsage": LIFE, "model_usage_since_last_result": told}
+
+
+def test_the_cost_of_a_turn_is_that_of_its_models_and_not_of_the_session() -> None:
+    parser = ClaudeEvents()
+    (told,) = [event for event in feed(parser, RESULT | OWN | since(m=0.125, n=0.25)) if isinstance(event, Usage)]
+    assert told == Usage(22, None, 14, 0.375)
+    assert parser.finish(0, "").own_cost
+    assert used(RESULT | OWN | since(m=0.125), RESULT | OWN | since(m=0.25)).cost_usd == 0.375
+    assert used(RESULT | OWN | since(m=0.125), RESULT | OWN | since()).cost_usd == 0.125
+    assert used(RESULT | OWN | since(m=0.0)).cost_usd == 0.0
+
+
+def test_an_older_version_tells_the_cost_of_its_process_alone() -> None:
+    parser = ClaudeEvents()
+    assert Usage(22, None, 14, 0.5) in feed(parser, RESULT | OWN)
+    assert not parser.finish(0, "").own_cost
+
+
+def test_what_the_session_has_used_before_is_no_usage_of_a_turn_that_failed() -> None:
+    failed = RESULT | {"is_error": True, "result": "API Error: 400", "total_cost_usd": 0.5, "usage": {}}
+    assert used(failed | since()) == Usage()
+    budget = failed | {"subtype": "error_max_budget_usd", "errors": ["Reached maximum budget ($0.3)"]}
+    assert used(budget | since(m=0.125)) == Usage(11, None, 7, 0.125)
+    assert used(budget | {"modelUsage": LIFE}) == Usage(330, None, 210, 0.5), "2.1.260 counts from its start"
+
+
+@pytest.mark.parametrize("odd", [None, "1", -1, True, 1e999])
+def test_a_cost_that_cannot_be_read_is_not_left_out_of_the_sum(odd: object) -> None:
+    models = {"m": {"costUSD": 0.25}, "n": {"costUSD": odd}}
+    assert used(RESULT | OWN | {"model_usage_since_last_result": models}).cost_usd == 0.5
+
+
 def test_what_is_shown_while_it_runs_agrees_with_the_receipt() -> None:
     requests = [request("m1"), request("m2", "t1"), request("m3")]
     result = RESULT | OWN | {"model_usage_since_last_result": ALL}
