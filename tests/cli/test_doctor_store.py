@@ -252,7 +252,7 @@ def test_a_store_of_a_newer_version_is_backed_up_and_not_touched(store: Path) ->
 def test_a_session_that_goes_on_from_a_lost_message_is_rescued_and_answers_what_called(world: Path) -> None:
     made = crew(world, {"max": [{"exit": 1}, "Hi"]})
     assert run_here("send", "Go").code == 1
-    damage(store_file(Path.cwd()), "UPDATE sessions SET works = replace(works, 'msg-1', 'msg-7')")
+    damage(store_file(Path.cwd()), "UPDATE sessions SET last_said = replace(last_said, 'msg-1', 'msg-7')")
     damage(store_file(Path.cwd()), "UPDATE routes SET as_of = NULL")
     lines = looked().out.splitlines()
     assert "session s1 goes on from a message that is missing" in lines[0]

@@ -38,7 +38,7 @@ from teamchat.core.engine.events import (
     TurnEnded,
 )
 from teamchat.core.engine.process import Part
-from teamchat.core.engine.state import Route, Work
+from teamchat.core.engine.state import LastSaid, Route
 from teamchat.core.messages import ConversationMessage, NewMessage, Routing
 from teamchat.core.receipt import Outcome
 from teamchat.core.routing.requests import RouteRequest
@@ -111,7 +111,7 @@ class Posting(Struct, frozen=True):
         `process`.
         """
         run, who = self.run, addressed.speaker
-        before = _work_before(run.manager.get_current_message()) if addressed.wordless else None
+        before = _said_before(run.manager.get_current_message()) if addressed.wordless else None
         message = run.manager.add_message(
             NewMessage(
                 addressed.text,
@@ -253,12 +253,12 @@ class Posting(Struct, frozen=True):
         return replies
 
 
-def _work_before(newest: ConversationMessage | None) -> Work | None:
+def _said_before(newest: ConversationMessage | None) -> LastSaid | None:
     """What those whom a message of markers only calls answer: the newest message with words."""
     if newest is None:
         return None
     by = (newest.speaker.role_name, newest.stands_for) if newest.speaker.type == "ai" else ()
-    return Work((), newest.id, tuple(filter(None, by)))
+    return LastSaid((), newest.id, tuple(filter(None, by)))
 
 
 def with_first_call(name: str, asks: AddressedReply) -> AddressedReply:

@@ -51,7 +51,7 @@ from teamchat.core.engine.events import (
     Undone,
 )
 from teamchat.core.engine.process import Call, Part, Process
-from teamchat.core.engine.state import OPEN, AlsoCalled, Route, RouteStatus, Rules, State, Work
+from teamchat.core.engine.state import OPEN, AlsoCalled, LastSaid, Route, RouteStatus, Rules, State
 from teamchat.core.routing.names import fold
 from teamchat.core.routing.requests import RouteRequest
 
@@ -203,19 +203,20 @@ class Draft(Struct):
         by = tuple(dict.fromkeys((speaker, route.target)))
         asked_by_person = route.parent == route.request
 
-        def continues(work: Work) -> bool:
-            return route.request in work.requests or (asked_by_person and not set(by).isdisjoint(work.by))
+        def continues(last: LastSaid) -> bool:
+            return route.request in last.requests or (asked_by_person and not set(by).isdisjoint(last.by))
 
-        works = (replace(work, newest=message, by=by) if continues(work) else work for work in self.state.works)
-        self.state = replace(self.state, works=tuple(works))
+        told = (replace(last, message=message, by=by) if continues(last) else last for last in self.state.last_said)
+        self.state = replace(self.state, last_said=tuple(told))
 
-    def asked(self, message: str, question: Route | None, before: Work | None) -> None:
+    def asked(self, message: str, question: Route | None, before: LastSaid | None) -> None:
         """A person has said something: the answer to a question belongs to the work that asked, else it is new work."""
-        asking = next((work for work in self.state.works if question and question.request in work.requests), None)
-        others = tuple(work for work in self.state.works if work is not asking)
-        said = before or Work((), message)
-        requests = asking.requests if asking else ()
-        self.state = replace(self.state, works=(*others, replace(said, requests=(*requests, message))))
+        all_said = self.state.last_said
+        asking = next((last for last in all_said if question and question.request in last.requests), None)
+        others = tuple(last for last in all_said if last is not asking)
+        requests = (*(asking.requests if asking else ()), message)
+        said = replace(before or LastSaid((), message), requests=requests)
+        self.state = replace(self.state, last_said=(*others, said))
 
     def forget(self) -> None:
         """Drop what was said for requests of which nothing is left to do."""
@@ -223,9 +224,9 @@ class Draft(Struct):
         needed = {route.request for route in self.state.queue}
         if process and not process.over:
             needed.add(process.request)
-        works = tuple(work for work in self.state.works if not needed.isdisjoint(work.requests))
-        if works != self.state.works:
-            self.state = replace(self.state, works=works)
+        kept = tuple(last for last in self.state.last_said if not needed.isdisjoint(last.requests))
+        if kept != self.state.last_said:
+            self.state = replace(self.state, last_said=kept)
 
     def hold_all(self) -> None:
         """Hold the whole queue, except people who are asked: only a resume continues it."""
@@ -623,7 +624,7 @@ def _put_back(draft: Draft, before: State) -> None:
         last_ai=before.last_ai,
         stale=before.stale,
         process=before.process,
-        works=before.works,
+        last_said=before.last_said,
     )
     fit_queue(draft)  # the team may have changed since
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from msgspec import Struct
 
-from teamchat.core.engine.state import Route, State, Work
+from teamchat.core.engine.state import LastSaid, Route, State
 from teamchat.core.routing.requests import RouteRequest
 
 if TYPE_CHECKING:
@@ -25,8 +25,8 @@ class HumanSpoke(Struct, frozen=True):
     """A person's message was stored. `drops` holds names to drop from the queue; None is DROP: ALL.
 
     A message of markers only, or one that was typed before the question, does not `answer` it. Those whom a message of
-    markers only calls answer what was said `before` it: `Work` without requests. With a `process` the message is its
-    task.
+    markers only calls answer what was said `before` it: `LastSaid` without requests. With a `process` the message is
+    its task.
     """
 
     now: float
@@ -36,7 +36,7 @@ class HumanSpoke(Struct, frozen=True):
     drops: tuple[str, ...] | None = ()
     answers: bool = True
     process: Process | None = None
-    before: Work | None = None
+    before: LastSaid | None = None
 
 
 class TurnBegan(Struct, frozen=True):

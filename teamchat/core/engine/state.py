@@ -39,15 +39,15 @@ class AlsoCalled(Struct, frozen=True):
     parent: str
 
 
-class Work(Struct, frozen=True):
+class LastSaid(Struct, frozen=True):
     """What was said last for the `requests`: a person's message, and answers to questions that it led to.
 
-    `newest` is the message with words that its next turn answers. `by` are the member that spoke in it and the one that
+    `message` is the one with words that the next turn answers. `by` are the member that spoke in it and the one that
     was called, if it is another; nobody, if a person spoke.
     """
 
     requests: tuple[str, ...]
-    newest: str
+    message: str
     by: tuple[str, ...] = ()
 
 
@@ -115,8 +115,8 @@ class State(Struct, frozen=True):
 
     `turns`, `since` and `stale` count from a person's last message or the last resume; `tokens` and `cost_usd` from the
     session's beginning or the last resume after a budget guard. `stale` is the number of replies in a row that said
-    nothing new; the replies of a group count as one. `process` is the one that runs, is on hold, or ran last. `works`
-    has what was said for each request that still has a call in the queue, or a process that is not over.
+    nothing new; the replies of a group count as one. `process` is the one that runs, is on hold, or ran last.
+    `last_said` has an entry for each request that still has a call in the queue, or a process that is not over.
     """
 
     rules: Rules
@@ -129,7 +129,7 @@ class State(Struct, frozen=True):
     cost_usd: float = 0.0
     stale: int = 0
     process: Process | None = None
-    works: tuple[Work, ...] = ()
+    last_said: tuple[LastSaid, ...] = ()
 
     @property
     def waiting(self) -> tuple[Route, ...]:
@@ -150,8 +150,8 @@ class State(Struct, frozen=True):
 
     def answers(self, route: Route) -> str:
         """The message that the turn of the route answers if it begins now: the newest of its own request."""
-        work = next((work for work in self.works if route.request in work.requests), None)
-        return route.as_of or (work.newest if work else route.parent)
+        said = next((last for last in self.last_said if route.request in last.requests), None)
+        return route.as_of or (said.message if said else route.parent)
 
     def answered_by(self, speaker: str) -> Route | None:
         """The question that this person answers by speaking. Another person may have been asked since."""

@@ -126,9 +126,9 @@ REFERENCES = (
             AND messages.message = named AND messages.id <= lineage.through WHERE lineage.session = turns.session)
     )""",
     """SELECT 'session ' || name || ' goes on from a message that is missing' AS problem FROM sessions WHERE EXISTS (
-        SELECT 1 FROM json_each(works) WHERE NOT EXISTS (
+        SELECT 1 FROM json_each(last_said) WHERE NOT EXISTS (
             SELECT 1 FROM lineage CROSS JOIN messages ON messages.session = lineage.ancestor AND messages.message =
-            json_extract(value, '$.newest') AND messages.id <= lineage.through WHERE lineage.session = sessions.id)
+            json_extract(value, '$.message') AND messages.id <= lineage.through WHERE lineage.session = sessions.id)
     )""",
     """SELECT 'session ' || name || ' has lost its messages' AS problem FROM sessions
     WHERE NOT EXISTS (SELECT 1 FROM lineage WHERE session = id AND ancestor = id)""",

@@ -31,9 +31,9 @@ MENDING = (
     OR NOT EXISTS (SELECT 1 FROM lineage CROSS JOIN messages ON messages.session = lineage.ancestor
         AND message = json_extract(setup, '$.answers') AND messages.id <= through
         WHERE lineage.session = turns.session)""",
-    """UPDATE sessions SET works = '[]' WHERE EXISTS (SELECT 1 FROM json_each(works) WHERE NOT EXISTS (
+    """UPDATE sessions SET last_said = '[]' WHERE EXISTS (SELECT 1 FROM json_each(last_said) WHERE NOT EXISTS (
         SELECT 1 FROM lineage CROSS JOIN messages ON messages.session = lineage.ancestor
-        AND message = json_extract(value, '$.newest') AND messages.id <= through WHERE lineage.session = sessions.id
+        AND message = json_extract(value, '$.message') AND messages.id <= through WHERE lineage.session = sessions.id
     ))""",
     "DELETE FROM undos WHERE session NOT IN (SELECT id FROM sessions)",
     "UPDATE turns SET undone = NULL WHERE undone NOT IN (SELECT id FROM undos)",

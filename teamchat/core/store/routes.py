@@ -10,7 +10,7 @@ from msgspec.json import encode
 from msgspec.structs import replace
 
 from teamchat.core.engine.process import Part
-from teamchat.core.engine.state import AlsoCalled, Route, RouteStatus, Rules, State, Work
+from teamchat.core.engine.state import AlsoCalled, LastSaid, Route, RouteStatus, Rules, State
 from teamchat.core.store.database import Database
 from teamchat.core.store.rows import Row, dump, load
 
@@ -46,7 +46,7 @@ def a_state(row: Row) -> State:
         cost_usd=row.real("cost_usd"),
         stale=row.count("stale"),
         process=process_of(row),
-        works=convert(row.json("works"), tuple[Work, ...]),
+        last_said=convert(row.json("last_said"), tuple[LastSaid, ...]),
     )
 
 
@@ -80,9 +80,9 @@ def save_state(db: Database, session: int, old: State, new: State, dropped: Coll
     """Write what changed. A route that left the queue was taken out if it is in `dropped`; otherwise it is done."""
     db.execute(
         "UPDATE sessions SET next_route = ?, turns = ?, since = ?, last_ai = ?, tokens = ?, cost_usd = ?, stale = ?,"
-        " process = ?, works = ? WHERE id = ?",
+        " process = ?, last_said = ? WHERE id = ?",
         new.next_route, new.turns, new.since, new.last_ai, new.tokens, new.cost_usd, new.stale,
-        dump(new.process) if new.process else None, encode(new.works).decode(), session,
+        dump(new.process) if new.process else None, encode(new.last_said).decode(), session,
     )  # fmt: skip
     left = {route.number for route in old.queue} - {route.number for route in (*new.queue, *dropped)}
     for route in old.queue:

@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from teamchat.core.agents import ProtocolName
-from teamchat.core.engine.state import Route, Rules, State, Work
+from teamchat.core.engine.state import LastSaid, Route, Rules, State
 from teamchat.core.receipt import Outcome, Setup
 from teamchat.core.store.database import Database
 from teamchat.core.store.lineage import MESSAGES
@@ -43,7 +43,7 @@ class Before(Struct, frozen=True):
     through: int
     first: int
     process: str | None = None
-    works: tuple[Work, ...] = ()
+    last_said: tuple[LastSaid, ...] = ()
 
     @property
     def state(self) -> State:
@@ -57,7 +57,7 @@ class Before(Struct, frozen=True):
             self.last_ai,
             stale=self.stale,
             process=_process(self.process) if self.process else None,
-            works=self.works,
+            last_said=self.last_said,
         )
 
 
@@ -181,7 +181,7 @@ def state_now(db: Database, session: int, state: State, first: int) -> Before:
         through=through,
         first=first,
         process=dump(state.process) if state.process else None,
-        works=state.works,
+        last_said=state.last_said,
     )
 
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from teamchat.core.engine.events import HumanSpoke, Idle, ResumeMode, TurnEnded, Undone
-from teamchat.core.engine.state import Route, RouteStatus, Work
+from teamchat.core.engine.state import LastSaid, Route, RouteStatus
 from tests.core.engine.driver import AI, Talk, wishes
 from tests.trials import trials
 
@@ -106,7 +106,7 @@ def test_a_reply_of_markers_only_is_not_answered(talk: Talk) -> None:
 def test_a_message_of_markers_only_has_what_was_said_before_answered(talk: Talk) -> None:
     talk.says("max").replies()
     talk.take(
-        HumanSpoke(talk.now, "msg-3", "kailai", wishes("sarah"), answers=False, before=Work((), "msg-2", ("max",)))
+        HumanSpoke(talk.now, "msg-3", "kailai", wishes("sarah"), answers=False, before=LastSaid((), "msg-2", ("max",)))
     )
     assert answered(talk) == "msg-2"
     talk.messages = 3
@@ -151,9 +151,9 @@ def test_the_others_of_an_undone_group_answer_the_same(talk: Talk) -> None:
 
 def test_what_was_said_for_a_request_is_forgotten_with_its_last_call(talk: Talk) -> None:
     talk.says("max", "sarah").replies().replies()
-    assert (talk.ending, talk.state.works) == (Idle(), ())
+    assert (talk.ending, talk.state.last_said) == (Idle(), ())
     talk.says("max").stop().resume(ResumeMode.DROP)
-    assert talk.state.works == ()
+    assert talk.state.last_said == ()
 
 
 @dataclass
