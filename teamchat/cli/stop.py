@@ -13,6 +13,7 @@ def stop(place: Place) -> None:
     import time
 
     from teamchat.cli.output.lines import note
+    from teamchat.cli.shared.typed import placed_here
     from teamchat.cli.shared.workspace import abandoned, find_root, lock_file, need_person, open_store, session_typed
     from teamchat.core.conversation.recovery import how_left
     from teamchat.core.errors import SessionBusy, TeamchatError
@@ -39,7 +40,7 @@ def stop(place: Place) -> None:
     if process is None:
         raise SessionBusy(
             f"{holder.said} cannot be seen from here: stop it in the container or on the machine where it runs",
-            f"teamchat watch{typed}",
+            placed_here("teamchat watch"),
         )
     for number in (signal.SIGTERM, signal.SIGCONT):  # what Ctrl-Z has stopped hears nothing but the second
         with contextlib.suppress(ProcessLookupError, PermissionError):

@@ -57,6 +57,17 @@ def test_a_command_gets_the_session_and_the_team_of_the_chat() -> None:
     assert here(["team"], "s1", "a.toml") == ["team", "--team", "a.toml"]
     assert here(["summary"], "s1", None) == ["compact", "--session", "s1"]
     assert here(["show"], None, None) == ["show"]
+    assert here(["worktrees", "remove", "max"], "s1", None) == ["worktrees", "remove", "--session", "s1", "max"]
+    assert here(["worktrees"], "s1", None) == ["worktrees", "--session", "s1"]
+    assert here(["sessions", "rename", "s1", "b"], "s1", "a.toml") == [
+        "sessions",
+        "rename",
+        "--team",
+        "a.toml",
+        "s1",
+        "b",
+    ]
+    assert here(["usage", "--all"], "s1", None) == ["usage", "--all"]
 
 
 def test_hints_are_commands_of_chat() -> None:

@@ -101,3 +101,26 @@ def test_what_git_ignores_is_in_the_way_of_a_folder_and_stays(tree: WorkTree, th
     ran = run_here("undo", "--yes")
     assert (ran.code, tree.files()) == (1, after)
     assert "build/one.py changed since, by somebody else" in ran.err
+
+
+def test_a_file_that_no_checkpoint_has_goes_from_the_place_of_a_folder_and_is_kept(tree: WorkTree) -> None:
+    before_the_turn(tree, "")
+    shell(max="rm -r tests; truncate -s 60M tests")
+    before = tree.files()
+    assert run_here("send", "Go").code == 0
+    ran = run_here("undo", "--yes")
+    assert (ran.code, tree.files()) == (0, before), ran.err
+    assert "kept: tests" in ran.err
+
+
+@pytest.mark.parametrize("there", ["echo mine > build", "ln -s tests build", "mkfifo build"])
+def test_force_keeps_what_is_in_the_way_of_a_folder(tree: WorkTree, there: str) -> None:
+    (tree.top / ".gitignore").write_text("build\nscripts/\nhome/\n")
+    before_the_turn(tree, "mkdir build; echo 1 > build/one.py; git add -f build")
+    shell(max="rm -r build")
+    before = tree.files()
+    assert run_here("send", "Go").code == 0
+    assert os.system(f"cd {tree.top} && {there}") == 0  # noqa: S605 (our own words)
+    ran = run_here("undo", "--yes", "--force")
+    assert (ran.code, tree.files()) == (0, before), ran.err
+    assert "kept: build" in ran.err

@@ -187,9 +187,14 @@ def here(words: Iterable[str], session: str | None, team: str | None) -> list[st
     """The arguments of the program for a typed command: with chat's session and team unless others were typed."""
     word, *rest = words
     args = [*WORDS[word], *rest]
+    command, behind = program().get_command(None, args[0]), 1
+    if inner := getattr(command, "commands", {}).get(args[1] if len(args) > 1 else ""):
+        command, behind = inner, 2  # whose options stand behind it
+    known = {name for parameter in (command.params if command else ()) for name in parameter.opts}
     for option, value in (("--session", session), ("--team", team)):
-        if value and args[0] in TAKERS[option] and not has(option, args):
-            args[1:1] = [option, value]
+        whole = option == "--session" and args[0] == "usage" and has("--all", args)  # which excludes it
+        if value and args[0] in TAKERS[option] and option in known and not has(option, args) and not whole:
+            args[behind:behind] = [option, value]
     return args
 
 

@@ -98,7 +98,8 @@ class TreePlan(Struct, frozen=True):
 
     `files` has the changes of the turns that an undo reverts or a redo makes again, `left_out` the paths that no
     checkpoint has, `known` what `now` has at the paths. `keep` are paths at which the turns left what no
-    checkpoint has, such as a pipe. `member` is the one whose worktree it is.
+    checkpoint has, such as a pipe, and `above` are those of something like that where a folder is needed. `member` is
+    the one whose worktree it is.
     """
 
     repository: GitRepository
@@ -109,6 +110,7 @@ class TreePlan(Struct, frozen=True):
     member: str | None
     known: Mapping[str, TreeEntry | None]
     keep: Collection[str] = ()
+    above: Collection[str] = ()
 
     @property
     def top(self) -> str:
@@ -116,9 +118,10 @@ class TreePlan(Struct, frozen=True):
         return str(self.repository.top)
 
     def targets(self, *, force: bool) -> Mapping[str, TreeEntry | None]:
-        """What each path is to be; with `force` also those that somebody else changed."""
+        """What each path is to be; with `force` also those that somebody else changed, or that something is above."""
         forced = {conflict.path: conflict.target for conflict in self.plan.conflicts} if force else {}
-        return {**self.plan.restore, **forced}
+        moved = dict.fromkeys(path for path in self.above if force or path in self.keep)
+        return {**moved, **self.plan.restore, **forced}
 
 
 class FilesPlan(Struct, frozen=True):
@@ -291,8 +294,10 @@ def _plan(
     first = {change.path: change.old for _, made in reversed(changed) for change in made}
     plan = plan_restore([Step(made) for span, made in changed if span.ours], current)
     since = left_out_changes(repository, spans[-1].new, now.tree)
-    own = {one.path for one in now.left_out if one.path not in since and one.path in plan.restore}
-    plan = _without_unseen(repository, plan, current, own)
+    own = {one.path for one in now.left_out if one.path not in since}
+    ways = _ways(repository, plan, current, own)
+    above = {place for path, place in ways.items() if place != path}
+    plan = _without_unseen(plan, {path for path, place in ways.items() if place not in own})
     unseen = {readable(one.path) for one in now.left_out}
     unseen |= set() if redo else set(left_out)
     there = _there_before(plan, left_out if redo else unseen)
@@ -306,7 +311,8 @@ def _plan(
         _file(path, *((there, target) if redo else (target, there)), counted.get(path)) for path, there, target in sides
     )
     members = (one.member for one in all_of(trees.folder) if one.folder == repository.top)
-    return TreePlan(repository, now.tree, plan, files, tuple(sorted(unseen)), next(members, None), current, own)
+    keep = {path for path in own if path in plan.restore or path in above}
+    return TreePlan(repository, now.tree, plan, files, tuple(sorted(unseen)), next(members, None), current, keep, above)
 
 
 def _there_before(plan: RestorePlan, left_out: Collection[str]) -> set[str]:
@@ -320,18 +326,20 @@ def _without(plan: RestorePlan, paths: Collection[str]) -> RestorePlan:
     return replace(plan, restore=kept, conflicts=tuple(one for one in plan.conflicts if one.path not in paths))
 
 
-def _without_unseen(
+def _ways(
     repository: GitRepository, plan: RestorePlan, current: Mapping[str, TreeEntry | None], own: Collection[str]
-) -> RestorePlan:
-    """Make conflicts of the paths at which something is that checkpoints leave out: nothing else has it.
+) -> dict[str, str]:
+    """The paths that something is in the way of which checkpoints leave out, and where it is: there or above.
 
-    What the turns have left there themselves (`own`) is no conflict.
+    What the turns have left at a path themselves (`own`) goes, and is kept.
     """
-    unseen = {
-        path
-        for path in plan.restore
-        if path not in own and current.get(path) is None and in_the_way(repository.top, path, current, plan.restore)
-    }
+    missing = (path for path in plan.restore if path not in own and current.get(path) is None)
+    ways = ((path, in_the_way(repository.top, path, current, plan.restore)) for path in missing)
+    return {path: place for path, place in ways if place}
+
+
+def _without_unseen(plan: RestorePlan, unseen: Collection[str]) -> RestorePlan:
+    """Make conflicts of the paths at which something is that checkpoints leave out: nothing else has it."""
     found = tuple(Conflict(path, None, None, plan.restore[path]) for path in sorted(unseen))
     kept = {path: entry for path, entry in plan.restore.items() if path not in unseen}
     return replace(plan, restore=kept, conflicts=(*plan.conflicts, *found))

@@ -23,7 +23,8 @@ _STRIKES_NOTHING = regex(r"<(?:del|s|strike)>")  # as its end is not there
 _FENCE = regex(r"\s*(?:`{3,}|~{3,})")
 _LIST_SIGNS = regex(r"(?:[\s|]|#{1,6}(?=\s)|[-+•◦▪‣](?=\s)|[0-9]{1,9}[.)](?=\s)|\[[xX]\](?=\s))+")
 _LABEL = regex(rf"(?P<label>.*?)(?:->|[:=–—→|]|(?<=\s)(?:-|is)(?=\s))[\s{re.escape(_AROUND)}]*\Z", re.IGNORECASE)
-_UNTICKED = regex(r"\[(?:[^\w\[\]]|_)*\]")
+_UNTICKED = regex(r"\[(?:[^\w\[\]]|_)*\]|\([\s_]*\)")
+_DEFINITION = regex(r"\s*\[[^\]]*\]:")  # of a link or a footnote
 _CROSSES = "❌❎✗✘✕✖☒☐🚫⛔🛑🔴👎"
 _CROSSED = regex(f"[{_CROSSES}]")
 _DENIED = regex(rf"[?؟՞!¬≠❓❔{_CROSSES}]")
@@ -33,7 +34,8 @@ _SENTENCE_END = regex(
     r"|(?<=\S)[!?؟]+(?=\s)|(?<=[^\x00-\u2fff])[!?]|[。।۔]",
     re.IGNORECASE,
 )
-_HEADING_OR_ROW = regex(r"\s*#{1,6}\s|.*\|\s*\Z")
+_HEADING_OR_ROW = regex(r"\s*#{1,6}\s|\s*\|.*\|\s*\Z")
+_GOES_ON = regex(r"(?:[,/|]|(?<![^\W_])(?:or|nor|and|oder|ou|o|или|或|または))\s*\Z", re.IGNORECASE)
 _ANSWER = regex(
     r"(?:\A|[:=–—]|\s-)\s*(?:none|nope?|nein|keine|non|aucune?|ningun[oa]|nessun[oa]|não|nej|нет|无|無|なし)\Z",
     re.IGNORECASE,
@@ -41,6 +43,8 @@ _ANSWER = regex(
 _LETTERS = regex(r"[^\W_]+")
 _NEGATION = regex(
     r"(?<![^\W_])(?:not|no|non|never|nor|neither|none|nothing|nobody|nowhere|without|cannot|hardly|barely|scarcely|nope"
+    r"|(?:reject|refus|deni|deny|prevent|lack|forb|withh|block|miss|expect|want|fals|wrong|untru|oppos|impossib|unabl|veto"
+    r"|fails?|failed|hypothe|almost|far from|anything but|instead of|n/a)\w*"
     r"|(?:is|are|was|were|do|does|did|has|have|had|ca|could|wo|would|should|must)nt"
     r"|nicht|nichts|nie|niemals|nein|kein(?:e[nmrs]?)?|ohne|weder|niet|geen|nooit|zonder|pas|ne|ni|jamais|aucune?|sans"
     r"|nunca|jamás|ningún|ningun[oa]|sin|tampoco|não|nem|nenhuma?|nessun[oa]?|senza|né|inte|ikk?j?e|aldrig?|ingen|inget"
@@ -63,7 +67,7 @@ def verdict_in(text: str, words: Sequence[str]) -> str | None:
     start = first_of_last_word(line)
     last = folded(line[start : start + LONGEST + 1])
     word = next((word for word in words if folded(word) == last), None)
-    if word is None:
+    if word is None or _DEFINITION.match(line):
         return None
     before = _plain(line[max(start - LONGEST, 0) : start])
     sentence = _last_sentence(before)
@@ -72,12 +76,13 @@ def verdict_in(text: str, words: Sequence[str]) -> str | None:
         return None
     if _CROSSED.search(text, end):  # also in a line of its own below
         return None
-    if sentence == before and (start > LONGEST or _runs_on_with_a_negation(earlier)):
+    if sentence == before and (start > LONGEST or _runs_on(earlier)):
         return None
     if _is_decoration(sentence, "!"):
         return word
     asked = before.removesuffix(sentence).rstrip().endswith(("?", "؟"))
-    return None if asked or not _ends_label(sentence, [other for other in words if other != word]) else word
+    others = [other for other in words if other != word]
+    return None if asked or not _ends_label(sentence) or any(_names(before, other) for other in others) else word
 
 
 def _plain(text: str) -> str:
@@ -103,7 +108,7 @@ def _is_decoration(text: str, but: str = "") -> bool:
     )
 
 
-def _ends_label(text: str, others: Sequence[str]) -> bool:
+def _ends_label(text: str) -> bool:
     """Whether the text is a label and a sign."""
     found = _LABEL.match(text)
     if not found:
@@ -113,14 +118,16 @@ def _ends_label(text: str, others: Sequence[str]) -> bool:
         return False
     if sum(bool(_LETTERS.search(word)) for word in label.split()) > _MOST_WORDS:
         return False
-    return not (_DENIED.search(label) or _negates(label) or any(_names(label, other) for other in others))
+    return not (_DENIED.search(label) or _negates(label))
 
 
-def _runs_on_with_a_negation(earlier: Sequence[str]) -> bool:
-    """Whether the line before the last one, as in `It does not`, goes on in that one."""
+def _runs_on(earlier: Sequence[str]) -> bool:
+    """Whether the line before the last one, as in `It does not` and `FAIL or`, goes on in that one."""
     line = next((line for line in reversed(earlier) if not _FENCE.match(line)), "")
     if _HEADING_OR_ROW.match(line):
         return False
+    if _GOES_ON.search(line):
+        return True
     rest = _last_sentence(_plain(line).rstrip(f"{_AROUND} \t") + " ").rstrip()
     return _negates(rest) and not _ANSWER.search(rest)
 

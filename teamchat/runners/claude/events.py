@@ -131,6 +131,7 @@ _REFUSED = regex(
     r"|Cannot .* while in plan mode"
 )
 _GOES_ON = frozenset({"tool_use", "pause_turn"})  # reasons for which a message stops and the turn does not
+_CUT = frozenset({"max_tokens", "pause_turn"})  # of these the next message continues its text (2.1.330)
 _ASKS = "AskUserQuestion"
 _NO_REFUSALS = frozenset({"interrupted", "cancelled"})  # of the reasons for which a tool does not run (2.1.330)
 
@@ -149,6 +150,7 @@ class ClaudeEvents(JsonEvents):
         self._models: list[object] | None = None  # what each model has used, as the results of this turn report it
         self._streams = False  # in this turn: then an answer is not whole before its stream says so
         self._calls_tools = False  # the message that is being streamed
+        self._is_cut = False  # the last message: the next one continues its text
 
     def piece(self, event: dict[str, object]) -> str | None:
         match event:
@@ -176,6 +178,7 @@ class ClaudeEvents(JsonEvents):
                     yield from self._said_by(message, parent)
                 for block in blocks:
                     yield from self._block(block, own=own, synthetic=synthetic)
+                self._is_cut = self._is_cut or (own and message.get("stop_reason") in _CUT)
             case {"type": "user", "message": {"content": list(blocks)}}:
                 self.answered = self.answered and not own
                 for block in blocks:
@@ -209,6 +212,7 @@ class ClaudeEvents(JsonEvents):
             case {"type": "content_block_start", "content_block": {"type": "tool_use"}}:
                 self._calls_tools = True
             case {"type": "message_delta", "delta": {"stop_reason": str(why)}}:
+                self._is_cut = why in _CUT and not self._calls_tools
                 self._calls_tools = self._calls_tools or why in _GOES_ON
                 self.answered = not self._calls_tools
             case {"type": "message_stop"}:
@@ -224,8 +228,11 @@ class ClaudeEvents(JsonEvents):
             self._begin(name)
 
     def _begin(self, message: object) -> None:
-        """Begin a message of the member. One without an id ends with its event."""
-        self._message, self._since, self.goes_on = message, len(self.said), False
+        """Begin a message of the member, or go on with one that was cut. One without an id ends with its event."""
+        self._message = message
+        if not self._is_cut:
+            self._since, self.goes_on = len(self.said), False
+        self._is_cut = False
 
     def finish(self, exit_code: int, stderr_tail: str) -> Verdict:
         return replace(super().finish(exit_code, stderr_tail), own_cost=cost_since(self._models) is not None)

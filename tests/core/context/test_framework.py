@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from teamchat.core.context.layers.collector import MAX_BYTES, framework_text, turn_note
-from teamchat.core.engine.state import Route
+from teamchat.core.engine.state import AlsoCalled, Route
 from teamchat.core.messages import ConversationMessage, NewMessage, Routing, Speaker
 from teamchat.core.routing.markers import scan
 from teamchat.core.routing.names import LONGEST_NAME
@@ -121,6 +121,13 @@ def test_the_note_of_a_turn_says_whom_it_serves_and_who_is_heard(
 ) -> None:
     route = Route("msg-2", "sarah", request_id, 1, "max")
     assert turn_note(route, MAX, said(request_id, "kailai"), said(current_id, current_by)) == note
+
+
+def test_the_note_names_all_who_call_where_another_message_than_the_first_call_is_answered() -> None:
+    """max and sarah spoke in one group, and both call carol: she answers the later reply."""
+    route = Route("msg-2", "sarah", "msg-1", 1, "max", also=(AlsoCalled("bob", "msg-3"),))
+    note = turn_note(route, MAX, said("msg-1", "kailai"), said("msg-3", "bob"))
+    assert note.endswith("from kailai. sarah calls you in msg-2, too. bob calls you in msg-3, too.")
 
 
 def test_the_note_tells_a_member_in_whose_place_it_answers() -> None:

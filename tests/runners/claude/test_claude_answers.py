@@ -79,6 +79,39 @@ def test_the_reply_is_the_whole_last_message(blocks: Sequence[dict[str, object]]
         assert reply(*message, result(str(words))) == whole
 
 
+def stops(why: str) -> Events:
+    event = {"type": "message_delta", "delta": {"stop_reason": why}, "usage": {"output_tokens": 7}}
+    return [
+        {"type": "stream_event", "event": one, "parent_tool_use_id": None} for one in (event, {"type": "message_stop"})
+    ]
+
+
+@pytest.mark.parametrize("why", ["max_tokens", "pause_turn"])
+def test_a_message_that_was_cut_goes_on_in_the_next_one(why: str) -> None:
+    """Claude asks again by itself where an answer is longer than a message may be (2.1.330)."""
+    parts = [
+        event
+        for number, words in enumerate(("Verdict: FA", "IL. The rest is fi", "ne."))
+        for event in (
+            begins(f"m{number}"),
+            *told(f"m{number}", text(words)),
+            *stops("end_turn" if number == 2 else why),
+        )
+    ]
+    assert reply(*parts, result("ne.")) == "Verdict: FAIL. The rest is fine."
+
+
+def test_a_message_that_was_cut_without_a_stream_goes_on_as_well() -> None:
+    first, second = told("m1", text("The first ha")), told("m2", text("lf."))
+    first[0]["message"] |= {"stop_reason": "max_tokens"}  # type: ignore[operator]
+    assert reply(*first, *second, result("lf.")) == "The first half."
+
+
+def test_a_message_that_was_cut_in_a_tool_call_does_not_go_on() -> None:
+    looks = begins("m1"), *told("m1", text("I look."), CALLS), *stops("tool_use"), tool_result("t1", "ok")
+    assert reply(*looks, begins("m2"), *told("m2", text("Done.")), *stops("end_turn"), result("Done.")) == "Done."
+
+
 def test_thinking_after_the_answer_takes_nothing_away() -> None:
     assert reply(begins("m1"), *told("m1", text("The answer."), THINKS), result("")) == "The answer."
 

@@ -11,7 +11,7 @@ from msgspec import Struct
 from teamchat.assemblers.parts import DIFFERENCES, FRAMEWORK, KNOWLEDGE, LAYERS, LESSONS
 from teamchat.assemblers.truncation import byte_length, truncate_end
 from teamchat.core.engine.process import Part
-from teamchat.core.engine.state import Route
+from teamchat.core.engine.state import AlsoCalled, Route
 from teamchat.core.errors import StoreError
 from teamchat.core.knowledge.files import Excerpt
 from teamchat.core.messages import ConversationMessage, name_of
@@ -90,7 +90,11 @@ def turn_note(
         asker=asked_in and asked_in.speaker.role_name,
         target=route.target,
     )
-    told += "".join(wording.CALLED.format(by=call.by, parent=call.parent) for call in route.also)
+    calls = route.also
+    if calls and current.id not in (route.parent, request.id):
+        told_of = {call.parent for call in calls}
+        calls = calls if route.parent in told_of else (AlsoCalled(route.by, route.parent), *calls)
+    told += "".join(wording.CALLED.format(by=call.by, parent=call.parent) for call in calls)
     if route.part is None:
         return told
 
