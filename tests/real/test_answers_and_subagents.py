@@ -58,6 +58,16 @@ def test_claudes_answer_in_several_blocks_is_one_reply(user: World, memory: str)
     assert user.json("send", "Hi").result["text"] == "The answer."
 
 
+@pytest.mark.parametrize("memory", ["fresh", "live"])
+def test_claudes_answer_that_is_longer_than_a_message_may_be_is_one_reply(user: World, memory: str) -> None:
+    user.member("claude", f'memory = "{memory}"')
+    user.server.script(
+        "claude",
+        [Reply("Verdict: FA", stop="max_tokens"), Reply("IL. The re", stop="max_tokens"), Reply("st is fine.")],
+    )
+    assert user.json("send", "--new", "Hi").result["text"] == "Verdict: FAIL. The rest is fine."
+
+
 @pytest.mark.parametrize(("vendor", "access"), [("claude", "edit"), ("gemini", "full"), ("codex", "read")])
 def test_the_tokens_of_subagents_are_counted_where_the_cli_reports_them(
     user: World, vendor: Vendor, access: str

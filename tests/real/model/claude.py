@@ -115,7 +115,7 @@ def _message(reply: Reply) -> dict[str, object]:
 
 
 def _stop_reason(reply: Reply) -> str:
-    return "tool_use" if reply.tools else "end_turn"
+    return reply.stop or ("tool_use" if reply.tools else "end_turn")
 
 
 def _error(kind: str, message: str) -> dict[str, object]:

@@ -45,7 +45,7 @@ class Reply(Struct, frozen=True):
     with that `message`, and a `retry-after` header when `retry_after_s` is given. An `ending` other than "complete"
     breaks the reply off: after its text, or with no text before the response's headers. "error" is an error event in
     mid stream, "close" a clean end, "reset" a RST, "stall" silence; "endless" repeats the text for ever. `then` has
-    more blocks of the same message (Claude only).
+    more blocks of the same message, and `stop` is why that stops (Claude only).
     """
 
     text: str | tuple[str, ...] = ""
@@ -58,6 +58,7 @@ class Reply(Struct, frozen=True):
     ending: Ending = "complete"
     tokens: Tokens = Tokens()
     then: Reply | None = None
+    stop: str = ""
 
     def pieces(self, closing: Event) -> Iterator[str]:
         """The pieces of text in their rhythm. Raises `Broken` at a scripted break and when the server closes."""
