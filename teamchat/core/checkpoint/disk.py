@@ -23,11 +23,11 @@ def status_at(top: Path, path: str) -> os.stat_result | None:
 def in_the_way(
     top: Path, path: str, known: Mapping[str, TreeEntry | None], wanted: Mapping[str, TreeEntry | None]
 ) -> str | None:
-    """The path of what is at a path that is to be written, or above it, and that no checkpoint has; None for nothing.
+    """Find what no checkpoint has at a path that is to be written, or above it; return its path, None for nothing.
 
     `known` has what a checkpoint has, `wanted` what becomes of paths: what is known and goes is in nobody's way.
     """
-    for place in sorted((*folders_of(path), path), key=len):
+    for place in (*folders_of(path), path):
         found = status_at(top, place)
         if found is None:
             return None
