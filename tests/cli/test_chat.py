@@ -188,25 +188,6 @@ def test_what_members_do_stands_below_an_empty_line_unless_it_continues_a_text()
     assert Shown(live=("▌ I did", "⠋ max  writing")).above == ["▌ I did", "⠋ max  writing"]
 
 
-def test_the_message_typed_last_moves_from_the_queue_into_the_prompt(world: Path, trio: Crew) -> None:
-    slow(world, trio, "max", "I did it.")
-    with chat() as shown:
-        line(shown, "@max Write it")
-        begun(world, shown)
-        line(shown, "one")
-        line(shown, "@sarah two")
-        shown.until(lambda text: text.count("queued:") == 2)
-        types(shown, UP)
-        shown.until(lambda text: f"{PROMPT} @sarah two" in text and text.count("queued:") == 1)
-        assert kept() == ["one", "two"], "it is kept until its new text is"
-        types(shown, CTRL_U)
-        shown.until(lambda _: kept() == ["one"])
-        (world / "go").touch()
-        shown.until(lambda text: "Yes" in text or "has nothing" in text or "queued:" not in text)
-        leave(shown)
-    assert "kailai: two" not in said()
-
-
 @contextmanager
 def edited(world: Path, trio: Crew) -> Iterator[Screen]:
     """A chat in which max works, "one" is queued, and "two", which was queued behind it, is edited in the prompt."""
@@ -220,6 +201,18 @@ def edited(world: Path, trio: Crew) -> Iterator[Screen]:
         types(shown, UP)
         shown.until(lambda text: f"{PROMPT} @sarah two" in text)
         yield shown
+
+
+def test_the_message_typed_last_moves_from_the_queue_into_the_prompt(world: Path, trio: Crew) -> None:
+    with edited(world, trio) as shown:
+        shown.until(lambda text: text.count("queued:") == 1)
+        assert kept() == ["one", "two"], "it is kept until its new text is"
+        types(shown, CTRL_U)
+        shown.until(lambda _: kept() == ["one"])
+        (world / "go").touch()
+        shown.until(lambda text: "Yes" in text or "has nothing" in text or "queued:" not in text)
+        leave(shown)
+    assert "kailai: two" not in said()
 
 
 def test_a_queued_message_that_is_edited_is_sent_as_it_is_then_and_once(world: Path, trio: Crew) -> None:

@@ -13,7 +13,7 @@ import pytest
 from teamchat.cli.app import program
 from teamchat.cli.chatting.slash import WAITS, WORDS, WORKING
 from teamchat.core.engine.process import Kind
-from tests.cli.test_chat import CTRL_D, CTRL_U, ENTER, PROMPT, begun, chat, leave, line, prompt_of, stands, types
+from tests.cli.test_chat import CTRL_D, CTRL_U, ENTER, PROMPT, begun, chat, leave, line, prompt_of, said, stands, types
 from tests.program import TIMEOUT_S, run_here
 from tests.screens import Screen, screen
 from tests.scripted_team import Crew, crew
@@ -135,6 +135,7 @@ def test_every_command_with_every_option_leaves_the_turn_that_runs(word: str, wo
         shown.until(lambda text: "I wrote it." in text)
         types(shown, CTRL_U + CTRL_D)
         shown.to_the_end()
+    assert "max: I wrote it." in said()
 
 
 BUG = """\

@@ -1,6 +1,6 @@
 """The word that a text gives as its verdict, in one of a few plain forms; any other text gives none. Pure.
 
-A gate opens on it. So the forms that count are listed, and not what denies a word, for which there are too many ways.
+A gate opens on it. So the forms that count are listed. What denies a word matters in a label and in the line before.
 """
 
 from __future__ import annotations
@@ -59,7 +59,8 @@ def verdict_in(text: str, words: Sequence[str]) -> str | None:
 
     Around the word may be Markdown, punctuation, list signs, table bars and ticks. With these off, it is the line or
     its last sentence, or stands there behind a label of at most five words and a sign. It counts for nothing behind a
-    label that has a negation or another of the words, and where the line before runs into it with a negation.
+    label that has a negation, in a line that has another of the words before the label's sign, and where the line
+    before runs into it: with a negation, or by ending as in `FAIL or`.
     """
     text = _STRIKES_NOTHING.sub("", ending(text))
     end = behind_last_letter(text)
