@@ -1,4 +1,5 @@
-# Every target sets up .venv. It needs Python 3.11+ with venv and pip, and for `real` also node and npm.
+# Every target sets up .venv, `demo` only what the program needs. It needs Python 3.11+ with venv and pip, and for `real` also
+# node and npm.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -7,23 +8,33 @@ BIN := $(VENV)/bin
 
 default: test lint
 
-# The file `ready` has the version of the Python that made .venv. Another PYTHON makes it anew.
+# The file `program` has the version of the Python that made .venv. Another PYTHON makes it anew.
 PYTHON_VERSION := $(shell $(PYTHON) --version)
-ifneq ($(PYTHON_VERSION),$(shell cat $(VENV)/ready 2>/dev/null))
-.PHONY: $(VENV)/ready
+ifneq ($(PYTHON_VERSION),$(shell cat $(VENV)/program 2>/dev/null))
+.PHONY: $(VENV)/program
 endif
 
-# Every package is a wheel with a hash of requirements.txt. The project itself is built by the hatchling that is among them.
-$(VENV)/ready: pyproject.toml requirements.txt
-	$(PYTHON) -m venv --clear $(VENV)
-	$(BIN)/pip install --quiet --require-hashes --no-deps --only-binary :all: --requirement requirements.txt
-	$(BIN)/pip install --quiet --no-deps --no-build-isolation --editable .
-	$(BIN)/pip check
-	echo '$(PYTHON_VERSION)' >$@
+# Every package is a wheel with a hash. The project itself is built by the hatchling that is among them.
+WHEELS := --quiet --disable-pip-version-check --require-hashes --no-deps --only-binary :all:
+$(VENV)/program: pyproject.toml requirements.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "teamchat needs Python 3.11 or later, as in: make demo PYTHON=python3.12")'
+	@echo 'set-up 1 of 3: a Python environment in $(VENV)'
+	@$(PYTHON) -m venv --clear $(VENV)
+	@echo 'set-up 2 of 3: the packages of requirements.txt'
+	@$(BIN)/pip install $(WHEELS) --requirement requirements.txt
+	@echo 'set-up 3 of 3: teamchat'
+	@$(BIN)/pip install --quiet --no-deps --no-build-isolation --editable .
+	@echo '$(PYTHON_VERSION)' >$@
 
-# Plays a recorded session of three members. It needs no agent CLI and no network.
-demo: $(VENV)/ready
-	$(BIN)/teamchat demo
+$(VENV)/ready: $(VENV)/program requirements-dev.txt
+	@echo 'set-up: the packages of the tests, requirements-dev.txt'
+	@$(BIN)/pip install $(WHEELS) --requirement requirements-dev.txt
+	@$(BIN)/pip check
+	@touch $@
+
+# Sets up what the program needs, and runs a conversation of three small scripts. Ctrl-C is the program's to answer.
+demo: $(VENV)/program
+	@$(BIN)/teamchat demo
 
 # Failed tests run once more, one at a time: a busy machine can fail a test once, a bug fails it twice.
 AGAIN := --last-failed --last-failed-no-failures none -n 0
@@ -139,7 +150,7 @@ docs: pages
 dist: $(VENV)/ready
 	$(BIN)/python -m hatchling build
 
-# Writes requirements.txt from constraints.txt. It asks the index for the hashes, which takes minutes.
+# Writes requirements.txt and requirements-dev.txt from constraints.txt. It asks the index for the hashes, which takes minutes.
 requirements:
 	$(PYTHON) -m generators.requirements
 

@@ -1,4 +1,7 @@
-"""Writes requirements.txt, the pins of constraints.txt with the hashes of their wheels: `make requirements`.
+"""Writes the pins of constraints.txt with the hashes of their wheels: `make requirements`.
+
+Those of the program, which come first, are in requirements.txt, the others in requirements-dev.txt, which `make demo`
+does not install.
 
 `pip` chooses a wheel of each pin for every Python and system that the tests run on, as the index of its settings has
 them. Nothing is downloaded or installed.
@@ -7,6 +10,7 @@ them. Nothing is downloaded or installed.
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from collections import defaultdict
@@ -15,7 +19,9 @@ from itertools import product
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-PINS, HASHED = ROOT / "constraints.txt", ROOT / "requirements.txt"
+PINS = ROOT / "constraints.txt"
+HASHED = (ROOT / "requirements.txt", ROOT / "requirements-dev.txt")
+"""A file for each part of constraints.txt. A line with `# The` or `# Its` begins a part."""
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 _GLIBCS = ("manylinux_2_5", "manylinux_2_12", "manylinux_2_17", "manylinux_2_28", "manylinux_2_34")  # the oldest first
 SYSTEMS = (
@@ -23,26 +29,26 @@ SYSTEMS = (
     tuple(f"{glibc}_aarch64" for glibc in _GLIBCS),
     ("macosx_11_0_arm64", "macosx_14_0_arm64"),
 )
-HEAD = (
-    "# Made by `make requirements`: the pins of constraints.txt, with the hash of each wheel that `make` may install.\n"
-)
+HEAD = "# Made by `make requirements`: pins of constraints.txt, with the hash of each wheel that `make` may install.\n"
 
 
-def text() -> str:
-    """The whole file. Raises `CalledProcessError` where a pin has no wheel."""
+def texts() -> list[str]:
+    """The whole files. Raises `CalledProcessError` where a pin has no wheel."""
     hashes = defaultdict[str, set[str]](set)
     for python, platforms in product(PYTHONS, SYSTEMS):
         for name, found in _wheels(python, platforms):
             hashes[name].add(found)
-    return HEAD + "".join(
-        " \\\n    ".join([pin, *(f"--hash=sha256:{found}" for found in sorted(hashes[_name(pin)]))]) + "\n"
-        for pin in pins()
-    )
+    return [HEAD + "".join(_entry(pin, hashes[_name(pin)]) for pin in part) for part in pins()]
 
 
-def pins() -> list[str]:
-    """The lines of constraints.txt that pin something."""
-    return [line for line in PINS.read_text(encoding="utf-8").splitlines() if line and not line.startswith("#")]
+def _entry(pin: str, hashes: set[str]) -> str:
+    return " \\\n    ".join([pin, *(f"--hash=sha256:{found}" for found in sorted(hashes))]) + "\n"
+
+
+def pins() -> list[list[str]]:
+    """The pins of each part of constraints.txt."""
+    _, *parts = re.split(r"^# (?:The|Its) .*\n", PINS.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    return [part.split() for part in parts]
 
 
 def _wheels(python: str, platforms: tuple[str, ...]) -> Iterator[tuple[str, str]]:
@@ -61,4 +67,5 @@ def _name(pin: str) -> str:
 
 
 if __name__ == "__main__":
-    HASHED.write_text(text(), encoding="utf-8")
+    for file, text in zip(HASHED, texts(), strict=True):
+        file.write_text(text, encoding="utf-8")

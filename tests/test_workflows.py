@@ -17,6 +17,7 @@ from tests.program import ROOT
 WORKFLOWS = sorted(ROOT.glob(".github/workflows/*.yml"))
 JOBS = [*WORKFLOWS, *sorted(ROOT.glob("examples/ci/*.yml"))]
 MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
+TEXT = "".join(file.read_text(encoding="utf-8") for file in HASHED)
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 
 
@@ -97,8 +98,8 @@ def test_the_release_compares_its_tag_with_the_version(tag: str, passes: bool) -
 
 
 def hashed() -> dict[str, list[str]]:
-    """The pins of requirements.txt, each with its hashes."""
-    lines = [line for line in HASHED.read_text(encoding="utf-8").split("\n") if not line.startswith("#")]
+    """The pins of both files, each with its hashes."""
+    lines = [line for line in TEXT.split("\n") if not line.startswith("#")]
     entries = "\n".join(lines).replace(" \\\n", " ").splitlines()
     return {
         pin: re.findall(r"--hash=sha256:([0-9a-f]{64})(?= |$)", entry) for entry in entries for pin in entry.split()[:1]
@@ -107,11 +108,10 @@ def hashed() -> dict[str, list[str]]:
 
 def test_every_pin_has_hashes_and_no_address() -> None:
     """`make requirements` writes them."""
-    assert list(hashed()) == pins()
+    assert list(hashed()) == [pin for part in pins() for pin in part]
     assert all(hashed().values())
-    text = HASHED.read_text(encoding="utf-8")
-    assert text.count("sha256:") == sum(map(len, hashed().values()))
-    assert not re.search(r"://|@|--(?!hash=)", text)
+    assert TEXT.count("sha256:") == sum(map(len, hashed().values()))
+    assert not re.search(r"://|@|--(?!hash=)", TEXT)
 
 
 @pytest.mark.parametrize("compiled", ["msgspec", "pydantic_core", "cffi", "MarkupSafe"])
@@ -124,7 +124,7 @@ def test_what_the_project_asks_for_is_pinned_with_its_build_tools() -> None:
     project = PROJECT["project"]
     asked = [*project["dependencies"], *project["optional-dependencies"]["git"], *PROJECT["dependency-groups"]["dev"]]
     asked += [*PROJECT["build-system"]["requires"], "editables", "mkdocs-material"]
-    pinned = {pin.split("==")[0].lower().replace("_", "-") for pin in pins()}
+    pinned = {pin.split("==")[0].lower().replace("_", "-") for part in pins() for pin in part}
     assert {re.split(r"[^\w-]", name)[0].lower().replace("_", "-") for name in asked} <= pinned
 
 
@@ -132,10 +132,13 @@ def test_nothing_is_installed_but_wheels_with_hashes_and_the_project() -> None:
     """First the file with the hashes, then the project without its dependencies, built by what is there."""
     texts = [MAKEFILE, *(path.read_text(encoding="utf-8") for path in WORKFLOWS)]
     installs = [line.split("install ")[1] for text in texts for line in text.splitlines() if "pip install" in line]
-    wheels = "--require-hashes --no-deps --only-binary :all: --requirement requirements.txt"
-    assert [line.removeprefix("--quiet ") for line in installs] == [
-        *(wheels, "--no-deps --no-build-isolation --editable ."),
-        *(wheels, "--no-deps dist/*.whl"),
+    wheels = "--require-hashes --no-deps --only-binary :all:"
+    assert f"WHEELS := --quiet --disable-pip-version-check {wheels}\n" in MAKEFILE
+    assert [line.removeprefix("--quiet ").replace("$(WHEELS)", wheels) for line in installs] == [
+        f"{wheels} --requirement requirements.txt",
+        "--no-deps --no-build-isolation --editable .",
+        f"{wheels} --requirement requirements-dev.txt",
+        *(f"{wheels} --requirement requirements.txt", "--no-deps dist/*.whl"),
     ]
     assert not any("pipx" in text for text in texts)
 
@@ -148,11 +151,11 @@ def test_make_makes_the_environment_anew_for_another_python(tmp_path: Path, by: 
     python.chmod(0o700)
     if by:
         made.mkdir()
-        (made / "ready").write_text(f"{by}\n", encoding="utf-8")
-    words = ["make", "--dry-run", f"PYTHON={python}", f"VENV={made}", f"{made}/ready"]
+        (made / "program").write_text(f"{by}\n", encoding="utf-8")
+    words = ["make", "--dry-run", f"PYTHON={python}", f"VENV={made}", f"{made}/program"]
     done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True)
     assert (f"{python} -m venv --clear {made}\n" in done.stdout) == again
-    assert (f"echo 'Python 3.11.7' >{made}/ready\n" in done.stdout) == again
+    assert (f"echo 'Python 3.11.7' >{made}/program\n" in done.stdout) == again
     assert ("up to date" in done.stdout) != again
 
 

@@ -23,7 +23,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from teamchat.cli.shared.interrupts import end_at_once
 from teamchat.cli.shared.report import prepare, reported
-from teamchat.cli.shared.typed import TYPED, line_of
+from teamchat.cli.shared.typed import TYPED, line_of, name_program
 from teamchat.core.errors import UsageError
 from teamchat.version import VERSION
 
@@ -289,6 +289,7 @@ def run(args: list[str]) -> int:
 
 def main() -> None:
     prepare()
+    name_program(Path(sys.argv[0]))
     code = run(sys.argv[1:])
     end_at_once()
     leave(code)

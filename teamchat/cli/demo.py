@@ -1,17 +1,102 @@
 from __future__ import annotations
 
-from teamchat.cli.shared.options import JsonOption, Shown, SpeedOption
+import contextlib
+import shutil
+import sys
+from pathlib import Path
+from typing import Annotated
 
-NEXT = """
+import typer
+
+from teamchat.cli.shared.options import SPEED, JsonOption, Shown
+from teamchat.cli.shared.typed import PROGRAM, TYPED, placed_here
+from teamchat.core.agents import CLIS
+
+AFTER = """
 That was a recording: no agent ran, and nothing left this machine. To go on:
+  teamchat demo                       small scripts run for real, in a folder of their own
   teamchat init                       a team of the agent CLIs you have
   teamchat send "[NEXT:writer] Hi"    your first message
-  teamchat init --template offline    small scripts instead, to try everything
   teamchat --help                     all commands"""
+MESSAGE = "[NEXT:planner] Our posts need readable addresses. Write slug.py, and have it tried."
+RecordedOption = Annotated[
+    bool, typer.Option("--recorded", help="Play a recorded session of the real CLIs instead; no agent runs.")
+]
 
 
-def demo(speed: SpeedOption = 1.0, as_json: JsonOption = False) -> int:
-    """Play a recorded session: three members plan, write and review a piece of code, and ask a person."""
+def demo(
+    recorded: RecordedOption = False, speed: Annotated[float | None, SPEED] = None, as_json: JsonOption = False
+) -> int:
+    """Run a conversation of three small scripts in a folder of its own, and say how to go on.
+
+    --speed and --json play the recorded session, too.
+    """
+    if recorded or as_json or speed is not None:
+        return _play(1.0 if speed is None else speed, Shown(as_json))
+    return _run()
+
+
+def _run() -> int:
+    """A real conversation: `init --template offline` makes such a team, and `send` runs it like this."""
+    import tempfile
+
+    from teamchat.cli.output.lines import note
+    from teamchat.cli.shared.options import NewPlace, RunOutput
+    from teamchat.cli.shared.request import Request, send_message
+    from teamchat.cli.shared.workspace import begin_run, find_team, need_person
+    from teamchat.core.conversation.inputs import Message, typed_spans
+    from teamchat.core.engine.state import UNBOUNDED
+    from teamchat.core.errors import ExitCode
+    from teamchat.core.team.find import FILE_NAME
+    from teamchat.core.team.init import plan_scripts, write_team
+    from teamchat.core.team.team import login_name
+
+    need_person("the demo is run")
+    file = Path(tempfile.mkdtemp(prefix="teamchat-demo-")) / FILE_NAME
+    write_team(plan_scripts("demo", "demo", login_name()), file)
+    _make_repository(file.parent)
+    TYPED.set(["send", "--team", str(file)])
+    team = find_team(str(file))
+    begin_run(team, record=None, trust=True)
+    note(f"three scripts are a team in {file.parent}")
+    if not sys.stdout.isatty():  # which shows what you say
+        note(f"you: {MESSAGE}")
+    message = Message(text=MESSAGE, typed=typed_spans(len(MESSAGE)))
+    request = Request(team=team, message=message, place=NewPlace(team=str(file), new=True), bounds=UNBOUNDED)
+    code = send_message(request, RunOutput(), wait=True, ask=False)
+    if code != ExitCode.HUMAN_ASKED:  # how it ends
+        return code
+    print(_next(file))
+    return ExitCode.DONE
+
+
+def _make_repository(folder: Path) -> None:
+    """With git a turn's files can be undone, too."""
+    from teamchat.core.checkpoint.git import GitFailed, GitProgram
+    from teamchat.core.errors import CheckpointFailed
+
+    with contextlib.suppress(GitFailed, CheckpointFailed):
+        GitProgram(folder)("init", "--quiet", "--template=")
+
+
+def _next(file: Path) -> str:
+    """What to type then. No agent CLI is needed for any of it."""
+    has_cli = any(shutil.which(row.name) for row in CLIS)
+    own = ("a team of the agent CLIs you have", "") if has_cli else ("the same scripts", " --template offline")
+    return f"""
+Each turn started a program and left a receipt. The folder is {file.parent}
+What builder was told, byte for byte:
+  {placed_here("teamchat show 2 --prompt")}
+Answer checker:
+  {placed_here("teamchat send --to checker 'Yes'")}
+Take back what builder and checker said, and slug.py:
+  {placed_here("teamchat undo 2 --yes")}
+In a folder of yours, {own[0]}:
+  {PROGRAM.get()} init{own[1]}"""
+
+
+def _play(speed: float, show: Shown) -> int:
+    """The recorded session."""
     from importlib.resources import files
 
     from teamchat.cli.shared.playback import play
@@ -19,9 +104,9 @@ def demo(speed: SpeedOption = 1.0, as_json: JsonOption = False) -> int:
     from teamchat.core.errors import ExitCode
 
     text = files("teamchat.cli").joinpath("demo.cassette").read_text(encoding="utf-8")
-    code = play(parse_cassette(text, "the demo"), Shown(as_json), speed=speed)
+    code = play(parse_cassette(text, "the demo"), show, speed=speed)
     if code != ExitCode.HUMAN_ASKED:  # how it ends
         return code
-    if not as_json:
-        print(NEXT)
+    if not show.as_json:
+        print(AFTER)
     return ExitCode.DONE

@@ -1,18 +1,79 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import signal
+import subprocess
+import sys
 from importlib.resources import files
 from pathlib import Path
 
 import pytest
 
-from tests.program import cli, ended, start
+from tests.program import Result, cli, ended, start
 from tests.screens import screen
 
 
-def test_the_demo_replays_byte_for_byte_twice(world: Path) -> None:
-    one, two = (cli("demo", "--speed", "0") for _ in range(2))
+def commands(text: str) -> list[str]:
+    """What stands alone in an indented line, and what a note proposes."""
+    lines = (re.sub("^· answer: ", "  ", line) for line in text.splitlines())
+    return [line.strip() for line in lines if re.match("  .*teamchat ", line)]
+
+
+def pasted(command: str) -> Result:
+    """The command as a shell runs it in a folder that has nothing to do with the demo."""
+    ran = subprocess.run(["sh", "-c", command], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    return Result(ran.returncode, ran.stdout, ran.stderr)
+
+
+@pytest.fixture
+def beside(world: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("TMPDIR", str(world))
+    monkeypatch.setenv("LOGNAME", "kai")
+    return world
+
+
+def test_it_runs_a_real_conversation_and_what_it_prints_can_be_pasted(
+    beside: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", os.defpath)  # where no teamchat is
+    script = Path(sys.executable).parent / "teamchat"
+    ran = pasted(f"{script} demo")
+    assert ran.code == 0, ran.err
+    (folder,) = beside.glob("teamchat-demo-*")
+    assert "creme-brulee" in ran.out  # which slug.py has printed
+    assert "waiting: checker asks kai" in ran.err
+    answer, show, send, undo, init = commands(ran.err + ran.out)
+    assert all(line.startswith(f"{script} ") for line in (answer, show, send, undo, init))
+    said = map(json.loads, cli("log", "--json", cwd=folder).out.splitlines())
+    assert [line["from"] for line in said] == ["kai", "planner", "builder", "checker"]
+    assert "You are builder" in pasted(show).out
+    assert "Thank you" in pasted(answer).out
+    assert "Thank you" in pasted(send).out
+    assert (folder / "slug.py").exists()
+    took_back = pasted(undo)
+    assert took_back.code == 0, took_back.err
+    assert not (folder / "slug.py").exists()
+    assert pasted(init).code == 0
+    assert Path("teamchat.toml").exists()
+
+
+def test_ctrl_c_stops_the_turn_and_the_command_that_it_names_goes_on(beside: Path) -> None:
+    process = start("demo")
+    assert process.stderr
+    assert any(b"planner begins" in line for line in iter(process.stderr.readline, b""))
+    process.send_signal(signal.SIGINT)
+    ran = ended(process)
+    assert (ran.code, list(beside.glob("teamchat-demo-*/slug.py"))) == (130, [])
+    (going_on,) = (line.removeprefix("· try: ").split() for line in ran.err.splitlines() if "· try: " in line)
+    went_on = cli(*going_on[going_on.index("resume") :])
+    assert went_on.code == 9, went_on.err
+    assert "creme-brulee" in went_on.out
+
+
+def test_the_recording_replays_byte_for_byte_twice(world: Path) -> None:
+    one, two = (cli("demo", "--recorded", "--speed", "0") for _ in range(2))
     assert one.code == 0, one.err
     assert (one.out, one.err) == (two.out, two.err)
     assert "a recording with a scripted model" in one.err

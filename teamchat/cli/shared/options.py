@@ -50,8 +50,8 @@ MOST_COUNTED = 1_000_000_000
 """The largest number of an option that counts messages, turns or hits."""
 
 
-def finite(speed: float) -> float:
-    if math.isnan(speed):
+def finite(speed: float | None) -> float | None:
+    if speed is not None and math.isnan(speed):
         raise typer.BadParameter("nan is not a number.")
     return speed
 
@@ -117,9 +117,8 @@ TimeoutOption = Annotated[
     str | None, typer.Option("--timeout", metavar="TIME", help="Time limit of a turn, such as 90s or 5m.")
 ]
 TrustOption = Annotated[bool, typer.Option("--trust", help="Trust the team file as it is now.")]
-SpeedOption = Annotated[
-    float, typer.Option("--speed", min=0, callback=finite, help="Playback speed; 0 plays without pauses.")
-]
+SPEED = typer.Option("--speed", min=0, callback=finite, help="Playback speed; 0 plays without pauses.")
+SpeedOption = Annotated[float, SPEED]
 RecordOption = Annotated[
     Path | None,
     typer.Option(

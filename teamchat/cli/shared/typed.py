@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import shlex
+import shutil
+import sys
 from collections.abc import Collection, Iterator, Sequence
 from contextvars import ContextVar
 from itertools import pairwise
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from teamchat.core.errors import NearMiss, NoRoom
@@ -28,6 +31,18 @@ CONVERSATION = ("--new", "--session")
 ELSEWHERE = (*CONVERSATION, "--record", "--to")
 """The options of a hint that sends a refused message elsewhere, or to another member."""
 TYPED: ContextVar[Sequence[str]] = ContextVar("TYPED", default=())
+PROGRAM: ContextVar[str] = ContextVar("PROGRAM", default="teamchat")
+"""How a shell starts the program: by its path, where it would find another one under its name, or none."""
+
+
+def name_program(script: Path) -> None:
+    """Set `PROGRAM` for a program that was started as this script, or by `python -m`."""
+    found = shutil.which("teamchat")
+    if script.name == "__main__.py":
+        PROGRAM.set("teamchat" if found else f"{quote(sys.executable)} -m teamchat")
+    elif script.name == "teamchat":
+        with contextlib.suppress(OSError):  # the script is gone
+            PROGRAM.set("teamchat" if found and script.samefile(found) else quote(str(script.absolute())))
 
 
 def typed_with(*options: str) -> str | None:
@@ -93,6 +108,7 @@ def _placed(command: str, args: Sequence[str]) -> str:
     given = [(option, _value(option, args)) for option in wanted]
     begins = words[0] == "send" and "--new" in args and not (has("--new", words) or has("--session", words))
     options = [f"{option} {quote(value)}" for option, value in given if value is not None]
+    command = f"{PROGRAM.get()}{command.removeprefix(program)}"
     return " ".join([command, *(["--new"] if begins else []), *options])
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.resources import files
 from itertools import cycle, islice
@@ -60,6 +61,7 @@ CAROL = Seat(
 )
 PANEL = ((MAX, "claude"), (SARAH, "codex"), (CAROL, "gemini"))
 OFFLINE = (Seat("planner"), Seat("builder"), Seat("checker"))
+DEMO = (OFFLINE[0], Seat("builder", access="edit"), OFFLINE[2])  # who writes a file
 
 HEAD = "# The team of this folder; `teamchat help team-file` explains every key."
 WIDTH = 30  # where comments begin
@@ -105,9 +107,9 @@ def _member(seat: Seat, agent: str, *, first: bool, git: bool) -> Iterator[str]:
     if seat.title:
         yield _key("title", seat.title)
     yield _key("agent", agent)
-    if agent in INSTALL:  # the access of another one could not be enforced
+    if agent in INSTALL or seat.access != "read":  # the access of another one is not enforced
         yield _key("access", seat.access, "read, edit or full" * first)
-        if seat.access == "edit" and AGENT_TYPES[agent].allow == "bounded":
+        if seat.access == "edit" and agent in INSTALL and AGENT_TYPES[agent].allow == "bounded":
             yield _row('# allow = ["pytest"]', "commands it may run; then: teamchat trust")
     if seat.git:
         yield _row("git = true", SEES) if git else _row("# git = true", f"{SEES}; needs the package mcp")
@@ -124,6 +126,8 @@ def _row(text: str, comment: str) -> str:
 
 
 Template = Literal["pair", "panel", "offline"]
+Scripts = Literal["offline", "demo"]
+"""A team whose members are scripts: of `init`, or of `teamchat demo`, where they write a file and take their time."""
 SCRIPTS = {seat.name: f"agents/{seat.name}.py" for seat in OFFLINE}
 
 
@@ -144,7 +148,7 @@ def plan(
     git works here; the reviewer then gets it.
     """
     if template == "offline":
-        return _offline(folder, login)
+        return plan_scripts(template, folder, login)
     installed = [spec.name for spec in BUILTIN_AGENTS.values() if which(spec.command[0])]
     if not installed:
         raise AgentMissing("no agent CLI is installed; install one, or try teamchat without one", _ways())
@@ -161,16 +165,18 @@ def plan(
     return NewTeam({FILE_NAME: team_text(folder, human_name(login, seats), seats, agents, git=git)}, message)
 
 
-def _offline(folder: str, login: str) -> NewTeam:
+def plan_scripts(template: Scripts, folder: str, login: str) -> NewTeam:
+    """The team of a planner, a builder and a checker that need no agent CLI."""
     human = human_name(login, OFFLINE)
-    commands = {name: ["python3", path] for name, path in SCRIPTS.items()}
+    python = "python3" if template == "offline" else sys.executable
+    commands = {name: [python, path] for name, path in SCRIPTS.items()}
     commands["checker"].append(human)
-    text = team_text(folder, human, OFFLINE, list(SCRIPTS), commands)
-    return NewTeam({FILE_NAME: text, **_scripts()}, f"[NEXT:{OFFLINE[0].name}] A page that says hello")
+    text = team_text(folder, human, OFFLINE if template == "offline" else DEMO, list(SCRIPTS), commands)
+    return NewTeam({FILE_NAME: text, **_scripts(template)}, f"[NEXT:{OFFLINE[0].name}] A page that says hello")
 
 
-def _scripts() -> dict[str, str]:
-    kept = files("teamchat.core.team.templates")
+def _scripts(template: Scripts) -> dict[str, str]:
+    kept = files(f"teamchat.core.team.templates.{template}")
     return {path: kept.joinpath(f"{name}.py").read_text(encoding="utf-8") for name, path in SCRIPTS.items()}
 
 
@@ -185,7 +191,7 @@ def check_free(file: Path, template: Template | None) -> None:
     """Raises `UsageError` if the team file, or a script of the template, already exists."""
     options = ["--template", template] if template else []
     here = [*options, *([] if file.name == FILE_NAME else ["--file", file.name]), "--force"]
-    scripts = _scripts() if template == "offline" else {}
+    scripts = _scripts(template) if template == "offline" else {}
     others = (name for name in scripts if os.path.lexists(file.parent / name))
     if changed := next((name for name in others if not _is(file.parent / name, scripts[name])), None):
         raise UsageError(f"{changed} already exists; --force keeps a copy of it", _beginning(*here))

@@ -1,4 +1,4 @@
-"""The agents that `teamchat init --template offline` writes beside a team file: small programs without a model.
+"""The agents that a team of scripts has: small programs without a model, copied beside its team file.
 
 They are copied unchanged, so each stands alone and reads like an example: the prompt on standard input, the answer on
 standard output, always the same answer to the same prompt.
