@@ -162,7 +162,9 @@ def run(
     if not output.dry_run:
         begin_run(team, record=output.record, trust=limits.trust)
     largest, judged = None if message.cut else team.max_bytes, bool(output.verdicts)
-    task = read_message(words or (), largest, message.file or (), example=EXAMPLE, judged=judged)
+    task = read_message(
+        words or (), largest, message.file or (), example=EXAMPLE, judged=judged, timeout=limits.timeout
+    )
     request = Request(
         team=team,
         message=replace(task, speaker=message.as_, process=wanted),

@@ -42,7 +42,9 @@ def send(
 
     largest = None if message.cut else team.max_bytes
     to = ",".join(message.to) if message.to else None
-    said = read_message(words or (), largest, message.file or (), to=to, judged=bool(output.verdicts))
+    said = read_message(
+        words or (), largest, message.file or (), to=to, judged=bool(output.verdicts), timeout=limits.timeout
+    )
     said = replace(said, speaker=message.as_)
     request = Request(
         team=team,

@@ -6,6 +6,7 @@ The message of an error is the sentence the user reads; its class carries the ex
     ├── UsageError             2   a wrong option or argument
     │   ├── TeamFileError      2   the team file is wrong
     │   └── NothingToResume    2   `resume` found no route that waits
+    ├── TimedOut               3   what was to be sent did not come in time
     ├── UnknownName            4   no such team, member or session; an ambiguous name
     │   ├── NearMiss           4   what looks like a call and is not one
     │   ├── NoConversation     4   the store has none
@@ -112,6 +113,10 @@ class TeamFileError(UsageError):
 
 class NothingToResume(UsageError):
     pass
+
+
+class TimedOut(TeamchatError):
+    code = ExitCode.TIMEOUT
 
 
 class UnknownName(TeamchatError):

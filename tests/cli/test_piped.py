@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import re
 import shlex
 import signal
 import subprocess
@@ -310,6 +313,38 @@ def test_ctrl_c_ends_the_waiting() -> None:
     assert (process.returncode, out, err) == (130, b"", b"")
     assert run_here("log").code == 4
     assert not rows()["sessions"]
+
+
+@pytest.mark.usefixtures("made")
+def test_a_pipe_that_stays_open_ends_the_command_with_its_timeout() -> None:
+    commands = [("send",), ("send", "Hi"), ("send", "Hi", "-"), ("run", "sequential", "Hi", "-")]
+    with contextlib.ExitStack() as stack:
+        waiting = []
+        for text in (b"", b"a change\n"):
+            given, writer = os.pipe()
+            os.write(writer, text)
+            stack.callback(os.close, given)
+            stack.callback(os.close, writer)
+            for command in commands if not text else commands[-1:]:
+                words = argv(*command, "--timeout", "0.2s")
+                waiting.append(
+                    (text, stack.enter_context(subprocess.Popen(words, stdin=given, stderr=subprocess.PIPE)))
+                )
+        for text, process in waiting:
+            assert process.stderr
+            said = process.stderr.read().decode()
+            how, came = ("did not end", ": 9 bytes came") if text else ("gave no text", "")
+            why = f"{how} within 0.2s (--timeout){came}, and its writer has it still open"
+            assert said == f"teamchat: standard input {why}\n"
+            assert process.wait(TIMEOUT_S) == 3
+    assert run_here("log").code == 4
+
+
+@pytest.mark.usefixtures("made")
+def test_a_pipe_that_trickles_for_ever_ends_the_command_with_its_timeout() -> None:
+    ran = shell("send --timeout 0.3s Hi -", "(while echo x; do sleep 0.05; done) |")
+    assert ran.returncode == 3
+    assert re.search(r"standard input did not end within 0\.3s \(--timeout\): \d+ bytes came", ran.stderr)
 
 
 PIECES = ["[NEXT: max]", "[DROP: ALL]", "[TEAM_TASK: x]", "`", "``", "```", "````", "~~~", "~~~~", "\n", "\n\n", "\r",

@@ -114,7 +114,10 @@ JsonOption = Annotated[bool, typer.Option("--json", help="One JSON object a line
 StreamOption = Annotated[bool, typer.Option("--stream", help="With --json: also print text as it arrives.")]
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print only the last reply, without its markers.")]
 TimeoutOption = Annotated[
-    str | None, typer.Option("--timeout", metavar="TIME", help="Time limit of a turn, such as 90s or 5m.")
+    str | None,
+    typer.Option(
+        "--timeout", metavar="TIME", help="Time limit of a turn, and of a pipe that is read, such as 90s or 5m."
+    ),
 ]
 TrustOption = Annotated[bool, typer.Option("--trust", help="Trust the team file as it is now.")]
 SPEED = typer.Option("--speed", min=0, callback=finite, help="Playback speed; 0 plays without pauses.")

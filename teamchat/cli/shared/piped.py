@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
+import io
+import math
 import os
 import re
 import select
 import stat
 import sys
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from msgspec.structs import replace
 
 from teamchat.cli.output.lines import note
 from teamchat.core.conversation.inputs import Message, typed_spans
-from teamchat.core.errors import PromptTooLarge, UsageError
+from teamchat.core.errors import PromptTooLarge, TimedOut, UsageError
 from teamchat.core.routing.names import Named
 from teamchat.core.store.images import LARGEST_IMAGE, MOST_IMAGES, Image, image_type
 from teamchat.core.text.clean import printable
+from teamchat.core.text.durations import parse_duration
 
 WAIT_NOTE_S = 3.0
+LONGEST_WAIT_S = 3600.0  # the system takes no wait of centuries at once
 INPUT = "standard input"
 EMPTY = "standard input was empty"
 ASKED = ", and a last word - demands a text: send without the -, or find out why there is none"
@@ -36,15 +42,18 @@ def read_message(
     to: str | None = None,
     example: str = SENDING,
     judged: bool = False,
+    timeout: str | None = None,
 ) -> Message:
     """The message, for the members `to` (`--to`): the words, then piped text in a fenced block.
 
     Without words, or for `-`, it is the piped text, whose markers count unless `to` says who answers. The `files`
     follow. A last word `-` demands a text. If the reply is `judged`, nothing that is read may be empty: a script's gate
-    would pass on nothing. Raises `UsageError` (`example` is the command that has a message), and
-    `PromptTooLarge` for input over `max_bytes` (None: teamchat's own maximum).
+    would pass on nothing. Raises `UsageError` (`example` is the command that has a message), `TimedOut` for a pipe that
+    does not end within `timeout` (as a person wrote it), and `PromptTooLarge` for input over `max_bytes` (None:
+    teamchat's own maximum).
     """
-    message = _without_files(words, max_bytes, to, None if files else example, JUDGED if judged else None)
+    read = partial(_read, max_bytes, timeout)
+    message = _without_files(words, read, to, None if files else example, JUDGED if judged else None)
     message = replace(message, to=to)
     return attached(message, files, max_bytes, judged=judged) if files else message
 
@@ -61,26 +70,29 @@ def without_calls(message: Message, members: Sequence[Named]) -> Message:
 
 
 def _without_files(
-    words: Sequence[str], max_bytes: int | None, to: str | None, example: str | None, refusal: str | None
+    words: Sequence[str], read: Callable[[], str], to: str | None, example: str | None, refusal: str | None
 ) -> Message:
-    """The message without its files. With an `example` it may not be empty, with a `refusal` no input may."""
+    """The message without its files; `read` reads standard input.
+
+    With an `example` it may not be empty, with a `refusal` no input may.
+    """
     asked = bool(words) and words[-1] == "-"
     typed = words[:-1] if asked else words
     if typed or not (asked or example):
         text = " ".join(typed)
         if asked or _is_piped():
-            return _with_input(text, max_bytes, ASKED if asked else refusal)
+            return _with_input(text, read, ASKED if asked else refusal)
         return Message(text=text, typed=typed_spans(len(text)))
     if not (asked or _is_piped()):
         raise UsageError("there is nothing to send", example)
-    piped = _read(max_bytes)
+    piped = read()
     if not piped.strip():
         raise UsageError(EMPTY)
     return Message(text=piped if to is None else fenced(piped))
 
 
-def _with_input(text: str, max_bytes: int | None, refusal: str | None) -> Message:
-    piped = _read(max_bytes)
+def _with_input(text: str, read: Callable[[], str], refusal: str | None) -> Message:
+    piped = read()
     if piped.strip():
         lines = piped.rstrip("\n").count("\n") + 1
         note(f"{lines:,} line{'s' * (lines > 1)} of {INPUT} appended")
@@ -122,18 +134,50 @@ def _is_piped() -> bool:
     return stat.S_ISFIFO(mode) or stat.S_ISREG(mode) or stat.S_ISSOCK(mode)
 
 
-def _read(max_bytes: int | None) -> str:
-    """Read all of standard input. While a pipe stays silent, a note says so."""
+def _read(max_bytes: int | None, timeout: str | None) -> str:
+    """Read all of standard input, from a pipe until `timeout`. While a pipe stays silent, a note says so."""
     most, why = limit_of_text(max_bytes)
     try:
-        if sys.stdin.isatty():
+        typed = sys.stdin.isatty()
+        if typed:
             note("reading the message from standard input; Ctrl-D ends it")
-        elif not select.select([0], [], [], WAIT_NOTE_S)[0]:
-            note("waiting for standard input: the pipe has no text yet (add < /dev/null to send without it)")
-        data = read_within(sys.stdin.buffer, most, why, INPUT)
+        stream = sys.stdin.buffer if typed else io.BufferedReader(_Pipe(timeout))
+        data = read_within(stream, most, why, INPUT)
     except (OSError, ValueError) as error:
         raise UsageError(f"standard input cannot be read: {error}") from error
     return decoded_text(data, INPUT)
+
+
+class _Pipe(io.FileIO):
+    """Standard input that no person types. Whoever writes to it may never close it."""
+
+    def __init__(self, timeout: str | None) -> None:
+        super().__init__(0, closefd=False)
+        self.timeout = timeout
+        self.end = math.inf if timeout is None else time.monotonic() + parse_duration(timeout)
+        self.came: int | None = None  # bytes; None before the first ones and before the note that there are none
+
+    def readinto(self, buffer: Any, /) -> int | None:
+        wait = WAIT_NOTE_S if self.came is None else LONGEST_WAIT_S
+        while not self._has_text(wait):
+            if time.monotonic() >= self.end:
+                raise self._timed_out()
+            if self.came is None:
+                note("waiting for standard input: the pipe has no text yet (add < /dev/null to send without it)")
+                self.came, wait = 0, LONGEST_WAIT_S
+        read = super().readinto(buffer)
+        self.came = (self.came or 0) + (read or 0)
+        return read
+
+    def _has_text(self, seconds: float) -> bool:
+        """True once there is text or the end; False after that many seconds, or at the end of the time."""
+        left = min(seconds, self.end - time.monotonic())
+        return left > 0 and bool(select.select([self], [], [], left)[0])
+
+    def _timed_out(self) -> TimedOut:
+        how = f"did not end within {self.timeout}" if self.came else f"gave no text within {self.timeout}"
+        came = f": {self.came:,} bytes came" if self.came else ""
+        return TimedOut(f"{INPUT} {how} (--timeout){came}, and its writer has it still open")
 
 
 def with_block(text: str, block: str) -> str:
