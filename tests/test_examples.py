@@ -371,33 +371,3 @@ def test_the_options_that_examples_use_are_there(path: str) -> None:
     used = set(re.findall(r"--[a-z-]+", " ".join(re.findall(r"teamchat send (.*)", text))))
     assert used
     assert used <= known
-
-
-@pytest.mark.skipif(shutil.which("jq") is None, reason="jq is not installed")
-def test_the_reviewing_job_takes_instructions_from_the_base(world: Path) -> None:
-    """What a pull request changes in an instruction file, a prompt or the team file reaches nobody but as a diff."""
-    folder = world / "repository"
-    folder.mkdir()
-    (folder / "AGENTS.md").write_text("Instructions of the base.\n")
-    (folder / "prompt.md").write_text("Prompt of the base.\n")
-    team = REVIEWER.format(name="reviewer", says="").replace("echo ''", "cat AGENTS.md")
-    team = team.replace('agent = "reviewer"', 'agent = "reviewer"\ninstruction_file = "prompt.md"', 1)
-    (folder / "teamchat.toml").write_text(team)
-    base = committed(folder, "base")
-    (folder / "review.toml").write_text(team)
-    assert cli("trust", "--team", "./review.toml", cwd=folder).code == 0
-    (folder / "review.toml").unlink()
-    for name in ("AGENTS.md", "prompt.md", "teamchat.toml"):
-        (folder / name).write_text("# Of the pull request.\n")
-    head = committed(folder, "pull request")
-    summary = world / "summary"
-    env = {**os.environ, "GITHUB_STEP_SUMMARY": str(summary), "BASE": base, "HEAD": head}
-
-    script = step("ci/review.yml", "Review")
-    done = subprocess.run(["bash", "-c", script], cwd=folder, env=env, capture_output=True, check=False)
-
-    assert done.returncode == 0, done.stderr
-    assert summary.read_text() == "Instructions of the base.\n"
-    prompt = cli("show", "1", "--prompt", cwd=folder).out
-    assert "Prompt of the base." in prompt
-    assert prompt.count("+# Of the pull request.") == 3

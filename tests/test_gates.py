@@ -11,7 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.fakes.scripted import spoken
+from tests.installed import install, program
 from tests.program import ROOT, TIMEOUT_S, cli
+from tests.real.clis import PINNED
 from tests.test_examples import committed, step
 
 DOCS = ROOT / "docs"
@@ -141,13 +144,100 @@ def test_a_vote_goes_on_only_with_a_winner(world: Path, max_: str, sarah: str, c
     assert (folder / "released").exists() is (code == 0)
 
 
+class PullRequest:
+    """A repository that has the files of the job in its base, a pull request that changes them, and a Claude."""
+
+    def __init__(self, world: Path) -> None:
+        self.world, self.folder = world, world / "repository"
+        self.folder.mkdir()
+        self.write(("app.py", "a = 1\n"))
+        self.first = committed(self.folder, "first")
+        team = (ROOT / "examples" / "ci" / "review.toml").read_text(encoding="utf-8")
+        assert 'access = "read"\n' in team
+        # what needs trust is trusted because it stands in the base
+        self.write(("review.toml", team.replace('access = "read"\n', 'access = "read"\nweb = true\n')))
+        self.write(("AGENTS.md", "Instructions of the base.\n"))
+        self.base = committed(self.folder, "base")
+        self.write(*((name, "# Of the pull request.\n") for name in ("review.toml", "AGENTS.md", "CLAUDE.md")))
+        self.head = committed(self.folder, "change")
+
+    def write(self, *files: tuple[str, str]) -> None:
+        for name, text in files:
+            (self.folder / name).write_text(text)
+
+    def answered(self, text: str, before: str = "cat > /dev/null") -> None:
+        """From now on Claude runs a command and answers with that text."""
+        (self.world / "answer").write_text(spoken("claude", text))
+        version = f'[ "$1" != --version ] || {{ echo "{PINNED["claude"]} (Claude Code)"; exit; }}'
+        program(self.world / "bin" / "claude", f"{version}\n{before}\ncat '{self.world}/answer'")
+
+    def job(self, **env: str) -> tuple[int, list[tuple[str, str]], str]:
+        """How the job ends, the commands in its log, and its summary. It waits a second for an answer."""
+        script, summary = self.world / "script", self.world / "summary"
+        assert "--timeout 10m" in JOB
+        script.write_text(JOB.replace("--timeout 10m", "--timeout 20s" if "PATIENT" in env else "--timeout 1s"))
+        summary.write_text("")
+        subprocess.run(["git", "checkout", "-q", self.head], cwd=self.folder, check=True)
+        runner = {"GITHUB_STEP_SUMMARY": str(summary), "RUNNER_TEMP": str(self.world), "OUTAGE": "red"}
+        done = run(f"bash '{script}' 2>&1", self.folder, **{**runner, "BASE": self.base, "HEAD": self.head, **env})
+        return done.returncode, commands_in(done.stdout), summary.read_bytes().decode()
+
+
+def commands_in(log: str) -> list[tuple[str, str]]:
+    """The commands that the runner of GitHub Actions finds in a job's log, each with its text."""
+    found, stopped = list[tuple[str, str]](), ""
+    for line in re.split(r"\r\n|\r|\n", log):
+        if stopped:
+            stopped = "" if line.strip() == f"::{stopped}::" else stopped
+        elif match := re.match(r"\s*::([^ :]+)[^:]*::(.*)|.*##\[(.*?)\](.*)", line):
+            name, text = match[1] or match[3], match[2] or match[4] or ""
+            stopped = text if name == "stop-commands" else ""
+            found += [] if stopped else [(name, text.replace("%0D", "\r").replace("%0A", "\n").replace("%25", "%"))]
+    assert not stopped
+    return found
+
+
+HOSTILE = "::add-mask::e\n100%0A is\r::error::x\n ::stop-commands::y\n##[error]z\n"
+
+
 @NEEDS_JQ
-@pytest.mark.parametrize("wrong", ["no change", "no head", "died"])
-def test_the_job_passes_no_pull_request_without_a_review(world: Path, wrong: str) -> None:
-    does = "exit 3" if wrong == "died" else "echo 'No bugs.'"
-    folder = repository(world, reviewer=f"cat > /dev/null; {does}")
-    shutil.copy(folder / "teamchat.toml", folder / "review.toml")
-    assert cli("trust", "--team", "./review.toml", cwd=folder).code == 0
-    head = {"no change": "main", "no head": "gone"}.get(wrong, "topic")
-    done = run(JOB, folder, BASE="main", HEAD=head, GITHUB_STEP_SUMMARY=str(world / "summary"))
-    assert done.returncode != 0, done.stderr
+def test_the_job_ends_as_the_review_does(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    install(world, monkeypatch)
+    pull = PullRequest(world)
+    pull.answered("No bugs.\nPASS", f"cat > '{world}/prompt'; cat *.md > '{world}/instructions'")
+    assert pull.job(PATIENT="1") == (0, [], "No bugs.\nPASS\n")
+    assert (world / "instructions").read_text() == "Instructions of the base.\n"
+    assert (world / "prompt").read_text().count("+# Of the pull request.") == 3
+    for says, code, why in (
+        (f"{HOSTILE}FAIL", 14, "the verdict is FAIL"),
+        ("Which? [NEXT: author]", 9, "reviewer asks author"),
+        ("Who knows?", 15, "the last word is none of PASS, FAIL"),
+    ):
+        pull.answered(says)
+        text = f"{why}\n\n{says}"
+        assert pull.job(PATIENT="1", OUTAGE="warn") == (code, [("error", text)], f"{text}\n")
+
+
+@NEEDS_JQ
+def test_the_job_is_red_and_says_why_where_there_is_no_review(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    install(world, monkeypatch)
+    pull = PullRequest(world)
+    for before, code, why in (
+        ("exit 1", 1, "no review: reviewer ended with exit code 1 before it had finished its answer"),
+        ("exec sleep 1000", 3, "no review: reviewer was still running after 1 s (its timeout)"),
+    ):
+        pull.answered("PASS", before)
+        assert pull.job(**({"PATIENT": "1"} if code == 1 else {})) == (code, [("error", why)], f"{why}\n")
+    (world / "bin" / "claude").unlink()
+    why = "no review: reviewer's program 'claude' is not installed"
+    assert pull.job() == (11, [("error", why)], f"{why}\n")
+    assert pull.job(OUTAGE="warn") == (0, [("warning", why)], f"{why}\n")
+    for wrong, why, code in (
+        ({"HEAD": pull.base}, "nothing to review: the pull request changes no file", 2),
+        ({"HEAD": "gone"}, "no review: git cannot compare the pull request with its base", 2),
+        ({"BASE": pull.first}, "/repository/review.toml: no such file", 2),
+        ({"PATH": "/usr/bin:/bin"}, ": teamchat: command not found", 127),
+    ):
+        ended, commands, _ = pull.job(OUTAGE="warn", **wrong)
+        assert (ended, [name for name, _ in commands]) == (code, ["error"]), commands
+        assert commands[0][1].endswith(why)

@@ -11,8 +11,11 @@ from pathlib import Path
 import pytest
 
 from generators.requirements import HASHED, PYTHONS, SYSTEMS, pins
+from teamchat.core.agents import AGENT_TYPES
+from teamchat.core.team.find import load
 from teamchat.version import VERSION
 from tests.program import ROOT
+from tests.real.clis import PINNED
 
 WORKFLOWS = sorted(ROOT.glob(".github/workflows/*.yml"))
 JOBS = [*WORKFLOWS, *sorted(ROOT.glob("examples/ci/*.yml"))]
@@ -57,6 +60,14 @@ def test_every_action_is_pinned_by_its_commit() -> None:
     assert len(used) > 20
     assert [line for line in used if not re.fullmatch(r"[\w-]+/[\w-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", line)] == []
     assert len({line.split("@")[0] for line in used}) == len(set(used)), "one commit for each action"
+
+
+def test_the_job_that_reviews_installs_the_tested_version_before_it_checks_out() -> None:
+    text = (ROOT / "examples" / "ci" / "review.yml").read_text(encoding="utf-8")
+    package = AGENT_TYPES[load(ROOT / "examples" / "ci" / "review.toml").member("reviewer").agent].package
+    before, _, _ = text.partition("actions/checkout@")
+    assert f"npm install -g {package}@{PINNED['claude']}\n" in before
+    assert "pipx install git+" in before
 
 
 @pytest.mark.parametrize("path", JOBS, ids=lambda path: path.stem)
