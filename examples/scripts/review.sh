@@ -10,7 +10,8 @@ changes=$(git diff "$base") || exit 2
 [ -n "$changes" ] || { echo "nothing to review" >&2; exit 2; }
 
 printf '%s\n' "$changes" |
-  teamchat send --new --only --json --to "$names" "Review these changes. Name bugs only, worst first." - > review.jsonl
+  teamchat send --new --only --json --to "$names" --timeout 10m \
+    "Review these changes. Name bugs only, worst first." - > review.jsonl
 code=$?
 case $code in
   0) ;;
