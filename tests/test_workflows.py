@@ -64,7 +64,7 @@ def test_every_action_is_pinned_by_its_commit() -> None:
 
 def test_the_job_that_reviews_installs_the_tested_version_before_it_checks_out() -> None:
     text = (ROOT / "examples" / "ci" / "review.yml").read_text(encoding="utf-8")
-    package = AGENT_TYPES[load(ROOT / "examples" / "ci" / "review.toml").member("reviewer").agent].package
+    package = AGENT_TYPES[load(ROOT / "examples" / "ci" / "review.toml").member("reviewer").agent or ""].package
     before, _, _ = text.partition("actions/checkout@")
     assert f"npm install -g {package}@{PINNED['claude']}\n" in before
     assert "pipx install git+" in before
