@@ -24,7 +24,7 @@ from typer.core import TyperCommand, TyperGroup
 from teamchat.cli.shared.interrupts import end_at_once
 from teamchat.cli.shared.report import prepare, reported
 from teamchat.cli.shared.typed import TYPED, line_of, name_program
-from teamchat.core.errors import UsageError
+from teamchat.core.errors import ExitCode, UsageError
 from teamchat.version import VERSION
 
 EXAMPLES = {
@@ -65,6 +65,14 @@ EXAMPLES = {
     "test": "teamchat test recordings",
     "help": "teamchat help routing",
 }
+BEGINNING = """\
+teamchat puts agent CLIs and people into one conversation.
+There is no team file in this folder. To begin:
+  teamchat demo                      three scripts talk, in a folder of theirs
+  teamchat init                      a team of the agent CLIs you have, here
+  teamchat send "[NEXT:writer] Hi"   then: your first message
+  teamchat --help                    all commands"""
+"""What `teamchat` alone says in a folder without a team."""
 LONG = 12  # options; a help with more has them in groups
 
 
@@ -222,8 +230,13 @@ def teamchat(
 ) -> None:
     """Put agent CLIs and people into one conversation: teamchat send "[NEXT:max] Hi"."""
     del version, install, show  # their callbacks did the work
+    here()
+
+
+def here() -> Path:
+    """The folder in which the program was started. Raises `UsageError` where it cannot be read."""
     try:
-        Path.cwd()
+        return Path.cwd()
     except OSError as error:
         raise UsageError(f"the folder you are in cannot be read: {error.strerror}", "cd") from None
 
@@ -248,13 +261,19 @@ def program() -> Any:
     return typer.main.get_command(app)
 
 
-def without_words() -> list[str]:
-    """What `teamchat` alone means: `chat` at a terminal in a folder with a team file, else its help."""
-    if not (sys.stdin.isatty() and sys.stdout.isatty()) or os.environ.get("TERM") == "dumb":
-        return []
+def without_words() -> object:
+    """Run `teamchat` alone: in a folder with a team file it is `chat` at a terminal, else the help."""
     from teamchat.core.team.find import find_team_file
 
-    return ["chat"] if find_team_file(Path.cwd()) else []
+    if not find_team_file(here()):
+        print(BEGINNING)
+        return ExitCode.USAGE
+    at_terminal = sys.stdin.isatty() and sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
+    return started(["chat"] if at_terminal else [])
+
+
+def started(words: list[str]) -> object:
+    return program()(words, prog_name="teamchat", standalone_mode=False)
 
 
 def meant(args: list[str]) -> list[str]:
@@ -270,7 +289,7 @@ def meant(args: list[str]) -> list[str]:
             return ["sessions", "delete", *options]
         case ["log", number, *options] if number.isdecimal():
             return ["log", "-n", number, *options]
-    return args or without_words()
+    return args
 
 
 def run(args: list[str]) -> int:
@@ -283,7 +302,7 @@ def run(args: list[str]) -> int:
         completion_init()
     TYPED.set(args)
     with reported(args) as ending:
-        ending.take(program()(meant(args), prog_name="teamchat", standalone_mode=False))
+        ending.take(started(meant(args)) if args else without_words())
     return ending.code
 
 

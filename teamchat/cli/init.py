@@ -1,15 +1,29 @@
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
+
+if TYPE_CHECKING:
+    from teamchat.runners.base import Login
 
 
 def team_file(file: Path) -> Path:
     if file.name != str(file) or file.suffix != ".toml":
         raise typer.BadParameter(f"expected a name that ends in .toml, got {str(file)!r}.")
     return file
+
+
+def login_lines(found: Mapping[str, Login]) -> Iterator[str]:
+    """Which CLIs have a login, and how the others get one."""
+    left_out = any(login.there is not False for login in found.values())
+    for name, login in found.items():
+        if login.there is False:
+            yield f"{name} is not logged in{' and left out' * left_out}; to log in: {login.hint}"
+        else:
+            yield f"{name} {'is' if login.there else 'may be'} logged in: {login.reason}"
 
 
 def init(
@@ -32,7 +46,7 @@ def init(
 
     from teamchat.cli.shared.workspace import check_gives_trust, check_no_hook, trust_store
     from teamchat.core.team.find import FILE_NAME, load
-    from teamchat.core.team.init import check_free, plan, write_team
+    from teamchat.core.team.init import check_free, installed_clis, plan, with_login, write_team
     from teamchat.core.team.team import login_name
     from teamchat.core.team.trust import needs
     from teamchat.core.text.clean import printable
@@ -45,12 +59,16 @@ def init(
     path, trusted = Path.cwd() / file, trust_store()
     if not force:
         check_free(path, template)
-    new = plan(template, path.parent.name, login_name(), git=git_server.missing(os.environ) is None)
+    found = installed_clis(path.parent, os.environ) if template != "offline" else {}
+    with_git = git_server.missing(os.environ) is None
+    new = plan(template, path.parent.name, login_name(), with_login(found), git=with_git)
     copies = write_team(new, path, over=force)
     team = load(path)
     inside = find_caller() is not None
     if not inside:
         trusted.grant(team)
+    for line in login_lines(found):
+        print(printable(line))
     members = [f"{member.name} ({member.agent or 'you'})" for member in team.members]
     for copy in copies:
         print(f"kept {copy.relative_to(path.parent)}: what was there before")

@@ -13,12 +13,13 @@ from pathlib import Path
 
 import pytest
 
+from teamchat.cli.app import BEGINNING
 from teamchat.cli.chatting.layout import Footer, Shown
 from teamchat.cli.shared.workspace import lock_file, store_file
 from teamchat.core.files.session_lock import holder_of
 from teamchat.runners.process.guardian import send_signal
 from tests.cli.helpers import queue, select
-from tests.program import cli, run_here, start
+from tests.program import Result, cli, run_here, start
 from tests.runners.processes import eventually
 from tests.screens import Screen, screen
 from tests.scripted_team import Crew, crew
@@ -779,9 +780,13 @@ def test_teamchat_alone_is_chat_at_a_terminal_in_a_folder_with_a_team() -> None:
 
 
 @pytest.mark.usefixtures("world")
-def test_teamchat_alone_prints_its_help_in_a_folder_without_a_team() -> None:
+def test_teamchat_alone_says_how_to_begin_in_a_folder_without_a_team() -> None:
+    ran = run_here()
+    assert ran == Result(2, f"{BEGINNING}\n", "")
     with screen() as shown:
-        assert "Usage" in "\n".join(shown.to_the_end())
+        rows = shown.to_the_end()
+    assert [row for row in rows if row] == (ran.out.splitlines())
+    assert len(rows) == 6
 
 
 @pytest.mark.usefixtures("trio")

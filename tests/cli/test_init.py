@@ -12,7 +12,7 @@ from teamchat.core.errors import ExitCode
 from teamchat.core.team.find import load
 from teamchat.runners import git_server
 from tests.cli.helpers import refused
-from tests.installed import install
+from tests.installed import install, program
 from tests.program import Result, cli, run_here
 
 FILE = Path("teamchat.toml")
@@ -44,12 +44,27 @@ def test_it_writes_a_team_of_what_is_installed_and_says_so(world: Path, monkeypa
     ran = run_here("init")
     assert ran == Result(
         0,
+        "claude is not logged in; to log in: claude auth login\ngemini is not logged in; to log in: gemini\n"
         "wrote teamchat.toml: kailai (you), architect (claude), writer (gemini), reviewer (claude)\n"
         f"trusted: writer starts all your MCP servers\ntrusted: writer edits files in {world}/work\n"
         "next: teamchat send '[NEXT:architect] What would you improve here first?'\n",
         "",
     )
     assert [member.name for member in load(FILE).members] == ["kailai", "architect", "writer", "reviewer"]
+
+
+def test_a_cli_without_a_login_is_left_out_where_another_has_one(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program(install(world, monkeypatch, "claude", "codex", "gemini") / "opencode", "exit 1")
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "dummy")
+    ran = run_here("init")
+    told = ran.out.splitlines()
+    assert told[0] == "claude is logged in: ANTHROPIC_API_KEY is set"
+    assert told[1:3] == [
+        "codex is not logged in and left out; to log in: codex login",
+        "gemini is not logged in and left out; to log in: gemini",
+    ]
+    assert told[3].startswith("opencode may be logged in: there is no ")
+    assert [member.agent for member in load(FILE).members[1:]] == ["claude", "opencode", "claude"]
 
 
 def test_what_it_wrote_is_trusted(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -96,6 +111,7 @@ def test_another_file_is_another_team(world: Path, monkeypatch: pytest.MonkeyPat
     ran = run_here("init", "--file", "teamchat-2.toml")
     assert ran == Result(
         0,
+        "claude is not logged in; to log in: claude auth login\n"
         "wrote teamchat-2.toml: kailai (you), writer (claude), reviewer (claude)\n"
         f"trusted: writer starts all your MCP servers\ntrusted: writer edits files in {world}/work\n"
         "next: teamchat send '[NEXT:writer] What would you improve here first?' --team teamchat-2.toml\n",
@@ -120,6 +136,7 @@ def test_force_writes_over_it_and_keeps_a_copy(world: Path, monkeypatch: pytest.
     ran = run_here("init", "--force")
     assert ran == Result(
         0,
+        "claude is not logged in; to log in: claude auth login\n"
         "kept teamchat.toml.bak: what was there before\n"
         "wrote teamchat.toml: kailai (you), writer (claude), reviewer (claude)\n"
         f"trusted: writer starts all your MCP servers\ntrusted: writer edits files in {world}/work\n"

@@ -96,7 +96,7 @@ def test_a_pipe_in_the_place_of_a_file_of_a_cli_says_nothing(
 
 
 def test_init_asks_before_it_replaces_a_pipe(tmp_path: Path) -> None:
-    new = plan("offline", "phoenix", "kailai", lambda _: None)
+    new = plan("offline", "phoenix", "kailai", ())
     name = next(name for name in new.files if name != FILE_NAME)
     (tmp_path / name).parent.mkdir(exist_ok=True)
     os.mkfifo(tmp_path / name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from importlib.resources import files
 from itertools import cycle, islice
 from pathlib import Path
@@ -19,7 +19,7 @@ from teamchat.core.routing.names import valid_name
 from teamchat.core.team.find import FILE_NAME, Which
 from teamchat.core.team.team import BUILTIN_AGENTS, INSTALL, Member, default_human
 from teamchat.core.text.commands import command_of, unused
-from teamchat.runners.base import Access
+from teamchat.runners.base import Access, Login
 from teamchat.runners.regular_files import read_regular_text
 from teamchat.runners.toml import in_toml
 
@@ -138,10 +138,22 @@ class NewTeam(Struct, frozen=True):
     message: str
 
 
+def installed_clis(cwd: Path, env: Mapping[str, str], which: Which = shutil.which) -> dict[str, Login]:
+    """Each agent CLI that is installed, with the login that its own files and the environment show. None is run."""
+    programs = [spec.name for spec in BUILTIN_AGENTS.values() if which(spec.command[0])]
+    known = {name: AGENT_TYPES[name].runner.login(cwd, env) for name in programs}
+    return {name: login for name, login in known.items() if login}
+
+
+def with_login(found: Mapping[str, Login]) -> list[str]:
+    """The CLIs that have a login, or may have one; all if there is none."""
+    return [name for name, login in found.items() if login.there is not False] or list(found)
+
+
 def plan(
-    template: Template | None, folder: str, login: str, which: Which = shutil.which, *, git: bool = False
+    template: Template | None, folder: str, login: str, installed: Collection[str], *, git: bool = False
 ) -> NewTeam:
-    """The team for a folder of that name. Raises `AgentMissing` when it needs an agent CLI and none is installed.
+    """The team for a folder of that name. Raises `AgentMissing` when it needs an agent CLI and none is `installed`.
 
     Without a template one CLI gives a writer and a reviewer, several CLIs also an architect. Members take the CLIs
     in turn, so that with two CLIs the reviewer and the writer have different vendors. `git` says that teamchat's
@@ -149,7 +161,6 @@ def plan(
     """
     if template == "offline":
         return plan_scripts(template, folder, login)
-    installed = [spec.name for spec in BUILTIN_AGENTS.values() if which(spec.command[0])]
     if not installed:
         raise AgentMissing("no agent CLI is installed; install one, or try teamchat without one", _ways())
     if template == "panel":

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from teamchat.core.errors import AgentMissing, UsageError
 from teamchat.core.routing.names import fold, valid_name
-from teamchat.core.team.find import FILE_NAME, Which, load
+from teamchat.core.team.find import FILE_NAME, load
 from teamchat.core.team.init import (
     CREW,
     OFFLINE,
@@ -25,14 +25,15 @@ from teamchat.core.team.init import (
     plan,
     write_team,
 )
-from teamchat.core.team.team import INSTALL, Team
+from teamchat.core.team.team import BUILTIN_AGENTS, INSTALL, Team
 
 TEMPLATES: tuple[Template | None, ...] = (None, *get_args(Template))
 SUBSETS = tuple(chain.from_iterable(combinations(INSTALL, size) for size in (1, 2, 3)))
 
 
-def which(*names: str) -> Which:
-    return lambda name: f"/bin/{name}" if name in names else None
+def which(*names: str) -> list[str]:
+    """The installed CLIs in their usual order."""
+    return [spec.name for spec in BUILTIN_AGENTS.values() if spec.name in names]
 
 
 def made(new: NewTeam, folder: Path) -> Team:
