@@ -84,7 +84,8 @@ def _next(file: Path) -> str:
     has_cli = any(shutil.which(row.name) for row in CLIS)
     own = ("a team of the agent CLIs you have", "") if has_cli else ("the same scripts", " --template offline")
     return f"""
-Each turn started a program and left a receipt. The folder is {file.parent}
+Each turn started a program and left a receipt. This is in
+  {file.parent}
 What builder was told, byte for byte:
   {placed_here("teamchat show 2 --prompt")}
 Answer checker:

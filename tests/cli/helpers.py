@@ -23,11 +23,15 @@ VOLATILE = (
     (re.compile(r"\bprocess \d+\b"), "process PID"),
 )
 HINT = "  try: "
+UNREPORTED = re.compile(r"^· not reported by .*\n", re.MULTILINE)
 
 
 def steady(ran: Result) -> Result:
-    """What was printed, with the same word for every duration, moment, private folder and process number."""
-    out, err = ran.out, ran.err
+    """What was printed, with the same word for every duration, moment, private folder and process number.
+
+    It is without the note that a conversation's first run has at its end: what the members' programs do not report.
+    """
+    out, err = ran.out, UNREPORTED.sub("", ran.err)
     for pattern, word in VOLATILE:
         out, err = pattern.sub(word, out), pattern.sub(word, err)
     return Result(ran.code, out, err)
@@ -39,9 +43,8 @@ def notes(*lines: str) -> str:
 
 
 def turn(member: str, number: int) -> tuple[str, str]:
-    """The notes on a turn of an agent that reports neither tokens nor refusals; the first turn says so of these."""
-    denied = " · denied unknown" if number == 1 else ""
-    return f"{member} begins (turn {number})", f"{member} · N.Ns · tokens unknown{denied}"
+    """The notes on a turn of an agent that reports neither tokens nor refusals."""
+    return f"{member} begins (turn {number})", f"{member} · N.Ns"
 
 
 def refused(ran: Result) -> str:

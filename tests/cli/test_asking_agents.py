@@ -31,7 +31,7 @@ def asking(reply: str) -> list[str]:
     return [word for event in events for word in ("+", "reply", json.dumps(event))][1:]
 
 
-ENDED = "max · N.Ns · tokens unknown · denied unknown"
+ENDED = "max · N.Ns"
 ANSWER = ("waiting: max asks kailai", "answer: teamchat send 'Your answer'")
 
 

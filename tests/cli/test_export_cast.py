@@ -51,7 +51,7 @@ kai → max   Add `--version`
 
 ▌ sarah   codex · read only
 ▌ I was about to
-  time unknown · tokens unknown
+  time unknown
 · sarah failed: the login was refused
 
 ▌ max   claude · may edit

@@ -45,7 +45,7 @@ def test_the_lead_is_asked_and_its_lessons_are_kept(world: Path) -> None:
             "found 2 new lessons: teamchat show 2",
             "lesson 1 is learned",
             "lesson 2 is learned",
-            "sarah · N.Ns · tokens unknown",
+            "sarah · N.Ns",
         ),
     )
     assert [(line["text"], line["session"]) for line in objects(run_here("learn", "--json"))] == [

@@ -496,10 +496,11 @@ class TestCallingOneself:
         assert ran == Result(0, "Me.\n", notes("you cannot call yourself; that call was ignored"))
 
 
-def test_unknown_denials_are_told_once_a_session_and_in_every_receipt(world: Path) -> None:
+def test_what_no_program_reports_is_told_once_a_session_and_in_every_receipt(world: Path) -> None:
     crew(world, {"max": ["One. [NEXT: sarah]", "Two."], "sarah": ["Me."]})
+    told = "· not reported by max, sarah: tokens, denied actions\n"
     for ran, times in ((run_here("send", "[NEXT: max] Hi"), 1), (run_here("send", "[NEXT: max] Hi"), 0)):
-        assert (ran.code, ran.err.count("denied unknown")) == (0, times)
+        assert (ran.code, ran.err.count(told), ran.err.count("unknown")) == (0, times, 0)
     assert ["denied unknown" in run_here("show", number).out for number in "123"] == [True, True, True]
-    crew(world, {"max": ["Three."]})
-    assert run_here("send", "--new", "[NEXT: max] Hi").err.count("denied unknown") == 1
+    crew(world, {"max": ["One.", "Two.", "Three."]})
+    assert run_here("send", "--new", "[NEXT: max] Hi").err.endswith("· not reported by max: tokens, denied actions\n")

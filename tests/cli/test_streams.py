@@ -398,7 +398,7 @@ def test_where_the_system_starts_no_more_processes_the_queue_is_kept(made: Crew,
         notes(
             BEGINS,
             "max begins (turn 1)",
-            "max · N.Ns · tokens unknown · 0 denied",
+            "max · N.Ns · 0 denied",
             "failed: max could not be started: Resource temporarily unavailable; held: max, sarah",
             "try: teamchat resume",
         ),

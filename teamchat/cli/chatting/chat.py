@@ -40,7 +40,7 @@ from teamchat.cli.chatting.slash import (
 )
 from teamchat.cli.chatting.typing import Item, Leave, Place, Send, Stop, Typing
 from teamchat.cli.output import Output
-from teamchat.cli.output.lines import Once, note, plural, short_number
+from teamchat.cli.output.lines import Unreported, note, plural, short_number
 from teamchat.cli.output.terminal.look import look_of
 from teamchat.cli.output.terminal.output import TerminalOutput
 from teamchat.cli.output.terminal.surface import Surface
@@ -482,7 +482,7 @@ def output_on(team: Team, surface: Surface, you: str, *, told: bool) -> Output:
         people=frozenset(member.name for member in team.humans),
         you=you,
         receipt=lambda number: f"/show {number}",
-        says_unknown=Once(told=told),
+        unreported=Unreported(told=told),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from teamchat.assemblers.parts import SUMMARY
@@ -46,9 +46,10 @@ def duration(seconds: float) -> str:
     return f"{hours}h{minutes:02}m" if hours else f"{minutes}m{rest:02}s" if minutes else f"{rest}s"
 
 
-def tokens(usage: Usage | None) -> str:
+def tokens(usage: Usage | None) -> str | None:
+    """`24k tokens`; None where they are unknown."""
     if usage is None or usage.input_tokens is None or usage.output_tokens is None:
-        return "tokens unknown"
+        return None
     return f"{short_number(usage.input_tokens + usage.output_tokens)} tokens"
 
 
@@ -95,32 +96,49 @@ def size(number: int) -> str:
     return f"{number / 1000:.0f} KB" if number < 1_000_000 else f"{number / 1_000_000:.1f} MB"
 
 
-class Once:
-    """True when it is asked first, unless something is `told` already: once a conversation is enough."""
+class Unreported:
+    """What the members' CLIs do not report, for the end of a run: once a conversation is enough.
+
+    `told`: a run before has said it.
+    """
 
     def __init__(self, *, told: bool = False) -> None:
         self._told = told
+        self._members: dict[tuple[str, ...], list[str]] = {}  # by what they lack
 
-    def __call__(self) -> bool:
-        first, self._told = not self._told, True
-        return first
+    def learn(self, member: str, outcome: Outcome) -> None:
+        """Take what a turn that succeeded lacks."""
+        if self._told or outcome.failure:
+            return
+        lacks = [] if tokens(outcome.usage) else ["tokens"]
+        lacks += ["denied actions"] if outcome.denied is None else []
+        members = self._members.setdefault(tuple(lacks), [])
+        if lacks and member not in members:
+            members.append(member)
+
+    def lines(self) -> list[str]:
+        """`not reported by planner, builder: tokens, denied actions`."""
+        told, self._told = self._told, self._told or any(self._members)
+        known = {} if told else self._members
+        return [f"not reported by {', '.join(names)}: {', '.join(lacks)}" for lacks, names in known.items() if lacks]
 
 
-def turn_line(member: str, setup: Setup, outcome: Outcome, says_unknown: Callable[[], bool] = lambda: True) -> str:
+def turn_line(member: str, setup: Setup, outcome: Outcome, *, unknown: bool = True) -> str:
     """`max · 2m14s · 3 files · 182k tokens · $0.41 · 0 denied`. What is unknown says so, except a cost.
 
-    Denials that are unknown are left out where `says_unknown` is false; the receipt has them. The number of
-    secrets removed from its prompt comes last, if there were any.
+    Without `unknown` tokens and denials that are unknown are left out. The number of secrets removed from its prompt
+    comes last, if there were any.
     """
     parts = [member, "time unknown" if outcome.seconds is None else duration(outcome.seconds)]
     if outcome.files:
         parts.append(plural(len(outcome.files), "file"))
-    parts.append(tokens(outcome.usage))
+    if told := tokens(outcome.usage) or ("tokens unknown" if unknown else None):
+        parts.append(told)
     if outcome.usage and outcome.usage.cost_usd is not None:
         parts.append(f"${outcome.usage.cost_usd:.2f}")
     if outcome.denied is not None:
         parts.append(f"{len(outcome.denied)} denied")
-    elif says_unknown():
+    elif unknown:
         parts.append("denied unknown")
     if setup.redacted:
         parts.append(f"{plural(setup.redacted, 'secret')} redacted")

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from teamchat.cli.output.lines import (
     BEGINS,
-    Once,
+    Unreported,
     closing_lines,
     compacted,
     compared_lines,
@@ -44,10 +42,10 @@ from teamchat.runners.events import AgentEvent, Denied, Note, Retry
 
 
 class PlainOutput:
-    """`says_unknown` decides whether the end of a turn says that its denials are unknown."""
+    """`unreported` says at the end what is unknown; with None every turn's line does."""
 
-    def __init__(self, says_unknown: Callable[[], bool] | None = None) -> None:
-        self._says_unknown = says_unknown or Once()
+    def __init__(self, unreported: Unreported | None = None) -> None:
+        self._unreported = unreported
 
     def __call__(self, event: ConversationEvent) -> None:
         match event:
@@ -86,7 +84,9 @@ class PlainOutput:
                 for lesson in kept:
                     note(learned(lesson))
             case TurnFinished(turn=turn, outcome=outcome, partial=partial):
-                note(turn_line(turn.member, turn.setup, outcome, self._says_unknown))
+                note(turn_line(turn.member, turn.setup, outcome, unknown=self._unreported is None))
+                if self._unreported:
+                    self._unreported.learn(turn.member, outcome)
                 if partial.strip():
                     note(f"what {turn.member} had said is in: teamchat show {turn.number}")
 
@@ -102,6 +102,8 @@ class PlainOutput:
                 pass
 
     def finish(self, conclusion: Conclusion) -> None:
+        for line in self._unreported.lines() if self._unreported else ():
+            note(printable(line))
         if conclusion.process:
             from teamchat.cli.output.process_report import report_lines
 

@@ -45,7 +45,7 @@ class Transcript:
     """Records what a run shows: `shown` the objects of `--json --stream`, `printed` the lines of a piped run."""
 
     def __init__(self) -> None:
-        self._json, self._plain = JsonOutput("", stream=True), PlainOutput(lambda: True)  # as ever
+        self._json, self._plain = JsonOutput("", stream=True), PlainOutput()  # as ever
         self._parts: list[_Part] = []
         self._routes: dict[int, int | None] = {}  # of turns by their numbers
 

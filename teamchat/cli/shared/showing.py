@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 def choose_output(team: Team, session: str, show: Shown, *, receipts: bool = True, told: bool = False) -> Output:
     """JSON or quiet output if requested, the terminal's if stdout is a terminal, else plain blocks.
 
-    Without `receipts` a terminal names no command that shows a turn's receipt. `told`: a run before has said that
-    denials are unknown.
+    Without `receipts` a terminal names no command that shows a turn's receipt. `told`: a run before has said
+    what is not reported.
     """
     if show.as_json:
         from teamchat.cli.output.jsonl import JsonOutput
@@ -31,10 +31,10 @@ def choose_output(team: Team, session: str, show: Shown, *, receipts: bool = Tru
         return QuietOutput()
     if sys.stdout.isatty():
         return at_terminal(team, receipts=receipts, told=told)
-    from teamchat.cli.output.lines import Once
+    from teamchat.cli.output.lines import Unreported
     from teamchat.cli.output.plain import PlainOutput
 
-    return PlainOutput(Once(told=told))
+    return PlainOutput(Unreported(told=told))
 
 
 def terminal_width() -> int:
@@ -46,7 +46,7 @@ def terminal_width() -> int:
 
 def at_terminal(team: Team, *, receipts: bool, told: bool = False) -> Output:
     """What a person sees at the terminal that is stdout."""
-    from teamchat.cli.output.lines import Once
+    from teamchat.cli.output.lines import Unreported
     from teamchat.cli.output.terminal.look import look_of
     from teamchat.cli.output.terminal.output import TerminalOutput
     from teamchat.cli.output.terminal.surface import TerminalSurface
@@ -59,5 +59,5 @@ def at_terminal(team: Team, *, receipts: bool, told: bool = False) -> Output:
         look,
         people=frozenset(member.name for member in team.humans),
         receipt=(lambda number: placed_here(f"teamchat show {number}")) if receipts else None,
-        says_unknown=Once(told=told),
+        unreported=Unreported(told=told),
     )

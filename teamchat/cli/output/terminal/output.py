@@ -20,7 +20,7 @@ from msgspec import Struct, field
 
 from teamchat.cli.output.lines import (
     BEGINS,
-    Once,
+    Unreported,
     compacted,
     compared_lines,
     counted,
@@ -102,7 +102,7 @@ class TerminalOutput:
     `names` are the members, whose colours follow from them, and `people` those who type. `you` is the person at this
     terminal; with None every person is. `receipt` is the command that shows the receipt of a turn, by its number, or a
     whole message, by its id. With `now`, a clock in seconds, the caller says by `tick` when time has passed.
-    `says_unknown` is as for `turn_line`.
+    `unreported` says at the end what is unknown.
     """
 
     def __init__(
@@ -115,9 +115,9 @@ class TerminalOutput:
         you: str | None = None,
         receipt: Callable[[int | str], str] | None = None,
         now: Callable[[], float] | None = None,
-        says_unknown: Callable[[], bool] | None = None,
+        unreported: Unreported | None = None,
     ) -> None:
-        self._says_unknown = says_unknown or Once()
+        self._unreported = unreported or Unreported(told=True)
         self._surface, self._look, self._people, self._you, self._receipt = surface, look, people, you, receipt
         self._now = now or time.monotonic
         self._colours = colours_of(names)
@@ -171,7 +171,11 @@ class TerminalOutput:
             self._flush_groups()
             self.close()
             width = min(self._surface.width, WIDEST)
+            unknown = (
+                self._look.dim(line) for said in self._unreported.lines() for line in wrapped(f"· {said}", width)
+            )
             for lines in (
+                unknown,
                 closing_report(conclusion, width, self._look),
                 closing(conclusion, self._people, width, self._look),
             ):
@@ -326,6 +330,7 @@ class TerminalOutput:
         shown.footer = self._footer(turn.setup, outcome, turn.number)
         if line := files_line(outcome):
             shown.voice.plain([f"  {line}"])
+        self._unreported.learn(turn.member, outcome)
         failed = outcome.failure is not None
         key = _key(turn.number, shown.route)
         if shown.kept is not None:
@@ -340,9 +345,11 @@ class TerminalOutput:
             self._doing.pop(key, None)
 
     def _footer(self, setup: Setup, outcome: Outcome, number: int) -> list[str]:
-        right = self._receipt(number) if self._receipt else ""
         width = min(self._surface.width, WIDEST)
-        lines = aligned(footer_parts(setup, outcome, self._says_unknown), right, width)
+        right = self._receipt(number) if self._receipt else ""
+        if cells(right) + len(INDENT) > width:  # nobody could paste it in pieces
+            right = ""
+        lines = aligned(footer_parts(setup, outcome), right, width)
         return [self._look.dim(piece) for line in lines for piece in wrapped(line, width)]
 
     def _tell(self, shown: _Turn) -> None:
@@ -578,21 +585,22 @@ def _file(change: FileChange) -> str:
     return f"{printable(change.path)} {changed((change.added, change.removed))}{gone}"
 
 
-def footer_parts(setup: Setup, outcome: Outcome, says_unknown: Callable[[], bool]) -> list[str]:
-    """`0:58`, `24k tokens`, `$0.11`, `1 command denied (git push)`. What is unknown says so, except a cost.
-
-    Denials that are unknown are left out where `says_unknown` is false.
-    """
-    parts = ["time unknown" if outcome.seconds is None else clock(outcome.seconds), tokens(outcome.usage)]
+def footer_parts(setup: Setup, outcome: Outcome) -> list[str]:
+    """`0:58`, `24k tokens`, `$0.11`, `1 command denied (git push)`. What is unknown is left out, except the time."""
+    parts = ["time unknown" if outcome.seconds is None else took(outcome.seconds)]
+    parts += filter(None, [tokens(outcome.usage)])
     if outcome.usage and outcome.usage.cost_usd is not None:
         parts.append(f"${outcome.usage.cost_usd:.2f}")
     if outcome.denied:
         parts.append(_denied(outcome.denied, setup.cwd))
-    elif outcome.denied is None and says_unknown():
-        parts.append("denied unknown")
     if setup.redacted:
         parts.append(f"{plural(setup.redacted, 'secret')} redacted")
     return parts
+
+
+def took(seconds: float) -> str:
+    """`0.8 s`, `0:58`."""
+    return clock(seconds) if seconds >= 10 else f"{seconds:.1f} s"
 
 
 def _denied(denied: tuple[Denied, ...], folder: str) -> str:
