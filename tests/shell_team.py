@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from teamchat.cli.shared.workspace import trust_store
+from teamchat.core.conversation.permission import trust_store
 from teamchat.core.team.find import load
 from tests.core.checkpoint.worktree import WorkTree
 

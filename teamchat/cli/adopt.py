@@ -30,11 +30,11 @@ def adopt(
 
     from teamchat.cli.output.lines import note
     from teamchat.cli.shared.conversation import held_run
-    from teamchat.cli.shared.workspace import begun, choose_session, find_team, need_person, open_store
+    from teamchat.cli.shared.workspace import choose_session, find_team, need_person, open_store
     from teamchat.core.conversation.vendor_sessions import cancel as cancel_it
     from teamchat.core.conversation.vendor_sessions import candidates, carry_out, chosen
     from teamchat.core.errors import ExitCode, UsageError
-    from teamchat.core.store.sessions import need_session
+    from teamchat.core.store.sessions import begun, need_session
     from teamchat.core.text.clean import printable
 
     if last + cancel + (which is not None) > 1:

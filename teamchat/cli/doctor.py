@@ -101,7 +101,8 @@ async def ask(option: str | None, report: Report) -> None:
     import os
 
     from teamchat.cli.output.lines import note
-    from teamchat.cli.shared.workspace import find_team, need_person, need_trust, trust_store
+    from teamchat.cli.shared.workspace import find_team, need_person, need_trust
+    from teamchat.core.conversation.permission import trust_store
     from teamchat.core.doctor.ask import QUESTION, ask_members
     from teamchat.core.errors import UsageError
     from teamchat.core.team.trust import require

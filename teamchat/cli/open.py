@@ -28,7 +28,8 @@ def open(  # noqa: A001 (the command's name)
 
     from teamchat.cli.output.lines import note
     from teamchat.cli.shared.conversation import held
-    from teamchat.cli.shared.workspace import find_team, need_person, need_trust, open_store, trust_store
+    from teamchat.cli.shared.workspace import find_team, need_person, need_trust, open_store
+    from teamchat.core.conversation.permission import trust_store
     from teamchat.core.conversation.vendor_sessions import plan_opening
     from teamchat.core.errors import AgentMissing, UsageError
     from teamchat.core.files.whole_files import temporary_folder

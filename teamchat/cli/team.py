@@ -12,7 +12,8 @@ if TYPE_CHECKING:
 def team(team: TeamOption = None, as_json: JsonOption = False) -> None:
     """Show the members: what each may read and do, and the CLI flags that enforce it."""
     from teamchat.cli.output.jsonl import write_line
-    from teamchat.cli.shared.workspace import find_team, trust_store
+    from teamchat.cli.shared.workspace import find_team
+    from teamchat.core.conversation.permission import trust_store
     from teamchat.core.team.trust import needs, trust_command
     from teamchat.core.text.clean import printable
 

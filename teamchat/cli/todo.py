@@ -55,8 +55,9 @@ def todo(
     as_json: JsonOption = False,
 ) -> None:
     """Show or change the conversation's todo list. Every member gets it."""
-    from teamchat.cli.shared.workspace import check_no_hook, find_root, find_team, need_person, open_store
+    from teamchat.cli.shared.workspace import find_root, find_team, need_person, open_store
     from teamchat.core.conversation.addressing import person
+    from teamchat.core.conversation.permission import check_no_hook
     from teamchat.core.errors import UsageError
     from teamchat.core.store.sessions import need_session
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from teamchat.cli.shared.workspace import trust_store
+from teamchat.core.conversation.permission import trust_store
 from teamchat.core.team.find import load
 from teamchat.core.turn.caller import VARIABLE
 from tests.cli.helpers import HINT, objects, refused

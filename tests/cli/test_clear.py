@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from teamchat.cli.shared.workspace import store_file, trust_store
+from teamchat.cli.shared.workspace import store_file
+from teamchat.core.conversation.permission import trust_store
 from teamchat.core.store.checking import problems
 from teamchat.core.store.database import Database
 from teamchat.core.store.sessions import create_session

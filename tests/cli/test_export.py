@@ -14,8 +14,8 @@ from markdown_it import MarkdownIt
 
 from teamchat.cli.exporting.formats import Options, when, writer
 from teamchat.cli.shared.options import FormatName
-from teamchat.cli.shared.workspace import trust_store
 from teamchat.core.context.snapshot import from_json
+from teamchat.core.conversation.permission import trust_store
 from teamchat.core.errors import ExitCode
 from teamchat.core.team.find import load
 from teamchat.core.transcripts.collect import CUT, LONGEST, NO_MORE_STEPS

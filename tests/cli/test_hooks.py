@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from teamchat.cli.shared.workspace import trust_store
+from teamchat.core.conversation.permission import trust_store
 from teamchat.core.team.find import load
 from tests.cli.helpers import objects, refused
 from tests.cli.inner import errors, inner, team

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from teamchat.cli.shared.workspace import store_file, trust_store
+from teamchat.cli.shared.workspace import store_file
+from teamchat.core.conversation.permission import trust_store
 from teamchat.core.team.find import load
 from teamchat.core.turn.caller import VARIABLE
 from tests.cli.helpers import objects

@@ -13,9 +13,10 @@ from pathlib import Path
 import pexpect
 import pytest
 
-from teamchat.cli.shared.workspace import lock_file, store_file, trust_store
+from teamchat.cli.shared.workspace import lock_file, store_file
 from teamchat.core.checkpoint import restore
 from teamchat.core.conversation import moving
+from teamchat.core.conversation.permission import trust_store
 from teamchat.core.files.folders import workspace_path
 from teamchat.core.store.origin import NAME
 from teamchat.core.team.find import load

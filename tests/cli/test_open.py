@@ -13,7 +13,7 @@ from pathlib import Path
 import pexpect
 import pytest
 
-from teamchat.cli.shared.workspace import trust_store
+from teamchat.core.conversation.permission import trust_store
 from teamchat.core.team.find import load
 from tests.cli.helpers import FILE, objects, refused, rows
 from tests.hiding import undo

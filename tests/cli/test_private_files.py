@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from teamchat.cli.shared.workspace import trust_store
+from teamchat.core.conversation.permission import trust_store
 from teamchat.core.team.find import load
 from tests.hostile_git import git
 from tests.program import cli, run_here

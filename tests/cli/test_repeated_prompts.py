@@ -7,7 +7,7 @@ import json
 import pytest
 
 from teamchat.cli.output.terminal.voice import without_calls
-from teamchat.cli.shared.workspace import trust_store
+from teamchat.core.conversation.permission import trust_store
 from teamchat.core.team.find import load
 from tests.cli.helpers import FILE, objects
 from tests.program import run_here

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from teamchat.cli.shared.workspace import store_file, trust_store
+from teamchat.cli.shared.workspace import store_file
+from teamchat.core.conversation.permission import trust_store
 from teamchat.core.team.find import load
 from tests.cli.helpers import notes, objects, queue, refused, said, select, steady, turn
 from tests.program import Result, run_here

@@ -11,9 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from teamchat.cli.shared.workspace import store_file, trust_store
+from teamchat.cli.shared.workspace import store_file
 from teamchat.core.context.layers import differences
 from teamchat.core.context.layers.collector import LayerText
+from teamchat.core.conversation.permission import trust_store
 from teamchat.core.team.find import load
 from teamchat.core.turn.turn_tree import TurnTree
 from teamchat.core.turn.work_trees import WorkTrees

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from teamchat.cli.shared.workspace import trust_store
+from teamchat.core.conversation.permission import trust_store
 from teamchat.core.team.find import load
 from tests.cli.helpers import objects, queue, said, select
 from tests.cli.test_worktrees import folder_of, own_files

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from teamchat.cli.shared.workspace import trust_store
+from teamchat.core.conversation.permission import trust_store
 from teamchat.core.team.find import load
 from tests.cli.helpers import FILE, objects, queue, refused, said, steady
 from tests.fakes import repl

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from teamchat.cli.shared.workspace import trust_store
+from teamchat.core.conversation.permission import trust_store
 from teamchat.core.team.find import load
 from tests.cli.helpers import FILE, notes, queue, refused, steady, turn
 from tests.program import Result, run_here

@@ -56,10 +56,10 @@ from teamchat.cli.shared.workspace import (
     note_moved,
     open_store,
     store_file,
-    trust_store,
 )
 from teamchat.core.conversation.addressing import person
 from teamchat.core.conversation.coordinator import ConversationCoordinator
+from teamchat.core.conversation.permission import trust_store
 from teamchat.core.engine.decide import fitted
 from teamchat.core.engine.state import State
 from teamchat.core.errors import ExitCode, SessionBusy, TeamchatError, UnknownName, UsageError

@@ -34,8 +34,9 @@ from teamchat.cli.shared.options import Shown
 from teamchat.cli.shared.report import output_lost, silence
 from teamchat.cli.shared.showing import choose_output
 from teamchat.cli.shared.typed import placed
-from teamchat.cli.shared.workspace import lock_file, session_typed, trust_store
+from teamchat.cli.shared.workspace import lock_file, session_typed
 from teamchat.core.conversation.coordinator import ConversationCoordinator
+from teamchat.core.conversation.permission import trust_store
 from teamchat.core.conversation.recovery import turns_dir
 from teamchat.core.engine.state import UNBOUNDED, Bounds
 from teamchat.core.errors import ExitCode

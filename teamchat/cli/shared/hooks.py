@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 from teamchat.cli.output.jsonl import JsonOutput
 from teamchat.cli.output.transcript import printed_by
-from teamchat.cli.shared.workspace import IN_HOOK
+from teamchat.core.conversation.permission import IN_HOOK
 from teamchat.core.engine.events import PauseKind
 from teamchat.core.errors import AgentMissing, TeamchatError, TeamFileError
 from teamchat.core.files.whole_files import temporary_folder
@@ -152,7 +152,8 @@ class Hooks:
 def tell_hooks(option: str | None, session: str, event: ConversationEvent) -> None:
     """Run the hook of an event that happened outside of a run, if the team of `--team` has one."""
     from teamchat.cli.output.lines import note
-    from teamchat.cli.shared.workspace import find_team, trust_store
+    from teamchat.cli.shared.workspace import find_team
+    from teamchat.core.conversation.permission import trust_store
     from teamchat.core.turn.caller import find_caller
 
     async def run(team: Team) -> None:

@@ -18,7 +18,6 @@ from teamchat.cli.shared.conversation import KEYBOARD, Work, converse
 from teamchat.cli.shared.options import NewPlace, RunOutput, Shown
 from teamchat.cli.shared.typed import saying_what_to_type
 from teamchat.cli.shared.workspace import (
-    begun,
     calling,
     choose_session,
     continued_session,
@@ -37,7 +36,7 @@ from teamchat.core.errors import ExitCode, TeamchatError
 from teamchat.core.routing.requests import split_calls
 from teamchat.core.store.database import Database
 from teamchat.core.store.routes import load_state
-from teamchat.core.store.sessions import Session, last_session
+from teamchat.core.store.sessions import Session, begun, last_session
 from teamchat.core.store.unsent import handed_over_to, keep_unsent
 from teamchat.core.team.team import Team
 from teamchat.core.text.clean import printable, visible

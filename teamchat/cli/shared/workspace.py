@@ -5,14 +5,15 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-import time
 from collections.abc import Callable, Collection, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
 from msgspec.structs import replace
 
 from teamchat.cli.shared.typed import line_of, typed_with, was_typed
+from teamchat.core.conversation import permission
 from teamchat.core.errors import (
     AgentMissing,
     NoConversation,
@@ -24,7 +25,7 @@ from teamchat.core.errors import (
     UsageError,
 )
 from teamchat.core.files import session_lock
-from teamchat.core.files.folders import STORE_NAME, TRUST_NAME, config_dir, state_dir, workspace_dir, workspace_path
+from teamchat.core.files.folders import STORE_NAME, config_dir, workspace_dir
 from teamchat.core.messages import Speaker
 from teamchat.core.store.database import NO_VALUE, Database
 from teamchat.core.store.sessions import (
@@ -36,15 +37,13 @@ from teamchat.core.store.sessions import (
     last_session,
     need_session,
     no_session,
-    remove_session,
     touch_session,
 )
 from teamchat.core.team.find import FILE_NAME, find_team_file, resolve_team
 from teamchat.core.team.team import Team, folder_name
-from teamchat.core.team.trust import Standing, TrustStore, needs, not_trusted
+from teamchat.core.team.trust import Standing, needs
 from teamchat.core.text.commands import quote, saying
 
-IN_HOOK = "TEAMCHAT_HOOK"  # the variable with the name of the hook in which a process runs
 T = TypeVar("T")
 
 
@@ -284,56 +283,13 @@ def session_typed(db: Database, session: Session) -> str:
     return "" if selected else f" --session {quote(session.name)}"
 
 
-@contextlib.contextmanager
-def begun(db: Database, session: Session) -> Iterator[None]:
-    """Remove a session that has just started if the command is refused before its first message."""
-    try:
-        yield
-    except TeamchatError:
-        found = find_session(db, session.name)
-        if found and not found.messages:
-            remove_session(db, session.id)
-        raise
-
-
-def trust_store() -> TrustStore:
-    """What the person trusts; an agent's TEAMCHAT_HOME names no other place of it."""
-    from teamchat.core.turn.caller import find_caller
-
-    caller = find_caller()
-    return TrustStore((caller.trusted if caller else state_dir()) / TRUST_NAME)
-
-
 def need_person(what: str) -> None:
     """Raises `NotTrusted` in an agent's turn or a hook for what a person does: `what` begins the sentence."""
     from teamchat.core.turn.caller import find_caller
 
-    check_no_hook(what)
+    permission.check_no_hook(what)
     if caller := find_caller():
         raise NotTrusted(f"{what} by a person, and this runs in an agent's turn", caller.way_out)
-
-
-def check_no_hook(what: str) -> None:
-    """Raises `NotTrusted` in a hook, which only reads."""
-    if hook := os.environ.get(IN_HOOK):
-        raise NotTrusted(f"{what} outside of hooks, and this runs in the hook {hook}")
-
-
-def check_not_hidden(root: Path) -> None:
-    """Raises `NotTrusted` where this may run in a turn of the workspace that cannot be found from here."""
-    from teamchat.core.turn.caller import check_not_hidden
-
-    if workspace_path(root).is_dir():
-        with open_store(root) as db:
-            check_not_hidden(db)
-
-
-def check_gives_trust(root: Path) -> None:
-    """The same with a turn of any workspace, for what gives trust to what was not trusted before."""
-    from teamchat.core.turn.caller import check_hidden_nowhere
-
-    check_not_hidden(root)
-    check_hidden_nowhere(workspace_path(root))
 
 
 def need_trust(team: Team, *, give: bool) -> None:
@@ -341,23 +297,7 @@ def need_trust(team: Team, *, give: bool) -> None:
 
     Raises `GuardReached` in an agent's turn that no other turn may begin in.
     """
-    from teamchat.core.turn.caller import find_caller
-
-    check_no_hook("turns are run")
-    if caller := find_caller():
-        caller.check(time.time())
-    check_not_hidden(team.root)
-    store = trust_store()
-    standing = store.standing(team)
-    if standing.trusted and (caller or not give):
-        return
-    if caller or not (give or _can_ask()):
-        raise not_trusted(team, standing)
-    if not standing.trusted:
-        check_gives_trust(team.root)
-    if not (give or _trusts(team, standing)):
-        raise not_trusted(team, standing)
-    store.grant(team)
+    permission.need_trust(team, give=give, ask=partial(_trusts, team) if _can_ask() else None)
 
 
 def begin_run(team: Team, *, record: Path | None, trust: bool, runs: bool = True) -> None:

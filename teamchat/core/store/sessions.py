@@ -6,6 +6,7 @@ import contextlib
 import os
 import sqlite3
 import time
+from collections.abc import Iterator
 from difflib import get_close_matches
 from pathlib import Path
 from unicodedata import normalize
@@ -13,7 +14,7 @@ from unicodedata import normalize
 from msgspec import Struct, convert
 from msgspec.json import encode
 
-from teamchat.core.errors import NoConversation, UnknownName
+from teamchat.core.errors import NoConversation, TeamchatError, UnknownName
 from teamchat.core.store.counting import NOT_COUNTED
 from teamchat.core.store.database import Database
 from teamchat.core.store.lineage import refuse_branches
@@ -266,3 +267,15 @@ def _remove_what_refers_to_messages(db: Database, session: int) -> None:
     db.execute("DELETE FROM turns WHERE session = ?", session)
     db.execute("DELETE FROM undos WHERE session = ?", session)
     db.executemany(DELETE_TEXT, texts)
+
+
+@contextlib.contextmanager
+def begun(db: Database, session: Session) -> Iterator[None]:
+    """Remove a session that has just started if the command is refused before its first message."""
+    try:
+        yield
+    except TeamchatError:
+        found = find_session(db, session.name)
+        if found and not found.messages:
+            remove_session(db, session.id)
+        raise

@@ -11,8 +11,9 @@ from types import MappingProxyType
 import pytest
 from msgspec.structs import replace
 
-from teamchat.cli.shared.workspace import open_store, trust_store
+from teamchat.cli.shared.workspace import open_store
 from teamchat.core.agents import AGENT_TYPES, CLIS
+from teamchat.core.conversation.permission import trust_store
 from teamchat.core.doctor.checks import Check, exit_code
 from teamchat.core.doctor.examine import examine
 from teamchat.core.errors import ExitCode, UnknownName
