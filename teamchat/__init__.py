@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from teamchat.core.conversation.coordinator import ConversationCoordinator
     from teamchat.core.conversation.inputs import Message, Resume
     from teamchat.core.conversation.processes import process_of
+    from teamchat.core.conversation.talk import Reply, Talk, ask, conversation
     from teamchat.core.engine.events import ResumeMode
     from teamchat.core.engine.process import ProcessSettings
     from teamchat.core.files.session_lock import session_lock
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from teamchat.core.store.sessions import create_session
     from teamchat.core.team.find import load
     from teamchat.core.team.team import AgentSpec, Member, Team
+    from teamchat.core.turn import events
     from teamchat.core.turn.run import Run
     from teamchat.runners.process.supervisor import Stopper
 
@@ -38,12 +40,17 @@ _HOME = {
     "PLAIN_TEXT": "assemblers.formats",
     "ProcessSettings": "core.engine.process",
     "Resume": "core.conversation.inputs",
+    "Reply": "core.conversation.talk",
     "ResumeMode": "core.engine.events",
     "Run": "core.turn.run",
     "Stopper": "runners.process.supervisor",
+    "Talk": "core.conversation.talk",
     "Team": "core.team.team",
+    "ask": "core.conversation.talk",
+    "conversation": "core.conversation.talk",
     "create_session": "core.store.sessions",
     "errors": "core.errors",
+    "events": "core.turn.events",
     "load": "core.team.find",
     "manager_of": "core.context.context_manager",
     "process_of": "core.conversation.processes",
@@ -53,8 +60,9 @@ _HOME = {
 
 __all__ = [
     "CLAUDE", "CODEX", "GEMINI", "OPENCODE", "PLAIN_TEXT", "AgentSpec", "ContextManager",
-    "ConversationCoordinator", "Database", "Member", "Message", "ProcessSettings", "Resume", "ResumeMode", "Run",
-    "Stopper", "Team", "create_session", "errors", "load", "manager_of", "process_of", "session_lock",
+    "ConversationCoordinator", "Database", "Member", "Message", "ProcessSettings", "Reply", "Resume", "ResumeMode",
+    "Run", "Stopper", "Talk", "Team", "ask", "conversation", "create_session", "errors", "events", "load", "manager_of",
+    "process_of", "session_lock",
 ]  # fmt: skip
 
 
@@ -66,7 +74,7 @@ if not TYPE_CHECKING:  # or type checkers take any name for one of these
         from importlib import import_module
 
         module = import_module(f"{__name__}.{_HOME[name]}")
-        return module if name == "errors" else getattr(module, name)
+        return module if name in ("errors", "events") else getattr(module, name)
 
 
 def __dir__() -> list[str]:

@@ -3,6 +3,7 @@
 The message of an error is the sentence the user reads; its class carries the exit code.
 
     TeamchatError              1
+    ├── MemberFailed           1   a turn has no reply, as Python code gets it: also 3 (timeout) and 6 (part of a group)
     ├── UsageError             2   a wrong option or argument
     │   ├── TeamFileError      2   the team file is wrong
     │   └── NothingToResume    2   `resume` found no route that waits
@@ -28,7 +29,7 @@ The message of an error is the sentence the user reads; its class carries the ex
     └── NoRecording           10   a replay came to a turn that was not recorded
 
 How a *turn* ends is not an exception but an `Outcome` (`core/receipt.py`), nor is a pause of a conversation one:
-`CODES` has theirs.
+`CODES` has theirs. A Python program that has a conversation gets both as exceptions (`ended_with`).
 """
 
 from __future__ import annotations
@@ -101,6 +102,10 @@ class TeamchatError(Exception):
     def __init__(self, message: str, hint: str | None = None) -> None:
         super().__init__(message)
         self.hint = hint
+
+
+class MemberFailed(TeamchatError):
+    pass
 
 
 class UsageError(TeamchatError):
@@ -206,3 +211,23 @@ class Interrupted(TeamchatError):
 
 class NoRecording(TeamchatError):
     code = ExitCode.NO_RECORDING
+
+
+_BY_CODE: Mapping[ExitCode, type[TeamchatError]] = MappingProxyType(
+    {
+        kind.code: kind
+        for kind in (
+            UsageError, UnknownName, NotTrusted, GuardReached, BudgetUsedUp, StoreError, PromptTooLarge, AgentMissing,
+            Interrupted, NoRecording,
+        )
+    }
+)  # fmt: skip
+
+
+def ended_with(code: ExitCode, reason: str, hint: str | None) -> TeamchatError:
+    """The error of a run that has ended with that code. A traceback shows the commands of its hint, too."""
+    error = _BY_CODE.get(code, MemberFailed)(reason, hint)
+    error.code = code
+    for line in (hint or "").splitlines():
+        error.add_note(f"try: {line}")
+    return error

@@ -12,7 +12,7 @@ import sqlite3
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from teamchat.core.errors import DamagedStore, DiskFull, StoreError, StoreGone
 from teamchat.core.files.folders import FULL, NO_ROOM, WRITABLE
@@ -291,7 +291,22 @@ class Database:
             self._connection.backup(copy)
 
     def close(self) -> None:
+        """Close the file. What is done with the store afterwards raises `StoreError`."""
         self._connection.close()
+        self._connection = cast("sqlite3.Connection", _Closed(self.path))
+
+
+class _Closed:
+    """Stands for the connection of a closed store."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def close(self) -> None:
+        """Closing again changes nothing."""
+
+    def __getattr__(self, _name: str) -> Any:
+        raise StoreError(f"the store {self._path} is closed: what has opened it is over; open it again")
 
 
 class Transaction(contextlib.AbstractContextManager[None]):

@@ -8,6 +8,7 @@ import shutil
 import stat
 from collections.abc import Callable
 from hashlib import sha256
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -18,8 +19,6 @@ from teamchat.core.text.clean import printable
 from teamchat.core.text.commands import quote
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from teamchat.core.team.schema import TeamFile
 
 FILE_NAME = "teamchat.toml"
@@ -60,7 +59,7 @@ def _user(number: int) -> str:
         return f"user {number}"
 
 
-def load(path: Path, root: Path | None = None, login: str | None = None) -> Team:
+def load(path: str | os.PathLike[str], root: Path | None = None, login: str | None = None) -> Team:
     """The team of the file at `path`. Raises `TeamFileError`, one line.
 
     Members work in `root` (None: the file's own folder). `login` names the human of a team that names none.
@@ -69,6 +68,7 @@ def load(path: Path, root: Path | None = None, login: str | None = None) -> Team
     from teamchat.core.team.checked import keep, kept
     from teamchat.core.team.problems import TeamFileProblem, line_of
 
+    path = Path(path)
     path = path.parent.resolve() / path.name
     text: str | None = None
     try:
