@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 import teamchat
-from tests.program import ROOT
+from teamchat import errors
+from tests.cli.helpers import actors, queue, said, select
+from tests.program import ROOT, run_here
+from tests.runners.processes import Pids
 
 EXAMPLE = ROOT / "examples" / "python" / "conversation.py"
 PAGE = ROOT / "docs" / "howto" / "python.md"
@@ -67,3 +72,105 @@ def test_a_manager_of_its_own_needs_no_store() -> None:
     manager = teamchat.ContextManager(context_window_size=0)
     manager.set_team_task("Explain the haiku")
     assert teamchat.CODEX.assemble(manager.get_context_for_agent()).prompt == "[TEAM_TASK]\nExplain the haiku"
+
+
+def test_a_program_has_a_conversation_in_the_store_of_the_command_line(world: Path) -> None:
+    actors({"max": ["reply", "Hello\n[NEXT: eva]"], "eva": ["reply", "Shall I?\n[NEXT: kailai]"]})
+
+    async def program() -> teamchat.Talk:
+        async with teamchat.conversation("teamchat.toml") as talk:
+            assert (talk.session, talk.messages) == (None, ())
+            with pytest.raises(errors.UnknownName):
+                await talk.send("Hi", to="nobody")
+            assert talk.session is None
+            reply, again = await asyncio.gather(talk.send("[NEXT: max] Hi"), talk.send("Yes", to="eva"))
+            assert (str(reply), reply.member, reply.session) == ("Shall I?\n[NEXT: kailai]", "eva", "s1")
+            assert (reply.outcome, reply.asked, reply.turns, again.turns) == ("human_asked", "kailai", 2, 1)
+            assert (reply.tokens, reply.cost_usd) == (None, None)
+        async with teamchat.conversation(Path("teamchat.toml"), session=reply.session) as other:
+            told = [event async for event in other.stream("And?", to="eva")]
+            assert [type(event) for event in told][-1] is teamchat.Reply
+            assert any(isinstance(event, teamchat.events.Replied) for event in told)
+            assert [message.content for message in other.messages] == [text for _, text in said()]
+        with pytest.raises(errors.UnknownName, match="no session 's7'"):
+            async with teamchat.conversation("teamchat.toml", session="s7"):
+                raise AssertionError
+        return other
+
+    ended = asyncio.run(program())
+    assert said()[:3] == [
+        ("kailai", "[NEXT: max] Hi"),
+        ("max", "Hello\n[NEXT: eva]"),
+        ("eva", "Shall I?\n[NEXT: kailai]"),
+    ]
+    assert len(said()) == 7
+    with pytest.raises(errors.StoreError, match=r"^the store .* is closed"):
+        _ = ended.messages
+    assert teamchat.load("teamchat.toml").name == world.joinpath("work").name
+
+
+def test_code_without_a_loop_asks_in_any_thread_and_a_loop_is_not_blocked() -> None:
+    actors({"max": ["reply", "Hello"]})
+
+    async def wrong() -> None:
+        teamchat.ask("teamchat.toml", "Hi", to="max")
+
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(teamchat.ask, "teamchat.toml", "Hi", to="max").result().text == "Hello"
+    with pytest.raises(errors.UsageError, match=r"teamchat\.conversation"):
+        asyncio.run(wrong())
+
+
+def test_a_team_that_is_not_trusted_says_what_it_runs_and_how_it_is_trusted() -> None:
+    actors({"max": ["reply", "Hello"]}, trusted=False)
+    with pytest.raises(
+        errors.NotTrusted, match=r"(?s)is not trusted yet; with it\n  max .*\ntrust=True .*teamchat trust"
+    ):
+        teamchat.ask("teamchat.toml", "Hi", to="max")
+    assert teamchat.ask("teamchat.toml", "Hi", to="max", trust=True).text == "Hello"
+    assert teamchat.ask("teamchat.toml", "Hi", to="max").session == "s2"
+
+
+def test_a_failure_and_a_limit_are_errors_with_the_words_of_the_command_line() -> None:
+    steps = {
+        "max": ["err", "No key\n", "+", "exit-with", "3"],
+        "ann": ["reply", "[NEXT: bea]"],
+        "bea": ["reply", "[NEXT: ann]"],
+    }
+    actors(steps, team="[team.limits]\nturns = 2")
+    with pytest.raises(errors.MemberFailed) as failed:
+        teamchat.ask("teamchat.toml", "Hi", to="max")
+    shown = run_here("send", "--new", "Hi", "--to", "max")
+    assert (str(failed.value) in shown.err, failed.value.code) == (True, shown.code)
+    file = Path.cwd() / "teamchat.toml"
+    assert failed.value.__notes__ == [f"try: teamchat resume --team {file} --session s1"]
+    with pytest.raises(errors.GuardReached):
+        teamchat.ask("teamchat.toml", "Hi", to="ann")
+
+
+def test_a_cancelled_send_leaves_no_process_and_the_conversation_goes_on(
+    world: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pids = Pids(world / "pids")
+    monkeypatch.setenv("AGENT_PIDS", str(pids.file))
+    actors({"max": ["child", "+", "hang"], "eva": ["reply", "Hello"]})
+
+    async def program() -> None:
+        async with teamchat.conversation("teamchat.toml") as talk:
+            sent = asyncio.create_task(talk.send("Hi", to="max"))
+            while not pids.hang():  # noqa: ASYNC110 (the agent tells it by a file)
+                await asyncio.sleep(0.01)
+            waits = asyncio.create_task(talk.send("Never sent", to="eva"))
+            await asyncio.sleep(0)
+            assert len(pids.alive()) == 2
+            for task in (waits, sent):
+                task.cancel()
+                with pytest.raises(asyncio.CancelledError):
+                    await task
+            assert pids.alive() == []
+            assert queue() == [("max", "held")]
+            assert (await talk.send("Hi", to="eva")).text == "Hello"
+
+    asyncio.run(program())
+    assert said() == [("kailai", "Hi"), ("kailai", "Hi"), ("eva", "Hello")]
+    assert select("SELECT member, status FROM turns ORDER BY id") == [("max", "interrupted"), ("eva", "done")]

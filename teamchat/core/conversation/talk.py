@@ -17,7 +17,7 @@ from teamchat.core.conversation.entry import check_message
 from teamchat.core.conversation.inputs import Input, Message
 from teamchat.core.conversation.permission import need_trust, trust_store
 from teamchat.core.conversation.recovery import turns_dir
-from teamchat.core.errors import ExitCode, Interrupted, NotTrusted, UsageError, ended_with
+from teamchat.core.errors import ExitCode, NotTrusted, UsageError, ended_with
 from teamchat.core.files.folders import STORE_NAME, config_dir, state_dir, workspace_dir
 from teamchat.core.files.session_lock import lock_in, session_lock
 from teamchat.core.messages import ConversationMessage
@@ -124,10 +124,9 @@ class Talk:
         """The same, with every event of `teamchat.events` as it happens; the `Reply` is the last one."""
         given = Message(text=message, to=to, speaker=speaker) if isinstance(message, str) else message
         events: asyncio.Queue[ConversationEvent | None] = asyncio.Queue()
-        stopper, member = Stopper(), None
-        task = asyncio.ensure_future(self._run(given, events.put_nowait, stopper))
+        member = None
+        task = asyncio.ensure_future(self._run(given, events.put_nowait))
         task.add_done_callback(lambda _: events.put_nowait(None))
-        self._running[task] = stopper
         try:
             while (event := await events.get()) is not None:
                 member = event.message.speaker.role_name if isinstance(event, Replied) else member
@@ -137,60 +136,68 @@ class Talk:
             await self._stop(task)
 
     async def close(self) -> None:
-        """Stop what still runs."""
-        for task in tuple(self._running):
-            await self._stop(task)
+        """Stop what still runs, and what waits for it."""
+        while self._running:
+            await self._stop(next(iter(self._running)))
 
     async def _stop(self, task: asyncio.Task[Conclusion]) -> None:
         """End the task's agents and wait until their turns are stored; whoever is cancelled meanwhile kills them."""
-        stopper, cancelled = self._running.get(task), None
+        cancelled = None
         while not task.done():
-            if stopper:
+            if stopper := self._running.get(task):
                 stopper.request()
+            else:  # its turn has not come
+                task.cancel()
             try:
                 await asyncio.wait((task,))
             except asyncio.CancelledError as error:
                 cancelled = error
-        self._running.pop(task, None)
         if not task.cancelled():
             task.exception()  # or asyncio tells that nobody looked at it
         if cancelled:
             raise cancelled
 
-    async def _run(self, given: Input, emit: Callable[[ConversationEvent], None], stopper: Stopper) -> Conclusion:
-        db, team, caller = self._db, self.team, find_caller()
+    async def _run(self, given: Input, emit: Callable[[ConversationEvent], None]) -> Conclusion:
         async with self._free:
-            if stopper.asked:
-                raise Interrupted("stopped before the message was sent")
-            if isinstance(given, Message):
-                check_message(team, db, self._session, given, caller=caller.turn.speaker if caller else None)
-            begins = nullcontext() if self._session else None
-            session = self._session = self._session or self._begin()
+            task = asyncio.current_task()
+            assert task
+            stopper = self._running[task] = Stopper()
             try:
-                with begins or begun(db, session), session_lock(lock_in(db.path.parent, session.id), HOLDER):
-                    check_there(db, session)
-                    check_no_unfinished_undo(db, session.id)
-                    if caller:
-                        caller.note(db, session)
-                    touch_session(db, session.id)
-                    run = Run(
-                        team,
-                        db,
-                        session.id,
-                        folder=turns_dir(db),
-                        emit=emit,
-                        stopper=stopper,
-                        machine=TrustedMachine(team, trust_store()),
-                        cooldowns=Cooldowns(state_dir() / "cooldowns.json"),
-                    )
-                    coordinator = ConversationCoordinator(run)
-                    coordinator.recover()
-                    try:
-                        return await coordinator.run_input(given)
-                    finally:
-                        await coordinator.close()
+                return await self._answered(given, emit, stopper)
             finally:
-                self._session = find_session(db, session.name)  # none if the first message was refused
+                del self._running[task]
+
+    async def _answered(self, given: Input, emit: Callable[[ConversationEvent], None], stopper: Stopper) -> Conclusion:
+        db, team, caller = self._db, self.team, find_caller()
+        if isinstance(given, Message):
+            check_message(team, db, self._session, given, caller=caller.turn.speaker if caller else None)
+        begins = nullcontext() if self._session else None
+        session = self._session = self._session or self._begin()
+        try:
+            with begins or begun(db, session), session_lock(lock_in(db.path.parent, session.id), HOLDER):
+                check_there(db, session)
+                check_no_unfinished_undo(db, session.id)
+                if caller:
+                    caller.note(db, session)
+                touch_session(db, session.id)
+                run = Run(
+                    team,
+                    db,
+                    session.id,
+                    folder=turns_dir(db),
+                    emit=emit,
+                    stopper=stopper,
+                    machine=TrustedMachine(team, trust_store()),
+                    cooldowns=Cooldowns(state_dir() / "cooldowns.json"),
+                )
+                coordinator = ConversationCoordinator(run)
+                coordinator.recover()
+                try:
+                    return await coordinator.run_input(given)
+                finally:
+                    await coordinator.close()
+        finally:
+            self._session = find_session(db, session.name)  # none if the first message was refused
 
     def _begin(self) -> Session:
         with self._db.transaction_before_another():
