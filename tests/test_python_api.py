@@ -6,8 +6,10 @@ import asyncio
 import re
 import subprocess
 import sys
+from ast import PyCF_ALLOW_TOP_LEVEL_AWAIT
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -33,11 +35,29 @@ def blocks(language: str) -> list[str]:
 def test_the_example_runs_and_prints_what_the_page_shows() -> None:
     ran = python(str(EXAMPLE))
     assert (ran.stderr, ran.returncode) == ("", 0)
-    assert blocks("text") == [f"$ python conversation.py\n{ran.stdout}"]
+    assert f"$ python conversation.py\n{ran.stdout}" in blocks("text")
 
 
-def test_the_page_shows_the_example() -> None:
-    assert blocks("python") == [EXAMPLE.read_text(encoding="utf-8")]
+def test_the_page_holds_as_it_stands(world: Path) -> None:
+    work = world / "work"
+    hello, ask, cell, tested, events = blocks("python")
+    assert run_here("init", "--template", "offline").code == 0
+    for name, code in {"hello.py": hello, "ask.py": ask, "events.py": events}.items():
+        (work / name).write_text(code)
+        ran = python(name)
+        assert ran.stderr == ""
+        assert f"$ python {name}\n{ran.stdout}" in blocks("text")
+    (work / "test_checker.py").write_text(tested)
+    ran = python("-m", "pytest", "-q", "-p", "no:cacheprovider", "test_checker.py")
+    assert ran.returncode == 0, ran.stdout
+
+    async def notebook() -> teamchat.Reply:
+        names: dict[str, Any] = {}
+        await eval(compile(cell, "cell", "exec", PyCF_ALLOW_TOP_LEVEL_AWAIT), names)  # noqa: S307 (as a notebook does)
+        reply: teamchat.Reply = names["reply"]
+        return reply
+
+    assert asyncio.run(notebook()).member == "checker"
 
 
 def test_the_example_tells_an_error_in_one_line(world: Path) -> None:
