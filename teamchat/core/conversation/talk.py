@@ -108,9 +108,9 @@ class Talk:
     async def send(self, message: str | Input, *, to: str | None = None, speaker: str | None = None) -> Reply:
         """Send a message, as `teamchat send` does, and return the reply once nobody is left to speak.
 
-        `to` names members as `--to` does, `speaker` a person as `--as` does. Raises the error of `teamchat.errors` with
-        the sentence and the exit code of the command line: refused before anything is stored, a turn that failed, a
-        limit. A cancelled send ends its agents and is stored as interrupted.
+        For a text, `to` names members as `--to` does, and `speaker` a person as `--as` does. Raises the error of
+        `teamchat.errors` with the sentence and the exit code of the command line: for what is refused before anything is
+        stored, a turn that failed, a limit. A cancelled send ends its agents and is stored as interrupted.
         """
         async with aclosing(self.stream(message, to=to, speaker=speaker)) as events:
             async for event in events:
@@ -258,21 +258,15 @@ def ask(
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return asyncio.run(_ask(team, message, to=to, speaker=speaker, session=session, trust=trust))
-    raise UsageError(
-        "ask() would block the event loop that runs here; use: async with teamchat.conversation(...) as talk:"
-        " await talk.send(...)"
-    )
+        pass
+    else:
+        raise UsageError(
+            "ask() would block the event loop that runs here; use: async with teamchat.conversation(...) as talk:"
+            " await talk.send(...)"
+        )
 
+    async def asked() -> Reply:
+        async with conversation(team, session=session, trust=trust) as talk:
+            return await talk.send(message, to=to, speaker=speaker)
 
-async def _ask(
-    team: str | os.PathLike[str],
-    message: str | Input,
-    *,
-    to: str | None,
-    speaker: str | None,
-    session: str | None,
-    trust: bool,
-) -> Reply:
-    async with conversation(team, session=session, trust=trust) as talk:
-        return await talk.send(message, to=to, speaker=speaker)
+    return asyncio.run(asked())
