@@ -109,7 +109,7 @@ class Talk:
         """Send a message, as `teamchat send` does, and return the reply once nobody is left to speak.
 
         For a text, `to` names members as `--to` does, and `speaker` a person as `--as` does. Raises the error of
-        `teamchat.errors` with the sentence and the exit code of the command line: for what is refused before anything is
+        `teamchat.errors` with the sentence and the exit code of the command line: for what is refused before it is
         stored, a turn that failed, a limit. A cancelled send ends its agents and is stored as interrupted.
         """
         async with aclosing(self.stream(message, to=to, speaker=speaker)) as events:
