@@ -771,6 +771,21 @@ def test_what_was_typed_is_remembered_for_the_next_chat_and_private() -> None:
         leave_after_clearing(shown)
 
 
+@pytest.mark.parametrize(("background", "colour"), [("ffff/fafa/f0", "af5f00"), ("0000/2b2b/3636", "brown")])
+def test_a_terminal_is_asked_whether_it_is_light_and_its_answer_is_not_typed(
+    world: Path, background: str, colour: str
+) -> None:
+    crew(world, {"max": ["```python\n'word'\n```"]})
+    with screen("chat", env={"TERM_PROGRAM": "WezTerm"}) as shown:
+        shown.child.expect_exact("\x1b]11;?\x1b\\\x1b[c")
+        types(shown, f"early\x1b]11;rgb:{background}\x1b\\\x1b[?65;1;9c")
+        shown.until(lambda text: prompt_of(text) == "› early")
+        types(shown, ENTER)
+        shown.until(lambda text: "/show 1" in text)
+        assert shown.colour("'word'") == colour
+        leave(shown)
+
+
 @pytest.mark.usefixtures("trio")
 def test_teamchat_alone_is_chat_at_a_terminal_in_a_folder_with_a_team() -> None:
     with screen() as shown:

@@ -124,9 +124,7 @@ def test_kill_9_leaves_no_process_and_loses_nothing(pids: Pids) -> None:
     killed = "turn 1 (max) was running when teamchat was killed; its partial text: teamchat show 1"
     begins, ends = turn("max", 2)
     ran = steady(run_here("resume"))
-    assert ran == Result(
-        0, "max:\nWhole.\n\nsarah:\nMe.\n\n", notes(GOES_ON, killed, begins, ends, *turn("sarah", 3))
-    )
+    assert ran == Result(0, "max:\nWhole.\n\nsarah:\nMe.\n\n", notes(GOES_ON, killed, begins, ends, *turn("sarah", 3)))
     receipt = run_here("show", "1").out
     assert receipt.startswith("turn 1 · max (max-agent) · interrupted\n")
     assert "\n  took      unknown\n" in receipt

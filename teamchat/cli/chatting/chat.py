@@ -284,7 +284,12 @@ class Chat:
     def output(self, team: Team, *, told: bool) -> Output:
         you = self.place.you
         self.run_begins = True
-        return Watched(output_on(team, self.screen, you, told=told), you, self.about_to_show, self.shown_now)
+        return Watched(
+            output_on(team, self.screen, you, told=told, light=self.screen.light),
+            you,
+            self.about_to_show,
+            self.shown_now,
+        )
 
     @property
     def leaving(self) -> bool:
@@ -473,12 +478,12 @@ class Watched(Struct, frozen=True):
         self.inner.close()
 
 
-def output_on(team: Team, surface: Surface, you: str, *, told: bool) -> Output:
+def output_on(team: Team, surface: Surface, you: str, *, told: bool, light: bool | None = None) -> Output:
     """What shows a run of the team to the person at the keyboard."""
     return TerminalOutput(
         [member.name for member in team.members],
         surface,
-        look_of(os.environ),
+        look_of(os.environ, light=light),
         people=frozenset(member.name for member in team.humans),
         you=you,
         receipt=lambda number: f"/show {number}",

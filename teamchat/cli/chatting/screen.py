@@ -8,11 +8,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import re
 import select
 import signal
 import sys
 import termios
-from collections.abc import Callable, Coroutine, Sequence
+import time
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from threading import Event, Thread
 from typing import Any
@@ -29,7 +31,9 @@ from prompt_toolkit.output.vt100 import Vt100_Output
 
 from teamchat.cli.chatting.keys import Typist, bindings, without_prompt
 from teamchat.cli.chatting.layout import CHROME, Shown, layout_of
+from teamchat.cli.output.terminal.look import named_light
 from teamchat.core.text.clean import clean
+from teamchat.patterns import regex
 
 EARLY = "typed before the prompt was there; Enter sends it"
 STOP_S = 0.5  # at most from Ctrl-Z to the stop; without a shell nothing stops
@@ -54,6 +58,7 @@ class Screen:
     _done: Event = field(default_factory=Event)
     _continued: Event = field(default_factory=Event)
     _loop: asyncio.AbstractEventLoop | None = None
+    light: bool | None = field(init=False, default=None)  # the terminal's background, if it says
 
     def __post_init__(self) -> None:
         self.buffer = Buffer(
@@ -69,7 +74,8 @@ class Screen:
 
     def start(self) -> None:
         """Show the prompt. Returns when it takes keys. What was typed before stands in it."""
-        if early := typed_early():
+        early, self.light = typed_early(asking=answers(os.environ))
+        if early:
             self.buffer.document = Document(early, len(early))
             self.shown.notice = EARLY
         self._thread.start()
@@ -288,18 +294,59 @@ QUIET_S = 0.05  # without a further byte the text is over
 CHUNK = 65536
 
 
-def typed_early() -> str:
-    """The text that waits at the terminal, without keys such as arrows; empty if there is none.
+ANSWER_S = 0.5  # at most until a terminal has answered
+ASKS = b"\x1b]11;?\x1b\\\x1b[c"
+"""What colour is the background? What are you? Every terminal answers the second question, many only that one."""
+_BACKGROUND = regex(rb"\x1b\]11;rgba?:([0-9a-f]+)/([0-9a-f]+)/([0-9a-f]+)[^\x07\x1b]*(?:\x07|\x1b\\)", re.IGNORECASE)
+_KIND = regex(rb"\x1b\[\?[\d;]*c")
+_ANSWERING = ("iTerm.app", "Apple_Terminal", "WezTerm", "ghostty", "vscode", "rio")  # TERM_PROGRAM
 
-    Nobody saw a prompt then, so its lines are no messages to send one by one.
+
+def answers(env: Mapping[str, str]) -> bool:
+    """Whether to ask the terminal for its background: a local one that is known to answer, and nothing else says it.
+
+    An answer from far away would come late, as keys.
+    """
+    known = env.get("TERM_PROGRAM") in _ANSWERING or any(
+        map(env.get, ("VTE_VERSION", "KITTY_WINDOW_ID", "ALACRITTY_LOG"))
+    )
+    return known and named_light(env) is None and not any(map(env.get, ("TMUX", "STY", "SSH_TTY", "NO_COLOR")))
+
+
+def typed_early(*, asking: bool = False) -> tuple[str, bool | None]:
+    """The text that waits at the terminal, without keys such as arrows, and whether the background is light.
+
+    Nobody saw a prompt then, so its lines are no messages to send one by one. Without `asking` the terminal is not
+    asked for its background.
     """
     modes = termios.tcgetattr(0)
     by_key = [*modes[:3], modes[3] & ~(termios.ICANON | termios.ECHO), *modes[4:]]
     termios.tcsetattr(0, termios.TCSANOW, by_key)  # or a line without its end would wait
     typed = bytearray()
     try:
-        while select.select((0,), (), (), QUIET_S if typed else 0)[0] and (piece := os.read(0, CHUNK)):
+        if asking:
+            os.write(1, ASKS)
+        until = time.monotonic() + (ANSWER_S if asking else 0)
+        while not _KIND.search(typed) and (left := until - time.monotonic()) > 0 and _waits(left):
+            typed += os.read(0, CHUNK)
+        while _waits(QUIET_S if _without_answers(typed) else 0) and (piece := os.read(0, CHUNK)):
             typed += piece
     finally:
         termios.tcsetattr(0, termios.TCSANOW, modes)
-    return clean(typed.decode(errors="replace")).rstrip("\n")
+    said = _BACKGROUND.search(typed)
+    text = clean(_without_answers(typed).decode(errors="replace")).rstrip("\n")
+    return text, None if said is None else _is_light(*said.groups())
+
+
+def _without_answers(typed: bytes | bytearray) -> bytes:
+    return _KIND.sub(b"", _BACKGROUND.sub(b"", typed))
+
+
+def _waits(seconds: float) -> bool:
+    return bool(select.select((0,), (), (), seconds)[0])
+
+
+def _is_light(*parts: bytes) -> bool:
+    """By the parts of a colour, red, green and blue, each of one to four digits."""
+    red, green, blue = (int(part, 16) / int("f" * len(part), 16) for part in parts)
+    return 0.299 * red + 0.587 * green + 0.114 * blue > 0.5

@@ -133,10 +133,24 @@ class TestColours:
             ({"TERM": "xterm", "NO_COLOR": ""}, Look()),
             ({"TERM": "dumb"}, Look(styles=False, colours=False)),
             ({}, Look(styles=False, colours=False)),
+            ({"TERM": "xterm", "COLORFGBG": "0;15"}, Look(light=True)),
+            ({"TERM": "xterm", "COLORFGBG": "0;default;7"}, Look(light=True)),
+            ({"TERM": "xterm", "COLORFGBG": "15;0"}, Look()),
+            ({"TERM": "xterm", "COLORFGBG": "0;15", "TEAMCHAT_THEME": "dark"}, Look()),
+            ({"TERM": "xterm", "TEAMCHAT_THEME": "light"}, Look(light=True)),
+            ({"TERM": "xterm", "TEAMCHAT_THEME": "pink"}, Look()),
         ],
     )
     def test_the_environment_turns_them_off(self, env: dict[str, str], look: Look) -> None:
         assert look_of(env) == look
+
+    def test_code_on_white_has_no_pale_colour(self) -> None:
+        block = Block("code", "", "def f(x):\n    return 'word' + str(1)  # why", "python")
+        pale = re.compile("\x1b\\[(?:[0-9]+;)*(?:32|33|36|37|9[0-7])m(?! )")
+        dark, light = ("\n".join(rendered(block, 80, look)) for look in (Look(), Look(light=True)))
+        assert pale.search(dark)
+        assert not pale.search(light)
+        assert light != re.sub("\x1b\\[[0-9;]*m", "", light) == re.sub("\x1b\\[[0-9;]*m", "", dark)
 
     def test_they_are_readable_on_black_and_on_white(self) -> None:
         for colour in COLOURS:

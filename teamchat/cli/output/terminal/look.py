@@ -10,6 +10,8 @@ from msgspec import Struct
 BAR = "▌"
 # of the 256 colours, those that differ from each other and have a contrast of 3 and more on black and on white
 COLOURS = (31, 133, 64, 130, 62, 168, 29, 97)
+DARK_YELLOW = 130
+WHITE = ("7", "15")  # among the 16 colours
 
 
 def colours_of(names: Collection[str]) -> dict[str, int]:
@@ -35,10 +37,11 @@ def own_colour(name: str) -> int:
 
 
 class Look(Struct, frozen=True):
-    """How a terminal shows text: `styles` such as bold and dim, and `colours`."""
+    """How a terminal shows text: `styles` such as bold and dim, and `colours`, on a dark or a `light` background."""
 
     styles: bool = True
     colours: bool = True
+    light: bool = False
 
     def bold(self, text: str) -> str:
         return self._with("1", text)
@@ -51,7 +54,8 @@ class Look(Struct, frozen=True):
         return self._with("31" if self.colours else "1", text)
 
     def warn(self, text: str) -> str:
-        return self._with("33" if self.colours else "", text)
+        yellow = f"38;5;{DARK_YELLOW}" if self.light else "33"
+        return self._with(yellow if self.colours else "", text)
 
     def coloured(self, text: str, colour: int, *, bold: bool = False) -> str:
         codes = [*(["1"] if bold else []), *([f"38;5;{colour}"] if self.colours else [])]
@@ -61,7 +65,17 @@ class Look(Struct, frozen=True):
         return f"\x1b[{codes}m{text}\x1b[0m" if self.styles and codes and text else text
 
 
-def look_of(env: Mapping[str, str]) -> Look:
-    """The look for a terminal, by NO_COLOR and TERM."""
+def look_of(env: Mapping[str, str], *, light: bool | None = None) -> Look:
+    """The look for a terminal, by NO_COLOR and TERM. `light` is what the terminal itself says of its background."""
     dumb = env.get("TERM", "") in ("", "dumb", "unknown")
-    return Look(styles=not dumb, colours=not dumb and not env.get("NO_COLOR"))
+    known = named_light(env)
+    on_light = bool(light) if known is None else known
+    return Look(styles=not dumb, colours=not dumb and not env.get("NO_COLOR"), light=on_light)
+
+
+def named_light(env: Mapping[str, str]) -> bool | None:
+    """Whether the background is light, by TEAMCHAT_THEME or by COLORFGBG, which some terminals set; None: neither."""
+    if (theme := env.get("TEAMCHAT_THEME")) in ("light", "dark"):
+        return theme == "light"
+    background = env.get("COLORFGBG", "").rpartition(";")[2]
+    return background in WHITE if background else None

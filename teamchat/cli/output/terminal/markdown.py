@@ -14,7 +14,8 @@ from rich.color import ColorSystem
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.markdown import CodeBlock, Heading, HorizontalRule, ListItem, Markdown, TableElement
 from rich.segment import Segment
-from rich.syntax import Syntax
+from rich.style import Style
+from rich.syntax import ANSI_LIGHT, ANSISyntaxTheme, Syntax
 from rich.table import Table
 from rich.text import Text
 from rich.theme import Theme
@@ -233,6 +234,8 @@ THEME = Theme(
         "markdown.em": "italic",
     }
 )
+DARKER = {"cyan": 31, "bright_cyan": 31, "green": 64, "bright_green": 64, "yellow": 130, "bright_blue": 62}
+"""Of the 256 colours, those of `look.COLOURS` in place of the pale ones, which a terminal chooses as it likes."""
 NARROW_COLUMN = 6  # columns of the screen that a column of a table needs
 
 
@@ -316,7 +319,11 @@ def _code(block: Block, width: int, look: Look) -> list[str]:
     code = block.code.expandtabs(TAB).rstrip()
     inside = width - len(CODE_INDENT)
     plain = code.split("\n")
-    lines = _highlighted(code, lexer) if lexer and look.colours and max(map(len, plain)) <= LONGEST_LINE else []
+    lines = (
+        _highlighted(code, lexer, light=look.light)
+        if lexer and look.colours and max(map(len, plain)) <= LONGEST_LINE
+        else []
+    )
     if len(lines) < len(plain):
         return [CODE_INDENT + line for line in wrapped(code, inside)]
     console = _console(inside)
@@ -327,9 +334,21 @@ def _code(block: Block, width: int, look: Look) -> list[str]:
     ]
 
 
-def _highlighted(code: str, lexer: str) -> list[Text]:
+def _highlighted(code: str, lexer: str, *, light: bool) -> list[Text]:
     """The lines of the code, and an empty one behind them."""
-    return list(Syntax("", lexer, theme="ansi_dark").highlight(code).split("\n", allow_blank=True))
+    theme = _light() if light else Syntax.get_theme("ansi_dark")
+    return list(Syntax("", lexer, theme=theme).highlight(code).split("\n", allow_blank=True))
+
+
+@lru_cache(maxsize=1)
+def _light() -> ANSISyntaxTheme:
+    """Rich's theme for a light background, whose cyan, green and yellow can hardly be read on white."""
+    return ANSISyntaxTheme({token: _darker(style) for token, style in ANSI_LIGHT.items()})
+
+
+def _darker(style: Style) -> Style:
+    number = DARKER.get(style.color.name) if style.color else None
+    return style + Style(color=f"color({number})") if number else style
 
 
 def _broken(line: Text, text: str, width: int) -> Iterator[Text]:

@@ -277,7 +277,8 @@ class TerminalOutput:
             self._doing.clear()
         now, key = self._now(), _key(turn.number, route)
         self._waiting.pop(key, None)
-        self._doing[key] = Doing(turn.member, now, turn.setup.cwd)
+        ago = max(time.time() - turn.started_at, 0) if self._clock else 0  # who watches may come in its middle
+        self._doing[key] = Doing(turn.member, now - ago, turn.setup.cwd)
         if route and self._subtasks:
             self._subtasks.called(route)
         for mate in self._mates(group):
