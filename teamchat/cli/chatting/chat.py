@@ -48,6 +48,7 @@ from teamchat.cli.output.terminal.wrap import wrapped
 from teamchat.cli.shared.conversation import KEYBOARD, converse
 from teamchat.cli.shared.options import Shown as ShownOptions
 from teamchat.cli.shared.report import complain
+from teamchat.cli.shared.showing import excerpts_of
 from teamchat.cli.shared.workspace import (
     check_title,
     find_team,
@@ -488,6 +489,7 @@ def output_on(team: Team, surface: Surface, you: str, *, told: bool, light: bool
         you=you,
         receipt=lambda number: f"/show {number}",
         unreported=Unreported(told=told),
+        excerpts=excerpts_of(team, lambda number: f"/diff {number}"),
     )
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from teamchat.cli.shared.options import Shown
@@ -13,6 +15,7 @@ from teamchat.core.team.team import Team
 
 if TYPE_CHECKING:
     from teamchat.cli.output import Output
+    from teamchat.cli.output.terminal.excerpt import Excerpts
 
 
 def choose_output(team: Team, session: str, show: Shown, *, receipts: bool = True, told: bool = False) -> Output:
@@ -60,4 +63,16 @@ def at_terminal(team: Team, *, receipts: bool, told: bool = False) -> Output:
         people=frozenset(member.name for member in team.humans),
         receipt=(lambda number: placed_here(f"teamchat show {number}")) if receipts else None,
         unreported=Unreported(told=told),
+        excerpts=excerpts_of(team, lambda number: placed_here(f"teamchat diff {number}")) if receipts else None,
     )
+
+
+def excerpts_of(team: Team, command: Callable[[int], str]) -> Excerpts | None:
+    """What shows the first lines that a turn of the team changed; None where `TEAMCHAT_DIFFS` turns that off."""
+    if os.environ.get("TEAMCHAT_DIFFS") == "0":
+        return None
+    from teamchat.cli.output.terminal.excerpt import Excerpts
+    from teamchat.cli.shared.workspace import store_file
+    from teamchat.core.conversation.differences import patch_to_read
+
+    return Excerpts(partial(patch_to_read, store_file(team.root).parent), command)

@@ -182,11 +182,15 @@ def texts(repository: GitRepository, old: str, new: str) -> Iterator[bytes]:
         yield b"".join(lines)
 
 
-def patch(repository: GitRepository, old: str, new: str) -> Iterator[bytes]:
-    """The difference as `git apply` takes it, in pieces of no particular length. Raises `CheckpointFailed`."""
+def patch(repository: GitRepository, old: str, new: str, *, only: Sequence[str] = ()) -> Iterator[bytes]:
+    """The difference as `git apply` takes it, in pieces of no particular length. Raises `CheckpointFailed`.
+
+    With the paths `only` it is theirs alone, to be read: with one line around each change, and names as they are.
+    """
     with object_reader(repository) as git:
         shown = ("--patch", "--binary", "--src-prefix=a/", "--dst-prefix=b/", "--color=never")
-        with git.printing(*_DIFF, *shown, old, new) as diff:
+        to_read = ("--unified=1", old, new, "--", *only)
+        with git.printing(*_READABLE * bool(only), *_DIFF, *shown, *(to_read if only else (old, new))) as diff:
             while piece := diff.out.read(_PIECE):
                 yield piece
             ended = diff.end()

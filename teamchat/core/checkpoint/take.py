@@ -149,10 +149,14 @@ _USUAL = 0o022
 
 def is_private(path: str, bits: int, umask: int) -> bool:
     """Whether an untracked file is left out: its owner keeps it from others, or its name is one of secrets."""
+    return bool(0o666 & ~umask & 0o077 & ~bits) or has_secret_name(path)
+
+
+def has_secret_name(path: str) -> bool:
+    """Whether a path is named as people name their secrets."""
     *folders, name = path.split("/")
-    kept = 0o666 & ~umask & 0o077 & ~bits
     named = _NAMES.fullmatch(_COPIED.sub("", name)) and not _SAMPLES.fullmatch(name)
-    return bool(kept or named or not _FOLDERS.isdisjoint(folders))
+    return bool(named) or not _FOLDERS.isdisjoint(folders)
 
 
 def umask() -> int:

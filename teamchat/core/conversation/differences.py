@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from teamchat.core.checkpoint.compare import changes, has_tree, left_out_changes, patch, stat
 from teamchat.core.checkpoint.find import find_repository
+from teamchat.core.checkpoint.take import has_secret_name
 from teamchat.core.checkpoint.values import GitRepository, Lines, NoRepository, What, readable
 from teamchat.core.errors import CheckpointFailed
 from teamchat.core.store.turns import Turn
@@ -51,6 +52,18 @@ def differences(state_folder: Path, turns: Sequence[Turn]) -> tuple[Difference, 
         if found := known_changes(turn):
             by_top.setdefault(found.top, []).append((turn, found))
     return tuple(_difference(state_folder, Path(top), found) for top, found in by_top.items())
+
+
+def patch_to_read(state_folder: Path, found: FileChanges, most: int) -> Iterator[bytes]:
+    """A turn's patch of at most that many files, with one line around each change.
+
+    It leaves out what is not text, and what has the name of a secret. Raises `CheckpointFailed`.
+    """
+    texts = [file.path for file in found.files if (file.added or file.removed) and not has_secret_name(file.path)]
+    repository = find_repository(Path(found.top), state_folder)
+    if isinstance(repository, NoRepository):
+        raise CheckpointFailed(f"the files in {found.top} cannot be compared: {repository.reason}")
+    return patch(repository, found.before, found.after, only=texts[:most]) if texts else iter(())
 
 
 def _difference(state_folder: Path, top: Path, found: Sequence[tuple[Turn, FileChanges]]) -> Difference:

@@ -70,6 +70,7 @@ from teamchat.runners.file_changes import FileChange
 
 if TYPE_CHECKING:
     from teamchat.cli.output.terminal.doing import Subtasks
+    from teamchat.cli.output.terminal.excerpt import Excerpts
 
 
 PAUSE_S = 0.05  # between two drawings for pieces of text
@@ -102,7 +103,7 @@ class TerminalOutput:
     `names` are the members, whose colours follow from them, and `people` those who type. `you` is the person at this
     terminal; with None every person is. `receipt` is the command that shows the receipt of a turn, by its number, or a
     whole message, by its id. With `now`, a clock in seconds, the caller says by `tick` when time has passed.
-    `unreported` says at the end what is unknown.
+    `unreported` says at the end what is unknown, and `excerpts` has the first lines of what a turn changed.
     """
 
     def __init__(
@@ -116,8 +117,10 @@ class TerminalOutput:
         receipt: Callable[[int | str], str] | None = None,
         now: Callable[[], float] | None = None,
         unreported: Unreported | None = None,
+        excerpts: Excerpts | None = None,
     ) -> None:
         self._unreported = unreported or Unreported(told=True)
+        self._excerpts = excerpts
         self._surface, self._look, self._people, self._you, self._receipt = surface, look, people, you, receipt
         self._now = now or time.monotonic
         self._colours = colours_of(names)
@@ -331,6 +334,10 @@ class TerminalOutput:
         shown.footer = self._footer(turn.setup, outcome, turn.number)
         if line := files_line(outcome):
             shown.voice.plain([f"  {line}"])
+        known = outcome.known_changes
+        if self._excerpts and known and shown.kept is None:
+            excerpt = self._excerpts.lines(known, turn.number, shown.voice.columns - len(INDENT), self._look)
+            shown.voice.styled(f"{INDENT}{line}" for line in excerpt)
         self._unreported.learn(turn.member, outcome)
         failed = outcome.failure is not None
         key = _key(turn.number, shown.route)

@@ -145,6 +145,10 @@ class Voice:
         """Show lines as they are, which have no styles."""
         self._lines(chain.from_iterable(wrapped(line, self.columns) for line in lines))
 
+    def styled(self, lines: Iterable[str]) -> None:
+        """Show lines that fit as they are."""
+        self._lines(list(lines))
+
     def last_words(self) -> str:
         """The end of the text that streams."""
         return self.blocks.rest(self.columns)[-self.columns :]

@@ -1,0 +1,89 @@
+"""The first lines of what a turn changed in the files, as they stand under its reply."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import closing, suppress
+
+from msgspec import Struct
+
+from teamchat.cli.output.lines import plural
+from teamchat.cli.output.terminal.look import Look
+from teamchat.cli.output.terminal.wrap import TAB, cells, folded
+from teamchat.core.errors import CheckpointFailed
+from teamchat.core.text.clean import visible
+from teamchat.runners.file_changes import FileChanges
+
+MOST = 12  # lines
+GREEN = 64  # as in `look.COLOURS`, readable on black and on white
+
+
+class Excerpts(Struct, frozen=True):
+    """`patch` gives that of a turn, of at most so many files, and `command` shows all of it, by the turn's number."""
+
+    patch: Callable[[FileChanges, int], Iterator[bytes]]
+    command: Callable[[int], str]
+
+    def lines(self, found: FileChanges, turn: int, width: int, look: Look) -> list[str]:
+        """At most `MOST` lines, then how many changed lines are left, with the command; nothing if git fails."""
+        changed = sum((file.added or 0) + (file.removed or 0) for file in found.files)
+        several = len(found.files) > 1
+        shown, told = list[str](), 0
+        with suppress(CheckpointFailed), closing(_rows(self.patch(found, MOST), several=several)) as rows:
+            for sign, text in rows:
+                if len(shown) == MOST:
+                    break
+                shown.append(_painted(sign, _fitting(visible(text).expandtabs(TAB).rstrip(), width), look))
+                told += sign in ("+", "-")
+        if shown and (left := changed - told) > 0:
+            shown.append(look.dim(_more(left, self.command(turn), width)))
+        return shown
+
+
+def _more(left: int, command: str, width: int) -> str:
+    whole = f"… {plural(left, 'more changed line')}: {command}"
+    return whole if cells(whole) <= width else whole.partition(":")[0]
+
+
+def _rows(patch: Iterable[bytes], *, several: bool) -> Generator[tuple[str, str], None, None]:
+    """The lines of a patch that a person reads, each with its sign: of `several` files with the names of these."""
+    whole, old, new = False, "", ""  # the file is new or gone: its one hunk is all of it
+    in_head = True
+    for line in _lines(patch):
+        if line.startswith("diff --git "):
+            in_head = True
+        elif in_head and line.startswith("--- "):
+            old = line.removeprefix("--- a/").rstrip("\t")
+        elif in_head and line.startswith("+++ "):
+            new = line.removeprefix("+++ b/").rstrip("\t")
+            whole = "/dev/null" in (old.removeprefix("--- "), new.removeprefix("+++ "))
+            if several:
+                yield "", old if new == "+++ /dev/null" else new
+        elif line.startswith("@@ "):
+            in_head = False
+            if not whole:
+                yield "@", line
+        elif not in_head and line[:1] in ("+", "-", " "):
+            yield line[0], line
+
+
+def _lines(pieces: Iterable[bytes]) -> Iterator[str]:
+    held = b""
+    for piece in pieces:
+        *whole, held = (held + piece).split(b"\n")
+        yield from (line.decode(errors="replace") for line in whole)
+    if held:
+        yield held.decode(errors="replace")
+
+
+def _fitting(line: str, width: int) -> str:
+    """The line with its spaces; a longer one ends in `…`."""
+    return line if cells(line) <= width else folded(line, width - 1)[0] + "…"
+
+
+def _painted(sign: str, text: str, look: Look) -> str:
+    if sign == "+":
+        return look.coloured(text, GREEN)
+    if sign == "-":
+        return look.bad(text)
+    return look.dim(text)
