@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
+import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
 
+from teamchat.cli.shared.workspace import store_file
 from tests.cli.helpers import FILE, actors, notes, objects, refused
 from tests.cli.test_live_members import TEAM
 from tests.cli.test_terminal import claude
@@ -64,6 +67,17 @@ def talk(world: Path) -> None:
 
 
 @pytest.mark.usefixtures("talk")
+def test_the_time_of_a_turn_counts_from_its_start_and_not_from_that_of_the_watcher(pids: Pids) -> None:
+    actors({"max": ["hang"]})
+    process = start("send", "[NEXT: max] Go")
+    pids.await_count(1)
+    with closing(sqlite3.connect(store_file(Path.cwd()))) as db, db:
+        db.execute("UPDATE turns SET started_at = started_at - 600")
+    with screen("watch") as seen:
+        seen.until(lambda text: re.search(r"max +starting +10:\d\d", text))
+    interrupted(process)
+
+
 def test_several_watchers_are_told_each_piece_once_and_in_order() -> None:
     with watching("watch", "--json", "--stream") as one, watching("watch", "--json", "--stream", "--last", "0") as two:
         ran = objects(run_here("send", "--to", "max", "Go", "--json", "--stream"))

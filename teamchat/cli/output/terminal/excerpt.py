@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing, suppress
+from itertools import islice
 
 from msgspec import Struct
 
@@ -25,17 +26,15 @@ class Excerpts(Struct, frozen=True):
     command: Callable[[int], str]
 
     def lines(self, found: FileChanges, turn: int, width: int, look: Look) -> list[str]:
-        """At most `MOST` lines, then how many changed lines are left, with the command; nothing if git fails."""
+        """At most `MOST` lines or one more, then how many changed lines are left; nothing if git fails."""
         changed = sum((file.added or 0) + (file.removed or 0) for file in found.files)
         several = len(found.files) > 1
-        shown, told = list[str](), 0
+        first = list[tuple[str, str]]()
         with suppress(CheckpointFailed), closing(_rows(self.patch(found, MOST), several=several)) as rows:
-            for sign, text in rows:
-                if len(shown) == MOST:
-                    break
-                shown.append(_painted(sign, _fitting(visible(text).expandtabs(TAB).rstrip(), width), look))
-                told += sign in ("+", "-")
-        if shown and (left := changed - told) > 0:
+            first = list(islice(rows, MOST + 2))
+        first = first if len(first) < MOST + 2 else first[:MOST]  # a last line takes as much room as how many are left
+        shown = [_painted(sign, _fitting(visible(text).expandtabs(TAB).rstrip(), width), look) for sign, text in first]
+        if shown and (left := changed - sum(sign in ("+", "-") for sign, _ in first)) > 0:
             shown.append(look.dim(_more(left, self.command(turn), width)))
         return shown
 

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 CODE = '''\
-"""Prints a readable address for a title: python3 slug.py "Crème brûlée!" """
+"""Prints an address for a title: python3 slug.py "Crème brûlée!" """
 
 import re
 import sys
@@ -15,8 +15,9 @@ import unicodedata
 
 
 def slug(title):
-    plain = unicodedata.normalize("NFKD", title).encode("ascii", "ignore").decode().lower()
-    return "-".join(re.findall("[a-z0-9]+", plain)) or sys.exit("nothing is left of this title")
+    plain = unicodedata.normalize("NFKD", title.lower())
+    words = re.findall("[a-z0-9]+", plain.encode("ascii", "ignore").decode())
+    return "-".join(words) or sys.exit("nothing is left of this title")
 
 
 print(slug(" ".join(sys.argv[1:])))
