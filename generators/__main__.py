@@ -22,6 +22,7 @@ def files() -> Mapping[Path, str]:
         docs / "cli.md": cli_page.page(),
         docs / "team-file.md": between_marks(docs / "team-file.md", team_file.tables()),
         docs / "security.md": between_marks(docs / "security.md", table(EDITS)),
+        ROOT / "README.md": performance.with_figure((ROOT / "README.md").read_text(encoding="utf-8")),
         docs / "performance.md": between_marks(docs / "performance.md", performance.sections()),
         docs / "teamchat.schema.json": team_file.schema_text(),
         docs / "cassette.schema.json": cassette_schema(),

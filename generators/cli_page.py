@@ -10,7 +10,8 @@ from teamchat.cli.app import program
 HEAD = """\
 # Commands
 
-This page is made from the program (`make pages`). `teamchat COMMAND --help` prints the same.
+This page is made from the program (`make pages`). `teamchat COMMAND --help` prints the same, and
+`teamchat help commands` this list. `teamchat status` is `teamchat log -n 1`: the last message, and what is waiting.
 
 | command | what it does |
 |---|---|

@@ -1,6 +1,6 @@
 """The `teamchat` program: a group that imports a command only when it is called for.
 
-A script pays for every import at every `send`, so nothing heavy is imported here; `--help` alone reads all commands.
+A script pays for every import at every `send`, so nothing heavy is imported here.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from functools import cache
 from importlib import import_module
 from keyword import iskeyword
 from pathlib import Path
+from shutil import get_terminal_size
+from textwrap import fill
 from typing import Annotated, Any, Literal
 
 import typer
@@ -89,45 +91,71 @@ def explained(name: str, command: Any, panels: Mapping[str, str]) -> Any:
 
 COMPLETES = "_TEAMCHAT_COMPLETE"  # the variable by which a shell asks for completions
 Shell = Literal["bash", "zsh", "fish", "powershell", "pwsh"]
-FRONT, BEHIND = "Commands", "More commands"
-COMMANDS = {
-    "init": FRONT,
-    "send": FRONT,
-    "run": FRONT,
-    "chat": FRONT,
-    "resume": FRONT,
-    "log": FRONT,
-    "show": FRONT,
-    "diff": FRONT,
-    "undo": FRONT,
-    "doctor": FRONT,
-    "watch": BEHIND,
-    "redo": BEHIND,
-    "retry": BEHIND,
-    "open": BEHIND,
-    "adopt": BEHIND,
-    "sessions": BEHIND,
-    "search": BEHIND,
-    "branch": BEHIND,
-    "compare": BEHIND,
-    "export": BEHIND,
-    "import": BEHIND,
-    "usage": BEHIND,
-    "clear": BEHIND,
-    "task": BEHIND,
-    "todo": BEHIND,
-    "learn": BEHIND,
-    "compact": BEHIND,
-    "team": BEHIND,
-    "worktrees": BEHIND,
-    "merge": BEHIND,
-    "trust": BEHIND,
-    "stop": BEHIND,
-    "demo": BEHIND,
-    "replay": BEHIND,
-    "test": BEHIND,
-    "help": BEHIND,
+DAILY = {
+    "init": "Write teamchat.toml for the agent CLIs you have, and trust it.",
+    "send": "Send a message; members answer until nobody is left to speak.",
+    "run": "Have members work on a task by a fixed process.",
+    "chat": "Talk at a prompt that stays usable while members work.",
+    "resume": "Continue a conversation that failed, was paused or was killed.",
+    "log": "Print the conversation, and what is waiting or paused.",
+    "show": "Show the receipt of a turn: its input, permissions and result.",
+    "diff": "Show what turns changed in the files.",
+    "undo": "Undo the last turn, or all from TURN on: words, queue and files.",
+    "redo": "Redo what the newest undo has undone.",
+    "doctor": "Check programs, versions, logins, folders and the store.",
+    "watch": "Show a conversation that runs in another terminal as it happens.",
+    "sessions": "List, delete, rename or move this workspace's conversations.",
+    "search": "Find messages by their words in all conversations.",
+    "export": "Write the conversation as Markdown, a web page, data or a recording.",
+    "usage": "Show tokens, cost and bytes by member, model and memory.",
+    "team": "Show the members: what each may read and do.",
+    "merge": "Bring a member's changes from its worktree into your files.",
+    "worktrees": "List the members' own git worktrees, or remove one.",
+    "trust": "Trust the team file as it is now.",
+    "stop": "Stop a conversation that is running in another terminal.",
 }
+"""The commands of the first help, in its order. A command's own help begins with its line."""
+COMMANDS = {
+    **DAILY,
+    "retry": "Undo the last turn and run it again.",
+    "open": "Open a member's session in its own CLI.",
+    "adopt": "Let a member continue a session that you began in its CLI.",
+    "branch": "Begin a conversation that has the messages of this one so far.",
+    "compare": "Show what two conversations answered to the same message.",
+    "import": "Begin a conversation with what a file holds.",
+    "clear": "Begin history, summary and the agents' own sessions anew here.",
+    "task": "Show or set the task that every member is told.",
+    "todo": "Show or change the conversation's todo list.",
+    "learn": "Store a lesson of this workspace.",
+    "compact": "Summarise the conversation.",
+    "demo": "Run a conversation of three small scripts in a folder of its own.",
+    "replay": "Play a recorded conversation in a temporary store.",
+    "test": "Show how the prompts of recorded conversations have changed.",
+    "help": "Print a page of the manual, or list the pages.",
+}
+
+
+def overview() -> str:
+    """The help of the program: 24 rows of 80 columns, without any import of a command."""
+    more = f"{len(COMMANDS) - len(DAILY)} more: teamchat help commands"
+    options = _folded("Options: --version --install-completion SHELL --show-completion SHELL --help", 9)
+    return f"Usage: teamchat [OPTIONS] COMMAND [ARGS]...\n{rows_of(DAILY)}\n{more}\n{options}\n"
+
+
+def every_command() -> str:
+    """The page `commands` of the manual."""
+    others = {name: text for name, text in COMMANDS.items() if name not in DAILY}
+    return f"Daily:\n{rows_of(DAILY)}\n\nThe others:\n{rows_of(others)}\n\n`teamchat status` is `teamchat log -n 1`."
+
+
+def rows_of(commands: Mapping[str, str]) -> str:
+    return "\n".join(_folded(f" {name:9}  {text}", 12) for name, text in commands.items())
+
+
+def _folded(line: str, indent: int) -> str:
+    width = max(get_terminal_size().columns, 3 * indent)
+    return fill(line, width, subsequent_indent=" " * indent, break_long_words=False, break_on_hyphens=False)
+
 
 FAMILIAR = ("status", "version")
 """Of the other words that `meant` knows, those that may be misspelt."""
@@ -142,10 +170,10 @@ def _command(name: str) -> Any:
     found = getattr(module, own)
     single = typer.Typer(add_completion=False)
     if isinstance(found, typer.Typer):  # a command with commands of its own
-        single.add_typer(found, name=name, rich_help_panel=COMMANDS[name])
+        single.add_typer(found, name=name)
         return explained(name, typer.main.get_group(single).commands[name], {})
     cls = getattr(module, "Command", TyperCommand)
-    single.command(name, cls=cls, rich_help_panel=COMMANDS[name])(spread(found))
+    single.command(name, cls=cls)(spread(found))
     return explained(name, typer.main.get_command(single), panels(found))
 
 
@@ -173,6 +201,10 @@ class LazyGroup(TyperGroup):
         del ctx
         return list(COMMANDS)
 
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        del ctx
+        formatter.write(overview())
+
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         del ctx
         return _command(cmd_name) if cmd_name in COMMANDS else None
@@ -185,7 +217,6 @@ class LazyGroup(TyperGroup):
 
 app = typer.Typer(
     cls=LazyGroup,
-    no_args_is_help=True,
     add_completion=False,  # its options take no shell: they guess the calling one
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -268,8 +299,10 @@ def without_words() -> object:
     if not find_team_file(here()):
         print(BEGINNING)
         return ExitCode.USAGE
-    at_terminal = sys.stdin.isatty() and sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
-    return started(["chat"] if at_terminal else [])
+    if sys.stdin.isatty() and sys.stdout.isatty() and os.environ.get("TERM") != "dumb":
+        return started(["chat"])
+    print(overview(), end="")
+    return ExitCode.USAGE
 
 
 def started(words: list[str]) -> object:
@@ -302,7 +335,7 @@ def run(args: list[str]) -> int:
         completion_init()
     TYPED.set(args)
     with reported(args) as ending:
-        ending.take(started(meant(args)) if args else without_words())
+        ending.take(started(meant(args)) if args or COMPLETES in os.environ else without_words())
     return ending.code
 
 

@@ -20,7 +20,7 @@ def chat(
     notify: NotifyOption = None,
     trust: TrustOption = False,
 ) -> int:
-    """Talk with the team at a prompt that stays usable while members work. /help lists its commands and keys."""
+    """Talk at a prompt that stays usable while members work. /help lists its commands and keys."""
     import os
     import sys
 

@@ -28,7 +28,7 @@ StoreOption = Annotated[
 def doctor(
     team: TeamOption = None, live: LiveOption = False, store: StoreOption = False, as_json: JsonOption = False
 ) -> int:
-    """Check what the team needs: programs, versions, logins, folders, the store. Only --live calls a model."""
+    """Check programs, versions, logins, folders and the store. Only --live calls a model."""
     from teamchat.cli.shared.interrupts import raise_again
     from teamchat.core.errors import UsageError
 

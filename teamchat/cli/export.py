@@ -39,7 +39,7 @@ def export(
     *,
     place: Place,
 ) -> None:
-    """Write the conversation as a document, a web page, data or a recording of a terminal.
+    """Write the conversation as Markdown, a web page, data or a recording.
 
     Secrets are replaced by `*`. `teamchat import` reads json, jsonl and snapshot.
     """

@@ -18,17 +18,21 @@ def help(  # noqa: A001 (the command's name)
     ] = None,
 ) -> int:
     """Print a page of the manual, or list the pages."""
-    from teamchat.cli.app import COMMANDS, guess, meant, program
+    from teamchat.cli.app import COMMANDS, every_command, guess, meant, program
     from teamchat.core.errors import ExitCode, UsageError
 
     words, found = topic or [], pages()
     name = " ".join(words)
     page = found.get(name)
     command = meant(words) if words else []
-    if not words or command[0] in COMMANDS:
+    if name == "commands":
+        print(every_command())
+    elif not words or command[0] in COMMANDS:
         program()([*command, "--help"], prog_name="teamchat", standalone_mode=False)
     elif page is None:
-        raise UsageError(f"there is no command or page {name!r}{guess(name, (*COMMANDS, *found))}", "teamchat help")
+        raise UsageError(
+            f"there is no command or page {name!r}{guess(name, (*COMMANDS, *found, 'commands'))}", "teamchat help"
+        )
     if page is not None:
         print_page(page.read_text(encoding="utf-8"))
     elif not words:

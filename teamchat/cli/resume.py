@@ -23,7 +23,7 @@ class Mode(Options, frozen=True):
 
 
 def resume(mode: Mode, place: Place, output: RunOutput, limits: SendLimits, asking: Asking) -> int:
-    """Continue a conversation that failed, was paused, interrupted or killed."""
+    """Continue a conversation that failed, was paused or was killed."""
     from teamchat.cli.shared.workspace import (
         begin_run,
         need_person,

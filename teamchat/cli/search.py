@@ -55,7 +55,7 @@ def search(
     limit: LimitOption = LIMIT,
     as_json: JsonOption = False,
 ) -> None:
-    """Find messages by their words in all conversations of this workspace, the newest first.
+    """Find messages by their words in all conversations, the newest first.
 
     A message must have all the words. Upper case and accents make no difference: teamchat search "version option"
     """

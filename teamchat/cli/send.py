@@ -25,7 +25,7 @@ def send(
     limits: SendLimits,
     asking: Following,
 ) -> int:
-    """Send a message and let members answer until nobody is left to speak.
+    """Send a message; members answer until nobody is left to speak.
 
     Piped text is appended to the message as a fenced block: git diff | teamchat send --to max "Find bugs"
     """

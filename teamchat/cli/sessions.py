@@ -159,7 +159,7 @@ sessions.command()(move)
 
 @sessions.callback()
 def list_sessions(ctx: typer.Context, team: TeamOption = None, as_json: JsonOption = False) -> None:
-    """List this workspace's conversations, the one that was used last first; delete or rename one, or move all.
+    """List, delete, rename or move this workspace's conversations. The one that was used last is first.
 
     ▸ marks the conversation that a command continues here without --session.
     """

@@ -60,7 +60,7 @@ def show(
     place: Place,
     as_json: JsonOption = False,
 ) -> None:
-    """Show the receipt of a turn: its input, its permissions and its result."""
+    """Show the receipt of a turn: its input, permissions and result."""
     from teamchat.cli.output.jsonl import write_line
     from teamchat.cli.output.long import as_stored, write_text
     from teamchat.cli.output.receipt import receipt_fields

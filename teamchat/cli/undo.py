@@ -24,7 +24,7 @@ def undo(
     place: Place,
     as_json: JsonOption = False,
 ) -> None:
-    """Undo the last turn, or all from TURN on: messages, what they queued, and changes of files."""
+    """Undo the last turn, or all from TURN on: words, queue and files."""
     from teamchat.cli.output.jsonl import write_line
     from teamchat.cli.output.lines import note
     from teamchat.cli.output.undoing import (

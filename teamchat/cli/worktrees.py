@@ -75,7 +75,7 @@ worktrees.command()(spread(remove))
 @worktrees.callback()
 @spread
 def list_worktrees(ctx: typer.Context, place: Place, as_json: JsonOption = False) -> None:
-    """List the members' own git worktrees and what is not merged of each, or remove one."""
+    """List the members' own git worktrees, or remove one. What is not merged of each is there, too."""
     from teamchat.cli.output.jsonl import write_line
     from teamchat.cli.output.lines import note
     from teamchat.cli.shared.workspace import find_root, open_store

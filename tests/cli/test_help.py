@@ -7,29 +7,64 @@ import shlex
 from importlib import import_module
 from importlib.metadata import version
 from keyword import iskeyword
+from pathlib import Path
 
 import pytest
 from typer import Typer
 
-from teamchat.cli.app import BEHIND, COMMANDS, EXAMPLES, FRONT, LazyGroup
+from teamchat.cli.app import COMMANDS, DAILY, EXAMPLES, LazyGroup
 from teamchat.cli.shared.options import groups_of
 from teamchat.core.engine.processes.table import TAKES
 from tests.cli.helpers import refused
-from tests.program import Result, cli, run_here
+from tests.program import Result, run_here
+from tests.screens import screen
+from tests.scripted_team import crew
+
+TODAY = [
+    *("init", "send", "run", "chat", "resume", "log", "show", "diff", "undo", "redo", "doctor", "watch", "sessions"),
+    *("search", "export", "usage", "team", "merge", "worktrees", "trust", "stop"),
+]
 
 
-def test_help_lists_every_command_in_its_row() -> None:
-    ran = cli("--help")
+@pytest.mark.parametrize("columns", [80, 120])
+def test_the_help_is_a_row_for_each_daily_command_and_fits_a_terminal(columns: int) -> None:
+    with screen("--help", columns=columns, rows=24) as shown:
+        rows = shown.to_the_end()
+    usage, *listed, more, options = rows
+    assert len(rows) == 24
+    assert usage == "Usage: teamchat [OPTIONS] COMMAND [ARGS]..."
+    assert [row.split()[0] for row in listed] == TODAY == list(DAILY)
+    assert more == f"{len(COMMANDS) - 21} more: teamchat help commands"
+    assert all(option in options for option in ("--version", "--install-completion", "--show-completion", "--help"))
+    assert not re.search("[─│╭╮╰╯]", "".join(rows))
+    assert run_here("-h") == run_here("--help")
+
+
+def test_in_a_narrow_terminal_its_lines_are_broken_at_words() -> None:
+    with screen("--help", columns=44, rows=60, env={"COLUMNS": ""}) as shown:
+        rows = shown.to_the_end()
+    assert (
+        " init       Write teamchat.toml for the\n            agent CLIs you have, and trust\n            it.\n"
+        in "\n".join(rows)
+    )
+
+
+def test_all_commands_are_a_page_of_the_manual() -> None:
+    ran = run_here("help", "commands")
     assert (ran.code, ran.err) == (0, "")
-    assert cli("-h") == ran
-    head, front, behind = ran.out.replace(f"─ {BEHIND} ─", f"─ {FRONT} ─").split(f"─ {FRONT} ─")
-    assert "Usage: teamchat [OPTIONS] COMMAND [ARGS]..." in head
-    for row, text in ((FRONT, front), (BEHIND, behind)):
-        listed = [line.split()[1] for line in text.splitlines() if line.startswith("│ ") and line[2] != " "]
-        assert listed == [name for name, place in COMMANDS.items() if place == row]
+    listed = [row.split()[0] for row in ran.out.splitlines() if row.startswith(" ")]
+    assert listed == list(COMMANDS)
+    assert ran.out.endswith("`teamchat status` is `teamchat log -n 1`.\n")
 
 
-def test_without_arguments_the_help_is_the_answer_and_the_code_says_that_nothing_was_done() -> None:
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_help_of_a_command_begins_with_its_line(command: str) -> None:
+    help_text = LazyGroup(name="teamchat").get_command(None, command).help
+    assert " ".join(help_text.split()).startswith(COMMANDS[command].removesuffix("."))
+
+
+def test_without_arguments_the_help_is_the_answer_and_the_code_says_that_nothing_was_done(world: Path) -> None:
+    crew(world, {"max": []})
     ran = run_here()
     assert (ran.code, ran.err) == (2, "")
     assert ran.out.strip() == run_here("--help").out.strip()
@@ -72,7 +107,7 @@ def test_a_long_help_has_its_options_in_groups() -> None:
 @pytest.mark.parametrize(
     ("usage", "what"),
     [
-        ("resume [OPTIONS]", "Continue a conversation that failed, was paused, interrupted or killed."),
+        ("resume [OPTIONS]", "Continue a conversation that failed, was paused or was killed."),
         ("compact [OPTIONS]", "Summarise the conversation. Later prompts get the summary instead of the old messages."),
         (
             "open [OPTIONS] {MEMBER}",

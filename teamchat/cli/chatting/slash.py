@@ -228,7 +228,7 @@ KEYS = (
 def print_help() -> None:
     """Print the commands and the keys of chat, wrapped for the terminal."""
     own = [word for word in WORDS if word in COMMANDS]
-    rows = [(f"/{word}", program().get_command(None, word).get_short_help_str(limit=200)) for word in own]
+    rows = [(f"/{word}", COMMANDS[word]) for word in own]
     rows += [(f"/{word}", f"is /{' '.join(means)}") for word, means in WORDS.items() if word not in COMMANDS]
     rows += [*((f"/{word}", does) for word, does in OF_CHAT.items())]
     rows += [("@NAME", "at the beginning of a line sends it to that member; @max+sarah to both at once"), *KEYS]
