@@ -299,7 +299,7 @@ ASKS = b"\x1b]11;?\x1b\\\x1b[c"
 """What colour is the background? What are you? Every terminal answers the second question, many only that one."""
 _BACKGROUND = regex(rb"\x1b\]11;rgba?:([0-9a-f]+)/([0-9a-f]+)/([0-9a-f]+)[^\x07\x1b]*(?:\x07|\x1b\\)", re.IGNORECASE)
 _KIND = regex(rb"\x1b\[\?[\d;]*c")
-_ANSWERING = ("iTerm.app", "Apple_Terminal", "WezTerm", "ghostty", "vscode", "rio")  # TERM_PROGRAM
+_ANSWERING = ("iTerm.app", "Apple_Terminal", "WezTerm", "ghostty", "vscode")  # TERM_PROGRAM
 
 
 def answers(env: Mapping[str, str]) -> bool:
