@@ -71,13 +71,27 @@ def log(
             if not whole_log:
                 turn = number_of(db, chosen.id, message.turn_id) if message.turn_id else None
                 undone = everything and messages.is_hidden(message.id)
-            print_message(message, turn, undone=undone, as_json=as_json, team=place.team)
+            told = message if as_json else in_words(db, message)
+            print_message(told, turn, undone=undone, as_json=as_json, team=place.team)
             print_clear(cleared.get(message.id), as_json=as_json)
             last = message
         if not as_json:
             for line in queue_lines(root, db, chosen, place.team):
                 note(line)
         return follow_log(root, db, chosen, place.team, last, as_json=as_json) if follow else ExitCode.DONE
+
+
+def in_words(db: Database, message: ConversationMessage) -> ConversationMessage:
+    """The message with the JSON that a process asked for in words."""
+    from msgspec.structs import replace
+
+    from teamchat.core.store.routes import part_of
+
+    if message.turn_id is None or (part := part_of(db, message.turn_id)) is None:
+        return message
+    from teamchat.core.engine.processes import words
+
+    return replace(message, content=words.in_words(part, message.speaker.role_name, message.content))
 
 
 def print_clear(clear: Clear | None, *, as_json: bool) -> None:
@@ -162,7 +176,8 @@ def follow_log(
 
     def show(event: MessageStored | Replied) -> None:
         turn = event.turn.number if isinstance(event, Replied) else None
-        print_message(event.message, turn, undone=False, as_json=as_json, team=team, among_notes=True)
+        told = event.message if as_json else in_words(db, event.message)
+        print_message(told, turn, undone=False, as_json=as_json, team=team, among_notes=True)
 
     def output_of() -> Output:
         return EachMessage(show, Silent() if as_json else PlainOutput())

@@ -64,6 +64,28 @@ def test_the_result_is_told_again_until_a_person_speaks(world: Path, command: st
     assert "vote" not in run_here(command).err
 
 
+def test_ballots_are_shown_in_words_and_stay_as_they_were_written(world: Path) -> None:
+    raw = ballot("SQLite", "Fast.")
+    voters(world, max=f"I compared.\n\n{raw}", sarah=ballot("flat files"), carol=ballot("SQLite"))
+    assert run_here(*VOTE, "-q", QUESTION).out == "SQLite\n"
+    logged = run_here("log").out
+    assert "I compared.\n\nmax votes SQLite: Fast." in logged
+    assert "sarah votes flat files: It fits." in logged
+    assert "{" not in logged
+    assert raw in run_here("log", "--full", "msg-2").out
+    assert raw in run_here("show", "1", "--reply").out
+    assert raw in [line.get("text", "")[13:] for line in objects(run_here("log", "--json"))]
+    written = run_here("export", "--format", "md").out
+    assert "> max votes SQLite: Fast." in written
+    assert f"| SQLite | {'█' * 12} | 2 | max, carol |\n| flat files | {'█' * 6} | 1 | sarah |" in written
+    assert "- sarah dissents with flat files: It fits." in written
+    page = run_here("export", "--format", "html").out
+    assert '<i class="w20"></i></td><td>2</td>' in page
+    assert '<i class="w10"></i></td><td>1</td>' in page
+    assert "vote: <b>SQLite wins</b>" in page
+    assert "<summary>as it was written</summary>" in page
+
+
 def test_json_has_votes_reasons_tally_abstentions_and_the_tie(world: Path) -> None:
     voters(world, max=ballot("SQLite", "Fast."), sarah=ballot("MySQL"), carol=ballot("flat files"), kai=ballot(None))
     ran = run_here(*VOTE, "--json", QUESTION)

@@ -24,12 +24,14 @@ from teamchat.cli.exporting.formats import Options, changed_file, footer, step_l
 from teamchat.cli.output.lines import plural
 from teamchat.cli.output.terminal.look import colours_of
 from teamchat.cli.output.terminal.markdown import LEXERS, LONGEST_LINE
+from teamchat.core.engine.processes.words import Result
 from teamchat.core.messages import name_of
 from teamchat.core.text.clean import visible
 from teamchat.core.transcripts.transcript import MemberTurn, Said, Step, Transcript
 from teamchat.patterns import regex
 
 LONGEST_OUTPUT = 20_000  # characters of a tool's output; JSON has all of it
+WIDEST_BAR = 20  # steps, each a class of the style sheet: the policy allows no style of an element
 _OWN_ID = regex(r"msg-[0-9]{1,18}")
 
 
@@ -39,13 +41,15 @@ def write(transcript: Transcript, options: Options) -> Iterator[str]:
     yield from _head(transcript, colours)
     for number, entry in enumerate(transcript.entries, 1):
         yield from _said(entry, number, colours) if isinstance(entry, Said) else _unanswered(entry, number, colours)
+    if transcript.result:
+        yield from _result(transcript.result, colours)
     script = files("teamchat.cli.exporting").joinpath("page.js").read_text(encoding="utf-8")
     yield f"</main>\n<script>{script}</script>\n</body>\n</html>\n"
 
 
 def _head(transcript: Transcript, colours: Mapping[str, int]) -> Iterator[str]:
     page = files("teamchat.cli.exporting")
-    style = page.joinpath("page.css").read_text(encoding="utf-8") + styles() + _member_styles(colours)
+    style = page.joinpath("page.css").read_text(encoding="utf-8") + styles() + _bar_styles() + _member_styles(colours)
     script = page.joinpath("page.js").read_text(encoding="utf-8")
     policy = (
         f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}; base-uri 'none'; form-action 'none'"
@@ -70,6 +74,31 @@ def _head(transcript: Transcript, colours: Mapping[str, int]) -> Iterator[str]:
     )
 
 
+def _result(result: Result, colours: Mapping[str, int]) -> Iterator[str]:
+    """The outcome of a process, its bars, and what led to it. A bar is as wide as its share of ten."""
+    kind, colon, outcome = result.title.partition(": ")
+    yield f'<article class="result" id="result">\n<header><h2 dir="auto">{escaped(kind)}{colon}'
+    yield f"<b>{escaped(outcome)}</b></h2></header>\n"
+    most = max([1, *(bar.count for bar in result.bars)])
+    if result.bars:
+        yield '<table class="bars">\n'
+    for bar in result.bars:
+        share = f'<i class="w{round(bar.count * WIDEST_BAR / most)}"></i>'
+        who = ", ".join(_who(name, colours) for name in bar.who)
+        yield f'<tr><th scope="row" dir="auto">{escaped(bar.label)}</th><td class="bar">{share}</td>'
+        yield f"<td>{bar.count:,}</td><td>{who}</td></tr>\n"
+    if result.bars:
+        yield "</table>\n"
+    if result.lines:
+        listed = "".join(f'<li dir="auto">{escaped(line)}</li>' for line in result.lines)
+        yield f"<ul>{listed}</ul>\n"
+    yield "</article>\n"
+
+
+def _who(name: str, colours: Mapping[str, int]) -> str:
+    return f'<span class="who c{colours[name]}">{escaped(name)}</span>' if name in colours else escaped(name)
+
+
 def _said(said: Said, number: int, colours: Mapping[str, int]) -> Iterator[str]:
     message = said.message
     to = ", ".join(message.routing.resolved_addressees)
@@ -79,7 +108,10 @@ def _said(said: Said, number: int, colours: Mapping[str, int]) -> Iterator[str]:
     yield _begin(place, who, message.timestamp, colours[message.speaker.role_name], said.undone, tags, message.id)
     if said.turn:
         yield _steps(said.turn)
-    yield f'<div class="text" dir="auto">{rendered(message.content)}</div>\n'
+    yield f'<div class="text" dir="auto">{rendered(said.shown)}</div>\n'
+    if said.words:
+        raw = escaped(message.content)
+        yield f"<details><summary>as it was written</summary><pre>{raw}</pre></details>\n"
     if said.turn:
         yield _end(said.turn)
     yield "</article>\n"
@@ -141,6 +173,10 @@ def _end(turn: MemberTurn) -> str:
     more = f"<li>and {turn.more_files:,} more</li>" if turn.more_files else ""
     count = plural(len(turn.files) + turn.more_files, "changed file")
     return f'{line}<details><summary>{count}</summary><ul class="files">{listed}{more}</ul></details>\n'
+
+
+def _bar_styles() -> str:
+    return "".join(f".w{share} {{ width: {100 * share / WIDEST_BAR:g}%; }}\n" for share in range(1, WIDEST_BAR + 1))
 
 
 def _member_styles(colours: Mapping[str, int]) -> str:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from teamchat.cli.exporting.formats import Options, changed_file, footer, heading, step_line, when
+from teamchat.core.engine.processes.words import Result
 from teamchat.core.text.clean import printable, visible
 from teamchat.core.transcripts.transcript import MemberTurn, Said, Transcript
 from teamchat.patterns import regex
 
+BLOCK, WIDEST_BAR = "█", 12
 SPECIAL = regex(r"[\\`*_\[\]<>~&|]|^[#+\-=:](?=.)|(?<=^\d)[.)]")
 
 
@@ -20,6 +22,21 @@ def write(transcript: Transcript, options: Options) -> Iterator[str]:
         yield f"\nThe task:\n\n{_quoted(transcript.task)}\n"
     for entry in transcript.entries:
         yield from _said(entry) if isinstance(entry, Said) else _unanswered(entry)
+    if transcript.result:
+        yield from _result(transcript.result)
+
+
+def _result(result: Result) -> Iterator[str]:
+    """The outcome of a process, a table of its bars, and what led to it."""
+    yield f"\n## {_plain(result.title)}\n\n"
+    if result.bars:
+        yield "| | | | |\n|---|---|---:|---|\n"
+        most = max(1, *(bar.count for bar in result.bars))
+        for bar in result.bars:
+            block = BLOCK * -(-bar.count * WIDEST_BAR // most)
+            yield f"| {_plain(bar.label)} | {block} | {bar.count} | {_plain(', '.join(bar.who))} |\n"
+        yield "\n"
+    yield from (f"- {_plain(line)}\n" for line in result.lines)
 
 
 def _said(said: Said) -> Iterator[str]:
@@ -31,7 +48,7 @@ def _said(said: Said) -> Iterator[str]:
     yield f"{' · '.join(facts)}\n\n"
     if said.turn:
         yield from _steps(said.turn)
-    yield f"{_quoted(message.content)}\n"
+    yield f"{_quoted(said.shown)}\n"
     if said.turn:
         yield from _end(said.turn)
 

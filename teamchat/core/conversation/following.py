@@ -30,7 +30,7 @@ from teamchat.core.routing.todos import Change
 from teamchat.core.store.database import Database
 from teamchat.core.store.lessons import newest_lessons
 from teamchat.core.store.messages import SqliteLog
-from teamchat.core.store.routes import all_routes, find_route, load_state, routes_after
+from teamchat.core.store.routes import all_routes, find_route, load_state, part_of, routes_after
 from teamchat.core.store.sessions import Session, check_there
 from teamchat.core.store.summaries import Summary, summary_of
 from teamchat.core.store.todos import changes_after, last_change
@@ -189,7 +189,7 @@ class Follower:
     def event_of(self, message: ConversationMessage) -> MessageStored | Replied:
         """The event that told of a stored message."""
         turn = turn_of_session(self.db, self.session.id, message.turn_id) if message.turn_id else None
-        return Replied(turn, message) if turn else MessageStored(message)
+        return Replied(turn, message, part_of(self.db, turn.id)) if turn else MessageStored(message)
 
     def _over(self) -> bool:
         """True if the run is over: its process may store more at once, and `chat` keeps the lock between two runs."""

@@ -338,7 +338,7 @@ class Teller(Struct):
     def reply(self, turn: Turn, reply: Posted[TurnEnded], route: Route) -> None:
         """A member's reply is stored as a message."""
         self.run.tally.add_reply(reply.message, route.request)
-        self.run.emit(Replied(turn, reply.message))
+        self.run.emit(Replied(turn, reply.message, route.part))
         self._todos(reply.noted, f"{reply.message.speaker.role_name}: ")
 
     def not_followed(self, answer: Answer) -> None:

@@ -115,6 +115,20 @@ def find_route(db: Database, session: int, number: int) -> Route | None:
     return db.value(a_route, "SELECT * FROM routes WHERE session = ? AND number = ?", session, number)
 
 
+def part_of(db: Database, turn: int) -> Part | None:
+    """What the turn of that id did in a process, if it was one of one."""
+    sql = (
+        "SELECT routes.part FROM turns JOIN routes ON routes.session = turns.session AND routes.number = turns.route"
+        " WHERE turns.id = ?"
+    )
+    return db.value(_a_part, sql, turn)
+
+
+def _a_part(row: Row) -> Part | None:
+    part = row.json_or_none("part")
+    return None if part is None else load(Part, part)
+
+
 def requests_of(db: Database, session: int, numbers: Iterable[int]) -> set[str]:
     """The people's messages behind the routes of these numbers."""
     found = (find_route(db, session, number) for number in numbers)

@@ -10,12 +10,15 @@ from msgspec.structs import replace
 
 from teamchat.core.cassette.redaction import CutRedactor
 from teamchat.core.cassette.writer import secrets_of
+from teamchat.core.engine.processes.table import STRATEGIES
+from teamchat.core.engine.processes.words import in_words, result_of
 from teamchat.core.messages import ConversationMessage, well_formed
 from teamchat.core.store.database import Database
 from teamchat.core.store.images import image_names
 from teamchat.core.store.imported import ImportedEntry, imported_entries
 from teamchat.core.store.lineage import Part, parts_from, place_of
 from teamchat.core.store.messages import SqliteLog
+from teamchat.core.store.routes import part_of, process_of
 from teamchat.core.store.sessions import Session
 from teamchat.core.store.summaries import clears_in
 from teamchat.core.store.turn_events import StoredEvent, first_events, tool_calls
@@ -110,11 +113,20 @@ def collect(db: Database, session: Session, redact: Callable[[str], str]) -> Tra
                 images.get(message.id, ()),
                 gone,
                 message.id in cleared,
+                _words(db, message),
             )
         )
         entries += turns.after[message.id]
     began_ms = round(session.created_at * 1000)
-    return Transcript(session.name, session.team, session.task, began_ms, tuple(entries), session.title)
+    process = db.the(process_of, "SELECT process FROM sessions WHERE id = ?", session.id)
+    result = result_of(STRATEGIES[process.kind].report(process)) if process else None
+    return Transcript(session.name, session.team, session.task, began_ms, tuple(entries), session.title, result)
+
+
+def _words(db: Database, message: ConversationMessage) -> str:
+    part = part_of(db, message.turn_id) if message.turn_id is not None else None
+    said = in_words(part, message.speaker.role_name, message.content)
+    return "" if said == message.content else said
 
 
 def _turns(

@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, TypeAdapt
 
 from teamchat.core.checked_structs import Checked
 from teamchat.core.context.snapshot import Milliseconds
+from teamchat.core.engine.processes.words import Result
 from teamchat.core.messages import ConversationMessage, Routing, Speaker, SpeakerType
 from teamchat.core.routing.markers import LONGEST_TITLE
 from teamchat.core.store.rows import LATEST
@@ -82,7 +83,7 @@ class MemberTurn(Struct, frozen=True):
 class Said(Struct, frozen=True):
     """A message, and the turn that it came from if that is known. `images` are the names of its images.
 
-    `cleared`: prompts began after it.
+    `cleared`: prompts began after it. `words` is the reply to a process with its JSON in words; empty if it has none.
     """
 
     message: ConversationMessage
@@ -90,6 +91,12 @@ class Said(Struct, frozen=True):
     images: tuple[str, ...] = ()
     undone: bool = False
     cleared: bool = False
+    words: str = ""
+
+    @property
+    def shown(self) -> str:
+        """What a person reads of it."""
+        return self.words or self.message.content
 
     @property
     def state(self) -> tuple[str, ...]:
@@ -125,7 +132,8 @@ def mapped(value: Any, change: Callable[[str, str], str], name: str = "") -> Any
 class Transcript(Struct, frozen=True):
     """The entries are in the order of the conversation. `began_ms` is in milliseconds since 1970 (UTC).
 
-    `title` is the one that a person gave it.
+    `title` is the one that a person gave it. `result` is what the process came to with which the conversation ended,
+    and `merges` are the commands that bring in what its members have changed and nobody has merged.
     """
 
     session: str
@@ -134,6 +142,8 @@ class Transcript(Struct, frozen=True):
     began_ms: int
     entries: tuple[Entry, ...] = ()
     title: str | None = None
+    result: Result | None = None
+    merges: tuple[str, ...] = ()
 
     @property
     def without_undone(self) -> Transcript:

@@ -18,7 +18,7 @@ from teamchat.runners.events import AgentEvent, Usage
 from teamchat.runners.file_changes import FileChange
 
 if TYPE_CHECKING:
-    from teamchat.core.engine.process import Process
+    from teamchat.core.engine.process import Part, Process
     from teamchat.core.store.lessons import Lesson
     from teamchat.core.store.summaries import Summary
 
@@ -71,10 +71,14 @@ def spoken(member: str, turn: int, events: Sequence[AgentEvent]) -> Iterator[Age
 
 
 class Replied(Struct, frozen=True):
-    """The reply of a turn is stored as a message. The replies of a group come together, after all its turns."""
+    """The reply of a turn is stored as a message. The replies of a group come together, after all its turns.
+
+    `part` is what the turn did in a process.
+    """
 
     turn: Turn
     message: ConversationMessage
+    part: Part | None = None
 
 
 class SummaryStored(Struct, frozen=True):

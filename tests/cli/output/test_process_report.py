@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from teamchat.cli.output.process_report import LONGEST_REASON, report_lines
+from teamchat.cli.output.process_report import report_lines
+from teamchat.cli.output.terminal.look import Look
+from teamchat.cli.output.terminal.result import drawn
+from teamchat.cli.output.terminal.wrap import cells
 from teamchat.core.engine.processes.best import BestReport, Candidate
 from teamchat.core.engine.processes.debate import Answer, ChangeOfMind, DebateReport
 from teamchat.core.engine.processes.mapreduce import MapReduceReport, Subtask, SubtaskStatus
 from teamchat.core.engine.processes.sequential import SequentialReport
 from teamchat.core.engine.processes.vote import Vote, VoteReport
+from teamchat.core.engine.processes.words import LONGEST_REASON, result_of
 
+PLAIN = Look(styles=False, colours=False)
 VOTES = (Vote("max", "msg-2", "yes", "It works."), Vote("sarah", "msg-3", "no", ""))
 ANSWERS = tuple(Answer(name, 0, f"msg-{number}") for number, name in enumerate(("max", "sarah", "carol"), 2))
 
@@ -144,3 +149,38 @@ def test_best_without_a_judge_or_a_pick_is_told() -> None:
         "  sarah gave no answer",
     ]
     assert picked(gone)[0] == "best: nobody is picked"
+
+
+def test_votes_are_bars_in_proportion_and_dissent_is_told() -> None:
+    votes = (*VOTES, Vote("carol", "msg-4", "yes", "Ship it."))
+    result = result_of(voted(*votes, winner="yes"))
+    assert result is not None
+    assert list(drawn(result, 80, PLAIN)) == [
+        "vote: yes wins",
+        "",
+        f"  yes  {'█' * 24}  2  max, carol",
+        f"  no   {'█' * 12}{' ' * 12}  1  sarah",
+        "",
+        "  max votes yes: It works.",
+        "  carol votes yes: Ship it.",
+        "  sarah dissents with no",
+    ]
+
+
+def test_no_line_of_a_result_is_wider_than_the_terminal() -> None:
+    names = tuple(f"member{number}" for number in range(30))
+    long = VoteReport(
+        "vote",
+        ("o" * 200, "漢字" * 60),
+        tuple(Vote(name, "msg-2", "o" * 200, "word " * 90) for name in names),
+        {"o" * 200: 30, "漢字" * 60: 0},
+        "o" * 200,
+        False,
+        (),
+        (),
+        (),
+    )
+    result = result_of(long)
+    assert result is not None
+    for width in (30, 80, 120):
+        assert max(map(cells, drawn(result, width, PLAIN))) <= width

@@ -41,6 +41,7 @@ from teamchat.cli.output.terminal.surface import Surface
 from teamchat.cli.output.terminal.tools import action, changed
 from teamchat.cli.output.terminal.voice import WIDEST, Voice, arrows, without_calls
 from teamchat.cli.output.terminal.wrap import cells, wrapped
+from teamchat.core.engine.process import Part
 from teamchat.core.engine.state import Route
 from teamchat.core.messages import ConversationMessage, name_of
 from teamchat.core.receipt import Outcome, Setup
@@ -128,6 +129,7 @@ class TerminalOutput:
         self._doing: dict[int, Doing] = {}  # by the route's number, or minus that of a turn without one
         self._waiting: dict[int, Route] = {}
         self._subtasks: Subtasks | None = None  # of a map-reduce
+        self._workers: tuple[str, ...] = ()  # of that
         self._running: object = None  # the group whose members `_doing` has
         self._idle_since = self._now()
         self._after: list[str] = []  # lines that wait for the replies of a group
@@ -205,8 +207,8 @@ class TerminalOutput:
                 self._heard(number, agent_event)
             case SummaryStored() | LessonsFound():
                 self._made(event)
-            case Replied(turn=turn, message=message):
-                self._reply(turn, message)
+            case Replied(turn=turn, message=message, part=part):
+                self._reply(turn, message, part)
             case TurnFinished(turn=turn, outcome=outcome):
                 self._finish(turn, outcome)
             case TodoChanged() | GroupCompared() | Warned():
@@ -218,6 +220,7 @@ class TerminalOutput:
         process = moved.process
         if process.kind != "mapreduce":
             return
+        self._workers = process.members
         from teamchat.cli.output.terminal.doing import Subtasks
 
         if self._subtasks is None or self._subtasks.process.request != process.request:
@@ -295,11 +298,20 @@ class TerminalOutput:
     def _mates(self, group: object) -> list[Route]:
         return [route for route in self._waiting.values() if group_of(route) == group]
 
-    def _shown(self, turn: Turn, route: Route | None) -> _Turn:
+    def _words(self, part: Part | None, member: str) -> Callable[[str], str] | None:
+        """What shows the JSON that the part asks for in words; None if it asks for none."""
+        if part is None:
+            return None
+        from teamchat.core.engine.processes.words import has_form, in_words  # only `teamchat run` has parts
+
+        return (lambda text: in_words(part, member, text, self._workers)) if has_form(part) else None
+
+    def _shown(self, turn: Turn, route: Route | None, part: Part | None = None) -> _Turn:
         """The turn's lines, which begin here if it was not seen before."""
         if turn.number in self._turns:
             return self._turns[turn.number]
         kept: list[str] | None = [] if route and route.group is not None else None
+        part = route.part if route else part
         voice = Voice(
             turn.member,
             self._colour(turn.member),
@@ -307,6 +319,7 @@ class TerminalOutput:
             self._look,
             self._block if kept is None else kept.extend,
             lambda: self._surface.width,
+            self._words(part, turn.member),
         )
         self._gap = True
         self._turns[turn.number] = _Turn(voice, turn.number, route, kept)
@@ -317,9 +330,9 @@ class TerminalOutput:
             self._colours[name] = COLOURS[own_colour(name)]
         return self._colours[name]
 
-    def _reply(self, turn: Turn, message: ConversationMessage) -> None:
+    def _reply(self, turn: Turn, message: ConversationMessage, part: Part | None) -> None:
         known = turn.number in self._turns
-        shown = self._shown(turn, None)
+        shown = self._shown(turn, None, part)
         if not known:
             shown.voice.head(turn.agent)
         shown.voice.whole(message.content)
@@ -497,15 +510,14 @@ INDENT = "  "
 
 
 def closing_report(conclusion: Conclusion, width: int, look: Look) -> Iterator[str]:
-    """The result of a process. What belongs to a line is below it, further to the right."""
+    """The result of a process."""
     if conclusion.process is None:
         return
-    from teamchat.cli.output.process_report import report_lines
+    from teamchat.cli.output.terminal.result import drawn
+    from teamchat.core.engine.processes.words import result_of
 
-    for line in report_lines(conclusion.process):
-        first, *more = wrapped(printable(line), width)
-        yield first if line.startswith(INDENT) else look.bold(first)
-        yield from more
+    if result := result_of(conclusion.process):
+        yield from drawn(result, width, look)
 
 
 def closing(conclusion: Conclusion, people: Collection[str], width: int, look: Look) -> Iterator[str]:

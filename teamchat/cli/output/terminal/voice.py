@@ -15,6 +15,7 @@ from teamchat.cli.output.terminal.tools import action, changed, mark
 from teamchat.cli.output.terminal.wrap import cells, cut, wrapped
 from teamchat.core.routing.markers import Author, Edit, MarkerKind, scan, touches, without_edits
 from teamchat.core.text.clean import VisibleCleaner, visible
+from teamchat.patterns import regex
 from teamchat.runners.events import AgentEvent, Denied, Note, Retry, Text, TextDelta, ToolCall, ToolResult
 
 WIDEST = 120  # columns of a text that a person reads
@@ -22,13 +23,16 @@ REPLACED = "(the text above was replaced:)"
 WRONG = "✗"
 DENIED = f"{WRONG} denied"
 ARROW = "→"
+FENCE = "```"
+_MAY_BE_JSON = regex(r"[{\[]|```|`+\Z")
 
 
 @dataclass(slots=True)
 class Voice:
     """The lines of a turn, given to `write` as soon as nothing can change them.
 
-    An agent's text comes in sections: pieces that stream, and then a whole text that replaces them.
+    An agent's text comes in sections: pieces that stream, and then a whole text that replaces them. With `words`, JSON
+    in a section is shown as what `words` makes of it, and what may be JSON waits until the section is over.
     """
 
     member: str
@@ -37,6 +41,9 @@ class Voice:
     look: Look
     write: Callable[[list[str]], None]
     width: Callable[[], int]
+    words: Callable[[str], str] | None = None
+    held: list[str] = field(default_factory=list)  # of this section, from where JSON may begin
+    ticks: str = ""  # at the end of what came, which may become a fence
     cleaner: VisibleCleaner = field(default_factory=VisibleCleaner)
     blocks: Blocks = field(init=False)
     said: list[str] = field(default_factory=list)  # of this section, as the agent wrote it
@@ -69,7 +76,7 @@ class Voice:
         match event:
             case TextDelta(text=text):
                 self.said.append(text)
-                self._show(self.blocks.push(self.cleaner.push(text)))
+                self._push(text)
             case Text(text=text):
                 self.whole(text)
             case ToolCall(id=tool):
@@ -98,7 +105,7 @@ class Voice:
                 self.aside(REPLACED)
             else:
                 self._forget()
-            self._show(self.blocks.push(self.cleaner.push(text)))
+            self._push(text)
             self.said[:] = [final]
         self.end_section()
 
@@ -113,7 +120,23 @@ class Voice:
                 end -= 1
         return not end
 
+    def _push(self, text: str) -> None:
+        """Show text up to where JSON may begin."""
+        if self.held:
+            self.held.append(text)
+            return
+        if self.words:
+            text = self.ticks + text
+            found = _MAY_BE_JSON.search(text)
+            start = found.start() if found else len(text)
+            text, rest = text[:start], text[start:]
+            self.held, self.ticks = ([], rest) if len(rest) < len(FENCE) and not rest.strip("`") else ([rest], "")
+        self._show(self.blocks.push(self.cleaner.push(text)))
+
     def end_section(self) -> None:
+        if self.words and (held := "".join((self.ticks, *self.held))):
+            self.held, self.ticks = [], ""
+            self._show(self.blocks.push(self.cleaner.push(self.words(held))))
         self._show(self.blocks.push(self.cleaner.flush()))
         self._show(self.blocks.flush())
         if section := "".join(self.said).strip():
@@ -125,6 +148,7 @@ class Voice:
         """Drop what has streamed and is not written."""
         self.cleaner, self.blocks = VisibleCleaner(), self._new_blocks(self.blocks.count)
         self.said.clear()
+        self.held, self.ticks = [], ""
 
     def end(self) -> None:
         """Write what is still open."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from types import MappingProxyType
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -132,19 +133,23 @@ def read(process: Process, part: Part, text: str, _requests: Sequence[RouteReque
     written = written_object(text)
     if isinstance(written, Fault):
         return written
-    winner, reasons = written.value.get("winner"), written.value.get("reasons")
-    wanted = f'"winner" is not one of {", ".join(part.options)}'
+    label, reasons = picked(part.options, written.value)
+    winner = answers(process).get(label or "")
+    if winner is None:
+        return Fault(f'"winner" is not one of {", ".join(part.options)}')
+    return Pick(winner.member, reasons) if reasons else Fault('"reasons" is not a text')
+
+
+def picked(options: Sequence[str], written: dict[str, Any]) -> tuple[str | None, str]:
+    """The letter of the answer that the JSON of a judge picks, None without one, and the reasons, empty without any."""
+    winner, reasons = written.get("winner"), written.get("reasons")
+    told = reasons.strip() if isinstance(reasons, str) else ""
     if not isinstance(winner, str):
-        return Fault(wanted)
+        return None, told
     winner = winner[-LONGEST:]
-    label = one_at_end(winner, part.options)
-    picked = answers(process).get(label or "")
-    others = {*_WORD.findall(winner)} & {*part.options} - {label}  # as in "neither A nor B"
-    if picked is None or others:
-        return Fault(wanted)
-    if not (isinstance(reasons, str) and reasons.strip()):
-        return Fault('"reasons" is not a text')
-    return Pick(picked.member, reasons.strip())
+    label = one_at_end(winner, tuple(options))
+    others = {*_WORD.findall(winner)} & {*options} - {label}  # as in "neither A nor B"
+    return (None if others else label), told
 
 
 def _pick(process: Process) -> Pick | None:

@@ -1,0 +1,255 @@
+"""What the members of a process answer, and what it came to, in words for a person instead of JSON."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+
+from msgspec import Struct
+
+from teamchat.core.engine.process import Ballot, Kind, Part, Plan, Position, Process, Synthesis
+from teamchat.core.engine.processes import best, debate, mapreduce, vote
+from teamchat.core.engine.processes.best import BestReport
+from teamchat.core.engine.processes.debate import DebateReport
+from teamchat.core.engine.processes.hierarchical import HierarchicalReport
+from teamchat.core.engine.processes.mapreduce import MapReduceReport, SubtaskStatus
+from teamchat.core.engine.processes.replies import Written, written_list, written_object
+from teamchat.core.engine.processes.vote import Vote, VoteReport
+from teamchat.core.routing.names import fold
+from teamchat.runners.untrusted_json import listed, one_line
+
+KEYS = {
+    (Kind.VOTE, vote.MEMBER): {"option", "reason"},
+    (Kind.DEBATE, debate.BLIND): {"position"},
+    (Kind.DEBATE, debate.ROUND): {"position", "changed"},
+    (Kind.DEBATE, debate.SYNTHESIS): {"agree", "dissent"},
+    (Kind.BEST, best.JUDGE): {"winner", "reasons"},
+}
+"""The keys of the JSON that a part asks for. One with others is shown as it was written, so that nothing is lost."""
+PLANS = (Kind.MAPREDUCE, mapreduce.PLANNER)
+
+
+def has_form(part: Part | None) -> bool:
+    """Whether the part asks for JSON."""
+    return part is not None and (part.kind, part.role) in (*KEYS, PLANS)
+
+
+def in_words(part: Part | None, speaker: str, reply: str, workers: Sequence[str] = ()) -> str:
+    """The reply with its JSON in words, as Markdown: `max votes 1200: fits most screens`.
+
+    What was said around the JSON stays. A reply that lacks the form of its part is given back as it is. `workers` get
+    the subtasks of a plan in turn, if they are known.
+    """
+    if part is None or not has_form(part):
+        return reply
+    written = written_list(reply) if (part.kind, part.role) == PLANS else written_object(reply)
+    if not isinstance(written, Written):
+        return reply
+    if isinstance(written.value, dict) and not written.value.keys() <= KEYS[Kind(part.kind), part.role]:
+        return reply
+    if not (said := "\n".join(_words(part, speaker, reply, written, workers))):
+        return reply
+    around = (reply[: written.start].rstrip(), said, reply[written.end :].strip())
+    return "\n\n".join(filter(None, around))
+
+
+def _words(part: Part, speaker: str, reply: str, written: Written, workers: Sequence[str]) -> Iterator[str]:
+    if part.kind == Kind.BEST:
+        yield from _pick(part, speaker, written)
+        return
+    kind = Kind(part.kind)
+    read = {Kind.VOTE: vote.read, Kind.DEBATE: debate.read, Kind.MAPREDUCE: mapreduce.read}[kind]
+    finding = read(Process(kind, part.labels, speaker, options=part.options), part, reply, ())
+    match finding:
+        case Ballot(option=option, reason=reason) if isinstance(written.value.get("reason", ""), str):
+            if option is not None or written.value["option"] is None:
+                yield _voted(speaker, option, reason)
+        case Position(position=position, changed=changed) if isinstance(written.value.get("changed", False), bool):
+            holds = {None: "holds", False: "still holds", True: "now holds"}[changed]
+            yield f"{speaker} {holds}: {position.strip()}"
+        case Synthesis(agree=agree, dissent=dissent) if _all_told(written, finding):
+            yield f"{listed(*agree)} {'agrees' if len(agree) == 1 else 'agree'}" if agree else "nobody agrees"
+            yield from (f"\n{name} dissents: {why.strip()}" for name, why in dissent.items())
+        case Plan(subtasks=subtasks):
+            for number, task in enumerate(subtasks):
+                to = f"→ {workers[number % len(workers)]}: " if workers else ""
+                yield f"{number + 1}. {to}{task.strip()}".replace("\n", "\n   ")
+        case _:
+            pass
+
+
+def _voted(speaker: str, option: str | None, reason: str) -> str:
+    return f"{speaker} {'abstains' if option is None else f'votes {option}'}{f': {reason.strip()}' if reason else ''}"
+
+
+def _all_told(written: Written, said: Synthesis) -> bool:
+    """Whether the words have everybody who is named: what is said of a lead who is no member does not count."""
+    names = {fold(name) for name in (*written.value["agree"], *written.value["dissent"])}
+    return names == {fold(name) for name in (*said.agree, *said.dissent)}
+
+
+def _pick(part: Part, speaker: str, written: Written) -> Iterator[str]:
+    label, reasons = best.picked(part.options, written.value)
+    if label and reasons:
+        names = dict(zip(part.options, part.compares, strict=False))
+        whose = f"{names[label]} (answer {label})" if label in names else f"answer {label}"
+        yield f"{speaker} picks {whose}: {reasons}"
+
+
+LONGEST_TASK = 80  # characters of a subtask
+LONGEST_REASON = 500  # characters of what a member gives as its reason or its position; `--json` has all of it
+
+
+class Bar(Struct, frozen=True):
+    """How many chose something, and who."""
+
+    label: str
+    count: int
+    who: tuple[str, ...] = ()
+
+
+class Result(Struct, frozen=True):
+    """What a process came to: the outcome, how many stand behind what, and what led to it, a line each."""
+
+    title: str
+    bars: tuple[Bar, ...] = ()
+    lines: tuple[str, ...] = ()
+
+
+def result_of(report: Struct) -> Result | None:
+    """The result; None if the replies say all of it."""
+    match report:
+        case VoteReport():
+            return _of_vote(report)
+        case DebateReport():
+            return _of_debate(report)
+        case BestReport():
+            return Result(*_titled(best_lines(report)))
+        case MapReduceReport():
+            return Result(*_titled(map_reduce_lines(report, whom=True)))
+        case HierarchicalReport():
+            return _of_hierarchical(report)
+        case _:
+            return None
+
+
+def _titled(lines: Iterable[str]) -> tuple[str, tuple[Bar, ...], tuple[str, ...]]:
+    title, *more = lines
+    return title, (), tuple(line.strip() for line in more)
+
+
+def vote_title(report: VoteReport) -> str:
+    if report.winner is not None:
+        return f"vote: {report.winner} wins"
+    if report.tie:
+        return f"vote: a tie of {listed(*report.tied)}"
+    return f"vote: no winner{' yet' if any(report.tally.values()) else ''}"  # else one option wins, or several tie
+
+
+def _of_vote(report: VoteReport) -> Result:
+    """The options by their votes, then the votes: those for the winner first."""
+    options = sorted(report.tally, key=lambda option: -report.tally[option])
+    bars = (
+        Bar(option, report.tally[option], tuple(voter(vote) for vote in report.votes if vote.option == option))
+        for option in options
+    )
+    ordered = sorted(report.votes, key=lambda vote: vote.option != report.winner)
+    lines = [vote_line(one, dissents=report.winner is not None and one.option != report.winner) for one in ordered]
+    return Result(vote_title(report), tuple(bars), (*lines, *not_voted(report)))
+
+
+def vote_line(vote: Vote, *, dissents: bool = False) -> str:
+    if dissents and vote.option is not None:
+        return f"{voter(vote)} dissents with {vote.option}{f': {said(vote.reason)}' if vote.reason else ''}"
+    return _voted(voter(vote), vote.option, said(vote.reason))
+
+
+def not_voted(report: VoteReport) -> Iterator[str]:
+    return (f"{member} has not voted" for member in report.missing)
+
+
+def voter(vote: Vote) -> str:
+    return f"{vote.by} for {vote.member}" if vote.by else vote.member
+
+
+def _of_debate(report: DebateReport) -> Result:
+    title, _, lines = _titled(debate_lines(report))
+    if report.agree is None:
+        return Result(title, (), lines)
+    against = tuple(report.dissent or {})
+    bars = (Bar("agree", len(report.agree), report.agree), Bar("dissent", len(against), against))
+    return Result(title, bars, lines)
+
+
+def debate_lines(report: DebateReport) -> Iterator[str]:
+    """`debate: 2 of 3 agree`, then who does not, and who changed its mind."""
+    members = list(dict.fromkeys(answer.member for answer in report.answers))
+    if report.agree is not None:
+        yield f"debate: {len(report.agree)} of {len(members)} agree with the synthesis"
+    elif report.synthesis is not None:
+        yield "debate: the synthesis does not say who agrees with it"
+    else:
+        yield "debate: there is no synthesis yet"
+    yield from (f"  {member} dissents: {said(why)}" for member, why in (report.dissent or {}).items())
+    for change in report.changes:
+        before = f"{said(change.before)} → " if change.before else ""
+        yield f"  {change.member} changed its mind in round {change.round}: {before}{said(change.after)}"
+    yield from (f"  {member} gave no answer" for member in report.missing)
+
+
+def best_lines(report: BestReport) -> Iterator[str]:
+    """`best: kim picks sarah: It is the shortest.`, then what the letters in the reasons stand for."""
+    if report.winner is None:
+        yield "best: nobody is picked"
+    elif any(one.label for one in report.candidates):
+        yield f"best: {report.judge} picks {report.winner}: {said(report.reasons or '')}"
+    else:
+        yield f"best: {report.winner}, without a judge: {report.reasons}"
+    for one in report.candidates:
+        letter = f" is {one.label}, and" if one.label else ""
+        number = len(one.files) + one.more
+        if one.message is None:
+            yield f"  {one.member} gave no answer"
+        else:
+            yield f"  {one.member}{letter} changed {_plural(number, 'file') if number else 'no file'}"
+
+
+def map_reduce_lines(report: MapReduceReport, *, whom: bool = False) -> Iterator[str]:
+    """`map-reduce: 8 of 12 subtasks are done, 3 are answered`, then each with who did it.
+
+    With `whom` also who was asked for one that was skipped.
+    """
+    if not report.subtasks:
+        yield f"map-reduce: {report.planner} has made no plan{f': {report.fault}' if report.fault else ''}"
+        return
+    count = Counter(one.status for one in report.subtasks)
+    done, kept = count[SubtaskStatus.DONE], count[SubtaskStatus.ANSWERED]
+    more = f", {kept} {'is' if kept == 1 else 'are'} answered" if kept else ""
+    yield f"map-reduce: {done} of {_plural(len(report.subtasks), 'subtask')} {'is' if done == 1 else 'are'} done{more}"
+    for one in report.subtasks:
+        by = f" by {one.member}" if one.member and one.status is SubtaskStatus.DONE else ""
+        if whom and one.member and one.status is SubtaskStatus.SKIPPED:
+            by = f", as {one.member} gave no result"
+        yield f"  {one.number}. {one.status}{by}: {one_line(one.task, LONGEST_TASK)}"
+
+
+def _of_hierarchical(report: HierarchicalReport) -> Result | None:
+    works = [(one.message, work) for one in report.handouts for work in one.replies]
+    if not works:
+        return None
+    done = sum(work.message is not None for _, work in works)
+    answered = f"{_plural(len(works), 'call')} of {report.lead} {'is' if done == 1 else 'are'} answered"
+    lines = (
+        f"{number}. {work.member}, called in {called}: {f'done in {work.message}' if work.message else 'no answer'}"
+        for number, (called, work) in enumerate(works, 1)
+    )
+    return Result(f"hierarchical: {done} of {answered}", (), tuple(lines))
+
+
+def said(text: str) -> str:
+    """A few words of a member, who may have written any number of lines."""
+    return one_line(text, LONGEST_REASON)
+
+
+def _plural(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" + ("" if number == 1 else "s")
