@@ -17,8 +17,13 @@ if TYPE_CHECKING:
 
 def merge(
     member: Annotated[
-        str, typer.Argument(metavar="MEMBER", autocompletion=members, help="The member whose changes to bring in.")
-    ],
+        str | None,
+        typer.Argument(
+            metavar="MEMBER",
+            autocompletion=members,
+            help="The member whose changes to bring in (default: list who has something to merge).",
+        ),
+    ] = None,
     ours: Annotated[bool, typer.Option("--ours", help="Keep your lines where both changed the same.")] = False,
     theirs: Annotated[
         bool, typer.Option("--theirs", help="Take the member's lines where both changed the same.")
@@ -39,6 +44,10 @@ def merge(
 
     if ours + theirs + undo > 1:
         raise UsageError("--ours, --theirs and --undo exclude each other")
+    if member is None:
+        if ours or theirs or undo:
+            raise UsageError("--ours, --theirs and --undo need a member", "teamchat merge")
+        return _list(place, as_json=as_json)
     need_person("changes are merged")
     root = find_root(place.team)
     with open_store(root) as db:
@@ -53,6 +62,36 @@ def merge(
             else:
                 made = merge_into(state, there, "ours" if ours else "theirs" if theirs else None)
     return _tell(state, there, made, undo=undo, as_json=as_json)
+
+
+def _list(place: Place, *, as_json: bool) -> int:
+    """Who has something to merge, with the commands."""
+    from teamchat.cli.output.jsonl import write_line
+    from teamchat.cli.output.lines import note
+    from teamchat.cli.shared.typed import placed_here
+    from teamchat.cli.shared.workspace import find_root, open_store
+    from teamchat.cli.worktrees import describe, lines
+    from teamchat.core.store.sessions import need_session
+    from teamchat.core.text.clean import printable
+    from teamchat.core.worktrees.records import all_of
+
+    with open_store(find_root(place.team)) as db:
+        chosen, state = need_session(db, place.session), db.path.parent
+        rows = [row for tree in all_of(state, chosen.id) if (row := describe(state, tree))["files"] or row["problem"]]
+    for row in rows:
+        if as_json:
+            write_line("worktree", **row)
+            continue
+        for line in lines(row):
+            print(printable(line))
+    if not as_json:
+        for row in rows:
+            if not row["problem"]:
+                command = f"teamchat merge {quote(row['member'])}"
+                note(f"try: {printable(placed_here(command))}")
+        if not rows:
+            note(f"nothing is to be merged in session {chosen.name}")
+    return 0
 
 
 def _tell(state: Path, there: Opened, made: Merge, *, undo: bool, as_json: bool) -> int:

@@ -292,3 +292,15 @@ def test_the_commands_after_a_conflict_name_the_session_that_was_typed(ten: Work
     ran = run_here("merge", "max", "--session", "s1")
     tries = "· try: teamchat merge --theirs max --session s1\n· try: teamchat merge --ours max --session s1\n"
     assert (ran.code, tries in ran.err) == (1, True)
+
+
+def test_merge_alone_lists_who_has_something_to_merge(ten: WorkTree) -> None:
+    work(ten, "sed -i s/10/ten/ ten.txt")
+    ran = run_here("merge")
+    assert (ran.code, ran.err) == (0, "· try: teamchat merge max\n")
+    assert "changed  ten.txt  +1 −1" in ran.out
+    assert [line["member"] for line in objects(run_here("merge", "--json"))] == ["max"]
+    assert run_here("merge", "--undo").code == 2
+    assert run_here("merge", "max").code == 0
+    assert run_here("merge").err == "· nothing is to be merged in session s1\n"
+    assert run_here("merge").code == 0

@@ -198,6 +198,13 @@ def test_workers_that_write_have_a_worktree_each_for_all_their_subtasks(tree: Wo
     ]
     [compared] = [line for line in objects(ran) if line["type"] == "group_compared"]
     assert [difference["member"] for difference in compared["members"]] == ["w1", "w2"]  # type: ignore[attr-defined]
+    *_, told, end = objects(ran)  # the merges are told at the end, and only there
+    assert (told["type"], told["text"], end["type"]) == (
+        "warning",
+        "to be merged: teamchat merge w1, teamchat merge w2",
+        "result",
+    )
+    assert ran.out.count("teamchat merge") == 2
 
 
 def test_a_worker_that_writes_alone_works_in_the_users_files(tree: WorkTree, tmp_path: Path) -> None:

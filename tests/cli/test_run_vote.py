@@ -74,7 +74,7 @@ def test_ballots_are_shown_in_words_and_stay_as_they_were_written(world: Path) -
     assert "{" not in logged
     assert raw in run_here("log", "--full", "msg-2").out
     assert raw in run_here("show", "1", "--reply").out
-    assert raw in [line.get("text", "")[13:] for line in objects(run_here("log", "--json"))]
+    assert f"I compared.\n\n{raw}" in [line["text"] for line in objects(run_here("log", "--json"))]
     written = run_here("export", "--format", "md").out
     assert "> max votes SQLite: Fast." in written
     assert f"| SQLite | {'█' * 12} | 2 | max, carol |\n| flat files | {'█' * 6} | 1 | sarah |" in written

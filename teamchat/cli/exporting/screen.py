@@ -98,7 +98,7 @@ def moments(transcript: Transcript) -> Iterator[Moment]:
     ended_ms, reading = transcript.began_ms, 0.0
     for number, entry in enumerate(transcript.entries, 1):
         turn = entry if isinstance(entry, MemberTurn) else entry.turn
-        message = entry.message if isinstance(entry, Said) else None
+        message = replace(entry.message, content=entry.shown) if isinstance(entry, Said) else None
         began_ms = turn.began_ms if turn else message.timestamp if message else ended_ms
         pause = max((began_ms - ended_ms) / 1000, reading)
         yield from _turn(number, turn, message, pause) if turn else _said(number, message, pause)

@@ -15,6 +15,7 @@ from teamchat.core.receipt import Outcome, Setup
 from teamchat.core.routing.todos import Change
 from teamchat.core.store.turns import Turn
 from teamchat.core.text.clean import printable, visible
+from teamchat.core.text.commands import quote
 from teamchat.core.turn.events import Conclusion, GroupCompared, LessonsFound
 from teamchat.runners.events import Usage
 from teamchat.runners.file_changes import FileChange
@@ -260,7 +261,7 @@ def compared_lines(compared: GroupCompared) -> list[str]:
     if more := len({path for files in cells.values() for path in files}) - len(paths):
         table.append(f"and {plural(more, 'file')} more: teamchat worktrees")
     clashes = [f"{' and '.join(one.members)} both changed {one.path} ({one.why})" for one in compared.conflicts]
-    merging = [] if compared.judged else [f"teamchat merge {name}" for name in members]
+    merging = [] if compared.judged or compared.goes_on else [f"teamchat merge {quote(name)}" for name in members]
     return [*table, *clashes, *([f"bring one in: {', or '.join(merging)}"] if merging else [])]
 
 

@@ -280,6 +280,7 @@ class ConversationCoordinator:
                         continue
                     if not isinstance(last, RunTurn | RunGroup | Deliver):
                         if self.typed_ahead.may_end(last):
+                            await self.teller.to_merge()
                             return conclude(run, last)
                         actions = (last,)
                         continue
@@ -337,7 +338,7 @@ class ConversationCoordinator:
             return run.step(TurnEnded(run.machine.now(), route.number, None, stopped=run.stopped()))
         self.teller.not_followed(answer)
         actions = self._end_turn(answer)
-        if not (route.part and route.part.apart):  # a judge picks what to merge
+        if route.part is None:  # else the end of the process tells it
             await self.teller.not_merged(answer.turn)
         return actions
 
@@ -381,7 +382,7 @@ class ConversationCoordinator:
             failed = await run_together(lines, self._member_of_group, run.emit, self._may_begin, most)
             if compared := await in_thread(partial(side_by_side, run, routes)):
                 run.emit(compared)
-            elif not any(route.part and route.part.apart for route in routes):
+            elif not any(route.part for route in routes):
                 names = dict.fromkeys(route.target for route in routes)
                 last = (last_turn_of(run.db, run.session, name) for name in names)
                 await self.teller.not_merged(*filter(None, last))

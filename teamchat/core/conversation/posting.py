@@ -37,7 +37,7 @@ from teamchat.core.engine.events import (
     Refused,
     TurnEnded,
 )
-from teamchat.core.engine.process import Part
+from teamchat.core.engine.process import Kind, Part
 from teamchat.core.engine.state import LastSaid, Route
 from teamchat.core.messages import ConversationMessage, NewMessage, Routing
 from teamchat.core.receipt import Outcome
@@ -401,3 +401,14 @@ class Teller(Struct):
             if told:
                 self.apart.add(turn.member)
                 run.emit(Warned(told, turn.route, of_disk=True))
+
+    async def to_merge(self) -> None:
+        """Tell at the end of a process what its members have changed that is to be merged; a judge's pick says it."""
+        run = self.run
+        process = run.state.process if run.tally.process else None
+        if process is None or process.kind is Kind.BEST or not (run.machine.live and any_made(run.trees.folder)):
+            return
+        from teamchat.core.conversation.side_by_side import to_merge
+
+        if told := await in_thread(partial(to_merge, run, process)):
+            run.emit(Warned(told, of_disk=True))

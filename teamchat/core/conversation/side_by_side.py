@@ -10,6 +10,7 @@ from teamchat.core.checkpoint.compare import changes, entries
 from teamchat.core.checkpoint.merge import merge
 from teamchat.core.checkpoint.values import readable
 from teamchat.core.conversation.grouping import colliding, set_apart
+from teamchat.core.engine.process import Process
 from teamchat.core.engine.state import Route
 from teamchat.core.errors import CheckpointFailed
 from teamchat.core.store.turns import Turn
@@ -57,7 +58,7 @@ def side_by_side(run: Run, routes: Sequence[Route]) -> GroupCompared | None:
     except CheckpointFailed as failed:
         run.emit(Warned(f"what the group has changed cannot be compared: {failed}"))
         return None
-    return GroupCompared(tuple(_told(one) for one in found), same, judged)
+    return GroupCompared(tuple(_told(one) for one in found), same, judged, any(route.part for route in routes))
 
 
 def not_merged(run: Run, turn: Turn) -> str | None:
@@ -77,6 +78,20 @@ def not_merged(run: Run, turn: Turn) -> str | None:
     number = len(found[0][1].changes)
     commands = f"teamchat worktrees, teamchat merge {quote(turn.member)}"
     return f"not merged: {number} file{'s' * (number > 1)} in {turn.member}'s worktree ({commands})"
+
+
+def to_merge(run: Run, process: Process) -> str | None:
+    """The commands that bring in what the members of a process have changed; None where all is merged.
+
+    Blocks while git compares.
+    """
+    names = dict.fromkeys((*process.members, *filter(None, (process.planner, process.reducer, process.lead))))
+    try:
+        found = [there.tree.member for there, _ in _differences(run, list(names))]
+    except CheckpointFailed as failed:
+        return f"what the members have changed cannot be compared: {failed}"
+    commands = ", ".join(f"teamchat merge {quote(name)}" for name in found)
+    return f"to be merged: {commands}" if commands else None
 
 
 def _differences(run: Run, names: Sequence[str]) -> Iterator[_Compared]:

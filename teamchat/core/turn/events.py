@@ -124,12 +124,14 @@ class SameLines(Struct, frozen=True):
 class GroupCompared(Struct, frozen=True):
     """What the members of a group have changed in their worktrees. Everything is kept.
 
-    `judged`: a judge picks one of them, and nobody looks for conflicts between them.
+    `judged`: a judge picks one of them, and nobody looks for conflicts between them. `goes_on`: they work in a process,
+    at whose end is told what is to be merged.
     """
 
     differences: tuple[Difference, ...]
     conflicts: tuple[SameLines, ...]
     judged: bool = False
+    goes_on: bool = False
 
 
 class TodoChanged(Struct, frozen=True):
