@@ -12,13 +12,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from teamchat.cli.output.long import as_stored, write_text
-from teamchat.cli.shared.options import FormatName, Place, finite
+from teamchat.cli.shared.options import FormatName, PatchesName, Place, finite
 from teamchat.core.errors import DiskFull, UsageError
 from teamchat.core.files.folders import FULL, NO_ROOM
 from teamchat.core.text.clean import printable
 
 if TYPE_CHECKING:
     from teamchat.core.team.team import Team
+
+PATCHES = 50  # newest turns with changes
 
 
 def export(
@@ -32,6 +34,10 @@ def export(
     everything: Annotated[
         bool, typer.Option("--all", help="Include messages and turns that were undone, marked as such.")
     ] = False,
+    patches: Annotated[
+        PatchesName | None,
+        typer.Option("--patches", help="html: the patches of which turns (default: of the last 50 with changes)."),
+    ] = None,
     max_pause: Annotated[
         float,
         typer.Option("--max-pause", metavar="SECONDS", min=0, callback=finite, help="The longest pause of a cast."),
@@ -54,10 +60,14 @@ def export(
     from teamchat.core.transcripts.reading import LARGEST
 
     file = None if output is None or str(output) == "-" else output
-    write = writer(format_for(format_, file))
+    name = format_for(format_, file)
+    if patches and name != "html":
+        raise UsageError("--patches is for html, and other formats have none", "teamchat export --format html")
+    most = {None: PATCHES, "all": -1, "none": 0}[patches] if name == "html" else 0
+    write = writer(name)
     with open_store(find_root(place.team)) as db:
         redact = redactor(os.environ, team_for_secrets(place.team))
-        whole = collect(db, need_session(db, place.session), redact)
+        whole = collect(db, need_session(db, place.session), redact, most)
     shown = whole if everything else whole.without_undone
     transcript, secrets = without_secrets(shown, redact)
     written = write_to(file, write(transcript, Options(max_pause)))

@@ -173,6 +173,9 @@ def test_the_picture_of_a_long_conversation_has_its_end() -> None:
 
     assert "word 199" in shown
     assert "word 100" not in shown
+    count = len(re.findall(r"word \d+", shown))
+    assert f"· the last {count} of 200 messages" in shown
+    assert "the last" not in shown_in(svg(conversation("word 1", "word 2")))
 
 
 def test_a_picture_of_hostile_text_has_only_text() -> None:

@@ -16,6 +16,7 @@ from teamchat.cli.output.terminal.tools import action, mark
 from teamchat.cli.shared.options import FormatName
 from teamchat.core.errors import UsageError
 from teamchat.core.messages import ConversationMessage, name_of
+from teamchat.core.store.usage import Spent
 from teamchat.core.text.clean import printable
 from teamchat.core.transcripts.transcript import ChangedFile, MemberTurn, Step, Transcript
 from teamchat.runners.events import ToolCall, ToolResult
@@ -61,8 +62,7 @@ def step_line(step: Step) -> str:
 def footer(turn: MemberTurn) -> str:
     """`turn 2 · claude sonnet · 58s · 24k tokens · $0.11 · 3 files`. What is unknown is left out."""
     used = (turn.input_tokens or 0) + (turn.output_tokens or 0)
-    model = turn.model or turn.agent
-    parts = [f"turn {turn.number}", model if turn.agent in model else f"{turn.agent} {model}"]
+    parts = [f"turn {turn.number}", who_ran(turn)]
     parts += [duration(turn.seconds)] if turn.seconds is not None else []
     parts += [f"{short_number(used)} tokens"] if used else []
     parts += [f"${turn.cost_usd:.2f}"] if turn.cost_usd is not None else []
@@ -70,11 +70,33 @@ def footer(turn: MemberTurn) -> str:
     return " · ".join(parts)
 
 
+def who_ran(turn: MemberTurn) -> str:
+    """`claude sonnet`: the CLI and its model, if that is known."""
+    model = turn.model or turn.agent
+    return model if turn.agent in model else f"{turn.agent} {model}"
+
+
 def changed_file(file: ChangedFile) -> str:
     """`M notes/cli.py +6 -1`, or the path alone where only the CLI's own report is known."""
     if file.what is None:
         return file.path
     return counted(file.path, file.added, file.removed, MARKS[file.what])
+
+
+def spent_line(spent: Spent) -> str:
+    """`5 turns · 2m10s · 40k tokens · $0.32 (2 of 5 turns report a cost)`"""
+    shown = (
+        (None if spent.seconds is None else duration(spent.seconds), spent.of_seconds, "time"),
+        (None if spent.tokens is None else f"{short_number(spent.tokens)} tokens", spent.of_tokens, "tokens"),
+        (None if spent.cost_usd is None else f"${spent.cost_usd:.2f}", spent.of_cost, "a cost"),
+    )
+    return " · ".join([plural(spent.turns, "turn"), *(_of(spent.turns, *one) for one in shown)])
+
+
+def _of(turns: int, text: str | None, known: int, what: str) -> str:
+    if text is None:
+        return f"{what.removeprefix('a ')} unknown"
+    return text if known == turns else f"{text} ({known:,} of {plural(turns, 'turn')} report {what})"
 
 
 DEFAULT: FormatName = "md"

@@ -20,10 +20,11 @@ from markdown_it import MarkdownIt
 from pygments.formatters.html import HtmlFormatter
 from pygments.lexers import get_lexer_by_name
 
-from teamchat.cli.exporting.formats import Options, changed_file, footer, step_line, when
+from teamchat.cli.exporting.formats import Options, changed_file, footer, spent_line, step_line, when, who_ran
 from teamchat.cli.output.lines import plural
 from teamchat.cli.output.terminal.look import colours_of
 from teamchat.cli.output.terminal.markdown import LEXERS, LONGEST_LINE
+from teamchat.cli.output.terminal.output import ACCESS
 from teamchat.core.engine.processes.words import Result
 from teamchat.core.messages import name_of
 from teamchat.core.text.clean import visible
@@ -43,6 +44,9 @@ def write(transcript: Transcript, options: Options) -> Iterator[str]:
         yield from _said(entry, number, colours) if isinstance(entry, Said) else _unanswered(entry, number, colours)
     if transcript.result:
         yield from _result(transcript.result, colours)
+    if transcript.merges:
+        commands = "\n".join(map(escaped, transcript.merges))
+        yield f'<article class="result"><header><h2>To be merged</h2></header><pre>{commands}</pre></article>\n'
     script = files("teamchat.cli.exporting").joinpath("page.js").read_text(encoding="utf-8")
     yield f"</main>\n<script>{script}</script>\n</body>\n</html>\n"
 
@@ -66,12 +70,32 @@ def _head(transcript: Transcript, colours: Mapping[str, int]) -> Iterator[str]:
         f'<h1 dir="auto">{title}</h1>\n'
         f'<p class="about">{escaped(transcript.team)} · {when(transcript.began_ms)} · {said}</p>\n'
     )
+    if transcript.spent:
+        yield f'<p class="about">{escaped(spent_line(transcript.spent))}</p>\n'
+    yield _legend(transcript, colours)
     if transcript.task:
         yield f'<div class="task" dir="auto"><b>Task</b> {rendered(transcript.task)}</div>\n'
     yield (
         '<div class="find" role="search" hidden><input id="search" type="search" placeholder="Search"'
         ' aria-label="Search the conversation" autocomplete="off"><output id="found"></output></div>\n<main>\n'
     )
+
+
+def _legend(transcript: Transcript, colours: Mapping[str, int]) -> str:
+    """Who speaks: the CLI, the model and the access of each member."""
+    people = {said.message.speaker.role_name for said in transcript.said if said.message.speaker.type == "human"}
+    rows = dict.fromkeys((name, "person", "") for name in transcript.speakers if name in people)
+    turns = (entry.turn if isinstance(entry, Said) else entry for entry in transcript.entries)
+    rows |= dict.fromkeys((turn.member, who_ran(turn), ACCESS[turn.access]) for turn in turns if turn)
+    if not rows:
+        return ""
+    cells = (
+        f'<tr><th scope="row" dir="auto">{_who(name, colours)}</th>'
+        + "".join(f"<td>{escaped(cell)}</td>" for cell in rest)
+        + "</tr>\n"
+        for name, *rest in rows
+    )
+    return f'<table class="legend">\n{"".join(cells)}</table>\n'
 
 
 def _result(result: Result, colours: Mapping[str, int]) -> Iterator[str]:
@@ -172,7 +196,23 @@ def _end(turn: MemberTurn) -> str:
     listed = "".join(f"<li>{escaped(changed_file(file))}</li>" for file in turn.files)
     more = f"<li>and {turn.more_files:,} more</li>" if turn.more_files else ""
     count = plural(len(turn.files) + turn.more_files, "changed file")
-    return f'{line}<details><summary>{count}</summary><ul class="files">{listed}{more}</ul></details>\n'
+    names = f'{line}<details><summary>{count}</summary><ul class="files">{listed}{more}</ul></details>\n'
+    return names + _patch(turn.patch) if turn.patch else names
+
+
+def _patch(patch: str) -> str:
+    return f'<details class="patch"><summary>patch</summary><pre>{"".join(_patch_lines(patch))}</pre></details>\n'
+
+
+def _patch_lines(patch: str) -> Iterator[str]:
+    """The lines with marks for what was added and removed; `+++` and `---` before the changes of a file are neither."""
+    head = False
+    for line in patch.split("\n"):
+        head = (head and not line.startswith("@@")) or line.startswith("diff --git ")
+        if head and line.startswith("index "):
+            continue
+        tag = None if head else {"+": "ins", "-": "del", "@": "b"}.get(line[:1])
+        yield f"<{tag}>{escaped(line)}</{tag}>\n" if tag else f"{escaped(line)}\n"
 
 
 def _bar_styles() -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from teamchat.cli.exporting.formats import Options, changed_file, footer, heading, step_line, when
+from teamchat.cli.exporting.formats import Options, changed_file, footer, heading, spent_line, step_line, when
 from teamchat.core.engine.processes.words import Result
 from teamchat.core.text.clean import printable, visible
 from teamchat.core.transcripts.transcript import MemberTurn, Said, Transcript
@@ -18,12 +18,17 @@ def write(transcript: Transcript, options: Options) -> Iterator[str]:
     del options
     yield f"# {_plain(transcript.session)}\n\n"
     yield f"Team {_plain(transcript.team)}, begun {when(transcript.began_ms)}.\n"
+    if transcript.spent:
+        yield f"\n{_plain(spent_line(transcript.spent))}\n"
     if transcript.task:
         yield f"\nThe task:\n\n{_quoted(transcript.task)}\n"
     for entry in transcript.entries:
         yield from _said(entry) if isinstance(entry, Said) else _unanswered(entry)
     if transcript.result:
         yield from _result(transcript.result)
+    if transcript.merges:
+        yield "\nTo be merged:\n\n"
+        yield from (f"    {printable(command)}\n" for command in transcript.merges)
 
 
 def _result(result: Result) -> Iterator[str]:

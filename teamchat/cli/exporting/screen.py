@@ -19,6 +19,7 @@ from rich.ansi import AnsiDecoder
 from rich.console import Console
 
 from teamchat.cli.exporting.formats import FOLDER, Options
+from teamchat.cli.output.lines import plural
 from teamchat.cli.output.terminal.look import Look
 from teamchat.cli.output.terminal.output import TerminalOutput
 from teamchat.cli.output.terminal.surface import SIZE, Surface, TerminalSurface
@@ -280,14 +281,24 @@ class _Written:
 
 
 def write_svg(transcript: Transcript, options: Options) -> Iterator[str]:
+    """The end of the conversation. If it is not all, the first line says how much."""
     del options
     surface = _Written()
     last = harmless(replace(transcript, entries=transcript.entries[-PICTURE_ROWS:]))  # each has a line at least
     output = shown_on(surface, last, now=lambda: 0.0)
+    ends = list[int]()  # of the messages: how many lines there are then
     for moment in moments(last):
         output(moment.event)
+        if isinstance(moment.event, MessageStored | Replied):
+            ends.append(surface.text.getvalue().count("\n"))
     output.close()
-    lines = surface.text.getvalue().rstrip("\n").split("\n")[-PICTURE_ROWS:]
+    lines = surface.text.getvalue().rstrip("\n").split("\n")
+    total = len(list(transcript.said))
+    if len(lines) > PICTURE_ROWS or len(ends) < total:
+        first = max(len(lines) - PICTURE_ROWS + 2, 0)
+        shown = sum(end > first for end in ends)
+        part = f"the last {shown:,} of {plural(total, 'message')}" if shown < total else "the first lines are left out"
+        lines = [Look().dim(f"· {part}"), "", *lines[first:]]
     yield drawn("\n".join(lines), PICTURE_COLUMNS, last.title or last.session)
 
 

@@ -68,6 +68,7 @@ def cassette_file(path: Path | None) -> Path | None:
 
 
 FormatName = Literal["md", "html", "json", "jsonl", "cast", "svg", "snapshot"]
+PatchesName = Literal["all", "none"]
 TeamOption = Annotated[
     str | None,
     typer.Option(

@@ -182,15 +182,18 @@ def texts(repository: GitRepository, old: str, new: str) -> Iterator[bytes]:
         yield b"".join(lines)
 
 
-def patch(repository: GitRepository, old: str, new: str, *, only: Sequence[str] = ()) -> Iterator[bytes]:
+def patch(
+    repository: GitRepository, old: str, new: str, *, binary: bool = True, only: Sequence[str] = (), around: int = 3
+) -> Iterator[bytes]:
     """The difference as `git apply` takes it, in pieces of no particular length. Raises `CheckpointFailed`.
 
-    With the paths `only` it is theirs alone, to be read: with one line around each change, and names as they are.
+    Without `binary` it is to be read: a file that is no text is only named, and names are as they are. With the paths
+    `only` it is theirs alone. `around` is the number of lines around each change.
     """
     with object_reader(repository) as git:
-        shown = ("--patch", "--binary", "--src-prefix=a/", "--dst-prefix=b/", "--color=never")
-        to_read = ("--unified=1", old, new, "--", *only)
-        with git.printing(*_READABLE * bool(only), *_DIFF, *shown, *(to_read if only else (old, new))) as diff:
+        shown = ("--patch", *(["--binary"] if binary else []), "--src-prefix=a/", "--dst-prefix=b/", "--color=never")
+        trees = (f"--unified={around}", old, new, "--", *only)
+        with git.printing(*(() if binary else _READABLE), *_DIFF, *shown, *trees) as diff:
             while piece := diff.out.read(_PIECE):
                 yield piece
             ended = diff.end()

@@ -37,9 +37,12 @@ class Difference(Struct, frozen=True):
         found = left_out_changes(self.repository, self.old, self.new)
         return {readable(path): what for path, what in found.items()}
 
-    def patch(self) -> Iterator[bytes]:
-        """The same as `git apply` takes it at the top of the work tree. Raises `CheckpointFailed`."""
-        return patch(self.repository, self.old, self.new)
+    def patch(self, *, binary: bool = True) -> Iterator[bytes]:
+        """The same as `git apply` takes it at the top of the work tree. Raises `CheckpointFailed`.
+
+        Without `binary`, a file that is no text is only named, and the patch is to read.
+        """
+        return patch(self.repository, self.old, self.new, binary=binary)
 
 
 def differences(state_folder: Path, turns: Sequence[Turn]) -> tuple[Difference, ...]:
@@ -63,7 +66,9 @@ def patch_to_read(state_folder: Path, found: FileChanges, most: int) -> Iterator
     repository = find_repository(Path(found.top), state_folder)
     if isinstance(repository, NoRepository):
         raise CheckpointFailed(f"the files in {found.top} cannot be compared: {repository.reason}")
-    return patch(repository, found.before, found.after, only=texts[:most]) if texts else iter(())
+    if not texts:
+        return iter(())
+    return patch(repository, found.before, found.after, binary=False, only=texts[:most], around=1)
 
 
 def _difference(state_folder: Path, top: Path, found: Sequence[tuple[Turn, FileChanges]]) -> Difference:

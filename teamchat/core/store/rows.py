@@ -46,6 +46,9 @@ class Row(sqlite3.Row):
     def blob(self, name: str) -> bytes:
         return self._of(bytes, name)
 
+    def real_or_none(self, name: str) -> float | None:
+        return None if self[name] is None else self.real(name)
+
     def real(self, name: str) -> float:
         value = self[name]
         number = float(value) if isinstance(value, int | float) else math.nan

@@ -451,6 +451,15 @@ def last_turn_with_files(db: Database, session: int) -> Turn | None:
     )
 
 
+def turns_with_files(db: Database, session: int, most: int) -> list[int]:
+    """The ids of so many newest turns that changed files and are not undone, in order; -1 is all of them."""
+    sql = (
+        "SELECT id FROM turns WHERE session = ? AND undone IS NULL AND json_array_length(outcome, '$.files') > 0"
+        " ORDER BY number DESC LIMIT ?"
+    )
+    return db.values(lambda row: row.integer("id"), sql, session, most)[::-1]
+
+
 def last_turn_to_undo(db: Database, session: int) -> Turn | None:
     """The newest turn with a route that is not undone."""
     sql = "SELECT * FROM turns WHERE session = ? AND undone IS NULL AND route IS NOT NULL ORDER BY number DESC LIMIT 1"

@@ -169,3 +169,38 @@ def used_meanwhile(db: Database, session: int) -> ChildrenUsage:
 
 def _children_usage(row: Row) -> ChildrenUsage:
     return ChildrenUsage(row["turns"] or 0, int(row["tokens"] or 0), row["cost_usd"] or 0.0)
+
+
+class Spent(Struct, frozen=True):
+    """What the ended turns of a session took. Each sum is of those `of` whose turns it is known; None is unknown."""
+
+    turns: int
+    seconds: float | None
+    of_seconds: int
+    tokens: int | None
+    of_tokens: int
+    cost_usd: float | None
+    of_cost: int
+
+
+def spent(db: Database, session: int) -> Spent:
+    sql = """SELECT COUNT(*) AS turns, SUM(seconds) AS seconds, COUNT(seconds) AS of_seconds, SUM(tokens) AS tokens,
+            COUNT(tokens) AS of_tokens, SUM(cost_usd) AS cost_usd, COUNT(cost_usd) AS of_cost
+        FROM (SELECT json_extract(outcome, '$.seconds') AS seconds,
+                json_extract(outcome, '$.usage.input_tokens')
+                    + json_extract(outcome, '$.usage.output_tokens') AS tokens,
+                json_extract(outcome, '$.usage.cost_usd') AS cost_usd
+            FROM turns WHERE session = ? AND outcome IS NOT NULL)"""
+    return db.the(a_spent, sql, session)
+
+
+def a_spent(row: Row) -> Spent:
+    return Spent(
+        row.count("turns"),
+        row.real_or_none("seconds"),
+        row.count("of_seconds"),
+        row.integer_or_none("tokens"),
+        row.count("of_tokens"),
+        row.real_or_none("cost_usd"),
+        row.count("of_cost"),
+    )

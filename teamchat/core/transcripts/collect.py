@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from pathlib import Path
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -12,6 +13,7 @@ from teamchat.core.cassette.redaction import CutRedactor
 from teamchat.core.cassette.writer import secrets_of
 from teamchat.core.engine.processes.table import STRATEGIES
 from teamchat.core.engine.processes.words import in_words, result_of
+from teamchat.core.errors import CheckpointFailed
 from teamchat.core.messages import ConversationMessage, well_formed
 from teamchat.core.store.database import Database
 from teamchat.core.store.images import image_names
@@ -22,9 +24,12 @@ from teamchat.core.store.routes import part_of, process_of
 from teamchat.core.store.sessions import Session
 from teamchat.core.store.summaries import clears_in
 from teamchat.core.store.turn_events import StoredEvent, first_events, tool_calls
-from teamchat.core.store.turns import Turn, partial_of, turns_of
+from teamchat.core.store.turns import Turn, partial_of, turns_of, turns_with_files
+from teamchat.core.store.usage import spent
 from teamchat.core.team.team import Team
+from teamchat.core.text.commands import command_of
 from teamchat.core.text.redact import Redactor
+from teamchat.core.transcripts.patches import patch_of
 from teamchat.core.transcripts.transcript import (
     ChangedFile,
     Entry,
@@ -36,6 +41,7 @@ from teamchat.core.transcripts.transcript import (
     mapped,
     turn_from_json,
 )
+from teamchat.core.worktrees.records import all_of
 from teamchat.runners.events import Usage
 
 FIXED = frozenset({"id", "type", "kind", "status", "what", "access", "session", "team"})
@@ -90,17 +96,18 @@ class _Turns(Struct):
     after: defaultdict[str | None, list[MemberTurn]] = field(default_factory=lambda: defaultdict(list))
 
 
-def collect(db: Database, session: Session, redact: Callable[[str], str]) -> Transcript:
+def collect(db: Database, session: Session, redact: Callable[[str], str], patches: int = 0) -> Transcript:
     """The transcript of a session. Messages and turns that were undone are in it, marked as such.
 
-    Side turns (summaries, lessons) are left out. `redact` removes the secrets of a text that is cut, and keeps lengths.
+    Side turns (summaries, lessons) are left out. The newest `patches` turns that changed files have their patches; all
+    of them have if it is -1. `redact` removes the secrets of a text that is cut, and keeps lengths.
     Raises `DamagedStore`.
     """
     log = SqliteLog(db, session.id)
     messages, hidden = list(log.newest(0, hidden=True)), log.hidden()
     images = image_names(db, session.id)
     cleared = {clear.through for clear in clears_in(db, session.id)}
-    turns = _turns(db, session, messages, redact)
+    turns = _turns(db, session, messages, redact, patches)
     _add_imported(turns, images, imported_entries(db, session.id))
     entries: list[Entry] = [*turns.after[None]]
     for message in messages:
@@ -120,7 +127,29 @@ def collect(db: Database, session: Session, redact: Callable[[str], str]) -> Tra
     began_ms = round(session.created_at * 1000)
     process = db.the(process_of, "SELECT process FROM sessions WHERE id = ?", session.id)
     result = result_of(STRATEGIES[process.kind].report(process)) if process else None
-    return Transcript(session.name, session.team, session.task, began_ms, tuple(entries), session.title, result)
+    return Transcript(
+        session.name,
+        session.team,
+        session.task,
+        began_ms,
+        tuple(entries),
+        session.title,
+        result,
+        _merges(db.path.parent, session),
+        took if (took := spent(db, session.id)).turns else None,
+    )
+
+
+def _merges(state: Path, session: Session) -> tuple[str, ...]:
+    """The commands that bring in what members have changed in their worktrees."""
+    if not (trees := all_of(state, session.id)):
+        return ()
+    from teamchat.core.worktrees.remove import not_merged  # most conversations have no worktrees
+
+    try:
+        return tuple(command_of("teamchat", "merge", name) for name in not_merged(state, trees))
+    except CheckpointFailed:  # `teamchat worktrees` says why
+        return ()
 
 
 def _words(db: Database, message: ConversationMessage) -> str:
@@ -130,16 +159,19 @@ def _words(db: Database, message: ConversationMessage) -> str:
 
 
 def _turns(
-    db: Database, session: Session, messages: Iterable[ConversationMessage], redact: Callable[[str], str]
+    db: Database, session: Session, messages: Iterable[ConversationMessage], redact: Callable[[str], str], patches: int
 ) -> _Turns:
     turns = _Turns()
+    parts = list(parts_from(db, session.id, 0))
+    changed = [turn for part in parts for turn in turns_with_files(db, part.session, patches)] if patches else []
+    patched = frozenset(changed if patches < 0 else changed[-patches:])
     replies = {message.turn_id: message for message in messages if message.turn_id is not None}
-    for part in parts_from(db, session.id, 0):
+    for part in parts:
         for turn in turns_of(db, part.session):
             if reply := replies.get(turn.id):
-                turns.of_messages[reply.id] = _member_turn(db, turn, redact, reply.content)
+                turns.of_messages[reply.id] = _member_turn(db, turn, redact, reply.content, patched)
             elif _is_part(db, session, part, turn):
-                turns.after[turn.shown_through].append(_member_turn(db, turn, redact))
+                turns.after[turn.shown_through].append(_member_turn(db, turn, redact, "", patched))
     return turns
 
 
@@ -164,7 +196,9 @@ def _is_part(db: Database, session: Session, part: Part, turn: Turn) -> bool:
     return shown is not None and shown < part.through
 
 
-def _member_turn(db: Database, turn: Turn, redact: Callable[[str], str], reply: str = "") -> MemberTurn:
+def _member_turn(
+    db: Database, turn: Turn, redact: Callable[[str], str], reply: str, patched: Collection[int]
+) -> MemberTurn:
     outcome, text = turn.outcome, partial_of(db, turn)
     events, all_ = first_events(db, turn.id, MOST_STEPS, LONGEST + OVERLAP)
     steps = list(_untold(_steps(events, turn.setup.cwd), (reply, text)))
@@ -197,6 +231,7 @@ def _member_turn(db: Database, turn: Turn, redact: Callable[[str], str], reply: 
         output_tokens=usage.output_tokens,
         cost_usd=usage.cost_usd,
         undone=turn.undone is not None,
+        patch=patch_of(db.path.parent, turn, redact) if turn.id in patched else "",
     )
 
 

@@ -19,6 +19,7 @@ from teamchat.core.messages import ConversationMessage, Routing, Speaker, Speake
 from teamchat.core.routing.markers import LONGEST_TITLE
 from teamchat.core.store.rows import LATEST
 from teamchat.core.store.turns import TurnStatus
+from teamchat.core.store.usage import Spent
 from teamchat.runners.base import Access
 from teamchat.runners.file_changes import Kind
 
@@ -57,7 +58,8 @@ class MemberTurn(Struct, frozen=True):
     """A turn of a member. None is unknown, never zero.
 
     `steps` leaves out what the member said in its reply, or in `text`, which it had written when it failed.
-    `more_files` counts changed files beyond those in `files`.
+    `more_files` counts changed files beyond those in `files`. `patch` is what changed in them, for a reader; the JSON
+    form is without it.
     """
 
     number: Count
@@ -78,6 +80,7 @@ class MemberTurn(Struct, frozen=True):
     output_tokens: Count | None = None
     cost_usd: Annotated[float, Field(ge=0, le=10**15, allow_inf_nan=False)] | None = None
     undone: bool = False
+    patch: str = ""
 
 
 class Said(Struct, frozen=True):
@@ -133,7 +136,8 @@ class Transcript(Struct, frozen=True):
     """The entries are in the order of the conversation. `began_ms` is in milliseconds since 1970 (UTC).
 
     `title` is the one that a person gave it. `result` is what the process came to with which the conversation ended,
-    and `merges` are the commands that bring in what its members have changed and nobody has merged.
+    `merges` are the commands that bring in what members have changed in their worktrees, and `spent` is what all turns
+    took.
     """
 
     session: str
@@ -144,6 +148,7 @@ class Transcript(Struct, frozen=True):
     title: str | None = None
     result: Result | None = None
     merges: tuple[str, ...] = ()
+    spent: Spent | None = None
 
     @property
     def without_undone(self) -> Transcript:
@@ -209,6 +214,7 @@ def entry_fields(entry: Entry) -> dict[str, Any]:
 
 def turn_fields(turn: MemberTurn) -> dict[str, Any]:
     fields: dict[str, Any] = to_builtins(turn)
+    del fields["patch"]
     return fields
 
 

@@ -1,0 +1,73 @@
+"""What a turn changed in the files, as a patch to read: without files of secrets, binary files by their names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+from teamchat.core.checkpoint.take import is_private
+from teamchat.core.conversation.differences import differences
+from teamchat.core.errors import CheckpointFailed
+from teamchat.core.store.turns import Turn
+
+LONGEST = 1 << 20  # bytes of the patch of a turn
+CUT = f"[the rest is left out: the first {LONGEST:,} bytes are kept]"
+_ANY_BITS, _NO_UMASK = 0o777, 0
+_HEAD = b"diff --git "
+
+
+def patch_of(state: Path, turn: Turn, redact: Callable[[str], str]) -> str:
+    """The patch of a turn without its secrets; why there is none, if it is no longer known."""
+    try:
+        pieces = [piece for one in differences(state, (turn,)) for piece in one.patch(binary=False)]
+    except CheckpointFailed as failed:
+        return str(failed)
+    kept, size = list[str](), 0
+    for path, section in _sections(b"".join(pieces)):
+        if path is None or is_private(path, _ANY_BITS, _NO_UMASK):
+            kept.append(f"{path or 'a file'}: left out, as its name is one of secrets\n")
+            continue
+        if (size := size + len(section)) > LONGEST:
+            kept.append(CUT)
+            break
+        kept.append(_without_secrets(section.decode(errors="replace"), redact))
+    return "".join(kept).rstrip("\n")
+
+
+def _sections(patch: bytes) -> Iterator[tuple[str | None, bytes]]:
+    """Each file's part, by its path; None for a path that cannot be told."""
+    lines: list[bytes] = []
+    for line in patch.splitlines(keepends=True):
+        if line.startswith(_HEAD) and lines:
+            yield _path(lines[0]), b"".join(lines)
+            lines = []
+        lines.append(line)
+    if lines:
+        yield _path(lines[0]), b"".join(lines)
+
+
+def _path(head: bytes) -> str | None:
+    """The path in `diff --git a/PATH b/PATH`, which git quotes if it has special characters."""
+    names = head.removeprefix(_HEAD).rstrip(b"\n")
+    old, new = names[: len(names) // 2], names[len(names) // 2 + 1 :]
+    if old.startswith(b'"'):
+        old, new = (name[1:-1].decode("unicode_escape").encode("latin-1") for name in (old, new))
+    if old[:2] != b"a/" or new[:2] != b"b/" or old[2:] != new[2:]:
+        return None
+    return old[2:].decode(errors="replace")
+
+
+def _without_secrets(section: str, redact: Callable[[str], str]) -> str:
+    """The section without secrets, also those over several lines, between which the marks of a patch stand."""
+    lines = section.split("\n")
+    found = redact("\n".join(line[1:] for line in lines))
+    return redact("\n".join(_joined(lines, found)))
+
+
+def _joined(lines: Iterable[str], texts: str) -> Iterator[str]:
+    """Each line's mark with its text, of which `texts` has as many characters."""
+    at = 0
+    for line in lines:
+        end = at + len(line[1:])
+        yield line[:1] + texts[at:end]
+        at = end + 1
