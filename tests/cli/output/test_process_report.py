@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import pytest
 from msgspec import Struct
 
 from teamchat.cli.output.process_report import report_lines
 from teamchat.cli.output.terminal.look import Look
 from teamchat.cli.output.terminal.result import drawn
+from teamchat.cli.output.terminal.voice import Voice
 from teamchat.cli.output.terminal.wrap import cells
+from teamchat.core.engine.process import Part
 from teamchat.core.engine.processes.best import BestReport, Candidate
 from teamchat.core.engine.processes.debate import Answer, ChangeOfMind, DebateReport
 from teamchat.core.engine.processes.mapreduce import MapReduceReport, Subtask, SubtaskStatus
 from teamchat.core.engine.processes.sequential import SequentialReport
 from teamchat.core.engine.processes.vote import Vote, VoteReport
-from teamchat.core.engine.processes.words import LONGEST_REASON, result_of
+from teamchat.core.engine.processes.words import LONGEST_REASON, in_words, result_of
+from teamchat.runners.events import TextDelta
 
 PLAIN = Look(styles=False, colours=False)
 VOTES = (Vote("max", "msg-2", "yes", "It works."), Vote("sarah", "msg-3", "no", ""))
@@ -184,3 +188,17 @@ def test_no_line_of_a_result_is_wider_than_the_terminal() -> None:
     assert result is not None
     for width in (30, 80, 120):
         assert max(map(cells, drawn(result, width, PLAIN))) <= width
+
+
+@pytest.mark.parametrize("size", [1, 2, 7, 1000])
+def test_json_that_streams_is_shown_in_words_once_it_is_whole(size: int) -> None:
+    part = Part("vote", "member", options=("yes", "no"))
+    reply = 'Use `x` here.\n\n```json\n{"option": "yes", "reason": "It works."}\n```'
+    lines: list[str] = []
+    voice = Voice("max", 0, "", PLAIN, lines.extend, lambda: 80, lambda text: in_words(part, "max", text))
+    for start in range(0, len(reply), size):
+        voice.hear(TextDelta(reply[start : start + size]))
+        assert "option" not in "".join((*lines, *voice.tail(9)))
+    voice.whole(reply)
+    voice.end()
+    assert [line.removeprefix("▌").strip() for line in lines] == ["Use `x` here.", "", "max votes yes: It works."]
