@@ -71,7 +71,7 @@ def log(
             if not whole_log:
                 turn = number_of(db, chosen.id, message.turn_id) if message.turn_id else None
                 undone = everything and messages.is_hidden(message.id)
-            told = message if as_json else in_words(db, message)
+            told = message if as_json else in_words(db, chosen, message)
             print_message(told, turn, undone=undone, as_json=as_json, team=place.team)
             print_clear(cleared.get(message.id), as_json=as_json)
             last = message
@@ -81,17 +81,21 @@ def log(
         return follow_log(root, db, chosen, place.team, last, as_json=as_json) if follow else ExitCode.DONE
 
 
-def in_words(db: Database, message: ConversationMessage) -> ConversationMessage:
+def in_words(db: Database, session: Session, message: ConversationMessage) -> ConversationMessage:
     """The message with the JSON that a process asked for in words."""
     from msgspec.structs import replace
 
-    from teamchat.core.store.routes import part_of
+    from teamchat.core.store.routes import part_of, process_of
 
     if message.turn_id is None or (part := part_of(db, message.turn_id)) is None:
         return message
     from teamchat.core.engine.processes import words
 
-    return replace(message, content=words.in_words(part, message.speaker.role_name, message.content))
+    process = (
+        db.the(process_of, "SELECT process FROM sessions WHERE id = ?", session.id) if part.role == "planner" else None
+    )
+    workers = words.workers_of(process, message.id)
+    return replace(message, content=words.in_words(part, message.speaker.role_name, message.content, workers))
 
 
 def print_clear(clear: Clear | None, *, as_json: bool) -> None:
@@ -176,7 +180,7 @@ def follow_log(
 
     def show(event: MessageStored | Replied) -> None:
         turn = event.turn.number if isinstance(event, Replied) else None
-        told = event.message if as_json else in_words(db, event.message)
+        told = event.message if as_json else in_words(db, chosen, event.message)
         print_message(told, turn, undone=False, as_json=as_json, team=team, among_notes=True)
 
     def output_of() -> Output:

@@ -205,6 +205,10 @@ def test_workers_that_write_have_a_worktree_each_for_all_their_subtasks(tree: Wo
         "result",
     )
     assert ran.out.count("teamchat merge") == 2
+    assert "1. → w1: subtask-1\n2. → w2: subtask-2\n" in run_here("log").out
+    written = run_here("export").out
+    assert "> 1. → w1: subtask-1\n> 2. → w2: subtask-2\n" in written
+    assert "\nTo be merged:\n\n    teamchat merge w1\n    teamchat merge w2\n" in written
 
 
 def test_a_worker_that_writes_alone_works_in_the_users_files(tree: WorkTree, tmp_path: Path) -> None:

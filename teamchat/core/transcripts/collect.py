@@ -11,8 +11,9 @@ from msgspec.structs import replace
 
 from teamchat.core.cassette.redaction import CutRedactor
 from teamchat.core.cassette.writer import secrets_of
+from teamchat.core.engine.process import Process
 from teamchat.core.engine.processes.table import STRATEGIES
-from teamchat.core.engine.processes.words import in_words, result_of
+from teamchat.core.engine.processes.words import in_words, result_of, workers_of
 from teamchat.core.errors import CheckpointFailed
 from teamchat.core.messages import ConversationMessage, well_formed
 from teamchat.core.store.database import Database
@@ -107,6 +108,7 @@ def collect(db: Database, session: Session, redact: Callable[[str], str], patche
     messages, hidden = list(log.newest(0, hidden=True)), log.hidden()
     images = image_names(db, session.id)
     cleared = {clear.through for clear in clears_in(db, session.id)}
+    process = db.the(process_of, "SELECT process FROM sessions WHERE id = ?", session.id)
     turns = _turns(db, session, messages, redact, patches)
     _add_imported(turns, images, imported_entries(db, session.id))
     entries: list[Entry] = [*turns.after[None]]
@@ -120,12 +122,11 @@ def collect(db: Database, session: Session, redact: Callable[[str], str], patche
                 images.get(message.id, ()),
                 gone,
                 message.id in cleared,
-                _words(db, message),
+                _words(db, message, process),
             )
         )
         entries += turns.after[message.id]
     began_ms = round(session.created_at * 1000)
-    process = db.the(process_of, "SELECT process FROM sessions WHERE id = ?", session.id)
     result = result_of(STRATEGIES[process.kind].report(process)) if process else None
     return Transcript(
         session.name,
@@ -152,9 +153,9 @@ def _merges(state: Path, session: Session) -> tuple[str, ...]:
         return ()
 
 
-def _words(db: Database, message: ConversationMessage) -> str:
+def _words(db: Database, message: ConversationMessage, process: Process | None) -> str:
     part = part_of(db, message.turn_id) if message.turn_id is not None else None
-    said = in_words(part, message.speaker.role_name, message.content)
+    said = in_words(part, message.speaker.role_name, message.content, workers_of(process, message.id))
     return "" if said == message.content else said
 
 

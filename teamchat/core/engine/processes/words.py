@@ -53,6 +53,13 @@ def in_words(part: Part | None, speaker: str, reply: str, workers: Sequence[str]
     return "\n\n".join(filter(None, around))
 
 
+def workers_of(process: Process | None, message: str) -> tuple[str, ...]:
+    """Who gets the subtasks of the plan in that message; empty if it is no plan of the process."""
+    if process is None or process.kind is not Kind.MAPREDUCE:
+        return ()
+    return process.members if any(done.message == message for done in process.of(mapreduce.PLANNER)) else ()
+
+
 def _words(part: Part, speaker: str, reply: str, written: Written, workers: Sequence[str]) -> Iterator[str]:
     if part.kind == Kind.BEST:
         yield from _pick(part, speaker, written)
