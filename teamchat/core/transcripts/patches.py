@@ -5,26 +5,26 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-from teamchat.core.checkpoint.take import is_private
+from teamchat.core.checkpoint.take import has_secret_name
 from teamchat.core.conversation.differences import differences
 from teamchat.core.errors import CheckpointFailed
 from teamchat.core.store.turns import Turn
 
 LONGEST = 1 << 20  # bytes of the patch of a turn
 CUT = f"[the rest is left out: the first {LONGEST:,} bytes are kept]"
-_ANY_BITS, _NO_UMASK = 0o777, 0
+MOST_READ = 8 * LONGEST  # files of secrets, which are left out, may come first
 _HEAD = b"diff --git "
 
 
 def patch_of(state: Path, turn: Turn, redact: Callable[[str], str]) -> str:
     """The patch of a turn without its secrets; why there is none, if it is no longer known."""
     try:
-        pieces = [piece for one in differences(state, (turn,)) for piece in one.patch(binary=False)]
+        patch = _beginning(piece for one in differences(state, (turn,)) for piece in one.patch(binary=False))
     except CheckpointFailed as failed:
         return str(failed)
     kept, size = list[str](), 0
-    for path, section in _sections(b"".join(pieces)):
-        if path is None or is_private(path, _ANY_BITS, _NO_UMASK):
+    for path, section in _sections(patch):
+        if path is None or has_secret_name(path):
             kept.append(f"{path or 'a file'}: left out, as its name is one of secrets\n")
             continue
         if (size := size + len(section)) > LONGEST:
@@ -32,6 +32,16 @@ def patch_of(state: Path, turn: Turn, redact: Callable[[str], str]) -> str:
             break
         kept.append(_without_secrets(section.decode(errors="replace"), redact))
     return "".join(kept).rstrip("\n")
+
+
+def _beginning(pieces: Iterable[bytes]) -> bytes:
+    """What is read of a patch. A file that is cut there is beyond what is kept."""
+    read = bytearray()
+    for piece in pieces:
+        read += piece
+        if len(read) > MOST_READ:
+            break
+    return bytes(read)
 
 
 def _sections(patch: bytes) -> Iterator[tuple[str | None, bytes]]:
