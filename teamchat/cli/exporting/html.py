@@ -20,7 +20,7 @@ from markdown_it import MarkdownIt
 from pygments.formatters.html import HtmlFormatter
 from pygments.lexers import get_lexer_by_name
 
-from teamchat.cli.exporting.formats import Options, changed_file, footer, spent_line, step_line, when, who_ran
+from teamchat.cli.exporting.formats import Options, changed_file, footer, spent_line, step_line, when
 from teamchat.cli.output.lines import plural
 from teamchat.cli.output.terminal.look import colours_of
 from teamchat.cli.output.terminal.markdown import LEXERS, LONGEST_LINE
@@ -84,9 +84,13 @@ def _head(transcript: Transcript, colours: Mapping[str, int]) -> Iterator[str]:
 def _legend(transcript: Transcript, colours: Mapping[str, int]) -> str:
     """Who speaks: the CLI, the model and the access of each member."""
     people = {said.message.speaker.role_name for said in transcript.said if said.message.speaker.type == "human"}
-    rows = dict.fromkeys((name, "person", "") for name in transcript.speakers if name in people)
-    turns = (entry.turn if isinstance(entry, Said) else entry for entry in transcript.entries)
-    rows |= dict.fromkeys((turn.member, who_ran(turn), ACCESS[turn.access]) for turn in turns if turn)
+    models: dict[tuple[str, str, str], dict[str, None]] = {}
+    for entry in transcript.entries:
+        if turn := entry.turn if isinstance(entry, Said) else entry:
+            known = models.setdefault((turn.member, turn.agent, ACCESS[turn.access]), {})
+            known |= {turn.model: None} if turn.model else {}
+    rows = [(name, "person", "", "") for name in transcript.speakers if name in people]
+    rows += [(member, agent, ", ".join(known), access) for (member, agent, access), known in models.items()]
     if not rows:
         return ""
     cells = (
