@@ -24,7 +24,7 @@ from teamchat.cli.exporting.formats import Options, changed_file, footer, spent_
 from teamchat.cli.output.lines import plural
 from teamchat.cli.output.terminal.look import colours_of
 from teamchat.cli.output.terminal.markdown import LEXERS, LONGEST_LINE
-from teamchat.cli.output.terminal.output import ACCESS
+from teamchat.cli.output.terminal.output import ACCESS, NOT_BOUNDED
 from teamchat.core.engine.processes.words import Result
 from teamchat.core.messages import name_of
 from teamchat.core.text.clean import visible
@@ -87,7 +87,8 @@ def _legend(transcript: Transcript, colours: Mapping[str, int]) -> str:
     models: dict[tuple[str, str, str], dict[str, None]] = {}
     for entry in transcript.entries:
         if turn := entry.turn if isinstance(entry, Said) else entry:
-            known = models.setdefault((turn.member, turn.agent, ACCESS[turn.access]), {})
+            access = ACCESS[turn.access] if turn.bounded else NOT_BOUNDED
+            known = models.setdefault((turn.member, turn.agent, access), {})
             known |= {turn.model: None} if turn.model else {}
     rows = [(name, "person", "", "") for name in transcript.speakers if name in people]
     rows += [(member, agent, ", ".join(known), access) for (member, agent, access), known in models.items()]

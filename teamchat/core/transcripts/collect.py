@@ -43,6 +43,7 @@ from teamchat.core.transcripts.transcript import (
     turn_from_json,
 )
 from teamchat.core.worktrees.records import all_of
+from teamchat.runners.base import NOT_ENFORCED
 from teamchat.runners.events import Usage
 
 FIXED = frozenset({"id", "type", "kind", "status", "what", "access", "session", "team"})
@@ -233,6 +234,7 @@ def _member_turn(
         cost_usd=usage.cost_usd,
         undone=turn.undone is not None,
         patch=patch_of(db.path.parent, turn, redact) if turn.id in patched else "",
+        bounded=not turn.setup.access_note.startswith(NOT_ENFORCED),
     )
 
 

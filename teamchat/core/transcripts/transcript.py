@@ -58,8 +58,8 @@ class MemberTurn(Struct, frozen=True):
     """A turn of a member. None is unknown, never zero.
 
     `steps` leaves out what the member said in its reply, or in `text`, which it had written when it failed.
-    `more_files` counts changed files beyond those in `files`. `patch` is what changed in them, for a reader; the JSON
-    form is without it.
+    `more_files` counts changed files beyond those in `files`. `patch` is what changed in them, and `bounded`
+    whether the access was enforced: both are for a reader, and the JSON form is without them.
     """
 
     number: Count
@@ -81,6 +81,7 @@ class MemberTurn(Struct, frozen=True):
     cost_usd: Annotated[float, Field(ge=0, le=10**15, allow_inf_nan=False)] | None = None
     undone: bool = False
     patch: str = ""
+    bounded: bool = True
 
 
 class Said(Struct, frozen=True):
@@ -214,7 +215,7 @@ def entry_fields(entry: Entry) -> dict[str, Any]:
 
 def turn_fields(turn: MemberTurn) -> dict[str, Any]:
     fields: dict[str, Any] = to_builtins(turn)
-    del fields["patch"]
+    del fields["patch"], fields["bounded"]
     return fields
 
 

@@ -77,6 +77,7 @@ if TYPE_CHECKING:
 PAUSE_S = 0.05  # between two drawings for pieces of text
 MOST_ROWS = 8  # of a text that streams
 MOST_OF_MESSAGE = 6  # lines of what a person said
+NOT_BOUNDED = "not bounded"
 ACCESS = {"read": "read only", "edit": "may edit", "full": "full access"}
 SUMMARISED = 4_000  # characters of a message that are looked at
 
@@ -496,7 +497,7 @@ def _key(turn: int, route: Route | None) -> int:
 def _about(turn: Turn, route: Route | None) -> str:
     """`claude · may edit`, what it does in a process, and the number of an attempt after the first one."""
     bounded = not turn.setup.access_note.startswith(NOT_ENFORCED)
-    access = ACCESS[turn.setup.access] if bounded else "not bounded"
+    access = ACCESS[turn.setup.access] if bounded else NOT_BOUNDED
     parts = [turn.agent, access] if route else [turn.agent, BEGINS[turn.setup.purpose]]
     if route and route.part:
         from teamchat.core.engine.processes.table import part_in_short  # only `teamchat run` has parts
