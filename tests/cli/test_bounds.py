@@ -64,6 +64,17 @@ def test_turns_of_the_run_never_raise_the_limit_of_the_team(world: Path) -> None
     assert (ran.code, "1 turn since the last human message (limits.turns)" in ran.err) == (7, True)
 
 
+def test_a_paused_conversation_costs_nothing(world: Path) -> None:
+    """No process of it is left, which is checked after each test, and no command but `resume` runs a turn."""
+    made = crew(world, HANDS_OVER, limits={"turns": 1})
+    assert run_here("send", "--to", "max", "Review").code == 7
+    for looks in ("log", "status", "show", "sessions", "usage", "team", "doctor"):
+        run_here(looks)
+    assert (len(made.prompts("max")), len(made.prompts("sarah"))) == (1, 0)
+    assert run_here("resume").code == 7
+    assert len(made.prompts("sarah")) == 1
+
+
 @pytest.mark.parametrize("number", ["0", "-1", "two"])
 def test_turns_are_a_positive_number(world: Path, number: str) -> None:
     crew(world, HANDS_OVER)

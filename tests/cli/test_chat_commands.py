@@ -44,6 +44,7 @@ OWN = {
     "--as": "kailai",
     "--session": "first",
     "--format": "md",
+    "--patches": "all -o patches.html",
     "--from": "1h",
     "--full": "msg-1",
     "--at": "msg-1",

@@ -116,7 +116,7 @@ def test_redacted_secrets_are_counted_where_there_are_any(world: Path) -> None:
     key = "sk-ant-api03-" + "k3Y9" * 10
     crew(world, {"max": [f"It is {key}\n[NEXT: sarah]"], "sarah": ["Hm."]})
     ran = run_here("send", "--to", "max", "Find it")
-    lines = [line for line in ran.err.splitlines() if "tokens" in line]
+    lines = [line for line in ran.err.splitlines() if line.startswith(("· max · ", "· sarah · "))]
     assert [line.endswith(" · 1 secret redacted") for line in lines] == [False, True]
     assert "  redacted  1 secret in what others said\n" in run_here("show", "2").out
     assert "redacted" not in run_here("show", "1").out

@@ -66,7 +66,6 @@ def talk(world: Path) -> None:
     assert run_here("send", "--to", "sarah", "Hello").code == 0
 
 
-@pytest.mark.usefixtures("talk")
 def test_the_time_of_a_turn_counts_from_its_start_and_not_from_that_of_the_watcher(pids: Pids) -> None:
     actors({"max": ["hang"]})
     process = start("send", "[NEXT: max] Go")
@@ -78,6 +77,7 @@ def test_the_time_of_a_turn_counts_from_its_start_and_not_from_that_of_the_watch
     interrupted(process)
 
 
+@pytest.mark.usefixtures("talk")
 def test_several_watchers_are_told_each_piece_once_and_in_order() -> None:
     with watching("watch", "--json", "--stream") as one, watching("watch", "--json", "--stream", "--last", "0") as two:
         ran = objects(run_here("send", "--to", "max", "Go", "--json", "--stream"))
