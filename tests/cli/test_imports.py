@@ -33,6 +33,7 @@ UNUSED = PROCESSES | frozenset(
 COMPLETING = {"_TEAMCHAT_COMPLETE": "complete_bash", "COMP_WORDS": "teamchat send --to m", "COMP_CWORD": "3"}
 BUDGETS: Mapping[tuple[str, ...], tuple[int, frozenset[str]]] = {
     ("--version",): (17, HEAVY | AGENTS | {"msgspec", "sqlite3", "json"}),
+    ("--help",): (17, HEAVY | AGENTS | {"msgspec", "sqlite3", "json"}),
     ("log", "-n", "20"): (90, HEAVY | AGENTS | UNUSED),
     ("status",): (90, HEAVY | AGENTS | UNUSED),
     ("show",): (102, HEAVY | AGENTS | UNUSED),
