@@ -11,6 +11,7 @@ import typer
 from teamchat.cli.shared.options import SPEED, JsonOption, Shown
 from teamchat.cli.shared.typed import PROGRAM, TYPED, placed_here
 from teamchat.core.agents import CLIS
+from teamchat.core.text.commands import quote
 
 AFTER = """
 That was a recording: no agent ran, and nothing left this machine. To go on:
@@ -56,6 +57,8 @@ def _run() -> int:
     write_team(plan_scripts("demo", "demo", login_name()), file)
     _make_repository(file.parent)
     TYPED.set(["send", "--team", str(file)])
+    if PROGRAM.get() == "teamchat" and not shutil.which("teamchat"):
+        PROGRAM.set(f"{quote(sys.executable)} -m teamchat")
     team = find_team(str(file))
     begin_run(team, record=None, trust=True)
     note(f"three scripts are a team in {file.parent}")

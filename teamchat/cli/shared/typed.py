@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import shlex
 import shutil
-import sys
 from collections.abc import Collection, Iterator, Sequence
 from contextvars import ContextVar
 from itertools import pairwise
@@ -36,13 +35,11 @@ PROGRAM: ContextVar[str] = ContextVar("PROGRAM", default="teamchat")
 
 
 def name_program(script: Path) -> None:
-    """Set `PROGRAM` for a program that was started as this script, or by `python -m`."""
-    found = shutil.which("teamchat")
-    if script.name == "__main__.py":
-        PROGRAM.set("teamchat" if found else f"{quote(sys.executable)} -m teamchat")
-    elif script.name == "teamchat":
-        with contextlib.suppress(OSError):  # the script is gone
-            PROGRAM.set("teamchat" if found and script.samefile(found) else quote(str(script.absolute())))
+    """Set `PROGRAM` for a program that was started as this script."""
+    with contextlib.suppress(OSError):  # it is gone
+        found = shutil.which("teamchat")
+        if script.name == "teamchat" and not (found and script.samefile(found)):
+            PROGRAM.set(quote(str(script.absolute())))
 
 
 def typed_with(*options: str) -> str | None:
