@@ -211,7 +211,7 @@ def test_the_job_ends_as_the_review_does(world: Path, monkeypatch: pytest.Monkey
     for says, code, why in (
         (f"{HOSTILE}FAIL", 14, "the verdict is FAIL"),
         ("Which? [NEXT: author]", 9, "reviewer asks author"),
-        ("Who knows?", 15, "the last word is none of PASS, FAIL"),
+        ("Who knows?", 15, "the last line gives none of PASS, FAIL"),
     ):
         pull.answered(says)
         text = f"{why}\n\n{says}"

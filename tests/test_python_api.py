@@ -142,6 +142,13 @@ def test_code_without_a_loop_asks_in_any_thread_and_a_loop_is_not_blocked() -> N
         asyncio.run(wrong())
 
 
+@pytest.mark.parametrize("words", [{"message": 5}, {"message": None}, {"message": "Hi", "to": ["max"]}])
+def test_what_is_no_text_is_refused_in_one_sentence(words: dict[str, Any]) -> None:
+    actors({"max": ["reply", "Hello"]})
+    with pytest.raises(errors.UsageError, match="expected a text"):
+        teamchat.ask("teamchat.toml", **words)
+
+
 def test_a_team_that_is_not_trusted_says_what_it_runs_and_how_it_is_trusted() -> None:
     actors({"max": ["reply", "Hello"]}, trusted=False)
     with pytest.raises(

@@ -25,7 +25,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from teamchat.cli.shared.interrupts import end_at_once
 from teamchat.cli.shared.report import prepare, reported
-from teamchat.cli.shared.typed import TYPED, line_of, name_program
+from teamchat.cli.shared.typed import PROGRAM, TYPED, line_of, name_program
 from teamchat.core.errors import ExitCode, UsageError
 from teamchat.version import VERSION
 
@@ -297,7 +297,7 @@ def without_words() -> object:
     from teamchat.core.team.find import find_team_file
 
     if not find_team_file(here()):
-        print(BEGINNING)
+        print(BEGINNING.replace("  teamchat ", f"  {PROGRAM.get()} "))
         return ExitCode.USAGE
     if sys.stdin.isatty() and sys.stdout.isatty() and os.environ.get("TERM") != "dumb":
         return started(["chat"])

@@ -33,6 +33,9 @@ def chat(
         raise UsageError("chat needs a terminal that can move its cursor; TERM is dumb", saying())
 
     from teamchat.cli.chatting.chat import begin
+    from teamchat.cli.shared.typed import PROGRAM
+
+    PROGRAM.set("teamchat")  # chat names its own commands in place of these
 
     return begin(
         place.team, place.session, speaker=as_, new=new, title=title, timeout=timeout, notify=notify, trust=trust

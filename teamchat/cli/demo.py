@@ -85,6 +85,7 @@ def _make_repository(folder: Path) -> None:
 def _next(file: Path) -> str:
     """What to type then. No agent CLI is needed for any of it."""
     has_cli = any(shutil.which(row.name) for row in CLIS)
+    files = ", and slug.py" if (file.parent / ".git").exists() else ""
     own = ("a team of the agent CLIs you have", "") if has_cli else ("the same scripts", " --template offline")
     return f"""
 Each turn started a program and left a receipt. This is in
@@ -93,7 +94,7 @@ What builder was told, byte for byte:
   {placed_here("teamchat show 2 --prompt")}
 Answer checker:
   {placed_here("teamchat send --to checker 'Yes'")}
-Take back what builder and checker said, and slug.py:
+Take back what builder and checker said{files}:
   {placed_here("teamchat undo 2 --yes")}
 In a folder of yours, {own[0]}:
   {PROGRAM.get()} init{own[1]}"""

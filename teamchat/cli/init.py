@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -16,14 +16,14 @@ def team_file(file: Path) -> Path:
     return file
 
 
-def login_lines(found: Mapping[str, Login]) -> Iterator[str]:
-    """Which CLIs have a login, and how the others get one."""
-    left_out = any(login.there is not False for login in found.values())
+def login_lines(found: Mapping[str, Login], taken: Collection[str]) -> Iterator[str]:
+    """Which CLIs have a login, how the others get one, and which are not `taken`."""
     for name, login in found.items():
+        left_out = " and is left out" * (name not in taken)
         if login.there is False:
-            yield f"{name} is not logged in{' and left out' * left_out}; to log in: {login.hint}"
+            yield f"{name} is not logged in{left_out}; to log in: {login.hint}"
         else:
-            yield f"{name} {'is' if login.there else 'may be'} logged in: {login.reason}"
+            yield f"{name} {'is' if login.there else 'may be'} logged in{left_out}: {login.reason}"
 
 
 def init(
@@ -44,6 +44,7 @@ def init(
     """Write teamchat.toml for the agent CLIs you have, and trust it."""
     import os
 
+    from teamchat.cli.shared.typed import PROGRAM
     from teamchat.core.conversation.permission import check_gives_trust, check_no_hook, trust_store
     from teamchat.core.team.find import FILE_NAME, load
     from teamchat.core.team.init import check_free, installed_clis, plan, with_login, write_team
@@ -60,14 +61,14 @@ def init(
     if not force:
         check_free(path, template)
     found = installed_clis(path.parent, os.environ) if template != "offline" else {}
-    with_git = git_server.missing(os.environ) is None
-    new = plan(template, path.parent.name, login_name(), with_login(found), git=with_git)
+    taken, with_git = with_login(found), git_server.missing(os.environ) is None
+    new = plan(template, path.parent.name, login_name(), taken, git=with_git)
     copies = write_team(new, path, over=force)
     team = load(path)
     inside = find_caller() is not None
     if not inside:
         trusted.grant(team)
-    for line in login_lines(found):
+    for line in login_lines(found, taken):
         print(printable(line))
     members = [f"{member.name} ({member.agent or 'you'})" for member in team.members]
     for copy in copies:
@@ -76,4 +77,4 @@ def init(
     for need in needs(team):
         print(printable(f"{'not trusted' if inside else 'trusted'}: {need.line}"))
     named = "" if path.name == FILE_NAME else f" --team {quote(path.name)}"
-    print(f"next: teamchat send {quote(new.message)}{named}")
+    print(f"next: {PROGRAM.get()} send {quote(new.message)}{named}")

@@ -6,11 +6,13 @@ import re
 import signal
 import subprocess
 import sys
+from contextvars import copy_context
 from importlib.resources import files
 from pathlib import Path
 
 import pytest
 
+from teamchat.cli.shared.typed import PROGRAM, TYPED, named_by_path
 from tests.program import Result, cli, ended, start
 from tests.screens import screen
 
@@ -57,6 +59,16 @@ def test_it_runs_a_real_conversation_and_what_it_prints_can_be_pasted(
     assert not (folder / "slug.py").exists()
     assert pasted(init).code == 0
     assert Path("teamchat.toml").exists()
+
+
+def test_a_warning_names_the_program_by_its_path_and_the_team_that_was_typed() -> None:
+    def named() -> str:
+        PROGRAM.set("/x/teamchat")
+        TYPED.set(["send", "--team", "a.toml"])
+        return named_by_path("1 file changed: teamchat diff 2, teamchat undo 2")
+
+    there = copy_context().run(named)
+    assert there == "1 file changed: /x/teamchat diff 2 --team a.toml, /x/teamchat undo 2 --team a.toml"
 
 
 def test_ctrl_c_stops_the_turn_and_the_command_that_it_names_goes_on(beside: Path) -> None:

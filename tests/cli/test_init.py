@@ -60,11 +60,14 @@ def test_a_cli_without_a_login_is_left_out_where_another_has_one(world: Path, mo
     told = ran.out.splitlines()
     assert told[0] == "claude is logged in: ANTHROPIC_API_KEY is set"
     assert told[1:3] == [
-        "codex is not logged in and left out; to log in: codex login",
-        "gemini is not logged in and left out; to log in: gemini",
+        "codex is not logged in and is left out; to log in: codex login",
+        "gemini is not logged in and is left out; to log in: gemini",
     ]
-    assert told[3].startswith("opencode may be logged in: there is no ")
-    assert [member.agent for member in load(FILE).members[1:]] == ["claude", "opencode", "claude"]
+    assert told[3].startswith("opencode may be logged in and is left out: there is no ")
+    assert [member.agent for member in load(FILE).members[1:]] == ["claude", "claude"]
+    monkeypatch.delenv("ANTHROPIC_API_KEY")
+    assert run_here("init", "--force").code == 0
+    assert [member.agent for member in load(FILE).members[1:]] == ["opencode", "opencode"]
 
 
 def test_what_it_wrote_is_trusted(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:

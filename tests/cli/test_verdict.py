@@ -280,7 +280,7 @@ def test_a_run_that_stopped_short_keeps_its_exit_code_and_has_no_verdict(code: E
         ("Fine.\nPASS", 0, []),
         ("Bad.\nFAIL", 14, ["the verdict is FAIL"]),
         ("Hm.\nneeds-work", 14, ["the verdict is NEEDS-WORK"]),
-        ("Who knows?", 15, ["the last word is none of PASS, FAIL, NEEDS-WORK, 通过"]),
+        ("Who knows?", 15, ["the last line gives none of PASS, FAIL, NEEDS-WORK, 通过"]),
     ],
 )
 def test_the_exit_code_of_send_is_the_verdict(world: Path, reply: str, code: int, told: list[str]) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from teamchat.cli.output.lines import (
     BEGINS,
     Unreported,
@@ -42,10 +44,15 @@ from teamchat.runners.events import AgentEvent, Denied, Note, Retry
 
 
 class PlainOutput:
-    """`unreported` says at the end what is unknown; with None every turn's line does."""
+    """`unreported` says at the end what is unknown; with None every turn's line does.
 
-    def __init__(self, unreported: Unreported | None = None) -> None:
-        self._unreported = unreported
+    `receipt` is the command that shows the receipt of a turn.
+    """
+
+    def __init__(
+        self, unreported: Unreported | None = None, receipt: Callable[[int], str] = "teamchat show {}".format
+    ) -> None:
+        self._unreported, self._receipt = unreported, receipt
 
     def __call__(self, event: ConversationEvent) -> None:
         match event:
@@ -88,7 +95,7 @@ class PlainOutput:
                 if self._unreported:
                     self._unreported.learn(turn.member, outcome)
                 if partial.strip():
-                    note(f"what {turn.member} had said is in: teamchat show {turn.number}")
+                    note(f"what {turn.member} had said is in: {self._receipt(turn.number)}")
 
     def _agent(self, member: str, event: AgentEvent) -> None:
         match event:

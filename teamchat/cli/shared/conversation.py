@@ -33,7 +33,7 @@ from teamchat.cli.output.lines import closing_lines, note
 from teamchat.cli.shared.options import Shown
 from teamchat.cli.shared.report import output_lost, silence
 from teamchat.cli.shared.showing import choose_output
-from teamchat.cli.shared.typed import placed
+from teamchat.cli.shared.typed import PROGRAM, named_by_path, placed
 from teamchat.cli.shared.workspace import lock_file, session_typed
 from teamchat.core.conversation.coordinator import ConversationCoordinator
 from teamchat.core.conversation.permission import trust_store
@@ -464,6 +464,8 @@ class Console:
     def emit(self, event: ConversationEvent) -> None:
         if self.listen:
             self.listen(event)
+        if isinstance(event, Warned) and PROGRAM.get() != "teamchat":
+            event = replace(event, text=named_by_path(event.text))
         self._show(lambda: self.output(event))
         if self.hooks:
             self.hooks(event)

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from teamchat.cli.output.lines import note, plural
 from teamchat.cli.shared.conversation import KEYBOARD, Work, converse
 from teamchat.cli.shared.options import NewPlace, RunOutput, Shown
-from teamchat.cli.shared.typed import saying_what_to_type
+from teamchat.cli.shared.typed import PROGRAM, saying_what_to_type
 from teamchat.cli.shared.workspace import (
     calling,
     choose_session,
@@ -119,7 +119,8 @@ def _send(
     """
     if held := coordinator.state.held:
         waiting = ", ".join(route.target for route in held)
-        note(f"still on hold: {waiting} (teamchat resume{team.typed + session_typed(db, session)} continues with them)")
+        resume = f"{PROGRAM.get()} resume{team.typed + session_typed(db, session)}"
+        note(f"still on hold: {waiting} ({resume} continues with them)")
     if shared and (before := handed_over_to(db, session.id)):
         note(f"{plural(len(before), 'message')} that waited {'goes' if len(before) == 1 else 'go'} out first")
         own = keep_unsent(db, session.id, sent.text, sent.speaker, sent.to, typed=sent.typed_through, handed_over=True)

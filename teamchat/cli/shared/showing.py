@@ -37,7 +37,7 @@ def choose_output(team: Team, session: str, show: Shown, *, receipts: bool = Tru
     from teamchat.cli.output.lines import Unreported
     from teamchat.cli.output.plain import PlainOutput
 
-    return PlainOutput(Unreported(told=told))
+    return PlainOutput(Unreported(told=told), lambda number: placed_here(f"teamchat show {number}"))
 
 
 def terminal_width() -> int:

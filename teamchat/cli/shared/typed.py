@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import shlex
 import shutil
 from collections.abc import Collection, Iterator, Sequence
@@ -40,6 +41,11 @@ def name_program(script: Path) -> None:
         found = shutil.which("teamchat")
         if script.name == "teamchat" and not (found and script.samefile(found)):
             PROGRAM.set(quote(str(script.absolute())))
+
+
+def named_by_path(text: str) -> str:
+    """A warning such as `1 file changed: teamchat diff 2, teamchat undo 2`, with commands that a shell here finds."""
+    return re.sub(r"(?<=[:,;] )teamchat \w+(?: \d+)?", lambda found: placed_here(found[0]), text)
 
 
 def typed_with(*options: str) -> str | None:

@@ -87,7 +87,7 @@ def _of_replies(replies: Sequence[str], words: Sequence[str]) -> tuple[str | Non
         return None, "no member that the message calls has replied"
     given = [verdict_of(reply, words) for reply in replies]
     if None in given:
-        return None, f"the last word is none of {', '.join(words)}"
+        return None, f"the last line gives none of {', '.join(words)}"
     return next((word for word in given if word != words[0]), words[0]), ""
 
 

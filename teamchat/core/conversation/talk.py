@@ -14,7 +14,7 @@ from msgspec import Struct
 from teamchat.core.context.context_manager import manager_of
 from teamchat.core.conversation.coordinator import ConversationCoordinator
 from teamchat.core.conversation.entry import check_message
-from teamchat.core.conversation.inputs import Input, Message
+from teamchat.core.conversation.inputs import Input, Message, Resume
 from teamchat.core.conversation.permission import need_trust, trust_store
 from teamchat.core.conversation.recovery import turns_dir
 from teamchat.core.errors import ExitCode, NotTrusted, UsageError, ended_with
@@ -123,6 +123,9 @@ class Talk:
     ) -> AsyncGenerator[ConversationEvent | Reply, None]:
         """The same, with every event of `teamchat.events` as it happens; the `Reply` is the last one."""
         given = Message(text=message, to=to, speaker=speaker) if isinstance(message, str) else message
+        named = given.to if isinstance(given, Message) else to
+        if not (isinstance(given, Message | Resume) and isinstance(named, str | None)):
+            raise UsageError("expected a text, a Message or a Resume, and for `to` names in one text: 'max,sarah'")
         events: asyncio.Queue[ConversationEvent | None] = asyncio.Queue()
         member = None
         task = asyncio.ensure_future(self._run(given, events.put_nowait))

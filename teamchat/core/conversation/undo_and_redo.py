@@ -179,7 +179,9 @@ def propose_redo(run: Run, session: Session) -> RedoProposal:
     except UsageError as refused:
         last = last_undo(run.db, session.id)
         if last and (commands := list(_by_git(run, last))):
-            raise UsageError(f"{refused}; its files are still there", "\n".join(commands)) from None
+            raise UsageError(
+                f"{refused}; a checkpoint has its files, and this brings them back", "\n".join(commands)
+            ) from None
         raise
     return RedoProposal(undo, plan_redo_of_files(run.trees, undo, f"undo-{undo.number}/redo"))
 

@@ -146,8 +146,9 @@ def installed_clis(cwd: Path, env: Mapping[str, str], which: Which = shutil.whic
 
 
 def with_login(found: Mapping[str, Login]) -> list[str]:
-    """The CLIs that have a login, or may have one; all if there is none."""
-    return [name for name, login in found.items() if login.there is not False] or list(found)
+    """The CLIs that have a login; if there is none, those that may have one; if there is none either, all."""
+    by = {there: [name for name, login in found.items() if login.there is there] for there in (True, None)}
+    return by[True] or by[None] or list(found)
 
 
 def plan(
