@@ -131,18 +131,18 @@ def result_of(report: Struct) -> Result | None:
         case DebateReport():
             return _of_debate(report)
         case BestReport():
-            return Result(*_titled(best_lines(report)))
+            return _in_lines(best_lines(report))
         case MapReduceReport():
-            return Result(*_titled(map_reduce_lines(report, whom=True)))
+            return _in_lines(map_reduce_lines(report, whom=True))
         case HierarchicalReport():
             return _of_hierarchical(report)
         case _:
             return None
 
 
-def _titled(lines: Iterable[str]) -> tuple[str, tuple[Bar, ...], tuple[str, ...]]:
+def _in_lines(lines: Iterable[str], bars: tuple[Bar, ...] = ()) -> Result:
     title, *more = lines
-    return title, (), tuple(line.strip() for line in more)
+    return Result(title, bars, tuple(line.strip() for line in more))
 
 
 def vote_title(report: VoteReport) -> str:
@@ -180,12 +180,11 @@ def voter(vote: Vote) -> str:
 
 
 def _of_debate(report: DebateReport) -> Result:
-    title, _, lines = _titled(debate_lines(report))
     if report.agree is None:
-        return Result(title, (), lines)
+        return _in_lines(debate_lines(report))
     against = tuple(report.dissent or {})
     bars = (Bar("agree", len(report.agree), report.agree), Bar("dissent", len(against), against))
-    return Result(title, bars, lines)
+    return _in_lines(debate_lines(report), bars)
 
 
 def debate_lines(report: DebateReport) -> Iterator[str]:
