@@ -113,5 +113,5 @@ def _play(speed: float, show: Shown) -> int:
     if code != ExitCode.HUMAN_ASKED:  # how it ends
         return code
     if not show.as_json:
-        print(AFTER)
+        print(AFTER.replace("  teamchat ", f"  {PROGRAM.get()} "))
     return ExitCode.DONE

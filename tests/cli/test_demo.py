@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from teamchat.cli.shared.typed import PROGRAM, TYPED, named_by_path
+from teamchat.cli.shared.typed import PROGRAM, TYPED, named
 from tests.program import Result, cli, ended, start
 from tests.screens import screen
 
@@ -62,12 +62,12 @@ def test_it_runs_a_real_conversation_and_what_it_prints_can_be_pasted(
 
 
 def test_a_warning_names_the_program_by_its_path_and_the_team_that_was_typed() -> None:
-    def named() -> str:
+    def told() -> str:
         PROGRAM.set("/x/teamchat")
         TYPED.set(["send", "--team", "a.toml"])
-        return named_by_path("1 file changed: teamchat diff 2, teamchat undo 2")
+        return named("1 file changed: teamchat diff 2, teamchat undo 2")
 
-    there = copy_context().run(named)
+    there = copy_context().run(told)
     assert there == "1 file changed: /x/teamchat diff 2 --team a.toml, /x/teamchat undo 2 --team a.toml"
 
 

@@ -6,7 +6,6 @@ A line that begins with `/` and a word is a command or an error, so that a misty
 from __future__ import annotations
 
 import contextlib
-import re
 import shlex
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
@@ -20,7 +19,7 @@ from msgspec import Struct
 from teamchat.cli.app import COMMANDS, meant, program
 from teamchat.cli.output.terminal.wrap import wrapped
 from teamchat.cli.shared.report import reported
-from teamchat.cli.shared.typed import TAKERS, TYPED, has, line_of
+from teamchat.cli.shared.typed import TAKERS, TYPED, has, line_of, named
 from teamchat.core.errors import ExitCode, UsageError
 from teamchat.patterns import regex
 
@@ -257,4 +256,4 @@ def options_in_chat(text: str) -> str:
 
 def named_in_chat(text: str) -> str:
     """A warning such as `1 file changed: teamchat diff 2, teamchat undo 2`, with its commands as typed in chat."""
-    return re.sub(r"(?<=[:,;] )teamchat \w+(?!.*&&)", lambda found: in_chat(found[0]), text)
+    return named(text, in_chat)

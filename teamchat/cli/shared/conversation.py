@@ -33,7 +33,7 @@ from teamchat.cli.output.lines import closing_lines, note
 from teamchat.cli.shared.options import Shown
 from teamchat.cli.shared.report import output_lost, silence
 from teamchat.cli.shared.showing import choose_output
-from teamchat.cli.shared.typed import PROGRAM, named_by_path, placed
+from teamchat.cli.shared.typed import PROGRAM, named, placed
 from teamchat.cli.shared.workspace import lock_file, session_typed
 from teamchat.core.conversation.coordinator import ConversationCoordinator
 from teamchat.core.conversation.permission import trust_store
@@ -465,7 +465,7 @@ class Console:
         if self.listen:
             self.listen(event)
         if isinstance(event, Warned) and PROGRAM.get() != "teamchat":
-            event = replace(event, text=named_by_path(event.text))
+            event = replace(event, text=named(event.text))
         self._show(lambda: self.output(event))
         if self.hooks:
             self.hooks(event)

@@ -6,7 +6,7 @@ import contextlib
 import re
 import shlex
 import shutil
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextvars import ContextVar
 from itertools import pairwise
 from pathlib import Path
@@ -43,11 +43,6 @@ def name_program(script: Path) -> None:
             PROGRAM.set(quote(str(script.absolute())))
 
 
-def named_by_path(text: str) -> str:
-    """A warning such as `1 file changed: teamchat diff 2, teamchat undo 2`, with commands that a shell here finds."""
-    return re.sub(r"(?<=[:,;] )teamchat \w+(?: \d+)?", lambda found: placed_here(found[0]), text)
-
-
 def typed_with(*options: str) -> str | None:
     """The command with these options before its others; None if it is too long to paste."""
     command, *rest = TYPED.get() or [""]
@@ -80,6 +75,11 @@ def was_typed(option: str) -> bool:
 def placed_here(command: str) -> str:
     """The command for the team and the session that were typed."""
     return placed(command, TYPED.get())
+
+
+def named(text: str, command: Callable[[str], str] = placed_here) -> str:
+    """A warning such as `1 file changed: teamchat diff 2, teamchat undo 2`, with each command as a person types it."""
+    return re.sub(r"(?<=[:,;] )teamchat \w+(?: \d+)?(?!.*&&)", lambda found: command(found[0]), text)
 
 
 def placed(hint: str, args: Sequence[str]) -> str:
