@@ -20,7 +20,7 @@ IMAGES = ROOT / "docs" / "images"
 CHAT = ROOT / "examples" / "chat.cast"
 WIDTHS = (80, 120)  # of the demo's pictures, in columns
 ROWS = 60
-TYPED = "$ teamchat demo"
+TYPED = "$ teamchat demo --recorded"
 QUEUED = "↑ to edit"  # what chat shows while a message is queued
 
 
@@ -28,7 +28,7 @@ def printed(columns: int, speed: float = 1.0) -> str:
     """What stands on a terminal after the demo, up to the words on what to try next."""
     with TemporaryDirectory() as home:
         environment = {"HOME": home, "PATH": "/usr/bin:/bin", "TERM": "xterm-256color", "LANG": "C.UTF-8"}
-        demo = ["-m", "teamchat", "demo", "--speed", str(speed)]
+        demo = ["-m", "teamchat", "demo", "--recorded", "--speed", str(speed)]
         program = pexpect.spawn(sys.executable, demo, dimensions=(ROWS, columns), env=environment, encoding="utf-8")
         terminal = Terminal(columns, ROWS)
         terminal.feed(program.read())
