@@ -14,7 +14,6 @@ import contextlib
 import io
 import math
 import os
-import re
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -23,6 +22,7 @@ from functools import partial
 from pathlib import Path
 
 from benchmarks.figure import Figure, Measures
+from benchmarks.timing import TOKEN
 from teamchat.assemblers.truncation import byte_length
 from teamchat.cli.exporting.html import rendered
 from teamchat.cli.output import Output
@@ -52,12 +52,11 @@ from teamchat.runners.events import TextDelta
 from teamchat.runners.process.supervisor import Stopper
 
 SMALL, LARGE = 1000, 5000  # KB
-MOST_S = 2.0  # with `SMALL`
+MOST = 50  # times the floor, with `SMALL`
 GROWTH = 1.35  # exponent; a text of five times the size takes up to nine times as long
 END = "\n[NEXT: sarah]"
 READERS = {"claude": "claire", "codex": "cody", "gemini": "sarah"}
 PIECE = 1000  # characters of a streamed piece; what a piece costs whatever its size is in `first_delta`
-TOKEN = re.compile(r"\w+|\W")
 
 
 def repeated(piece: str) -> Callable[[int], str]:
@@ -298,8 +297,7 @@ def by_size(kind: str, least: float, tries: int) -> Iterator[Figure]:
     before, took = (best([measure(kind, size) for _ in range(tries)]) for size in (SMALL, LARGE))
     yield Figure(
         name=kind, unit="s", value=max(before.values()), floor=least, floor_is="a regular expression",
-        bound=MOST_S * LONGER.get(kind, 1),
-        by="value", note=most_of(before),
+        bound=MOST * LONGER.get(kind, 1), note=most_of(before),
     )  # fmt: skip
     growth = math.log(sum(took.values()) / sum(before.values())) / math.log(LARGE / SMALL)
     yield Figure(name=f"{kind}, growth", unit="", value=growth, bound=GROWTH)
