@@ -23,11 +23,12 @@ def task(
     """Show or set the task that every member is told."""
     from teamchat.cli.output.lines import note
     from teamchat.cli.shared.bare_words import typed_text
-    from teamchat.cli.shared.workspace import find_root, need_person, open_store
+    from teamchat.cli.shared.typed import placed_here
+    from teamchat.cli.shared.workspace import find_root, need_person, open_store, session_to_note_in
     from teamchat.core.context.context_manager import TASK_CUT, ContextManager
     from teamchat.core.errors import UsageError
     from teamchat.core.store.messages import SqliteLog
-    from teamchat.core.store.sessions import check_there, need_session
+    from teamchat.core.store.sessions import check_there
     from teamchat.core.text.clean import visible
 
     text = typed_text(words, "task", lambda _: CLEAR)
@@ -37,8 +38,10 @@ def task(
         raise UsageError("the task is empty", CLEAR)
     if clear or text is not None:
         need_person("the task is set")
-    with open_store(find_root(place.team)) as db:
-        chosen = need_session(db, place.session)
+    with (
+        open_store(find_root(place.team)) as db,
+        session_to_note_in(db, place.team, place.session, begins=text is not None) as chosen,
+    ):
         manager = ContextManager(SqliteLog(db, chosen.id))
         if clear or text is not None:
             with db.transaction():
@@ -57,6 +60,7 @@ def task(
             if len(kept or "") < len(text):
                 note(TASK_CUT)
         elif kept is None:
-            note(f"session {chosen.name} has no task; set one: teamchat task 'Build the login page'")
+            example = placed_here("teamchat task 'Build the login page'")
+            note(f"session {chosen.name} has no task; set one: {example}")
         else:
             print(visible(kept))

@@ -55,11 +55,14 @@ def todo(
     as_json: JsonOption = False,
 ) -> None:
     """Show or change the conversation's todo list. Every member gets it."""
-    from teamchat.cli.shared.workspace import find_root, find_team, need_person, open_store
+    import contextlib
+
+    from teamchat.cli.shared.workspace import find_root, find_team, need_person, open_store, session_to_note_in
     from teamchat.core.conversation.addressing import person
     from teamchat.core.conversation.permission import check_no_hook
     from teamchat.core.errors import UsageError
     from teamchat.core.store.sessions import need_session
+    from teamchat.core.turn.caller import find_caller
 
     given = words or []
     action = action_of(what, given)
@@ -75,11 +78,14 @@ def todo(
     elif not given:
         raise UsageError(f"{action} what?", ADD if action is Action.ADD else LIST)
     found = None if action is Action.LIST else find_team(place.team)
-    with open_store(found.root if found else find_root(place.team)) as db:
+    with open_store(found.root if found else find_root(place.team)) as db, contextlib.ExitStack() as noting:
         if found is None:
             print_todos(db, need_session(db, place.session), everything=everything, history=history, as_json=as_json)
             return
-        chosen, caller = session_of_todos(db, place.session, as_)
+        if action is Action.ADD and find_caller() is None:
+            chosen, caller = noting.enter_context(session_to_note_in(db, place.team, place.session)), None
+        else:
+            chosen, caller = session_of_todos(db, place.session, as_)
         by = caller or (found.humans[0] if as_ is None else person(found, as_)).name
         if action is Action.CLEAR:
             clear(db, chosen, by, as_json=as_json)

@@ -143,7 +143,7 @@ BUG = """\
 from teamchat.cli.chatting import chat
 from teamchat.__main__ import main
 
-def run_command(args):
+def run_command(words, session, team):
     raise LookupError("nobody\\x1b[2J\\nhas thought of it")
 
 chat.run_command = run_command

@@ -175,7 +175,7 @@ def test_a_full_list_and_a_long_text_are_told() -> None:
 
 def test_before_anything_was_said_there_is_no_list(world: Path) -> None:
     crew(world, {"max": []})
-    assert refused(run_here("todo", "add", "a")) == "there is no conversation here yet"
+    assert refused(run_here("todo", "done", "1")) == "there is no conversation here yet"
 
 
 def test_a_broken_team_file_does_not_hide_the_list(made: Crew) -> None:

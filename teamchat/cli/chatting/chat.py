@@ -28,13 +28,14 @@ from teamchat.cli.chatting.layout import Footer, Shown
 from teamchat.cli.chatting.screen import Screen
 from teamchat.cli.chatting.slash import (
     BEGINS,
+    NOT_BEGUN,
     OF_CHAT,
     PRINTS,
     WORDS,
     Command,
-    here,
     in_chat,
     named_in_chat,
+    needs_conversation,
     print_help,
     run_command,
 )
@@ -255,9 +256,12 @@ class Chat:
             print_help()
             return
         begins = self.place.session is None and words[0] in BEGINS
+        if self.place.session is None and needs_conversation(words):
+            self._tell(f"✗ {NOT_BEGUN}")
+            return
         with self.place.begun(self.db) if begins else contextlib.nullcontext():
             session = self.place.session
-            run_command(here(words, session.name if session else None, self.place.team_typed))
+            run_command(words, session.name if session else None, self.place.team_typed)
 
     @contextlib.contextmanager
     def _terminal(self) -> Iterator[None]:
@@ -418,7 +422,7 @@ def begin(
             check_title(continued, title)
             touch_session(db, continued.id)
             note(f"session {continued.name} continues (--new starts another)")
-            run_command(here(("log", "-n", LAST_MESSAGES), continued.name, team))
+            run_command(("log", "-n", LAST_MESSAGES), continued.name, team)
         elif last_session(db) is None:
             note_moved(found.root)
         return Chat(db, place, lambda: find_team(team, timeout)).run()

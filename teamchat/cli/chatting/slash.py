@@ -19,7 +19,7 @@ from msgspec import Struct
 from teamchat.cli.app import COMMANDS, meant, program
 from teamchat.cli.output.terminal.wrap import wrapped
 from teamchat.cli.shared.report import reported
-from teamchat.cli.shared.typed import TAKERS, TYPED, has, line_of, named
+from teamchat.cli.shared.typed import TAKERS, TYPED, TYPED_HERE, has, line_of, named
 from teamchat.core.errors import ExitCode, UsageError
 from teamchat.patterns import regex
 
@@ -48,8 +48,11 @@ WAITS = frozenset({
     "send", "summary",
 })  # fmt: skip
 """The commands that are refused while members work: they run members, or read files that members change."""
-BEGINS = frozenset({"send", "run"})
-"""The commands that begin a session if there is none yet."""
+BEGINS = frozenset({"send", "run", "task", "todo", "adopt"})
+"""The commands that begin the conversation if it has not begun yet."""
+OF_ALL = frozenset({"learn", "search"})
+"""The commands that then look at all conversations."""
+NOT_BEGUN = "this conversation has not begun: a message, /task or /todo add begins it"
 TEXT_BEHIND = {"task": 0, "learn": 0, "send": 0, "run": 1, "todo": 1}
 """The commands whose last argument is free text, and the number of arguments before it."""
 WORKING = "members are working; wait for them, or stop them with Ctrl-C"
@@ -197,9 +200,22 @@ def here(words: Iterable[str], session: str | None, team: str | None) -> list[st
     return args
 
 
-def run_command(args: list[str]) -> int:
-    """Run the command as the program itself would. Its errors are one line, and it never ends chat."""
-    TYPED.set(args)
+def needs_conversation(words: Sequence[str]) -> bool:
+    """Whether the command acts on the conversation of the chat, and cannot begin it."""
+    word = words[0]
+    if word in BEGINS or (word in OF_ALL and not has("--from-session", words)):
+        return False
+    return "--help" not in words and not has("--session", words) and has("--session", here(words, "its name", None))
+
+
+def run_command(words: Sequence[str], session: str | None, team: str | None) -> int:
+    """Run the command as the program itself would. Its errors are one line, and it never ends chat.
+
+    What it proposes to type is as typed in chat, where session and team need no options.
+    """
+    args = here(words, session, team)
+    TYPED.set(here(words, None, None))
+    TYPED_HERE.set(in_chat)
     try:
         with reported(args, hints=False) as ending:
             try:

@@ -25,16 +25,8 @@ from teamchat.core.messages import Span
 from teamchat.core.routing.markers import touches
 from teamchat.core.routing.requests import split_calls, with_calls
 from teamchat.core.store.database import Database
-from teamchat.core.store.sessions import Session, current_session, find_session, remove_session
-from teamchat.core.store.unsent import (
-    Unsent,
-    edit_unsent,
-    keep_unsent,
-    kept_of,
-    put_back_unsent,
-    remove_unsent,
-    unsent_of,
-)
+from teamchat.core.store.sessions import Session, current_session, find_session, is_bare, remove_session
+from teamchat.core.store.unsent import Unsent, edit_unsent, keep_unsent, put_back_unsent, remove_unsent, unsent_of
 from teamchat.core.team.team import Team
 from teamchat.core.text.clean import printable
 from teamchat.runners.process.supervisor import Stopper
@@ -188,13 +180,13 @@ class Place(Struct):
 
     @contextlib.contextmanager
     def begun(self, db: Database) -> Iterator[None]:
-        """Begin the conversation for a command. If the command is refused before its first message, there is none."""
+        """Begin the conversation for a command. If the command stores nothing in it, there is none."""
         self.session, _ = choose_session(db, self.team, self.name, new=True, title=self.title)
         try:
             yield
         finally:
             found = find_session(db, self.session.name)
-            if found and not (found.messages or kept_of(db, found.id)):
+            if found and is_bare(db, found, self.team.task):
                 remove_session(db, found.id)
                 self.session = None
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from teamchat.assemblers.parts import SUMMARY
@@ -146,9 +146,14 @@ def turn_line(member: str, setup: Setup, outcome: Outcome, *, unknown: bool = Tr
     return " · ".join(parts)
 
 
-def compacted(turn: Turn, summary: Summary) -> str:
+Receipt = Callable[[int | str], str]
+"""The command that shows the receipt of a turn, or a whole message."""
+SHOW: Receipt = "teamchat show {}".format
+
+
+def compacted(turn: Turn, summary: Summary, receipt: Receipt = SHOW) -> str:
     """How far the summary reaches, and the command that prints it."""
-    return f"summarised up to {summary.through}: teamchat show {turn.number}"
+    return f"summarised up to {summary.through}: {receipt(turn.number)}"
 
 
 FOLDED_LINES = 20  # of a pasted part; a longer one is folded
@@ -173,10 +178,10 @@ def folded(text: str, pasted: Iterable[Span]) -> str:
 BEGINS = {"reply": "begins", "summary": "summarises the conversation", "lessons": "looks for lessons"}
 
 
-def found_lessons(found: LessonsFound) -> str:
+def found_lessons(found: LessonsFound, receipt: Receipt = SHOW) -> str:
     """How many lessons were found, and the command that prints the whole answer."""
     number = plural(len(found.found), "new lesson") if found.found else "no new lesson"
-    return f"found {number}: teamchat show {found.turn.number}"
+    return f"found {number}: {receipt(found.turn.number)}"
 
 
 def learned(lesson: Lesson) -> str:

@@ -33,6 +33,8 @@ ELSEWHERE = (*CONVERSATION, "--record", "--to")
 TYPED: ContextVar[Sequence[str]] = ContextVar("TYPED", default=())
 PROGRAM: ContextVar[str] = ContextVar("PROGRAM", default="teamchat")
 """How a shell starts the program: by its path, where it would find another one under its name, or none."""
+TYPED_HERE: ContextVar[Callable[[str], str]] = ContextVar("TYPED_HERE", default=str)
+"""Makes a command of the command line what a person types in its place where this runs: `/undo 2` in chat."""
 
 
 def name_program(script: Path) -> None:
@@ -73,8 +75,8 @@ def was_typed(option: str) -> bool:
 
 
 def placed_here(command: str) -> str:
-    """The command for the team and the session that were typed."""
-    return placed(command, TYPED.get())
+    """The command for the team and the session that were typed, as a person types it here."""
+    return TYPED_HERE.get()(placed(command, TYPED.get()))
 
 
 def named(text: str, command: Callable[[str], str] = placed_here) -> str:

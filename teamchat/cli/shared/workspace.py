@@ -30,6 +30,7 @@ from teamchat.core.messages import Speaker
 from teamchat.core.store.database import NO_VALUE, Database
 from teamchat.core.store.sessions import (
     Session,
+    begun,
     create_session,
     current_session,
     find_session,
@@ -246,6 +247,20 @@ def choose_session(
             touch_session(db, found.id)
             return found, False
         return create_session(db, team.name, team.task, name, title=title), True
+
+
+@contextlib.contextmanager
+def session_to_note_in(db: Database, team: str | None, name: str | None, *, begins: bool = True) -> Iterator[Session]:
+    """The session of a command that runs nobody. In a workspace without one it `begins`.
+
+    `team` and `name` are as typed. Raises `UnknownName` for a missing one, and what `find_team` does.
+    """
+    if name or not begins or last_session(db):
+        yield need_session(db, name)
+        return
+    session, _ = choose_session(db, find_team(team), None, new=True)
+    with begun(db, session):
+        yield session
 
 
 def note_moved(root: Path) -> None:

@@ -234,6 +234,12 @@ DELETE_TEXT = """DELETE FROM texts WHERE hash = ?1
         UNION ALL SELECT 1 FROM images WHERE body = ?1)"""
 
 
+def is_bare(db: Database, session: Session, task: str | None) -> bool:
+    """Whether nothing was said, noted or queued in the session since it began with that task."""
+    tables = (f"SELECT 1 FROM {table} WHERE session = ?" for table in BEFORE_MESSAGES)  # noqa: S608 (our own names)
+    return not session.messages and session.task == task and not any(db.row(sql, session.id) for sql in tables)
+
+
 def remove_session(db: Database, session: int) -> None:
     """Take the session out with all that belongs to it, and the texts that no other one refers to.
 

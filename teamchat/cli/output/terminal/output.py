@@ -20,6 +20,7 @@ from msgspec import Struct, field
 
 from teamchat.cli.output.lines import (
     BEGINS,
+    SHOW,
     Unreported,
     compacted,
     compared_lines,
@@ -400,10 +401,10 @@ class TerminalOutput:
         voice = self._shown(event.turn, None).voice
         if isinstance(event, SummaryStored):
             voice.whole(event.summary.text)
-            voice.aside(compacted(event.turn, event.summary))
+            voice.aside(compacted(event.turn, event.summary, self._receipt or SHOW))
             return
         voice.end_section()
-        voice.aside(found_lessons(event))
+        voice.aside(found_lessons(event, self._receipt or SHOW))
         voice.plain(f"  {printable(text)}" for text in event.found)
         for lesson in event.kept:
             voice.aside(learned(lesson))
