@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: default demo test quick crash edits torture lint format real newest ledger parity fuzz bench bench-quick bench-page record-demo record-processes record-chat pages picture docs dist requirements clean
+.PHONY: default demo test long quick crash edits torture lint format real newest ledger parity fuzz bench bench-quick bench-page record-demo record-processes record-chat pages picture docs dist requirements clean
 
 default: test lint
 
@@ -45,6 +45,10 @@ AGAIN := --last-failed --last-failed-no-failures none -n 0
 test: $(VENV)/ready
 	$(BIN)/python -m pytest -n 5 --dist worksteal || $(BIN)/python -m pytest $(AGAIN)
 
+# The tests of minutes that `test` leaves out: every command of chat with every option, kills in worktrees and processes.
+long: $(VENV)/ready
+	$(BIN)/python -m pytest -n 5 --dist worksteal -m long || $(BIN)/python -m pytest -m long $(AGAIN)
+
 # The core, the runners and the assemblers, without the tests that damage things at random, and the main commands.
 quick: $(VENV)/ready
 	$(BIN)/python -m pytest -n 4 tests/assemblers tests/core tests/runners \
@@ -54,12 +58,12 @@ quick: $(VENV)/ready
 # Kills the real program at 2,000 random moments, fifty times as many as `test`, and a conversation before each of its
 # steps, of which `test` tries a third. A failure names its seed or its step.
 crash: $(VENV)/ready
-	DEATHS=2000 $(BIN)/python -m pytest -n auto tests/cli/test_killed.py tests/cli/test_killed_mapreduce.py \
+	DEATHS=2000 $(BIN)/python -m pytest -n auto -m 'long or not long' tests/cli/test_killed.py tests/cli/test_killed_mapreduce.py \
 		tests/core/conversation/test_recovery.py tests/core/checkpoint/test_killed_checkpoints.py
 
 # A user edits files 2,000 times while undo, redo, retry, merge and merge --undo run. A failure names its seed.
 edits: $(VENV)/ready
-	EDITS=$(or $(EDITS),2000) $(BIN)/python -m pytest -n auto -rP tests/cli/test_user_edits.py
+	EDITS=$(or $(EDITS),2000) $(BIN)/python -m pytest -n auto -m long -rP tests/cli/test_user_edits.py
 
 # Runs every hostile agent of tests/torture/agents.py, each in its own namespaces. `test` runs only the quick ones.
 torture: $(VENV)/ready

@@ -1,11 +1,20 @@
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from teamchat.cli.shared.options import Asking, Options, Place, RunOutput, SendLimits
 from teamchat.core.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from teamchat.core.conversation.inputs import Resume
+    from teamchat.core.conversation.waiting import Waiting
+    from teamchat.core.store.database import Database
+    from teamchat.core.store.sessions import Session
 
 
 class Mode(Options, frozen=True):
@@ -22,8 +31,25 @@ class Mode(Options, frozen=True):
             raise UsageError("--retry, --skip and --drop exclude each other")
 
 
-def resume(mode: Mode, place: Place, output: RunOutput, limits: SendLimits, asking: Asking) -> int:
-    """Continue a conversation that failed, was paused or was killed."""
+def resume(
+    message: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="MESSAGE", show_default=False, help="Run, or --drop, only what this message called, such as msg-3."
+        ),
+    ] = None,
+    *,
+    mode: Mode,
+    place: Place,
+    output: RunOutput,
+    limits: SendLimits,
+    asking: Asking,
+) -> int:
+    """Continue a conversation that failed, was paused or was killed.
+
+    At a terminal, and without one of these options, it shows what waits if that is more than one thing, and asks.
+    """
+    from teamchat.cli.output.lines import note
     from teamchat.cli.shared.workspace import (
         begin_run,
         need_person,
@@ -33,8 +59,11 @@ def resume(mode: Mode, place: Place, output: RunOutput, limits: SendLimits, aski
         team_with_session,
     )
     from teamchat.core.engine.events import ResumeMode
+    from teamchat.core.errors import ExitCode
     from teamchat.core.store.sessions import touch_session
 
+    if message is not None and mode.skip:
+        raise UsageError("--skip takes no message", "teamchat resume --skip")
     if mode.drop:
         need_person("what waits is dropped")
         team = team_or_nobody(place.team, place.session)
@@ -48,5 +77,87 @@ def resume(mode: Mode, place: Place, output: RunOutput, limits: SendLimits, aski
         session = session_to_continue(db, place.session)
         touch_session(db, session.id)
         chosen = ResumeMode.SKIP if mode.skip else ResumeMode.DROP if mode.drop else ResumeMode.RETRY
+        given: Resume | None = Resume(chosen, message=message)
+        if output.talks and not (message or mode.retry or mode.skip or mode.drop):
+            given = picked(db, session, team.root)
+        if given is None:
+            note("nothing was run")
+            return ExitCode.DONE
         wait, bounds = not limits.no_wait, limits.bounds
-        return run_input(team, db, session, Resume(chosen), output, bounds=bounds, wait=wait, ask=asking.ask)
+        return run_input(team, db, session, given, output, bounds=bounds, wait=wait, ask=asking.ask)
+
+
+def picked(db: Database, session: Session, root: Path) -> Resume | None:
+    """What the person at the terminal picks of what waits, if that is more than one thing; None for nothing.
+
+    Without a terminal everything on hold runs.
+    """
+    import sys
+
+    from teamchat.cli.shared.workspace import is_held
+    from teamchat.core.conversation.inputs import Resume
+    from teamchat.core.conversation.waiting import waiting_in
+
+    waiting = waiting_in(db, session.id)
+    alone = len(waiting) == 1 and not waiting[0].aside
+    at_terminal = sys.stdin.isatty() and sys.stderr.isatty()
+    if not waiting or alone or not at_terminal or is_held(root, session.id):
+        return Resume()
+    print_waiting(waiting)
+    return asked(waiting)
+
+
+def print_waiting(waiting: Sequence[Waiting]) -> None:
+    """A line for each message: its number, id and first words, who waits, and since when."""
+    import sys
+    import time
+    from shutil import get_terminal_size
+
+    from teamchat.cli.output.listing import age, fitted
+    from teamchat.core.text.clean import printable
+
+    now, width = time.time(), get_terminal_size().columns
+    for number, one in enumerate(waiting, 1):
+        when = age(one.since, now) if one.since else ""
+        facts = ", ".join(filter(None, (" then ".join(one.members), "set aside" if one.aside else "on hold", when)))
+        first = printable(f"  {number}  {one.message} {one.words}")
+        lines = [f"{first}  {facts}"] if len(first) + len(facts) + 2 < width else [first, f"     {facts}"]
+        for line in lines:
+            print(fitted(line, width - 1), file=sys.stderr)
+
+
+HOW = "Run which? numbers such as 1 2, all on hold: a, drop: d 1 or d all, none: Enter"
+
+
+def asked(waiting: Sequence[Waiting]) -> Resume | None:
+    """What the answer of the person at the terminal means; None for nothing. What cannot be read is asked again."""
+    import sys
+
+    while True:
+        print(f"{HOW}: ", end="", file=sys.stderr, flush=True)
+        answer = sys.stdin.readline()
+        if not answer.endswith("\n"):  # Ctrl-D
+            print(file=sys.stderr)
+            return None
+        words = answer.replace(",", " ").lower().split()
+        if not words or words[0] in ("n", "no", "q", "quit"):
+            return None
+        if given := meant(words, waiting):
+            return given
+
+
+def meant(words: Sequence[str], waiting: Sequence[Waiting]) -> Resume | None:
+    """What the words of an answer mean: `a`, `1 2`, `d 1`, `d all`; None if they mean nothing."""
+    from teamchat.core.conversation.inputs import Resume
+    from teamchat.core.engine.events import ResumeMode
+
+    drops = words[0] in ("d", "drop")
+    named = words[1:] if drops else words
+    if tuple(named) in (("a",), ("all",)):
+        on_hold = tuple(number for one in waiting if drops or not one.aside for number in one.numbers)
+        everything = Resume(ResumeMode.DROP) if drops else Resume()
+        return everything if on_hold else None
+    if not named or not all(word.isdecimal() and 1 <= int(word) <= len(waiting) for word in named):
+        return None
+    numbers = tuple(number for word in named for number in waiting[int(word) - 1].numbers)
+    return Resume(ResumeMode.DROP if drops else ResumeMode.RETRY, only=numbers)

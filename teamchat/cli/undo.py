@@ -80,7 +80,8 @@ def undo(
             for line in (*kept_lines(kept), *merged_lines(proposal, placed_here)):
                 note(line)
             if proposal.scope != "files" and (held := [route.target for route in on_hold(proposal.plan)]):
-                note(f"on hold: {', '.join(held)}; {placed_here('teamchat resume')} runs what is on hold")
+                resume, drop = placed_here("teamchat resume"), placed_here("teamchat resume --drop")
+                note(f"on hold: {', '.join(held)}; {resume} runs what is on hold, {drop} drops it")
 
 
 def undo_the_clear(run: Run, clear: Clear, *, yes: bool, dry_run: bool, as_json: bool) -> None:

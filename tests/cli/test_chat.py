@@ -15,6 +15,7 @@ import pytest
 
 from teamchat.cli.app import BEGINNING
 from teamchat.cli.chatting.layout import Footer, Shown
+from teamchat.cli.chatting.typing import STAYS
 from teamchat.cli.shared.workspace import lock_file, store_file
 from teamchat.core.files.session_lock import holder_of
 from teamchat.runners.process.guardian import send_signal
@@ -56,8 +57,13 @@ def stands(told: str, text: str) -> bool:
 
 
 def leave(shown: Screen) -> int:
+    """Leave by Ctrl-D, once more if a turn was about to end: its reply is there before. Returns the exit code."""
     types(shown, CTRL_D)
-    shown.to_the_end()
+    while shown.read():
+        if STAYS in shown.text:
+            shown.until(lambda text: STAYS not in text)
+            types(shown, CTRL_D)
+    shown.child.wait()
     return int(shown.child.exitstatus)
 
 
@@ -498,6 +504,8 @@ def test_leaving_while_a_member_works_stops_it_and_says_so(world: Path, trio: Cr
         begun(world, shown)
         line(shown, "later")
         shown.until(lambda text: "queued:" in text)
+        types(shown, CTRL_D)
+        shown.until(lambda text: STAYS in text)
         types(shown, CTRL_D)
         rows = shown.to_the_end()
         assert termios.tcgetattr(shown.child.child_fd) == before

@@ -13,7 +13,7 @@ import pytest
 from teamchat.cli.app import program
 from teamchat.cli.chatting.slash import WAITS, WORDS, WORKING
 from teamchat.core.engine.process import Kind
-from tests.cli.test_chat import CTRL_D, CTRL_U, ENTER, PROMPT, begun, chat, leave, line, prompt_of, said, stands, types
+from tests.cli.test_chat import CTRL_U, ENTER, PROMPT, begun, chat, leave, line, prompt_of, said, stands, types
 from tests.program import TIMEOUT_S, run_here
 from tests.screens import Screen, screen
 from tests.scripted_team import Crew, crew
@@ -113,17 +113,18 @@ def team(world: Path) -> Crew:
     return made
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("team")
 @pytest.mark.parametrize("word", WORDS)
 def test_every_command_with_every_option_leaves_the_chat_as_it_was(word: str) -> None:
     with chat("--session", "first", columns=120, rows=50) as shown:
         for number, typed in enumerate(lines_of(word)):
             does(shown, typed, f"/compare first none-{number}", f"'none-{number}'")  # waits until nobody works
-        types(shown, CTRL_U + CTRL_D)
-        shown.to_the_end()
-        assert shown.child.exitstatus == 0
+        types(shown, CTRL_U)
+        assert leave(shown) == 0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("word", [word for word in WORDS if word not in WAITS])
 def test_every_command_with_every_option_leaves_the_turn_that_runs(word: str, world: Path, team: Crew) -> None:
     team.say("max", "", "", {"say": "I wrote it.", "touch": str(world / "began"), "wait": str(world / "go")})
@@ -134,8 +135,8 @@ def test_every_command_with_every_option_leaves_the_turn_that_runs(word: str, wo
             does(shown, typed, f"/show msg-9{number}", f"'msg-9{number}'")
         (world / "go").touch()
         shown.until(lambda text: "I wrote it." in text)
-        types(shown, CTRL_U + CTRL_D)
-        shown.to_the_end()
+        types(shown, CTRL_U)
+        leave(shown)
     assert "max: I wrote it." in said()
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from itertools import count
 
+import pytest
+
 from tests.cli.helpers import objects
 from tests.cli.test_killed import Mortals
 from tests.cli.test_killed import mortals as mortals  # noqa: PLC0414 (a fixture)
@@ -13,6 +15,8 @@ from tests.cli.test_run_best import RUN, best, picking, prompts_of, team
 from tests.cli.test_run_best import tree as tree  # noqa: PLC0414 (a fixture)
 from tests.core.checkpoint.worktree import WorkTree
 from tests.program import run_here
+
+pytestmark = pytest.mark.long
 
 EVERY = 29 if "DEATHS" in os.environ else 307
 

@@ -17,6 +17,8 @@ from teamchat.core.errors import ExitCode
 from tests.cli.test_killed import Kept, Life, Mortals
 from tests.cli.test_killed import mortals as mortals  # noqa: PLC0414 (a fixture)
 
+pytestmark = pytest.mark.long
+
 LIVES = int(os.environ.get("DEATHS", "15")) // 15  # `make crash` wants more
 DEATHS_A_LIFE = 4
 Count = Literal["writes", "calls"]

@@ -18,6 +18,8 @@ from tests.cli.test_worktrees import tree as tree  # noqa: PLC0414 (a fixture)
 from tests.core.checkpoint.worktree import Files, WorkTree
 from tests.program import run_here
 
+pytestmark = pytest.mark.long
+
 EVERY = 1 if "DEATHS" in os.environ else 61
 WORK = "grep -q max app.txt || echo max >> app.txt; rm -f docs/one.md; echo new > made.txt; ln -sf made.txt link"
 MERGE, UNDO, REMOVE = ("merge", "max"), ("merge", "--undo", "max"), ("worktrees", "remove", "--force", "max")

@@ -16,11 +16,12 @@ from prompt_toolkit.document import Document
 from teamchat.cli.chatting.typing import Pastes
 from teamchat.cli.output.lines import fold_label, folded
 from tests.cli.helpers import select
+from tests.cli.test_chat import leave as leave_by_ctrl_d
 from tests.program import run_here
 from tests.screens import Screen, screen
 from tests.scripted_team import Crew, crew
 
-PROMPT, ENTER, CTRL_D, CTRL_U, BACKSPACE, UP = "›", "\r", "\x04", "\x15", "\x7f", "\x1b[A"
+PROMPT, ENTER, CTRL_U, BACKSPACE, UP = "›", "\r", "\x15", "\x7f", "\x1b[A"
 LOG = "line\n" * 200
 
 
@@ -159,9 +160,8 @@ def pastes(shown: Screen, text: str) -> None:
 
 
 def leave(shown: Screen) -> None:
-    shown.child.send(CTRL_U + CTRL_D)
-    shown.to_the_end()
-    assert shown.child.exitstatus == 0
+    shown.child.send(CTRL_U)
+    assert leave_by_ctrl_d(shown) == 0
 
 
 @pytest.fixture

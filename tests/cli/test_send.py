@@ -308,7 +308,7 @@ def test_held_routes_are_named_and_left(world: Path) -> None:
     crew(world, {"max": [{"exit": 3}], "sarah": ["Here."]})
     assert run_here("send", "--to", "max", "Hi").code == 1
     ran = run_here("send", "--to", "sarah", "Hi")
-    held = "still on hold: max (teamchat resume continues with them)"
+    held = "still on hold: max for msg-1 'Hi'; teamchat resume runs it, teamchat resume --drop drops it"
     assert steady(ran) == Result(0, "sarah:\nHere.\n\n", notes(GOES_ON, held, *turn("sarah", 2)))
 
 

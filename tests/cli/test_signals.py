@@ -159,7 +159,10 @@ def test_a_message_after_kill_9_leaves_what_was_running(pids: Pids) -> None:
     actors({"max": ["reply", "Whole."], "sarah": ["reply", "Me."]})
     ran = run_here("send", "--to", "sarah", "Hello?")
     assert (ran.code, ran.out) == (0, "sarah:\nMe.\n\n")
-    assert "· still on hold: max, sarah (teamchat resume continues with them)\n" in ran.err
+    assert (
+        "· still on hold: max, sarah for msg-1 'Go'; teamchat resume runs it, teamchat resume --drop drops it\n"
+        in ran.err
+    )
     assert queue() == [("max", "held"), ("sarah", "held")]
 
 

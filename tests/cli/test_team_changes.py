@@ -73,7 +73,7 @@ def test_with_several_people_the_question_to_one_who_has_left_is_dropped_with_a_
             "session s1 continues (--new starts another)",
             "kailai, whom max asked, is no longer in the team",
             "dropped: kailai, called by max in msg-2",
-            "still on hold: sarah (teamchat resume continues with them)",
+            "still on hold: sarah for msg-1 'Go'; teamchat resume runs it, teamchat resume --drop drops it",
             *turn("max", 2),
         ),
     )

@@ -46,7 +46,7 @@ def test_files_and_words_go_and_come_again(tree: WorkTree) -> None:
     )
     assert ran.err == notes(
         "turn 1 is undone: 1 message, 6 files; teamchat redo restores it",
-        "on hold: max; teamchat resume runs what is on hold",
+        "on hold: max; teamchat resume runs what is on hold, teamchat resume --drop drops it",
     )
     assert (tree.files(), log()) == (before, ["Go"])
     again = run_here("redo", "--yes")
@@ -130,7 +130,7 @@ def test_what_somebody_else_changed_is_kept_unless_forced(tree: WorkTree) -> Non
     assert (tree.files(), log()) == (mine, ["Go", "Done"])
     assert run_here("undo", "--yes", "--force").err == notes(
         "turn 1 is undone: 1 message, 1 file, 1 file of somebody else overwritten; teamchat redo restores it",
-        "on hold: max; teamchat resume runs what is on hold",
+        "on hold: max; teamchat resume runs what is on hold, teamchat resume --drop drops it",
     )
     assert tree.files() == {**before, b"own.txt": mine[b"own.txt"]}
     assert run_here("redo", "--yes").code == 0

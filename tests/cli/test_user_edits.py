@@ -23,6 +23,8 @@ from tests.cli.test_worktrees import shell as team
 from tests.core.checkpoint.worktree import WorkTree
 from tests.program import Result, Started, argv, ended, run_here
 
+pytestmark = pytest.mark.long
+
 EDITS = int(os.environ.get("EDITS", "40"))
 SEED = int(os.environ.get("SEED", "0"))
 A_CASE = 20

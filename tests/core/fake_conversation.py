@@ -28,7 +28,7 @@ from teamchat.core.store.turns import Turn, turns_of
 from teamchat.core.team.team import BUILTIN_AGENTS, AgentSpec, Member, Team
 from teamchat.core.turn.events import Conclusion, ConversationEvent, Warned
 from teamchat.core.turn.machine import Machine, ReadyTurn
-from teamchat.core.turn.run import Run
+from teamchat.core.turn.run import Hand, Run
 from teamchat.runners.events import Failure
 from teamchat.runners.process.running import Chunk, Exit, Launch
 from teamchat.runners.process.supervisor import Stopper
@@ -155,7 +155,7 @@ class Stage:
                 stopper=self.stopper,
                 emit=self._emit,
                 machine=machine or FakeMachine(self._launch, self.check, moment=self.moment),
-                types_ahead=self.types_ahead,
+                hand=Hand() if self.types_ahead else None,
                 takes_over=self.takes_over,
             )
         )

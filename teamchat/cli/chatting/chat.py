@@ -74,13 +74,14 @@ from teamchat.core.team.team import Team
 from teamchat.core.text.clean import printable
 from teamchat.core.text.commands import saying
 from teamchat.core.turn.events import Conclusion, ConversationEvent, MessageStored, TurnFinished, TurnStarted, Warned
-from teamchat.core.turn.run import rules_of
+from teamchat.core.turn.run import Hand, rules_of
 from teamchat.patterns import regex
 from teamchat.runners.process.supervisor import Stopper
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
+DROPS = "/resume --drop"
 BUSY_S = 0.3  # between two tries to run a session that another process runs
 ENDS = (signal.SIGTERM, signal.SIGHUP)
 
@@ -96,7 +97,7 @@ class Chat:
     shown: Shown = field(default_factory=Shown)
     locked_out: bool = False  # another process runs the session
     hidden: bool = False  # a command has the terminal
-    held_back: set[int] = field(default_factory=set)  # what an earlier chat has left and nobody has asked for
+    hand: Hand = field(default_factory=Hand)  # `held_back` is what an earlier chat has left and nobody has asked for
     run_begins: bool = False  # nothing of the run is shown yet
     interruptible: bool = False  # and Ctrl-C ends it
     terminated: bool = False  # by a signal: what is still in `inbox` is not done any more
@@ -104,8 +105,8 @@ class Chat:
 
     def __post_init__(self) -> None:
         if session := self.place.session:
-            self.held_back = {message.id for message in kept_of(self.db, session.id)}
-        self.typing = Typing(self.place, self.inbox, self.shown, self._open_again)
+            self.hand.held_back = {message.id for message in kept_of(self.db, session.id)}
+        self.typing = Typing(self.place, self.inbox, self.shown, self.hand, self._open_again)
         history = history_in(store_file(self.place.team.root).parent)
         self.screen = Screen(self.typing, self.shown, history, completer(self.place, (*WORDS, *OF_CHAT)))
         self.typing.tell = self._tell
@@ -134,14 +135,14 @@ class Chat:
                 self._say_what_waits()
 
     def _take_items(self) -> int:
-        if self.held_back:
-            left = f"still queued from before: {plural(len(self.held_back), 'message')}"
+        if self.hand.held_back:
+            left = f"still queued from before: {plural(len(self.hand.held_back), 'message')}"
             self._tell(f"· {left}; Enter sends what is queued, ↑ takes the last message back")
         while True:
             match item := self._next():
                 case Send(earlier=earlier):
                     if earlier:
-                        self.held_back.clear()
+                        self.hand.held_back.clear()
                     self._send()
                 case Stop():
                     self.locked_out = False
@@ -164,7 +165,7 @@ class Chat:
     def _send(self) -> None:
         """Run the conversation until every kept message is sent, or something stops it."""
         refused: dict[int, TeamchatError] = {}
-        held_back = self.held_back
+        held_back = self.hand.held_back
 
         async def work(coordinator: ConversationCoordinator) -> Conclusion:
             coordinator.typed_ahead.refused |= refused
@@ -197,7 +198,7 @@ class Chat:
 
     def _say_what_stays(self, session: Session) -> None:
         """Say where a message has gone that was typed while the only thing that ran was stopped, or failed."""
-        if any(one.id not in self.held_back for one in unsent_of(self.db, session.id)):
+        if any(one.id not in self.hand.held_back for one in unsent_of(self.db, session.id)):
             self._tell("· your message is still queued: Enter sends it, ↑ takes it back")
 
     def _trusted_team(self) -> Team:
@@ -301,7 +302,9 @@ class Chat:
         return self.typing.leaving
 
     def hint(self, commands: str) -> str:
-        return in_chat(commands)
+        lines = in_chat(commands).splitlines()
+        drops = [DROPS] if "/resume" in lines and DROPS not in lines else []
+        return "\n".join([*lines, *drops])
 
     @contextlib.contextmanager
     def while_working(self, stopper: Stopper) -> Iterator[None]:
@@ -332,6 +335,8 @@ class Chat:
         """Follow what is queued and what was spent. A person's message moves from the queue in one step."""
         if _typed(event):
             self.screen.update(self.typing.look)
+        if isinstance(event, TurnFinished):
+            self.screen.call(self.typing.turn_ended)
         if isinstance(event, MessageStored | TurnFinished):
             self._look_around()
 

@@ -16,13 +16,15 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Protocol
 
+from msgspec import Struct
 from prompt_toolkit.application.run_in_terminal import in_terminal
 from prompt_toolkit.buffer import Buffer, CompletionState
 from prompt_toolkit.completion import CompleteEvent
-from prompt_toolkit.filters import Condition, has_selection
+from prompt_toolkit.filters import Condition, Filter, has_selection, is_searching
 from prompt_toolkit.key_binding import KeyBindings
 from prompt_toolkit.key_binding.key_processor import KeyPressEvent
 from prompt_toolkit.keys import Keys
+from prompt_toolkit.search import stop_search
 from prompt_toolkit.selection import SelectionState, SelectionType
 
 from teamchat.cli.chatting.layout import Shown
@@ -33,34 +35,64 @@ from teamchat.core.messages import Span, well_formed
 LEAVES = "Ctrl-D leaves"
 BACK_S = 0.2  # in which the prompt reads what was typed before it came back
 EDITORS = ("VISUAL", "EDITOR")
+ALONE = "\x1b"
+"""The key of an Esc that nothing follows. `Keys.Escape` begins what a terminal sends for Alt and another key."""
+NEW_LINE = ("\x1b[27;2;13~", "\x1b[27;5;13~", "\x1b[27;6;13~")
+"""What a terminal sends for Enter with Shift or Ctrl, which prompt_toolkit 3.0 takes for Enter. `ESC[13;2u` it does not
+know, so that it comes as single keys."""
+MODIFIERS = "2345678"  # of a key in `ESC[13;2u`: each with Shift, Alt or Ctrl
+OF_OTHERS = {
+    "s-tab": "what members may do is in the team file: /team shows it",
+    "c-v": "paste with your terminal's own key; an image goes by its path, as @image.png",
+    "c-b": "in the background: nohup teamchat send '...' &, and teamchat watch shows it",
+}
+"""Keys that do something in other programs, and what does it here."""
+COMMANDS = {"c-t": "/todo", "c-o": "/show"}
+"""Keys that run a command, whatever stands in the prompt."""
+
+
+class Prompt(Struct, frozen=True):
+    """What the keys of the prompt work on. `refresh` draws it again, `suspend` stops the program as Ctrl-Z does."""
+
+    typist: Typist
+    shown: Shown
+    buffer: Buffer
+    pastes: Pastes
+    refresh: Callable[[], None]
+    suspend: Callable[[], None]
+
+    def clear(self) -> None:
+        self.pastes.put("")
+        self.buffer.reset()
+
+    @property
+    def empty(self) -> Filter:
+        return Condition(lambda: not self.buffer.text) & ~is_searching
+
+    @property
+    def continued(self) -> Filter:
+        """The line before the cursor ends with a backslash."""
+        return Condition(lambda: self.buffer.document.text_before_cursor.endswith("\\")) & ~is_searching
 
 
 def bindings(
     typist: Typist, shown: Shown, buffer: Buffer, refresh: Callable[[], None], suspend: Callable[[], None]
 ) -> KeyBindings:
     keys = KeyBindings()
-    pastes = Pastes(buffer)
-    _editing_keys(keys, buffer, pastes, shown)
-    _sending_keys(keys, typist, shown, pastes, buffer, refresh)
-    _leaving_keys(keys, typist, shown, pastes, buffer, refresh)
+    prompt = Prompt(typist, shown, buffer, Pastes(buffer), refresh, suspend)
+    for add in (_editing_keys, _new_lines, _sending_keys, _stopping_keys, _leaving_keys, _keys_of_others):
+        add(keys, prompt)
 
     def changed(_buffer: Buffer) -> None:
         if not buffer.text:
             typist.emptied()
 
     buffer.on_text_changed += changed
-
-    @keys.add("c-z")
-    def _(event: KeyPressEvent) -> None:
-        event.app.create_background_task(_suspended(suspend, shown))
-
     return keys
 
 
-def _editing_keys(keys: KeyBindings, buffer: Buffer, pastes: Pastes, shown: Shown) -> None:
-    @keys.add("escape", "enter")
-    def _(_event: KeyPressEvent) -> None:
-        buffer.newline(copy_margin=False)
+def _editing_keys(keys: KeyBindings, prompt: Prompt) -> None:
+    buffer = prompt.buffer
 
     @keys.add("tab")
     def _(_event: KeyPressEvent) -> None:
@@ -82,21 +114,44 @@ def _editing_keys(keys: KeyBindings, buffer: Buffer, pastes: Pastes, shown: Show
         buffer.cut_selection()
 
     @keys.add("c-x", "c-e")
+    @keys.add("c-g", filter=~is_searching)
     def _(event: KeyPressEvent) -> None:
-        event.app.create_background_task(_edit(pastes, shown))
+        event.app.create_background_task(_edit(prompt.pastes, prompt.shown))
 
     @keys.add(Keys.BracketedPaste)
     def _(event: KeyPressEvent) -> None:
         if buffer.selection_state:
             buffer.cut_selection()
-        pastes.insert(event.data)
+        prompt.pastes.insert(event.data)
 
 
-def _sending_keys(
-    keys: KeyBindings, typist: Typist, shown: Shown, pastes: Pastes, buffer: Buffer, refresh: Callable[[], None]
-) -> None:
-    @keys.add("enter")
-    def _(_event: KeyPressEvent) -> None:
+def _new_lines(keys: KeyBindings, prompt: Prompt) -> None:
+    """The keys that begin a new line in other programs, too."""
+    buffer = prompt.buffer
+
+    @keys.add("escape", "enter")
+    @keys.add("c-j", filter=~is_searching)
+    @keys.add("enter", filter=prompt.continued)
+    def _(event: KeyPressEvent) -> None:
+        if event.key_sequence[0].key == Keys.ControlM:
+            buffer.delete_before_cursor()
+        buffer.newline(copy_margin=False)
+
+    for modifier in MODIFIERS:
+
+        @keys.add("escape", *f"[13;{modifier}u")
+        def _(_event: KeyPressEvent) -> None:
+            buffer.newline(copy_margin=False)
+
+
+def _sending_keys(keys: KeyBindings, prompt: Prompt) -> None:
+    typist, shown, pastes, buffer = prompt.typist, prompt.shown, prompt.pastes, prompt.buffer
+
+    @keys.add("enter", filter=~is_searching & ~prompt.continued)
+    def _(event: KeyPressEvent) -> None:
+        if event.data in NEW_LINE:
+            buffer.newline(copy_margin=False)
+            return
         text, pasted = pastes.whole()
         if (readable := well_formed(text)) != text:  # bytes that are no UTF-8
             pastes.put(readable)
@@ -104,17 +159,16 @@ def _sending_keys(
         if typist.entered(text, pasted):
             if text.strip() and buffer.history.get_strings()[-1:] != [text]:
                 buffer.history.append_string(text)
-            pastes.put("")
-            buffer.reset()
+            prompt.clear()
         else:
             _select_all(buffer)
-        refresh()
+        prompt.refresh()
 
-    @keys.add("up", filter=Condition(lambda: not buffer.text and bool(shown.waiting)))
+    @keys.add("up", filter=prompt.empty & Condition(lambda: bool(shown.waiting)))
     def _(_event: KeyPressEvent) -> None:
         if queued := typist.unqueued():
             pastes.put(*queued)
-        refresh()
+        prompt.refresh()
 
 
 def _select_all(buffer: Buffer) -> None:
@@ -124,34 +178,66 @@ def _select_all(buffer: Buffer) -> None:
     buffer.selection_state.enter_shift_mode()
 
 
-def _leaving_keys(
-    keys: KeyBindings, typist: Typist, shown: Shown, pastes: Pastes, buffer: Buffer, refresh: Callable[[], None]
-) -> None:
-    empty = Condition(lambda: not buffer.text)
+def _stopping_keys(keys: KeyBindings, prompt: Prompt) -> None:
+    typist, buffer = prompt.typist, prompt.buffer
 
-    @keys.add("c-c")
+    @keys.add(ALONE)
     def _(_event: KeyPressEvent) -> None:
-        if typist.interrupted():
-            return
-        if buffer.text:
-            pastes.put("")
-            buffer.reset()
+        if is_searching():
+            stop_search()
+        elif buffer.complete_state:
+            buffer.cancel_completion()
+        elif buffer.selection_state:
+            buffer.exit_selection()
         else:
-            shown.notice = LEAVES
-        refresh()
+            typist.escaped(empty=not buffer.text)
+        prompt.refresh()
+
+    @keys.add("c-c", filter=~is_searching)
+    def _(_event: KeyPressEvent) -> None:
+        if buffer.text:
+            prompt.clear()
+        elif not typist.interrupted():
+            prompt.shown.notice = LEAVES
+        prompt.refresh()
 
     @keys.add(Keys.SIGINT)
     def _(_event: KeyPressEvent) -> None:
         typist.interrupted()
 
-    @keys.add("c-d", filter=empty)
-    def _(_event: KeyPressEvent) -> None:
-        typist.left()
 
-    @keys.add("c-@", filter=empty & Condition(lambda: time.monotonic() - shown.back_at < BACK_S))
+def _leaving_keys(keys: KeyBindings, prompt: Prompt) -> None:
+    typist, shown = prompt.typist, prompt.shown
+
+    @keys.add("c-z")
+    def _(event: KeyPressEvent) -> None:
+        event.app.create_background_task(_suspended(prompt.suspend, shown))
+
+    @keys.add("c-d", filter=prompt.empty)
+    def _(_event: KeyPressEvent) -> None:
+        typist.left(asks=True)
+        prompt.refresh()
+
+    @keys.add("c-@", filter=prompt.empty & Condition(lambda: time.monotonic() - shown.back_at < BACK_S))
     def _(_event: KeyPressEvent) -> None:
         """A Ctrl-D that was typed without the prompt: the terminal keeps it as a zero byte."""
-        typist.left()
+        typist.left(asks=True)
+        prompt.refresh()
+
+
+def _keys_of_others(keys: KeyBindings, prompt: Prompt) -> None:
+    for key, told in OF_OTHERS.items():
+
+        @keys.add(key, filter=prompt.empty)
+        def _(_event: KeyPressEvent, told: str = told) -> None:
+            prompt.shown.notice = told
+            prompt.refresh()
+
+    for key, line in COMMANDS.items():
+
+        @keys.add(key, filter=~is_searching)
+        def _(_event: KeyPressEvent, line: str = line) -> None:
+            prompt.typist.commanded(line)
 
 
 async def _suspended(do: Callable[[], None], shown: Shown) -> None:
@@ -205,7 +291,17 @@ class Typist(Protocol):
         """Stop what runs. False if nothing runs."""
         ...
 
-    def left(self) -> None: ...
+    def escaped(self, *, empty: bool) -> None:
+        """Stop the turn that runs, or, twice at an `empty` prompt where nothing runs, undo the last one."""
+        ...
+
+    def left(self, *, asks: bool = False) -> None:
+        """Leave. Where that stops a turn, the first one only `asks`."""
+        ...
+
+    def commanded(self, line: str) -> None:
+        """Run a command of chat."""
+        ...
 
     def unqueued(self) -> tuple[str, tuple[Span, ...]] | None:
         """Edit the message that was typed last and is not sent yet. Returns its text and the pasted parts."""

@@ -14,7 +14,7 @@ from prompt_toolkit.layout import AnyContainer, ConditionalContainer, HSplit, La
 from prompt_toolkit.layout.controls import BufferControl, FormattedTextControl
 from prompt_toolkit.layout.dimension import Dimension
 from prompt_toolkit.utils import get_cwidth
-from prompt_toolkit.widgets import CompletionsToolbar
+from prompt_toolkit.widgets import CompletionsToolbar, SearchToolbar
 
 from teamchat.cli.output.lines import folded
 from teamchat.cli.output.terminal.look import BAR
@@ -85,7 +85,8 @@ def layout_of(shown: Shown, buffer: Buffer) -> Layout:
     def rule() -> AnyFormattedText:
         return [("fg:ansibrightblack", "─" * (_columns() - 1))]
 
-    control = BufferControl(buffer)
+    search = SearchToolbar(forward_search_prompt="search: ", backward_search_prompt="search: ")
+    control = BufferControl(buffer, search_buffer_control=search.control)
     prompt = Window(
         control,
         wrap_lines=True,
@@ -98,6 +99,7 @@ def layout_of(shown: Shown, buffer: Buffer) -> Layout:
         _lines(lambda: _queued_lines(shown), lambda: bool(shown.waiting)),
         Window(FormattedTextControl(rule), height=1, dont_extend_height=True),
         prompt,
+        search,
         CompletionsToolbar(),
         Window(FormattedTextControl(lambda: _footer(shown)), height=1, dont_extend_height=True),
         Window(height=Dimension(min=0, preferred=0)),  # takes what is left of the rows

@@ -26,10 +26,12 @@ from prompt_toolkit.data_structures import Size
 from prompt_toolkit.document import Document
 from prompt_toolkit.filters import to_filter
 from prompt_toolkit.history import History
-from prompt_toolkit.input.defaults import create_input
+from prompt_toolkit.input.vt100 import Vt100Input
+from prompt_toolkit.key_binding.key_processor import KeyPress
+from prompt_toolkit.keys import Keys
 from prompt_toolkit.output.vt100 import Vt100_Output
 
-from teamchat.cli.chatting.keys import Typist, bindings, without_prompt
+from teamchat.cli.chatting.keys import ALONE, Typist, bindings, without_prompt
 from teamchat.cli.chatting.layout import CHROME, Shown, layout_of
 from teamchat.cli.output.terminal.look import named_light
 from teamchat.core.text.clean import clean
@@ -39,8 +41,27 @@ EARLY = "typed before the prompt was there; Enter sends it"
 STOP_S = 0.5  # at most from Ctrl-Z to the stop; without a shell nothing stops
 FLUSH_S = 0.03  # between two writings above the prompt
 AS_IT_WAS = b"\x1b[?2004l\x1b[?25h\x1b[m\r\n\x1b[J"  # no marked pastes, a cursor, no colours, a line of its own
+ALONE_S = 0.1  # after an Esc; the bytes of an arrow key come so late over a slow line
 NARROWEST, WIDEST = 20, 300
 SIZE = Size(24, 80)  # of a terminal that does not say
+
+
+class Terminal(Vt100Input):
+    """The keys of a terminal, where an Esc that nothing follows for `ALONE_S` is the key `ALONE`."""
+
+    _before = 0  # how many Escs came last, of which another one told that they begin nothing
+
+    def read_keys(self) -> list[KeyPress]:
+        keys = super().read_keys()
+        others = [number for number, key in enumerate(keys, 1) if key.key != Keys.Escape]
+        self._before = len(keys) - max(others, default=0)
+        return keys
+
+    def flush_keys(self) -> list[KeyPress]:
+        keys = super().flush_keys()
+        if [key.key for key in keys] != [Keys.Escape]:
+            return keys
+        return [KeyPress(ALONE, ""), *[KeyPress(ALONE, "")] * self._before]
 
 
 @dataclass
@@ -66,7 +87,7 @@ class Screen:
         )
         reads, writes = open(0, closefd=False), open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115 (stay open)
         self._modes = termios.tcgetattr(0)
-        self._input = create_input(reads)
+        self._input = Terminal(reads)
         self._output = Vt100_Output(writes, self._terminal_size, os.environ.get("TERM"), enable_cpr=False)
         self._thread = Thread(target=self._run, name="prompt", daemon=True)
 
@@ -238,6 +259,7 @@ class Screen:
             erase_when_done=True,
             terminal_size_polling_interval=None,  # the main thread is told
         )
+        self.app.ttimeoutlen = ALONE_S
         self.app.key_processor.before_key_press += lambda _: self._clear_notice()
         failed: list[BaseException] = []
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import math
+import time
 from collections.abc import Callable, Iterator
 from itertools import takewhile
 from queue import SimpleQueue
@@ -29,6 +31,7 @@ from teamchat.core.store.sessions import Session, current_session, find_session,
 from teamchat.core.store.unsent import Unsent, edit_unsent, keep_unsent, put_back_unsent, remove_unsent, unsent_of
 from teamchat.core.team.team import Team
 from teamchat.core.text.clean import printable
+from teamchat.core.turn.run import Hand
 from teamchat.runners.process.supervisor import Stopper
 
 # Tracks which parts of the prompt's text were pasted in several lines. They hold no commands and no markers.
@@ -197,8 +200,8 @@ class Kept:
     One of them may be `edited` in the prompt: it stays in the store until its new text is, or until it is removed.
     """
 
-    def __init__(self, db: Database, place: Place) -> None:
-        self._db, self._place = db, place
+    def __init__(self, db: Database, place: Place, hand: Hand) -> None:
+        self._db, self._place, self._hand = db, place, hand
         self.waiting: list[Unsent] = []
         self.edited: Unsent | None = None
 
@@ -217,7 +220,9 @@ class Kept:
         if place.session is None:
             place.session, _ = choose_session(self._db, place.team, place.name, new=True, title=place.title)
         with self._db.transaction():
-            self.waiting.append(keep_unsent(self._db, place.session.id, text, place.speaker, to, pasted=pasted))
+            kept = keep_unsent(self._db, place.session.id, text, place.speaker, to, pasted=pasted)
+            self._hand.typed.add(kept.id)  # before a run can send it
+            self.waiting.append(kept)
             self.remove_edited()
 
     def edit_last(self) -> Unsent | None:
@@ -246,7 +251,11 @@ class Kept:
 
 STOPS = "stopping the turn; Ctrl-C again stops what is queued, too"
 STOPS_ALL = "stopping; what is queued stays queued"
+STOPPED = "stopped: a message takes its place, /resume runs it again, /resume --drop not"
 LEAVES = "leaving as soon as the turn is stopped"
+STAYS = "a turn runs: Ctrl-D once more stops it and leaves"
+UNDOES = "Esc once more: /undo, which asks first"
+AGAIN_S = 2.0  # for the second of two keys that belong together
 OPEN = "the question stays open"
 PASTED = "· a paste of several lines holds no commands: it is sent as text"
 
@@ -275,17 +284,20 @@ class Typing:
     `tell` writes a line above the prompt, `run_now` runs a command while members work.
     """
 
-    def __init__(self, place: Place, inbox: SimpleQueue[Item], shown: Shown, open_db: Callable[[], Database]) -> None:
-        self.place, self.inbox, self.shown = place, inbox, shown
+    def __init__(
+        self, place: Place, inbox: SimpleQueue[Item], shown: Shown, hand: Hand, open_db: Callable[[], Database]
+    ) -> None:
+        self.place, self.inbox, self.shown, self.hand = place, inbox, shown, hand
         self.stopper: Stopper | None = None
         self.leaving = False
         self.tell: Callable[[str], None]
         self.run_now: Callable[[Command], None]
         self._open_db, self._stops = open_db, 0
+        self._warned: tuple[str, float] = ("", -math.inf)  # of what a second key does, and when
 
     def began(self) -> None:
         self._db = self._open_db()
-        self._kept = Kept(self._db, self.place)
+        self._kept = Kept(self._db, self.place, self.hand)
         self.look()
 
     def look(self) -> None:
@@ -295,13 +307,19 @@ class Typing:
 
     def begin_work(self, stopper: Stopper) -> None:
         """Members begin to work; `stopper` stops them."""
-        self._stops = 0
+        self._stops, self.hand.stopping = 0, None
         self.stopper = stopper
 
     def end_work(self) -> None:
+        self.turn_ended()
         self.stopper = None
-        if self.shown.notice in (STOPS, STOPS_ALL):
+        if self.shown.notice == STAYS:
             self.shown.notice = ""
+
+    def turn_ended(self) -> None:
+        """What was to stop has stopped."""
+        if self.shown.notice in (STOPS, STOPS_ALL):
+            self.shown.notice = STOPPED
 
     def entered(self, text: str, pasted: tuple[Span, ...]) -> bool:
         if not text.strip():
@@ -350,21 +368,50 @@ class Typing:
             self.tell("· nothing runs")
             return
         self._stops = 2
-        self.stopper.request()
+        self._stop_by_hand(self.stopper)
         self.shown.notice = STOPS_ALL
+
+    def commanded(self, line: str) -> None:
+        if command := command_of(line):
+            self._command(command)
+
+    def _again(self, warning: str) -> bool:
+        """Whether the key is the second one, of which the first has shown the warning; shows it otherwise."""
+        before, at = self._warned
+        if before == warning and time.monotonic() - at < AGAIN_S:
+            return True
+        self.shown.notice = warning
+        self._warned = warning, time.monotonic()
+        return False
+
+    def escaped(self, *, empty: bool) -> None:
+        if self.stopper is not None:
+            if not self._stops:  # one that is held for long sends many
+                self.interrupted()
+        elif empty and self._again(UNDOES):
+            self.shown.notice = ""
+            self._warned = "", -math.inf
+            self.commanded("/undo")
 
     def interrupted(self) -> bool:
         if self.stopper is None:
             self.inbox.put(Stop())
             return False
         self._stops += 1
-        self.stopper.request(only_turn=self._stops == 1)
+        self._stop_by_hand(self.stopper, only_turn=self._stops == 1)
         self.shown.notice = STOPS if self._stops == 1 else STOPS_ALL
         return True
 
-    def left(self) -> None:
+    def _stop_by_hand(self, stopper: Stopper, *, only_turn: bool = False) -> None:
+        """What is typed from now on takes the place of what this stops."""
+        self.hand.stopping = self.hand.stopping or time.time()
+        stopper.request(only_turn=only_turn)
+
+    def left(self, *, asks: bool = False) -> None:
         if self.stopper is None:
             self.inbox.put(Leave())
+            return
+        if asks and not self._again(STAYS):
             return
         self.leaving = True
         self.shown.notice = LEAVES

@@ -51,7 +51,7 @@ from teamchat.core.text.clean import printable, visible
 from teamchat.core.turn.caller import find_caller
 from teamchat.core.turn.events import Conclusion, ConversationEvent, Warned
 from teamchat.core.turn.machine import Cooldowns, Machine, TrustedMachine
-from teamchat.core.turn.run import Run
+from teamchat.core.turn.run import Hand, Run
 from teamchat.runners.process.guardians import GUARDIANS
 from teamchat.runners.process.supervisor import Stopper
 
@@ -67,8 +67,8 @@ class Keyboard(Protocol):
         ...
 
     @property
-    def held_back(self) -> Collection[int]:
-        """The numbers of kept messages that no run may send yet."""
+    def hand(self) -> Hand:
+        """What the person does at it."""
         ...
 
     @property
@@ -246,8 +246,7 @@ def converse(
             machine=machine,
             cooldowns=Cooldowns(state_dir() / "cooldowns.json"),
             bounds=bounds,
-            types_ahead=keyboard is not None,
-            held_back=keyboard.held_back if keyboard else (),
+            hand=keyboard.hand if keyboard else None,
             takes_over=record is None and bounds == UNBOUNDED,
         )
         need_descriptors()

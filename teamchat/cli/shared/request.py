@@ -30,6 +30,7 @@ from teamchat.core.conversation.addressing import person
 from teamchat.core.conversation.coordinator import ConversationCoordinator
 from teamchat.core.conversation.entry import check_message
 from teamchat.core.conversation.inputs import Input, Message, Resume, typed_spans
+from teamchat.core.conversation.waiting import waiting_in
 from teamchat.core.engine.decide import fitted
 from teamchat.core.engine.state import UNBOUNDED, Bounds
 from teamchat.core.errors import ExitCode, TeamchatError
@@ -117,10 +118,13 @@ def _send(
 
     What was handed over and is not sent yet goes out before a message that may be `shared`.
     """
-    if held := coordinator.state.held:
-        waiting = ", ".join(route.target for route in held)
-        resume = f"{PROGRAM.get()} resume{team.typed + session_typed(db, session)}"
-        note(f"still on hold: {waiting} ({resume} continues with them)")
+    if held := [one for one in waiting_in(db, session.id) if not one.aside]:
+        keyboard, place = KEYBOARD.get(), team.typed + session_typed(db, session)
+        resume, drop = f"{PROGRAM.get()} resume{place}", f"{PROGRAM.get()} resume --drop{place}"
+        if keyboard:
+            resume, drop = "/resume", "/resume --drop"
+        what = "it" if len(held) == 1 else "them"
+        note(printable(f"still on hold: {'; '.join(map(str, held))}; {resume} runs {what}, {drop} drops {what}"))
     if shared and (before := handed_over_to(db, session.id)):
         note(f"{plural(len(before), 'message')} that waited {'goes' if len(before) == 1 else 'go'} out first")
         own = keep_unsent(db, session.id, sent.text, sent.speaker, sent.to, typed=sent.typed_through, handed_over=True)

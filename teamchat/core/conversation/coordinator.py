@@ -10,6 +10,8 @@ from collections.abc import Awaitable, Callable, Coroutine
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import replace
+
 from teamchat.core.context.context_manager import ContextManager
 from teamchat.core.conversation.addressing import Addressed, address, address_task
 from teamchat.core.conversation.conclusion import conclude, conclude_error, conclude_side_turn, conclusion
@@ -17,6 +19,7 @@ from teamchat.core.conversation.inputs import Input, Message, Resume
 from teamchat.core.conversation.posting import Parsed, Posted, Posting, Teller
 from teamchat.core.conversation.recovery import clean_turns, kept_turns, recover_turns
 from teamchat.core.conversation.typed_ahead import Outgoing, TypedAhead
+from teamchat.core.conversation.waiting import named_by, waiting_in
 from teamchat.core.engine.decide import budget_guard, decide
 from teamchat.core.engine.events import (
     Action,
@@ -49,7 +52,7 @@ from teamchat.core.text.commands import saying
 from teamchat.core.turn.attempts import Answer, Attempts, NoAnswer
 from teamchat.core.turn.ending import Written, close_turn
 from teamchat.core.turn.events import Conclusion, ProcessMoved, Warned
-from teamchat.core.turn.run import Run, TurnFailure
+from teamchat.core.turn.run import RESUME, Run, TurnFailure
 from teamchat.core.turn.watching import in_thread
 from teamchat.runners.events import Question
 
@@ -201,19 +204,23 @@ class ConversationCoordinator:
             typed = len(well_formed(unsent.text[: unsent.typed]))
             posted = self.posting.message(addressed, typed=typed, answers=out.answers)
             mark_sent(run.db, unsent, posted.message.id)
-            actions = run.decide(posted.event)
+            aside = run.hand.replaced_by(unsent.id, unsent.at) if run.hand else ()
+            actions = run.decide(replace(posted.event, aside=aside))
         for problem in addressed.problems:
             run.emit(Warned(problem))
         by_others = unsent.handed_over and unsent.id != self.typed_ahead.own
         self.teller.stored(addressed, posted, by_others=by_others)
+        self.teller.aside(actions)
         return actions
 
     async def _resume(self, given: Resume) -> Conclusion:
-        run, mode = self.run, given.mode
+        run, mode, only = self.run, given.mode, given.only
+        if given.message is not None:
+            only = named_by(waiting_in(run.db, run.session), given.message)
         if run.tally.turns and not run.state.queue:  # the only thing left was to store a kept turn
             return conclusion(run, ExitCode.DONE)
         waiting = handed_over_to(run.db, run.session) if run.takes_over else ()
-        if mode is ResumeMode.DROP:
+        if mode is ResumeMode.DROP and only is None:
             for unsent in waiting:
                 if remove_unsent(run.db, unsent.id):
                     run.emit(Warned(f"dropped before it was sent: {quoted(unsent.text)}"))
@@ -221,11 +228,15 @@ class ConversationCoordinator:
             return await self.send_unsent() if mode is not ResumeMode.DROP else conclusion(run, ExitCode.DONE)
         if not run.state.queue:
             raise NothingToResume("nothing is waiting in this conversation", saying())
+        if mode is not ResumeMode.DROP and only is None and run.state.aside == run.state.queue:
+            aside = waiting_in(run.db, run.session)
+            hints = f"{RESUME} {aside[0].message}\n{RESUME} --drop"
+            raise NothingToResume(f"nothing is on hold; set aside: {', '.join(map(str, aside))}", hints)
         calls = tuple(route for route in run.state.queue if route.part)
         run.tally.process = run.tally.process or bool(calls)
         if calls and run.state.process:
             run.emit(ProcessMoved(run.state.process, calls))
-        return await self._follow(run.step(Resumed(run.machine.now(), mode, given.only)))
+        return await self._follow(run.step(Resumed(run.machine.now(), mode, only)))
 
     async def summarise(self, name: str | None = None) -> Conclusion:
         """Have a member summarise what was said before the newest message: by default the team's `compactor`.

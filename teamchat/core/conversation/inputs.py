@@ -42,10 +42,11 @@ class Message(Struct, frozen=True, kw_only=True):
 
 
 class Resume(Struct, frozen=True):
-    """Continue what is on hold, or `only` the routes of these numbers."""
+    """Continue what is on hold, or `only` the routes of these numbers, or what waits for the `message`."""
 
     mode: ResumeMode = ResumeMode.RETRY
     only: tuple[int, ...] | None = None
+    message: str | None = None
 
 
 Input = Message | Resume

@@ -32,6 +32,7 @@ from teamchat.core.engine.events import (
     Moved,
     NotCalled,
     NotDropped,
+    PutAside,
     Queued,
     Reassigned,
     Refused,
@@ -41,7 +42,8 @@ from teamchat.core.engine.process import Kind, Part
 from teamchat.core.engine.state import LastSaid, Route
 from teamchat.core.messages import ConversationMessage, NewMessage, Routing
 from teamchat.core.receipt import Outcome
-from teamchat.core.routing.requests import RouteRequest
+from teamchat.core.routing.markers import first_words
+from teamchat.core.routing.requests import RouteRequest, quoted
 from teamchat.core.routing.todos import Noted
 from teamchat.core.store.images import Image, put_images
 from teamchat.core.store.todos import note_todos
@@ -380,6 +382,17 @@ class Teller(Struct):
                 emit(RouteRefused(route, limit))
             case _:
                 pass
+
+    def aside(self, actions: Sequence[Action]) -> None:
+        """Tell what a person's message has set aside, by the message that called, with the command that runs it."""
+        by_message: dict[str, list[str]] = {}
+        for action in actions:
+            if isinstance(action, PutAside):
+                by_message.setdefault(action.route.parent, []).append(action.route.target)
+        for message, names in by_message.items():
+            words = quoted(first_words(self.run.manager.get_message(message).content))
+            resume = f"teamchat resume {message} runs it, teamchat resume --drop {message} drops it"
+            self.run.emit(Warned(f"set aside: {words} to {', '.join(names)}; {resume}"))
 
     def _reassigned(self, route: Route, failed: str) -> None:
         failure, part = self.run.tally.failures.get(route.number), route.part

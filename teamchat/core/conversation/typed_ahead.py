@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -72,7 +72,12 @@ class TypedAhead(Struct):
         run = self.run
         if not run.takes_over or run.stopper.asked or not _goes_out(last):
             return True
-        return end_taking(run.db, run.session, {*self.refused, *run.held_back})
+        return end_taking(run.db, run.session, self._stay)
+
+    @property
+    def _stay(self) -> set[int]:
+        """The numbers of kept messages that this run does not send."""
+        return {*self.refused, *(self.run.hand.held_back if self.run.hand else ())}
 
     def between_turns(self, last: Action, before: State) -> tuple[Action, ...] | None:
         """Let a person's message and a stop change what the engine wanted `last`; None if neither does.
@@ -81,18 +86,29 @@ class TypedAhead(Struct):
         """
         run, stopper = self.run, self.run.stopper
         only_turn, begins = stopper.only_turn, isinstance(last, RunTurn | RunGroup)
+        freed = _held_since(before, run.state) if isinstance(last, Paused) or only_turn else ()
+        self._note_stopped(before, freed if only_turn else ())
         if (stopper.asked and (begins or not only_turn)) or isinstance(last, Deliver):
             return None  # first the turn is stopped, or its group's replies are delivered
         if begins and self.sent:
             self.sent = False
             return None
         actions = self._send_one() if only_turn or _goes_out(last) else None
-        freed = _held_since(before, run.state) if isinstance(last, Paused) or only_turn else ()
         if freed and (actions or only_turn):
             actions = (*(actions or ())[:-1], *run.step(Released(run.machine.now(), freed)))
         if actions and only_turn:
             stopper.reset()
+            if run.hand:
+                run.hand.stopping = None
         return actions
+
+    def _note_stopped(self, before: State, freed: Collection[int]) -> None:
+        """Note what a stop by hand has held since the state `before`, but for what goes on."""
+        run, hand = self.run, self.run.hand
+        if hand and hand.stopping is not None and run.stopper.asked:
+            there = {route.number for route in before.held}
+            held = (route.number for route in run.state.held if route.number not in {*there, *freed})
+            hand.stopped |= dict.fromkeys(held, hand.stopping)
 
     def _send_one(self) -> tuple[Action, ...] | None:
         while out := self._next():
@@ -105,8 +121,8 @@ class TypedAhead(Struct):
         """The first message that can be sent. The others stay, and are not tried again in this run."""
         run = self.run
         for unsent in unsent_of(run.db, run.session):
-            taken = run.takes_over if unsent.handed_over else run.types_ahead
-            if not taken or unsent.id in {*self.refused, *run.held_back}:
+            taken = run.takes_over if unsent.handed_over else run.hand is not None
+            if not taken or unsent.id in self._stay:
                 continue
             try:
                 return self._addressed(unsent)

@@ -31,6 +31,7 @@ from teamchat.core.engine.events import (
     NotDropped,
     Paused,
     PauseKind,
+    PutAside,
     Queued,
     Reassigned,
     Recovered,
@@ -229,11 +230,18 @@ class Draft(Struct):
             self.state = replace(self.state, last_said=kept)
 
     def hold_all(self) -> None:
-        """Hold the whole queue, except people who are asked: only a resume continues it."""
+        """Hold the whole queue, except people who are asked and what is set aside: only a resume continues it."""
+        stay = (RouteStatus.ASKED, RouteStatus.ASIDE)
         self.put(
-            replace(route, status=RouteStatus.HELD) if route.status is not RouteStatus.ASKED else route
-            for route in self.state.queue
+            route if route.status in stay else replace(route, status=RouteStatus.HELD) for route in self.state.queue
         )
+
+    def put_aside(self, numbers: Collection[int]) -> None:
+        """Set the held routes of these numbers aside."""
+        for route in self.state.held:
+            if route.number in numbers:
+                self.change(route.number, status=RouteStatus.ASIDE)
+                self.actions.append(PutAside(route))
 
     def not_begun(self) -> None:
         """The routes whose turns were to run, but have not begun, wait again."""
@@ -268,7 +276,8 @@ class Draft(Struct):
             replace(like, number=number + index, target=wish.target, priority=wish.priority, group=wish.group)
             for index, wish in enumerate(wish for wish in requests if wish.target not in there)
         ]
-        room = max(MAX_WAITING - sum(route.status is not RouteStatus.RUNNING for route in queue), 0)
+        no_room = (RouteStatus.RUNNING, RouteStatus.ASIDE)
+        room = max(MAX_WAITING - sum(route.status not in no_room for route in queue), 0)
         kept, refused = new[:room], new[room:]
         self.state = replace(self.state, next_route=number + len(new))
         # sorted() is stable: within a priority the order of the list is the order of speaking
@@ -532,6 +541,7 @@ def _note(draft: Draft, event: TurnBegan | Spent | MemberAnswered | Retargeted) 
 def _human_spoke(draft: Draft, event: HumanSpoke) -> None:
     """No turn runs while a person's message is stored; those that were about to begin wait behind what it asks for."""
     draft.not_begun()
+    draft.put_aside(event.aside)
     asked = draft.state.answered_by(event.speaker)
     answered = asked if event.answers else None
     if answered:
@@ -560,12 +570,16 @@ def _continued(draft: Draft, event: Resumed | Released) -> None:
 
 def _resumed(draft: Draft, mode: ResumeMode, only: tuple[int, ...] | None) -> None:
     queue = draft.state.queue
+    if mode is ResumeMode.DROP and only is not None:
+        draft.drop(tuple(route for route in queue if route.number in only))
+        return
     if mode is ResumeMode.DROP:
         draft.drop(queue)
         draft.state = replace(draft.state, process=None)
     elif mode is ResumeMode.SKIP:
         draft.drop(_skipped(queue))
-    chosen = [route for route in draft.state.queue if only is None or route.number in only]
+    held = {route.number for route in draft.state.held}
+    chosen = [route for route in draft.state.queue if route.number in (held if only is None else only)]
     _free(draft, {mate.number for route in chosen for mate in draft.state.mates(route)})  # a group runs as a whole
     draft.state = granted(draft.state, draft.now)
 
@@ -582,7 +596,7 @@ def _skipped(queue: tuple[Route, ...]) -> tuple[Route, ...]:
 def _free(draft: Draft, numbers: Collection[int]) -> None:
     draft.put(
         replace(route, status=RouteStatus.WAITING if route.answer is None else RouteStatus.ANSWERED)
-        if route.status is RouteStatus.HELD and route.number in numbers
+        if route.status in (RouteStatus.HELD, RouteStatus.ASIDE) and route.number in numbers
         else route
         for route in draft.state.queue
     )

@@ -26,7 +26,7 @@ class HumanSpoke(Struct, frozen=True):
 
     A message of markers only, or one that was typed before the question, does not `answer` it. Those whom a message of
     markers only calls answer what was said `before` it: `LastSaid` without requests. With a `process` the message is
-    its task.
+    its task. It sets the held routes of the numbers `aside` aside, which the person stopped before.
     """
 
     now: float
@@ -37,6 +37,7 @@ class HumanSpoke(Struct, frozen=True):
     answers: bool = True
     process: Process | None = None
     before: LastSaid | None = None
+    aside: tuple[int, ...] = ()
 
 
 class TurnBegan(Struct, frozen=True):
@@ -108,7 +109,8 @@ class GroupDelivered(Struct, frozen=True):
 class Resumed(Struct, frozen=True):
     """A person resumes a stopped conversation: retry, skip the first turn or question, or drop the queue.
 
-    With `only`, the routes of these numbers and the rest of their groups run; everything else stays on hold.
+    With `only`, the routes of these numbers and the rest of their groups run, also if they are set aside; everything
+    else stays as it is. A drop takes out what is set aside, too, and with `only` nothing runs.
     """
 
     now: float
@@ -201,6 +203,13 @@ class Dropped(Struct, frozen=True):
     final: ClassVar[bool] = False
     route: Route
     left: bool = False
+
+
+class PutAside(Struct, frozen=True):
+    """A route is set aside. `route` is as it was before, on hold."""
+
+    final: ClassVar[bool] = False
+    route: Route
 
 
 class NotDropped(Struct, frozen=True):
@@ -314,6 +323,7 @@ class Idle(Struct, frozen=True):
 Action = (
     Queued
     | Dropped
+    | PutAside
     | NotDropped
     | Refused
     | NotCalled

@@ -1,7 +1,8 @@
 """The state of a conversation between two events: the team's rules, the queue and the counters.
 
 The queue is one tuple in the order of speaking, with the running route at its head. A route that waits for a person
-keeps its place as ASKED. After a failure, a guard, Ctrl-C or a crash routes are HELD, and only `Resumed` moves them.
+keeps its place as ASKED. After a failure, a guard, Ctrl-C or a crash routes are HELD, and only `Resumed` moves them. A
+route that a person stopped by hand, and then spoke in its place, is ASIDE: only a resume that names it runs it.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ class RouteStatus(StrEnum):
     ANSWERED = "answered"  # its reply is kept until its group is over
     ASKED = "asked"  # a person is asked, and the queue waits
     HELD = "held"  # after a failure, a guard, Ctrl-C or a crash; only `resume` moves it
+    ASIDE = "aside"  # a person stopped it, and has said something else since
     DONE = "done"
     DROPPED = "dropped"
     JOINED = "joined"  # the turn of a call before it answers it, too
@@ -138,6 +140,10 @@ class State(Struct, frozen=True):
     @property
     def held(self) -> tuple[Route, ...]:
         return tuple(route for route in self.queue if route.status is RouteStatus.HELD)
+
+    @property
+    def aside(self) -> tuple[Route, ...]:
+        return tuple(route for route in self.queue if route.status is RouteStatus.ASIDE)
 
     @property
     def asked(self) -> Route | None:

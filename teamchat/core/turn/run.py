@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from functools import cached_property, partial
 from pathlib import Path
 
@@ -121,6 +121,26 @@ def _repeats(error: TeamchatError) -> bool:
     return isinstance(error, AgentMissing | NotTrusted | UsageError) and error.hint is None
 
 
+class Hand(Struct):
+    """What a person does at the prompt of a chat, in which members work. The threads of the chat share it.
+
+    `held_back` are the numbers of kept messages that no run may send yet, and `typed` those of messages that were typed
+    in this chat. `stopping` is when the person last asked a turn to stop, in seconds since the epoch, while it goes on.
+    `stopped` has that time for each route that it held: a message of this chat that is typed later sets it aside.
+    """
+
+    held_back: set[int] = field(default_factory=set)
+    typed: set[int] = field(default_factory=set)
+    stopping: float | None = None
+    stopped: dict[int, float] = field(default_factory=dict)
+
+    def replaced_by(self, unsent: int, at: float) -> tuple[int, ...]:
+        """The routes that the kept message of that number, typed at that time, sets aside."""
+        if unsent not in self.typed:
+            return ()
+        return tuple(route for route, stopped in self.stopped.items() if stopped <= at)
+
+
 class Run:
     """Everything that the coordinator, the attempts and the side turns of one session share.
 
@@ -132,8 +152,7 @@ class Run:
     - `manager` reads and stores the messages and makes the prompts. It belongs to `session`. By default it is made
       from the team's settings.
     - `cooldowns` remembers which agents met a rate limit. Without it none is avoided.
-    - `types_ahead`: a person types messages while members work (`chat`), which are sent between turns,
-      but for those of the numbers `held_back`.
+    - `hand`: a person types messages while members work (`chat`), which are sent between turns.
     - `takes_over`: other processes may hand messages over, which are sent in the same way.
     - `bounds` limit this run beyond the team file.
     """
@@ -150,14 +169,13 @@ class Run:
         machine: Machine | None = None,
         manager: ContextManager | None = None,
         cooldowns: Cooldowns | None = None,
-        types_ahead: bool = False,
-        held_back: Collection[int] = (),
+        hand: Hand | None = None,
         takes_over: bool = False,
         bounds: Bounds = UNBOUNDED,
     ) -> None:
         self.team, self.db, self.session, self.folder, self.stopper = team, db, session, folder, stopper
         self.emit, self.machine, self.cooldowns = emit, machine or Machine(), cooldowns
-        self.types_ahead, self.held_back, self.takes_over = types_ahead, held_back, takes_over
+        self.hand, self.takes_over = hand, takes_over
         self.manager = manager or manager_of(team, db, session, window=bounds.window)
         self.tally, self.live = Tally(), LivePool()
         self.group: int | None = None  # the turn that the group which runs began with

@@ -132,6 +132,7 @@ class TerminalOutput:
         self._waiting: dict[int, Route] = {}
         self._subtasks: Subtasks | None = None  # of a map-reduce
         self._workers: tuple[str, ...] = ()  # of that
+        self._above: set[str] = set()  # the ids of the messages that were shown
         self._running: object = None  # the group whose members `_doing` has
         self._idle_since = self._now()
         self._after: list[str] = []  # lines that wait for the replies of a group
@@ -200,6 +201,7 @@ class TerminalOutput:
     def _take(self, event: ConversationEvent) -> None:
         match event:
             case MessageStored(message=message):
+                self._above.add(message.id)
                 self._said(message)
             case RouteQueued() | RouteDropped() | RouteRefused():
                 self._queue(event)
@@ -210,6 +212,7 @@ class TerminalOutput:
             case SummaryStored() | LessonsFound():
                 self._made(event)
             case Replied(turn=turn, message=message, part=part):
+                self._above.add(message.id)
                 self._reply(turn, message, part)
             case TurnFinished(turn=turn, outcome=outcome):
                 self._finish(turn, outcome)
@@ -292,8 +295,8 @@ class TerminalOutput:
         for mate in self._mates(group):
             self._doing.setdefault(mate.number, Doing(mate.target, now, what=WAITS))
         shown = self._shown(turn, route)
-        note = _about(turn, route)
-        shown.voice.head(note)
+        resumed = route is not None and turn.setup.answers not in self._above
+        shown.voice.head(f"{_about(turn, route)} · answers {turn.setup.answers}" if resumed else _about(turn, route))
         if line := left_out(turn.member, turn.setup):
             shown.voice.aside(line)
 

@@ -1,0 +1,72 @@
+"""What a conversation has on hold or set aside, by the messages that called."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from teamchat.core.engine.state import Route, RouteStatus
+from teamchat.core.errors import NoMessage, UnknownName
+from teamchat.core.routing.markers import first_words
+from teamchat.core.routing.requests import quoted
+from teamchat.core.store.database import Database
+from teamchat.core.store.messages import SqliteLog
+from teamchat.core.store.routes import open_routes
+
+
+class Waiting(Struct, frozen=True):
+    """The calls of one message that wait for a resume, in the order of speaking.
+
+    `words` are the first ones of the message, quoted; empty where it was undone. `since` is its time, in seconds since
+    the epoch. What is set `aside` runs only if a person picks it.
+    """
+
+    message: str
+    words: str
+    since: float
+    routes: tuple[Route, ...]
+    aside: bool
+
+    @property
+    def members(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(route.target for route in self.routes))
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        return tuple(route.number for route in self.routes)
+
+    def __str__(self) -> str:
+        """`max, sarah for msg-1 'Write it'`."""
+        return " ".join(filter(None, (", ".join(self.members), "for", self.message, self.words)))
+
+
+def waiting_in(db: Database, session: int) -> list[Waiting]:
+    """What waits in a session that no process runs, in the order of the queue; what is set aside comes last.
+
+    A question that a person is asked is no part of it.
+    """
+    log = SqliteLog(db, session)
+    by_message: dict[tuple[bool, str], list[Route]] = {}
+    for route in open_routes(db, session):
+        if route.status is not RouteStatus.ASKED:
+            by_message.setdefault((route.status is RouteStatus.ASIDE, route.parent), []).append(route)
+    found = [_waiting(log, message, tuple(routes), aside=aside) for (aside, message), routes in by_message.items()]
+    return sorted(found, key=lambda one: one.aside)
+
+
+def _waiting(log: SqliteLog, message: str, routes: tuple[Route, ...], *, aside: bool) -> Waiting:
+    try:
+        said = log.get(message)
+    except NoMessage:
+        return Waiting(message, "", 0.0, routes, aside)
+    return Waiting(message, quoted(first_words(said.content)), said.timestamp / 1000, routes, aside)
+
+
+def named_by(waiting: Sequence[Waiting], message: str) -> tuple[int, ...]:
+    """The numbers of the routes that wait for that message. Raises `UnknownName` if none do."""
+    found = tuple(number for one in waiting if one.message == message for number in one.numbers)
+    if not found:
+        there = ", ".join(dict.fromkeys(one.message for one in waiting)) or "nothing"
+        raise UnknownName(f"nothing waits for {quoted(message)} (what waits: {there})", "teamchat log")
+    return found
