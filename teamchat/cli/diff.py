@@ -26,6 +26,8 @@ def diff(
     as_json: JsonOption = False,
 ) -> None:
     """Show what turns changed in the files; behind a pipe a patch, which git apply takes."""
+    import sys
+
     from teamchat.cli.output.lines import note
     from teamchat.cli.shared.workspace import find_root, open_store
     from teamchat.core.conversation.differences import differences, why_unknown
@@ -45,6 +47,8 @@ def diff(
         found = differences(db.path.parent, named)
         if not found:
             raise CheckpointFailed(printable("; ".join(unknown)))
+        if turns is None and sys.stdout.isatty():
+            note(printable(f"turn {named[0].number}, {named[0].member}: the last that changed files"))
         for line in unknown:
             note(printable(line))
         write(found, stat=stat, as_json=as_json)
