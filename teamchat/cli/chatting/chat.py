@@ -295,6 +295,7 @@ class Chat:
             you,
             self.about_to_show,
             self.shown_now,
+            self.typing.was_told,
         )
 
     @property
@@ -464,15 +465,21 @@ def _sum(part: Sum, words: object) -> str:
 
 
 class Watched(Struct, frozen=True):
-    """An output whose events chat follows, too. `you` are asked at the prompt, which needs no command."""
+    """An output whose events chat follows, too. `you` are asked at the prompt, which needs no command.
+
+    A warning that `was_told` before its message was sent is not shown again.
+    """
 
     inner: Output
     you: str
     before: Callable[[ConversationEvent], None]
     after: Callable[[ConversationEvent], None]
+    was_told: Callable[[str], bool]
 
     def __call__(self, event: ConversationEvent) -> None:
         if isinstance(event, Warned):
+            if self.was_told(event.text):
+                return
             event = replace(event, text=named_in_chat(event.text))
         self.before(event)
         try:

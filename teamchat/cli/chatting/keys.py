@@ -160,7 +160,7 @@ def _sending_keys(keys: KeyBindings, prompt: Prompt) -> None:
             if text.strip() and buffer.history.get_strings()[-1:] != [text]:
                 buffer.history.append_string(text)
             prompt.clear()
-        else:
+        elif typist.asked is None:
             _select_all(buffer)
         prompt.refresh()
 
@@ -279,7 +279,9 @@ async def without_prompt(shown: Shown) -> AsyncIterator[None]:
 
 
 class Typist(Protocol):
-    """What the keys do. Every method runs in the screen's thread."""
+    """What the keys do. Every method runs in the screen's thread. `asked` is the text that Enter sends once more."""
+
+    asked: str | None
 
     def began(self) -> None: ...
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import takewhile
 from queue import SimpleQueue
 
@@ -20,12 +20,13 @@ from teamchat.cli.chatting.slash import WAITS, WORKING, Command, command_of, opt
 from teamchat.cli.output.lines import FOLDED_LINES, fold_label
 from teamchat.cli.shared.options import session_title
 from teamchat.cli.shared.workspace import choose_session
+from teamchat.core.conversation.addressing import Addressed
 from teamchat.core.conversation.entry import check_message
 from teamchat.core.conversation.inputs import Message, typed_spans
 from teamchat.core.errors import ExitCode, TeamchatError, UsageError
 from teamchat.core.messages import Span
 from teamchat.core.routing.markers import touches
-from teamchat.core.routing.requests import split_calls, with_calls
+from teamchat.core.routing.requests import inside_note, names_inside, split_calls, with_calls
 from teamchat.core.store.database import Database
 from teamchat.core.store.sessions import Session, current_session, find_session, is_bare, remove_session
 from teamchat.core.store.unsent import Unsent, edit_unsent, keep_unsent, put_back_unsent, remove_unsent, unsent_of
@@ -209,14 +210,17 @@ class Kept:
         session = self._place.session
         self.waiting = unsent_of(self._db, session.id) if session else []
 
-    def keep(self, text: str, to: str | None, pasted: tuple[Span, ...]) -> None:
-        """Store a message, in place of the one that was edited, if it can be sent as it is.
-
-        Raises the reason otherwise, as `check_message` does.
-        """
+    def check(self, text: str, to: str | None, pasted: tuple[Span, ...]) -> Addressed:
+        """What a message asks for. Raises the reason if it cannot be sent as it is, as `check_message` does."""
         place = self._place
         message = Message(text=text, typed=typed_spans(len(text), pasted), speaker=place.speaker, to=to)
-        check_message(place.team, self._db, place.session, message)
+        addressed = check_message(place.team, self._db, place.session, message)
+        assert addressed, "it is no task"
+        return addressed
+
+    def keep(self, text: str, to: str | None, pasted: tuple[Span, ...]) -> None:
+        """Store a message that was checked, in place of the one that was edited."""
+        place = self._place
         if place.session is None:
             place.session, _ = choose_session(self._db, place.team, place.name, new=True, title=place.title)
         with self._db.transaction():
@@ -260,6 +264,14 @@ OPEN = "the question stays open"
 PASTED = "· a paste of several lines holds no commands: it is sent as text"
 
 
+def _as_text(names: Sequence[str], to: Sequence[str]) -> str:
+    """What is told of members that are named inside a line, before it is sent."""
+    those, are, goes = ", ".join(f"@{name}" for name in names), "is" if len(names) == 1 else "are", ", ".join(to)
+    goes = f"this goes to {goes}" if goes else "this goes to nobody"
+    does = f"@{names[0]} at the beginning of a line calls {names[0]}"
+    return printable(f"· {those} {are} text here, and {goes}: Enter once more sends it; {does}")
+
+
 class Send(Struct, frozen=True):
     """Send what is kept; `earlier`: also what an earlier chat has left, for which a person has just asked."""
 
@@ -292,6 +304,8 @@ class Typing:
         self.leaving = False
         self.tell: Callable[[str], None]
         self.run_now: Callable[[Command], None]
+        self.asked: str | None = None
+        self._notes: list[str] = []  # of what was told before the message was sent
         self._open_db, self._stops = open_db, 0
         self._warned: tuple[str, float] = ("", -math.inf)  # of what a second key does, and when
 
@@ -328,6 +342,7 @@ class Typing:
             elif self.shown.asked:
                 self.shown.notice = OPEN
             return True
+        asked, self.asked = self.asked, None
         try:
             agents = [member.name for member in self.place.team.ai_members]
             begins_pasted = touches(0, 1, pasted)
@@ -336,8 +351,8 @@ class Typing:
                 self.shown.waiting = tuple(self._kept.waiting)
                 self._command(command)
                 return True
-            to, rest, parts = split_calls(text, self.place.team.members, pasted)
-            self._kept.keep(rest, to, parts)
+            if not self._taken(text, pasted, asked):
+                return False
         except TeamchatError as error:
             self.tell(f"✗ {printable(options_in_chat(str(error)))}")
             return False
@@ -348,6 +363,27 @@ class Typing:
         if self.stopper is None:
             self.inbox.put(Send())
         return True
+
+    def _taken(self, text: str, pasted: tuple[Span, ...], asked: str | None) -> bool:
+        """Keep a message. One with an `@name` that calls nobody is asked about first: `asked` is what Enter sends."""
+        to, rest, parts = split_calls(text, self.place.team.members, pasted)
+        addressed = self._kept.check(rest, to, parts)
+        called = (addressed.speaker.role_name, *addressed.names)
+        inside = list(dict.fromkeys(names_inside(addressed.text, self.place.team.members, called, parts)))
+        if inside and text != asked:
+            self.tell(_as_text(inside, addressed.names))
+            self.asked = text
+            return False
+        self._kept.keep(rest, to, parts)
+        self._notes += map(inside_note, inside)
+        return True
+
+    def was_told(self, warning: str) -> bool:
+        """True once for what was told before a message was sent."""
+        with contextlib.suppress(ValueError):
+            self._notes.remove(warning)
+            return True
+        return False
 
     def _command(self, command: Command) -> None:
         word = command.words[0]
@@ -432,6 +468,7 @@ class Typing:
         return text, tuple((start + before, end + before) for start, end in last.pasted)
 
     def emptied(self) -> None:
+        self.asked = None
         try:
             self._kept.remove_edited()
         except TeamchatError as error:

@@ -36,18 +36,18 @@ def check_message(
     *,
     cut: bool = False,
     caller: Speaker | None = None,
-) -> None:
-    """Raise the reason to refuse a message in that session, or in a new one (None): see `address` and `check_room`.
+) -> Addressed | None:
+    """What a message asks for in that session, or in a new one (None). None for the task of a process.
 
-    `caller` is as for `address`. A message that may be `cut` does not have to fit as a whole. Also raises `UsageError`
-    for images to a member whose CLI takes none, and for the task of a process what `check_process` and
-    `need_worktrees` do.
+    Raises the reason to refuse it: see `address` and `check_room`. `caller` is as for `address`. A message that may be
+    `cut` does not have to fit as a whole. Also raises `UsageError` for images to a member whose CLI takes none, and for
+    the task of a process what `check_process` and `need_worktrees` do.
     """
     rules = rules_of(team)
     state = fitted(load_state(db, session.id, rules)) if session else State(rules)
     if message.process:
         _check_task(team, db, session, message, state, cut=cut, caller=caller)
-        return
+        return None
     addressed = address(
         message.text,
         team,
@@ -60,11 +60,12 @@ def check_message(
         caller=caller,
     )
     if addressed.wordless:
-        return
+        return addressed
     stored, task = as_stored(addressed, db, session), addressed.task or (session.task if session else team.task)
     for member in map(team.member, addressed.names):
         check_images(team, member, message.images)
         check_room(team, member, stored, task, cut=cut)
+    return addressed
 
 
 def _check_task(

@@ -494,19 +494,32 @@ def at_notes(
     """
     if "@" not in text:
         return
-    others = (member for member in members if member.name not in called)
-    names = {fold(name) for member in others for name in (member.name, member.title) if name}
-    for found in _INSIDE.finditer(text):
-        word = found["word"].rstrip(_ENDING)
-        inert = touches(*found.span("word"), pasted)
-        if fold(word) in names and not inert and not _shown_names(text, found.start("word")):
-            yield f"{quoted('@' + word)} calls nobody here: it stands inside a line; @ calls at the beginning of one"
+    yield from map(inside_note, names_inside(text, members, called, pasted))
     for call in _calls(text, members):
         if touches(call.start, call.end, pasted):
             if not call.strangers:
                 yield f"{quoted('@' + call.word)} is text: it stands in what was pasted"
         elif call.strangers and call.named:
             yield f"{quoted('@' + call.word)} is text: nobody is called {', '.join(map(quoted, call.strangers))}"
+
+
+def names_inside(
+    text: str, members: Sequence[Named], called: Collection[str], pasted: Collection[Span] = ()
+) -> Iterator[str]:
+    """The members' names behind an `@` inside a line, which calls nobody; none of those who are `called` anyway."""
+    if "@" not in text:
+        return
+    others = (member for member in members if member.name not in called)
+    names = {fold(name) for member in others for name in (member.name, member.title) if name}
+    for found in _INSIDE.finditer(text):
+        word = found["word"].rstrip(_ENDING)
+        inert = touches(*found.span("word"), pasted)
+        if fold(word) in names and not inert and not _shown_names(text, found.start("word")):
+            yield word
+
+
+def inside_note(word: str) -> str:
+    return f"{quoted('@' + word)} calls nobody here: it stands inside a line; @ calls at the beginning of one"
 
 
 class _Call(Struct, frozen=True):
