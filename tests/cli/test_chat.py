@@ -728,12 +728,15 @@ def test_ctrl_c_at_the_question_of_a_command_returns_to_the_prompt() -> None:
 
 
 @pytest.mark.usefixtures("trio")
-def test_help_lists_commands_and_keys() -> None:
-    with chat(rows=60) as shown:
+def test_help_lists_commands_and_explains_one() -> None:
+    with chat() as shown:
         line(shown, "/help")
-        text = shown.until(lambda text: "Ctrl-X Ctrl-E" in text)
-        assert "/undo" in text
-        leave(shown)
+        shown.until(lambda text: "/undo" in text and "? and Enter shows the keys" in text)
+        line(shown, "/help stop")
+        shown.until(partial(stands, "/stop  stops the turn that runs"))
+        line(shown, "/help model")
+        shown.until(partial(stands, "/model is /team"))
+        assert leave(shown) == 0
 
 
 # --- the rest

@@ -7,6 +7,7 @@ import pytest
 from teamchat.cli.app import COMMANDS
 from teamchat.cli.chatting.chat import offered
 from teamchat.cli.chatting.slash import (
+    GROUPS,
     OF_CHAT,
     OUTSIDE,
     PRINTS,
@@ -100,8 +101,16 @@ def test_help_is_wrapped_at_words(
     print_help()
     lines = capsys.readouterr().out.splitlines()
     assert max(map(len, lines)) < columns
+    assert len(lines) <= (22 if columns >= 80 else 33)
     assert "..." not in "".join(lines)
     assert all(line.startswith("  ") for line in lines)
+
+
+def test_help_names_every_command_once(capsys: pytest.CaptureFixture[str]) -> None:
+    assert sorted(word for words in GROUPS.values() for word in words) == sorted({*WORDS, *OF_CHAT, "exit"} - {"help"})
+    print_help()
+    printed = capsys.readouterr().out
+    assert {f"/{word}" for word in (*WORDS, *OF_CHAT)} <= {*printed.split()}
 
 
 def test_every_command_of_chat_is_one_of_the_command_line() -> None:

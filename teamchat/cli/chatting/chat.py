@@ -33,10 +33,10 @@ from teamchat.cli.chatting.slash import (
     PRINTS,
     WORDS,
     Command,
+    explained,
     in_chat,
     named_in_chat,
     needs_conversation,
-    print_help,
     run_command,
 )
 from teamchat.cli.chatting.typing import Item, Leave, Place, Send, Stop, Typing
@@ -253,8 +253,7 @@ class Chat:
             KEYBOARD.reset(token)
 
     def _run_words(self, words: tuple[str, ...]) -> None:
-        if words == ("help",):
-            print_help()
+        if words[0] == "help" and explained(words[1:]):
             return
         begins = self.place.session is None and words[0] in BEGINS
         if self.place.session is None and needs_conversation(words):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from difflib import get_close_matches
 from io import StringIO
 from pathlib import Path
@@ -236,22 +236,58 @@ KEYS = (
     ("Tab", "completes members after @ and [NEXT: and commands after /"),
     ("Ctrl-C", "stops the turn that runs; a second one stops what is queued, too"),
     ("Ctrl-X Ctrl-E", "opens the text in $EDITOR"),
+    ("Ctrl-Z", "suspends chat; fg continues it"),
     ("Ctrl-D", "leaves; teamchat chat continues"),
 )
+GROUPS = {
+    "conversation": ("new", "sessions", "search", "branch", "clear", "quit", "exit"),
+    "send": ("send", "run"),
+    "go on, or stop": ("resume", "retry", "stop"),
+    "what was said": ("log", "status", "show", "compare", "export"),
+    "files": ("diff", "undo", "redo", "merge", "worktrees"),
+    "what they know": ("task", "todo", "learn", "compact", "summary"),
+    "their sessions": ("open", "adopt"),
+    "team": ("team", "model", "trust", "doctor"),
+    "cost": ("usage", "cost"),
+}
+"""The commands of chat as `/help` lists them, by what they are about."""
+
+
+def keys() -> Iterator[str]:
+    """The keys of the prompt, wrapped for the terminal."""
+    return _in_columns(KEYS)
 
 
 def print_help() -> None:
-    """Print the commands and the keys of chat, wrapped for the terminal."""
-    own = [word for word in WORDS if word in COMMANDS]
-    rows = [(f"/{word}", COMMANDS[word]) for word in own]
-    rows += [(f"/{word}", f"is /{' '.join(means)}") for word, means in WORDS.items() if word not in COMMANDS]
-    rows += [*((f"/{word}", does) for word, does in OF_CHAT.items())]
-    rows += [("@NAME", "at the beginning of a line sends it to that member; @max+sarah to both at once"), *KEYS]
+    """Print the commands of chat, wrapped for the terminal."""
+    rows = [(label, " ".join(f"/{word}" for word in words)) for label, words in GROUPS.items()]
+    rows += [("@NAME", "at the beginning of a line sends it to that member; @max+sarah to both at once")]
+    rows += [("help", "/help COMMAND explains one; ? and Enter shows the keys")]
+    print(*_in_columns(rows), sep="\n")
+
+
+def _in_columns(rows: Iterable[tuple[str, str]]) -> Iterator[str]:
+    rows = list(rows)
     column = max(len(label) for label, _ in rows) + 2
     width = max(get_terminal_size().columns - column - 3, NARROWEST)
     for label, does in rows:
         first, *more = wrapped(does, width)
-        print(f"  {label:{column}}{first}", *(f"  {'':{column}}{line}" for line in more), sep="\n")
+        yield f"  {label:{column}}{first}"
+        yield from (f"  {'':{column}}{line}" for line in more)
+
+
+def explained(words: Sequence[str]) -> bool:
+    """Print the help of chat, or of a command that only chat has. False for one of the command line."""
+    word = SAME.get(words[0], words[0]) if len(words) == 1 else ""
+    if not words:
+        print_help()
+    elif word in OF_CHAT:
+        print(f"  /{word}  {OF_CHAT[word]}")
+    elif word in WORDS and word not in COMMANDS:
+        print(f"  /{word} is /{' '.join(WORDS[word])}")
+    else:
+        return False
+    return True
 
 
 def in_chat(commands: str) -> str:
