@@ -728,7 +728,7 @@ def test_ctrl_c_at_the_question_of_a_command_returns_to_the_prompt() -> None:
 
 
 @pytest.mark.usefixtures("trio")
-def test_help_lists_commands_and_explains_one() -> None:
+def test_help_lists_commands_and_a_question_mark_keys() -> None:
     with chat() as shown:
         line(shown, "/help")
         shown.until(lambda text: "/undo" in text and "? and Enter shows the keys" in text)
@@ -736,7 +736,9 @@ def test_help_lists_commands_and_explains_one() -> None:
         shown.until(partial(stands, "/stop  stops the turn that runs"))
         line(shown, "/help model")
         shown.until(partial(stands, "/model is /team"))
-        assert leave(shown) == 0
+        line(shown, "?")
+        shown.until(lambda text: "Ctrl-X Ctrl-E" in text and prompt_of(text) == f"{PROMPT} ?")
+        assert leave_after_clearing(shown) == 0
 
 
 # --- the rest

@@ -6,6 +6,7 @@ A line that begins with `/` and a word is a command or an error, so that a misty
 from __future__ import annotations
 
 import contextlib
+import os
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from difflib import get_close_matches
@@ -21,6 +22,8 @@ from teamchat.cli.output.terminal.wrap import wrapped
 from teamchat.cli.shared.report import reported
 from teamchat.cli.shared.typed import TAKERS, TYPED, TYPED_HERE, has, line_of, named
 from teamchat.core.errors import ExitCode, UsageError
+from teamchat.core.team.programs import job_of
+from teamchat.core.team.team import Team
 from teamchat.patterns import regex
 
 OUTSIDE = frozenset({"init", "chat", "watch", "import", "demo", "replay", "test"})
@@ -60,16 +63,61 @@ MEANT = {
     "abort": "stop", "cancel": "stop", "bye": "quit", "q": "quit", "h": "help", "commands": "help", "rewind": "undo",
     "checkpoint": "undo", "fork": "branch", "history": "log", "stats": "usage", "tokens": "usage", "models": "model",
     "members": "team", "chats": "sessions", "session": "sessions", "continue": "resume", "reset": "clear",
-    "todos": "todo", "tasks": "todo", "plan": "todo", "lessons": "learn", "lead": "team", "find": "search",
+    "todos": "todo", "tasks": "todo", "lessons": "learn", "lead": "team", "find": "search", "compress": "compact",
 }  # fmt: skip
 """Names that other programs use for a command of chat."""
-OF_OTHERS = frozenset({
-    "add-dir", "agents", "approvals", "auth", "bashes", "bug", "config", "context", "editor", "extensions", "feedback",
-    "hooks", "ide", "login", "logout", "mcp", "memory", "mention", "output-style", "permissions", "plugin",
-    "privacy-settings", "prompts", "release-notes", "review", "security-review", "settings", "skills", "stash",
-    "statusline", "terminal-setup", "theme", "tools", "upgrade", "vim",
-})  # fmt: skip
-"""Commands of Claude Code, Codex and Gemini CLI without a counterpart here: a guess by spelling would be wrong."""
+_ACCESS = "`access` and `allow` of a member in the team file; /team shows what each may"
+_MEMBERS = "the members of the team file are the agents here; /team shows them"
+_OWN = "each CLI has its own: set them up in that CLI, in another terminal"
+_LOGIN = "log in with the CLI itself in another terminal, such as claude /login; /doctor says who is logged in"
+_FOLDER = "`cwd` of a member in the team file is the folder that it works in"
+_FILE = "teamchat.toml, the team file, has the settings; /team shows the members"
+_MEMORY = "a note for every session goes into CLAUDE.md or AGENTS.md, or /learn stores it"
+_BACKGROUND = (
+    "nothing runs in the background of chat; nohup teamchat send ... & goes on without this terminal, and teamchat "
+    "watch shows it"
+)
+_EDITOR = "Ctrl-G or Ctrl-X Ctrl-E opens the text in $VISUAL or $EDITOR"
+_NONE = "there is none here, and nothing that does it"
+OF_OTHERS = {
+    **dict.fromkeys(("permissions", "approvals", "approve", "sandbox", "allowed-tools"), _ACCESS),
+    "tools": "`access`, `allow`, `web` and `mcp` of a member in the team file; /team shows what each may",
+    "mcp": "`mcp` of a member in the team file names its servers; /team shows what each may",
+    **dict.fromkeys(("agents", "agent", "subagents"), _MEMBERS),
+    "hooks": "[hooks] of the team file runs commands when something happens; /help hooks explains it",
+    **dict.fromkeys(
+        ("extensions", "plugin", "plugins", "apps", "skills", "prompts", "privacy", "privacy-settings"), _OWN
+    ),
+    "context": "/usage shows what was spent, and /show --prompt what an agent was sent",
+    "rename": "/sessions rename NAME TITLE",
+    "copy": "/export writes the conversation, and /show --reply prints one reply",
+    **dict.fromkeys(("review", "code-review"), "`@{reviewer} Review the changes` asks {reviewer} for it"),
+    "security-review": "`@{reviewer} Review the changes for security` asks {reviewer} for it",
+    "memory": _MEMORY,
+    "plan": '`access = "read"` of a member in the team file lets it read and plan, and change nothing',
+    **dict.fromkeys(("bashes", "background", "bg", "ps"), _BACKGROUND),
+    "theme": "TEAMCHAT_THEME=light or dark, set before chat begins",
+    **dict.fromkeys(("statusline", "terminal-setup", "output-style", "keymap", "color", "ide", "stash"), _NONE),
+    "vim": f"there is none here; {_EDITOR}",
+    "editor": _EDITOR,
+    **dict.fromkeys(("bug", "feedback"), "there is none here; a CLI has its own, in another terminal"),
+    "release-notes": "teamchat --version, in another terminal, says which one this is",
+    "upgrade": "each CLI is updated in another terminal; /doctor says which versions are there",
+    **dict.fromkeys(("login", "logout", "auth"), _LOGIN),
+    **dict.fromkeys(("config", "settings"), _FILE),
+    **dict.fromkeys(("add-dir", "directory"), _FOLDER),
+    "mention": "the path in the message: @src/app.py inside a line is read by a CLI that reads such files",
+}
+"""Commands of Claude Code, Codex and Gemini CLI without a counterpart here, and what does it here."""
+HABITS = (
+    (regex(r"exit|quit|:q"), "/quit or Ctrl-D leaves"),
+    (regex("help"), "/help lists the commands"),
+    (regex(r"![ \t]*\S.*"), "chat runs no shell: use another terminal, or Ctrl-Z, and fg to come back"),
+    (regex(r"#[ \t]+\S.*"), _MEMORY),
+    (regex(r"&([ \t].*)?"), _BACKGROUND),
+)
+"""Whole lines that hands type out of habit, and what does it here."""
+SENDS = "(a space before it sends it)"
 NEAR = 0.75  # similarity of the spelling, for a guess
 _WORD = regex(r"/([^\W\d][^\s]*|\?)")
 _FILE_NAME = regex(r"\.\w")
@@ -82,12 +130,21 @@ class Command(Struct, frozen=True):
     line: str
 
 
-def command_of(line: str, members: Sequence[str] = ()) -> Command | None:
+def habit_of(text: str) -> list[str]:
+    """What is told, in lines, of a whole typed text that is a habit from another program; empty for a message."""
+    line = text.rstrip()
+    if line == "?":
+        return [*keys(), f"· ? is not sent {SENDS}"]
+    told = (does for habit, does in HABITS if habit.fullmatch(line))
+    return [f"✗ {line.split()[0]} is not sent: {does} {SENDS}" for does in told]
+
+
+def command_of(line: str, team: Team | None = None) -> Command | None:
     """Parse a typed line as a command; None for a message.
 
     A line is a message if its first word has a second `/`, looks like a file name, or is an existing path. Raises
-    `UsageError` for any other unknown command, and for a quote that is not closed. The error proposes the first of
-    `members`, whose CLI may have the command.
+    `UsageError` for any other unknown command, and for a quote that is not closed. The error proposes a member of the
+    `team` whose CLI has the command.
     """
     found = _WORD.match(line)
     if found is None:
@@ -96,7 +153,7 @@ def command_of(line: str, members: Sequence[str] = ()) -> Command | None:
     if word not in WORDS and word not in OF_CHAT:
         if _is_path(found[1]):
             return None
-        raise UsageError(f"{_no_command(found[1], members)} (a space before it sends it)")
+        raise UsageError(f"{_no_command(found[1], team)} {SENDS}")
     rest = line[found.end() :]
     try:
         words = _with_text(word, rest.strip()) if word in {*TEXT_BEHIND, "new"} else shlex.split(rest)
@@ -114,7 +171,7 @@ def _is_path(word: str) -> bool:
         return False
 
 
-def _no_command(word: str, members: Sequence[str]) -> str:
+def _no_command(word: str, team: Team | None) -> str:
     """The error for an unknown command, with what to type instead."""
     lower = word.lower().rstrip(".,:;!")
     if lower in OUTSIDE:
@@ -122,9 +179,28 @@ def _no_command(word: str, members: Sequence[str]) -> str:
     there = f"there is no command /{word}"
     if near := _near(lower):
         return f"{there}: did you mean /{near}?"
-    if members:
-        return f"{there}; @{members[0]} /{word} gives it to {members[0]}, whose CLI may have it; /help lists those here"
-    return f"{there}; /help lists them"
+    advice = OF_OTHERS.get(lower, "").format(reviewer=_reviewer(team))
+    owner = _owner(word, team) if team else None
+    gives = f"@{owner} /{word} gives it to {owner}, whose CLI has it" if owner else ""
+    told = "; ".join(filter(None, (advice, gives)))
+    return f"{there}: {told}" if told else f"{there}; /help lists them"
+
+
+def _reviewer(team: Team | None) -> str:
+    """The agent to ask for a review: the first one that is not the lead."""
+    agents = sorted(team.ai_members, key=lambda member: member.name == team.lead) if team else ()
+    return next((member.name for member in agents), "NAME")
+
+
+def _owner(word: str, team: Team) -> str | None:
+    """The first member whose CLI has a custom command of this name, by the file that defines it."""
+    for member in team.ai_members:
+        agent = team.agent_of(member)
+        rule = agent.type.runner.slash
+        found = rule.find(f"/{word}", job_of(member, agent, os.environ)) if rule else None
+        if found and not found.refused:
+            return member.name
+    return None
 
 
 def _near(word: str) -> str | None:

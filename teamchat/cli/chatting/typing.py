@@ -16,7 +16,7 @@ from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.document import Document
 
 from teamchat.cli.chatting.layout import Shown
-from teamchat.cli.chatting.slash import WAITS, WORKING, Command, command_of, options_in_chat
+from teamchat.cli.chatting.slash import WAITS, WORKING, Command, command_of, habit_of, options_in_chat
 from teamchat.cli.output.lines import FOLDED_LINES, fold_label
 from teamchat.cli.shared.options import session_title
 from teamchat.cli.shared.workspace import choose_session
@@ -344,14 +344,13 @@ class Typing:
             return True
         asked, self.asked = self.asked, None
         try:
-            agents = [member.name for member in self.place.team.ai_members]
             begins_pasted = touches(0, 1, pasted)
-            if not begins_pasted and (command := command_of(text, agents)):
+            if not begins_pasted and (command := command_of(text, self.place.team)):
                 self._kept.put_back()
                 self.shown.waiting = tuple(self._kept.waiting)
                 self._command(command)
                 return True
-            if not self._taken(text, pasted, asked):
+            if self._is_habit(text, pasted) or not self._taken(text, pasted, asked):
                 return False
         except TeamchatError as error:
             self.tell(f"✗ {printable(options_in_chat(str(error)))}")
@@ -363,6 +362,13 @@ class Typing:
         if self.stopper is None:
             self.inbox.put(Send())
         return True
+
+    def _is_habit(self, text: str, pasted: tuple[Span, ...]) -> bool:
+        """True for a typed line that is a habit from another program; what does it here is told."""
+        told = [] if pasted else habit_of(text)
+        for line in told:
+            self.tell(printable(line))
+        return bool(told)
 
     def _taken(self, text: str, pasted: tuple[Span, ...], asked: str | None) -> bool:
         """Keep a message. One with an `@name` that calls nobody is asked about first: `asked` is what Enter sends."""
