@@ -144,7 +144,7 @@ def test_habits_are_told_and_cost_nothing(columns: int, team: Crew) -> None:
         for typed, words in {**NOT_SENT, **TOLD}.items():
             told(shown, typed, words)
         assert requests(team) == 0
-        for typed in ("/help", "/model", "/diff"):
+        for typed in ("/help", "/model", "/model opus", "/diff"):
             line(shown, CTRL_U + typed)
             shown.until(partial(ran, typed))
         assert requests(team) == 0
@@ -218,6 +218,35 @@ def test_a_command_of_a_cli_is_only_offered_where_its_file_is(
     words = refusal(typed, found(made))
     assert (f"@sarah {typed} gives it to sarah, whose CLI has it" in words) is (owner == "sarah")
     assert ("gives it to" in words) is (owner is not None)
+
+
+# --- the model
+
+
+def test_model_names_the_line_of_the_team_file(world: Path) -> None:
+    members = {"max": {"model": "opus"}}
+    made = crew(
+        world,
+        {"max": [], "sarah": [], "al": []},
+        members=members,
+        team={"lead": "max"},
+        like={"max": "claude", "sarah": "claude"},
+    )
+    number = made.file.read_text().split("\n").index('model = "opus"') + 1
+    with chat(columns=120, rows=60) as shown:
+        line(shown, "/model")
+        text = shown.until(lambda text: "chooses" in text and prompt_of(text) == PROMPT)
+        assert f'max: model = "opus" is line {number} of teamchat.toml' in text
+        key = 'model = "..." under [[members]] name = "sarah" sets it'
+        assert f"sarah: no model in teamchat.toml; claude chooses: {key}" in text
+        assert "al: no model in teamchat.toml; the command of [agents.al-agent] chooses" in text
+        assert "max-agent" in text
+        shown.resize(80, 60)
+        line(shown, "/model sonnet")
+        key = 'model = "sonnet" under [[members]] name = "max" in teamchat.toml'
+        told = f"· chat sets no model: {key} does, from the next message on"
+        shown.until(lambda text: told in " ".join(text.split()) and prompt_of(text) == PROMPT)
+        leave(shown)
 
 
 # --- the turn of /diff

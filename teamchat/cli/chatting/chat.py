@@ -34,7 +34,9 @@ from teamchat.cli.chatting.slash import (
     WORDS,
     Command,
     explained,
+    how_to_set,
     in_chat,
+    models_of,
     named_in_chat,
     needs_conversation,
     run_command,
@@ -255,6 +257,9 @@ class Chat:
     def _run_words(self, words: tuple[str, ...]) -> None:
         if words[0] == "help" and explained(words[1:]):
             return
+        if words[0] == "model" and words[1:] and not words[1].startswith("-"):
+            self._tell(f"· {printable(how_to_set(words[1], self.load()))}")
+            return
         begins = self.place.session is None and words[0] in BEGINS
         if self.place.session is None and needs_conversation(words):
             self._tell(f"✗ {NOT_BEGUN}")
@@ -262,6 +267,9 @@ class Chat:
         with self.place.begun(self.db) if begins else contextlib.nullcontext():
             session = self.place.session
             run_command(words, session.name if session else None, self.place.team_typed)
+        if words == ("model",):
+            for line in ("", *models_of(self.load())):
+                self._tell(printable(line))
 
     @contextlib.contextmanager
     def _terminal(self) -> Iterator[None]:

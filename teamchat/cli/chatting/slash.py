@@ -22,8 +22,9 @@ from teamchat.cli.output.terminal.wrap import wrapped
 from teamchat.cli.shared.report import reported
 from teamchat.cli.shared.typed import TAKERS, TYPED, TYPED_HERE, has, line_of, named
 from teamchat.core.errors import ExitCode, UsageError
+from teamchat.core.team.problems import line_of as line_in_file
 from teamchat.core.team.programs import job_of
-from teamchat.core.team.team import Team
+from teamchat.core.team.team import Member, Team
 from teamchat.patterns import regex
 
 OUTSIDE = frozenset({"init", "chat", "watch", "import", "demo", "replay", "test"})
@@ -364,6 +365,40 @@ def explained(words: Sequence[str]) -> bool:
     else:
         return False
     return True
+
+
+def models_of(team: Team) -> Iterator[str]:
+    """For each agent of the team the line of the team file that says its model, or what would say it."""
+    for member in team.ai_members:
+        yield f"{member.name}: {_model_of(team, member)}"
+
+
+def how_to_set(model: str, team: Team) -> str:
+    """What to write into the team file for that model: for the lead if it runs on a CLI that takes one."""
+    agents = sorted(team.ai_members, key=lambda one: (_cli_of(team, one) is None, one.name != team.lead))
+    name = next((member.name for member in agents), "NAME")
+    file = team.path.name if team.path else "teamchat.toml (teamchat init writes one)"
+    key = f'model = "{model}" under [[members]] name = "{name}" in {file}'
+    return f"chat sets no model: {key} does, from the next message on"
+
+
+def _cli_of(team: Team, member: Member) -> str | None:
+    """The vendor's CLI that the member runs on, if it is one."""
+    return team.agent_of(member).type.runner.vendor
+
+
+def _model_of(team: Team, member: Member) -> str:
+    file = team.path.name if team.path else "a team file (teamchat init writes one)"
+    if team.path and member.model:
+        key = f'model = "{member.model}"'
+        with contextlib.suppress(OSError, UnicodeDecodeError):
+            if line := line_in_file(f"members '{member.name}': model: ", team.path.read_text("utf-8")):
+                return f"{key} is line {line} of {file}"
+        return f"{key} of {file}"
+    if cli := _cli_of(team, member):
+        key = f'model = "..." under [[members]] name = "{member.name}"'
+        return f"no model in {file}; {cli} chooses: {key} sets it"
+    return f"no model in {file}; the command of [agents.{team.agent_of(member).name}] chooses"
 
 
 def in_chat(commands: str) -> str:
