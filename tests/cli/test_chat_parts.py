@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import time
+from pathlib import Path
+
 import pytest
 
 from teamchat.cli.app import COMMANDS
 from teamchat.cli.chatting.chat import offered
+from teamchat.cli.chatting.files import Files
 from teamchat.cli.chatting.slash import (
     GROUPS,
     OF_CHAT,
@@ -19,6 +23,7 @@ from teamchat.cli.chatting.slash import (
     options_in_chat,
     print_help,
 )
+from tests.core.checkpoint.worktree import WorkTree
 from tests.core.routing.marker_texts import grows_linearly
 
 NAMES = ("max", "sarah")
@@ -45,6 +50,36 @@ NAMES = ("max", "sarah")
 )
 def test_tab_offers_members_and_commands_where_they_fit(before: str, expected: tuple[int, list[str]]) -> None:
     assert offered(before, NAMES, ("undo", "usage")) == expected
+
+
+@pytest.mark.parametrize(
+    ("before", "expected"),
+    [
+        ("@", (0, ["max", "sarah", "max.py", "src/app.py"])),
+        ("See @m", (1, ["max", "max.py"])),
+        ("@src/", (4, ["src/app.py"])),
+        ("@max+s", (1, ["sarah"])),
+        ("[NEXT: s", (1, ["sarah"])),
+        ("/send --to s", (1, ["sarah"])),
+    ],
+)
+def test_tab_offers_files_behind_the_members_of_an_at_sign(before: str, expected: tuple[int, list[str]]) -> None:
+    def files(typed: str) -> list[str]:
+        return [name for name in ("max.py", "src/app.py") if name.startswith(typed)]
+
+    assert offered(before, NAMES, (), files) == expected
+
+
+def test_a_hundred_thousand_files_are_searched_while_one_types(tmp_path: Path) -> None:
+    repository = WorkTree.committed(tmp_path, tmp_path / "home", {"a b.py": b"", "é.py": b"", "src/one.py": b""})
+    repository.write("src/two.py", b"")
+    files = Files(tmp_path)
+    assert files.beginning_with("", wait=True) == ["src/one.py", "src/two.py", "é.py"]
+    assert files.beginning_with("SRC/t") == ["src/two.py"]
+    files._names = [(name, name) for name in (f"src/{number:06}.py" for number in range(100_000))]  # noqa: SLF001
+    began = time.perf_counter()
+    assert files.beginning_with("src/0999") == [f"src/{number:06}.py" for number in range(99_900, 99_950)]
+    assert time.perf_counter() - began < 0.05
 
 
 @pytest.mark.parametrize("piece", ["[NEXT:", "[NEXT: a, ", " @a+", "--to a,"])

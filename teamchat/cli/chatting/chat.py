@@ -14,6 +14,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, TextIO
@@ -24,6 +25,7 @@ from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 
+from teamchat.cli.chatting.files import Files
 from teamchat.cli.chatting.layout import Footer, Shown
 from teamchat.cli.chatting.screen import Screen
 from teamchat.cli.chatting.slash import (
@@ -586,28 +588,41 @@ _NEXT = regex(r"\[NEXT:\s*(?:[^\]\n]*[+,]\s*)?([^\]\n+,]*)\Z", re.IGNORECASE)
 _TO = regex(r"--(?:to|with)(?:\s+|=)(?:\S*[+,])?([^\s+,]*)\Z")
 _COMMAND = regex(r"\A/(\S*)\Z")
 _MEMBER = regex(r"\A/open\s+(\S*)\Z")
+_FILE = regex(r"(?:^|\s)@([^\s+,]*)\Z")
 _LONGEST = 2000  # characters before the cursor that are looked at; the patterns' time grows faster than the text
 
 
-def offered(before: str, members: Sequence[str], commands: Iterable[str]) -> tuple[int, list[str]]:
-    """What may follow the text `before` the cursor, and how many characters of it are replaced."""
+def offered(
+    before: str,
+    members: Sequence[str],
+    commands: Iterable[str],
+    files: Callable[[str], list[str]] = lambda _typed: [],
+) -> tuple[int, list[str]]:
+    """What may follow the text `before` the cursor, and how many characters of it are replaced.
+
+    `files` are those that begin with what was typed.
+    """
     if found := _COMMAND.search(before):
         return len(found[1]), _beginning_with(found[1], commands)
     patterns = (_TO, _MEMBER) if before.startswith("/") else (_AT, _NEXT)
     for pattern in patterns:
         if found := pattern.search(before[-_LONGEST:]):
-            return len(found[1]), _beginning_with(found[1], members)
+            names = _beginning_with(found[1], members)
+            if pattern is _AT and _FILE.search(before[-_LONGEST:]):
+                names += files(found[1])
+            return len(found[1]), names
     return 0, []
 
 
 def completer(place: Place, commands: Sequence[str]) -> Completer:
-    """Offers the members of chat's team, except the person at the keyboard."""
+    """Offers the members of chat's team, except the person at the keyboard, and the files of its repository."""
+    files = Files(place.team.root)
 
     class Offering(Completer):
         def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
-            del complete_event
             names = [member.name for member in place.team.members if member.name != place.you]
-            typed, found = offered(document.text_before_cursor, names, commands)
+            below = partial(files.beginning_with, wait=complete_event.completion_requested)
+            typed, found = offered(document.text_before_cursor, names, commands, below)
             return (Completion(name, -typed) for name in found)
 
     return Offering()
