@@ -263,9 +263,9 @@ class Runner(ABC):
     `vendor` names whose keys it may see (None: a pipe agent, which keeps all). `stall_s` is the default stall clock.
     `reports_denials`: a turn without a reported denial had none, in a version for which the ledger proves it; in any
     other the receipt says unknown. `sessions` None: it has none, so every turn is a fresh one. `images` None: it takes
-    none. `slash` None: it has no custom commands to call. `skills` None: a prompt cannot mention one. `edits` None:
-    nothing limits what it does. `access_notes` have a line for `teamchat team` for each access: what a member may do,
-    and what limits it.
+    none. `reads_mentions`: it adds the file of an `@path` that a person typed to its prompt. `slash` None: it has no
+    custom commands to call. `skills` None: a prompt cannot mention one. `edits` None: nothing limits what it does.
+    `access_notes` have a line for `teamchat team` for each access: what a member may do, and what limits it.
     """
 
     vendor: Vendor | None = None
@@ -275,6 +275,7 @@ class Runner(ABC):
     reports_denials = False
     sessions: Sessions | None = None
     images: Images | None = None
+    reads_mentions = False
     slash: SlashRule | None = None
     skills: KnownSkills | None = None
     edits: Edits | None = None

@@ -76,7 +76,7 @@ def test_a_hundred_thousand_files_are_searched_while_one_types(tmp_path: Path) -
     files = Files(tmp_path)
     assert files.beginning_with("", wait=True) == ["src/one.py", "src/two.py", "é.py"]
     assert files.beginning_with("SRC/t") == ["src/two.py"]
-    files._names = [(name, name) for name in (f"src/{number:06}.py" for number in range(100_000))]  # noqa: SLF001
+    files._names = [(name, name) for name in (f"src/{number:06}.py" for number in range(100_000))]
     began = time.perf_counter()
     assert files.beginning_with("src/0999") == [f"src/{number:06}.py" for number in range(99_900, 99_950)]
     assert time.perf_counter() - began < 0.05

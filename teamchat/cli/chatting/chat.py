@@ -65,6 +65,7 @@ from teamchat.cli.shared.workspace import (
 )
 from teamchat.core.conversation.addressing import person
 from teamchat.core.conversation.coordinator import ConversationCoordinator
+from teamchat.core.conversation.mentioned import what_becomes
 from teamchat.core.conversation.permission import trust_store
 from teamchat.core.engine.decide import fitted
 from teamchat.core.engine.state import State
@@ -344,6 +345,8 @@ class Chat:
     def shown_now(self, event: ConversationEvent) -> None:
         """Follow what is queued and what was spent. A person's message moves from the queue in one step."""
         if _typed(event):
+            if isinstance(event, MessageStored) and (told := what_becomes(event.message, self.place.team)):
+                self._tell(f"· {told}")
             self.screen.update(self.typing.look)
         if isinstance(event, TurnFinished):
             self.screen.call(self.typing.turn_ended)
@@ -593,10 +596,7 @@ _LONGEST = 2000  # characters before the cursor that are looked at; the patterns
 
 
 def offered(
-    before: str,
-    members: Sequence[str],
-    commands: Iterable[str],
-    files: Callable[[str], list[str]] = lambda _typed: [],
+    before: str, members: Sequence[str], commands: Iterable[str], files: Callable[[str], list[str]] = lambda _typed: []
 ) -> tuple[int, list[str]]:
     """What may follow the text `before` the cursor, and how many characters of it are replaced.
 

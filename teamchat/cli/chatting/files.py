@@ -15,7 +15,7 @@ from teamchat.runners.process.command import run
 LISTED = ("git", "ls-files", "-co", "--exclude-standard", "-z")
 FRESH_S = 5.0  # after which a list is made again
 LONGEST_S = 30.0  # of git
-TAB_WAITS_S = 0.3  # at most, for a list that is still being made
+TAB_WAITS_S = 1.0  # at most, for a list that is still being made
 MOST_OFFERED = 50
 _ONE_WORD = regex(r"[\w./@%#=~-]*\w")
 

@@ -79,13 +79,15 @@ def bindings(
     typist: Typist, shown: Shown, buffer: Buffer, refresh: Callable[[], None], suspend: Callable[[], None]
 ) -> KeyBindings:
     keys = KeyBindings()
-    prompt = Prompt(typist, shown, buffer, Pastes(buffer), refresh, suspend)
+    prompt = Prompt(typist, shown, buffer, Pastes(buffer, typist.tell), refresh, suspend)
     for add in (_editing_keys, _new_lines, _sending_keys, _stopping_keys, _leaving_keys, _keys_of_others):
         add(keys, prompt)
 
     def changed(_buffer: Buffer) -> None:
         if not buffer.text:
             typist.emptied()
+        text, pasted = prompt.pastes.whole()
+        shown.images, shown.labelled = typist.pictured(text, pasted), prompt.pastes.has_images
 
     buffer.on_text_changed += changed
     return keys
@@ -279,9 +281,13 @@ async def without_prompt(shown: Shown) -> AsyncIterator[None]:
 
 
 class Typist(Protocol):
-    """What the keys do. Every method runs in the screen's thread. `asked` is the text that Enter sends once more."""
+    """What the keys do. Every method runs in the screen's thread.
+
+    `asked` is the text that Enter sends once more. `tell` writes a line above the prompt.
+    """
 
     asked: str | None
+    tell: Callable[[str], None]
 
     def began(self) -> None: ...
 
@@ -307,6 +313,10 @@ class Typist(Protocol):
 
     def unqueued(self) -> tuple[str, tuple[Span, ...]] | None:
         """Edit the message that was typed last and is not sent yet. Returns its text and the pasted parts."""
+        ...
+
+    def pictured(self, text: str, pasted: tuple[Span, ...]) -> tuple[str, ...]:
+        """The names of the images that go with the text."""
         ...
 
     def emptied(self) -> None:

@@ -18,6 +18,7 @@ from prompt_toolkit.widgets import CompletionsToolbar, SearchToolbar
 
 from teamchat.cli.output.lines import folded
 from teamchat.cli.output.terminal.look import BAR
+from teamchat.core.conversation.mentioned import with_labels
 from teamchat.core.routing.requests import with_calls
 from teamchat.core.store.unsent import Unsent
 from teamchat.core.text.clean import printable
@@ -26,6 +27,7 @@ MOST_ROWS = 10  # of the typed text
 MOST_QUEUED = 3  # messages that are shown
 CHROME = 6  # rows of the screen that the prompt and the lines around it take at least
 EDIT = "↑ to edit"
+REMOVES = "Backspace removes it"
 KEYS = "/help  Ctrl-D"
 DROPPED_FIRST = ("members", "team", "tokens", "cost")  # of the footer, in a narrow terminal
 
@@ -54,6 +56,7 @@ class Footer(Struct, frozen=True):
 class Shown(Struct):
     """What the lines say. `asked` is the member that asks. `notice` replaces the footer until the next key.
 
+    `images` go with the typed text, and some are `labelled` in it.
     `back_at` is when the prompt came back, in seconds of the monotonic clock.
     """
 
@@ -63,6 +66,8 @@ class Shown(Struct):
     live: tuple[str, ...] = ()
     waiting: Sequence[Unsent] = field(default_factory=list)
     back_at: float = -math.inf
+    images: tuple[str, ...] = ()
+    labelled: bool = False
 
     @property
     def label(self) -> str:
@@ -98,6 +103,7 @@ def layout_of(shown: Shown, buffer: Buffer) -> Layout:
         _lines(lambda: ANSI("\n".join(shown.above)), lambda: bool(shown.live)),
         _lines(lambda: _queued_lines(shown), lambda: bool(shown.waiting)),
         Window(FormattedTextControl(rule), height=1, dont_extend_height=True),
+        _lines(lambda: _image_line(shown), lambda: bool(shown.images)),
         prompt,
         search,
         CompletionsToolbar(),
@@ -129,6 +135,13 @@ def _queued_lines(shown: Shown) -> StyleAndTextTuples:
     return [("fg:ansibrightblack", "\n".join([*told, f"{last}{gap}{EDIT}"]))]
 
 
+def _image_line(shown: Shown) -> StyleAndTextTuples:
+    """`image: red.png   Backspace removes it`; the end of a long line goes first."""
+    names, hint = ", ".join(shown.images), f"   {REMOVES}" if shown.labelled else ""
+    line = f"image{'s' * (len(shown.images) > 1)}: {names}"
+    return [("fg:ansibrightblack", _cut(line, max(1, _columns() - 1 - len(hint))) + hint)]
+
+
 def _footer(shown: Shown) -> StyleAndTextTuples:
     width = _columns() - 1
     if shown.notice:
@@ -139,7 +152,7 @@ def _footer(shown: Shown) -> StyleAndTextTuples:
 
 
 def _one_line(message: Unsent) -> str:
-    shown = folded(message.text, message.pasted)[:1000]
+    shown = with_labels(folded(message.text, message.pasted)[:1000])
     return printable(" ".join(with_calls(message.to, shown).split()))
 
 

@@ -310,7 +310,7 @@ KEYS = (
     ("Enter", "sends; while members work, the message is queued and goes out before the next turn"),
     ("Esc Enter", "begins a new line (Alt-Enter, too)"),
     ("↑", "moves the last queued message into the prompt, or goes through what you typed before"),
-    ("Tab", "completes members after @ and [NEXT: and commands after /"),
+    ("Tab", "completes members and files after @, members after [NEXT:, and commands after /"),
     ("Ctrl-C", "stops the turn that runs; a second one stops what is queued, too"),
     ("Ctrl-X Ctrl-E", "opens the text in $EDITOR"),
     ("Ctrl-Z", "suspends chat; fg continues it"),

@@ -202,7 +202,7 @@ class ConversationCoordinator:
             if not is_unsent(run.db, unsent.id):
                 return ()
             typed = len(well_formed(unsent.text[: unsent.typed]))
-            posted = self.posting.message(addressed, typed=typed, answers=out.answers)
+            posted = self.posting.message(addressed, out.images, typed, answers=out.answers)
             mark_sent(run.db, unsent, posted.message.id)
             aside = run.hand.replaced_by(unsent.id, unsent.at) if run.hand else ()
             actions = run.decide(replace(posted.event, aside=aside))

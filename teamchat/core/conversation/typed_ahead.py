@@ -14,6 +14,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from teamchat.core.conversation.addressing import Addressed, address, person
+from teamchat.core.conversation.mentioned import illustrated
 from teamchat.core.engine.events import (
     Action,
     Deliver,
@@ -28,6 +29,7 @@ from teamchat.core.engine.events import (
 )
 from teamchat.core.engine.state import RouteStatus, State
 from teamchat.core.errors import StoreError, TeamchatError
+from teamchat.core.store.images import Image
 from teamchat.core.store.unsent import Unsent, begin_taking, end_taking, unsent_of
 from teamchat.core.turn.events import Warned
 from teamchat.core.turn.run import Run
@@ -37,11 +39,15 @@ RESET_BY_SPEAKING = (PauseKind.TURNS, PauseKind.TIME, PauseKind.LOOP)
 
 
 class Outgoing(Struct, frozen=True):
-    """A kept message that is to be stored now. It does not `answer` a question that was asked after it was typed."""
+    """A kept message that is to be stored now, with the `images` that it mentions.
+
+    It does not `answer` a question that was asked after it was typed.
+    """
 
     unsent: Unsent
     addressed: Addressed
     answers: bool
+    images: tuple[Image, ...] = ()
 
 
 class TypedAhead(Struct):
@@ -139,6 +145,11 @@ class TypedAhead(Struct):
         answers = self._answers(unsent, speaker)
         state = run.state if answers else _without_question(run.state, speaker)
         opens = run.manager.get_current_message() is None
+        images, missing = tuple[Image, ...](), tuple[str, ...]()
+        if not unsent.handed_over:
+            shown = illustrated(unsent.text, unsent.typed, unsent.pasted, run.team.root)
+            unsent = replace(unsent, text=shown.text, typed=shown.typed, pasted=shown.pasted)
+            images, missing = shown.images, tuple(f"{name} is not there: it is not attached" for name in shown.missing)
         addressed = address(
             unsent.text,
             run.team,
@@ -150,7 +161,8 @@ class TypedAhead(Struct):
             pasted=unsent.pasted,
             refuse=not unsent.handed_over,  # its sender has checked it
         )
-        return Outgoing(unsent, addressed, answers)
+        addressed = replace(addressed, problems=(*addressed.problems, *missing))
+        return Outgoing(unsent, addressed, answers, images)
 
     def _answers(self, unsent: Unsent, speaker: str) -> bool:
         asked = self.run.state.answered_by(speaker)

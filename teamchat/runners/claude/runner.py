@@ -171,6 +171,7 @@ class ClaudeRunner(Runner):
     limit = Limit(2_700_000, "characters")
     stop = StopRule(Signals.SIGINT, group=False)  # the one signal on which it ends its tools' processes itself
     reports_denials = True
+    reads_mentions = True
     images = Images(lambda path: f'@"{path}"' if " " in path else f"@{path}")
     slash = SlashRule(find, with_command)
     edits = edits(lets=("files", "looking", "file commands", "redirections", ".codex", ".gemini", "allowed"))

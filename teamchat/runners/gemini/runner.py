@@ -206,6 +206,7 @@ class GeminiRunner(Runner):
     )  # from 4,194,304 on it asks no model and ends well: a quarter of the characters are tokens to it
     stop = StopRule()  # the parent process ignores every soft signal; the group does not
     reports_denials = True
+    reads_mentions = True
     images = Images(lambda path: "@" + _ENDS_A_PATH.sub(r"\\\g<0>", path))
     slash = SlashRule(find, with_command)
     edits = edits(lets=("files", ".claude", ".codex", ".gemini", "allowed"))

@@ -1,0 +1,188 @@
+"""The files that a person's message mentions: `@red.png` attaches an image, and another `@path` is up to a CLI."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from msgspec import Struct
+
+from teamchat.core.errors import UsageError
+from teamchat.core.messages import ConversationMessage, Span
+from teamchat.core.routing.markers import touches
+from teamchat.core.store.images import LARGEST_IMAGE, MOST_IMAGES, Image, image_type
+from teamchat.core.team.team import Member, Team
+from teamchat.core.text.clean import printable
+from teamchat.patterns import regex
+from teamchat.runners.mentions import command_name
+from teamchat.runners.untrusted_json import listed
+
+_MENTION = regex(r'(?<!\S)@(?:"(?P<quoted>[^"\n]{1,4096})"|(?P<word>[^\s"]\S{0,4095}))')
+_OUTSIDE = ("/", "~", "../")
+_ENDING = ".,;:!?)"  # of a sentence
+_IMAGE = regex(r"\.(?:png|jpe?g|gif|webp)\Z", re.IGNORECASE)
+_HEAD = 16  # bytes that identify an image
+
+
+class Illustrated(Struct, frozen=True):
+    """A text whose `@paths` of images are labels, the spans that move with it, and the images.
+
+    `missing` are those that look like images and are not there.
+    """
+
+    text: str
+    typed: int
+    pasted: tuple[Span, ...]
+    images: tuple[Image, ...]
+    missing: tuple[str, ...]
+
+
+class Mentioned(Struct, frozen=True):
+    """An `@path` of a file that exists: the path as written, where it stands, and the file."""
+
+    path: str
+    start: int
+    end: int
+    file: Path
+
+
+def mentioned(text: str, typed: int, pasted: Sequence[Span], root: Path) -> Iterator[Mentioned]:
+    """The files that a person mentions in the `typed` characters, outside what was `pasted`, relative to `root`."""
+    for found, written in _mentions(text, typed, pasted):
+        paths = (written,) if found["quoted"] else dict.fromkeys((written, written.rstrip(_ENDING)))
+        for path in filter(None, paths):
+            file = file_at(path, root)
+            if _is_file(file):
+                yield Mentioned(path, found.start(), found.end() - len(written) + len(path), file)
+                break
+
+
+def _mentions(text: str, typed: int, pasted: Sequence[Span]) -> Iterator[tuple[re.Match[str], str]]:
+    return (
+        (found, found["quoted"] or found["word"])
+        for found in _MENTION.finditer(text, 0, typed)
+        if not touches(*found.span(), pasted)
+    )
+
+
+def illustrated(text: str, typed: int, pasted: Sequence[Span], root: Path) -> Illustrated:
+    """The text with the images that it mentions, which its labels name. Raises `UsageError`.
+
+    Without their `@` no CLI looks for the files again. A custom command of a CLI keeps its arguments as typed.
+    """
+    pieces, moved, images, done = list[str](), list(pasted), list[Image](), 0
+    grown = 0
+    for one in () if command_name(text.lstrip()) else mentioned(text, typed, pasted, root):
+        if image_kind(one.file) is None:
+            continue
+        images.append(image_at(one.file, one.path))
+        label = image_label(images[-1].name)
+        pieces += [text[done : one.start], label]
+        more = len(label) - (one.end - one.start)
+        moved = [(a + more, b + more) if a >= one.end + grown else (a, b) for a, b in moved]
+        done, grown = one.end, grown + more
+    if len(images) > MOST_IMAGES:
+        raise UsageError(f"a message takes at most {MOST_IMAGES} images, and there are {len(images)}")
+    whole = "".join((*pieces, text[done:]))
+    left = (written.rstrip(_ENDING) for _, written in _mentions(whole, typed + grown, moved))
+    missing = tuple(image_name(path) for path in left if _IMAGE.search(path) and not _is_file(file_at(path, root)))
+    return Illustrated(whole, typed + grown, tuple(moved), tuple(images), missing)
+
+
+def mentioned_images(text: str, pasted: Sequence[Span], root: Path) -> tuple[str, ...]:
+    """The names of the images that a typed text mentions."""
+    found = mentioned(text, len(text), pasted, root) if "@" in text else ()
+    return tuple(image_name(one.path) for one in found if image_kind(one.file))
+
+
+def what_becomes(message: ConversationMessage, team: Team) -> str | None:
+    """What the CLIs of its addressees make of the files of the repository that a person's message mentions.
+
+    As `@src/app.py: max's claude reads the file; text to sarah's codex, which can open it`.
+    """
+    found = mentioned(message.content, message.typed, message.pasted, team.root)
+    paths = dict.fromkeys(one.path for one in found if not one.path.startswith(_OUTSIDE) and "/../" not in one.path)
+    members = [team.member(name) for name in message.routing.resolved_addressees]
+    clis = [(f"{one.name}'s {_cli(team, one)}", one) for one in members if one.type == "ai"]
+    if not (paths and clis):
+        return None
+    the_file = "the file" if len(paths) == 1 else "the files"
+    reading = [cli for cli, one in clis if team.agent_of(one).type.runner.reads_mentions and _all_there(one, paths)]
+    others = [cli for cli, _ in clis if cli not in reading]
+    told = [f"{listed(*reading)} {'reads' if len(reading) == 1 else 'read'} {the_file}"] if reading else []
+    able = [one for cli, one in clis if cli not in reading and team.agent_of(one).type.runner.vendor]
+    can = f", which can open {'it' if len(paths) == 1 else 'them'}" if len(able) == len(others) else ""
+    told += [f"text to {listed(*others)}{can}"] if others else []
+    return f"{', '.join(f'@{printable(path)}' for path in paths)}: {'; '.join(told)}"
+
+
+def _cli(team: Team, member: Member) -> str:
+    kind = team.agent_of(member).type
+    return kind.name if kind.runner.vendor else "program"
+
+
+def _all_there(member: Member, paths: Iterable[str]) -> bool:
+    return all(_is_file(file_at(path, member.cwd)) for path in paths)
+
+
+def file_at(path: str, root: Path) -> Path:
+    """The file of a path as written, relative to `root`."""
+    return Path(os.path.join(root, os.path.expanduser(path)))  # noqa: PTH111, PTH118 (it raises nothing)
+
+
+def image_label(name: str) -> str:
+    """What stands for an image in a message."""
+    return f"[image: {name}]"
+
+
+def with_labels(text: str) -> str:
+    """The text with a label for each `@path` of an image outside the repository, which is long."""
+
+    def label(found: re.Match[str]) -> str:
+        path = found["quoted"] or found["word"]
+        return image_label(image_name(path)) if _IMAGE.search(path) and path.startswith(_OUTSIDE) else found[0]
+
+    return _MENTION.sub(label, text) if "@" in text else text
+
+
+def image_name(path: str) -> str:
+    """What an image is called: its path in the repository, or the last part of any other one."""
+    name = Path(path).name if path.startswith(("/", "~", "..")) else path
+    return printable(name).translate({ord("`"): "'", ord("["): "(", ord("]"): ")"})
+
+
+def image_kind(file: Path) -> str | None:
+    """The kind of image in a file that exists; None for everything else."""
+    try:
+        with file.open("rb") as opened:
+            return image_type(opened.read(_HEAD))
+    except OSError:
+        return None
+
+
+def image_at(file: Path, path: str) -> Image:
+    """The image in that file, which is written `path`. Raises `UsageError`: why it cannot be attached."""
+    name = image_name(path)
+    if not _is_file(file):
+        raise UsageError(f"{name} is not there: it is not attached")
+    try:
+        size = file.stat().st_size
+        data = file.read_bytes() if size <= LARGEST_IMAGE else b""
+    except OSError as error:
+        raise UsageError(f"{name} cannot be read: {error.strerror or error}") from None
+    if size > LARGEST_IMAGE:
+        raise UsageError(f"{name} has {size:,} bytes, and an image may have {LARGEST_IMAGE:,}")
+    kind = image_type(data)
+    if kind is None:
+        raise UsageError(f"{name} is no png, jpg, gif or webp image: it is not attached")
+    return Image(name, kind, data)
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return stat.S_ISREG(path.stat().st_mode)
+    except (OSError, ValueError):
+        return False
