@@ -15,8 +15,10 @@ from prompt_toolkit.document import Document
 
 from teamchat.cli.chatting.typing import Pastes
 from teamchat.cli.output.lines import fold_label, folded
+from teamchat.core.store.images import LARGEST_IMAGE
 from tests.cli.helpers import select
 from tests.cli.test_chat import leave as leave_by_ctrl_d
+from tests.images import png
 from tests.program import run_here
 from tests.screens import Screen, screen
 from tests.scripted_team import Crew, crew
@@ -143,6 +145,50 @@ def test_a_text_is_shown_with_labels_for_its_long_parts() -> None:
     text = f"See {LOG} and a\nb"
     parts = ((4, 4 + len(LOG)), (len(text) - 3, len(text)))
     assert folded(text, parts) == f"See {fold_label(200)} and a\nb"
+
+
+# --- images
+
+
+def test_the_path_of_an_image_is_a_label_and_its_mention(tmp_path: Path) -> None:
+    (tmp_path / "a b.png").write_bytes(png())
+    (tmp_path / "big.png").write_bytes(png() + bytes(LARGEST_IMAGE))
+    whole = f'@"{tmp_path}/a b.png" what?'
+    told: list[str] = []
+    buffer = Buffer(multiline=True)
+    pastes = Pastes(buffer, told.append)
+    for typed in (f"'{tmp_path}/a b.png'", f"{tmp_path}/a\\ b.png", f"file://{tmp_path}/a%20b.png"):
+        pastes.insert(typed)
+        buffer.insert_text("what?")
+        assert (buffer.text, pastes.whole()) == ("[image: a b.png] what?", (whole, ()))
+        pastes.put("")
+    pastes.put(f"{whole}\nsee {whole}\n", ((len(whole), 2 * len(whole) + 6),))
+    assert pastes.whole() == (f"{whole}\nsee {whole}\n", ((len(whole), 2 * len(whole) + 6),))
+    assert buffer.text == f"[image: a b.png] what?\nsee {whole}\n"
+    pastes.put("")
+    pastes.insert(f"{tmp_path}/big.png")
+    size = len(png()) + LARGEST_IMAGE
+    assert told == [f"✗ big.png has {size:,} bytes, and an image may have {LARGEST_IMAGE:,}"]
+    assert buffer.text == f"{tmp_path}/big.png"
+
+
+def test_a_path_that_is_typed_by_a_drag_is_a_label_unless_it_stands_in_a_sentence(tmp_path: Path) -> None:
+    for name in ("a b.png", "r.png"):
+        (tmp_path / name).write_bytes(png())
+    for typed, shown in (
+        (f"'{tmp_path}/a b.png' {tmp_path}/r.png ", "[image: a b.png] [image: r.png] "),
+        (f"look at {tmp_path}/r.png", f"look at {tmp_path}/r.png"),
+        (f"{tmp_path}/gone.png", f"{tmp_path}/gone.png"),
+    ):
+        buffer, _pastes = prompt()
+        for letter in typed:
+            buffer.insert_text(letter)
+        assert buffer.text == shown
+    buffer, pastes = prompt()
+    for letter in f"{tmp_path}/r.png ":
+        buffer.insert_text(letter)
+    buffer.delete_before_cursor()
+    assert (buffer.text, pastes.whole()) == ("", ("", ()))
 
 
 # --- in chat

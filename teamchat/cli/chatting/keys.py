@@ -87,7 +87,10 @@ def bindings(
         if not buffer.text:
             typist.emptied()
         text, pasted = prompt.pastes.whole()
+        before = shown.images
         shown.images, shown.labelled = typist.pictured(text, pasted), prompt.pastes.has_images
+        if shown.images != before:
+            refresh()
 
     buffer.on_text_changed += changed
     return keys

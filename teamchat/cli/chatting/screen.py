@@ -157,7 +157,7 @@ class Screen:
 
     @property
     def height(self) -> int:
-        return max(1, self._size()[1] - CHROME - len(self.shown.queued()))
+        return max(1, self._size()[1] - CHROME - len(self.shown.queued()) - bool(self.shown.images))
 
     def write(self, text: str) -> None:
         """Add finished lines above the prompt."""

@@ -112,7 +112,8 @@ class Pastes:
     def put(self, text: str, pasted: tuple[Span, ...] = ()) -> None:
         """Put a text into the prompt, of which only these parts were pasted."""
         shown, parts, done = "", list[Part](), 0
-        for start, end in sorted([*pasted, *self._spans_of_images(text)]):
+        images = (span for span in self._spans_of_images(text) if not touches(*span, pasted))
+        for start, end in sorted([*pasted, *images]):
             shown += text[done:start]
             content = text[start:end]
             known = (label for label, one in self._contents.items() if one == content)

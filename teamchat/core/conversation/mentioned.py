@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from teamchat.core.errors import UsageError
 from teamchat.core.messages import ConversationMessage, Span
-from teamchat.core.routing.markers import touches
+from teamchat.core.routing.markers import strip_markers, touches
 from teamchat.core.store.images import LARGEST_IMAGE, MOST_IMAGES, Image, image_type
 from teamchat.core.team.team import Member, Team
 from teamchat.core.text.clean import printable
@@ -75,7 +75,7 @@ def illustrated(text: str, typed: int, pasted: Sequence[Span], root: Path) -> Il
     """
     pieces, moved, images, done = list[str](), list(pasted), list[Image](), 0
     grown = 0
-    for one in () if command_name(text.lstrip()) else mentioned(text, typed, pasted, root):
+    for one in () if command_name(strip_markers(text).lstrip()) else mentioned(text, typed, pasted, root):
         if image_kind(one.file) is None:
             continue
         images.append(image_at(one.file, one.path))
@@ -101,9 +101,11 @@ def mentioned_images(text: str, pasted: Sequence[Span], root: Path) -> tuple[str
 def what_becomes(message: ConversationMessage, team: Team) -> str | None:
     """What the CLIs of its addressees make of the files of the repository that a person's message mentions.
 
+    A CLI reads those in what was pasted, too.
+
     As `@src/app.py: max's claude reads the file; text to sarah's codex, which can open it`.
     """
-    found = mentioned(message.content, message.typed, message.pasted, team.root)
+    found = mentioned(message.content, message.typed, (), team.root)
     paths = dict.fromkeys(one.path for one in found if not one.path.startswith(_OUTSIDE) and "/../" not in one.path)
     members = [team.member(name) for name in message.routing.resolved_addressees]
     clis = [(f"{one.name}'s {_cli(team, one)}", one) for one in members if one.type == "ai"]

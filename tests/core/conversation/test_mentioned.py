@@ -34,7 +34,19 @@ def test_images_become_labels_and_what_was_pasted_moves_with_the_text(folder: Pa
     assert shown.typed == len(shown.text)
 
 
-@pytest.mark.parametrize("text", ["a@red.png", "`@red.png`", "red.png", "@text.png", "@gone", "/review @red.png", "@."])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a@red.png",
+        "`@red.png`",
+        "red.png",
+        "@text.png",
+        "@gone",
+        "/review @red.png",
+        "[NEXT: max] /review @red.png",
+        "@.",
+    ],
+)
 def test_what_is_no_mention_of_an_image_stays(folder: Path, text: str) -> None:
     shown = illustrated(text, len(text), (), folder)
     assert (shown.text, shown.images, shown.missing) == (text, (), ())
