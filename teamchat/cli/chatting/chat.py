@@ -27,6 +27,7 @@ from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 
 from teamchat.cli.chatting.files import Files
 from teamchat.cli.chatting.layout import Footer, Shown
+from teamchat.cli.chatting.picker import pick
 from teamchat.cli.chatting.screen import Screen
 from teamchat.cli.chatting.slash import (
     BEGINS,
@@ -41,6 +42,7 @@ from teamchat.cli.chatting.slash import (
     models_of,
     named_in_chat,
     needs_conversation,
+    opens,
     run_command,
 )
 from teamchat.cli.chatting.typing import Item, Leave, Place, Send, Stop, Typing
@@ -61,16 +63,19 @@ from teamchat.cli.shared.workspace import (
     need_trust,
     note_moved,
     open_store,
+    session_typed,
     store_file,
 )
 from teamchat.core.conversation.addressing import person
 from teamchat.core.conversation.coordinator import ConversationCoordinator
 from teamchat.core.conversation.mentioned import what_becomes
 from teamchat.core.conversation.permission import trust_store
-from teamchat.core.engine.decide import fitted
+from teamchat.core.conversation.waiting import on_hold, waiting_in
+from teamchat.core.engine.decide import default_target, fitted
 from teamchat.core.engine.state import State
 from teamchat.core.errors import ExitCode, SessionBusy, TeamchatError, UnknownName, UsageError
 from teamchat.core.store.database import Database
+from teamchat.core.store.listing import title_of
 from teamchat.core.store.routes import load_state
 from teamchat.core.store.sessions import Session, find_session, last_session, no_session, touch_session
 from teamchat.core.store.unsent import kept_of, unsent_of
@@ -109,8 +114,6 @@ class Chat:
     code: int = ExitCode.DONE  # of the last run
 
     def __post_init__(self) -> None:
-        if session := self.place.session:
-            self.hand.held_back = {message.id for message in kept_of(self.db, session.id)}
         self.typing = Typing(self.place, self.inbox, self.shown, self.hand, self._open_again)
         history = history_in(store_file(self.place.team.root).parent)
         self.screen = Screen(self.typing, self.shown, history, completer(self.place, (*WORDS, *OF_CHAT)))
@@ -140,9 +143,8 @@ class Chat:
                 self._say_what_waits()
 
     def _take_items(self) -> int:
-        if self.hand.held_back:
-            left = f"still queued from before: {plural(len(self.hand.held_back), 'message')}"
-            self._tell(f"· {left}; Enter sends what is queued, ↑ takes the last message back")
+        self._say_who_answers()
+        self._hold_back()
         while True:
             match item := self._next():
                 case Send(earlier=earlier):
@@ -219,11 +221,52 @@ class Chat:
     def _run_command(self, command: Command) -> None:
         if command.words[0] == "new":
             self._begin_another(" ".join(command.words[1:]))
+        elif self._picks(command.words):
+            with self._terminal():
+                chosen = pick(self.db, self.place.session)
+                self._open(chosen) if chosen else note("the conversation stays as it is")
+        elif opens(command.words) and (named := find_session(self.db, command.words[1])):
+            self._open(named)
+        elif opens(command.words) and command.words[0] == "sessions":
+            self._tell(f"✗ {printable(no_session(self.db, command.words[1]))}")
         elif command.words[0] in PRINTS:
             self._run(command)
         else:
             with self._terminal():
                 self._run(command)
+
+    def _picks(self, words: tuple[str, ...]) -> bool:
+        """Whether the command lets the person choose a conversation: `/resume` does if there is nothing to resume."""
+        session = self.place.session
+        return words == ("sessions",) or (words == ("resume",) and not (session and on_hold(self.db, session)))
+
+    def _open(self, chosen: Session) -> None:
+        """Go on in another conversation."""
+        self.place.open(chosen)
+        self.hand.forget()
+        touch_session(self.db, chosen.id)
+        self._tell(f"· session {chosen.name} continues")
+        run_command(("log", "-n", LAST_MESSAGES), chosen.name, self.place.team_typed)
+        self._hold_back()
+
+    def _hold_back(self) -> None:
+        """Send nothing that an earlier chat has left in the conversation before the person asks for it."""
+        if session := self.place.session:
+            self.hand.held_back |= {message.id for message in kept_of(self.db, session.id)}
+        if self.hand.held_back:
+            left = f"still queued from before: {plural(len(self.hand.held_back), 'message')}"
+            self._tell(f"· {left}; Enter sends what is queued, ↑ takes the last message back")
+
+    def _say_who_answers(self) -> None:
+        """In a conversation where nothing was said, say who answers, and how to call the others."""
+        team, session = self.place.team, self.place.session
+        if session and session.messages:
+            return
+        first = default_target(State(rules_of(team)), self.place.you)
+        others = [f"@{member.name}" for member in team.ai_members if member.name != first]
+        if first:
+            calls = f"; {' and '.join(others)} {'calls' if len(others) == 1 else 'call'} the others" if others else ""
+            self._tell(f"· {first} answers{calls}")
 
     def _begin_another(self, title: str) -> None:
         """Begin another conversation with the next message."""
@@ -236,7 +279,9 @@ class Chat:
         except TeamchatError as error:
             self._tell(f"✗ {printable(str(error))}")
             return
+        self.hand.forget()
         self._tell("· the next message begins another conversation")
+        self._say_who_answers()
 
     def _run_now(self, command: Command) -> None:
         """Run a command while members work, in the screen's thread."""
@@ -365,10 +410,14 @@ class Chat:
         self.screen.refresh()
 
     def _say_what_waits(self) -> None:
-        session = self.place.session
-        kept = len(unsent_of(self.db, session.id)) if session else 0
-        if kept:
+        """Say what waits in the conversation, and how to come back to it."""
+        if (session := self.place.find(self.db)) is None:
+            return
+        if kept := len(unsent_of(self.db, session.id)):
             note(f"{plural(kept, 'message')} still queued; the next teamchat chat asks before it sends")
+        chat = f"teamchat chat{self.place.team.typed}{session_typed(self.db, session)}"
+        held = [one for one in waiting_in(self.db, session.id) if not one.aside]
+        note(f"{chat} continues{'; /resume runs what is on hold' if held else ''}")
 
     @contextlib.contextmanager
     def _signals(self) -> Iterator[None]:
@@ -459,7 +508,9 @@ def state_of(db: Database, session: Session, place: Place) -> State:
 
 def footer_of(db: Database, session: Session | None, place: Place) -> Footer:
     team, name = place.team, session.name if session else "new session"
-    begun = Footer(printable(team.name), printable(name), plural(len(team.members), "member"))
+    title = title_of(db, session) if session else place.title or ""
+    members = plural(len(team.members), "member")
+    begun = Footer(printable(team.name), printable(name), members, title=printable(title))
     if session is None:
         return begun
     spent = total_used(used(db, session.id))
@@ -522,6 +573,7 @@ def output_on(team: Team, surface: Surface, you: str, *, told: bool, light: bool
 
 
 BELL = "\a"
+NOTE = "· "  # begins a line of teamchat's own
 
 
 class Above(io.TextIOBase):
@@ -533,6 +585,8 @@ class Above(io.TextIOBase):
         self.buffer = _Bytes(self)
 
     def write(self, text: str) -> int:
+        if text.startswith(NOTE):
+            text = named_in_chat(text)
         if not self._screen.visible:
             return self._stream.write(text)
         *lines, self._line = (self._line + text).split("\n")

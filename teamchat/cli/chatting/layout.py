@@ -29,7 +29,8 @@ CHROME = 6  # rows of the screen that the prompt and the lines around it take at
 EDIT = "↑ to edit"
 REMOVES = "Backspace removes it"
 KEYS = "/help  Ctrl-D"
-DROPPED_FIRST = ("members", "team", "tokens", "cost")  # of the footer, in a narrow terminal
+LONGEST_TITLE = 30  # columns
+DROPPED_FIRST = ("members", "team", "tokens", "cost", "title")  # of the footer, in a narrow terminal
 
 
 class Footer(Struct, frozen=True):
@@ -40,11 +41,12 @@ class Footer(Struct, frozen=True):
     members: str = ""
     tokens: str = ""
     cost: str = ""
+    title: str = ""
 
     def fitted(self, columns: int) -> str:
-        """`blog · slug-addresses · 4 members · 61k tokens · $0.32`, without the parts that have no room."""
-        parts = {"team": self.team, "session": self.session, "members": self.members, "tokens": self.tokens}
-        parts["cost"] = self.cost
+        """`blog · s2 · Shorten the addresses · 4 members · 61k tokens · $0.32`, without the parts that have no room."""
+        parts = {"team": self.team, "session": self.session, "title": _cut(self.title, LONGEST_TITLE)}
+        parts |= {"members": self.members, "tokens": self.tokens, "cost": self.cost}
         for dropped in (None, *DROPPED_FIRST):
             parts.pop(dropped or "", None)
             line = " · ".join(filter(None, parts.values()))

@@ -277,6 +277,13 @@ def here(words: Iterable[str], session: str | None, team: str | None) -> list[st
     return args
 
 
+def opens(words: Sequence[str]) -> bool:
+    """Whether the command may name a conversation to open, as `/sessions s1` and `/resume s1`."""
+    if words[0] not in ("sessions", "resume") or len(words) != 2 or words[1].startswith("-"):
+        return False
+    return words[1] not in getattr(program().get_command(None, words[0]), "commands", ())
+
+
 def needs_conversation(words: Sequence[str]) -> bool:
     """Whether the command acts on the conversation of the chat, and cannot begin it."""
     word = words[0]

@@ -18,7 +18,7 @@ from prompt_toolkit.document import Document
 
 from teamchat.cli.chatting.dragged import at_path, dragged_images, ends_image
 from teamchat.cli.chatting.layout import Shown
-from teamchat.cli.chatting.slash import WAITS, WORKING, Command, command_of, habit_of, options_in_chat
+from teamchat.cli.chatting.slash import WAITS, WORKING, Command, command_of, habit_of, opens, options_in_chat
 from teamchat.cli.output.lines import FOLDED_LINES, fold_label
 from teamchat.cli.shared.options import session_title
 from teamchat.cli.shared.workspace import choose_session
@@ -246,6 +246,10 @@ class Place(Struct):
             raise UsageError(str(error)) from None
         self.session, self.name, self.new = None, None, True
 
+    def open(self, session: Session) -> None:
+        """Continue another session."""
+        self.session, self.name, self.new, self.title = session, session.name, False, None
+
     @contextlib.contextmanager
     def begun(self, db: Database) -> Iterator[None]:
         """Begin the conversation for a command. If the command stores nothing in it, there is none."""
@@ -468,7 +472,7 @@ class Typing:
             self._stop()
         elif self.stopper is None:
             self.inbox.put(command)
-        elif word in WAITS:
+        elif word in WAITS or opens(command.words):
             self.tell(f"✗ {WORKING}")
         else:
             self.run_now(command)

@@ -13,6 +13,8 @@ from teamchat.core.routing.requests import quoted
 from teamchat.core.store.database import Database
 from teamchat.core.store.messages import SqliteLog
 from teamchat.core.store.routes import open_routes
+from teamchat.core.store.sessions import Session
+from teamchat.core.store.unsent import handed_over_to
 
 
 class Waiting(Struct, frozen=True):
@@ -53,6 +55,11 @@ def waiting_in(db: Database, session: int) -> list[Waiting]:
             by_message.setdefault((route.status is RouteStatus.ASIDE, route.parent), []).append(route)
     found = [_waiting(log, message, tuple(routes), aside=aside) for (aside, message), routes in by_message.items()]
     return sorted(found, key=lambda one: one.aside)
+
+
+def on_hold(db: Database, session: Session) -> bool:
+    """Whether a resume would find something in the session: a call on hold or set aside, or a person who is asked."""
+    return bool(open_routes(db, session.id) or handed_over_to(db, session.id))
 
 
 def _waiting(log: SqliteLog, message: str, routes: tuple[Route, ...], *, aside: bool) -> Waiting:

@@ -134,6 +134,11 @@ class Hand(Struct):
     stopping: float | None = None
     stopped: dict[int, float] = field(default_factory=dict)
 
+    def forget(self) -> None:
+        """Begin anew in another conversation, whose routes have numbers of their own."""
+        self.held_back.clear()
+        self.stopped.clear()
+
     def replaced_by(self, unsent: int, at: float) -> tuple[int, ...]:
         """The routes that the kept message of that number, typed at that time, sets aside."""
         if unsent not in self.typed:

@@ -67,7 +67,7 @@ from teamchat.core.turn.events import (
     Warned,
 )
 from teamchat.runners.base import NOT_ENFORCED
-from teamchat.runners.events import AgentEvent, Denied, TextDelta, ToolCall
+from teamchat.runners.events import AgentEvent, Denied, FailureKind, TextDelta, ToolCall
 from teamchat.runners.file_changes import FileChange
 
 if TYPE_CHECKING:
@@ -376,7 +376,8 @@ class TerminalOutput:
         if cells(right) + len(INDENT) > width:  # nobody could paste it in pieces
             right = ""
         lines = aligned(footer_parts(setup, outcome), right, width)
-        return [self._look.dim(piece) for line in lines for piece in wrapped(line, width)]
+        style = self._look.warn if stopped(outcome) else self._look.dim
+        return [style(piece) for line in lines for piece in wrapped(line, width)]
 
     def _tell(self, shown: _Turn) -> None:
         """Write what is kept of a turn, whom it calls, and what it took."""
@@ -612,7 +613,8 @@ def _file(change: FileChange) -> str:
 
 def footer_parts(setup: Setup, outcome: Outcome) -> list[str]:
     """`0:58`, `24k tokens`, `$0.11`, `1 command denied (git push)`. What is unknown is left out, except the time."""
-    parts = ["time unknown" if outcome.seconds is None else took(outcome.seconds)]
+    time_taken = "time unknown" if outcome.seconds is None else took(outcome.seconds)
+    parts = [f"stopped after {time_taken}" if stopped(outcome) else time_taken]
     parts += filter(None, [tokens(outcome.usage)])
     if outcome.usage and outcome.usage.cost_usd is not None:
         parts.append(f"${outcome.usage.cost_usd:.2f}")
@@ -621,6 +623,11 @@ def footer_parts(setup: Setup, outcome: Outcome) -> list[str]:
     if setup.redacted:
         parts.append(f"{plural(setup.redacted, 'secret')} redacted")
     return parts
+
+
+def stopped(outcome: Outcome) -> bool:
+    """Whether a person has ended the turn."""
+    return outcome.failure is not None and outcome.failure.kind is FailureKind.INTERRUPTED
 
 
 def took(seconds: float) -> str:
