@@ -72,9 +72,12 @@ def resume(
     begin_run(team, record=output.record, trust=limits.trust, runs=not mode.drop)
     from teamchat.cli.shared.request import run_input  # this import takes as long as git does
     from teamchat.core.conversation.inputs import Resume
+    from teamchat.core.conversation.waiting import named_by, waiting_in
 
     with open_store(team.root) as db:
         session = session_to_continue(db, place.session)
+        if message is not None:
+            named_by(waiting_in(db, session.id), message)  # which raises before anything is told
         touch_session(db, session.id)
         chosen = ResumeMode.SKIP if mode.skip else ResumeMode.DROP if mode.drop else ResumeMode.RETRY
         given: Resume | None = Resume(chosen, message=message)
@@ -126,15 +129,14 @@ def print_waiting(waiting: Sequence[Waiting]) -> None:
             print(fitted(line, width - 1), file=sys.stderr)
 
 
-HOW = "Run which? numbers such as 1 2, all on hold: a, drop: d 1 or d all, none: Enter"
-
-
 def asked(waiting: Sequence[Waiting]) -> Resume | None:
     """What the answer of the person at the terminal means; None for nothing. What cannot be read is asked again."""
     import sys
 
+    everything = "" if all(one.aside for one in waiting) else ", a runs all on hold"
     while True:
-        print(f"{HOW}: ", end="", file=sys.stderr, flush=True)
+        how = f"Run which? A number runs one{everything}, d 1 drops one, d all drops all, Enter runs none: "
+        print(how, end="", file=sys.stderr, flush=True)
         answer = sys.stdin.readline()
         if not answer.endswith("\n"):  # Ctrl-D
             print(file=sys.stderr)

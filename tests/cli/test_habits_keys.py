@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from teamchat.cli.chatting.keys import OF_OTHERS
+from teamchat.cli.chatting.slash import WORKING
 from teamchat.cli.chatting.typing import STAYS, STOPPED, UNDOES
 from tests.cli.helpers import queue
 from tests.cli.test_chat import CTRL_C, CTRL_D, CTRL_U, ENTER, ESCAPE, PROMPT, UP, begun, chat, leave, line, said, types
@@ -47,6 +48,20 @@ def slowly(shown: Screen, keys: str) -> None:
 
 def is_in(told: str, text: str) -> bool:
     return told in text
+
+
+def told_or_refused(told: str, refused: int, text: str) -> bool:
+    return told in text or text.count(WORKING) > refused
+
+
+def command(shown: Screen, typed: str, told: str) -> str:
+    """Type a command, and once more if a turn whose reply is there had not ended yet."""
+    line(shown, typed)
+    for refused in range(20):
+        if told in shown.until(partial(told_or_refused, told, refused)):
+            break
+        line(shown, typed)  # in place of the refused one, which is selected
+    return shown.text
 
 
 def empty(text: str) -> bool:
@@ -146,17 +161,15 @@ def test_esc_stops_the_turn_and_what_is_typed_then_takes_its_place(world: Path, 
         text = shown.until(lambda text: "Instead." in text)
         flat = " ".join(text.split())
         assert "set aside: 'Write the parser' to max; /resume msg-1 runs it, /resume --drop msg-1 drops it" in flat
-        assert queue() == [("max", "aside")]
-        line(shown, "/resume")
-        shown.until(lambda text: "set aside" in text and "Enter: " in text)
+        assert ("max", "aside") in queue()
+        command(shown, "/resume", "Enter runs none:")
         types(shown, ENTER)
         shown.until(lambda text: "nothing was run" in text and empty(text))
         assert requests(pair) == 2
         line(shown, "@sarah Look")
         text = shown.until(lambda text: "Looks right." in text)
         assert text.count("set aside: 'Write") <= 1
-        line(shown, "/resume msg-1")
-        text = shown.until(lambda text: "Again." in text)
+        text = command(shown, "/resume msg-1", "Again.")
         assert "answers msg-1" in text
         assert requests(pair) == 4
         assert leave(shown) == 0
@@ -186,6 +199,6 @@ def test_what_a_failure_holds_is_not_set_aside(world: Path) -> None:
         assert "try: /resume --drop" in shown.text
         line(shown, "@sarah Look")
         shown.until(lambda text: "Looks right." in text)
-        assert queue() == [("max", "held")]
+        assert ("max", "held") in queue()
         assert len(made.prompts("max")) == 1
         assert leave(shown) == 0

@@ -48,7 +48,7 @@ def test_what_is_to_be_typed_names_the_team_that_was_named(world: Path) -> None:
     assert asked.code == 9
     assert f"· answer: teamchat send 'Your answer' --team '{file}'\n" in asked.err
     assert objects(run_here("send", *named, "--json", "Yes"))[-1]["hint"] == f"teamchat resume --team '{file}'"
-    assert f"(teamchat resume --team '{file}' continues with them)" in run_here("send", *named, "x").err
+    assert f"; teamchat resume --team '{file}' runs it, " in run_here("send", *named, "x").err
 
 
 @failed
@@ -59,7 +59,8 @@ def test_what_is_to_be_typed_names_the_session_where_it_is_not_the_last_one(
     assert "· try: teamchat resume\n" in run_here("send", "--new", "--session", "dev", "--to", "max", "Hi").err
     monkeypatch.setenv("TEAMCHAT_SESSION", "s1")
     ran = run_here("send", "--session", "dev", "Hi")
-    assert "max (teamchat resume --session dev continues with them)\n" in ran.err
+    resume, drop = "teamchat resume --session dev runs it", "teamchat resume --drop --session dev drops it"
+    assert f"still on hold: max for msg-1 'Hi'; {resume}, {drop}\n" in ran.err
     assert ran.err.endswith("· try: teamchat resume --session dev\n")
     assert run_here("send", "Hi").err.endswith("· try: teamchat resume\n")
 
@@ -149,7 +150,8 @@ def test_it_shows_itself_as_send_does() -> None:
             '--timeout \'soon\': expected a time above zero such as "90s", "30m" or "1h30m", got \'soon\'',
         ),
         (["--stream"], 2, "--stream needs --json; without both, a terminal shows text as it arrives"),
-        (["Go on"], 2, "too many arguments: Go on (a text with spaces needs quotes)"),
+        (["Go on"], 4, "nothing waits for 'Go on' (what waits: msg-1)"),
+        (["--skip", "msg-1"], 2, "--skip takes no message"),
     ],
 )
 def test_what_is_wrong_is_said_in_one_line_and_nothing_runs(options: list[str], code: int, error: str) -> None:

@@ -15,6 +15,8 @@ LOOKING = [
     ["send", "--dry-run", "And now?"], ["open", "max"],
 ]  # fmt: skip
 
+RESUMES = "teamchat resume runs it, teamchat resume --drop drops it"
+
 
 @pytest.fixture
 def made(world: Path) -> Crew:
@@ -73,7 +75,7 @@ def test_with_several_people_the_question_to_one_who_has_left_is_dropped_with_a_
             "session s1 continues (--new starts another)",
             "kailai, whom max asked, is no longer in the team",
             "dropped: kailai, called by max in msg-2",
-            "still on hold: sarah for msg-1 'Go'; teamchat resume runs it, teamchat resume --drop drops it",
+            f"still on hold: sarah for msg-2 'What do you think?'; {RESUMES}",
             *turn("max", 2),
         ),
     )

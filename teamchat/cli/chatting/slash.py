@@ -62,6 +62,7 @@ TEXT_BEHIND = {"task": 0, "learn": 0, "send": 0, "run": 1, "todo": 1}
 WORKING = "members are working; wait for them, or stop them with Ctrl-C"
 MEANT = {
     "abort": "stop", "cancel": "stop", "bye": "quit", "q": "quit", "h": "help", "commands": "help", "rewind": "undo",
+    "restore": "undo",
     "checkpoint": "undo", "fork": "branch", "history": "log", "stats": "usage", "tokens": "usage", "models": "model",
     "members": "team", "chats": "sessions", "session": "sessions", "continue": "resume", "reset": "clear",
     "todos": "todo", "tasks": "todo", "lessons": "learn", "lead": "team", "find": "search", "compress": "compact",
