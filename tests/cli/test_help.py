@@ -107,7 +107,7 @@ def test_a_long_help_has_its_options_in_groups() -> None:
 @pytest.mark.parametrize(
     ("usage", "what"),
     [
-        ("resume [OPTIONS]", "Continue a conversation that failed, was paused or was killed."),
+        ("resume [OPTIONS] [MESSAGE]", "Continue a conversation that failed, was paused or was killed."),
         ("compact [OPTIONS]", "Summarise the conversation. Later prompts get the summary instead of the old messages."),
         (
             "open [OPTIONS] {MEMBER}",

@@ -46,12 +46,16 @@ class Waiting(Struct, frozen=True):
 def waiting_in(db: Database, session: int) -> list[Waiting]:
     """What waits in a session that no process runs, in the order of the queue; what is set aside comes last.
 
-    A question that a person is asked is no part of it.
+    A question that a person is asked is no part of it, nor is what only waits for the answer.
     """
-    log = SqliteLog(db, session)
+    log, queue = SqliteLog(db, session), open_routes(db, session)
+    there = {route.status for route in queue}
+    others = {RouteStatus.ASKED}
+    if RouteStatus.ASKED in there and there.isdisjoint((RouteStatus.RUNNING, RouteStatus.ANSWERED)):  # nothing has died
+        others.add(RouteStatus.WAITING)
     by_message: dict[tuple[bool, str], list[Route]] = {}
-    for route in open_routes(db, session):
-        if route.status is not RouteStatus.ASKED:
+    for route in queue:
+        if route.status not in others:
             by_message.setdefault((route.status is RouteStatus.ASIDE, route.parent), []).append(route)
     found = [_waiting(log, message, tuple(routes), aside=aside) for (aside, message), routes in by_message.items()]
     return sorted(found, key=lambda one: one.aside)
