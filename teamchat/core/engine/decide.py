@@ -237,9 +237,11 @@ class Draft(Struct):
         )
 
     def put_aside(self, numbers: Collection[int]) -> None:
-        """Set the held routes of these numbers aside."""
+        """Set the held routes of these numbers aside, and what is held of their groups."""
+        named = [route for route in self.state.held if route.number in numbers]
+        together = {mate.number for route in named for mate in self.state.mates(route)}
         for route in self.state.held:
-            if route.number in numbers:
+            if route.number in together:
                 self.change(route.number, status=RouteStatus.ASIDE)
                 self.actions.append(PutAside(route))
 

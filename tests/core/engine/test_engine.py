@@ -15,6 +15,7 @@ from teamchat.core.engine.events import (
     NotDropped,
     Paused,
     PauseKind,
+    PutAside,
     Queued,
     Refused,
     Released,
@@ -669,3 +670,50 @@ def test_the_actions_of_one_event_end_with_the_only_final_one(talk: Talk) -> Non
     talk.says("max").replies("max", "carol").replies("sarah", drops=None)
     assert [type(action) for action in talk.actions] == [Dropped, Queued, RunTurn]
     assert [action.final for action in talk.actions] == [False, False, True]
+
+
+# --- set aside
+
+
+def stopped(talk: Talk) -> int:
+    """The number of a call that a person has stopped, behind which nobody waits."""
+    talk.says("max").begins()
+    return talk.stop().state.held[0].number
+
+
+def speaks_instead(talk: Talk, *written: str, aside: tuple[int, ...]) -> Talk:
+    return talk.take(HumanSpoke(talk.now, "msg-instead", "kailai", wishes(*written), aside=aside))
+
+
+def test_what_was_stopped_is_set_aside_by_the_message_in_its_place(talk: Talk) -> None:
+    number = stopped(talk)
+    speaks_instead(talk, "sarah", aside=(number,))
+    assert [action.route.number for action in talk.actions if isinstance(action, PutAside)] == [number]
+    assert talk.rest() == ["sarah"]
+    assert [route.number for route in talk.state.aside] == [number]
+
+
+def test_a_resume_runs_what_is_set_aside_only_if_it_is_named(talk: Talk) -> None:
+    number = stopped(talk)
+    speaks_instead(talk, aside=(number,))
+    assert talk.resume().actions == (Idle(),)
+    assert talk.resume(ResumeMode.SKIP).actions == (Idle(),)
+    assert talk.resume(only=(number,)).rest() == ["max"]
+    assert talk.state.queue == ()
+
+
+def test_a_failure_and_a_crash_leave_it_set_aside(talk: Talk) -> None:
+    number = stopped(talk)
+    speaks_instead(talk, "sarah", "carol", aside=(number,))
+    talk.fails().recover()
+    assert [route.number for route in talk.state.aside] == [number]
+    assert [route.target for route in talk.state.held] == ["sarah", "carol"]
+
+
+def test_a_drop_takes_it_out_alone_or_with_the_rest(talk: Talk) -> None:
+    number = stopped(talk)
+    speaks_instead(talk, "sarah", aside=(number,)).fails()
+    talk.resume(ResumeMode.DROP, only=(number,))
+    assert [route.target for route in talk.state.queue] == ["sarah"]
+    assert talk.state.held
+    assert talk.resume(ResumeMode.DROP).state.queue == ()

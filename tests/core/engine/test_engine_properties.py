@@ -141,7 +141,8 @@ class AnyConversation(RuleBasedStateMachine):
                 case HumanAsked(route=route):
                     self.took(HumanSpoke(self.now, self.message(), route.target))
                 case _:
-                    self.took(Resumed(self.now))
+                    aside = tuple(route.number for route in self.state.aside)
+                    self.took(Resumed(self.now, only=None if self.state.held else aside))
         assert self.state.queue == ()
         assert self.queued == set(self.left)
 
@@ -187,7 +188,12 @@ class AnyConversation(RuleBasedStateMachine):
             held = {route.number for route in before.held}
             freed = held - {route.number for route in self.state.held} - set(self.left)
             named = set(event.routes) if isinstance(event, Released) else set()
-            assert freed <= named, "only a resume and a release move what is held"
+            if isinstance(event, HumanSpoke):
+                stopped = [route for route in before.held if route.number in event.aside]
+                named |= {mate.number for route in stopped for mate in before.mates(route)}
+            assert freed <= named, "only a resume, a release and what sets aside move what is held"
+            aside = {route.number for route in before.aside}
+            assert aside <= {route.number for route in self.state.aside} | set(self.left), "only a resume moves it"
 
     def no_guard_was_passed(self, starting: int) -> None:
         state = self.state
@@ -287,6 +293,15 @@ class AnyConversation(RuleBasedStateMachine):
     def somebody_speaks(self, speaker: str, wishes: tuple[RouteRequest, ...], drops: Drops, *, answers: bool) -> None:
         self.took(HumanSpoke(self.now, self.message(), speaker, wishes, drops, answers))
 
+    @precondition(lambda self: self.state.held and (self.rests or self.between_turns))
+    @rule(data=st.data(), wishes=wishes)
+    def somebody_speaks_in_place_of_what_was_stopped(
+        self, data: st.DataObject, wishes: tuple[RouteRequest, ...]
+    ) -> None:
+        numbers = data.draw(st.lists(st.sampled_from([route.number for route in self.state.held]), unique=True))
+        self.took(HumanSpoke(self.now, self.message(), "bob", wishes, aside=tuple(numbers)))
+        assert set(numbers) <= {route.number for route in self.state.aside} | set(self.left)
+
     @precondition(lambda self: self.between_turns)
     @rule(speaker=st.sampled_from(HUMANS), wishes=wishes, drops=drops)
     def somebody_has_typed_ahead(self, speaker: str, wishes: tuple[RouteRequest, ...], drops: Drops) -> None:
@@ -381,7 +396,7 @@ class AnyConversation(RuleBasedStateMachine):
     @precondition(lambda self: self.rests)
     @rule(mode=st.sampled_from([ResumeMode.RETRY, *ResumeMode]))
     def somebody_resumes(self, mode: ResumeMode) -> None:
-        queue = self.state.queue
+        queue, aside = self.state.queue, self.state.aside
         stopped = [
             route for route in queue if route.status in (RouteStatus.HELD, RouteStatus.ASKED) and route.answer is None
         ]
@@ -390,6 +405,7 @@ class AnyConversation(RuleBasedStateMachine):
         assert [route.number for route in queue if self.left.get(route.number) == "dropped"] == [
             route.number for route in gone
         ]
+        assert self.state.aside == (() if mode is ResumeMode.DROP else aside), "only a resume that names it runs it"
 
     @precondition(lambda self: self.rests and any(route.target in AI for route in self.state.held))
     @rule(data=st.data())
@@ -414,7 +430,7 @@ class AnyConversation(RuleBasedStateMachine):
             replace(route, status=RouteStatus.HELD) for route in self.state.queue
         ]
         assert all(
-            route.status is RouteStatus.HELD or (route.status is RouteStatus.ASKED) for route in self.state.queue
+            route.status in (RouteStatus.HELD, RouteStatus.ASKED, RouteStatus.ASIDE) for route in self.state.queue
         )
         assert self.state == replace(
             before, queue=self.state.queue, next_route=now.next_route, tokens=now.tokens, cost_usd=now.cost_usd
@@ -489,7 +505,7 @@ class AnyConversation(RuleBasedStateMachine):
         assert all(
             (route.answer is not None) == (route.status is RouteStatus.ANSWERED)
             for route in self.state.queue
-            if route.status is not RouteStatus.HELD
+            if route.status not in (RouteStatus.HELD, RouteStatus.ASIDE)
         )
 
     @invariant()
@@ -513,10 +529,10 @@ class AnyConversation(RuleBasedStateMachine):
 
     @invariant()
     def nothing_waits_unless_somebody_speaks(self) -> None:
-        """A queue that stands still is held, or waits for a person: it never just stops."""
+        """A queue that stands still is held, set aside, or waits for a person: it never just stops."""
         if self.rests:
-            asked = self.state.asked is not None
-            assert all(route.status in (RouteStatus.HELD, RouteStatus.ASKED) or asked for route in self.state.queue)
+            still = (RouteStatus.HELD, RouteStatus.ASKED, RouteStatus.ASIDE)
+            assert self.state.asked or all(route.status in still for route in self.state.queue)
 
     @invariant()
     def what_is_loaded_is_what_was_saved(self) -> None:
