@@ -1,4 +1,4 @@
-"""Pictures of terminals in docs/images/: the recorded chat, and the demo at two widths. `make picture` draws them."""
+"""Pictures of terminals in docs/images/: the recorded chat, others of scripts, the demo. `make picture` draws them."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from tempfile import TemporaryDirectory
 
 import pexpect
 
+from generators.chatting import instead, sessions
 from generators.screen import Terminal
 from teamchat.cli.exporting.screen import drawn
 
@@ -63,6 +64,8 @@ def demo(columns: int, speed: float = 1.0) -> str:
 
 PICTURES: Mapping[str, Callable[[], str]] = {
     "chat.svg": chat,
+    "chat-instead.svg": lambda: drawn(instead(80), 80, "teamchat chat"),
+    "chat-sessions.svg": lambda: drawn(sessions(80), 80, "teamchat chat"),
     **{f"demo-{width}.svg": partial(demo, width) for width in WIDTHS},
 }
 

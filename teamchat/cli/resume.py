@@ -133,19 +133,23 @@ def asked(waiting: Sequence[Waiting]) -> Resume | None:
     """What the answer of the person at the terminal means; None for nothing. What cannot be read is asked again."""
     import sys
 
-    everything = "" if all(one.aside for one in waiting) else ", a runs all on hold"
+    from teamchat.cli.output.lines import note
+    from teamchat.core.text.clean import printable
+
+    everything = "" if all(one.aside for one in waiting) else ", a: all on hold"
     while True:
-        how = f"Run which? A number runs one{everything}, d 1 drops one, d all drops all, Enter runs none: "
+        how = f"Run which? (1 2: these{everything}, d 1: drop, d all, Enter: none) "
         print(how, end="", file=sys.stderr, flush=True)
         answer = sys.stdin.readline()
         if not answer.endswith("\n"):  # Ctrl-D
             print(file=sys.stderr)
             return None
         words = answer.replace(",", " ").lower().split()
-        if not words or words[0] in ("n", "no", "q", "quit"):
+        if not words or words[0] in ("n", "no", "q", "quit") or "\x1b" in answer:  # Esc, too
             return None
         if given := meant(words, waiting):
             return given
+        note(f"{printable(answer.strip())} is none of these answers; nothing was done with it")
 
 
 def meant(words: Sequence[str], waiting: Sequence[Waiting]) -> Resume | None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from teamchat.cli.shared import workspace
 from teamchat.cli.shared.workspace import open_store
 from teamchat.core.conversation.vendor_sessions import delete_session
 from teamchat.core.store import sessions
@@ -84,7 +85,8 @@ def test_a_session_that_is_deleted_before_it_is_changed_is_told_to_be_gone(
         delete_session(db, found)
         return found
 
-    monkeypatch.setattr(sessions, "need_session", found_and_deleted)
+    for where in (sessions, workspace):
+        monkeypatch.setattr(where, "need_session", found_and_deleted)
     ran = run_here(*command.split("|"))
     assert (ran.code, refused(ran)) == (4, "session s1 was deleted meanwhile")
 

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from teamchat.cli.chatting.slash import NOT_BEGUN
+from teamchat.cli.chatting.typing import STOPPED
 from teamchat.cli.shared.workspace import store_file
-from tests.cli.helpers import select
-from tests.cli.test_chat import CTRL_U, chat, leave, line, stands, types
+from tests.cli.helpers import queue, select
+from tests.cli.test_chat import CTRL_U, ENTER, ESCAPE, begun, chat, leave, line, stands, types
 from tests.program import run_here
 from tests.scripted_team import Crew, crew
 
@@ -124,3 +125,72 @@ def test_what_commands_propose_is_typed_as_in_chat() -> None:
         types(shown, CTRL_U)
         assert "teamchat " not in shown.text
         assert leave(shown) == 0
+
+
+@pytest.mark.usefixtures("pair")
+@pytest.mark.parametrize("columns", [80, 40])
+def test_another_conversation_is_opened_from_inside(columns: int) -> None:
+    run_here("send", "--new", "--title", "The parser", "--to", "max", "Begin")
+    run_here("send", "--new", "--to", "sarah", "Write docs")
+    with chat(columns=columns, rows=40) as shown:
+        shown.until(lambda text: "s2 · Write docs" in text)
+        for typed in ("/sessions", "/resume"):
+            line(shown, typed)
+            shown.until(lambda text: "Open which" in text and "> " in text)
+            types(shown, ESCAPE)
+            shown.until(partial(stands, "the conversation stays as it is"))
+            shown.scrolled()
+        line(shown, "/sessions")
+        shown.until(lambda text: text.count("Open which") >= 3)
+        types(shown, ENTER)  # the cursor stands on the one that is not open
+        shown.until(lambda text: "s1 · The parser" in text and "I did it." in text)
+        line(shown, "/sessions s2")
+        shown.until(lambda text: "s2 · Write docs" in text)
+        line(shown, "/resume s1")
+        shown.until(lambda text: "s1 · The parser" in text)
+        line(shown, "/sessions s9")
+        shown.until(lambda text: "there is no session 's9'" in text)
+        types(shown, CTRL_U)
+        line(shown, "/sessions rename s1 Other")
+        shown.until(lambda text: "s1 · Other" in text)
+        line(shown, "/sessions delete --yes s1")
+        shown.until(lambda text: "session s1 is gone" in text and "new session" in text)
+        line(shown, "@max Begin anew")
+        shown.until(partial(stands, "Yes."))
+        assert leave(shown) == 0
+    assert sessions() == ["s2", "s3"]
+
+
+def test_what_was_stopped_is_set_aside_also_after_a_look_at_another_conversation(world: Path) -> None:
+    made = crew(world, {"max": [{"say": "so far", "touch": str(world / "began"), "hang": 600}, "Instead."]})
+    with chat(columns=120, rows=40) as shown:
+        line(shown, "@max Write the parser")
+        begun(world, shown)
+        types(shown, ESCAPE)
+        shown.until(lambda text: STOPPED in text)
+        line(shown, "/new")
+        shown.until(lambda text: "another conversation" in text)
+        line(shown, "/sessions s1")
+        shown.until(lambda text: "session s1 continues" in text)
+        line(shown, "@max Write a lexer")
+        shown.until(lambda text: "set aside: max for msg-1 'Write the parser'" in text and "Instead." in text)
+        assert leave(shown) == 0
+    assert len(made.prompts("max")) == 2
+
+
+def test_esc_stops_each_turn_and_what_stays_on_hold_is_told(world: Path) -> None:
+    waits = [{"say": "so far", "touch": str(world / f"began{number}"), "hang": 600} for number in range(2)]
+    made = crew(world, {"max": waits})
+    with chat(columns=120, rows=40) as shown:
+        line(shown, "@max Slow work")
+        shown.until(lambda _: (world / "began0").exists())
+        line(shown, "@max Typed before")
+        shown.until(lambda text: "queued:" in text)
+        types(shown, ESCAPE)
+        shown.until(lambda text: "on hold: max for msg-1 'Slow work'" in text and (world / "began1").exists())
+        shown.until(lambda text: "Esc stops it" in text)
+        types(shown, ESCAPE)
+        shown.until(lambda text: STOPPED in text)
+        assert leave(shown) == 0
+    assert len(made.prompts("max")) == 2
+    assert queue() == [("max", "held"), ("max", "held")]

@@ -160,15 +160,16 @@ def test_esc_stops_the_turn_and_what_is_typed_then_takes_its_place(world: Path, 
         line(shown, "@max Write a lexer")
         text = shown.until(lambda text: "Instead." in text)
         flat = " ".join(text.split())
-        assert "set aside: 'Write the parser' to max; /resume msg-1 runs it, /resume --drop msg-1 drops it" in flat
+        assert "set aside: max for msg-1 'Write the parser'" in flat
+        assert "to run it: /resume msg-1; to drop it: /resume --drop msg-1" in flat
         assert ("max", "aside") in queue()
-        command(shown, "/resume", "Enter runs none:")
+        command(shown, "/resume", "Enter: none)")
         types(shown, ENTER)
         shown.until(lambda text: "nothing was run" in text and empty(text))
         assert requests(pair) == 2
         line(shown, "@sarah Look")
         text = shown.until(lambda text: "Looks right." in text)
-        assert text.count("set aside: 'Write") <= 1
+        assert text.count("set aside: max") <= 1
         text = command(shown, "/resume msg-1", "Again.")
         assert "answers msg-1" in text
         assert requests(pair) == 4

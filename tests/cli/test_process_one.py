@@ -164,7 +164,7 @@ def test_a_chat_that_is_process_1_is_stopped() -> None:
     line = [*unshared(), "sh", *argv("chat")]
     terminal = Terminal(line[0], line[1:], env=dict(os.environ), encoding="utf-8", timeout=TIMEOUT_S)
     terminal.expect("›|>")
-    terminal.sendline("@max Go")
+    terminal.send("@max Go\r")
     assert eventually(Path("began").exists)
     assert cli("stop").code == 0
     terminal.expect(pexpect.EOF)

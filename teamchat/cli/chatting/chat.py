@@ -243,7 +243,6 @@ class Chat:
     def _open(self, chosen: Session) -> None:
         """Go on in another conversation."""
         self.place.open(chosen)
-        self.hand.forget()
         touch_session(self.db, chosen.id)
         self._tell(f"· session {chosen.name} continues")
         run_command(("log", "-n", LAST_MESSAGES), chosen.name, self.place.team_typed)
@@ -251,10 +250,11 @@ class Chat:
 
     def _hold_back(self) -> None:
         """Send nothing that an earlier chat has left in the conversation before the person asks for it."""
-        if session := self.place.session:
-            self.hand.held_back |= {message.id for message in kept_of(self.db, session.id)}
-        if self.hand.held_back:
-            left = f"still queued from before: {plural(len(self.hand.held_back), 'message')}"
+        session = self.place.session
+        kept = {message.id for message in kept_of(self.db, session.id)} if session else set[int]()
+        if left_behind := kept - self.hand.typed:
+            self.hand.held_back |= left_behind
+            left = f"still queued from before: {plural(len(left_behind), 'message')}"
             self._tell(f"· {left}; Enter sends what is queued, ↑ takes the last message back")
 
     def _say_who_answers(self) -> None:
@@ -279,7 +279,6 @@ class Chat:
         except TeamchatError as error:
             self._tell(f"✗ {printable(str(error))}")
             return
-        self.hand.forget()
         self._tell("· the next message begins another conversation")
         self._say_who_answers()
 
@@ -404,14 +403,25 @@ class Chat:
 
     def _look_around(self) -> None:
         """Show who asks and what was spent."""
-        session = self.place.find(self.db)
+        session = self._there()
         self.shown.asked = question_to(self.db, session, self.place)
         self.shown.footer = footer_of(self.db, session, self.place)
         self.screen.refresh()
 
+    def _there(self) -> Session | None:
+        """The conversation as it is now. One that was deleted, here or elsewhere, gives way to a new one."""
+        before = self.place.find(self.db)
+        found = find_session(self.db, before.name) if before else None
+        if before and not (found and found.id == before.id and found.created_at == before.created_at):
+            self.place.begin_another("")
+            self._tell(f"· session {before.name} is gone; the next message begins another one")
+            return None
+        self.place.session = found
+        return found
+
     def _say_what_waits(self) -> None:
         """Say what waits in the conversation, and how to come back to it."""
-        if (session := self.place.find(self.db)) is None:
+        if (session := self._there()) is None:
             return
         if kept := len(unsent_of(self.db, session.id)):
             note(f"{plural(kept, 'message')} still queued; the next teamchat chat asks before it sends")
@@ -488,7 +498,7 @@ def begin(
         if continued:
             check_title(continued, title)
             touch_session(db, continued.id)
-            note(f"session {continued.name} continues (--new starts another)")
+            note(f"session {continued.name} continues (/new begins another)")
             run_command(("log", "-n", LAST_MESSAGES), continued.name, team)
         elif last_session(db) is None:
             note_moved(found.root)

@@ -29,6 +29,7 @@ CHROME = 6  # rows of the screen that the prompt and the lines around it take at
 EDIT = "↑ to edit"
 REMOVES = "Backspace removes it"
 KEYS = "/help  Ctrl-D"
+STOPS = "/help  Esc stops it"
 LONGEST_TITLE = 30  # columns
 DROPPED_FIRST = ("members", "team", "tokens", "cost", "title")  # of the footer, in a narrow terminal
 
@@ -58,7 +59,7 @@ class Footer(Struct, frozen=True):
 class Shown(Struct):
     """What the lines say. `asked` is the member that asks. `notice` replaces the footer until the next key.
 
-    `images` go with the typed text, and some are `labelled` in it.
+    While it `works` the footer says how to stop it. `images` go with the typed text, and some are `labelled` in it.
     `back_at` is when the prompt came back, in seconds of the monotonic clock.
     """
 
@@ -68,6 +69,7 @@ class Shown(Struct):
     live: tuple[str, ...] = ()
     waiting: Sequence[Unsent] = field(default_factory=list)
     back_at: float = -math.inf
+    works: bool = False
     images: tuple[str, ...] = ()
     labelled: bool = False
 
@@ -148,9 +150,10 @@ def _footer(shown: Shown) -> StyleAndTextTuples:
     width = _columns() - 1
     if shown.notice:
         return [("", _cut(f"  {shown.notice}", width))]
-    left = f"  {shown.footer.fitted(width - len(KEYS) - 4)}"
-    gap = max(0, width - get_cwidth(left) - len(KEYS))
-    return [("fg:ansibrightblack", _cut(f"{left}{' ' * gap}{KEYS}", width))]
+    keys = STOPS if shown.works else KEYS
+    left = f"  {shown.footer.fitted(width - len(keys) - 4)}"
+    gap = max(0, width - get_cwidth(left) - len(keys))
+    return [("fg:ansibrightblack", _cut(f"{left}{' ' * gap}{keys}", width))]
 
 
 def _one_line(message: Unsent) -> str:

@@ -38,11 +38,11 @@ def pick(db: Database, current: Session | None) -> Session | None:
 
 
 def line_of(db: Database, session: Session, current: Session | None) -> str:
-    """`s2  Add a parser  2 min ago`; a title that was given comes with the first words."""
+    """`s2  2 min ago  Add a parser`; a title that was given comes with the first words."""
     title, first = title_of(db, session), title_of(db, replace(session, title=None))
     words = f"{title}: {first}" if session.title is not None and first else title
     here = ", open here" if current and session.id == current.id else ""
-    return printable("  ".join(filter(None, (session.name, words, f"{age(session.used_at, time.time())}{here}"))))
+    return printable("  ".join((session.name, f"{age(session.used_at, time.time())}{here}", words)).rstrip())
 
 
 def by_keys(lines: Sequence[str], first: int) -> int | None:

@@ -26,6 +26,7 @@ from teamchat.core.team.problems import line_of as line_in_file
 from teamchat.core.team.programs import job_of
 from teamchat.core.team.team import Member, Team
 from teamchat.patterns import regex
+from teamchat.runners.regular_files import read_regular_text
 
 OUTSIDE = frozenset({"init", "chat", "watch", "import", "demo", "replay", "test"})
 """The commands that do not run in chat: they need the terminal for themselves, or start a session of their own."""
@@ -114,6 +115,7 @@ OF_OTHERS = {
 HABITS = (
     (regex(r"exit|quit|:q"), "/quit or Ctrl-D leaves"),
     (regex("help"), "/help lists the commands"),
+    (regex(rf"teamchat ({'|'.join(COMMANDS)})( .*)?"), "a command has a / here, as in /resume"),
     (regex(r"![ \t]*\S.*"), "chat runs no shell: use another terminal, or Ctrl-Z, and fg to come back"),
     (regex(r"#[ \t]+\S.*"), _MEMORY),
     (regex(r"&([ \t].*)?"), _BACKGROUND),
@@ -288,7 +290,8 @@ def opens(words: Sequence[str]) -> bool:
 def needs_conversation(words: Sequence[str]) -> bool:
     """Whether the command acts on the conversation of the chat, and cannot begin it."""
     word = words[0]
-    if word in BEGINS or (word in OF_ALL and not has("--from-session", words)):
+    looks = word in ("task", "todo") and (len(words) == 1 or has("--clear", words) or words[1] in ("done", "clear"))
+    if (word in BEGINS and not looks) or (word in OF_ALL and not has("--from-session", words)):
         return False
     return "--help" not in words and not has("--session", words) and has("--session", here(words, "its name", None))
 
@@ -315,14 +318,17 @@ def run_command(words: Sequence[str], session: str | None, team: str | None) -> 
 
 NARROWEST = 20  # columns of an explanation
 KEYS = (
-    ("Enter", "sends; while members work, the message is queued and goes out before the next turn"),
-    ("Esc Enter", "begins a new line (Alt-Enter, too)"),
-    ("↑", "moves the last queued message into the prompt, or goes through what you typed before"),
-    ("Tab", "completes members and files after @, members after [NEXT:, and commands after /"),
-    ("Ctrl-C", "stops the turn that runs; a second one stops what is queued, too"),
-    ("Ctrl-X Ctrl-E", "opens the text in $EDITOR"),
+    ("Enter", "sends; while members work, queues the message for the next turn"),
+    ("Ctrl-J", "begins a new line; Alt-Enter, Shift-Enter, \\ Enter, too"),
+    ("Esc", "stops the turn that runs; twice at an empty prompt: /undo"),
+    ("Ctrl-C", "clears the text; stops the turn; a second one the queue, too"),
+    ("Ctrl-D", "leaves; in a turn it asks once"),
+    ("↑", "takes the last queued message back; what you typed before"),
+    ("Ctrl-R", "searches what you typed before"),
+    ("Tab", "completes members and files after @, and commands after /"),
+    ("Ctrl-G", "opens the text in $EDITOR (Ctrl-X Ctrl-E, too)"),
+    ("Ctrl-T Ctrl-O", "/todo, /show of the last turn"),
     ("Ctrl-Z", "suspends chat; fg continues it"),
-    ("Ctrl-D", "leaves; teamchat chat continues"),
 )
 GROUPS = {
     "conversation": ("new", "sessions", "search", "branch", "clear", "quit", "exit"),
@@ -399,8 +405,8 @@ def _model_of(team: Team, member: Member) -> str:
     file = team.path.name if team.path else "a team file (teamchat init writes one)"
     if team.path and member.model:
         key = f'model = "{member.model}"'
-        with contextlib.suppress(OSError, UnicodeDecodeError):
-            if line := line_in_file(f"members '{member.name}': model: ", team.path.read_text("utf-8")):
+        with contextlib.suppress(OSError, ValueError):
+            if line := line_in_file(f"members '{member.name}': model: ", read_regular_text(team.path)):
                 return f"{key} is line {line} of {file}"
         return f"{key} of {file}"
     if cli := _cli_of(team, member):

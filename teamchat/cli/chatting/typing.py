@@ -21,7 +21,7 @@ from teamchat.cli.chatting.layout import Shown
 from teamchat.cli.chatting.slash import WAITS, WORKING, Command, command_of, habit_of, opens, options_in_chat
 from teamchat.cli.output.lines import FOLDED_LINES, fold_label
 from teamchat.cli.shared.options import session_title
-from teamchat.cli.shared.workspace import choose_session
+from teamchat.cli.shared.workspace import choose_session, is_held
 from teamchat.core.conversation.addressing import Addressed
 from teamchat.core.conversation.entry import check_message
 from teamchat.core.conversation.inputs import Message, typed_spans
@@ -330,6 +330,7 @@ LEAVES = "leaving as soon as the turn is stopped"
 STAYS = "a turn runs: Ctrl-D once more stops it and leaves"
 UNDOES = "Esc once more: /undo, which asks first"
 AGAIN_S = 2.0  # for the second of two keys that belong together
+ELSEWHERE = "another process runs this conversation: teamchat stop, in a shell, stops it"
 OPEN = "the question stays open"
 PASTED = "· a paste of several lines holds no commands: it is sent as text"
 
@@ -392,18 +393,18 @@ class Typing:
     def begin_work(self, stopper: Stopper) -> None:
         """Members begin to work; `stopper` stops them."""
         self._stops, self.hand.stopping = 0, None
-        self.stopper = stopper
+        self.stopper, self.shown.works = stopper, True
 
     def end_work(self) -> None:
-        self.turn_ended()
-        self.stopper = None
-        if self.shown.notice == STAYS:
-            self.shown.notice = ""
+        stopped = self.stopper is not None and self.stopper.asked > 0
+        self.stopper, self.shown.works = None, False
+        if self.shown.notice in (STOPS, STOPS_ALL, STAYS, ""):
+            self.shown.notice = STOPPED if stopped and self.hand.stopping else ""
 
     def turn_ended(self) -> None:
         """What was to stop has stopped."""
         if self.shown.notice in (STOPS, STOPS_ALL):
-            self.shown.notice = STOPPED
+            self.shown.notice = ""
 
     def entered(self, text: str, pasted: tuple[Span, ...]) -> bool:
         if not text.strip():
@@ -480,11 +481,15 @@ class Typing:
     def _stop(self) -> None:
         """Stop what runs, as a second Ctrl-C does."""
         if self.stopper is None:
-            self.tell("· nothing runs")
+            self.tell(f"· {ELSEWHERE if self.runs_elsewhere() else 'nothing runs'}")
             return
         self._stops = 2
         self._stop_by_hand(self.stopper)
         self.shown.notice = STOPS_ALL
+
+    def runs_elsewhere(self) -> bool:
+        session = self.place.session
+        return session is not None and is_held(self.place.team.root, session.id)
 
     def commanded(self, line: str) -> None:
         if command := command_of(line):
@@ -501,7 +506,8 @@ class Typing:
 
     def escaped(self, *, empty: bool) -> None:
         if self.stopper is not None:
-            if not self._stops:  # one that is held for long sends many
+            if not self.stopper.asked:  # a key that is held for long sends many
+                self._stops = 0
                 self.interrupted()
         elif empty and self._again(UNDOES):
             self.shown.notice = ""

@@ -17,7 +17,7 @@ from typer.exceptions import TyperException
 from teamchat.cli.shared.typed import behind_dashes, commands, placed, retyped
 from teamchat.core.errors import ExitCode, TeamchatError, UnknownPerson
 from teamchat.core.text.clean import printable
-from teamchat.core.text.commands import saying
+from teamchat.core.text.commands import quote, saying
 from teamchat.patterns import regex
 
 
@@ -151,6 +151,8 @@ def reported(args: Sequence[str] = (), *, hints: bool = True) -> Iterator[Ending
 def _hint(error: TeamchatError, args: Sequence[str]) -> str | None:
     """The commands to type, with the team, the session and the person that were typed."""
     if isinstance(error, UnknownPerson):
+        if list(args[:1]) in ([], ["chat"]):
+            return placed(f"teamchat chat --as {quote(error.person)}", args)
         return retyped("--as", error.person, args) or placed(saying("--as", error.person), args)
     return error.hint and placed(error.hint, args)
 

@@ -74,7 +74,7 @@ class ConversationCoordinator:
         self.run = run
         self.posting, self.attempts = Posting(run), Attempts(run)
         self.teller = Teller(run)
-        self.typed_ahead = TypedAhead(run, self._store_unsent)
+        self.typed_ahead = TypedAhead(run, self._store_unsent, partial(self.teller.waits, "on hold"))
 
     @cached_property
     def summariser(self) -> Summariser:
@@ -204,7 +204,7 @@ class ConversationCoordinator:
             typed = len(well_formed(unsent.text[: unsent.typed]))
             posted = self.posting.message(addressed, out.images, typed, answers=out.answers)
             mark_sent(run.db, unsent, posted.message.id)
-            aside = run.hand.replaced_by(unsent.id, unsent.at) if run.hand else ()
+            aside = run.hand.replaced_by(run.session, unsent.id, unsent.at) if run.hand else ()
             actions = run.decide(replace(posted.event, aside=aside))
         for problem in addressed.problems:
             run.emit(Warned(problem))

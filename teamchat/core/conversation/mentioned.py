@@ -18,6 +18,7 @@ from teamchat.core.team.team import Member, Team
 from teamchat.core.text.clean import printable
 from teamchat.patterns import regex
 from teamchat.runners.mentions import command_name
+from teamchat.runners.regular_files import open_regular, read_regular
 from teamchat.runners.untrusted_json import listed
 
 _MENTION = regex(r'(?<!\S)@(?:"(?P<quoted>[^"\n]{1,4096})"|(?P<word>[^\s"]\S{0,4095}))')
@@ -159,7 +160,7 @@ def image_name(path: str) -> str:
 def image_kind(file: Path) -> str | None:
     """The kind of image in a file that exists; None for everything else."""
     try:
-        with file.open("rb") as opened:
+        with open_regular(file) as opened:
             return image_type(opened.read(_HEAD))
     except OSError:
         return None
@@ -172,11 +173,11 @@ def image_at(file: Path, path: str) -> Image:
         raise UsageError(f"{name} is not there: it is not attached")
     try:
         size = file.stat().st_size
-        data = file.read_bytes() if size <= LARGEST_IMAGE else b""
-    except OSError as error:
-        raise UsageError(f"{name} cannot be read: {error.strerror or error}") from None
-    if size > LARGEST_IMAGE:
-        raise UsageError(f"{name} has {size:,} bytes, and an image may have {LARGEST_IMAGE:,}")
+        if size > LARGEST_IMAGE:
+            raise UsageError(f"{name} has {size:,} bytes, and an image may have {LARGEST_IMAGE:,}")
+        data = read_regular(file, LARGEST_IMAGE)
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{name} cannot be read: {getattr(error, 'strerror', None) or error}") from None
     kind = image_type(data)
     if kind is None:
         raise UsageError(f"{name} is no png, jpg, gif or webp image: it is not attached")

@@ -9,7 +9,7 @@ the files is progress, even if its words are those of the turn before.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Generic, TypeVar
 
@@ -25,6 +25,7 @@ from teamchat.core.conversation.addressing import (
     not_followed,
     speaker_of,
 )
+from teamchat.core.conversation.waiting import waiting_in
 from teamchat.core.engine.events import (
     Action,
     Dropped,
@@ -42,8 +43,7 @@ from teamchat.core.engine.process import Kind, Part
 from teamchat.core.engine.state import LastSaid, Route
 from teamchat.core.messages import ConversationMessage, NewMessage, Routing
 from teamchat.core.receipt import Outcome
-from teamchat.core.routing.markers import first_words
-from teamchat.core.routing.requests import RouteRequest, quoted
+from teamchat.core.routing.requests import RouteRequest
 from teamchat.core.routing.todos import Noted
 from teamchat.core.store.images import Image, put_images
 from teamchat.core.store.todos import note_todos
@@ -384,15 +384,15 @@ class Teller(Struct):
                 pass
 
     def aside(self, actions: Sequence[Action]) -> None:
-        """Tell what a person's message has set aside, by the message that called, with the command that runs it."""
-        by_message: dict[str, list[str]] = {}
-        for action in actions:
-            if isinstance(action, PutAside):
-                by_message.setdefault(action.route.parent, []).append(action.route.target)
-        for message, names in by_message.items():
-            words = quoted(first_words(self.run.manager.get_message(message).content))
-            resume = f"teamchat resume {message} runs it, teamchat resume --drop {message} drops it"
-            self.run.emit(Warned(f"set aside: {words} to {', '.join(names)}; {resume}"))
+        """Tell what a person's message has set aside."""
+        self.waits("set aside", [action.route.number for action in actions if isinstance(action, PutAside)])
+
+    def waits(self, how: str, routes: Collection[int]) -> None:
+        """Tell that these routes wait, by the message that called, with the commands that run and drop it."""
+        for one in waiting_in(self.run.db, self.run.session) if routes else ():
+            if not set(one.numbers).isdisjoint(routes):
+                self.run.emit(Warned(f"{how}: {one}"))
+                self.run.emit(Warned(one.commands))
 
     def _reassigned(self, route: Route, failed: str) -> None:
         failure, part = self.run.tally.failures.get(route.number), route.part

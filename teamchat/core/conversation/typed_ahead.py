@@ -51,10 +51,14 @@ class Outgoing(Struct, frozen=True):
 
 
 class TypedAhead(Struct):
-    """The kept messages of one run. `store` stores one; it returns () if the person has just removed it."""
+    """The kept messages of one run. `store` stores one; it returns () if the person has just removed it.
+
+    `tell_held` tells of routes that a person has stopped while the rest goes on.
+    """
 
     run: Run
     store: Callable[[Outgoing], tuple[Action, ...]]
+    tell_held: Callable[[tuple[int, ...]], None]
     refused: dict[int, TeamchatError] = field(default_factory=dict)
     own: int | None = None  # of those that were handed over, the one that this process itself is to send
     sent: bool = False  # a message was sent that the next turn belongs to
@@ -93,7 +97,7 @@ class TypedAhead(Struct):
         run, stopper = self.run, self.run.stopper
         only_turn, begins = stopper.only_turn, isinstance(last, RunTurn | RunGroup)
         freed = _held_since(before, run.state) if isinstance(last, Paused) or only_turn else ()
-        self._note_stopped(before, freed if only_turn else ())
+        stopped = self._note_stopped(before, freed if only_turn else ())
         if (stopper.asked and (begins or not only_turn)) or isinstance(last, Deliver):
             return None  # first the turn is stopped, or its group's replies are delivered
         if begins and self.sent:
@@ -106,15 +110,18 @@ class TypedAhead(Struct):
             stopper.reset()
             if run.hand:
                 run.hand.stopping = None
+                self.tell_held(stopped)
         return actions
 
-    def _note_stopped(self, before: State, freed: Collection[int]) -> None:
-        """Note what a stop by hand has held since the state `before`, but for what goes on."""
+    def _note_stopped(self, before: State, freed: Collection[int]) -> tuple[int, ...]:
+        """Note, and return, what a stop by hand has held since the state `before`, but for what goes on."""
         run, hand = self.run, self.run.hand
         if hand and hand.stopping is not None and run.stopper.asked:
             there = {route.number for route in before.held}
-            held = (route.number for route in run.state.held if route.number not in {*there, *freed})
-            hand.stopped |= dict.fromkeys(held, hand.stopping)
+            held = tuple(route.number for route in run.state.held if route.number not in {*there, *freed})
+            hand.stopped |= dict.fromkeys(((run.session, number) for number in held), hand.stopping)
+            return held
+        return ()
 
     def _send_one(self) -> tuple[Action, ...] | None:
         while out := self._next():

@@ -38,6 +38,11 @@ class Waiting(Struct, frozen=True):
     def numbers(self) -> tuple[int, ...]:
         return tuple(route.number for route in self.routes)
 
+    @property
+    def commands(self) -> str:
+        """What takes it back, and what drops it."""
+        return f"to run it: teamchat resume {self.message}; to drop it: teamchat resume --drop {self.message}"
+
     def __str__(self) -> str:
         """`max, sarah for msg-1 'Write it'`."""
         return " ".join(filter(None, (", ".join(self.members), "for", self.message, self.words)))

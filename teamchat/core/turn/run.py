@@ -126,24 +126,20 @@ class Hand(Struct):
 
     `held_back` are the numbers of kept messages that no run may send yet, and `typed` those of messages that were typed
     in this chat. `stopping` is when the person last asked a turn to stop, in seconds since the epoch, while it goes on.
-    `stopped` has that time for each route that it held: a message of this chat that is typed later sets it aside.
+    `stopped` has that time for each session and route that it held: a message of this chat that is typed later sets
+    it aside.
     """
 
     held_back: set[int] = field(default_factory=set)
     typed: set[int] = field(default_factory=set)
     stopping: float | None = None
-    stopped: dict[int, float] = field(default_factory=dict)
+    stopped: dict[tuple[int, int], float] = field(default_factory=dict)
 
-    def forget(self) -> None:
-        """Begin anew in another conversation, whose routes have numbers of their own."""
-        self.held_back.clear()
-        self.stopped.clear()
-
-    def replaced_by(self, unsent: int, at: float) -> tuple[int, ...]:
-        """The routes that the kept message of that number, typed at that time, sets aside."""
+    def replaced_by(self, session: int, unsent: int, at: float) -> tuple[int, ...]:
+        """The routes of the session that the kept message of that number, typed at that time, sets aside."""
         if unsent not in self.typed:
             return ()
-        return tuple(route for route, stopped in self.stopped.items() if stopped <= at)
+        return tuple(route for (of, route), stopped in self.stopped.items() if of == session and stopped <= at)
 
 
 class Run:

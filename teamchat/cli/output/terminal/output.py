@@ -295,8 +295,9 @@ class TerminalOutput:
         for mate in self._mates(group):
             self._doing.setdefault(mate.number, Doing(mate.target, now, what=WAITS))
         shown = self._shown(turn, route)
-        resumed = route is not None and turn.setup.answers not in self._above
-        shown.voice.head(f"{_about(turn, route)} · answers {turn.setup.answers}" if resumed else _about(turn, route))
+        answers = turn.setup.answers if route else ""
+        resumed = f" · answers {answers}" if answers and answers not in self._above else ""
+        shown.voice.head(f"{_about(turn, route)}{resumed}")
         if line := left_out(turn.member, turn.setup):
             shown.voice.aside(line)
 
