@@ -32,7 +32,7 @@ def measures(quick: bool) -> Measures:
             slowest = partial(send, at, f"m{len(commands) - 1}")
             yield name, partial(compared, name, partial(send, at, everyone(commands)), slowest, "one alone", bound)
     with world(team(FIFTY)) as at:
-        yield "fifty of 1 s", partial(fifty, at, 4 if quick else REPEATS)
+        yield "fifty of 1 s", partial(fifty, at, 2 if quick else REPEATS)
     with world(team([LEAD, *FIFTY[:4]])) as at:
         if not quick:
             yield "map-reduce", partial(map_reduce, at)

@@ -369,7 +369,7 @@ def test_a_second_ctrl_c_stops_the_queue_and_keeps_what_was_typed(world: Path, t
         types(shown, CTRL_C)
         shown.until(lambda _: (world / "second").exists() and queue()[-1] == ("carol", "waiting"))
         types(shown, CTRL_C)
-        shown.until(lambda text: "on hold:" in text and "stopping" not in text)
+        shown.until(lambda text: "try: /resume" in text and "stopping" not in text)
         assert "running" not in str(queue())
         assert "waiting" not in str(queue())
         assert leave(shown) == 0

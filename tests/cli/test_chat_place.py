@@ -127,6 +127,10 @@ def test_what_commands_propose_is_typed_as_in_chat() -> None:
         assert leave(shown) == 0
 
 
+def counts(told: str, number: int, text: str) -> bool:
+    return text.count(told) == number
+
+
 @pytest.mark.usefixtures("pair")
 @pytest.mark.parametrize("columns", [80, 40])
 def test_another_conversation_is_opened_from_inside(columns: int) -> None:
@@ -134,14 +138,13 @@ def test_another_conversation_is_opened_from_inside(columns: int) -> None:
     run_here("send", "--new", "--to", "sarah", "Write docs")
     with chat(columns=columns, rows=40) as shown:
         shown.until(lambda text: "s2 · Write docs" in text)
-        for typed in ("/sessions", "/resume"):
+        for number, typed in enumerate(("/sessions", "/resume"), 1):
             line(shown, typed)
-            shown.until(lambda text: "Open which" in text and "> " in text)
+            shown.until(partial(counts, "Open which", number))
             types(shown, ESCAPE)
-            shown.until(partial(stands, "the conversation stays as it is"))
-            shown.scrolled()
+            shown.until(partial(counts, "the conversation stays as it is", number))
         line(shown, "/sessions")
-        shown.until(lambda text: text.count("Open which") >= 3)
+        shown.until(partial(counts, "Open which", 3))
         types(shown, ENTER)  # the cursor stands on the one that is not open
         shown.until(lambda text: "s1 · The parser" in text and "I did it." in text)
         line(shown, "/sessions s2")
