@@ -10,7 +10,7 @@ import pytest
 
 from teamchat.cli.chatting.keys import OF_OTHERS
 from teamchat.cli.chatting.slash import WORKING
-from teamchat.cli.chatting.typing import STAYS, STOPPED, UNDOES
+from teamchat.cli.chatting.typing import NEW_LINE, STAYS, STOPPED, UNDOES
 from tests.cli.helpers import queue
 from tests.cli.test_chat import CTRL_C, CTRL_D, CTRL_U, ENTER, ESCAPE, PROMPT, UP, begun, chat, leave, line, said, types
 from tests.screens import Screen
@@ -109,7 +109,9 @@ def test_keys_at_a_prompt_where_nothing_runs(world: Path, pair: Crew, columns: i
         slowly(shown, UP)
         shown.until(lambda text: f"{PROMPT} @max Begin" in text)
         types(shown, ESCAPE)  # with text it does nothing
-        time.sleep(2 * ALONE_S)
+        shown.until(partial(is_in, NEW_LINE))
+        types(shown, ENTER)  # and Enter behind it, however slowly, sends nothing
+        shown.until(lambda text: NEW_LINE not in text and f"{PROMPT} @max Begin" in text)
         types(shown, CTRL_C)
         shown.until(empty)
         types(shown, CTRL_C)

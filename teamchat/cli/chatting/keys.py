@@ -71,8 +71,9 @@ class Prompt(Struct, frozen=True):
 
     @property
     def continued(self) -> Filter:
-        """The line before the cursor ends with a backslash."""
-        return Condition(lambda: self.buffer.document.text_before_cursor.endswith("\\")) & ~is_searching
+        """Enter begins a new line: behind a backslash, and behind an Esc that came slowly before it."""
+        behind = Condition(lambda: self.buffer.document.text_before_cursor.endswith("\\"))
+        return (behind | Condition(lambda: self.typist.begins_line)) & ~is_searching
 
 
 def bindings(
@@ -84,6 +85,7 @@ def bindings(
         add(keys, prompt)
 
     def changed(_buffer: Buffer) -> None:
+        typist.changed()
         if not buffer.text:
             typist.emptied()
         text, pasted = prompt.pastes.whole()
@@ -138,7 +140,7 @@ def _new_lines(keys: KeyBindings, prompt: Prompt) -> None:
     @keys.add("c-j", filter=~is_searching)
     @keys.add("enter", filter=prompt.continued)
     def _(event: KeyPressEvent) -> None:
-        if event.key_sequence[0].key == Keys.ControlM:
+        if event.key_sequence[0].key == Keys.ControlM and buffer.document.text_before_cursor.endswith("\\"):
             buffer.delete_before_cursor()
         buffer.newline(copy_margin=False)
 
@@ -304,6 +306,15 @@ class Typist(Protocol):
 
     def escaped(self, *, empty: bool) -> None:
         """Stop the turn that runs, or, twice at an `empty` prompt where nothing runs, undo the last one."""
+        ...
+
+    @property
+    def begins_line(self) -> bool:
+        """Whether Enter follows an Esc in an unchanged text, as for Alt and Enter."""
+        ...
+
+    def changed(self) -> None:
+        """The text in the prompt is another one."""
         ...
 
     def left(self, *, asks: bool = False) -> None:

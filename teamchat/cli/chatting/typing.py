@@ -328,6 +328,7 @@ STOPS_ALL = "stopping; what is queued stays queued"
 STOPPED = "stopped: a message takes its place, /resume runs it again, /resume --drop not"
 LEAVES = "leaving as soon as the turn is stopped"
 STAYS = "a turn runs: Ctrl-D once more stops it and leaves"
+NEW_LINE = "Enter behind Esc begins a new line; Enter once more sends"
 UNDOES = "Esc once more: /undo, which asks first"
 AGAIN_S = 2.0  # for the second of two keys that belong together
 ELSEWHERE = "another process runs this conversation: teamchat stop, in a shell, stops it"
@@ -378,6 +379,7 @@ class Typing:
         self.asked: str | None = None
         self._notes: list[str] = []  # of what was told before the message was sent
         self._open_db, self._stops = open_db, 0
+        self._escaped_at = -math.inf  # with text in the prompt, which has not changed since
         self._warned: tuple[str, float] = ("", -math.inf)  # of what a second key does, and when
 
     def began(self) -> None:
@@ -509,10 +511,16 @@ class Typing:
             if not self.stopper.asked:  # a key that is held for long sends many
                 self._stops = 0
                 self.interrupted()
-        elif empty and self._again(UNDOES):
+        elif not empty:
+            self.shown.notice, self._escaped_at = NEW_LINE, time.monotonic()
+        elif self._again(UNDOES):
             self.shown.notice = ""
             self._warned = "", -math.inf
             self.commanded("/undo")
+
+    @property
+    def begins_line(self) -> bool:
+        return time.monotonic() - self._escaped_at < AGAIN_S
 
     def interrupted(self) -> bool:
         if self.stopper is None:
@@ -551,6 +559,9 @@ class Typing:
         text = with_calls(last.to, last.text)
         before = len(text) - len(last.text)
         return text, tuple((start + before, end + before) for start, end in last.pasted)
+
+    def changed(self) -> None:
+        self._escaped_at = -math.inf
 
     def emptied(self) -> None:
         self.asked = None
