@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from teamchat.cli.chatting.slash import NOT_BEGUN
-from teamchat.cli.chatting.typing import STOPPED
+from teamchat.cli.chatting.typing import STOPPED, UNDOES
 from teamchat.cli.shared.workspace import store_file
 from tests.cli.helpers import queue, select
 from tests.cli.test_chat import CTRL_U, ENTER, ESCAPE, begun, chat, leave, line, stands, types
@@ -197,3 +197,32 @@ def test_esc_stops_each_turn_and_what_stays_on_hold_is_told(world: Path) -> None
         assert leave(shown) == 0
     assert len(made.prompts("max")) == 2
     assert queue() == [("max", "held"), ("max", "held")]
+
+
+@pytest.mark.parametrize("no_color", ["", "1"], ids=["colours", "no colours"])
+def test_an_older_conversation_is_opened_corrected_and_undone_in_chat_alone(world: Path, no_color: str) -> None:
+    made = crew(world, {"max": ["Begun."], "sarah": ["Docs."]})
+    run_here("send", "--new", "--to", "max", "Begin the parser")
+    run_here("send", "--new", "--to", "sarah", "Write docs")
+    made.say("max", "Begun.", {"say": "so far", "touch": str(world / "began"), "hang": 600}, "Instead.")
+    with chat(columns=80, rows=40, NO_COLOR=no_color) as shown:
+        line(shown, "/sessions")
+        shown.until(lambda text: "Open which" in text)
+        types(shown, ENTER)
+        shown.until(partial(stands, "s1 · Begin the parser"))
+        line(shown, "Go on with it all")
+        begun(world, shown)
+        shown.until(lambda text: "Esc stops it" in text)
+        types(shown, ESCAPE)
+        shown.until(lambda text: STOPPED[:70] in text)
+        line(shown, "Go on with the lexer alone")
+        shown.until(lambda text: "set aside: max for msg-3" in text and "Instead." in text and "Ctrl-D" in text)
+        types(shown, ESCAPE)
+        shown.until(lambda text: UNDOES in text)
+        types(shown, ESCAPE)
+        shown.until(lambda text: "Undo it? [y/N]" in text)
+        types(shown, f"y{ENTER}")
+        shown.until(lambda text: "/redo restores it" in text)
+        assert "teamchat " not in shown.text
+        assert leave(shown) == 0
+    assert len(made.prompts("max")) == 3

@@ -244,7 +244,7 @@ class Chat:
         """Go on in another conversation."""
         self.place.open(chosen)
         touch_session(self.db, chosen.id)
-        self._tell(f"· session {chosen.name} continues")
+        note(f"session {chosen.name} continues")
         run_command(("log", "-n", LAST_MESSAGES), chosen.name, self.place.team_typed)
         self._hold_back()
 
