@@ -162,7 +162,7 @@ def test_a_bug_in_a_command_is_a_line_and_the_turn_that_runs_goes_on(world: Path
             line(shown, "@max Write it")
             begun(world, shown)
         for typed in ("/todo", "/team"):  # one that takes the terminal, and one that does not
-            line(shown, typed)
+            line(shown, f"{typed} add Tests" if typed == "/todo" else typed)
             shown.until(partial(stands, rf"{typed} failed: LookupError: nobody\x1b[2J\nhas thought of it"))
         (world / "go").touch()
         if not works:
