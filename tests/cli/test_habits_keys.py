@@ -205,3 +205,19 @@ def test_what_a_failure_holds_is_not_set_aside(world: Path) -> None:
         assert ("max", "held") in queue()
         assert len(made.prompts("max")) == 1
         assert leave(shown) == 0
+
+
+def test_what_was_stopped_and_failed_when_it_was_resumed_is_not_set_aside(world: Path, pair: Crew) -> None:
+    stopped = {"say": "so far", "touch": str(world / "began"), "hang": 600}
+    pair.say("max", stopped, {"say": "no", "exit": 3})
+    with chat() as shown:
+        line(shown, "@max Write the parser")
+        begun(world, shown)
+        types(shown, ESCAPE)
+        shown.until(lambda text: STOPPED[:70] in text)
+        command(shown, "/resume", "exit code 3")
+        shown.until(lambda text: text.count("try: /resume --drop") == 2 and "Ctrl-D" in text)
+        line(shown, "@sarah Look")
+        shown.until(lambda text: "Looks right." in text)
+        assert ("max", "held") in queue()
+        assert leave(shown) == 0

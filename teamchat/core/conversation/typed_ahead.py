@@ -116,6 +116,9 @@ class TypedAhead(Struct):
     def _note_stopped(self, before: State, freed: Collection[int]) -> tuple[int, ...]:
         """Note, and return, what a stop by hand has held since the state `before`, but for what goes on."""
         run, hand = self.run, self.run.hand
+        if hand:  # what was resumed, and failed then, is no longer stopped by hand
+            on_hold = {(run.session, route.number) for route in run.state.held}
+            hand.stopped = {key: at for key, at in hand.stopped.items() if key[0] != run.session or key in on_hold}
         if hand and hand.stopping is not None and run.stopper.asked:
             there = {route.number for route in before.held}
             held = tuple(route.number for route in run.state.held if route.number not in {*there, *freed})

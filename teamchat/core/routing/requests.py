@@ -519,6 +519,7 @@ def names_inside(
 
 
 def inside_note(word: str) -> str:
+    """Say that the name behind an `@` inside a line calls nobody."""
     return f"{quoted('@' + word)} calls nobody here: it stands inside a line; @ calls at the beginning of one"
 
 
