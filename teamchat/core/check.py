@@ -1,0 +1,53 @@
+"""A check: a command that teamchat runs itself, to find out whether the work is right.
+
+A check is defined in the team file (`[checks.NAME]`), or typed by a person as a shell command. Its run has a result:
+green, red, or not run. Red says something of the work. *Not run* says nothing of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+from msgspec import Struct, field
+
+CHECK_TIMEOUT_S = 1800.0
+CheckStatus = Literal["green", "red", "not_run"]
+NotRun = Literal["missing", "ended", "interrupted"]
+"""`missing`: it could not start. `ended`: something else has ended it. `interrupted`: a person has."""
+LARGEST_OUTPUT = 4 << 20  # bytes of a check's output that are stored
+
+
+class Check(Struct, frozen=True):
+    """A command to run. One that is a text is for `/bin/sh -c`; one that is a list is a program and its arguments.
+
+    `folder` is relative to the folder of the team's members (empty is that one). `env` is added to the environment,
+    and `env_keep` names variables that a check otherwise does not get. `needs` names checks that must be green before
+    this one runs. A `typed` check is a person's, and has its command as its name.
+    """
+
+    name: str
+    command: str | tuple[str, ...]
+    timeout_s: float = CHECK_TIMEOUT_S
+    folder: str = ""
+    env: Mapping[str, str] = field(default_factory=dict)
+    env_keep: tuple[str, ...] = ()
+    needs: tuple[str, ...] = ()
+    typed: bool = False
+
+
+class CheckResult(Struct, frozen=True):
+    """How the run of a check ended.
+
+    `reason` says why it is red or was not run, such as "exit code 1"; it is empty for a green one. `exit_code` is None
+    if a signal ended the command, if it took too long, and if it did not start. `output_bytes` is how much it wrote,
+    of which at most `LARGEST_OUTPUT` are stored. `left` are the processes that it left running and that were ended.
+    """
+
+    status: CheckStatus
+    reason: str = ""
+    exit_code: int | None = None
+    seconds: float = 0.0
+    not_run: NotRun | None = None
+    output_bytes: int = 0
+    left: tuple[str, ...] = ()
