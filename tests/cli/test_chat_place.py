@@ -113,12 +113,13 @@ def test_what_commands_propose_is_typed_as_in_chat() -> None:
     old()
     with chat("--session", "old", columns=120, rows=40) as shown:
         line(shown, "/undo --yes")
-        shown.until(lambda text: "/redo restores it" in text)
+        shown.until(partial(stands, "/redo restores it"))
         line(shown, "/redo --yes")
+        shown.until(partial(stands, "is redone"))  # what is typed meanwhile only stands there
         line(shown, "/clear")
-        shown.until(lambda text: "/undo takes it back" in text)
+        shown.until(partial(stands, "/undo takes it back"))
         line(shown, "/undo --yes")
-        shown.until(lambda text: "/clear clears it again" in text)
+        shown.until(partial(stands, "/clear clears it again"))
         line(shown, "/task --clear")
         line(shown, "/task")
         shown.until(lambda text: "set one: /task 'Build" in text)
