@@ -182,10 +182,15 @@ def room_in(folder: Path) -> int | None:
     return blocks * disk.f_frsize if disk.f_blocks else None  # some file systems count none
 
 
+def is_full(folder: Path) -> bool:
+    """True if the disk has so little room that output written there may have been lost: few programs notice."""
+    room = room_in(folder)
+    return room is not None and room <= LITTLE
+
+
 def _judged(failure: Failure | None, folder: Path) -> Failure | None:
-    """The failure of a turn on a full disk: output written there is lost, and few programs notice."""
-    room = room_in(folder)  # a turn that did not start, or is replayed, has no folder
-    if room is None or room > LITTLE:
+    """The failure of a turn on a full disk."""
+    if not is_full(folder):  # a turn that did not start, or is replayed, has no folder
         return failure
     reason = f"{failure.reason}; its" if failure else "may have lost some of its answer: its"
     kind = failure.kind if failure else FailureKind.AGENT

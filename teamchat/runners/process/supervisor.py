@@ -442,7 +442,7 @@ class _Turn:
     def _clock(self, now: float) -> str | None:
         """Which clock has run out, in words; None if none has."""
         return next(
-            (words.format(_seconds(limit)) for since, limit, words in self._clocks() if now - since > limit), None
+            (words.format(limit_in_words(limit)) for since, limit, words in self._clocks() if now - since > limit), None
         )
 
     def _clocks(self) -> Iterator[tuple[float, float, str]]:
@@ -526,7 +526,8 @@ def _within(longest: int, verdict: Verdict) -> Verdict:
     return replace(verdict, text=cut(verdict.text), failure=verdict.failure or Failure(FailureKind.AGENT, over))
 
 
-def _seconds(value: float) -> str:
+def limit_in_words(value: float) -> str:
+    """A number of seconds as `10 s` or `30 min`."""
     minutes, seconds = divmod(value, 60)
     return f"{minutes:.0f} min" if minutes and not seconds else f"{value:g} s"
 

@@ -265,7 +265,7 @@ def test_nothing_stops_the_clock_of_the_whole_turn() -> None:
     [(0.5, "0.5 s"), (59, "59 s"), (60, "1 min"), (90, "90 s"), (1800, "30 min"), (7200, "120 min")],
 )
 def test_clocks_are_told_in_the_unit_people_use(seconds: float, words: str) -> None:
-    assert turn._seconds(seconds) == words
+    assert turn.limit_in_words(seconds) == words
 
 
 def test_output_that_waits_for_a_busy_caller_is_no_silence(monkeypatch: pytest.MonkeyPatch) -> None:
