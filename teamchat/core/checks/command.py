@@ -1,0 +1,259 @@
+"""Runs the command of a check under a guardian, and judges how it ended.
+
+A check is green by its exit code 0 alone. What ends it without saying anything of the work is no red: a program that is
+missing, a signal from elsewhere, a full disk, a person.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections.abc import Mapping
+from contextlib import aclosing
+from pathlib import Path
+from signal import Signals
+from typing import Literal, TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from teamchat.core.agents import CLIS
+from teamchat.core.check import LARGEST_OUTPUT, Check, CheckResult, NotRun
+from teamchat.core.turn.execution import is_full
+from teamchat.runners.environment import GIT_LOCAL, is_secret
+from teamchat.runners.process.process import Process
+from teamchat.runners.process.running import FIRST_LINE, Chunk, Exit, Launch, SpawnFailed
+from teamchat.runners.process.supervisor import Alarm, Stopper, limit_in_words
+
+SHELL = ("/bin/sh", "-c")
+ONE_STREAM = (*SHELL, 'exec 2>&1; exec "$@"', "sh")  # one file for both streams keeps the order of what is written
+OWN = "TEAMCHAT_"  # how the names of teamchat's own variables begin
+NOT_PASSED_ON = frozenset({"CLAUDECODE"}).union(GIT_LOCAL, *(row.keys for row in CLIS))
+MARK_BYTES = 64  # room for the line about what is left out
+CRASHES = frozenset({Signals.SIGSEGV, Signals.SIGABRT, Signals.SIGBUS, Signals.SIGFPE, Signals.SIGILL, Signals.SIGSYS})
+"""The signals that a program gets for what it did itself."""
+ENDS_NOTHING = frozenset(
+    {
+        *(Signals.SIGCHLD, Signals.SIGCONT, Signals.SIGURG, Signals.SIGWINCH),
+        *(Signals.SIGSTOP, Signals.SIGTSTP, Signals.SIGTTIN, Signals.SIGTTOU),
+    }
+)
+"""The signals of which no process dies: 128 and such a number is an exit code as any other."""
+NO_PROGRAM = {126: "exit code 126: a program cannot be run", 127: "exit code 127: a program was not found"}
+EMPTIED = (
+    "emptied its own output by opening it again (> /dev/stdout or > /dev/stderr), so that is not whole: "
+    "write to it with >&1, >&2 or >> /dev/stdout"
+)
+
+_Cut: TypeAlias = Literal["interrupted", "late"]
+
+
+class CheckRun(Struct, frozen=True):
+    """A run of a check, with at most `LARGEST_OUTPUT` bytes of its output.
+
+    If it wrote more, these are its beginning and its end, with a line between that says how many bytes are left out.
+    """
+
+    result: CheckResult
+    output: bytes
+
+
+def check_environment(check: Check, inherited: Mapping[str, str]) -> dict[str, str]:
+    """The environment of a check: the user's without secrets, and what the team file adds.
+
+    Keys of vendors, the variables of a git hook and whatever looks like a secret are passed on only if `env_keep` names
+    them. Variables of teamchat's own are not passed on at all.
+    """
+    kept = {
+        name: value
+        for name, value in inherited.items()
+        if not name.startswith(OWN)
+        and (name in check.env_keep or not (name in NOT_PASSED_ON or is_secret(name, value)))
+    }
+    return kept | dict(check.env)
+
+
+async def run_command(
+    check: Check,
+    cwd: Path,
+    env: Mapping[str, str],
+    *,
+    folder: Path,
+    scratch: Path,
+    stopper: Stopper,
+    through: tuple[str, ...] = (),
+) -> CheckRun:
+    """Run the command of a check in `cwd` to its end and judge it. Whatever a check does is a result of it.
+
+    `folder` gets the files with its output. `scratch` is its TMPDIR, which is made here and removed by the caller.
+    `through` is that of `Launch`.
+    """
+    return await follow(check, launch_of(check, cwd, env, folder, scratch, through), stopper)
+
+
+def launch_of(
+    check: Check, cwd: Path, env: Mapping[str, str], folder: Path, scratch: Path, through: tuple[str, ...] = ()
+) -> Launch:
+    """What to start for a check."""
+    argv = (*SHELL, check.command) if isinstance(check.command, str) else check.command
+    return Launch(
+        argv=(*ONE_STREAM, *argv),
+        cwd=cwd,
+        env={**env, "TMPDIR": str(scratch), "PWD": str(cwd)},
+        stdin=b"",
+        folder=folder,
+        scratch=scratch,
+        prepare=lambda: scratch.mkdir(0o700),
+        through=through,
+    )
+
+
+async def follow(check: Check, what: Launch, stopper: Stopper) -> CheckRun:
+    """Start what is launched for a check, follow it to its end and judge it."""
+    if stopper.asked:
+        return CheckRun(_interrupted(), b"")
+    if not check.command:  # a shell with nothing to run would end with exit code 0
+        return CheckRun(_not_run("missing", "could not be started: its command is empty"), b"")
+    try:
+        process = Process(what)
+    except SpawnFailed as error:
+        return CheckRun(_not_run("missing", f"could not be started: {error}"), b"")
+    run = _Run(check, process, stopper)
+    ended = await run.to_its_end()
+    written = max(run.output.size, _written(what.folder))
+    verdict = _judged_by_teamchat(check, run, ended, what.folder) or _judged_by_code(check, run, ended.code)
+    result = replace(verdict, seconds=ended.seconds, output_bytes=written, left=ended.left)
+    return CheckRun(result, run.output.kept(written))
+
+
+class Output:
+    """Keeps the beginning and the end of what is written, in at most `largest` bytes, however much comes."""
+
+    def __init__(self, largest: int = LARGEST_OUTPUT) -> None:
+        self.size = 0
+        self._largest, self._half = largest, (largest - MARK_BYTES) // 2
+        self._head, self._tail = bytearray(), bytearray()
+
+    def add(self, data: bytes) -> None:
+        room = self._half - len(self._head)
+        self.size += len(data)
+        self._head += data[:room]
+        self._tail += data[room:]
+        if len(self._tail) > 2 * self._largest:
+            del self._tail[: -self._largest]
+
+    def kept(self, written: int) -> bytes:
+        """What is kept of so many bytes that were written, of which some may not have been read."""
+        if self.size <= self._largest:
+            return bytes(self._head + self._tail)
+        # the marks stand where the text is cut: there the parts of a secret are looked for
+        mark = f"…\n({written - 2 * self._half:,} bytes left out)\n…".encode()
+        return bytes(self._head + mark + self._tail[-self._half :])
+
+
+class _Run:
+    """A check that runs: its output, and why teamchat ended it (`cut`), if it did."""
+
+    def __init__(self, check: Check, process: Process, stopper: Stopper) -> None:
+        self.output = Output()
+        self.cut: _Cut | None = None
+        self.emptied = False  # its output, by itself
+        self._check, self._process, self._stopper = check, process, stopper
+        self._stops_sent = 0
+
+    async def to_its_end(self) -> Exit:
+        with self._stopper.alarm() as alarm:
+            watch = asyncio.ensure_future(self._watch(alarm))
+            try:
+                async with aclosing(self._process.chunks()) as chunks:
+                    async for chunk in chunks:
+                        if isinstance(chunk, Chunk):
+                            self.output.add(chunk.data)
+                        else:
+                            self.emptied = True
+            finally:
+                watch.cancel()
+        return self._process.exit or Exit(-Signals.SIGKILL)
+
+    async def _watch(self, alarm: Alarm) -> None:
+        while True:
+            if self._stopper.asked > self._stops_sent:
+                self._stops_sent = self._stopper.asked
+                self._end("interrupted", hard=self._stops_sent > 1)
+            elif (left := self._left()) > 0:
+                await alarm.sleep(left)
+            else:
+                self._end("late")
+
+    def _left(self) -> float:
+        """The seconds until it has taken too long."""
+        if self.cut or self._process.exit:
+            return math.inf
+        return self._process.started + self._check.timeout_s - time.monotonic()
+
+    def _end(self, why: _Cut, *, hard: bool = False) -> None:
+        """End it for that reason, unless it has ended by itself. A hard stop leaves the rest of its output unread."""
+        self._process.poll()
+        if self._process.exit is None:
+            self.cut = self.cut or why
+        if self._process.exit is None or hard:
+            self._process.stop(hard=hard)
+
+
+def _written(folder: Path) -> int:
+    """How many bytes the files in `folder` hold of a check, also of those that were not read."""
+    sizes = 0
+    for name, ours in (("stdout", len(FIRST_LINE)), ("stderr", 0)):
+        try:
+            sizes += max((folder / name).lstat().st_size - ours, 0)
+        except OSError:  # the check has removed it
+            continue
+    return sizes
+
+
+def _judged_by_teamchat(check: Check, run: _Run, ended: Exit, folder: Path) -> CheckResult | None:
+    """The result of a check whose own end does not count."""
+    if run.cut == "interrupted":
+        return _interrupted()
+    if is_full(folder):
+        return _not_run("ended", f"its output has filled the disk of {folder.parent}; make room there")
+    if ended.over_limit:
+        return CheckResult("red", f"wrote more than {ended.over_limit >> 20} MiB and was stopped")
+    if run.cut == "late":
+        return CheckResult("red", f"took longer than {limit_in_words(check.timeout_s)}")
+    return None
+
+
+def _judged_by_code(check: Check, run: _Run, code: int) -> CheckResult:
+    if number := _signal(code, of_shell=isinstance(check.command, str)):
+        name = _name(number)
+        return CheckResult("red", name) if number in CRASHES else _not_run("ended", f"was ended by {name}")
+    if code in NO_PROGRAM:
+        return replace(_not_run("missing", NO_PROGRAM[code]), exit_code=code)
+    if code:
+        return CheckResult("red", f"exit code {code}", code)
+    return CheckResult("red", EMPTIED, code) if run.emptied else CheckResult("green", exit_code=code)
+
+
+def _signal(code: int, *, of_shell: bool) -> int | None:
+    """The number of the signal that ended a check, or a command of its shell, which then says 128 and the number."""
+    if code < 0:
+        return -code
+    number = code - 128
+    return number if of_shell and number in set(Signals) - ENDS_NOTHING else None
+
+
+def _name(number: int) -> str:
+    try:
+        return Signals(number).name
+    except ValueError:  # Python names few of the real-time signals
+        return f"signal {number}"
+
+
+def _not_run(why: NotRun, reason: str) -> CheckResult:
+    return CheckResult("not_run", reason, not_run=why)
+
+
+def _interrupted() -> CheckResult:
+    return _not_run("interrupted", "was interrupted")
