@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import os
-import re
 import resource
+import select
 import sys
 from collections.abc import Callable, Iterator
+from itertools import accumulate
 from pathlib import Path
 from signal import SIGKILL, Signals
 from typing import Protocol
@@ -24,6 +25,7 @@ from teamchat.core.checks.command import CheckRun, Output, check_environment, fo
 from teamchat.runners.base import StopRule
 from teamchat.runners.environment import GIT_LOCAL
 from teamchat.runners.process.guardian import send_signal
+from teamchat.runners.process.process import Process
 from teamchat.runners.process.running import MAX_OUTPUT_BYTES
 from teamchat.runners.process.supervisor import Stopper
 from tests.leftovers import marked
@@ -255,6 +257,26 @@ def test_what_ignores_the_soft_stop_is_killed(run: Run) -> None:
     assert (judged(ran), ran.output) == (("red", "took longer than 10 min", None, None), b"begun\n")
 
 
+@pytest.mark.usefixtures("late")
+def test_what_took_too_long_and_is_then_interrupted_has_taken_too_long(run: Run) -> None:
+    ran = run(f"trap 'touch stopped' TERM; {HANGS}", timeout_s=600, stop=PATIENT, meanwhile=ends_what_was_stopped)
+    assert judged(ran) == ("red", "took longer than 10 min", None, None)
+
+
+@pytest.mark.parametrize(("timeout_s", "requests"), [(0.0, 0), (PATIENCE_S, 1), (PATIENCE_S, 2)])
+def test_what_has_ended_by_itself_is_judged_by_its_own_end(tmp_path: Path, timeout_s: float, requests: int) -> None:
+    check, env, stopper = Check("tests", "exit 3", timeout_s), marked({"PATH": os.environ["PATH"]}), Stopper()
+    process = Process(launch_of(check, tmp_path, env, tmp_path / "folder", tmp_path / "scratch"))
+    told = select.poll()
+    told.register(process._control, select.POLLIN)
+    assert eventually(lambda: b"\n" in process._buffer or bool(told.poll(0)))
+    for _ in range(requests):
+        stopper.request()
+    ran = command._Run(check, process, stopper)
+    assert asyncio.run(asyncio.wait_for(ran.to_its_end(), PATIENCE_S)).code == 3
+    assert ran.cut is None
+
+
 # --- interruption
 
 
@@ -266,6 +288,12 @@ def interrupts(stopper: Stopper) -> None:
 def interrupts_twice(stopper: Stopper) -> None:
     interrupts(stopper)
     assert eventually(Path("stopped").exists)
+    stopper.request()
+
+
+def ends_what_was_stopped(stopper: Stopper) -> None:
+    assert eventually(Path("stopped").exists)
+    stopper.request()
     stopper.request()
 
 
@@ -334,31 +362,39 @@ def test_bytes_stay_as_they_are(run: Run) -> None:
 
 def test_of_much_output_the_beginning_and_the_end_are_kept(run: Run) -> None:
     ran = run("echo begins; head -c 10000000 /dev/zero; echo ends; exit 1")
-    lines = ran.output.split(b"\n")
     assert judged(ran) == ("red", "exit code 1", 1, None)
-    assert ran.result.output_bytes == 10_000_000 + len("begins\nends\n")
+    assert ran.result.output_bytes == 10_000_000 + len("begins\nends\n") == parts(ran.output)
     assert LARGEST_OUTPUT - 100 < len(ran.output) <= LARGEST_OUTPUT
-    assert (lines[0], len(lines), lines[-2:]) == (b"begins", 5, [lines[-2], b""])
-    assert lines[3].endswith(b"\0ends")
-    left_out = re.fullmatch(rb"\(([\d,]+) bytes left out\)", lines[2])
-    assert left_out
-    kept = len(ran.output) - len(f"…\n{left_out[0].decode()}\n…".encode())
-    assert kept + int(left_out[1].replace(b",", b"")) == ran.result.output_bytes
+    assert (ran.output[:7], ran.output[-5:]) == (b"begins\n", b"ends\n")
 
 
-@given(st.lists(st.binary(max_size=300), max_size=12))
-def test_output_is_whole_or_has_its_beginning_and_end_in_bounded_memory(pieces: list[bytes]) -> None:
-    output, data = Output(largest=500), b"".join(pieces)
-    for piece in pieces:
-        output.add(piece)
+def parts(output: bytes) -> int:
+    """The bytes that are kept, and those of which a line between says that they are left out."""
+    head, _, rest = output.partition("…\n(".encode())
+    number, _, tail = rest.partition(" bytes left out)\n…".encode())
+    assert len(head) == len(tail)
+    return len(head) + int(number.replace(b",", b"")) + len(tail)
+
+
+@given(st.lists(st.integers(0, 900), max_size=12))
+def test_output_is_whole_or_has_its_beginning_and_end_in_bounded_memory(sizes: list[int]) -> None:
+    output, data = Output(largest=500), bytes(number % 251 for number in range(sum(sizes)))
+    for end, size in zip(accumulate(sizes), sizes, strict=True):
+        output.add(data[end - size : end])
         assert len(output._head) + len(output._tail) <= 3 * 500
     kept = output.kept(len(data))
     if len(data) <= 500:
         assert kept == data
     else:
-        head, _, tail = kept.partition(f"…\n({len(data) - 436} bytes left out)\n…".encode())
+        head, _, tail = kept.partition(f"…\n({len(data) - 436:,} bytes left out)\n…".encode())
         assert (head, tail) == (data[:218], data[-218:])
         assert len(kept) <= 500
+
+
+def test_of_more_output_than_the_limit_what_was_not_read_counts_too(run: Run) -> None:
+    ran = run("yes", max_output=8 << 20)
+    assert judged(ran) == ("red", "wrote more than 8 MiB and was stopped", None, None)
+    assert ran.result.output_bytes == parts(ran.output) > 8 << 20
 
 
 def test_more_output_than_the_limit_ends_it_red(run: Run) -> None:
@@ -423,7 +459,8 @@ def test_output_that_fills_the_disk_is_no_red(tmp_path: Path) -> None:
 
 
 def test_it_runs_in_its_folder_with_a_private_one_and_nothing_to_read(run: Run, tmp_path: Path) -> None:
-    (sub := Path("sub dir").absolute()).mkdir()
+    Path("elsewhere").mkdir()
+    (sub := Path("sub dir").absolute()).symlink_to("elsewhere")
     ran = run('pwd; echo "$PWD $TMPDIR"; stat -c %a "$TMPDIR"; wc -c', cwd=sub)
     assert ran.output.decode() == f"{sub}\n{sub} {tmp_path}/scratch\n700\n0\n"
 
