@@ -33,7 +33,8 @@ KNOWLEDGE = "knowledge__context"
 TODO = "todo__context"
 SUMMARY = "compression__context"
 DIFFERENCES = "differences__context"
-LAYERS = (FRAMEWORK, LESSONS, KNOWLEDGE, TODO, SUMMARY, DIFFERENCES)
+RESULTS = "results__context"
+LAYERS = (FRAMEWORK, LESSONS, KNOWLEDGE, TODO, SUMMARY, DIFFERENCES, RESULTS)
 """The layers in the order in which a member is told them."""
 
 

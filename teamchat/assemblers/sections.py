@@ -19,6 +19,7 @@ from teamchat.assemblers.parts import (
     KNOWLEDGE,
     LAYERS,
     LESSONS,
+    RESULTS,
     SUMMARY,
     TODO,
     AssemblerInput,
@@ -32,7 +33,7 @@ from teamchat.assemblers.truncation import Cut, TruncationPolicy, byte_length
 BLANK_LINE = "\n\n"
 BLOCKS = tuple(name for name in LAYERS if name != FRAMEWORK)
 """The layers with a section of their own. The framework is part of the system text."""
-QUOTED = (KNOWLEDGE, TODO, SUMMARY, DIFFERENCES)
+QUOTED = (KNOWLEDGE, TODO, SUMMARY, DIFFERENCES, RESULTS)
 """The layers that quote unchecked text. A lesson is no such text: a person kept it."""
 BRACKETED = {
     LESSONS: "[EXPERIENCE]",
@@ -40,6 +41,7 @@ BRACKETED = {
     TODO: "[TODO]",
     SUMMARY: "[SUMMARY]",
     DIFFERENCES: "[DIFFERENCES]",
+    RESULTS: "[RESULTS]",
 }
 PLAIN = {
     LESSONS: "Experience:",
@@ -47,6 +49,7 @@ PLAIN = {
     TODO: "To do:",
     SUMMARY: "Summary so far:",
     DIFFERENCES: "Differences:",
+    RESULTS: "Results:",
 }
 
 

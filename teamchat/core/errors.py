@@ -23,7 +23,7 @@ The message of an error is the sentence the user reads; its class carries the ex
     │   └── SessionBusy       13   another process runs this conversation
     ├── PromptTooLarge        12   the input is over a limit before anything was run
     │   └── NoRoom            12   a person's message would have to be cut
-    ├── AgentMissing          11   the agent's program cannot be run
+    ├── AgentMissing          11   the program of an agent or a check cannot be run
     ├── CheckpointFailed       1   the files of a work tree cannot be recorded, compared or restored
     ├── Interrupted          130   stopped before anything was run
     └── NoRecording           10   a replay came to a turn that was not recorded
@@ -61,6 +61,8 @@ class ExitCode(IntEnum):
     STORE = 13
     OTHER_VERDICT = 14
     NO_VERDICT = 15
+    CHECK_RED = 16
+    REVIEW_FAILED = 17
     INTERRUPTED = 130
     TERMINATED = 143
 
@@ -84,11 +86,19 @@ CODES: Mapping[str, ExitCode] = MappingProxyType(
         "loop": ExitCode.GUARD,
         "tokens": ExitCode.BUDGET,
         "cost": ExitCode.BUDGET,
+        # a check that was not run, by its `NotRun`
+        "ended": ExitCode.MEMBER_FAILED,
+        # a process that cannot continue, by its `StuckKind`, or that is over and has left something open
+        "stuck": ExitCode.MEMBER_FAILED,
+        "no_answer": ExitCode.GROUP_PARTLY_FAILED,
+        "no_verdict": ExitCode.NO_VERDICT,
+        "check_red": ExitCode.CHECK_RED,
+        "review_failed": ExitCode.REVIEW_FAILED,
         # either
         "interrupted": ExitCode.INTERRUPTED,
     }
 )
-"""What `teamchat` exits with when a turn failed or a conversation was paused."""
+"""What `teamchat` exits with when a turn failed, a conversation was paused, or a process did not end well."""
 
 
 class TeamchatError(Exception):

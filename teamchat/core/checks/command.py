@@ -20,8 +20,9 @@ from msgspec.structs import replace
 
 from teamchat.core.agents import CLIS
 from teamchat.core.check import LARGEST_OUTPUT, Check, CheckResult, NotRun
-from teamchat.core.turn.execution import is_full
+from teamchat.core.files.room import is_full
 from teamchat.runners.environment import GIT_LOCAL, is_secret
+from teamchat.runners.file_changes import FileChanges, NoCheckpoint
 from teamchat.runners.process.process import Process
 from teamchat.runners.process.running import FIRST_LINE, Chunk, Exit, Launch, SpawnFailed
 from teamchat.runners.process.supervisor import Alarm, Stopper, limit_in_words
@@ -53,10 +54,12 @@ class CheckRun(Struct, frozen=True):
     """A run of a check, with at most `LARGEST_OUTPUT` bytes of its output.
 
     If it wrote more, these are its beginning and its end, with a line between that says how many bytes are left out.
+    A recorded one has the `changes` of the files.
     """
 
     result: CheckResult
     output: bytes
+    changes: FileChanges | NoCheckpoint | None = None
 
 
 def check_environment(check: Check, inherited: Mapping[str, str]) -> dict[str, str]:

@@ -6,7 +6,16 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from teamchat.core.engine.events import Action, GroupFailed, HumanAsked, Paused, PauseKind, Stuck, TurnFailed
+from teamchat.core.engine.events import (
+    Action,
+    CheckNotRun,
+    GroupFailed,
+    HumanAsked,
+    Paused,
+    PauseKind,
+    Stuck,
+    TurnFailed,
+)
 from teamchat.core.engine.process import Part
 from teamchat.core.engine.state import Route, State
 from teamchat.core.errors import CODES, ExitCode, StoreGone, TeamchatError
@@ -33,8 +42,10 @@ def conclude(run: Concluded, action: Action) -> Conclusion:
             return _failures(run, (route,), alone=True)
         case GroupFailed(routes=routes, all_of_it=all_of_it):
             return _failures(run, routes, alone=False, all_of_it=all_of_it)
-        case Stuck(reason=reason):
-            return conclusion(run, ExitCode.MEMBER_FAILED, reason, RESUME)
+        case Stuck(reason=reason, kind=kind):
+            return conclusion(run, CODES[kind], reason, RESUME)
+        case CheckNotRun(reason=reason, why=why):
+            return conclusion(run, CODES[why], reason, RESUME)
         case HumanAsked(route=route):
             return _waiting(run, route)
         case Paused(kind=kind, reason=reason):
@@ -103,8 +114,8 @@ def _done(run: Concluded) -> Conclusion:
     from teamchat.core.engine.processes.table import STRATEGIES
 
     strategy = STRATEGIES[process.kind]
-    reason = strategy.undecided(process)
-    code = ExitCode.NO_VERDICT if reason else ExitCode.DONE
+    left = strategy.undecided(process)
+    code, reason = (CODES[left.kind], left.reason) if left else (ExitCode.DONE, None)
     return conclusion(run, code, reason, strategy.next_command(process))
 
 

@@ -32,6 +32,7 @@ from teamchat.core.engine.events import (
     Recovered,
     Resumed,
     ResumeMode,
+    RunCheck,
     RunGroup,
     RunTurn,
     Spent,
@@ -289,7 +290,7 @@ class ConversationCoordinator:
                     if changed := self.typed_ahead.between_turns(last, before):
                         actions = changed
                         continue
-                    if not isinstance(last, RunTurn | RunGroup | Deliver):
+                    if not isinstance(last, RunTurn | RunCheck | RunGroup | Deliver):
                         if self.typed_ahead.may_end(last):
                             await self.teller.to_merge()
                             return conclude(run, last)
@@ -312,10 +313,14 @@ class ConversationCoordinator:
         else:
             self.run.state = decide(self.run.state, stop)[0]
 
-    def _performance(self, action: RunTurn | RunGroup | Deliver) -> Awaitable[tuple[Action, ...]]:
+    def _performance(self, action: RunTurn | RunCheck | RunGroup | Deliver) -> Awaitable[tuple[Action, ...]]:
         match action:
             case RunTurn(route=route):
                 return self._turn(route)
+            case RunCheck(route=route):
+                from teamchat.core.conversation.checking import run_check  # only `teamchat run until` has checks
+
+                return run_check(self.run, route)
             case RunGroup(routes=routes, jobs=jobs):
                 return self._group(routes, jobs)
             case Deliver(routes=routes):

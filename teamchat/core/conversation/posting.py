@@ -186,8 +186,12 @@ class Posting(Struct, frozen=True):
         """
         if self._left_new_tree(outcome):
             parsed = replace(parsed, new=True)
-        if route.part is None or not route.part.apart:
+        if route.part is None or not (route.part.apart or route.part.kind == Kind.UNTIL):
             return parsed
+        if route.part.kind == Kind.UNTIL:
+            from teamchat.core.conversation.checking import with_trees
+
+            return replace(parsed, finding=with_trees(self.run.db, self.run.session, parsed.finding, turn, outcome))
         from teamchat.core.conversation.processes import work_of
 
         return replace(parsed, finding=work_of(self.run.db, self.run.session, turn, outcome))

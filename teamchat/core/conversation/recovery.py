@@ -110,7 +110,7 @@ def _recover(db: Database, session: int, turn: Turn, folder: Path, trees: WorkTr
     ours = _OURS.fullmatch(folder.name)
     verdict, events = _partial(turn, folder) if ours else (Verdict(""), [])
     failure = Failure(FailureKind.INTERRUPTED, KILLED)
-    found = trees.interrupted(turn.number, Path(turn.setup.cwd))
+    found = trees.interrupted(str(turn.number), Path(turn.setup.cwd))
     files = tuple(change.path for change in found.files) if isinstance(found, FileChanges) else ()
     outcome = Outcome(None, None, failure, denied=None, usage=verdict.usage, files=files, changes=found)
     outcome = replace(outcome, children=children_of(db, session, turn.id))

@@ -16,6 +16,9 @@ from msgspec.structs import replace
 
 from teamchat.core.engine.events import (
     Action,
+    CheckBegan,
+    CheckEnded,
+    CheckNotRun,
     Deliver,
     Dropped,
     Event,
@@ -41,6 +44,7 @@ from teamchat.core.engine.events import (
     Resumed,
     ResumeMode,
     Retargeted,
+    RunCheck,
     RunGroup,
     RunTurn,
     Spent,
@@ -51,7 +55,7 @@ from teamchat.core.engine.events import (
     TurnFailed,
     Undone,
 )
-from teamchat.core.engine.process import Call, Part, Process
+from teamchat.core.engine.process import Call, Done, Handout, Kind, Part, Process, Tried
 from teamchat.core.engine.state import OPEN, AlsoCalled, LastSaid, Route, RouteStatus, Rules, State
 from teamchat.core.routing.names import fold
 from teamchat.core.routing.requests import RouteRequest
@@ -80,6 +84,12 @@ def guard(state: State, now: float) -> Paused | None:
         *_budgets(state),
         (_reached(state.stale, rules.max_stale), PauseKind.LOOP, f"the last {state.stale} replies said nothing new"),
     )
+
+
+def time_guard(state: State, now: float) -> Paused | None:
+    """The limit of time, if it is reached: no check may begin."""
+    rules = state.rules
+    return _first(rules, (now - state.since > rules.max_seconds, PauseKind.TIME, _minutes(rules)))
 
 
 def budget_guard(state: State) -> Paused | None:
@@ -189,8 +199,6 @@ class Draft(Struct):
         process = self.state.process
         if process is None or route.part is None:
             return
-        from teamchat.core.engine.process import Done
-
         part = replace(route.part, instead="", prompt="")  # which every later turn would store once more
         done = Done(part, member, message, finding)
         self.state = replace(self.state, process=replace(process, done=(*process.done, done)))
@@ -347,6 +355,8 @@ def go_on(draft: Draft) -> None:
             go_on(draft)
         elif not (draft.actions and draft.actions[-1].final):
             draft.actions.append(Idle())
+    elif head.part and head.part.check:
+        _run_check(draft, head)
     elif head.target in state.rules.humans and head.answer is None:
         draft.change(head.number, status=RouteStatus.ASKED)
         draft.actions.append(HumanAsked(replace(head, status=RouteStatus.ASKED)))
@@ -386,6 +396,30 @@ def _speak(draft: Draft, head: Route) -> None:
         draft.actions.append(RunGroup(running, jobs) if len(mates) > 1 else RunTurn(running[0]))
 
 
+def _run_check(draft: Draft, head: Route) -> None:
+    if paused := time_guard(draft.state, draft.now):
+        draft.hold_all()
+        draft.actions.append(paused)
+        return
+    draft.change(head.number, status=RouteStatus.RUNNING)
+    draft.actions.append(RunCheck(draft.state.route(head.number)))
+
+
+def check_ended(draft: Draft, event: CheckEnded) -> None:
+    """Finish the check of a route. One that was not run is on hold, and so is all that waits behind it."""
+    route = draft.state.route(event.route)
+    if event.not_run is None:
+        draft.remove(route)
+        draft.finish(route, event.result.name, None, event.result)
+        return
+    draft.hold_all()
+    if event.not_run == "interrupted":
+        draft.actions.append(Paused(PauseKind.INTERRUPTED, "interrupted"))
+    else:
+        reason = f"{route.target} was not run: {event.result.reason}"
+        draft.actions.append(CheckNotRun(draft.state.route(event.route), reason, event.not_run))
+
+
 def turn_ended(draft: Draft, event: TurnEnded) -> None:
     if event.reply is None and not event.stopped and _reassigned(draft, event.route):
         return
@@ -396,7 +430,7 @@ def turn_ended(draft: Draft, event: TurnEnded) -> None:
         return
     part = draft.state.route(event.route).part
     draft.state = replace(draft.state, turns=draft.state.turns + 1)
-    _said(draft, new=event.new or (part is not None and not part.continues))  # other parts end by themselves
+    _said(draft, new=event.new or _ends_by_itself(part))
     _replied(draft, event)
 
 
@@ -434,12 +468,17 @@ def group_delivered(draft: Draft, ends: tuple[TurnEnded, ...]) -> None:
     mates = draft.state.mates(draft.state.route(ends[0].route))
     failed = tuple(route for route in mates if route.status is RouteStatus.HELD)
     parts = (draft.state.route(end.route).part for end in ends)
-    _said(draft, new=any(end.new or (part and not part.continues) for part, end in zip(parts, ends, strict=True)))
+    _said(draft, new=any(end.new or _ends_by_itself(part) for part, end in zip(parts, ends, strict=True)))
     for end in ends:
         _replied(draft, end)
     if failed:  # reported even if a reply of the group has dropped it
         draft.hold_all()
         draft.actions.append(GroupFailed(failed, all_of_it=False))
+
+
+def _ends_by_itself(part: Part | None) -> bool:
+    """Whether replies that say nothing new end by themselves: their number is bounded, and they are read for more."""
+    return part is not None and (not part.continues or part.kind == Kind.UNTIL)
 
 
 def _said(draft: Draft, *, new: bool) -> None:
@@ -466,9 +505,14 @@ def _replied(draft: Draft, event: TurnEnded) -> None:
 
 def _not_called(part: Part, event: TurnEnded) -> list[str]:
     """Whom a reply calls in a process that does not let it."""
-    from teamchat.core.engine.process import Handout  # only `teamchat run` needs the processes
-
-    handed = event.finding.requests if part.handover and isinstance(event.finding, Handout) else ()
+    handed: tuple[RouteRequest, ...] = ()
+    match event.finding:
+        case Handout(requests=requests) if part.handover:
+            handed = requests
+        case Tried(asks=asks):
+            handed = asks
+        case _:
+            pass
     return [request.target for request in event.requests if request not in handed]
 
 
@@ -477,13 +521,15 @@ def decide(state: State, event: Event) -> tuple[State, tuple[Action, ...]]:
     draft = Draft(replace(state, since=min(state.since, event.now)), event.now)  # a clock may have been set back
     fit_queue(draft)
     match event:
-        case TurnBegan() | Spent() | MemberAnswered() | Retargeted():
+        case TurnBegan() | CheckBegan() | Spent() | MemberAnswered() | Retargeted():
             _note(draft, event)
             return draft.state, ()
         case HumanSpoke():
             _human_spoke(draft, event)
         case TurnEnded():
             turn_ended(draft, event)
+        case CheckEnded():
+            check_ended(draft, event)
         case GroupRan():
             group_ran(draft, event)
         case GroupDelivered(ends=ends):
@@ -504,14 +550,21 @@ def decide(state: State, event: Event) -> tuple[State, tuple[Action, ...]]:
 def default_target(state: State, speaker: str) -> str | None:
     """Who answers a message that names nobody: the member that asked, else the lead, the last AI, the first.
 
-    Nobody does after a question of a process.
+    Nobody does after a question of a process, and while one runs that has its doer read what people say.
     """
     answered = state.answered_by(speaker)
-    if answered and answered.part:
+    if (answered and answered.part) or (answered is None and heard_by(state)):
         return None  # the process decides who speaks next
     asker = now_called(answered.by, state.rules) if answered else None
     candidates = (asker, state.rules.lead, state.last_ai, *state.rules.ai)
     return next((name for name in candidates if name in state.rules.ai), None)  # the team may have changed since
+
+
+def heard_by(state: State) -> str | None:
+    """The member that reads what a person says to nobody, before its next turn: the doer of a process that runs."""
+    process = state.process
+    running = process is not None and not process.over and any(route.part for route in state.queue)
+    return process.do if process and running and process.kind is Kind.UNTIL else None
 
 
 def asker_gone(state: State, speaker: str) -> str | None:
@@ -520,7 +573,7 @@ def asker_gone(state: State, speaker: str) -> str | None:
     return answered.by if answered and now_called(answered.by, state.rules) is None else None
 
 
-def _note(draft: Draft, event: TurnBegan | Spent | MemberAnswered | Retargeted) -> None:
+def _note(draft: Draft, event: TurnBegan | CheckBegan | Spent | MemberAnswered | Retargeted) -> None:
     """Remember an event that needs no action."""
     state = draft.state
     match event:
@@ -528,6 +581,8 @@ def _note(draft: Draft, event: TurnBegan | Spent | MemberAnswered | Retargeted) 
             began = state.route(number)
             draft.change(number, attempt=began.attempt + 1)
             draft.answers(number, as_of)
+        case CheckBegan(route=number):
+            draft.change(number, attempt=state.route(number).attempt + 1)
         case Spent(tokens=tokens, cost_usd=cost, turns=turns):
             spent = state.tokens + tokens, state.cost_usd + cost
             draft.state = replace(state, tokens=spent[0], cost_usd=spent[1], turns=state.turns + turns)
@@ -549,6 +604,8 @@ def _human_spoke(draft: Draft, event: HumanSpoke) -> None:
     if answered:
         draft.remove(answered)
         draft.finish(answered, event.speaker, event.message)
+    if answered is None and event.answers and not event.requests and event.process is None:
+        _heard(draft, event)
     draft.asked(event.message, answered, event.before)
     draft.drop_named(event.drops)
     draft.state = replace(draft.state, turns=0, since=event.now, stale=0)
@@ -559,6 +616,14 @@ def _human_spoke(draft: Draft, event: HumanSpoke) -> None:
         process = None
     draft.state = replace(draft.state, process=process)
     draft.enqueue(event.requests, Route(parent=event.message, by=event.speaker, request=event.message), ahead=True)
+
+
+def _heard(draft: Draft, event: HumanSpoke) -> None:
+    """Note in the process what a person has said in the middle of it, for its doer."""
+    process = draft.state.process
+    if process and heard_by(draft.state):
+        done = Done(Part(process.kind, "person"), event.speaker, event.message)
+        draft.state = replace(draft.state, process=replace(process, done=(*process.done, done)))
 
 
 def _continued(draft: Draft, event: Resumed | Released) -> None:
@@ -659,7 +724,7 @@ def advance(draft: Draft, process: Process) -> bool:
     draft.actions.append(Moved(process))
     if step.fault is not None:
         draft.hold_all()
-        draft.actions.append(Stuck(routes, step.fault))
+        draft.actions.append(Stuck(routes, step.fault, step.why))
         return False
     return True
 

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, ClassVar
 
 from msgspec import Struct
 
+from teamchat.core.check import NotRun
 from teamchat.core.engine.state import LastSaid, Route, State
 from teamchat.core.routing.requests import RouteRequest
 
 if TYPE_CHECKING:
-    from teamchat.core.engine.process import Finding, Process
+    from teamchat.core.engine.process import Checked, Finding, Process, StuckKind
 
 
 class ResumeMode(StrEnum):
@@ -157,6 +158,22 @@ class Redone(Struct, frozen=True):
     before: State
 
 
+class CheckBegan(Struct, frozen=True):
+    """The check of a route begins."""
+
+    now: float
+    route: int
+
+
+class CheckEnded(Struct, frozen=True):
+    """The check of a route is over, with this result. One that was not run is on hold; `not_run` says why it was not."""
+
+    now: float
+    route: int
+    result: Checked
+    not_run: NotRun | None = None
+
+
 class Retargeted(Struct, frozen=True):
     """A person gives the held call of an agent to another agent."""
 
@@ -180,6 +197,8 @@ Event = (
     | Undone
     | Redone
     | Retargeted
+    | CheckBegan
+    | CheckEnded
 )
 
 
@@ -284,6 +303,22 @@ class RunTurn(Struct, frozen=True):
     route: Route
 
 
+class RunCheck(Struct, frozen=True):
+    """The check of this route runs."""
+
+    final: ClassVar[bool] = True
+    route: Route
+
+
+class CheckNotRun(Struct, frozen=True):
+    """The check of this route was not run, and `reason` says why. It and the rest of the queue are held."""
+
+    final: ClassVar[bool] = True
+    route: Route
+    reason: str
+    why: NotRun
+
+
 class HumanAsked(Struct, frozen=True):
     """A person is asked, and the queue waits."""
 
@@ -312,6 +347,7 @@ class Stuck(Struct, frozen=True):
     final: ClassVar[bool] = True
     routes: tuple[Route, ...]
     reason: str
+    kind: StuckKind = "stuck"
 
 
 class Idle(Struct, frozen=True):
@@ -330,6 +366,7 @@ Action = (
     | Reassigned
     | Moved
     | RunTurn
+    | RunCheck
     | RunGroup
     | Deliver
     | HumanAsked
@@ -337,5 +374,6 @@ Action = (
     | TurnFailed
     | GroupFailed
     | Stuck
+    | CheckNotRun
     | Idle
 )

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, field
 
+from teamchat.core.check import CheckStatus
 from teamchat.core.routing.requests import RouteRequest
 
 
@@ -31,6 +32,10 @@ class Part(Struct, frozen=True):
     - `compares` are the members whose worktrees its prompt compares, each called by the one of `options`. The turn may
       only read.
     - `others` are the members that do it if this one fails, in the order of asking.
+    - `fallback` are the members that take its place where its CLI is not available; None are those of the team file.
+    - `check` is the name of the check that runs in place of a turn. `go` counts how often the same work is verified.
+    - `trees` are two git trees: its prompt shows what changed from one to the other. The turn may only read.
+    - `checks` are numbers of checks whose results its prompt shows, `reviews` ids of reviews whose findings it shows.
     - `options`, `fault` and `prompt` fill in the note on what is asked.
     """
 
@@ -50,9 +55,20 @@ class Part(Struct, frozen=True):
     apart: bool = False
     compares: tuple[str, ...] = ()
     others: tuple[str, ...] = ()
+    fallback: tuple[str, ...] | None = None
+    check: str = ""
+    go: int = 1
+    trees: tuple[str, ...] = ()
+    checks: tuple[int, ...] = ()
+    reviews: tuple[str, ...] = ()
     options: tuple[str, ...] = ()
     fault: str = ""
     prompt: str = ""
+
+    @property
+    def only_reads(self) -> bool:
+        """Whether its turn may change no files, whatever its member may do otherwise."""
+        return bool(self.compares or self.trees)
 
 
 MOST_ROUNDS = 100
@@ -65,6 +81,7 @@ class Kind(StrEnum):
     DEBATE = "debate"
     VOTE = "vote"
     BEST = "best"
+    UNTIL = "until"
 
 
 class Fault(Struct, frozen=True, tag=True):
@@ -118,16 +135,73 @@ class Pick(Struct, frozen=True, tag=True):
     reasons: str
 
 
-Finding = Fault | Handout | Plan | Position | Synthesis | Ballot | Work | Pick
+class Tried(Struct, frozen=True, tag=True):
+    """What a turn of the doer leaves: the git tree before and after it, empty if unknown, and the people it calls."""
+
+    before: str = ""
+    after: str = ""
+    asks: tuple[RouteRequest, ...] = ()
+
+
+class Checked(Struct, frozen=True, tag=True):
+    """The run `number` of a check: the git trees before and after it, empty if unknown, and the files it changed.
+
+    `unknown` says why the trees are not known.
+    """
+
+    name: str
+    number: int
+    status: CheckStatus
+    reason: str = ""
+    before: str = ""
+    after: str = ""
+    files: tuple[str, ...] = ()
+    unknown: str = ""
+
+
+class ReviewFinding(Struct, frozen=True):
+    """What a reviewer finds wrong, and where; without a file it is about all of the work."""
+
+    text: str
+    file: str = ""
+    line: int | None = None
+    severity: str = ""
+
+
+class Review(Struct, frozen=True, tag=True):
+    """A reviewer's answer, the first of its findings and how many `more` there are; and the trees around its turn."""
+
+    passed: bool
+    findings: tuple[ReviewFinding, ...] = ()
+    more: int = 0
+    before: str = ""
+    after: str = ""
+
+
+Finding = Fault | Handout | Plan | Position | Synthesis | Ballot | Work | Pick | Tried | Checked | Review
 
 
 class Done(Struct, frozen=True):
-    """A part that is over: the reply of `member` is `message`. Without one, the part was skipped or dropped."""
+    """A part that is over: the reply of `member` is `message`. Without one, the part was skipped or dropped.
+
+    Of a check, `member` is its name, and what came of it is the `finding`.
+    """
 
     part: Part
     member: str
     message: str | None
     finding: Finding | None = None
+
+
+class ProcessCheck(Struct, frozen=True):
+    """A check of a process: one of the team file, or the shell `command` that a person typed.
+
+    It runs only if the checks that it `needs` are green.
+    """
+
+    name: str
+    needs: tuple[str, ...] = ()
+    command: str = ""
 
 
 class Process(Struct, frozen=True):
@@ -138,6 +212,8 @@ class Process(Struct, frozen=True):
     - `name` is the one that the team file gives it. `prompt` is what the team file tells every member of it.
     - `excluded` are AI members of the team that it does not involve.
     - `most` is the largest number of subtasks. `jobs` is how many turns run at the same time; None is no limit.
+    - `do` is the member that works until all `checks` are green and all of `review` agree. `fallbacks` has the members
+      that may take the place of each of these.
     """
 
     kind: Kind
@@ -153,6 +229,10 @@ class Process(Struct, frozen=True):
     jobs: Annotated[int, Meta(ge=1)] | None = None
     most: Annotated[int, Meta(ge=0)] = 0
     options: tuple[str, ...] = ()
+    do: str = ""
+    checks: tuple[ProcessCheck, ...] = ()
+    review: tuple[str, ...] = ()
+    fallbacks: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     request: str = ""
     speaker: str = ""
     done: tuple[Done, ...] = ()
@@ -175,6 +255,9 @@ class ProcessSettings(Struct, frozen=True):
     lead: str | None = None
     options: tuple[str, ...] = ()
     jobs: int | None = None
+    do: str | None = None
+    check: tuple[str, ...] = ()
+    review: tuple[str, ...] = ()
 
     @property
     def given(self) -> tuple[str, ...]:
@@ -207,15 +290,29 @@ class Call(Struct, frozen=True):
     by: str = ""
 
 
+StuckKind = Literal["stuck", "no_answer"]
+"""Why a process cannot continue. `no_answer`: somebody who is needed has given no answer that counts."""
+OpenKind = Literal["no_verdict", "check_red", "review_failed"]
+
+
+class Open(Struct, frozen=True):
+    """What a process that is over has left open: the reason in words, and its kind, of which the exit code depends."""
+
+    reason: str
+    kind: OpenKind = "no_verdict"
+
+
 class Step(Struct, frozen=True):
     """What a process does next: the turns of `calls`, at the same time if they are `together`.
 
-    With a `fault` the calls are on hold, and the run ends with that reason: a resume tries them.
+    With a `fault` the calls are on hold, and the run ends with that reason: a resume tries them. `why` says of which
+    kind it is.
     """
 
     calls: tuple[Call, ...]
     together: bool = True
     fault: str | None = None
+    why: StuckKind = "stuck"
 
 
 def last_reply(_process: Process, reply: str) -> str:
@@ -257,7 +354,7 @@ class Strategy(Struct, frozen=True):
     - `turns` is how many turns it takes if none fails; None if that is decided while it runs.
     - `answered` adds to that report the parts whose replies are kept until their group is over.
     - `text` is the result so far as a text, made of the last reply of the run.
-    - `undecided` says what a process that is over has not decided, None if nothing is missing.
+    - `undecided` says what a process that is over has left open, None if nothing is missing.
     - `next_command` is the command that a person may want to type after a process that is over.
     """
 
@@ -272,7 +369,7 @@ class Strategy(Struct, frozen=True):
     report: Callable[[Process], Struct]
     turns: Callable[[Process], int | None]
     text: Callable[[Process, str], str] = last_reply
-    undecided: Callable[[Process], str | None] = nothing
+    undecided: Callable[[Process], Open | None] = nothing
     next_command: Callable[[Process], str | None] = nothing
     answered: Callable[[Any, Sequence[Part]], Struct] = as_it_is
     begin: Callable[[Process, ProcessSettings, int], Process] = as_asked

@@ -7,7 +7,7 @@ import sqlite3
 from teamchat.core.receipt import QUANTITIES
 from teamchat.core.text.words import TOKENIZER, spaced
 
-VERSION = 29
+VERSION = 30
 _USED = [f"COALESCE(json_extract(outcome, '$.usage.{name}'), 0) AS {name}" for name in QUANTITIES]
 _UNKNOWN = [f"json_extract(outcome, '$.usage.{name}') IS NULL AS no_{name}" for name in QUANTITIES]
 _SENT = "json_extract(setup, '$.stdin_bytes') + json_extract(setup, '$.system_bytes')"
@@ -185,6 +185,24 @@ _TABLES = (
         data TEXT NOT NULL,
         PRIMARY KEY (turn, number)
     ) STRICT, WITHOUT ROWID""",
+    """CREATE TABLE checks (
+        id INTEGER PRIMARY KEY,
+        session INTEGER NOT NULL REFERENCES sessions,
+        number INTEGER NOT NULL,
+        route INTEGER,         -- NULL: a person has run it by hand
+        name TEXT NOT NULL,
+        command TEXT NOT NULL, -- JSON: a text for the shell, or a list
+        status TEXT NOT NULL,
+        started_at REAL NOT NULL,
+        after INTEGER NOT NULL,          -- the number of the session's last turn by then
+        cwd TEXT NOT NULL,               -- JSON
+        folder TEXT NOT NULL,            -- JSON: where its output is while it runs
+        result TEXT,                     -- JSON
+        changes TEXT,                    -- JSON: what changed in the files meanwhile
+        output TEXT REFERENCES texts,
+        undone INTEGER REFERENCES undos,
+        UNIQUE (session, number)
+    ) STRICT""",
     # the sums of the turns that have ended
     f"""CREATE TABLE usage (
         session INTEGER NOT NULL REFERENCES sessions,
@@ -348,6 +366,10 @@ _INDEXES = (
     "turns_by_prompt ON turns (prompt)",
     "turns_by_text ON turns (text)",
     "turns_by_undo ON turns (undone)",
+    "checks_behind ON checks (session, after)",
+    "checks_running ON checks (session, number) WHERE status = 'running'",
+    "checks_by_output ON checks (output)",
+    "checks_by_undo ON checks (undone)",
     "summaries_by_turn ON summaries (turn)",
     "summaries_by_through ON summaries (through)",
     "summaries_by_text ON summaries (text)",

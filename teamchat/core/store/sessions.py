@@ -219,7 +219,7 @@ def touch_session(db: Database, session: int) -> None:
 
 BEFORE_MESSAGES = (
     "unsent", "routes", "todo_changes", "summaries", "images", "hides", "imported_entries", "adoptions", "usage",
-    "vendor_usage", "children", "clears",
+    "vendor_usage", "children", "clears", "checks",
 )  # fmt: skip
 """The tables with rows of a session that are removed before its messages, to which most of them refer."""
 DELETE_MESSAGE = "DELETE FROM messages WHERE id = (SELECT MAX(id) FROM messages WHERE session = ?)"
@@ -227,11 +227,11 @@ AT_ONCE_S = 0.5
 REST_S = 0.15  # longer than others, who wait for their turn, take between two looks
 OWN_TEXTS = """SELECT system_text FROM turns WHERE session = ?1 UNION SELECT prompt FROM turns WHERE session = ?1
     UNION SELECT text FROM turns WHERE session = ?1 UNION SELECT text FROM summaries WHERE session = ?1
-    UNION SELECT body FROM images WHERE session = ?1"""
+    UNION SELECT body FROM images WHERE session = ?1 UNION SELECT output FROM checks WHERE session = ?1"""
 DELETE_TEXT = """DELETE FROM texts WHERE hash = ?1
     AND NOT EXISTS (SELECT 1 FROM turns WHERE system_text = ?1 UNION ALL SELECT 1 FROM turns WHERE prompt = ?1
         UNION ALL SELECT 1 FROM turns WHERE text = ?1 UNION ALL SELECT 1 FROM summaries WHERE text = ?1
-        UNION ALL SELECT 1 FROM images WHERE body = ?1)"""
+        UNION ALL SELECT 1 FROM images WHERE body = ?1 UNION ALL SELECT 1 FROM checks WHERE output = ?1)"""
 
 
 def is_bare(db: Database, session: Session, task: str | None) -> bool:

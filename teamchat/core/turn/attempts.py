@@ -131,11 +131,12 @@ class Attempts(Struct):
     def order(self, route: Route, target: Member) -> list[Member]:
         """The target and its fallbacks in the order of asking: those whose agent cools down come last.
 
-        Nobody takes the place of a member that a process has work apart.
+        Nobody takes the place of a member that a process has work apart. A process may allow others.
         """
-        if not target.fallback or (route.part and route.part.apart):
-            return [target]
-        return sorted([target, *map(self.run.team.member, target.fallback)], key=self._cools)
+        fallback: Sequence[str] = target.fallback
+        if route.part:
+            fallback = () if route.part.apart else fallback if route.part.fallback is None else route.part.fallback
+        return sorted([target, *map(self.run.team.member, fallback)], key=self._cools) if fallback else [target]
 
     def _cools(self, member: Member) -> bool:
         """True while the member's agent cools down after a rate limit."""
@@ -171,7 +172,7 @@ class Attempts(Struct):
         scratch, answer = run.machine.scratch(folder), None
         try:
             placed = await run.placed(member, route)
-            if run.machine.live and route.part and route.part.compares:
+            if run.machine.live and route.part and route.part.only_reads:
                 await in_thread(partial(run.compared.look, route.part))
             planned = self.plan(route, placed, scratch)
             run.machine.check(planned)

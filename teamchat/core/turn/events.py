@@ -13,6 +13,7 @@ from teamchat.core.errors import ExitCode
 from teamchat.core.messages import ConversationMessage, Span
 from teamchat.core.receipt import Outcome
 from teamchat.core.routing.todos import Change
+from teamchat.core.store.checks import CheckRecord
 from teamchat.core.store.turns import Turn
 from teamchat.runners.events import AgentEvent, Usage
 from teamchat.runners.file_changes import FileChange
@@ -134,6 +135,18 @@ class GroupCompared(Struct, frozen=True):
     goes_on: bool = False
 
 
+class CheckStarted(Struct, frozen=True):
+    """A check begins."""
+
+    check: CheckRecord
+
+
+class CheckFinished(Struct, frozen=True):
+    """A check is over: green, red, or not run."""
+
+    check: CheckRecord
+
+
 class TodoChanged(Struct, frozen=True):
     """A message added a todo, or closed one."""
 
@@ -183,10 +196,15 @@ ConversationEvent = (
     | LessonsFound
     | TurnFinished
     | GroupCompared
+    | CheckStarted
+    | CheckFinished
     | TodoChanged
     | ProcessMoved
     | Warned
 )
+
+
+_ENDS = (*(ExitCode.DONE, ExitCode.OTHER_VERDICT, ExitCode.NO_VERDICT), *(ExitCode.CHECK_RED, ExitCode.REVIEW_FAILED))
 
 
 class Verdict(Struct, frozen=True):
@@ -220,5 +238,5 @@ class Conclusion(Struct, frozen=True):
 
     @property
     def done(self) -> bool:
-        """Nothing failed and nothing waits, whatever the verdict is."""
-        return self.code in (ExitCode.DONE, ExitCode.OTHER_VERDICT, ExitCode.NO_VERDICT)
+        """Nothing failed and nothing waits, whatever the verdict is and whatever a process has come to."""
+        return self.code in _ENDS

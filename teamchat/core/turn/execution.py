@@ -11,6 +11,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from teamchat.core.context.vendor_session import AdoptedSession, ContinuedSession, own_share
+from teamchat.core.files.room import is_full
 from teamchat.core.receipt import Outcome
 from teamchat.core.store.turn_events import TimedEvent
 from teamchat.core.turn.machine import Machine, ReadyTurn
@@ -35,7 +36,6 @@ from teamchat.runners.process.supervisor import NO_LIMITS, Stopper, TurnEnd, run
 from teamchat.runners.records import installed_version, login_variables, with_source
 
 NOT_STARTED: Mapping[type[Exception], FailureKind] = {HasEnded: FailureKind.AGENT, FolderReplaced: FailureKind.REFUSED}
-LITTLE = 64 * 1024  # bytes; with less room on the disk an output may be cut short
 
 
 class FinishedTurn(Struct, frozen=True):
@@ -170,22 +170,6 @@ def _used_before(turn: ReadyTurn) -> Usage | None:
     if not isinstance(continued, ContinuedSession) or sessions is None:
         return None
     return (sessions.used(turn.env, continued.session) if continued.turns.by_hand else None) or continued.turns.usage
-
-
-def room_in(folder: Path) -> int | None:
-    """The number of bytes that the user can still write there; None is unknown."""
-    try:
-        disk = os.statvfs(folder)
-    except OSError:
-        return None
-    blocks = disk.f_bavail if os.geteuid() else disk.f_bfree
-    return blocks * disk.f_frsize if disk.f_blocks else None  # some file systems count none
-
-
-def is_full(folder: Path) -> bool:
-    """True if the disk has so little room that output written there may have been lost: few programs notice."""
-    room = room_in(folder)
-    return room is not None and room <= LITTLE
 
 
 def _judged(failure: Failure | None, folder: Path) -> Failure | None:

@@ -9,6 +9,7 @@ import os
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -32,6 +33,10 @@ from teamchat.runners.process.process import Process
 from teamchat.runners.process.running import Launch, Running
 from teamchat.runners.process.supervisor import Clocks, Stopper
 from teamchat.runners.regular_files import read_regular
+
+if TYPE_CHECKING:
+    from teamchat.core.check import Check
+    from teamchat.core.checks.command import CheckRun
 
 LARGEST = 1 << 16  # bytes
 COOL_S = 60.0  # after a rate limit; CLIs do not say how long theirs lasts
@@ -233,6 +238,13 @@ class Machine:
     def placed(self, what: Launch) -> Launch:
         """The launch in the folder in which it has to start."""
         return what
+
+    async def run_check(self, check: Check, cwd: Path, folder: Path, scratch: Path, stopper: Stopper) -> CheckRun:
+        """Run a check in `cwd`, with its output in `folder`."""
+        from teamchat.core.checks.command import check_environment, run_command
+
+        env = check_environment(check, self.env)
+        return await run_command(check, cwd, env, folder=folder, scratch=scratch, stopper=stopper)
 
     def exists(self, member: Member, runner: Runner) -> Callable[[str], bool]:
         """Tells whether a mention names a file."""

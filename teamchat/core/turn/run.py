@@ -289,7 +289,7 @@ class Run:
         Who compares the work of others may only read, and not in its own worktree, which may be one of those compared.
         Raises `UsageError` if no worktree can be made, `NotTrusted` and `CheckpointFailed`.
         """
-        if route.part and route.part.compares:
+        if route.part and route.part.only_reads:
             return replace(member, access="read", allow=())
         if not (self.has_worktree(member, route) or (self.machine.live and self._began_apart(member, route))):
             return member
@@ -320,7 +320,9 @@ class Run:
         if reason := known_reason(member.cwd):
             return NoCheckpoint(reason)
         writes = may_write(member, planned.agent)
-        tree = await in_thread(partial(self.trees.before, turn.number, member.cwd, writes=writes))
+        tree = await in_thread(
+            partial(self.trees.before, str(turn.number), member.cwd, number=turn.number, writes=writes)
+        )
         if isinstance(tree, NoCheckpoint):
             self._tell_of_refused(turn, tree)
         return tree

@@ -31,9 +31,10 @@ SLOW_S = 240.0  # a checkpoint that takes longer is told
 
 
 class Span(Struct, eq=False):
-    """When a turn was at work in a work tree."""
+    """When a turn, or a check, was at work in a work tree; `name` is that of its checkpoints. A check has number 0."""
 
     number: int
+    name: str
     top: Path
     writes: bool
     began: float
@@ -57,7 +58,7 @@ class TurnTree(Struct, frozen=True):
 
     def changes(self, cwd: Path) -> FileChanges | NoCheckpoint:
         """What changed since, with paths relative to `cwd`. Blocks while git reads the work tree."""
-        top, turn = self.repository.top, f"{self.refs}/{self.span.number}"
+        top, turn = self.repository.top, f"{self.refs}/{self.span.name}"
         inodes = self.begun.inodes if self.begun else None
         try:
             after = end_turn(self.repository, self.folder, f"{turn}/after", f"{turn}/before", inodes, self.limits())

@@ -53,8 +53,11 @@ class WorkTrees(Struct):
     seen: dict[Path, GitRepository] = field(default_factory=dict)
     refused: NoRepository | None = None
 
-    def before(self, number: int, cwd: Path, *, writes: bool) -> TurnTree | NoCheckpoint:
-        """The work tree of a turn that is about to start. Blocks while git reads it."""
+    def before(self, name: str, cwd: Path, *, number: int = 0, writes: bool = False) -> TurnTree | NoCheckpoint:
+        """The work tree of a turn that is about to start, or of a check. Blocks while git reads it.
+
+        Its checkpoints get that name. A check has no number.
+        """
         limits = self.limits()
         repository = find_repository(cwd, self.folder, limits.stopped)
         if isinstance(repository, NoRepository):
@@ -64,10 +67,10 @@ class WorkTrees(Struct):
         from teamchat.core.turn.turn_tree import Span
 
         self.seen[repository.top] = repository
-        span = Span(number, repository.top, writes, time.monotonic())
+        span = Span(number, name, repository.top, writes, time.monotonic())
         self._spans.append(span)
         try:
-            begun = begin_turn(repository, self.folder, f"{self.refs}/{number}/before", limits)
+            begun = begin_turn(repository, self.folder, f"{self.refs}/{name}/before", limits)
         except CheckpointFailed as failed:
             return NoCheckpoint(str(failed))
         return self._tree(repository, span, begun.checkpoint.tree, begun)
@@ -77,8 +80,8 @@ class WorkTrees(Struct):
         asked = self.stopper.asked
         return CheckpointLimits(stopped=lambda: self.stopper.asked > asked)
 
-    def interrupted(self, number: int, cwd: Path) -> FileChanges | NoCheckpoint:
-        """What changed since the beginning of a turn whose end nobody saw. Blocks while git reads the work tree."""
+    def interrupted(self, name: str, cwd: Path) -> FileChanges | NoCheckpoint:
+        """What changed since the beginning of a turn or check whose end nobody saw. Blocks while git reads the work tree."""
         repository = find_repository(cwd, self.folder)
         if isinstance(repository, NoRepository):
             return NoCheckpoint(repository.reason)
@@ -86,12 +89,12 @@ class WorkTrees(Struct):
         from teamchat.core.turn.turn_tree import Span
 
         try:
-            before = tree_of(repository, self.folder, f"{self.refs}/{number}/before")
+            before = tree_of(repository, self.folder, f"{self.refs}/{name}/before")
         except CheckpointFailed as failed:
             return NoCheckpoint(str(failed))
         if before is None:
             return NoCheckpoint("it was killed before its files were recorded")
-        span = Span(number, repository.top, False, 0.0)
+        span = Span(0, name, repository.top, False, 0.0)
         return self._tree(repository, span, before).changes(cwd)
 
     def _tree(self, repository: GitRepository, span: Span, before: str, begun: Begun | None = None) -> TurnTree:

@@ -427,7 +427,7 @@ def test_a_check_that_removes_its_own_output_is_judged_all_the_same(run: Run, tm
 
 @pytest.mark.parametrize("code", [0, 1])
 def test_on_a_full_disk_no_end_counts(run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, code: int) -> None:
-    monkeypatch.setattr("teamchat.core.turn.execution.room_in", lambda _: 0)
+    monkeypatch.setattr("teamchat.core.files.room.room_in", lambda _: 0)
     reason = f"its output has filled the disk of {tmp_path}; make room there"
     assert judged(run(f"exit {code}")) == ("not_run", reason, None, "ended")
 

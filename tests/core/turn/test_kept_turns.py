@@ -138,7 +138,7 @@ def test_what_nothing_can_keep_is_told(stage: Stage) -> None:
 
 def test_on_a_full_disk_only_a_reply_that_its_cli_calls_complete_counts(stage: Stage) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("teamchat.core.turn.execution.room_in", lambda _: 0)
+        patch.setattr("teamchat.core.files.room.room_in", lambda _: 0)
         assert stage.send("Begin", to="sarah").code is ExitCode.DONE
         end = stage.send("And you?", to="max")
     assert stage.said == ["kailai: Begin", "sarah: Fine.", "kailai: And you?"]

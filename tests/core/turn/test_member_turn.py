@@ -19,9 +19,10 @@ from teamchat.core.context.vendor_session import Past
 from teamchat.core.doctor.versions import newest_proven
 from teamchat.core.engine.state import Route
 from teamchat.core.errors import AgentMissing, ExitCode, NotTrusted, StoreError, TeamchatError, UsageError
+from teamchat.core.files.room import room_in
 from teamchat.core.messages import NewMessage, Speaker
 from teamchat.core.team.team import AgentSpec
-from teamchat.core.turn.execution import FinishedTurn, execute, room_in
+from teamchat.core.turn.execution import FinishedTurn, execute
 from teamchat.core.turn.machine import Machine, ReadyTurn, check_runnable, scratch_of, steady_now, wait_to_start
 from teamchat.core.turn.plan import plan_reply
 from teamchat.runners import git_server

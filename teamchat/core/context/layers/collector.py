@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from msgspec import Struct
 
-from teamchat.assemblers.parts import DIFFERENCES, FRAMEWORK, KNOWLEDGE, LAYERS, LESSONS
+from teamchat.assemblers.parts import DIFFERENCES, FRAMEWORK, KNOWLEDGE, LAYERS, LESSONS, RESULTS
 from teamchat.assemblers.truncation import byte_length, truncate_end
 from teamchat.core.engine.process import Part
 from teamchat.core.engine.state import AlsoCalled, Route
@@ -127,6 +127,7 @@ def _values(route: Route, part: Part) -> dict[str, object]:
         "letters": ", ".join(part.options),
         "fault": part.fault,
         "labels": ", ".join(part.labels),
+        "names": ", ".join(part.options),
     }
 
 
@@ -157,13 +158,13 @@ Source = Callable[[LayerContext], LayerText | str | None]
 
 
 class ContextCollector:
-    """`sources` has a function for each layer. Without `share` only the framework is gathered, and what is compared."""
+    """`sources` has a function for each layer. Without `share` only the framework is gathered, and what a process shows."""
 
     def __init__(self, sources: Mapping[str, Source], *, share: bool = True) -> None:
         unknown = sorted(set(sources) - set(LAYERS))
         if unknown:
             raise ValueError(f"no layer is called {unknown[0]!r}")
-        names = LAYERS if share else (FRAMEWORK, DIFFERENCES)
+        names = LAYERS if share else (FRAMEWORK, DIFFERENCES, RESULTS)
         self._sources = {name: sources[name] for name in names if name in sources}
 
     def gather(self, context: LayerContext) -> dict[str, LayerText]:

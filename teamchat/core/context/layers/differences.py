@@ -14,13 +14,14 @@ from pathlib import Path
 from msgspec import Struct
 
 from teamchat.core.checkpoint import compare
-from teamchat.core.checkpoint.values import readable
+from teamchat.core.checkpoint.find import find_repository
+from teamchat.core.checkpoint.values import GitRepository, NoRepository, readable
 from teamchat.core.context.layers.collector import LayerText
 from teamchat.core.text.clean import printable, told
 from teamchat.core.text.redact import redact_shapes
 from teamchat.core.worktrees.make import usable
 from teamchat.core.worktrees.merging import Difference, difference
-from teamchat.core.worktrees.records import Opened, find
+from teamchat.core.worktrees.records import find
 
 MOST_NAMED = 10  # files that are left out and named
 LONGEST_NAME = 200  # characters of such a name
@@ -31,16 +32,17 @@ _LINE_ENDS = {0x2028: "\\u2028", 0x2029: "\\u2029"}  # a line that they would be
 class _Changed(Struct, frozen=True):
     """What a member has changed. `sizes` are the bytes of the diff of each path, in the order of the changes."""
 
-    there: Opened
+    home: GitRepository
+    base: str
     found: Difference
     sizes: tuple[int, ...]
 
     def diffs(self) -> Iterator[bytes]:
         """The diff of each path, read anew: all of them may be more than the memory holds."""
-        there, wanted = self.there, {change.path for change in self.found.changes}
-        every = compare.changes(there.home, there.base, self.found.tree)
+        wanted = {change.path for change in self.found.changes}
+        every = compare.changes(self.home, self.base, self.found.tree)
         return compress(
-            compare.texts(there.home, there.base, self.found.tree), (change.path in wanted for change in every)
+            compare.texts(self.home, self.base, self.found.tree), (change.path in wanted for change in every)
         )
 
 
@@ -73,9 +75,27 @@ def _changed(state: Path, session: int, member: str) -> _Changed | None:
     if tree is None:
         return None
     there = usable(state, tree)
-    found = difference(state, there)
-    without = _Changed(there, found, ())
-    return _Changed(there, found, tuple(map(len, without.diffs())) if found.changes else ())
+    return _measured(there.home, there.base, difference(state, there))
+
+
+def _measured(home: GitRepository, base: str, found: Difference) -> _Changed:
+    without = _Changed(home, base, found, ())
+    return _Changed(home, base, found, tuple(map(len, without.diffs())) if found.changes else ())
+
+
+def tell_changes(folder: Path, state: Path, trees: tuple[str, ...], room: int, *, redact: bool) -> LayerText:
+    """What changed from the first of two git trees of the `folder`'s work tree to the other, in about `room` bytes.
+
+    Blocks while git reads them. Raises `CheckpointFailed`.
+    """
+    home, (old, new) = find_repository(folder, state), trees
+    if isinstance(home, NoRepository) or not (old and new):
+        return LayerText("What changed since the task began is not known.")
+    changes, lines = compare.changes_and_lines(home, old, new)
+    changed = _measured(home, old, Difference(changes, lines, new))
+    shown = _shown(changed, room) if changes else _Shown("", ())
+    text = _section("Since the task began somebody", changed, shown)
+    return LayerText(redact_shapes(text)[0] if redact else text, note=", ".join(shown.lacks) or None)
 
 
 def _section(answer: str, changed: _Changed | None, shown: _Shown) -> str:

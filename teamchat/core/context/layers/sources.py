@@ -13,7 +13,7 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
-from teamchat.assemblers.parts import DIFFERENCES, FRAMEWORK, KNOWLEDGE, LESSONS, SUMMARY, TODO
+from teamchat.assemblers.parts import DIFFERENCES, FRAMEWORK, KNOWLEDGE, LESSONS, RESULTS, SUMMARY, TODO
 from teamchat.assemblers.truncation import BYTES_PER_TOKEN, byte_length, truncate_middle
 from teamchat.core.context.layers.collector import ContextCollector, LayerContext, LayerText, Source, framework_text
 from teamchat.core.engine.process import Part
@@ -40,6 +40,7 @@ def collector_of(team: Team, db: Database, session: int, compared: Compared | No
             TODO: TodoLayer(db, session, team.redact),
             SUMMARY: SummaryLayer(db, session, team),
             DIFFERENCES: compared or Compared(team, db, session),
+            RESULTS: lambda context: _results(context, team, db, session),
         },
         share=team.share_context,
     )
@@ -56,29 +57,42 @@ def _knowledge(team: Team, db: Database) -> Source:
     return KnowledgeLayer(KnowledgeIndex(db.path.with_name(INDEX_NAME)), team.knowledge_tokens, everybodys)
 
 
-class Compared:
-    """A source: what the members changed that a turn compares, in half of the room of a prompt.
+def _results(context: LayerContext, team: Team, db: Database, session: int) -> LayerText | None:
+    """What the checks and reviewers of a process said; only `teamchat run until` shows any."""
+    if context.part is None or not (context.part.checks or context.part.reviews):
+        return None
+    from teamchat.core.context.layers.results import ResultsLayer
 
-    Blocks while git reads their worktrees, about a second where these have many files. `look` has that done before the
+    return ResultsLayer(db, session, team.redact)(context)
+
+
+class Compared:
+    """A source: what the members changed that a turn compares, or what changed between two git trees.
+
+    It has half of the room of a prompt. Blocks while git reads the worktrees, about a second where these have many files. `look` has that done before the
     turn is prepared, in another thread.
     """
 
     def __init__(self, team: Team, db: Database, session: int) -> None:
         self._state, self._session, self._redact = db.path.parent, session, team.redact
+        self._root = team.root
         self._room = team.prompt_bytes // 2
         self._seen: dict[Part, LayerText] = {}
 
     def look(self, part: Part) -> None:
         """Raises `UsageError` and `CheckpointFailed`."""
-        from teamchat.core.context.layers.differences import tell_differences
+        from teamchat.core.context.layers.differences import tell_changes, tell_differences
 
+        if part.trees:
+            self._seen[part] = tell_changes(self._root, self._state, part.trees, self._room, redact=self._redact)
+            return
         self._seen[part] = tell_differences(
             self._state, self._session, part.options, part.compares, self._room, redact=self._redact
         )
 
     def __call__(self, context: LayerContext) -> LayerText | None:
         part = context.part
-        if part is None or not part.compares:
+        if part is None or not part.only_reads:
             return None
         if part not in self._seen:
             self.look(part)

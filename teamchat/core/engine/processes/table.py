@@ -11,11 +11,12 @@ from teamchat.core.engine.processes.debate import DEBATE
 from teamchat.core.engine.processes.hierarchical import HIERARCHICAL
 from teamchat.core.engine.processes.mapreduce import MAPREDUCE
 from teamchat.core.engine.processes.sequential import SEQUENTIAL
+from teamchat.core.engine.processes.until import UNTIL
 from teamchat.core.engine.processes.vote import VOTE
 from teamchat.core.errors import StoreError
 
 STRATEGIES: Mapping[Kind, Strategy] = MappingProxyType(
-    {strategy.kind: strategy for strategy in (SEQUENTIAL, HIERARCHICAL, MAPREDUCE, DEBATE, VOTE, BEST)}
+    {strategy.kind: strategy for strategy in (SEQUENTIAL, HIERARCHICAL, MAPREDUCE, DEBATE, VOTE, BEST, UNTIL)}
 )
 TAKES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {kind.value: strategy.settings for kind, strategy in STRATEGIES.items()}

@@ -23,6 +23,7 @@ from teamchat.core.engine.process import (
     Fault,
     Finding,
     Kind,
+    Open,
     Part,
     Process,
     ProcessSettings,
@@ -228,8 +229,8 @@ def text(process: Process, _reply: str) -> str:
     return "\n".join([result.winner] if result.winner else result.tied)
 
 
-def undecided(process: Process) -> str | None:
-    return "the vote has no winner" if report(process).winner is None else None
+def undecided(process: Process) -> Open | None:
+    return Open("the vote has no winner") if report(process).winner is None else None
 
 
 def begin(process: Process, asked: ProcessSettings, _most_turns: int) -> Process:

@@ -1,0 +1,98 @@
+"""The results layer: what the checks of a process said, and what its reviewers found, for the member that goes on.
+
+The output of a check is shown with its beginning and its end, in a fence that nothing in it can close. Neither it nor
+a finding has markers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from msgspec import Struct
+
+from teamchat.assemblers.truncation import truncate_middle
+from teamchat.core.context.layers.collector import LayerContext, LayerText
+from teamchat.core.engine.process import Review, ReviewFinding
+from teamchat.core.engine.processes.until import DOER, read_review
+from teamchat.core.messages import well_formed
+from teamchat.core.routing.markers import strip_markers
+from teamchat.core.store.checks import CheckRecord, find_check, output_of
+from teamchat.core.store.database import Database
+from teamchat.core.store.messages import SqliteLog
+from teamchat.core.text.clean import told
+from teamchat.core.text.redact import redact_shapes
+
+MOST_BYTES = 16 * 1024  # of a check's output that a member is shown
+LITTLE = 2 * 1024  # bytes, of a check that is green
+_LINES = 3  # backquotes of the shortest fence
+
+
+class ResultsLayer(Struct, frozen=True):
+    """A source: the results that a turn's part names. `redact` removes well-known keys from what programs wrote."""
+
+    db: Database
+    session: int
+    redact: bool
+
+    def __call__(self, context: LayerContext) -> LayerText | None:
+        part = context.part
+        if part is None or not (part.checks or part.reviews):
+            return None
+        records = (find_check(self.db, self.session, number) for number in part.checks)
+        checks = [self._check(record, all_of_it=part.role == DOER) for record in records if record]
+        reviews = [self._review(message) for message in part.reviews]
+        return LayerText("\n\n".join([*checks, *filter(None, reviews)]))
+
+    def _check(self, record: CheckRecord, *, all_of_it: bool) -> str:
+        result = record.result
+        why = f", {result.reason}" if result and result.reason else ""
+        command = one_line_of(record)
+        name = record.name if record.name == command else f"{record.name} ({command})"
+        head = f"{record.label} {name}: {record.status.replace('_', ' ')}{why}"
+        most = MOST_BYTES if all_of_it and record.status != "green" else LITTLE
+        return f"{head}\n{fenced(self._harmless(output_of(self.db, record).decode(errors='replace'), most))}"
+
+    def _review(self, message_id: str) -> str:
+        message = SqliteLog(self.db, self.session).get(message_id)
+        review = read_review(message.content)
+        if not isinstance(review, Review):
+            return ""
+        lines = [f"{message.speaker.role_name} in {message.id}: {'PASS' if review.passed else 'FAIL'}"]
+        lines += [
+            f"{number}. {self._harmless(one, MOST_BYTES)}" for number, one in enumerate(map(said, review.findings), 1)
+        ]
+        if review.more:
+            lines.append(f"and {review.more:,} more, in {message.id}")
+        return "\n".join(lines)
+
+    def _harmless(self, text: str, most: int) -> str:
+        text = told(strip_markers(well_formed(text), author="ai")).strip("\n")
+        if self.redact:
+            text = redact_shapes(text)[0]
+        return truncate_middle(text, most).text
+
+
+def one_line_of(record: CheckRecord) -> str:
+    return " ".join(told(record.shown_command).split())
+
+
+def said(finding: ReviewFinding) -> str:
+    """A finding in words: `app.py:12 (high): It does not stop.`"""
+    place = f"{finding.file}:{finding.line}" if finding.line else finding.file
+    severity = f"({finding.severity})" if finding.severity else ""
+    where = " ".join(filter(None, (place, severity)))
+    return " ".join(f"{where}: {finding.text}".removeprefix(": ").split())
+
+
+def fenced(text: str) -> str:
+    """The text in a fence that none of its own lines closes; a sentence if it is empty."""
+    if not text.strip():
+        return "It wrote nothing."
+    longest = max(_runs(text), default=0)
+    fence = "`" * max(_LINES, longest + 1)
+    return f"{fence}\n{text}\n{fence}"
+
+
+def _runs(text: str) -> Iterator[int]:
+    """The lengths of the runs of backquotes."""
+    return (len(run) - len(run.lstrip("`")) for line in text.splitlines() for run in [line.lstrip()])
