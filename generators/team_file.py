@@ -24,6 +24,7 @@ TABLES = {  # how a reader knows a table, by the model that reads it
     "ExperienceTable": "[experience]",
     "AgentTable": "[agents.NAME]",
     "ProcessTable": "[processes.NAME]",
+    "CheckTable": "[checks.NAME]",
     "HooksTable": "[hooks]",
 }
 

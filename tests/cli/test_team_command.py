@@ -167,6 +167,20 @@ def test_the_command_that_trusts_is_of_the_team_that_is_shown(world: Path) -> No
     assert run_here("team", "--team", "mine").out.startswith(f"mine ({teams}/mine.toml)\n")
 
 
+def test_checks_are_among_what_needs_trust(world: Path) -> None:
+    made = crew(world, {"max": []})
+    made.file.write_text(f'{made.file.read_text()}[checks.tests]\ncommand = ["./run", "a b"]\nneeds = ["lint"]\n')
+    made.file.write_text(f'{made.file.read_text()}[checks.lint]\ncommand = "make lint"\n')
+    needs = json.loads(run_here("team", "--json").out)["needs"]
+    assert [(need["member"], need["key"], need["line"]) for need in needs[1:4]] == [
+        ("the check tests", "command", f"the check tests runs {made.file.parent}/run 'a b'"),
+        ("the check tests", "needs", "the check tests needs lint"),
+        ("the check lint", "command", "the check lint runs make lint"),
+    ]
+    shown = run_here("team").out
+    assert all(f"\n  {need['line']}\n" in shown for need in needs)
+
+
 # --- trust
 
 

@@ -301,6 +301,21 @@ class TestTrust:
         why = f"{made.file} has changed since you trusted it:\n"
         assert asked == f"{why}  added access of max: does anything you may do\n"
 
+    def test_the_question_lists_the_checks_and_says_what_they_run(self, made: Crew) -> None:
+        made.file.write_text(
+            f'{made.file.read_text()}[checks.tests]\ncommand = "make tests"\nenv = {{ KEY = "s3cret" }}\n'
+        )
+        with terminal("send", "--quiet", "Hi") as child:
+            child.expect_exact(QUESTION)
+            asked = str(child.before).replace("\r\n", "\n")
+            child.sendline("y")
+            assert seen(child) == Result(0, "Here.\n", "")
+        note = "each runs files that a member has just written, with your rights and the network"
+        assert asked.startswith(
+            f"{made.file} asks for more than read access:\n  the team runs checks: {note}\n"
+            "  the check tests runs make tests\n  the check tests runs with KEY=...\n  max runs "
+        )
+
     def test_the_question_where_it_is_not_known_what_changed(self, made: Crew, world: Path) -> None:
         (world / "state" / "trust.json").write_text(json.dumps({str(made.file): ["0"]}))
         with terminal("send", "--quiet", "Hi") as child:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import stat
 from codecs import BOM_UTF8
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -23,9 +24,11 @@ from teamchat.runners.untrusted_json import listed
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from teamchat.core.check import Check
     from teamchat.core.engine.process import NamedProcess
     from teamchat.core.team.schema import (
         AgentTable,
+        CheckTable,
         HooksTable,
         LimitsTable,
         MemberTable,
@@ -62,6 +65,7 @@ def build_team(file: TeamFile, path: Path, root: Path, login: str) -> Team:
         members.append(default_human(login, members, root))
     settings = file.team
     _check_fallbacks(members)
+    checks = _checks(file.checks, path.parent)
     return Team(
         name=settings.name or folder_name(path.parent if path.name == "teamchat.toml" else path.with_suffix("")),
         members=tuple(members),
@@ -83,20 +87,25 @@ def build_team(file: TeamFile, path: Path, root: Path, login: str) -> Team:
         experience_tokens=file.experience.max_tokens if file.experience.enabled else 0,
         limits=_limits(settings.limits, members, agents),
         agents=agents,
-        processes=_processes(file.processes, members),
+        processes=_processes(file.processes, members, checks),
         hooks=_hooks(file.hooks, path.parent),
+        checks=checks,
     )
 
 
 def _hooks(table: HooksTable, folder: Path) -> Mapping[str, tuple[str, ...]]:
-    """The commands of the hooks. A program with a `/` is relative to the team file, as that of an agent."""
+    """The commands of the hooks."""
     hooks: dict[str, tuple[str, ...]] = {}
     for name in HOOKS:
         if command := getattr(table, name):
             program, *arguments = command
-            local = str(_path(folder, program, f"hooks: {name}[0]")) if "/" in program else program
-            hooks[name] = (local, *arguments)
+            hooks[name] = (_program(folder, program, f"hooks: {name}[0]"), *arguments)
     return MappingProxyType(hooks)
+
+
+def _program(folder: Path, written: str, where: str) -> str:
+    """A program with a `/` is relative to the team file; others are looked for when they run."""
+    return str(_path(folder, written, where)) if "/" in written else written
 
 
 def read_text(path: Path, largest: int = LARGEST) -> str:
@@ -295,12 +304,22 @@ def _compactor(settings: TeamTable, members: Iterable[Member]) -> str | None:
     return _speaker("compactor", settings.compactor, members)
 
 
-def _processes(tables: Mapping[str, ProcessTable], members: Iterable[Member]) -> Mapping[str, NamedProcess]:
+def _processes(
+    tables: Mapping[str, ProcessTable], members: Iterable[Member], checks: Mapping[str, Check]
+) -> Mapping[str, NamedProcess]:
     if not tables:
         return {}
     from teamchat.core.team.build_processes import build_processes
 
-    return build_processes(tables, members)
+    return build_processes(tables, members, checks)
+
+
+def _checks(tables: Mapping[str, CheckTable], folder: Path) -> Mapping[str, Check]:
+    if not tables:
+        return {}
+    from teamchat.core.team.build_checks import build_checks
+
+    return build_checks(tables, partial(_program, folder))
 
 
 def _check_fallbacks(members: Iterable[Member]) -> None:

@@ -7,20 +7,25 @@ from typing import TYPE_CHECKING
 
 from teamchat.core.engine.process import NamedProcess, ProcessSettings
 from teamchat.core.engine.processes.table import TAKES, takers
+from teamchat.core.errors import UsageError
 from teamchat.core.routing.names import fold
-from teamchat.core.team.problems import TeamFileProblem, nearest
+from teamchat.core.team.checks import named_check
+from teamchat.core.team.problems import TeamFileProblem, check_each_once, nearest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping
 
+    from teamchat.core.check import Check
     from teamchat.core.team.schema import ProcessTable
     from teamchat.core.team.team import Member
 
-_LISTS, _ONES = ("members", "workers"), ("planner", "reducer", "judge", "lead")
+_LISTS, _ONES = ("members", "workers", "review"), ("planner", "reducer", "judge", "lead", "do")
 
 
-def build_processes(tables: Mapping[str, ProcessTable], members: Iterable[Member]) -> Mapping[str, NamedProcess]:
-    """The processes by their names. Raises `TeamFileProblem`."""
+def build_processes(
+    tables: Mapping[str, ProcessTable], members: Iterable[Member], checks: Mapping[str, Check]
+) -> Mapping[str, NamedProcess]:
+    """The processes by their names; `checks` are those of the same file. Raises `TeamFileProblem`."""
     ai = [member.name for member in members if member.type == "ai"]
     seen: dict[str, str] = {fold(kind): kind for kind in TAKES}
     for name in tables:
@@ -28,15 +33,16 @@ def build_processes(tables: Mapping[str, ProcessTable], members: Iterable[Member
             raise TeamFileProblem(f"processes {name!r}: expected another name, {taken} is a kind of process")
         if taken != name:
             raise TeamFileProblem(f"processes {name!r}: the same name as {taken!r} (case, - and _ are ignored)")
-    return MappingProxyType({name: _process(name, table, ai) for name, table in tables.items()})
+    return MappingProxyType({name: _process(name, table, ai, checks) for name, table in tables.items()})
 
 
-def _process(name: str, table: ProcessTable, ai: list[str]) -> NamedProcess:
+def _process(name: str, table: ProcessTable, ai: list[str], checks: Mapping[str, Check]) -> NamedProcess:
     where = f"processes {name!r}"
     if unfit := sorted(table.model_fields_set - {"kind", "prompt", *TAKES[table.kind]}):
         kinds = " or ".join(f'"{kind}"' for kind in takers(unfit[0]))
-        raise TeamFileProblem(f"{where}: {unfit[0]}: expected only with kind = {kinds}")
-    _check_each_once(table.options, f"{where}: options")
+        fits = f"expected only with kind = {kinds}" if kinds else "no kind of process takes it"
+        raise TeamFileProblem(f"{where}: {unfit[0]}: {fits}")
+    check_each_once(table.options, f"{where}: options")
     if len(table.options) == 1:
         raise TeamFileProblem(f"{where}: options: expected at least two, got one")
     lists = {key: _members(getattr(table, key), ai, f"{where}: {key}") for key in _LISTS}
@@ -45,6 +51,8 @@ def _process(name: str, table: ProcessTable, ai: list[str]) -> NamedProcess:
         members=lists["members"],
         workers=lists["workers"],
         options=tuple(table.options),
+        check=_checks(table.check, checks, f"{where}: check"),
+        review=lists["review"],
         rounds=table.rounds,
         jobs=table.jobs,
         **ones,
@@ -54,13 +62,18 @@ def _process(name: str, table: ProcessTable, ai: list[str]) -> NamedProcess:
 
 def _members(written: Iterable[str], ai: list[str], where: str) -> tuple[str, ...]:
     names = tuple(_member(one, ai, where) for one in written)
-    _check_each_once(names, where)
+    check_each_once(names, where)
     return names
 
 
-def _check_each_once(words: Sequence[str], where: str) -> None:
-    if twice := [word for place, word in enumerate(words) if word in words[:place]]:
-        raise TeamFileProblem(f"{where}: expected each once, got {twice[0]!r} twice")
+def _checks(written: Iterable[str], checks: Mapping[str, Check], where: str) -> tuple[str, ...]:
+    """The names of the checks, and shell commands as they are."""
+    try:
+        names = tuple(named_check(checks, word).name for word in written)
+    except UsageError as error:
+        raise TeamFileProblem(f"{where}: {error}") from None
+    check_each_once(names, where)
+    return names
 
 
 def _member(written: str, ai: list[str], where: str) -> str:

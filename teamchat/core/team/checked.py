@@ -46,7 +46,7 @@ def keep(path: Path, text: str, file: TeamFile) -> None:
     """
     with contextlib.suppress(OSError, StoreError):
         place = _place(path)
-        if any(member.env for member in file.members):
+        if any((*(member.env for member in file.members), *(check.env for check in file.checks.values()))):
             place.unlink(missing_ok=True)
             return
         if not place.parent.parent.is_dir():  # a command that only looks makes none

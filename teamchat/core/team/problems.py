@@ -27,7 +27,8 @@ _TYPES = {
     "string_type": "a string",
 }
 _MISSING = {
-    "command": 'a list such as ["ollama", "run", "llama3"]',
+    "agents.command": 'a list such as ["ollama", "run", "llama3"]',
+    "checks.command": "a command such as 'make test'",
     "kind": "a kind of process such as 'debate'",
     "members": "at least one [[members]] table",
     "name": "a name",
@@ -50,9 +51,22 @@ def nearest(word: str, known: Iterable[str]) -> str:
     options = {option.casefold(): option for option in known}
     if not options:
         return "there is none"
-    if close := get_close_matches(word[:100].casefold(), options, n=1):
-        return f"did you mean {options[close[0]]!r}?"
+    if (meant := near(word, options.values())) is not None:
+        return f"did you mean {meant!r}?"
     return f"expected one of {', '.join(options.values())}"
+
+
+def near(word: str, known: Iterable[str]) -> str | None:
+    """The known word nearest to `word`, None if none is near."""
+    options = {option.casefold(): option for option in known}
+    close = get_close_matches(word[:100].casefold(), options, n=1)
+    return options[close[0]] if close else None
+
+
+def check_each_once(words: Sequence[str], where: str) -> None:
+    """Raises `TeamFileProblem` for a word that is there twice."""
+    if twice := [word for place, word in enumerate(words) if word in words[:place]]:
+        raise TeamFileProblem(f"{where}: expected each once, got {twice[0]!r} twice")
 
 
 def first_problem(found: ErrorDetails, raw: Mapping[str, object], keys: Mapping[str, Iterable[str]]) -> str:
@@ -69,7 +83,7 @@ def _place(loc: Sequence[str | int], raw: Mapping[str, object]) -> tuple[str, st
     match list(loc):
         case ["members", int(index), *rest]:
             return "members", f"{_label(raw, index)}: ", rest
-        case ["agents" | "processes" as table, str(name), *rest]:
+        case ["agents" | "processes" | "checks" as table, str(name), *rest]:
             return table, f"{table} {name!r}: ", rest
         case ["team", "limits", key, *rest]:
             return "team.limits", "team.limits: ", [key, *rest]
@@ -96,7 +110,8 @@ def _expected(found: ErrorDetails, rest: Sequence[str | int]) -> str:
     kind, context = found["type"], found.get("ctx", {})
     match kind:
         case "missing":
-            return f"missing, expected {_MISSING[str(found['loc'][-1])]}"
+            table, key = str(found["loc"][0]), str(found["loc"][-1])
+            return f"missing, expected {_MISSING.get(f'{table}.{key}') or _MISSING[key]}"
         case "value_error":
             return str(context["error"])
         case "literal_error":

@@ -15,6 +15,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from teamchat.assemblers.truncation import byte_length
 from teamchat.core.agents import AGENT_TYPES
+from teamchat.core.check import CHECK_TIMEOUT_S
 from teamchat.core.engine.process import MOST_ROUNDS
 from teamchat.core.engine.processes.table import TAKES
 from teamchat.core.messages import MAX_TEAM_TASK_BYTES
@@ -123,6 +124,16 @@ def _server(value: str) -> str:
 def _program(value: list[str]) -> list[str]:
     if not value or not value[0]:
         raise ValueError('expected a program and its arguments, such as ["ollama", "run", "llama3"]')
+    return value
+
+
+def _command(value: object) -> object:
+    """A text for a shell, or a program and its arguments."""
+    words = [value] if isinstance(value, str) else value
+    if not isinstance(words, list) or not words or not all(isinstance(word, str) and word.strip() for word in words):
+        raise ValueError('expected a command such as "make test", or a list such as ["make", "test"]')
+    for word in words:
+        _value(word)
     return value
 
 
@@ -307,8 +318,32 @@ class ProcessTable(Table):
     """Of a `hierarchical` process or a `debate`: another lead than the team's."""
     options: list[Line] = []
     """Of a `vote`: what the members choose from, at least two."""
+    do: str | None = None
+    """Of an `until`: the member that works."""
+    check: list[str] = []
+    """Of an `until`: what must be green. Each is the name of a check, or a shell command."""
+    review: list[str] = []
+    """Of an `until`: the members that review the work."""
     jobs: Amount | None = Field(default=None, ge=1)
     """How many turns run at the same time, at most."""
+
+
+class CheckTable(Table):
+    command: Annotated[str | list[str], BeforeValidator(_command)]
+    """A text for `/bin/sh -c`, or a list of a program and its arguments.
+
+    A program of a list that has a `/` is relative to the team file.
+    """
+    timeout: Seconds = CHECK_TIMEOUT_S
+    """The most it may take, in seconds or as "90s", "30m" or "1h30m"."""
+    folder: Word = "."
+    """The folder it runs in, relative to the one that the `cwd` of members is relative to."""
+    env: dict[Variable, Value] = {}
+    """Variables that are added to the environment."""
+    env_keep: list[Variable] = []
+    """Variables that a check otherwise does not get."""
+    needs: list[str] = []
+    """Names of checks that must be green before it runs."""
 
 
 Hook = Annotated[list[Value], AfterValidator(_program)]
@@ -336,6 +371,7 @@ class TeamFile(Table):
     experience: ExperienceTable = ExperienceTable()
     agents: dict[Line, AgentTable] = {}
     processes: dict[Name, ProcessTable] = {}
+    checks: dict[Name, CheckTable] = {}
     hooks: HooksTable = HooksTable()
 
 
@@ -350,6 +386,7 @@ _KEYS: Mapping[str, tuple[str, ...]] = {
         ("experience", ExperienceTable),
         ("agents", AgentTable),
         ("processes", ProcessTable),
+        ("checks", CheckTable),
         ("hooks", HooksTable),
     )
 }

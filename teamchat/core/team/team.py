@@ -26,6 +26,7 @@ from teamchat.runners.base import FIRST_BYTE_S, Access, Memory, Terminal
 from teamchat.runners.longest import LONGEST_REPLY
 
 if TYPE_CHECKING:
+    from teamchat.core.check import Check
     from teamchat.core.engine.process import NamedProcess
 
 Workspace = Literal["shared", "worktree"]
@@ -138,7 +139,8 @@ class Team(Struct, frozen=True):
     from one vendor to another (both in `core/context/history.py`). `knowledge_tokens` and `experience_tokens` are
     the maximum sizes of those layers; 0 switches a layer off.
     Checkpoints of files that are older than `keep_checkpoints_s` are removed. `processes` are the file's own, by name.
-    `hooks` are the commands that the command line runs at events, by the names of these.
+    `hooks` are the commands that the command line runs at events, by the names of these. `checks` are the file's own,
+    by name.
     """
 
     name: str
@@ -165,6 +167,7 @@ class Team(Struct, frozen=True):
     digest: str | None = None
     processes: Mapping[str, NamedProcess] = field(default_factory=dict)
     hooks: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    checks: Mapping[str, Check] = field(default_factory=dict)
 
     @property
     def ai_members(self) -> tuple[Member, ...]:

@@ -20,6 +20,7 @@ from typing import Any, Self, TypeAlias
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
+from teamchat.core.check import CHECK_TIMEOUT_S, Check
 from teamchat.core.errors import NotTrusted, StoreError
 from teamchat.core.files.folders import WRITABLE
 from teamchat.core.files.whole_files import locked_beside, put_in_place, write_private
@@ -248,8 +249,9 @@ def _state(file: Path) -> str:
 
 
 _Outside = Callable[[Path, Path], Path | None]
-WHOLE_TEAM = "the team"  # no member's name: a name has no space
+WHOLE_TEAM = "the team"  # no member's name: a name has no space; so are "the check NAME" and "the process NAME"
 _ALL_SERVERS = ("",)  # no server's name
+CHECKS_NOTE = "runs checks: each runs files that a member has just written, with your rights and the network"
 LONGEST_TURN_S = 86_400.0  # a longer `timeout` needs trust
 
 
@@ -270,6 +272,7 @@ def needs(team: Team) -> tuple[Need, ...]:
     return (
         *_weakened(team),
         *_hooks(team),
+        *_checks(team),
         *(need for member in team.ai_members for need in _needs_of(team, member, outside)),
     )
 
@@ -318,6 +321,39 @@ def _hooks(team: Team) -> Iterator[Need]:
         yield _need(WHOLE_TEAM, f"hooks.{name}", f"runs {shlex.join(command)} as the hook {name}", command)
 
 
+def _checks(team: Team) -> Iterator[Need]:
+    """The checks, also those that a process has as commands. What their commands read is not trusted with them.
+
+    A member changes it all the time: that is what a check is for.
+    """
+    typed = {
+        process.name: tuple(word for word in process.settings.check if word not in team.checks)
+        for process in team.processes.values()
+    }
+    if team.checks or any(typed.values()):
+        yield _need(WHOLE_TEAM, "checks", CHECKS_NOTE, ())
+    for check in team.checks.values():
+        yield from _needs_of_check(check)
+    for name, words in typed.items():
+        if words:
+            yield _need(f"the process {name}", "check", f"runs {shlex.join(words)} as checks", words)
+
+
+def _needs_of_check(check: Check) -> Iterator[Need]:
+    name = f"the check {check.name}"
+    if isinstance(check.command, str):
+        yield _need(name, "command", f"runs {check.command}", ("shell", check.command))
+    else:
+        yield _need(name, "command", f"runs {shlex.join(check.command)}", ("program", *check.command))
+    if check.timeout_s != CHECK_TIMEOUT_S:
+        yield _need(name, "timeout", f"may take {check.timeout_s:,.15g} s", (str(check.timeout_s),))
+    if check.folder:
+        yield _need(name, "folder", f"works in {check.folder}", (check.folder,))
+    yield from _env_needs(name, check.env, check.env_keep)
+    if check.needs:
+        yield _need(name, "needs", f"needs {', '.join(check.needs)}", check.needs)
+
+
 def _is_weaker(name: str, value: float, default: float) -> bool:
     """True if the limit pauses later than the default one; a `similarity` of 0 never pauses."""
     return value > default or (name == "similarity" and not value)
@@ -331,12 +367,7 @@ def _needs_of(team: Team, member: Member, outside: _Outside) -> Iterator[Need]:
         yield _need(member.name, "timeout", f"may take {member.timeout_s:,.15g} s for a turn", (str(member.timeout_s),))
     if member.args:
         yield _need(member.name, "args", f"runs {spec.name} with {shlex.join(member.args)}", member.args)
-    if member.env:
-        pairs = [f"{name}={'...' if is_secret(name, value) else value}" for name, value in member.env.items()]
-        values = (f"{name}={value}" for name, value in sorted(member.env.items()))
-        yield _need(member.name, "env", f"runs with {shlex.join(pairs)}", values)
-    if member.env_keep:
-        yield _need(member.name, "env_keep", f"sees the keys {', '.join(member.env_keep)}", sorted(member.env_keep))
+    yield from _env_needs(member.name, member.env, member.env_keep)
     if member.project_settings:
         yield _need(member.name, "project_settings", "runs the project's own hooks and MCP commands", ())
     yield from _tool_needs(member, spec)
@@ -350,6 +381,15 @@ def _needs_of(team: Team, member: Member, outside: _Outside) -> Iterator[Need]:
     if member.access == "full":
         yield _need(member.name, "access", "does anything you may do", ("full",))
     yield from _outside_needs(team, member, outside)
+
+
+def _env_needs(whose: str, env: Mapping[str, str], keep: Sequence[str]) -> Iterator[Need]:
+    if env:
+        pairs = [f"{name}={'...' if is_secret(name, value) else value}" for name, value in env.items()]
+        values = (f"{name}={value}" for name, value in sorted(env.items()))
+        yield _need(whose, "env", f"runs with {shlex.join(pairs)}", values)
+    if keep:
+        yield _need(whose, "env_keep", f"sees the keys {', '.join(keep)}", sorted(keep))
 
 
 def _tool_needs(member: Member, spec: AgentSpec) -> Iterator[Need]:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 MAX = '[[members]]\nname = "max"\nagent = "claude"\n'
 AGENT = '[[members]]\nname = "al"\nagent = "local"\n[agents.local]\n'
 MOST = "expected at most 1,000,000,000,000, got 99999999999999999999"
+KEYS = "expected one of team, members, knowledge, experience, agents, processes, checks, hooks"
 TIME = 'expected a time above zero such as "90s", "30m" or "1h30m", got'
 
 
@@ -41,10 +42,7 @@ def mistake(folder: Path, text: str | bytes) -> str:
         ("members = [1]", "members[0]: expected a table, got 1"),
         ("team = true\n" + MAX, "team: expected a table, got true"),
         ("[[membrs]]\n" + MAX, "membrs: unknown key, did you mean 'members'?"),
-        (
-            "[other]\n" + MAX,
-            "other: unknown key, expected one of team, members, knowledge, experience, agents, processes, hooks",
-        ),
+        ("[other]\n" + MAX, f"other: unknown key, {KEYS}"),
         ("agents = 2026-01-01\n" + MAX, "agents: expected a table, got a date or time"),
     ],
 )
@@ -262,7 +260,7 @@ def test_an_agents_name_can_not_reach_the_terminal_raw(tmp_path: Path) -> None:
 
 
 def test_an_unknown_key_can_not_reach_the_terminal_raw(tmp_path: Path) -> None:
-    said = "a\\x1b[2J\\n: unknown key, expected one of team, members, knowledge, experience, agents, processes, hooks"
+    said = f"a\\x1b[2J\\n: unknown key, {KEYS}"
     assert mistake(tmp_path, '"a\\u001b[2J\\n" = 1\n' + MAX) == said
 
 

@@ -7,6 +7,7 @@ import sys
 from typing import TYPE_CHECKING
 
 import pytest
+from msgspec.structs import replace
 
 from teamchat.core.errors import ExitCode, NotTrusted, StoreError
 from teamchat.core.files.folders import WRITABLE
@@ -612,3 +613,129 @@ def test_only_of_the_files_trusted_last_more_than_a_fingerprint_is_kept(tmp_path
     first, second = (team_of(tmp_path / name, HEAD + 'access = "full"') for name in ("0", "1"))
     assert store.standing(first) == Standing(trusted=False, before=True)
     assert len(store.standing(second).changes) == 1
+
+
+# --- checks
+
+
+NOTE = "the team runs checks: each runs files that a member has just written, with your rights and the network"
+TESTS = HEAD + "[checks.tests]\n"
+BOTH = '[checks.lint]\ncommand = "x"\n[checks.types]\ncommand = "x"\n'
+
+
+@pytest.mark.parametrize(
+    ("table", "shown"),
+    [
+        ('command = "make tests && true"', ["runs make tests && true"]),
+        ('command = ["make", "a b"]', ["runs make 'a b'"]),
+        ('command = ["./run.sh", "x/y"]', ["runs {proj}/run.sh x/y"]),
+        ('command = "a\\u001b[2Jb"', ["runs a\\x1b[2Jb"]),
+        ('command = "x"\ntimeout = "2h"', ["runs x", "may take 7,200 s"]),
+        ('command = "x"\nfolder = "sub"', ["runs x", "works in sub"]),
+        ('command = "x"\nenv = { CI = "1", MY_KEY = "sk-1" }', ["runs x", "runs with CI=1 MY_KEY=..."]),
+        ('command = "x"\nenv_keep = ["B", "A"]', ["runs x", "sees the keys B, A"]),
+    ],
+)
+def test_a_check_needs_trust_and_is_shown_with_its_command(
+    table: str, shown: list[str], proj: Path, store: TrustStore
+) -> None:
+    team = team_of(proj, TESTS + table)
+    said = [f"the check tests {line}".format(proj=proj) for line in shown]
+    assert lines(team) == [NOTE, *said]
+    with pytest.raises(NotTrusted) as refused:
+        require(team, store)
+    assert str(refused.value).splitlines()[1:] == [f"  {line}" for line in (NOTE, *said)]
+    store.grant(team)
+    require(team, store)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "changes"),
+    [
+        ('command = "x"', 'command = "y"', ["command of the check tests: runs x → runs y"]),
+        (
+            'command = "make x"',
+            'command = ["make", "x"]',
+            ["command of the check tests: runs make x, in a part that is not shown"],
+        ),
+        (
+            'command = "program x"',
+            'command = ["program x"]',
+            ["command of the check tests: runs program x → runs 'program x'"],
+        ),
+        ('command = ["a"]', 'command = ["./a"]', ["command of the check tests: runs a → runs {proj}/a"]),
+        ('command = "x"', 'command = "x"\ntimeout = 5', ["added timeout of the check tests: may take 5 s"]),
+        ('command = "x"\nfolder = "a"', 'command = "x"', ["removed folder of the check tests: works in a"]),
+        (
+            'command = "x"\nenv = { A = "1", MY_KEY = "old" }',
+            'command = "x"\nenv = { A = "2", MY_KEY = "new" }',
+            ["env A of the check tests: now 2", "env MY_KEY of the check tests: another value"],
+        ),
+        (
+            'command = "x"\nenv_keep = ["A"]',
+            'command = "x"\nenv_keep = ["A", "B"]',
+            ["env_keep of the check tests: sees the keys A → sees the keys A, B"],
+        ),
+        (
+            'command = "x"\nneeds = ["lint"]',
+            'command = "x"\nneeds = ["lint", "types"]',
+            ["needs of the check tests: needs lint → needs lint, types"],
+        ),
+        ('command = "x"', 'command = "x"\n[checks.more]\ncommand = "z"', ["added command of the check more: runs z"]),
+        ('command = "x"\n[checks.more]\ncommand = "z"', 'command = "x"', ["removed command of the check more: runs z"]),
+    ],
+)
+def test_what_changed_in_a_check_asks_again(
+    before: str, after: str, changes: list[str], proj: Path, store: TrustStore
+) -> None:
+    store.grant(team_of(proj, f"{TESTS}{before}\n{BOTH}"))
+    told = tuple(line.format(proj=proj) for line in changes)
+    assert store.standing(team_of(proj, f"{TESTS}{after}\n{BOTH}")) == Standing(False, before=True, changes=told)
+
+
+def test_the_first_check_of_a_trusted_team_asks_again(proj: Path, store: TrustStore) -> None:
+    store.grant(team_of(proj, HEAD + "web = true"))
+    changed = team_of(proj, TESTS.replace("[checks", "web = true\n[checks") + 'command = "make"')
+    assert store.standing(changed).changes == (
+        f"added checks of {NOTE.replace(' runs', ': runs', 1)}",
+        "added command of the check tests: runs make",
+    )
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        '"make"',
+        '["make"]',
+        '["sh", "run.sh"]',
+        '"./run.sh"',
+        '["./run.sh"]',
+        '["python3", "-m", "tool"]',
+        '["npm", "test"]',
+    ],
+)
+def test_a_member_may_change_what_a_check_runs(command: str, proj: Path, store: TrustStore) -> None:
+    team = team_of(proj, f"{TESTS}command = {command}")
+    store.grant(team)
+    for name in ("Makefile", "run.sh", "tool.py", "package.json"):
+        (proj / name).write_text("changed")
+        (proj / name).chmod(0o755)
+    require(team, store)
+
+
+def test_a_command_that_a_process_has_as_a_check_needs_trust(proj: Path, store: TrustStore) -> None:
+    team = team_of(proj, TESTS + 'command = "make"\n[processes.fix]\nkind = "debate"')
+
+    def with_checks(*words: str) -> Team:
+        fix = team.processes["fix"]
+        return replace(team, processes={"fix": replace(fix, settings=replace(fix.settings, check=words))})
+
+    assert lines(with_checks("tests")) == lines(team)
+    named = with_checks("tests", "npm test", "tox")
+    assert lines(named) == [*lines(team), "the process fix runs 'npm test' tox as checks"]
+    alone = replace(named, checks={})
+    assert lines(alone) == [NOTE, "the process fix runs tests 'npm test' tox as checks"]
+    store.grant(named)
+    assert store.standing(with_checks("tests", "npm test")).changes == (
+        "check of the process fix: runs 'npm test' tox as checks → runs 'npm test' as checks",
+    )

@@ -1,0 +1,67 @@
+"""Builds the checks that a team file defines."""
+
+from __future__ import annotations
+
+from graphlib import CycleError, TopologicalSorter
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from teamchat.core.check import Check
+from teamchat.core.routing.names import fold
+from teamchat.core.team.problems import TeamFileProblem, check_each_once, nearest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from teamchat.core.team.schema import CheckTable
+
+    Program = Callable[[str, str], str]  # the program as it is written, and where
+
+
+def build_checks(tables: Mapping[str, CheckTable], program: Program) -> Mapping[str, Check]:
+    """The checks by their names. Raises `TeamFileProblem`."""
+    names: dict[str, str] = {}
+    for name in tables:
+        if (taken := names.setdefault(fold(name), name)) != name:
+            raise TeamFileProblem(f"checks {name!r}: the same name as {taken!r} (case, - and _ are ignored)")
+    checks = {name: _check(name, table, program, names) for name, table in tables.items()}
+    _check_no_circle(checks)
+    return MappingProxyType(checks)
+
+
+def _check(name: str, table: CheckTable, program: Program, names: Mapping[str, str]) -> Check:
+    return Check(
+        name=name,
+        command=_command(table.command, program, f"checks {name!r}: command[0]"),
+        timeout_s=table.timeout,
+        folder="" if table.folder == "." else table.folder,
+        env=MappingProxyType(dict(table.env)),
+        env_keep=tuple(table.env_keep),
+        needs=_needs(name, table, names),
+    )
+
+
+def _command(written: str | list[str], program: Program, where: str) -> str | tuple[str, ...]:
+    return written if isinstance(written, str) else (program(written[0], where), *written[1:])
+
+
+def _needs(name: str, table: CheckTable, names: Mapping[str, str]) -> tuple[str, ...]:
+    """The names of the other checks, as their tables have them."""
+    where = f"checks {name!r}: needs"
+    others = {key: other for key, other in names.items() if other != name}
+    for written in table.needs:
+        if fold(written) == fold(name):
+            raise TeamFileProblem(f"{where}: expected other checks, got {written!r} itself")
+        if fold(written) not in others:
+            raise TeamFileProblem(f"{where}: no check {written!r}, {nearest(written, others.values())}")
+    needs = tuple(others[fold(written)] for written in table.needs)
+    check_each_once(needs, where)
+    return needs
+
+
+def _check_no_circle(checks: Mapping[str, Check]) -> None:
+    try:
+        TopologicalSorter({name: check.needs for name, check in checks.items()}).prepare()
+    except CycleError as error:
+        circle = error.args[1][::-1]  # it begins with what is needed
+        raise TeamFileProblem(f"checks {circle[0]!r}: needs: a circle: {', '.join(circle)}") from None

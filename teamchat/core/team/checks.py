@@ -1,0 +1,58 @@
+"""Finds the checks that a person or a process names, with the checks that they need."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from teamchat.core.check import Check
+from teamchat.core.errors import UsageError
+from teamchat.core.routing.names import fold
+from teamchat.core.team.problems import near
+from teamchat.core.text.commands import quote
+from teamchat.patterns import regex
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+LONGEST_LINE = 4_000  # characters of a typed command
+_NO_NAME = regex(r"[\s/]")  # what no name of a check has
+
+
+def named_check(team_checks: Mapping[str, Check], word: str) -> Check:
+    """The check of the team that `word` names, else a typed check, whose command is the word.
+
+    A word with a space or a `/` is always a command. Raises `UsageError` for a word that is nearly a name, and for one
+    that no shell can run.
+    """
+    _check_command(word)
+    if not _NO_NAME.search(word):
+        for name, check in team_checks.items():
+            if fold(name) == fold(word):
+                return check
+        if (meant := near(word, team_checks)) is not None:
+            typed = quote(f"sh -c {quote(word)}")
+            raise UsageError(f"no check {word!r}: did you mean {meant!r}? As a command it is {typed}")
+    return Check(name=word, command=word, typed=True)
+
+
+def _check_command(word: str) -> None:
+    if not word.strip():
+        raise UsageError(f"expected the name of a check or a shell command, got {word!r}")
+    if "\0" in word:
+        raise UsageError("expected a shell command without NUL characters")
+    if (longest := max(map(len, word.split("\n")))) > LONGEST_LINE:
+        raise UsageError(f"expected a shell command with lines of at most {LONGEST_LINE:,} characters, got {longest:,}")
+
+
+def with_needs(team_checks: Mapping[str, Check], checks: Sequence[Check]) -> tuple[Check, ...]:
+    """The checks in the order that they are named in, each once and behind those that it needs."""
+    found: dict[str, Check] = {}
+    waiting = [*reversed(checks)]
+    while waiting:
+        check = waiting[-1]
+        missing = [team_checks[name] for name in check.needs if name not in found]
+        if missing and check.name not in found:
+            waiting += reversed(missing)
+        else:
+            found.setdefault(check.name, waiting.pop())
+    return tuple(found.values())
