@@ -14,8 +14,10 @@ from msgspec.structs import asdict, replace
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from teamchat.core.agents import normalize_agent_type
+from teamchat.core.check import Check
 from teamchat.core.checked_structs import Checked
 from teamchat.core.routing.names import fold, valid_name
+from teamchat.core.team.checks import circle_of
 from teamchat.core.team.team import MOST, AgentSpec, Limits, Member, Team
 
 
@@ -47,6 +49,7 @@ class RecordedTeam(BaseModel):
     limits: Annotated[Limits, Checked()]
     members: tuple[Annotated[Member, Checked()], ...]
     agents: dict[str, Annotated[AgentSpec, Checked()]]
+    checks: dict[str, Annotated[Check, Checked()]] = {}
 
     @field_validator("name")
     @classmethod
@@ -68,6 +71,18 @@ class RecordedTeam(BaseModel):
         if {member.type for member in members} != {"ai", "human"}:
             raise ValueError("expected at least one AI member and one human")
         return members
+
+    @field_validator("checks")
+    @classmethod
+    def _defined(cls, checks: dict[str, Check]) -> dict[str, Check]:
+        for name, check in checks.items():
+            if not valid_name(name) or check.name != name or check.typed:
+                raise ValueError(f"expected checks by their names, got {name!r}")
+            if not check.command or not checks.keys() >= set(check.needs):
+                raise ValueError(f"the check {name!r} has no command, or one that it needs is missing")
+        if len({fold(name) for name in checks}) < len(checks) or circle_of(checks):
+            raise ValueError("two checks have the same name, or need each other")
+        return checks
 
     @model_validator(mode="after")
     def _known(self) -> RecordedTeam:
@@ -95,6 +110,7 @@ def team_to_json(team: Team) -> dict[str, Any]:
         "limits": to_builtins(team.limits),
         "members": [_member(team, member) for member in team.members],
         "agents": {name: _agent(team, spec) for name, spec in team.agents.items()},
+        "checks": {name: _check(team, check) for name, check in team.checks.items()},
     }
 
 
@@ -110,6 +126,14 @@ def _agent(team: Team, spec: AgentSpec) -> dict[str, Any]:
     fields[_recorded_key("protocol")] = fields.pop("protocol")
     program = spec.command[0]
     fields["command"] = [_relative(Path(program), team.root) if spec.local else program, *spec.command[1:]]
+    return fields
+
+
+def _check(team: Team, check: Check) -> dict[str, Any]:
+    fields = asdict(check) | {"env": dict.fromkeys(check.env, "")}
+    if not isinstance(check.command, str):
+        program, *arguments = check.command
+        fields["command"] = [_relative(Path(program), team.root) if "/" in program else program, *arguments]
     return fields
 
 

@@ -18,6 +18,7 @@ from teamchat.core.cassette.format import Entry, Header, Line, ProcessLine, dump
 from teamchat.core.cassette.player import NotStarted, RecordedTurn
 from teamchat.core.cassette.redaction import CutRedactor, encoded, named, output_lines, redact_lines
 from teamchat.core.cassette.team import team_to_json
+from teamchat.core.check import Check
 from teamchat.core.context.layers.collector import LayerContext
 from teamchat.core.conversation.inputs import Input, Message, Resume
 from teamchat.core.engine.events import PauseKind
@@ -241,18 +242,25 @@ def _appending(path: Path) -> Iterator[TextIO]:
 
 
 def secrets_of(team: Team, env: Mapping[str, str]) -> dict[str, str]:
-    """Values that may be secrets by their names: those of variables, and those in the commands of members.
+    """Values that may be secrets by their names: those of variables, and those in the commands of members and checks.
 
     The names in a team and the words of the format are not secrets.
     """
     names = {name for member in team.members for name in (member.name, member.title, member.agent)}
-    no_secrets = names | {team.name} | fixed_words()
-    variables = [env, *(member.env for member in team.members)]
+    no_secrets = names | {team.name, *team.checks} | fixed_words()
+    variables = [env, *(member.env for member in team.members), *(check.env for check in team.checks.values())]
     commands = [(*team.agent_of(member).command, *member.args) for member in team.ai_members]
+    commands += [_words(check) for check in team.checks.values()]
     in_words = [("SECRET", value) for words in commands for value in secrets_in(words)]
     named = [*in_words, *(pair for table in variables for pair in table.items())]
     known = [(name, value) for name, value in named if value not in no_secrets]
     return {f"{number} {name}": value for number, (name, value) in enumerate(known)}
+
+
+def _words(check: Check) -> tuple[str, ...]:
+    """The words of its command; of a text also the text itself, where words in quotes belong together."""
+    command = check.command
+    return (command, *command.split()) if isinstance(command, str) else command
 
 
 def _cut(cut: CutShort) -> dict[str, Any]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from graphlib import CycleError, TopologicalSorter
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from teamchat.core.check import Check
 from teamchat.core.routing.names import fold
+from teamchat.core.team.checks import circle_of
 from teamchat.core.team.problems import TeamFileProblem, check_each_once, nearest
 
 if TYPE_CHECKING:
@@ -25,7 +25,8 @@ def build_checks(tables: Mapping[str, CheckTable], program: Program) -> Mapping[
         if (taken := names.setdefault(fold(name), name)) != name:
             raise TeamFileProblem(f"checks {name!r}: the same name as {taken!r} (case, - and _ are ignored)")
     checks = {name: _check(name, table, program, names) for name, table in tables.items()}
-    _check_no_circle(checks)
+    if circle := circle_of(checks):
+        raise TeamFileProblem(f"checks {circle[0]!r}: needs: a circle: {', '.join(circle)}")
     return MappingProxyType(checks)
 
 
@@ -57,11 +58,3 @@ def _needs(name: str, table: CheckTable, names: Mapping[str, str]) -> tuple[str,
     needs = tuple(others[fold(written)] for written in table.needs)
     check_each_once(needs, where)
     return needs
-
-
-def _check_no_circle(checks: Mapping[str, Check]) -> None:
-    try:
-        TopologicalSorter({name: check.needs for name, check in checks.items()}).prepare()
-    except CycleError as error:
-        circle = error.args[1][::-1]  # it begins with what is needed
-        raise TeamFileProblem(f"checks {circle[0]!r}: needs: a circle: {', '.join(circle)}") from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from graphlib import CycleError, TopologicalSorter
 from typing import TYPE_CHECKING
 
 from teamchat.core.check import Check
@@ -56,3 +57,13 @@ def with_needs(team_checks: Mapping[str, Check], checks: Sequence[Check]) -> tup
         else:
             found.setdefault(check.name, waiting.pop())
     return tuple(found.values())
+
+
+def circle_of(checks: Mapping[str, Check]) -> list[str]:
+    """The names of checks each of which needs the next one, from one of them to itself; empty if there are none."""
+    try:
+        TopologicalSorter({name: check.needs for name, check in checks.items()}).prepare()
+    except CycleError as error:
+        found: list[str] = error.args[1]  # it begins with what is needed
+        return found[::-1]
+    return []

@@ -232,6 +232,29 @@ def test_a_team_is_held_to_what_a_team_file_may_say(key: str, value: object) -> 
         parse_cassette(text(entries), "x")
 
 
+@pytest.mark.parametrize(
+    "checks",
+    [
+        {"a b": {"name": "a b", "command": "x"}},
+        {"a": {"name": "b", "command": "x"}},
+        {"a": {"name": "a", "command": ""}},
+        {"a": {"name": "a", "command": []}},
+        {"a": {"name": "a", "command": 1}},
+        {"a": {"name": "a", "command": "x", "typed": True}},
+        {"a": {"name": "a", "command": "x", "needs": ["b"]}},
+        {"a": {"name": "a", "command": "x", "needs": ["a"]}},
+        {"a": {"name": "a", "command": "x"}, "A": {"name": "A", "command": "x"}},
+    ],
+)
+def test_checks_are_held_to_what_a_team_file_may_say(checks: object) -> None:
+    entries = lines()
+    entries[0]["team"]["checks"] = {"a": {"name": "a", "command": "x"}}
+    parse_cassette(text(entries), "x")
+    entries[0]["team"]["checks"] = checks
+    with pytest.raises(UsageError, match="line 1: team"):
+        parse_cassette(text(entries), "x")
+
+
 def test_nothing_that_is_shown_can_move_a_terminal() -> None:
     entries = lines()
     entries[0]["label"] = ESCAPES

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from teamchat.core.cassette.account import standing_of
 from teamchat.core.cassette.format import HumanLine, parse_cassette, read_cassette
@@ -13,6 +14,7 @@ from teamchat.core.cassette.player import RecordedTurn
 from teamchat.core.cassette.redaction import output_lines
 from teamchat.core.cassette.replay import recorded_team, recorded_turn
 from teamchat.core.cassette.writer import CassetteWriter
+from teamchat.core.check import Check
 from teamchat.core.conversation.inputs import Message
 from teamchat.core.errors import UsageError
 from teamchat.core.team.find import load
@@ -62,6 +64,36 @@ def test_a_cassette_reads_back_as_it_was_recorded(tmp_path: Path, world: Path) -
         assert joined(played.chunks, stream) == joined(chunks, stream)
     assert played.exit == Exit(0, (), None, 1.5, version="")
     assert recorded_team(cassette, tmp_path).member("max").cwd == tmp_path
+
+
+def test_the_checks_of_a_team_are_recorded_without_its_folders_and_values(tmp_path: Path, world: Path) -> None:
+    path = tmp_path / "a.cassette"
+    made = crew(world, {"max": ["Hello"]})
+    checks = f"""
+        [checks.lint]
+        command = ["./tools/lint", "--token", "{KEY}", "x/y"]
+        [checks.style]
+        command = ["../style"]
+        [checks.tests]
+        command = "TOKEN=s3cret-word make tests"
+        timeout = 5
+        folder = "sub"
+        env = {{ DEPLOY_KEY = "ano-ther" }}
+        env_keep = ["A"]
+        needs = ["lint"]
+    """
+    made.file.write_text(made.file.read_text() + checks)
+    team = load(made.file)
+    CassetteWriter(path, team, {}, fence_key="k").begin(NEW)
+    assert not [word for word in (KEY, "s3cret-word", "ano-ther") if word in path.read_text()]
+    assert dict(recorded_team(read_cassette(path), tmp_path).checks) == {
+        "lint": Check("lint", ("tools/lint", "--token", "*" * len(KEY), "x/y")),
+        "style": Check("style", ("../style",)),
+        "tests": Check("tests", "TOKEN=*********** make tests", 5.0, "sub", {"DEPLOY_KEY": ""}, ("A",), ("lint",)),
+    }
+    CassetteWriter(path, team, {}, fence_key="k").begin(NEW)
+    with pytest.raises(UsageError, match="records another team"):
+        CassetteWriter(path, replace(team, checks={}), {}, fence_key="k").begin(NEW)
 
 
 def joined(chunks: tuple[Chunk, ...], stream: str) -> bytes:
