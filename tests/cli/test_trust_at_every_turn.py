@@ -75,3 +75,18 @@ def test_a_recording_of_it_is_played_back_as_it_was() -> None:
     assert run_here("send", "--record", "a.cassette", "Go").code == 5
     played = run_here("replay", "--speed", "0", "--verify", "a.cassette")
     assert (played.code, "sarah.sh has changed" in played.err) == (0, True), played.err
+
+
+def test_a_member_that_writes_what_a_check_runs_ends_no_run() -> None:
+    changed = ("Makefile", "check.sh", "tool.py")
+    team("\n".join(f"echo changed > {name}" for name in changed))
+    checks = {"a": "make", "b": "sh check.sh", "c": ["./check.sh"], "d": ["python3", "-m", "tool"]}
+    for name in changed:
+        Path(name).write_text("as it was\n")
+        Path(name).chmod(0o755)
+    with FILE.open("a") as file:
+        file.writelines(f"[checks.{name}]\ncommand = {json.dumps(command)}\n" for name, command in checks.items())
+    trust_store().grant(load(FILE))
+    ran = run_here("send", "--quiet", "Go")
+    assert (ran.code, ran.out) == (0, "Mine.\n")
+    assert {Path(name).read_text() for name in changed} == {"changed\n"}

@@ -383,6 +383,10 @@ kind = "debate"
 
 [hooks]
 asked = ["notify-send", "asked"]
+
+[checks.tests]
+command = "make tests"
+needs = []
 """
 
 
@@ -403,6 +407,9 @@ asked = ["notify-send", "asked"]
         ('kind = "debate"', 'kind = "quarrel"', ":29"),
         ('asked = ["notify-send", "asked"]', 'asked = "notify-send"', ":32"),
         ("[hooks]", "[hoks]", ":31"),
+        ('command = "make tests"', "", ":34"),
+        ('command = "make tests"', "command = []", ":35"),
+        ("needs = []", 'needs = ["tests"]', ":36"),
         ("[hooks]", "[hooks", ":31"),
         ("[team.limits]\nturns = 40", "limits.turns = 0", ":5"),
         ("[team.limits]\nturns = 40", "limits.tokens = 9\nlimits.turns = 0", ""),
