@@ -4,8 +4,8 @@ Every UTF-8 byte that is sent counts: headings, fences, separators and the syste
 task and turn note are never cut. The room that they leave goes first to the current message, then to the request, then
 to the newest history. So the oldest history is lost first, and the message to be answered last. Layers give way before
 any history does: knowledge first, then experience, then the todo list. The summary replaces older history, so it is
-kept longer than the history, and the differences that a judge compares longest of all. No text is measured more than a
-few times: the cost is linear.
+kept longer than the history, and what a process shows (results and differences) longest of all. No text is measured
+more than a few times: the cost is linear.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 
 from msgspec.structs import replace
 
-from teamchat.assemblers.parts import DIFFERENCES, KNOWLEDGE, LESSONS, SUMMARY, TODO, BudgetExceeded, Trimmed
+from teamchat.assemblers.parts import DIFFERENCES, KNOWLEDGE, LESSONS, RESULTS, SUMMARY, TODO, BudgetExceeded, Trimmed
 from teamchat.assemblers.sections import BLANK_LINE, Parts, Section
 from teamchat.assemblers.truncation import byte_length, least_bytes, truncate_middle
 
@@ -28,7 +28,7 @@ def fit(parts: Parts, max_bytes: int, target_bytes: int | None = None) -> tuple[
     spare = _spare(parts, max_bytes)
     message, message_cut, spare = _cut(parts.message, spare)
     request, request_cut, spare = _cut(parts.request, spare)
-    differences, spare = _fitting((DIFFERENCES,), parts, spare)
+    shown, spare = _fitting((RESULTS, DIFFERENCES), parts, spare)
     summary, spare = _fitting((SUMMARY,), parts, spare)
     over = max(max_bytes - target_bytes, 0) if target_bytes is not None else 0
     around = _around(Section(parts.history_heading, ""))
@@ -38,7 +38,7 @@ def fit(parts: Parts, max_bytes: int, target_bytes: int | None = None) -> tuple[
     elif not parts.history:
         room = spare - over
     others, _ = _fitting((TODO, LESSONS, KNOWLEDGE), parts, room)
-    layers = {name: section for name, section in parts.layers.items() if name in differences | summary | others}
+    layers = {name: section for name, section in parts.layers.items() if name in shown | summary | others}
     return (
         replace(parts, request=request, message=message, history=history, layers=layers),
         _trimmed(parts, history, layers, message_cut, request_cut, "max_prompt_tokens" if over else "max_bytes"),

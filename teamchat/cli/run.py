@@ -7,7 +7,7 @@ import typer
 from typer.core import TyperCommand
 from typer.exceptions import TyperException
 
-from teamchat.cli.shared.complete import ai_members, processes
+from teamchat.cli.shared.complete import ai_members, checks, processes
 from teamchat.cli.shared.options import MOST_COUNTED, Asking, Attached, NewPlace, Options, RunLimits, SendOutput
 from teamchat.core.engine.process import MOST_ROUNDS
 
@@ -33,7 +33,7 @@ Word = Annotated[
         metavar="PROCESS",
         autocompletion=processes,
         show_default=False,
-        help="sequential, hierarchical, mapreduce, debate, vote, best, or a name of the team file.",
+        help="sequential, hierarchical, mapreduce, debate, vote, best, until, or a name of the team file.",
     ),
 ]
 Words = Annotated[
@@ -55,7 +55,7 @@ RoundsOption = Annotated[
         metavar="N",
         min=1,
         max=MOST_ROUNDS,
-        help="sequential: how often each speaks (1); debate: its rounds after the blind answers (1).",
+        help="sequential: how often each speaks (1); debate: rounds after the blind answers (1); until: tries (3).",
     ),
 ]
 LeadOption = Annotated[
@@ -80,6 +80,23 @@ JobsOption = Annotated[
 ]
 
 
+DoOption = Annotated[
+    str | None, _naming("--do", "until: who does the task, until all checks are green and all reviewers agree.")
+]
+CheckOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--check",
+        metavar="CHECK",
+        autocompletion=checks,
+        help="until: a check of the team file, or a shell command; --check once for each.",
+    ),
+]
+ReviewOption = Annotated[
+    list[str] | None, _naming("--review", "until: who reviews the work, such as carol,max.", metavar="NAMES")
+]
+
+
 class ProcessOptions(Options, frozen=True):
     panel = "The process"
     members: MembersOption = None
@@ -91,6 +108,9 @@ class ProcessOptions(Options, frozen=True):
     judge: JudgeOption = None
     options: OptionsOption = None
     jobs: JobsOption = None
+    do: DoOption = None
+    check: CheckOption = None
+    review: ReviewOption = None
 
     @property
     def settings(self) -> ProcessSettings:
@@ -106,6 +126,9 @@ class ProcessOptions(Options, frozen=True):
             lead=self.lead,
             options=options_of(self.options),
             jobs=self.jobs,
+            do=self.do,
+            check=tuple(self.check or ()),
+            review=names_of("--review", self.review),
         )
 
 
@@ -150,6 +173,7 @@ def run(
     debate: all answer blind, then see the others' answers; the lead sums up.
     vote: all choose one of the options, blind.
     best: all do the whole task, blind and apart, and a judge picks one.
+    until: one works until all checks are green and all reviewers agree.
     """
     from msgspec.structs import replace
 

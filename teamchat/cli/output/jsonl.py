@@ -20,6 +20,8 @@ from teamchat.core.store.listing import Listed
 from teamchat.core.store.sessions import Session
 from teamchat.core.turn.events import (
     AgentSpoke,
+    CheckFinished,
+    CheckStarted,
     Conclusion,
     ConversationEvent,
     GroupCompared,
@@ -84,6 +86,11 @@ class JsonOutput:
                 write_line("refused", **route_fields(route), limit=limit)
             case Replied(turn=turn, message=message):
                 write_line("message", **message_fields(message), turn=turn.number)
+            case CheckStarted(check=check) | CheckFinished(check=check):
+                from teamchat.cli.output.checks import check_fields  # only `run until` and `check` have any
+
+                kind = "check_started" if isinstance(event, CheckStarted) else "check_finished"
+                write_line(kind, **check_fields(check))
             case TodoChanged() | GroupCompared() | ProcessMoved() | Warned():
                 self._told_besides(event)
 

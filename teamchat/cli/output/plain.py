@@ -27,6 +27,8 @@ from teamchat.core.store.turns import Turn
 from teamchat.core.text.clean import printable, visible
 from teamchat.core.turn.events import (
     AgentSpoke,
+    CheckFinished,
+    CheckStarted,
     Conclusion,
     ConversationEvent,
     GroupCompared,
@@ -62,10 +64,19 @@ class PlainOutput:
                 write_block(name_of(message), message.content)
             case TurnStarted() | SummaryStored() | LessonsFound() | TurnFinished():
                 self._turn(event)
+            case CheckStarted() | CheckFinished():
+                self._check(event)
             case RouteDropped(route=route):
                 note(gone(route))
             case RouteRefused(route=route, limit=limit):
                 note(refusal(route, limit))
+            case TodoChanged() | GroupCompared() | Warned():
+                self._told_besides(event)
+            case _:
+                pass
+
+    def _told_besides(self, event: TodoChanged | GroupCompared | Warned) -> None:
+        match event:
             case TodoChanged(change=change):
                 note(todo_line(change))
             case GroupCompared():
@@ -73,8 +84,15 @@ class PlainOutput:
                     note(printable(line))
             case Warned(text=text):
                 note(visible(text))
-            case _:
-                pass
+
+    def _check(self, event: CheckStarted | CheckFinished) -> None:
+        from teamchat.cli.output.checks import begins, check_line, check_notes  # only `run until` and `check` have any
+
+        if isinstance(event, CheckStarted):
+            note(begins(event.check))
+            return
+        for line in (check_line(event.check), *check_notes(event.check)):
+            note(line)
 
     def _turn(self, event: TurnStarted | SummaryStored | LessonsFound | TurnFinished) -> None:
         match event:

@@ -10,12 +10,14 @@ from teamchat.core.engine.process import Kind, Process
 from teamchat.core.engine.processes.best import BestReport
 from teamchat.core.engine.processes.debate import DebateReport
 from teamchat.core.engine.processes.mapreduce import MapReduceReport
+from teamchat.core.engine.processes.until import UntilReport
 from teamchat.core.engine.processes.vote import VoteReport
 from teamchat.core.engine.processes.words import (
     best_lines,
     debate_lines,
     map_reduce_lines,
     not_voted,
+    until_lines,
     vote_line,
     vote_title,
 )
@@ -25,7 +27,8 @@ from teamchat.runners.untrusted_json import listed
 def described(process: Process) -> str:
     """What the members do, in one line: `max and sarah answer in 2 rounds, and max sums up`."""
     at_once = f", {process.jobs} at a time" if process.jobs else ""
-    return f"{_does(process)}{at_once}"
+    does = _works_until(process) if process.kind is Kind.UNTIL else _does(process)
+    return f"{does}{at_once}"
 
 
 def _does(process: Process) -> str:
@@ -48,8 +51,17 @@ def _does(process: Process) -> str:
             return f"{members} answer blind, then {again}, and {lead} sums up"
         case Kind.VOTE:
             return f"{members} {'chooses' if alone else 'choose'} from {', '.join(process.options)}"
-        case Kind.BEST:
+        case _:
             return f"{members} do the whole task, and {process.judge} picks the best"
+
+
+def _works_until(process: Process) -> str:
+    """`sarah works until tests is green and carol agrees, in at most 3 rounds`."""
+    names, reviewers = [one.name for one in process.checks], process.review
+    green = f"{listed(*names)} {'is' if len(names) == 1 else 'are'} green" if names else ""
+    agree = f"{listed(*reviewers)} {'agrees' if len(reviewers) == 1 else 'agree'}" if reviewers else ""
+    until = " and ".join(filter(None, (green, agree)))
+    return f"{process.do} works until {until}, in at most {process.rounds} round{'s' * (process.rounds > 1)}"
 
 
 def report_lines(report: Struct) -> list[str]:
@@ -63,6 +75,8 @@ def report_lines(report: Struct) -> list[str]:
             return list(best_lines(report))
         case MapReduceReport():
             return list(map_reduce_lines(report))
+        case UntilReport():
+            return list(until_lines(report))
         case _:
             return []
 

@@ -55,6 +55,11 @@ def processes(ctx: typer.Context, incomplete: str) -> list[str]:
     return [*_offered(lambda: TAKES, incomplete), *_offered(lambda: _team(ctx).processes, incomplete)]
 
 
+def checks(ctx: typer.Context, incomplete: str) -> list[str]:
+    """The checks of the team file."""
+    return _offered(lambda: _team(ctx).checks, incomplete)
+
+
 def people(ctx: typer.Context, incomplete: str) -> list[str]:
     """For `--as`."""
     return _offered(lambda: [human.name for human in _team(ctx).humans], incomplete)

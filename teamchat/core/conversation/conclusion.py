@@ -42,9 +42,7 @@ def conclude(run: Concluded, action: Action) -> Conclusion:
             return _failures(run, (route,), alone=True)
         case GroupFailed(routes=routes, all_of_it=all_of_it):
             return _failures(run, routes, alone=False, all_of_it=all_of_it)
-        case Stuck(reason=reason, kind=kind):
-            return conclusion(run, CODES[kind], reason, RESUME)
-        case CheckNotRun(reason=reason, why=why):
+        case Stuck(reason=reason, why=why) | CheckNotRun(reason=reason, why=why):
             return conclusion(run, CODES[why], reason, RESUME)
         case HumanAsked(route=route):
             return _waiting(run, route)

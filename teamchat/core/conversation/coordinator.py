@@ -17,7 +17,7 @@ from teamchat.core.conversation.addressing import Addressed, address, address_ta
 from teamchat.core.conversation.conclusion import conclude, conclude_error, conclude_side_turn, conclusion
 from teamchat.core.conversation.inputs import Input, Message, Resume
 from teamchat.core.conversation.posting import Parsed, Posted, Posting, Teller
-from teamchat.core.conversation.recovery import clean_turns, kept_turns, recover_turns
+from teamchat.core.conversation.recovery import clean_turns, kept_turns, recover_checks, recover_turns
 from teamchat.core.conversation.typed_ahead import Outgoing, TypedAhead
 from teamchat.core.conversation.waiting import named_by, waiting_in
 from teamchat.core.engine.decide import budget_guard, decide
@@ -107,7 +107,8 @@ class ConversationCoordinator:
         if lost.turns:
             run.step(Spent(run.machine.now(), lost.tokens, lost.cost_usd, lost.turns))
         notes = clean_turns(run.db, run.session, run.folder)
-        for note in (*recover_turns(run.db, run.session, run.folder, run.trees), *notes):
+        checks = recover_checks(run.db, run.session, run.folder, run.trees)
+        for note in (*recover_turns(run.db, run.session, run.folder, run.trees), *checks, *notes):
             run.emit(Warned(note))
         for action in run.step(Recovered(run.machine.now())):
             self.teller.action(action)
@@ -141,12 +142,14 @@ class ConversationCoordinator:
 
     async def _begin(self, message: Message, process: Process) -> Conclusion:
         """Begin a process with its task."""
-        from teamchat.core.conversation.processes import check_process, need_worktrees
+        from teamchat.core.conversation.processes import check_process, check_room, need_one_tree, need_worktrees
 
         run = self.run
         check_process(run.state, process)
+        check_room(process, run.state.rules)
         if run.machine.live:  # a replay has no worktrees
             await in_thread(partial(need_worktrees, run.team, run.trees.folder, run.session, process))
+            await in_thread(partial(need_one_tree, run.team, run.trees.folder, process))
         return await self._follow(self._say(message))
 
     def _say(self, message: Message) -> tuple[Action, ...]:

@@ -8,10 +8,11 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from teamchat.core.checkpoint.find import why_none
+from teamchat.core.checkpoint.find import find_repository, why_none
+from teamchat.core.checkpoint.values import NoRepository
 from teamchat.core.engine.process import DEFAULTS, MOST_ROUNDS, Kind, NamedProcess, Process, ProcessSettings, Work
 from teamchat.core.engine.processes.table import STRATEGIES, TAKES, kind_in_words
-from teamchat.core.engine.state import State
+from teamchat.core.engine.state import Rules, State
 from teamchat.core.errors import UnknownName, UsageError
 from teamchat.core.receipt import Outcome
 from teamchat.core.routing.markers import Target
@@ -147,9 +148,81 @@ def _made(team: Team, named: NamedProcess, settings: ProcessSettings) -> Process
         rounds=settings.rounds or 1,
         jobs=settings.jobs,
     )
+    if kind is Kind.UNTIL:
+        process = _verified(team, process, settings)
     process = STRATEGIES[kind].begin(process, settings, team.limits.turns)
     involved = {*process.members, process.lead, process.planner, process.reducer, process.judge}
     return replace(process, excluded=tuple(name for name in everybody if name not in involved))
+
+
+def _verified(team: Team, process: Process, settings: ProcessSettings) -> Process:
+    """The process with its doer, checks and reviewers, and who may take the place of these."""
+    from teamchat.core.conversation.checking import process_checks
+    from teamchat.core.team.checks import named_check, with_needs
+
+    named = [named_check(team.checks, word) for word in dict.fromkeys(settings.check)]
+    checks = with_needs(team.checks, named)
+    do = _one(team, "do", settings.do) or ""
+    review = _several(team, "review", settings.review)
+    if do and team.member(do).access == "read":
+        raise UsageError(f"{do} may only read, and cannot do the task: --do needs a member that may edit")
+    fallbacks = {name: team.member(name).fallback for name in (do, *review) if name}
+    return replace(
+        process,
+        do=do,
+        lead=do or process.lead,
+        checks=process_checks(checks),
+        review=review,
+        fallbacks={name: others for name, others in fallbacks.items() if others},
+    )
+
+
+def check_room(process: Process, rules: Rules) -> None:
+    """Raise `UsageError` if a process that has to end by itself may take more turns than the run allows."""
+    if process.kind is not Kind.UNTIL or rules.max_turns is None:
+        return
+    if (most := STRATEGIES[process.kind].turns(process) or 0) <= rules.max_turns:
+        return
+    limit = f"{rules.turns_limit} ({rules.max_turns:,})"
+    fits = next((n for n in range(process.rounds, 0, -1) if _turns_in(process, n) <= rules.max_turns), None)
+    fewer = f", or --rounds {fits}" if fits else ""
+    more = f"--turns {most}" if rules.turns_limit == "--turns" else f"turns = {most} under [team.limits]"
+    raise UsageError(
+        f"{process.name or process.kind} may take {most:,} turns, more than {limit}: raise that to {more}{fewer}"
+    )
+
+
+def _turns_in(process: Process, rounds: int) -> int:
+    return STRATEGIES[process.kind].turns(replace(process, rounds=rounds)) or 0
+
+
+def need_one_tree(team: Team, state: Path, process: Process) -> None:
+    """Raise `UsageError` unless the doer, the checks and the reviewers of a process have their files in one git tree.
+
+    Blocks while git looks for it.
+    """
+    if process.kind is not Kind.UNTIL:
+        return
+    named = process.name or process.kind
+    members = [team.member(name) for name in (process.do, *process.review)]
+    folders = {f"{member.name} works in": member.cwd for member in members}
+    for one in process.checks:
+        check = None if one.command else team.checks.get(one.name)
+        folders[f"{one.name} runs in"] = team.root / check.folder if check else team.root
+    if apart := [member.name for member in members if member.workspace == "worktree"]:
+        raise UsageError(
+            f"{named} checks the files in your folder, and {apart[0]} works in a worktree of its own: "
+            'set workspace = "shared" for it'
+        )
+    tops: dict[Path, str] = {}
+    for what, folder in folders.items():
+        found = find_repository(folder, state)
+        if isinstance(found, NoRepository):
+            raise UsageError(f"{named} needs a git work tree, and {what} {folder}: {found.reason}", found.hint)
+        tops.setdefault(found.top, what)
+    if len(tops) > 1:
+        (top, first), (other, second) = list(tops.items())[:2]
+        raise UsageError(f"{named} needs one git work tree for all: {first} {top}, and {second} {other}")
 
 
 def _one(team: Team, setting: str, written: str | None) -> str | None:

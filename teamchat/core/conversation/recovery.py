@@ -14,9 +14,12 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from teamchat.core.check import LARGEST_OUTPUT, CheckResult
 from teamchat.core.errors import DiskFull, StoreError
 from teamchat.core.receipt import KILLED, NOT_STORED, Outcome
+from teamchat.core.store.checks import end_check, running_check_folders, running_checks
 from teamchat.core.store.database import Database
+from teamchat.core.store.texts import pack
 from teamchat.core.store.turn_events import TimedEvent
 from teamchat.core.store.turns import Turn, end_turn, running_folders, running_turns, session_of_folder, trace
 from teamchat.core.store.usage import children_of
@@ -27,9 +30,9 @@ from teamchat.patterns import regex
 from teamchat.runners.base import Verdict
 from teamchat.runners.events import SHOWN_ONLY, Failure, FailureKind
 from teamchat.runners.file_changes import FileChanges
-from teamchat.runners.process.process import settle, sweep
+from teamchat.runners.process.process import open_output, settle, sweep
 from teamchat.runners.process.removal import remove
-from teamchat.runners.process.running import LIVE
+from teamchat.runners.process.running import FIRST_LINE, LIVE
 
 TURNS = "turns"  # the folder of a workspace in which turns keep their output
 _OURS = regex(rf"[0-9a-f]{{16}}({re.escape(LIVE)})?")
@@ -82,12 +85,36 @@ def clean_turns(db: Database, session: int, folder: Path) -> list[str]:
         found = [path for path in folder.iterdir() if _OURS.fullmatch(path.name)]
     except OSError:
         return []  # there were no turns yet
-    running = running_folders(db) if found else set()  # read last: a turn is stored before it has its folder
+    # read last: a turn or check is stored before it has its folder
+    running = running_folders(db) | running_check_folders(db) if found else set()
     over = [path for path in found if path.suffix != LIVE and path.name not in running]
     stayed = [path for path in found if path.suffix == LIVE and session_of_folder(db, path.stem) in (session, None)]
     for path in stayed:
         _wait_until_dead(path)
     return [problem for path in (*over, *stayed) if (problem := _remove(path))]
+
+
+def recover_checks(db: Database, session: int, folder: Path, trees: WorkTrees) -> list[str]:
+    """Close every check that a dead process left open, as one that was not run. Returns a sentence for each."""
+    notes = []
+    for check in running_checks(db, session):
+        own = folder / check.folder.name
+        output = _output(own) if _OURS.fullmatch(own.name) else b""
+        changes = trees.interrupted(check.label, check.cwd)
+        result = CheckResult("not_run", KILLED, not_run="interrupted", output_bytes=len(output))
+        end_check(db, check, result, changes, pack(output) if output else None)
+        notes.append(f"{check.label} ({check.name}) {KILLED}: it runs again")
+        notes += filter(None, [_remove(own) if _OURS.fullmatch(own.name) else None])
+    return notes
+
+
+def _output(folder: Path) -> bytes:
+    """What a check had written when it was killed, as far as it is kept."""
+    _wait_until_dead(folder)
+    with contextlib.suppress(OSError), open_output(folder) as file:
+        file.seek(len(FIRST_LINE))
+        return file.read(LARGEST_OUTPUT)
+    return b""
 
 
 def _wait_until_dead(folder: Path) -> None:

@@ -166,7 +166,7 @@ class CheckBegan(Struct, frozen=True):
 
 
 class CheckEnded(Struct, frozen=True):
-    """The check of a route is over, with this result. One that was not run is on hold; `not_run` says why it was not."""
+    """The check of a route is over, with this result. `not_run` says why it was not run: it is on hold then."""
 
     now: float
     route: int
@@ -347,7 +347,7 @@ class Stuck(Struct, frozen=True):
     final: ClassVar[bool] = True
     routes: tuple[Route, ...]
     reason: str
-    kind: StuckKind = "stuck"
+    why: StuckKind = "stuck"
 
 
 class Idle(Struct, frozen=True):

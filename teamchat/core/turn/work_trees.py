@@ -81,7 +81,7 @@ class WorkTrees(Struct):
         return CheckpointLimits(stopped=lambda: self.stopper.asked > asked)
 
     def interrupted(self, name: str, cwd: Path) -> FileChanges | NoCheckpoint:
-        """What changed since the beginning of a turn or check whose end nobody saw. Blocks while git reads the work tree."""
+        """What changed since the beginning of a turn or a check whose end nobody saw. Blocks while git looks."""
         repository = find_repository(cwd, self.folder)
         if isinstance(repository, NoRepository):
             return NoCheckpoint(repository.reason)

@@ -50,6 +50,8 @@ from teamchat.core.store.turns import Turn
 from teamchat.core.text.clean import printable, visible
 from teamchat.core.turn.events import (
     AgentSpoke,
+    CheckFinished,
+    CheckStarted,
     Conclusion,
     ConversationEvent,
     GroupCompared,
@@ -218,8 +220,39 @@ class TerminalOutput:
                 self._finish(turn, outcome)
             case TodoChanged() | GroupCompared() | Warned():
                 self._note(event)
-            case ProcessMoved():
-                self._moved(event)
+            case CheckStarted() | CheckFinished() | ProcessMoved():
+                self._of_process(event)
+
+    def _of_process(self, event: CheckStarted | CheckFinished | ProcessMoved) -> None:
+        if isinstance(event, ProcessMoved):
+            self._moved(event)
+        else:
+            self._check(event)
+
+    def _check(self, event: CheckStarted | CheckFinished) -> None:
+        """A line while a check runs, and one for its result."""
+        from teamchat.cli.output.checks import SIGNS, check_line, check_notes, name_and_command
+
+        check, now = event.check, self._now()
+        key = check.route if check.route is not None else -check.number
+        if isinstance(event, CheckStarted):
+            self._flush_groups()
+            self._running = key
+            self._doing.clear()
+            self._waiting.pop(key, None)
+            name, command = name_and_command(check)
+            ago = max(time.time() - check.started_at, 0) if self._clock else 0
+            self._doing[key] = Doing(name, now - ago, what=command)
+            return
+        self._doing.pop(key, None)
+        self._idle_since = now
+        style = self._look.dim if check.status == "green" else self._look.warn
+        width = min(self._surface.width, WIDEST)
+        line = f"{SIGNS.get(check.status, '')} {check_line(check)}"
+        self._block([style(piece) for piece in wrapped(line, width)])
+        for told in check_notes(check):
+            self._aside(told, self._look.warn)
+        self._gap = True
 
     def _moved(self, moved: ProcessMoved) -> None:
         process = moved.process

@@ -158,7 +158,10 @@ Source = Callable[[LayerContext], LayerText | str | None]
 
 
 class ContextCollector:
-    """`sources` has a function for each layer. Without `share` only the framework is gathered, and what a process shows."""
+    """`sources` has a function for each layer.
+
+    Without `share` only the framework is gathered, and what a process shows.
+    """
 
     def __init__(self, sources: Mapping[str, Source], *, share: bool = True) -> None:
         unknown = sorted(set(sources) - set(LAYERS))

@@ -14,6 +14,7 @@ from teamchat.assemblers.truncation import truncate_middle
 from teamchat.core.context.layers.collector import LayerContext, LayerText
 from teamchat.core.engine.process import Review, ReviewFinding
 from teamchat.core.engine.processes.until import DOER, read_review
+from teamchat.core.engine.processes.words import in_place
 from teamchat.core.messages import well_formed
 from teamchat.core.routing.markers import strip_markers
 from teamchat.core.store.checks import CheckRecord, find_check, output_of
@@ -28,28 +29,33 @@ _LINES = 3  # backquotes of the shortest fence
 
 
 class ResultsLayer(Struct, frozen=True):
-    """A source: the results that a turn's part names. `redact` removes well-known keys from what programs wrote."""
+    """A source: the results that a turn's part names, in about `room` bytes, of which each has an equal share.
+
+    `redact` removes well-known keys from what programs and members wrote.
+    """
 
     db: Database
     session: int
+    room: int
     redact: bool
 
     def __call__(self, context: LayerContext) -> LayerText | None:
         part = context.part
         if part is None or not (part.checks or part.reviews):
             return None
+        share = self.room // (len(part.checks) + len(part.reviews))
         records = (find_check(self.db, self.session, number) for number in part.checks)
-        checks = [self._check(record, all_of_it=part.role == DOER) for record in records if record]
-        reviews = [self._review(message) for message in part.reviews]
+        checks = [self._check(one, share, all_of_it=part.role == DOER) for one in records if one]
+        reviews = [truncate_middle(self._review(message), share).text for message in part.reviews]
         return LayerText("\n\n".join([*checks, *filter(None, reviews)]))
 
-    def _check(self, record: CheckRecord, *, all_of_it: bool) -> str:
+    def _check(self, record: CheckRecord, room: int, *, all_of_it: bool) -> str:
         result = record.result
         why = f", {result.reason}" if result and result.reason else ""
         command = one_line_of(record)
         name = record.name if record.name == command else f"{record.name} ({command})"
         head = f"{record.label} {name}: {record.status.replace('_', ' ')}{why}"
-        most = MOST_BYTES if all_of_it and record.status != "green" else LITTLE
+        most = min(MOST_BYTES if all_of_it and record.status != "green" else LITTLE, room)
         return f"{head}\n{fenced(self._harmless(output_of(self.db, record).decode(errors='replace'), most))}"
 
     def _review(self, message_id: str) -> str:
@@ -58,9 +64,7 @@ class ResultsLayer(Struct, frozen=True):
         if not isinstance(review, Review):
             return ""
         lines = [f"{message.speaker.role_name} in {message.id}: {'PASS' if review.passed else 'FAIL'}"]
-        lines += [
-            f"{number}. {self._harmless(one, MOST_BYTES)}" for number, one in enumerate(map(said, review.findings), 1)
-        ]
+        lines += [f"{number}. {self._harmless(in_place(one), MOST_BYTES)}" for number, one in _numbered(review)]
         if review.more:
             lines.append(f"and {review.more:,} more, in {message.id}")
         return "\n".join(lines)
@@ -72,16 +76,12 @@ class ResultsLayer(Struct, frozen=True):
         return truncate_middle(text, most).text
 
 
+def _numbered(review: Review) -> Iterator[tuple[int, ReviewFinding]]:
+    return enumerate(review.findings, 1)
+
+
 def one_line_of(record: CheckRecord) -> str:
     return " ".join(told(record.shown_command).split())
-
-
-def said(finding: ReviewFinding) -> str:
-    """A finding in words: `app.py:12 (high): It does not stop.`"""
-    place = f"{finding.file}:{finding.line}" if finding.line else finding.file
-    severity = f"({finding.severity})" if finding.severity else ""
-    where = " ".join(filter(None, (place, severity)))
-    return " ".join(f"{where}: {finding.text}".removeprefix(": ").split())
 
 
 def fenced(text: str) -> str:

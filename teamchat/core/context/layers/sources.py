@@ -63,14 +63,14 @@ def _results(context: LayerContext, team: Team, db: Database, session: int) -> L
         return None
     from teamchat.core.context.layers.results import ResultsLayer
 
-    return ResultsLayer(db, session, team.redact)(context)
+    return ResultsLayer(db, session, team.prompt_bytes // 4, team.redact)(context)
 
 
 class Compared:
     """A source: what the members changed that a turn compares, or what changed between two git trees.
 
-    It has half of the room of a prompt. Blocks while git reads the worktrees, about a second where these have many files. `look` has that done before the
-    turn is prepared, in another thread.
+    It has half of the room of a prompt. Blocks while git reads the worktrees, about a second where these have many
+    files. `look` has that done before the turn is prepared, in another thread.
     """
 
     def __init__(self, team: Team, db: Database, session: int) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -70,17 +71,26 @@ def turns(process: Process) -> int:
 
 
 def step(process: Process) -> Step | None:
-    worked = process.of(DOER)
-    if not worked:
-        return _work(process, _Seen.of(process), "")
     seen = _Seen.of(process)
-    if (asking := _unanswered(process, seen)) is not None:
+    if not process.of(DOER):
+        return _work(process, seen, "")
+    if asking := _unanswered(process, seen):
         return asking
+    if seen.answers or seen.spoken:
+        return _work(process, seen, _heard(seen))
+    return _verify(process, seen)
+
+
+def _heard(seen: _Seen) -> str:
+    """What the doer is told of what was said since its last turn."""
     if seen.answers:
-        return _work(process, seen, f"Your question is answered in {seen.answers[-1].message}.")
-    if seen.spoken:
-        said = listed(*(f"{done.member} in {done.message}" for done in seen.spoken))
-        return _work(process, seen, f"Something was said meanwhile, which counts as the task does: by {said}.")
+        return f"Your question is answered in {seen.answers[-1].message}."
+    said = listed(*(f"{done.member} in {done.message}" for done in seen.spoken))
+    return f"Something was said meanwhile, which counts as the task does: by {said}."
+
+
+def _verify(process: Process, seen: _Seen) -> Step | None:
+    """The checks, then the reviewers, then the doer again if one of them says no."""
     if pending := _pending_check(process, seen):
         return Step((pending,))
     if seen.red:
@@ -285,7 +295,7 @@ def _answer(seen: _Seen, seat: str) -> Finding | None:
 
 def _agreed(process: Process, seen: _Seen, reviews: Mapping[str, Review]) -> Step | None:
     """All reviewers pass. They must have seen the tree that the checks are green on, or all the same one."""
-    tree = seen.tree if process.checks else next((one.after for one in reversed(reviews.values())), "")
+    tree = seen.tree if process.checks else next((one.after for one in reversed([*reviews.values()])), "")
     stale = [seat for seat, one in reviews.items() if not tree or {one.before, one.after} != {tree}]
     if not stale:
         return None
@@ -368,26 +378,30 @@ def read_review(text: str, round_: int | None = None) -> Review | Fault:
     if isinstance(written, Fault):
         return written
     value = written.value
-    verdict = value.get("verdict")
+    if wrong := _wrong(text, value, round_):
+        return Fault(wrong)
+    read_all = [_finding(one) for one in value.get("findings", [])]
+    if wrong := next((f"finding {number} {one}" for number, one in enumerate(read_all, 1) if isinstance(one, str)), ""):
+        return Fault(wrong)
+    findings = tuple(one for one in read_all[:MOST_FINDINGS] if isinstance(one, ReviewFinding))
+    return Review(value["verdict"] == "PASS", findings, len(read_all) - len(findings))
+
+
+def _wrong(text: str, value: dict[str, Any], round_: int | None) -> str | None:
+    """What is wrong with the object of a review, its findings aside."""
+    verdict, found = value.get("verdict"), value.get("findings", [])
+    wrong = None
     if verdict not in ("PASS", "FAIL"):
-        return Fault('"verdict" is neither "PASS" nor "FAIL"')
-    if {word.upper() for word in _VERDICT.findall(text)} - {verdict}:
-        return Fault("it has two verdicts")
-    if round_ is not None and value.get("round") != round_:
-        return Fault(f'"round" is not {round_}')
-    found = value.get("findings", [])
-    if not isinstance(found, list):
-        return Fault('"findings" is not a list')
-    findings = []
-    for number, one in enumerate(found, 1):
-        read_one = _finding(one)
-        if isinstance(read_one, str):
-            return Fault(f"finding {number} {read_one}")
-        if len(findings) < MOST_FINDINGS:
-            findings.append(read_one)
-    if verdict == "FAIL" and not findings:
-        return Fault("it says FAIL without a finding")
-    return Review(verdict == "PASS", tuple(findings), max(0, len(found) - len(findings)))
+        wrong = '"verdict" is neither "PASS" nor "FAIL"'
+    elif {word.upper() for word in _VERDICT.findall(text)} - {verdict}:
+        wrong = "it has two verdicts"
+    elif round_ is not None and value.get("round") != round_:
+        wrong = f'"round" is not {round_}'
+    elif not isinstance(found, list):
+        wrong = '"findings" is not a list'
+    elif verdict == "FAIL" and not found:
+        wrong = "it says FAIL without a finding"
+    return wrong
 
 
 def _finding(written: object) -> ReviewFinding | str:

@@ -7,13 +7,14 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct
 
-from teamchat.core.engine.process import Ballot, Kind, Part, Plan, Position, Process, Synthesis
+from teamchat.core.engine.process import Ballot, Kind, Part, Plan, Position, Process, ReviewFinding, Synthesis
 from teamchat.core.engine.processes import best, debate, mapreduce, vote
 from teamchat.core.engine.processes.best import BestReport
 from teamchat.core.engine.processes.debate import DebateReport
 from teamchat.core.engine.processes.hierarchical import HierarchicalReport
 from teamchat.core.engine.processes.mapreduce import MapReduceReport, SubtaskStatus
 from teamchat.core.engine.processes.replies import Written, written_list, written_object
+from teamchat.core.engine.processes.until import UntilReport, UntilReview
 from teamchat.core.engine.processes.vote import Vote, VoteReport
 from teamchat.core.routing.names import fold
 from teamchat.runners.untrusted_json import listed, one_line
@@ -125,19 +126,23 @@ class Result(Struct, frozen=True):
 
 def result_of(report: Struct) -> Result | None:
     """The result; None if the replies say all of it."""
+    result: Result | None = None
     match report:
         case VoteReport():
-            return _of_vote(report)
+            result = _of_vote(report)
         case DebateReport():
-            return _of_debate(report)
+            result = _of_debate(report)
         case BestReport():
-            return _in_lines(best_lines(report))
+            result = _in_lines(best_lines(report))
         case MapReduceReport():
-            return _in_lines(map_reduce_lines(report, whom=True))
+            result = _in_lines(map_reduce_lines(report, whom=True))
         case HierarchicalReport():
-            return _of_hierarchical(report)
+            result = _of_hierarchical(report)
+        case UntilReport():
+            result = _in_lines(until_lines(report))
         case _:
-            return None
+            pass
+    return result
 
 
 def _in_lines(lines: Iterable[str], bars: tuple[Bar, ...] = ()) -> Result:
@@ -237,6 +242,44 @@ def map_reduce_lines(report: MapReduceReport, *, whom: bool = False) -> Iterator
         if whom and one.member and one.status is SubtaskStatus.SKIPPED:
             by = f", as {one.member} gave no result"
         yield f"  {one.number}. {one.status}{by}: {one_line(one.task, LONGEST_TASK)}"
+
+
+_ENDS = {"done": "done", "red": "a check is red", "rejected": "a reviewer says no", "open": "not over"}
+
+
+def until_lines(report: UntilReport) -> Iterator[str]:
+    """`until: done after 2 of 3 rounds`, then each round with what verified it, and what was found last."""
+    number = len(report.rounds)
+    yield f"until: {_ENDS[report.result]} after {number} of {_plural(report.most_rounds, 'round')}"
+    for one in report.rounds:
+        said_in = f", {one.messages[-1]}" if one.messages else ""
+        yield f"  round {one.number}: {one.doer}{said_in}"
+        for check in one.checks:
+            why = f", {check.reason}" if check.reason else ""
+            yield f"    {check.check}: {check.status.replace('_', ' ')}{why} (check-{check.number}{_at(check.tree)})"
+        for review in one.reviews:
+            yield f"    {review.reviewer}: {_reviewed(review)}"
+    for finding in report.open_findings:
+        yield f"  open: {in_place(finding)}"
+
+
+def _at(tree: str) -> str:
+    return f", tree {tree[:12]}" if tree else ""
+
+
+def _reviewed(review: UntilReview) -> str:
+    if review.passed is None:
+        return f"no answer that counts{f' ({review.message})' if review.message else ''}"
+    found = len(review.findings) + review.more
+    findings = f", {_plural(found, 'finding')}" if found else ""
+    return f"{'PASS' if review.passed else 'FAIL'}{findings} ({review.message}{_at(review.tree)})"
+
+
+def in_place(finding: ReviewFinding) -> str:
+    """A finding in words: `app.py:12 (high): It does not stop.`"""
+    place = f"{finding.file}:{finding.line}" if finding.line and finding.file else finding.file
+    where = " ".join(filter(None, (place, f"({finding.severity})" if finding.severity else "")))
+    return said(f"{where}: {finding.text}" if where else finding.text)
 
 
 def _of_hierarchical(report: HierarchicalReport) -> Result | None:

@@ -1,0 +1,87 @@
+"""What is told of a check, in lines that all outputs share."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from msgspec import to_builtins
+
+from teamchat.core.text.clean import printable, visible
+from teamchat.runners.file_changes import FileChanges
+
+if TYPE_CHECKING:
+    from teamchat.core.store.checks import CheckRecord
+
+SIGNS = {"green": "✓", "red": "✗", "not_run": "!"}
+MOST_NAMED = 5  # changed files and processes
+LONGEST = 200  # characters of a command
+
+
+def begins(check: CheckRecord) -> str:
+    """`check tests runs: pytest -q (check-1)`."""
+    return visible(f"{_named(check)} runs{_command(check)} ({check.label})")
+
+
+def name_and_command(check: CheckRecord) -> tuple[str, str]:
+    """What stands in the line of a check that runs."""
+    return visible("check" if _is_typed(check) else f"check {check.name}"), visible(_command(check).removeprefix(": "))
+
+
+def check_line(check: CheckRecord) -> str:
+    """`check tests: red, exit code 1 · 3.2 s · check-1`."""
+    result = check.result
+    if result is None:
+        return begins(check)
+    why = f", {result.reason}" if result.reason else ""
+    name = " ".join(check.name.split())[:LONGEST]
+    status = f"{check.status.replace('_', ' ')}{why}"
+    return visible(f"check {name}: {status} · {result.seconds:.1f} s · {check.label}")
+
+
+def check_notes(check: CheckRecord) -> list[str]:
+    """What a check has left behind: changed files, and processes that were ended."""
+    notes = []
+    if isinstance(check.changes, FileChanges) and check.changes.files:
+        names = [file.path for file in check.changes.files]
+        more = [f"{len(names) - MOST_NAMED + check.changes.more:,} more"] if len(names) > MOST_NAMED else []
+        notes.append(f"{check.label} changed {', '.join((*names[:MOST_NAMED], *more))}")
+    if check.result and check.result.left:
+        notes.append(f"{check.label} left running, and teamchat ended: {', '.join(check.result.left[:MOST_NAMED])}")
+    return [printable(note) for note in notes]
+
+
+def check_fields(check: CheckRecord) -> dict[str, Any]:
+    """A check as `--json` has it, without its output."""
+    result, changes = check.result, check.changes
+    files = to_builtins(changes.files) if isinstance(changes, FileChanges) else []
+    return {
+        "check": check.label,
+        "number": check.number,
+        "name": check.name,
+        "command": check.command,
+        "route": check.route,
+        "after_turn": check.after,
+        "status": check.status,
+        "reason": result.reason if result else None,
+        "exit_code": result.exit_code if result else None,
+        "not_run": result.not_run if result else None,
+        "seconds": round(result.seconds, 3) if result else None,
+        "output_bytes": result.output_bytes if result else None,
+        "left": list(result.left) if result else [],
+        "before": changes.before if isinstance(changes, FileChanges) else None,
+        "after": changes.after if isinstance(changes, FileChanges) else None,
+        "files": files,
+    }
+
+
+def _named(check: CheckRecord) -> str:
+    return "check" if _is_typed(check) else f"check {check.name}"
+
+
+def _command(check: CheckRecord) -> str:
+    command = " ".join(check.shown_command.split())
+    return f": {command if len(command) <= LONGEST else command[: LONGEST - 1] + '…'}"
+
+
+def _is_typed(check: CheckRecord) -> bool:
+    return check.command == check.name
