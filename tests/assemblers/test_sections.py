@@ -65,7 +65,7 @@ def test_layers_stand_in_their_order_between_the_task_and_the_history() -> None:
 
     assert prompt(given) == (
         "S\ninstruction\n\nframework\n\nT\ntask\n\nExperience:\nexperience\n\nKnowledge:\nknowledge"
-        "\n\nTo do:\ntodo\n\nSummary so far:\ncompression\n\nDifferences:\ndifferences"
+        "\n\nTo do:\ntodo\n\nSummary so far:\ncompression\n\nDifferences:\ndifferences\n\nResults:\nresults"
         "\n\nH\n- a -> b: one\n\nM\nmessage"
     )
 

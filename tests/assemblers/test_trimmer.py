@@ -12,6 +12,7 @@ from teamchat.assemblers.parts import (
     KNOWLEDGE,
     LAYERS,
     LESSONS,
+    RESULTS,
     SUMMARY,
     TODO,
     Assembler,
@@ -123,7 +124,7 @@ def test_pieces_stay_whole_or_are_cut_in_order_of_their_worth(
     assert (kept.request == parts.request) == (trimmed.request_bytes == 0)
     assert trimmed.layers == tuple(name for name in parts.layers if name not in kept.layers)
     if trimmed.history_messages:
-        assert set(kept.layers) <= {SUMMARY, DIFFERENCES}
+        assert set(kept.layers) <= {SUMMARY, DIFFERENCES, RESULTS}
     if trimmed.message_bytes:
         assert kept.history == ()
         assert not kept.layers
@@ -134,7 +135,7 @@ def test_pieces_stay_whole_or_are_cut_in_order_of_their_worth(
 
 
 def kept_longest(parts: Parts) -> dict[str, Section]:
-    return {name: section for name, section in parts.layers.items() if name in (SUMMARY, DIFFERENCES)}
+    return {name: section for name, section in parts.layers.items() if name in (SUMMARY, DIFFERENCES, RESULTS)}
 
 
 @with_each(inputs, formats, st.integers(0, 600))
@@ -190,9 +191,7 @@ class TestEachAssembler:
         assert (output.prompt.count("<said-"), output.prompt.count("</said-")) == (2, 2)
         assert size(output) == bare - 500
 
-    def test_layers_go_before_history_knowledge_first_and_summary_and_differences_last(
-        self, assembler: Assembler
-    ) -> None:
+    def test_layers_go_before_history_knowledge_first_and_what_a_process_shows_last(self, assembler: Assembler) -> None:
         given = replace(LONG, contexts={name: f"{name} " + "y" * 40 for name in LAYERS})
         dropped = []
         for smaller in range(size(assembler.assemble(given)), 0, -1):
@@ -204,7 +203,7 @@ class TestEachAssembler:
         assert dropped[:4] == [(0,), (KNOWLEDGE, 0), (LESSONS, KNOWLEDGE, 0), (LESSONS, KNOWLEDGE, TODO, 0)]
         assert dropped[4:9] == [(LESSONS, KNOWLEDGE, TODO, messages) for messages in range(1, 6)]
         assert dropped[9][:-1] == (SUMMARY, LESSONS, KNOWLEDGE, TODO)
-        assert dropped[-1][:-1] == (SUMMARY, DIFFERENCES, LESSONS, KNOWLEDGE, TODO)
+        assert dropped[-1][:-1] == (SUMMARY, DIFFERENCES, LESSONS, KNOWLEDGE, RESULTS, TODO)
 
     def test_the_newest_message_is_the_last_to_go(self, assembler: Assembler) -> None:
         alone = size(assembler.assemble(replace(LONG, context_messages=LONG.context_messages[-1:])))

@@ -8,6 +8,7 @@ import signal
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -366,11 +367,11 @@ def test_a_recording_has_the_turns_in_the_order_in_which_they_began(
     """The process of the first one starts last, because git takes long with its files."""
     before, began = WorkTrees.before, []
 
-    def slow(self: WorkTrees, name: str, cwd: Path, *, number: int, writes: bool) -> TurnTree | NoCheckpoint:
+    def slow(self: WorkTrees, name: str, cwd: Path, **how: Any) -> TurnTree | NoCheckpoint:
         began.append(cwd)
         if cwd == began[0]:
             time.sleep(0.3)
-        return before(self, name, cwd, number=number, writes=writes)
+        return before(self, name, cwd, **how)
 
     monkeypatch.setattr(WorkTrees, "before", slow)
     three(tree.top)

@@ -149,6 +149,7 @@ def undo_fields(proposal: UndoProposal) -> dict[str, object]:
         "turn": plan.first,
         "scope": proposal.scope,
         "turns": [turn.number for turn in plan.turns],
+        "checks": [check.label for check in plan.checks],
         "messages": [] if proposal.scope == "files" else [message.id for message in plan.messages],
         "on_hold": [] if proposal.scope == "files" else [route.target for route in on_hold(plan)],
         **file_fields(proposal.files),

@@ -274,13 +274,51 @@ def begin_turn(
     at = time.time()
     with _opened(repository, state_folder, ref, limits) as shadow:
         checkpoint, look = _taken(shadow, ref, limits, begins=True)
-        left_out = {one.path: one.why for one in checkpoint.left_out}
-        rules = look.rules()
-        keep_file(shadow.file(_NOTED), rules)
-        noted = {"at": at, "left_out": left_out, "rules": os.fsdecode(rules)}
-        keep_file(noted_at(repository, ref), json.dumps(noted).encode())
-        inodes = look.found.inodes
-        return Begun(checkpoint, frozenset(inode for path, inode in inodes.items() if path in look.known))
+        return _noted(shadow, ref, at, checkpoint, look)
+
+
+def _noted(shadow: Shadow, ref: str, at: float, checkpoint: Checkpoint, look: _Look) -> Begun:
+    """Note what is ignored now, for the end of the turn that begins with the checkpoint of that ref."""
+    left_out = {one.path: one.why for one in checkpoint.left_out}
+    rules = look.rules()
+    keep_file(shadow.file(_NOTED), rules)
+    noted = {"at": at, "left_out": left_out, "rules": os.fsdecode(rules)}
+    keep_file(noted_at(shadow.repository, ref), json.dumps(noted).encode())
+    inodes = look.found.inodes
+    return Begun(checkpoint, frozenset(inode for path, inode in inodes.items() if path in look.known))
+
+
+def end_and_begin(
+    repository: GitRepository,
+    state_folder: Path,
+    ref: str,
+    began: str,
+    inodes: frozenset[int] | None = None,
+    limits: CheckpointLimits | None = None,
+) -> Begun:
+    """The same as `end_turn`, and note what is ignored now: the next turn may begin with this checkpoint.
+
+    `begin_with` has it do so. One look at the files is the end of one and the beginning of the other.
+    """
+    at = time.time()
+    with _opened(repository, state_folder, ref, limits) as shadow:
+        since, file = _since(shadow, began, inodes)
+        checkpoint, look = _taken(shadow, ref, limits, begins=True, since=since)
+        file.unlink(missing_ok=True)
+        return _noted(shadow, ref, at, checkpoint, look)
+
+
+def begin_with(repository: GitRepository, state_folder: Path, ended: str, ref: str, tree: str) -> None:
+    """Have a turn begin with the checkpoint `tree` that `end_and_begin` took for the ref `ended`.
+
+    Nothing of the files is looked at. Raises `CheckpointFailed`.
+    """
+    with _opened(repository, state_folder, ref, None) as shadow:
+        try:
+            noted_at(repository, ended).replace(noted_at(repository, ref))
+        except OSError:
+            raise CheckpointFailed(f"what was ignored before the turn in {repository.top} is not known") from None
+        set_ref(shadow, ref, tree)
 
 
 def end_turn(
@@ -296,16 +334,21 @@ def end_turn(
     What was there by then and not recorded is no part of it: git ignored it, or it was elsewhere.
     """
     with _opened(repository, state_folder, ref, limits) as shadow:
-        file = noted_at(repository, began)
-        try:
-            noted = json.loads(file.read_bytes())
-        except (OSError, ValueError):
-            raise CheckpointFailed(f"what was ignored before the turn in {repository.top} is not known") from None
-        keep_file(shadow.file(_NOTED), os.fsencode(noted["rules"]))
-        since = _Since(noted["at"], noted["left_out"], inodes)
+        since, file = _since(shadow, began, inodes)
         checkpoint, _ = _taken(shadow, ref, limits, since=since)
         file.unlink(missing_ok=True)
         return checkpoint
+
+
+def _since(shadow: Shadow, began: str, inodes: frozenset[int] | None) -> tuple[_Since, Path]:
+    """What was noted when the turn of the ref `began` began, and the file that has it. Raises `CheckpointFailed`."""
+    file = noted_at(shadow.repository, began)
+    try:
+        noted = json.loads(file.read_bytes())
+    except (OSError, ValueError):
+        raise CheckpointFailed(f"what was ignored before the turn in {shadow.repository.top} is not known") from None
+    keep_file(shadow.file(_NOTED), os.fsencode(noted["rules"]))
+    return _Since(noted["at"], noted["left_out"], inodes), file
 
 
 def take_restored(

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from teamchat.assemblers.parts import (
     DIFFERENCES,
     FRAMEWORK,
+    RESULTS,
     SUMMARY,
     AssemblerOutput,
     BudgetExceeded,
@@ -308,14 +309,15 @@ def _assemble(asked: _Asked, continued: ContinuedSession | None) -> _Assembled:
         answers if gap == len(said) else history.newest or answers,
         redacted=asked.quote.count((*history.shown[gap:], *request)),
         beside=(*history.shown[gap:begin], *before, *request),
-        left_out=_left_out(part, history, output.trimmed) if part and part.shows else (),
+        left_out=_left_out(part, history, output.trimmed) if part else (),
     )
 
 
 def _left_out(part: Part, history: Context, trimmed: Trimmed) -> tuple[str, ...]:
-
-    differences = ("the differences",) if DIFFERENCES in trimmed.layers else ()
-    return (*left_out(part, history.shown, trimmed.history_messages), *differences)
+    shown = {DIFFERENCES: "the differences", RESULTS: "the results"}
+    layers = (words for name, words in shown.items() if name in trimmed.layers)
+    messages = () if part.continues else left_out(part, history.shown, trimmed.history_messages)
+    return (*messages, *layers)
 
 
 def _history(asked: _Asked, continued: ContinuedSession | None) -> Context:

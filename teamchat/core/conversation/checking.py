@@ -63,7 +63,8 @@ async def perform(run: Run, check: Check, route: int | None, ended: Callable[[Ch
             run.decide(CheckBegan(run.machine.now(), route))
         record = begin_check(run.db, run.session, route, check, cwd, folder)
     run.emit(CheckStarted(record))
-    tree = await in_thread(partial(run.trees.before, record.label, cwd)) if run.machine.live else None
+    before = run.trees.before
+    tree = await in_thread(partial(before, record.label, cwd, in_line=route is not None)) if run.machine.live else None
     ran = await run.machine.run_check(check, cwd, folder, scratch, run.stopper)
     changes = ran.changes
     if tree is not None:

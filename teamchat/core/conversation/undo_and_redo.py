@@ -92,7 +92,8 @@ def propose_undo(run: Run, session: Session, turn: int | None, scope: Scope | No
     files, merged = FilesPlan(), tuple[Merged, ...]()
     if wanted != "conversation":
         merged = tuple(merged_since(run.trees.folder, run.session, plan.turns))
-        files = plan_undo_of_files(run.trees, plan.turns, f"undo-{number}/{'again' if begun else 'before'}")
+        name = f"undo-{number}/{'again' if begun else 'before'}"
+        files = plan_undo_of_files(run.trees, plan.turns, name, plan.checks)
     if wanted == "files" and not (files.trees or begun):
         why = printable("; ".join(files.not_undone)) or f"none changed in turn {plan.first} or later"
         raise UsageError(f"no file was undone: {why}", f"teamchat undo {plan.first} --conversation")

@@ -29,6 +29,7 @@ from teamchat.core.checkpoint.values import (
 )
 from teamchat.core.conversation.differences import known_changes
 from teamchat.core.errors import CheckpointFailed
+from teamchat.core.store.checks import CheckRecord
 from teamchat.core.store.turns import Turn
 from teamchat.core.store.undos import Undo
 from teamchat.core.text.clean import printable
@@ -162,24 +163,38 @@ class FilesPlan(Struct, frozen=True):
         }
 
 
-def plan_undo_of_files(trees: WorkTrees, turns: Sequence[Turn], name: str) -> FilesPlan:
-    """How the files go back to before the turns, which are in order and all of those that are undone.
+_Work = tuple[str, FileChanges]
+"""What a turn or a check changed, and the name of its checkpoints."""
+
+
+def _works(turns: Sequence[Turn], checks: Sequence[CheckRecord]) -> Iterator[_Work]:
+    for turn in turns:
+        if found := known_changes(turn):
+            yield str(turn.number), found
+    for check in checks:
+        if isinstance(check.changes, FileChanges):
+            yield check.label, check.changes
+
+
+def plan_undo_of_files(
+    trees: WorkTrees, turns: Sequence[Turn], name: str, checks: Sequence[CheckRecord] = ()
+) -> FilesPlan:
+    """How the files go back to before the turns and checks, which are in order and all of those that are undone.
 
     The files as they are become the checkpoints of `name`. Raises `CheckpointFailed`.
     """
-    by_top: dict[str, list[tuple[Turn, FileChanges]]] = {}
-    for turn in turns:
-        if found := known_changes(turn):
-            by_top.setdefault(found.top, []).append((turn, found))
+    by_top: dict[str, list[_Work]] = {}
+    for work in _works(turns, checks):
+        by_top.setdefault(work[1].top, []).append(work)
     refs = _names(trees, name, by_top)
-    plans, not_undone = [], list(_unknown(turns))
+    plans, not_undone = [], [*_unknown(turns), *_unknown_of_checks(checks)]
     for top, done in by_top.items():
         if all(found.before == found.after for _, found in done):
             continue
         repository = find_repository(Path(top), trees.folder)
         if isinstance(repository, NoRepository):
             not_undone.append(f"the files in {top} stay as they are: {repository.reason}")
-        elif spans := _spans(trees, repository, [turn for turn, _ in done]):
+        elif spans := _spans(trees, repository, done):
             left_out = {path for _, found in done for path in found.left_out}
             plans.append(_plan(trees, repository, spans, refs[top], left_out))
         else:
@@ -234,6 +249,12 @@ def _unknown(turns: Iterable[Turn]) -> Iterator[str]:
         yield f"the files of {of} stay as they are: {reason}{reported}"
 
 
+def _unknown_of_checks(checks: Iterable[CheckRecord]) -> Iterator[str]:
+    for check in checks:
+        if isinstance(check.changes, NoCheckpoint):
+            yield f"the files of {check.label} stay as they are: {check.changes.reason}"
+
+
 def _listed(turns: Sequence[Turn]) -> str:
     *others, last = (str(turn.number) for turn in turns)
     return f"{', '.join(others)} and {last}"
@@ -247,29 +268,25 @@ class _Span(Struct, frozen=True):
     ours: bool = False
 
 
-def _spans(trees: WorkTrees, repository: GitRepository, turns: Sequence[Turn]) -> list[_Span]:
-    """The time of the turns, cut at every checkpoint; empty if a checkpoint is no longer there.
+def _spans(trees: WorkTrees, repository: GitRepository, works: Sequence[_Work]) -> list[_Span]:
+    """The time of the turns and checks, cut at every checkpoint; empty if a checkpoint is no longer there.
 
     Turns that overlap saw each other's changes, so a span belongs to all of them. Which checkpoints they are is told by
     the receipts: whoever can write the refs could name others.
     """
     taken = _taken(trees, repository)
-    numbers: dict[str, int] = {}
+    names: dict[str, str] = {}
     ids: dict[str, str] = {}
-    for turn in turns:
-        if known := known_changes(turn):
-            both = {
-                f"{trees.refs}/{turn.number}/before": known.before,
-                f"{trees.refs}/{turn.number}/after": known.after,
-            }
-            ids |= both
-            numbers |= dict.fromkeys(both, turn.number)
-    if not numbers.keys() <= taken.keys():
+    for name, known in works:
+        both = {f"{trees.refs}/{name}/before": known.before, f"{trees.refs}/{name}/after": known.after}
+        ids |= both
+        names |= dict.fromkeys(both, name)
+    if not names.keys() <= taken.keys():
         return []
-    at_work: set[int] = set()
+    at_work: set[str] = set()
     spans = []
-    for ref, following in pairwise(ref for ref in taken if ref in numbers):
-        at_work ^= {numbers[ref]}
+    for ref, following in pairwise(ref for ref in taken if ref in names):
+        at_work ^= {names[ref]}
         spans.append(_Span(ids[ref], ids[following], bool(at_work)))
     return spans
 

@@ -17,6 +17,7 @@ from teamchat.core.engine.events import Redone, Retargeted, Undone
 from teamchat.core.engine.state import Route, RouteStatus, Rules, State
 from teamchat.core.errors import UnknownName, UsageError
 from teamchat.core.messages import ConversationMessage
+from teamchat.core.store.checks import CheckRecord, checks_behind, mark_checks_redone, mark_checks_undone
 from teamchat.core.store.database import Database
 from teamchat.core.store.lessons import Lesson, lessons_since
 from teamchat.core.store.lineage import hidden_reply, hide_messages, show_messages
@@ -49,6 +50,7 @@ class UndoPlan(Struct, frozen=True):
     """What an undo reverts: everything from the beginning of turn `first` on.
 
     - `turns` are the turns that are undone, side turns among them, `messages` those that are hidden, both in order.
+      `checks` are those that ran since, whose changes go back, too.
     - `group` has the numbers of the turns that began from one state and are undone together; empty for a turn alone.
     - `before` is what comes back, `queue` the queue as it will be: the calls of the undone turns are on hold in it.
       `answered` has what each of them answered and will answer again, by the number of its route.
@@ -60,6 +62,7 @@ class UndoPlan(Struct, frozen=True):
     session: Session
     first: int
     turns: tuple[Turn, ...]
+    checks: tuple[CheckRecord, ...]
     group: tuple[int, ...]
     messages: tuple[ConversationMessage, ...]
     before: Before
@@ -100,6 +103,7 @@ def plan_undo(db: Database, session: Session, rules: Rules, turn: int | None = N
         session=session,
         first=before.first,
         turns=turns,
+        checks=tuple(checks_behind(db, session.id, before.first)),
         group=tuple(together) if len(together) > 1 else (),
         messages=messages,
         before=before,
@@ -167,6 +171,7 @@ def undo_conversation(run: Run, plan: UndoPlan, undo: Undo | None = None) -> Und
         undo = undo or start_undo(run, plan, "conversation", {})
         hide_messages(run.db, run.session, (message.id for message in plan.messages), undo.id)
         mark_undone(run.db, plan.turns, undo.id)
+        mark_checks_undone(run.db, plan.checks, undo.id)
         undo_clears_from(run.db, run.session, plan.first, undo.id)
         for turn, text in answers:
             keep_reply(run.db, turn, text)
@@ -212,6 +217,7 @@ def redo_conversation(run: Run, undo: Undo) -> Undo:
                 deliver_turn(run.db, get_turn(run.db, route.answer), reply)
         show_messages(run.db, undo.id)
         mark_redone(run.db, undo.id)
+        mark_checks_redone(run.db, undo.id)
         redo_clears(run.db, run.session, undo.id)
         if run.manager.get_team_task() == undo.task:
             run.manager.set_team_task(undo.before.task)

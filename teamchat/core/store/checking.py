@@ -9,6 +9,7 @@ from msgspec import Struct
 from teamchat.core.engine.processes.table import STRATEGIES
 from teamchat.core.engine.state import State
 from teamchat.core.errors import DamagedStore, StoreError
+from teamchat.core.store.checks import a_check
 from teamchat.core.store.database import EMPTY, NO_VALUE, Database
 from teamchat.core.store.images import an_image
 from teamchat.core.store.imported import an_imported_entry
@@ -89,6 +90,7 @@ KINDS = (
     Kind("text", "texts", "hash", a_text),
     Kind("undo", "undos", "id", _undo),
     Kind("turn", "turns", "id", _turn),
+    Kind("check", "checks", "id", a_check),
     Kind("child", "children", "session, turn, store, child", a_child),
     Kind("event", "turn_events", "turn, number", an_event),
     Kind("message", "messages", "id", a_message, ", NULL AS agent"),

@@ -19,6 +19,7 @@ from teamchat.assemblers.truncation import byte_length
 from teamchat.core.context.build import BuiltPrompt
 from teamchat.core.context.vendor_session import past_of
 from teamchat.core.engine.events import Paused, TurnBegan
+from teamchat.core.engine.process import Kind
 from teamchat.core.engine.state import Route
 from teamchat.core.errors import (
     CODES,
@@ -192,7 +193,8 @@ class Attempts(Struct):
                     run.emit(spoke)
 
             patience = PATIENCE if has_fallback else {}
-            tree = await run.tree_before(turn, planned)
+            in_line = route.part is not None and route.part.kind == Kind.UNTIL
+            tree = await run.tree_before(turn, planned, in_line=in_line)
             longest = run.team.limits.reply
             finished = await execute(
                 planned, turn.folder, run.machine, run.stopper, tell, patience, stays, tree, longest

@@ -312,17 +312,21 @@ class Run:
         cwd = place(self.trees.folder, self.session, member.name, member.cwd)
         return in_worktree(member, cwd) if cwd else member
 
-    async def tree_before(self, turn: Turn, planned: ReadyTurn) -> WorkTree | NoCheckpoint | None:
-        """The files of a turn's work tree as they are before it. A replay looks at none."""
+    async def tree_before(
+        self, turn: Turn, planned: ReadyTurn, *, in_line: bool = False
+    ) -> WorkTree | NoCheckpoint | None:
+        """The files of a turn's work tree as they are before it; `in_line` is that of `WorkTrees`.
+
+        A replay looks at none.
+        """
         if not self.machine.live:
             return None
         member = planned.member
         if reason := known_reason(member.cwd):
             return NoCheckpoint(reason)
         writes = may_write(member, planned.agent)
-        tree = await in_thread(
-            partial(self.trees.before, str(turn.number), member.cwd, number=turn.number, writes=writes)
-        )
+        number, before = turn.number, self.trees.before
+        tree = await in_thread(partial(before, str(number), member.cwd, number=number, writes=writes, in_line=in_line))
         if isinstance(tree, NoCheckpoint):
             self._tell_of_refused(turn, tree)
         return tree

@@ -11,7 +11,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from teamchat.core.checkpoint.compare import changes_and_lines, left_out_changes
-from teamchat.core.checkpoint.take import Begun, end_turn
+from teamchat.core.checkpoint.take import Begun, end_and_begin, end_turn
 from teamchat.core.checkpoint.values import (
     Checkpoint,
     CheckpointLimits,
@@ -44,7 +44,8 @@ class Span(Struct, eq=False):
 class TurnTree(Struct, frozen=True):
     """The work tree of one turn. `before` names its checkpoint before the turn, `spans` are of all turns.
 
-    `folder` is the state folder; `limits` says what a look at the files may take.
+    `folder` is the state folder; `limits` says what a look at the files may take. With `keep` the checkpoint after the
+    turn, and its ref, are kept for the work that follows at once.
     """
 
     folder: Path
@@ -55,13 +56,13 @@ class TurnTree(Struct, frozen=True):
     span: Span
     before: str
     begun: Begun | None = None
+    keep: Callable[[str, Begun], None] | None = None
 
     def changes(self, cwd: Path) -> FileChanges | NoCheckpoint:
         """What changed since, with paths relative to `cwd`. Blocks while git reads the work tree."""
         top, turn = self.repository.top, f"{self.refs}/{self.span.name}"
-        inodes = self.begun.inodes if self.begun else None
         try:
-            after = end_turn(self.repository, self.folder, f"{turn}/after", f"{turn}/before", inodes, self.limits())
+            after = self._after(f"{turn}/after", f"{turn}/before")
             same = after.tree == self.before
             touched = {} if same else left_out_changes(self.repository, self.before, after.tree)
             found = [] if same else list(self._listed(after, touched, cwd))
@@ -87,6 +88,14 @@ class TurnTree(Struct, frozen=True):
             self._others(),
             next(filter(None, map(slowness, both)), None),
         )
+
+    def _after(self, ref: str, began: str) -> Checkpoint:
+        inodes, limits = self.begun.inodes if self.begun else None, self.limits()
+        if self.keep is None:
+            return end_turn(self.repository, self.folder, ref, began, inodes, limits)
+        ended = end_and_begin(self.repository, self.folder, ref, began, inodes, limits)
+        self.keep(ref, ended)
+        return ended.checkpoint
 
     def _others(self) -> tuple[int, ...]:
         """The turns that may write and ran in the same work tree meanwhile."""

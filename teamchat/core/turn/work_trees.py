@@ -7,11 +7,13 @@ the receipt, and undo reverts it.
 from __future__ import annotations
 
 import time
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from teamchat.core.checkpoint.find import find_repository
 from teamchat.core.checkpoint.values import CheckpointLimits, GitRepository, NoRepository
@@ -39,6 +41,18 @@ def owner_of(db: Database, session: int) -> Owner:
     return Owner(session, name_of(db, session), refs_of(fence_key(db, session)))
 
 
+AT_ONCE_S = 2.0  # between two works that are in line, for which one checkpoint is enough
+
+
+class _Ended(Struct, frozen=True):
+    """The checkpoint at the end of work that others follow, its ref, and when it was taken."""
+
+    top: Path
+    ref: str
+    begun: Begun
+    at: float
+
+
 class WorkTrees(Struct):
     """Takes the checkpoints of the turns of a session. `folder` is the state folder, `refs` is of `refs_of`.
 
@@ -52,28 +66,41 @@ class WorkTrees(Struct):
     _spans: list[Span] = field(default_factory=list)
     seen: dict[Path, GitRepository] = field(default_factory=dict)
     refused: NoRepository | None = None
+    _ended: _Ended | None = None
 
-    def before(self, name: str, cwd: Path, *, number: int = 0, writes: bool = False) -> TurnTree | NoCheckpoint:
+    def before(
+        self, name: str, cwd: Path, *, number: int = 0, writes: bool = False, in_line: bool = False
+    ) -> TurnTree | NoCheckpoint:
         """The work tree of a turn that is about to start, or of a check. Blocks while git reads it.
 
-        Its checkpoints get that name. A check has no number.
+        Its checkpoints get that name. A check has no number. Of work that is `in_line`, the checkpoint at the end of
+        one is that at the beginning of the next, if that follows at once.
         """
         limits = self.limits()
         repository = find_repository(cwd, self.folder, limits.stopped)
         if isinstance(repository, NoRepository):
             self.refused = repository if repository.refused else self.refused
             return NoCheckpoint(repository.reason)
-        from teamchat.core.checkpoint.take import begin_turn
+        from teamchat.core.checkpoint.take import begin_turn, begin_with
         from teamchat.core.turn.turn_tree import Span
 
         self.seen[repository.top] = repository
         span = Span(number, name, repository.top, writes, time.monotonic())
         self._spans.append(span)
+        ref, ended, self._ended = f"{self.refs}/{name}/before", self._ended, None
         try:
-            begun = begin_turn(repository, self.folder, f"{self.refs}/{name}/before", limits)
+            if in_line and ended and ended.top == repository.top and time.monotonic() - ended.at < AT_ONCE_S:
+                begun = ended.begun
+                begin_with(repository, self.folder, ended.ref, ref, begun.checkpoint.tree)
+            else:
+                begun = begin_turn(repository, self.folder, ref, limits)
         except CheckpointFailed as failed:
             return NoCheckpoint(str(failed))
-        return self._tree(repository, span, begun.checkpoint.tree, begun)
+        tree = self._tree(repository, span, begun.checkpoint.tree, begun)
+        return replace(tree, keep=partial(self._keep, repository.top)) if in_line else tree
+
+    def _keep(self, top: Path, ref: str, begun: Begun) -> None:
+        self._ended = _Ended(top, ref, begun, time.monotonic())
 
     def limits(self) -> CheckpointLimits:
         """What a look at the files may take: it ends with the next request to stop."""

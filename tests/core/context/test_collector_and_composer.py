@@ -13,6 +13,7 @@ from teamchat.assemblers.parts import (
     DIFFERENCES,
     FRAMEWORK,
     LAYERS,
+    RESULTS,
     SUMMARY,
     TODO,
     AssemblerInput,
@@ -48,7 +49,7 @@ def test_a_layer_with_nothing_to_say_is_not_there(nothing: str | None) -> None:
     assert texts_of(ContextCollector({TODO: lambda _: nothing}).gather(CONTEXT)) == {}
 
 
-def test_without_sharing_only_the_framework_is_told_and_what_a_judge_compares() -> None:
+def test_without_sharing_only_the_framework_is_told_and_what_a_process_shows() -> None:
     asked: list[str] = []
 
     def source(name: str, context: LayerContext) -> str:
@@ -60,8 +61,9 @@ def test_without_sharing_only_the_framework_is_told_and_what_a_judge_compares() 
     assert texts_of(ContextCollector(sources, share=False).gather(CONTEXT)) == {
         FRAMEWORK: FRAMEWORK,
         DIFFERENCES: DIFFERENCES,
+        RESULTS: RESULTS,
     }
-    assert asked == [FRAMEWORK, DIFFERENCES]
+    assert asked == [FRAMEWORK, DIFFERENCES, RESULTS]
 
 
 def test_the_framework_is_told_of_the_member_that_it_is_for() -> None:
