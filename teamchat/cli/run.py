@@ -201,7 +201,7 @@ def run(
         from teamchat.cli.shared.dry_run import explain
 
         return explain(request)
-    notes = pausing(team, wanted, request.bounds)
+    notes = (*pausing(team, wanted, request.bounds), *reviewing(team, wanted))
     return send_message(request, output, wait=not limits.no_wait, ask=asking.ask, notes=notes)
 
 
@@ -214,6 +214,10 @@ def _process_for(team: Team, word: str, settings: ProcessSettings, verdicts: Seq
         from teamchat.cli.shared.verdict import check_options
 
         check_options(verdicts, process.options)
+    if verdicts and process.kind == "until":
+        from teamchat.core.errors import UsageError
+
+        raise UsageError("--verdict: until has exit codes of its own: 0, 16 (a check is red), 17 (a reviewer says no)")
     return process
 
 
@@ -242,12 +246,29 @@ def options_of(written: Sequence[str] | None) -> tuple[str, ...]:
     return options
 
 
+def reviewing(team: Team, process: Process) -> tuple[str, ...]:
+    """Notes if nobody of another vendor reviews the work, and on reviewers that are not bounded to reading."""
+    if not process.review:
+        return ()
+    notes = []
+    members = {name: team.member(name) for name in (process.do, *process.review)}
+    vendors = {name: team.agent_of(member).type.name for name, member in members.items()}
+    if len({*vendors.values()}) == 1 and team.agent_of(members[process.do]).type.runner.vendor:
+        notes.append(f"only {vendors[process.do]} reviews what {vendors[process.do]} did: another vendor sees more")
+    free = [name for name in process.review if not team.agent_of(members[name]).type.runner.vendor]
+    if free:
+        notes.append(f"{', '.join(free)}: nothing bounds to reading what this program does")
+    return tuple(notes)
+
+
 def pausing(team: Team, process: Process, bounds: Bounds) -> tuple[str, ...]:
     """A note if the process takes more turns than may run without a pause."""
     from teamchat.core.engine.processes.table import STRATEGIES
     from teamchat.core.turn.run import rules_of
 
     rules, turns = rules_of(team, bounds), STRATEGIES[process.kind].turns(process)
+    if process.kind == "until":
+        return ()  # it would be refused
     if turns is None or rules.max_turns is None or turns <= rules.max_turns:
         return ()
     name, limit = process.name or process.kind, f"{rules.turns_limit} ({rules.max_turns})"

@@ -17,6 +17,7 @@ from teamchat.core.engine.processes.words import (
     debate_lines,
     map_reduce_lines,
     not_voted,
+    result_of,
     until_lines,
     vote_line,
     vote_title,
@@ -62,6 +63,14 @@ def _works_until(process: Process) -> str:
     agree = f"{listed(*reviewers)} {'agrees' if len(reviewers) == 1 else 'agree'}" if reviewers else ""
     until = " and ".join(filter(None, (green, agree)))
     return f"{process.do} works until {until}, in at most {process.rounds} round{'s' * (process.rounds > 1)}"
+
+
+def lines_of(report: Struct) -> list[str]:
+    """The result in lines, whatever the kind of process."""
+    if lines := report_lines(report):
+        return lines
+    result = result_of(report)
+    return [result.title, *(f"  {line}" for line in result.lines)] if result else ["the replies say all of it"]
 
 
 def report_lines(report: Struct) -> list[str]:

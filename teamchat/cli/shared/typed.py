@@ -22,7 +22,7 @@ LONGEST = 1000  # characters of the longest command that a person would paste
 LONGEST_TEXT = 200  # characters of a text that is repeated
 IN_SESSION = (
     "adopt", "branch", "chat", "clear", "compact", "diff", "export", "learn", "log", "merge", "open", "redo",
-    "resume", "retry", "run", "search", "send", "show", "stop", "task", "todo", "undo", "usage", "watch",
+    "report", "resume", "retry", "run", "search", "send", "show", "stop", "task", "todo", "undo", "usage", "watch",
     "worktrees",
 )  # fmt: skip
 TAKERS = {"--team": (*IN_SESSION, "compare", "doctor", "sessions", "team", "trust"), "--session": IN_SESSION}

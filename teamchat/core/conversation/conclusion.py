@@ -16,9 +16,10 @@ from teamchat.core.engine.events import (
     Stuck,
     TurnFailed,
 )
-from teamchat.core.engine.process import Part
+from teamchat.core.engine.process import Kind, Part
 from teamchat.core.engine.state import Route, State
 from teamchat.core.errors import CODES, ExitCode, StoreGone, TeamchatError
+from teamchat.core.store.database import Database
 from teamchat.core.team.team import Team
 from teamchat.core.turn.events import Conclusion
 from teamchat.core.turn.run import RESUME, SKIP, Tally, TurnFailure, hint_for
@@ -33,6 +34,10 @@ class Concluded(Protocol):
     def tally(self) -> Tally: ...
     @property
     def state(self) -> State: ...
+    @property
+    def db(self) -> Database: ...
+    @property
+    def session_id(self) -> int: ...
 
 
 def conclude(run: Concluded, action: Action) -> Conclusion:
@@ -75,7 +80,7 @@ def conclusion(
     """The conclusion with this code, and the sums of the run so far."""
     tally, text, report = run.tally, run.tally.text, None
     if tally.process:
-        text, report = _result(run.state, text)
+        text, report = _result(run, text)
     return Conclusion(
         code=code,
         text=text,
@@ -92,16 +97,21 @@ def conclusion(
     )
 
 
-def _result(state: State, reply: str) -> tuple[str, Struct | None]:
+def _result(run: Concluded, reply: str) -> tuple[str, Struct | None]:
     """The result of the session's process so far, as a text and as a value; the text is empty if it was dropped."""
-    process = state.process
+    state, process = run.state, run.state.process
     if process is None:
         return "", None
     from teamchat.core.engine.processes.table import STRATEGIES  # only `teamchat run` needs the processes
 
     strategy = STRATEGIES[process.kind]
     kept = [route.part for route in state.queue if route.part and route.answer is not None]
-    return strategy.text(process, reply), strategy.answered(strategy.report(process), kept)
+    report = strategy.answered(strategy.report(process), kept)
+    if process.kind is Kind.UNTIL:
+        from teamchat.core.conversation.reporting import whole_report
+
+        report = whole_report(run.db, run.session_id, process)
+    return strategy.text(process, reply), report
 
 
 def _done(run: Concluded) -> Conclusion:

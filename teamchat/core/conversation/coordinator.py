@@ -142,11 +142,11 @@ class ConversationCoordinator:
 
     async def _begin(self, message: Message, process: Process) -> Conclusion:
         """Begin a process with its task."""
-        from teamchat.core.conversation.processes import check_process, check_room, need_one_tree, need_worktrees
+        from teamchat.core.conversation.processes import check_process, need_no_mapreduce, need_one_tree, need_worktrees
 
         run = self.run
         check_process(run.state, process)
-        check_room(process, run.state.rules)
+        need_no_mapreduce(run.db, run.caller, process)
         if run.machine.live:  # a replay has no worktrees
             await in_thread(partial(need_worktrees, run.team, run.trees.folder, run.session, process))
             await in_thread(partial(need_one_tree, run.team, run.trees.folder, process))

@@ -80,10 +80,11 @@ def _check_task(
 ) -> None:
     """Raise the reason to refuse the task of a process in that session, or in a new one (None).
 
-    See `check_process`, `address_task` and `need_worktrees`, and for the members that begin `check_images` and
+    See `check_process`, `address_task`, `need_worktrees` and `need_one_tree`, and for the members that begin `check_images` and
     `check_room`.
     """
-    from teamchat.core.conversation.processes import check_process, need_worktrees  # only `teamchat run` needs them
+    # only `teamchat run` needs them
+    from teamchat.core.conversation.processes import check_process, need_one_tree, need_worktrees
     from teamchat.core.engine.processes.table import STRATEGIES
 
     process = message.process
@@ -97,6 +98,7 @@ def _check_task(
         check_images(team, member, message.images)
         check_room(team, member, stored, task, cut=cut, part=call.part)
     need_worktrees(team, db.path.parent, session.id if session else None, process)
+    need_one_tree(team, db.path.parent, process)
 
 
 def as_stored(addressed: Addressed, db: Database, session: Session | None) -> ConversationMessage:

@@ -371,6 +371,11 @@ class Follower:
             kept = [one for one in lessons if one.session == self.session.name and one.text in found]
             yield LessonsFound(turn, found, tuple(one for one in reversed(kept) if one.learned_at >= turn.started_at))
 
+    @property
+    def session_id(self) -> int:
+        """The number of the session in the store."""
+        return self.session.id
+
     def conclusion(self) -> Conclusion:
         """How the run has ended, and how it can continue, as the process that ran it told it."""
         state = self.state

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import closing, nullcontext
 from itertools import takewhile
 from pathlib import Path
 
@@ -19,18 +20,24 @@ from teamchat.core.routing.markers import Target
 from teamchat.core.routing.names import fold
 from teamchat.core.routing.requests import resolve
 from teamchat.core.store.database import Database
+from teamchat.core.store.routes import part_of
 from teamchat.core.store.turns import Turn, turns_of_member
 from teamchat.core.team.problems import nearest
 from teamchat.core.team.team import Member, Team
 from teamchat.core.text.commands import quote
+from teamchat.core.turn.caller import Caller
 from teamchat.runners.file_changes import FileChanges
 from teamchat.runners.untrusted_json import listed
 
 
 def check_process(state: State, process: Process) -> None:
-    """Raise `UsageError` for a process that cannot begin: by its own rules, or because another one is not over."""
+    """Raise `UsageError` for a process that cannot begin: by its own rules, or because another one is not over.
+
+    One that has to end by itself may not take more turns than run without a pause.
+    """
     if problem := STRATEGIES[process.kind].check(process):
         raise UsageError(f"{process.name or process.kind}: {problem}")
+    _check_turns(process, state.rules)
     there = state.process
     if there and not there.over and any(route.part for route in state.queue):
         how, command = (
@@ -177,8 +184,8 @@ def _verified(team: Team, process: Process, settings: ProcessSettings) -> Proces
     )
 
 
-def check_room(process: Process, rules: Rules) -> None:
-    """Raise `UsageError` if a process that has to end by itself may take more turns than the run allows."""
+def _check_turns(process: Process, rules: Rules) -> None:
+    """Raise `UsageError` if a process that has to end by itself may take more turns than run without a pause."""
     if process.kind is not Kind.UNTIL or rules.max_turns is None:
         return
     if (most := STRATEGIES[process.kind].turns(process) or 0) <= rules.max_turns:
@@ -194,6 +201,20 @@ def check_room(process: Process, rules: Rules) -> None:
 
 def _turns_in(process: Process, rounds: int) -> int:
     return STRATEGIES[process.kind].turns(replace(process, rounds=rounds)) or 0
+
+
+def need_no_mapreduce(db: Database, caller: Caller | None, process: Process) -> None:
+    """Raise `UsageError` for a process that verifies files which the other workers of a map-reduce change meanwhile."""
+    if process.kind is not Kind.UNTIL or caller is None:
+        return
+    for record in caller.records:
+        with nullcontext(db) if record.store == db.path else closing(Database(record.store, as_it_is=True)) as there:
+            part = part_of(there, record.turn)
+        if part and part.kind == Kind.MAPREDUCE:
+            raise UsageError(
+                f"{process.name or process.kind} cannot run in {record.called}, a part of a map-reduce: "
+                "others change the files that it checks"
+            )
 
 
 def need_one_tree(team: Team, state: Path, process: Process) -> None:

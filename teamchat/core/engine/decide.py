@@ -625,11 +625,24 @@ def _human_spoke(draft: Draft, event: HumanSpoke) -> None:
 
 
 def _heard(draft: Draft, event: HumanSpoke) -> None:
-    """Note in the process what a person has said in the middle of it, for its doer."""
+    """Note in the process what a person has said in the middle of it, for its doer.
+
+    What was about to verify the work does not begin: the doer speaks first.
+    """
     process = draft.state.process
     if process and heard_by(draft.state):
         done = Done(Part(process.kind, "person"), event.speaker, event.message)
         draft.state = replace(draft.state, process=replace(process, done=(*process.done, done)))
+        state = draft.state
+        waiting = [route for route in state.queue if route.part and _not_tried(state, route)]
+        draft.put(route for route in state.queue if route not in waiting)
+        draft.actions += [Dropped(route) for route in waiting]
+
+
+def _not_tried(state: State, route: Route) -> bool:
+    """Whether nothing of the route's group has begun, and nothing holds it."""
+    mates = state.mates(route)
+    return all(mate.status is RouteStatus.WAITING and not mate.attempt for mate in mates)
 
 
 def _continued(draft: Draft, event: Resumed | Released) -> None:

@@ -313,6 +313,11 @@ def turns_of(db: Database, session: int) -> list[Turn]:
     return db.values(a_turn, "SELECT * FROM turns WHERE session = ? ORDER BY number", session)
 
 
+def latest_turns(db: Database, session: int) -> Iterator[Turn]:
+    """The turns of the session, the newest first; each is read when it is asked for."""
+    return db.each(a_turn, "SELECT * FROM turns WHERE session = ? ORDER BY number DESC", session)
+
+
 def runs(db: Database, session: int, turn: int) -> bool:
     """True while the turn of that id of the session has not ended, as far as the store knows."""
     sql = "SELECT 1 FROM turns WHERE id = ? AND session = ? AND status = 'running'"

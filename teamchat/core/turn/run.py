@@ -189,6 +189,11 @@ class Run:
         self.at_once: int | None = None  # how many turns of the group that runs are at the same time
         self.state: State = load_state(self.db, session, rules_of(self.team, bounds))
 
+    @property
+    def session_id(self) -> int:
+        """The number of the session in the store."""
+        return self.session
+
     @cached_property
     def caller(self) -> Caller | None:
         """The turns around this process, if an agent runs it; a replay runs in none."""

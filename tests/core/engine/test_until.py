@@ -303,8 +303,6 @@ def test_a_person_who_speaks_is_heard_by_the_doer_and_costs_no_round() -> None:
     world.tell(TurnEnded(1.0, route.number, world.said(), speaker="sarah", finding=Tried("t0", "t1")))
     assert isinstance(world.ended, RunCheck)
     world.tell(HumanSpoke(1.0, "msg-3", "kai"))
-    assert isinstance(world.ended, RunCheck)
-    world.tell(CheckEnded(1.0, world.ended.route.number, Checked("c0", 1, "green", "", "t1", "t1")))
     assert isinstance(world.ended, RunTurn)
     part = world.ended.route.part
     assert part
@@ -363,3 +361,11 @@ def test_findings_are_read_and_bounded() -> None:
 @given(st.text())
 def test_any_text_is_a_review_or_none(said: str) -> None:
     assert isinstance(read_review(said, 1), Review | Fault)
+
+
+def test_a_check_that_is_on_hold_stays_when_a_person_speaks() -> None:
+    world = World(iter([0, 0, 0, 0, 8]), edits=False)
+    world.begin(process(1, (), 1))
+    assert isinstance(world.ended, CheckNotRun)
+    world.tell(HumanSpoke(1.0, world.said(), "kai"))
+    assert [route.status for route in world.state.queue] == [RouteStatus.HELD]

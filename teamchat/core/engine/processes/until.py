@@ -456,10 +456,22 @@ class UntilRound(Struct, frozen=True):
     reviews: tuple[UntilReview, ...]
 
 
+class MemberUsed(Struct, frozen=True):
+    """What a member has used in a process. None is unknown."""
+
+    member: str
+    turns: int
+    seconds: float
+    input_tokens: float | None
+    output_tokens: float | None
+    cost_usd: float | None
+
+
 class UntilReport(Struct, frozen=True):
     """`result` is how it ended: done, red, rejected, or open as long as it is not over.
 
-    `tree` is the git tree that was checked and reviewed last, `open_findings` what the last reviews found.
+    `tree` is the git tree that was checked and reviewed last, `open_findings` what the last reviews found. `files` are
+    those that the process changed, `seconds` is the time of its turns and checks; the store tells these.
     """
 
     kind: str
@@ -470,6 +482,9 @@ class UntilReport(Struct, frozen=True):
     most_rounds: int
     tree: str
     open_findings: tuple[ReviewFinding, ...]
+    files: tuple[str, ...] = ()
+    seconds: float = 0.0
+    members: tuple[MemberUsed, ...] = ()
 
 
 def result(process: Process) -> str:
@@ -529,6 +544,14 @@ def _reviewed(done: Done, finding: Finding | None) -> UntilReview:
     if not isinstance(finding, Review):
         return UntilReview(done.member, done.message, None, (), 0, "")
     return UntilReview(done.member, done.message, finding.passed, finding.findings, finding.more, finding.after)
+
+
+def text(process: Process, _reply: str) -> str:
+    """How it ended, in one line: `done after 2 of 3 rounds`."""
+    tries = _Seen.of(process)
+    words = {"done": "done", "red": "a check is red", "rejected": "a reviewer says no", "open": "not over"}
+    total = process.rounds + tries.heard
+    return f"{words[result(process)]} after {tries.tries} of {total} round{'s' * (total > 1)}"
 
 
 def undecided(process: Process) -> Open | None:
@@ -613,5 +636,6 @@ UNTIL = Strategy(
     read=read,
     report=report,
     turns=turns,
+    text=text,
     undecided=undecided,
 )

@@ -104,6 +104,7 @@ def _pick(part: Part, speaker: str, written: Written) -> Iterator[str]:
         yield f"{speaker} picks {whose}: {reasons}"
 
 
+MOST_FILES = 10  # named in a line
 LONGEST_TASK = 80  # characters of a subtask
 LONGEST_REASON = 500  # characters of what a member gives as its reason or its position; `--json` has all of it
 
@@ -248,7 +249,7 @@ _ENDS = {"done": "done", "red": "a check is red", "rejected": "a reviewer says n
 
 
 def until_lines(report: UntilReport) -> Iterator[str]:
-    """`until: done after 2 of 3 rounds`, then each round with what verified it, and what was found last."""
+    """`until: done after 2 of 3 rounds`, then each round with what verified it, and what it took."""
     number = len(report.rounds)
     yield f"until: {_ENDS[report.result]} after {number} of {_plural(report.most_rounds, 'round')}"
     for one in report.rounds:
@@ -261,6 +262,23 @@ def until_lines(report: UntilReport) -> Iterator[str]:
             yield f"    {review.reviewer}: {_reviewed(review)}"
     for finding in report.open_findings:
         yield f"  open: {in_place(finding)}"
+    yield from _taken(report)
+
+
+def _taken(report: UntilReport) -> Iterator[str]:
+    """The files, where they were checked, and what each member has used."""
+    if report.files:
+        more = [f"{len(report.files) - MOST_FILES:,} more"] if len(report.files) > MOST_FILES else []
+        yield f"  files: {', '.join((*report.files[:MOST_FILES], *more))}"
+    if any(one.checks for one in report.rounds):
+        yield "  checked in your folder, with what git ignores"
+    for one in report.members:
+        tokens = (one.input_tokens or 0) + (one.output_tokens or 0)
+        used = "tokens unknown" if one.input_tokens is None else f"{tokens:,.0f} tokens"
+        cost = "" if one.cost_usd is None else f", ${one.cost_usd:.2f}"
+        yield f"  {one.member}: {_plural(one.turns, 'turn')}, {one.seconds:.0f} s, {used}{cost}"
+    if report.seconds:
+        yield f"  {report.seconds:.0f} s in all"
 
 
 def _at(tree: str) -> str:

@@ -1,0 +1,31 @@
+from __future__ import annotations
+
+from teamchat.cli.shared.options import JsonOption, Place
+
+
+def report(place: Place, as_json: JsonOption = False) -> int:
+    """Print what the last process of the conversation came to, as at its end."""
+    from msgspec import to_builtins
+
+    from teamchat.cli.output.jsonl import process_fields, write_line
+    from teamchat.cli.output.process_report import lines_of
+    from teamchat.cli.shared.workspace import find_root, open_store
+    from teamchat.core.conversation.reporting import whole_report
+    from teamchat.core.engine.state import Rules
+    from teamchat.core.errors import ExitCode, UsageError
+    from teamchat.core.store.routes import load_state
+    from teamchat.core.store.sessions import need_session
+    from teamchat.core.text.clean import printable
+
+    with open_store(find_root(place.team)) as db:
+        chosen = need_session(db, place.session)
+        process = load_state(db, chosen.id, Rules((), ())).process
+        if process is None:
+            raise UsageError(f"no process ran last in session {chosen.name}", "teamchat run --help")
+        told = whole_report(db, chosen.id, process)
+    if as_json:
+        write_line("process", **{**process_fields(process), "process": to_builtins(told)})
+    else:
+        for line in lines_of(told):
+            print(printable(line))
+    return ExitCode.DONE

@@ -1,0 +1,78 @@
+"""What a process that verifies took: the files that changed, the time, and what each member has used."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import takewhile
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from teamchat.core.engine.process import Process
+from teamchat.core.engine.processes.table import STRATEGIES
+from teamchat.core.engine.processes.until import DOER, MemberUsed, UntilReport
+from teamchat.core.store.checks import CheckRecord, checks_behind
+from teamchat.core.store.database import Database
+from teamchat.core.store.messages import SqliteLog
+from teamchat.core.store.turns import Turn, latest_turns
+from teamchat.runners.events import Usage
+from teamchat.runners.file_changes import FileChanges
+
+MOST_FILES = 1_000
+
+
+def whole_report(db: Database, session: int, process: Process) -> Struct:
+    """The report of a process, with what only the store tells."""
+    report = STRATEGIES[process.kind].report(process)
+    return with_work(db, session, process, report) if isinstance(report, UntilReport) else report
+
+
+def with_work(db: Database, session: int, process: Process, report: UntilReport) -> UntilReport:
+    """The report with the files that the process changed, its time, and what its members have used."""
+    turns = tuple(turns_of_process(db, session, process))
+    checks = checks_behind(db, session, turns[0].number) if turns else []
+    files = dict.fromkeys(sorted(_files(process, turns, checks)))
+    seconds = [turn.outcome.seconds for turn in turns if turn.outcome and turn.outcome.seconds]
+    seconds += [check.result.seconds for check in checks if check.result]
+    names = dict.fromkeys(turn.member for turn in turns)
+    return replace(
+        report,
+        files=tuple(files)[:MOST_FILES],
+        seconds=round(sum(seconds), 3),
+        members=tuple(_used(name, [turn for turn in turns if turn.member == name]) for name in names),
+    )
+
+
+def turns_of_process(db: Database, session: int, process: Process) -> list[Turn]:
+    """The turns of the process that are not undone, in order."""
+    began = SqliteLog(db, session).get(process.request).timestamp / 1000
+    later = takewhile(lambda turn: turn.started_at >= began - 1, latest_turns(db, session))
+    return [turn for turn in later if turn.setup.request == process.request and turn.undone is None][::-1]
+
+
+def _files(process: Process, turns: tuple[Turn, ...], checks: list[CheckRecord]) -> Iterator[str]:
+    workers = {done.member for done in process.of(DOER)}
+    for turn in turns:
+        if turn.member in workers and turn.outcome:
+            yield from turn.outcome.files
+    for check in checks:
+        if isinstance(check.changes, FileChanges):
+            yield from (file.path for file in check.changes.files)
+
+
+def _used(name: str, turns: list[Turn]) -> MemberUsed:
+    used = [turn.outcome.usage or Usage() for turn in turns if turn.outcome]
+    return MemberUsed(
+        name,
+        len(turns),
+        round(sum(turn.outcome.seconds or 0 for turn in turns if turn.outcome), 3),
+        _sum([one.input_tokens for one in used]),
+        _sum([one.output_tokens for one in used]),
+        _sum([one.cost_usd for one in used]),
+    )
+
+
+def _sum(parts: list[int | None] | list[float | None] | list[int | float | None]) -> float | None:
+    """The sum; None if a part is not known."""
+    known = [part for part in parts if part is not None]
+    return round(sum(known), 9) if known and len(known) == len(parts) else None
