@@ -124,7 +124,7 @@ COMMANDS = {
     "branch": "Begin a conversation that has the messages of this one so far.",
     "compare": "Show what two conversations answered to the same message.",
     "import": "Begin a conversation with what a file holds.",
-    "report": "Print what the last process came to.",
+    "report": "Print what the last process came to, as at its end.",
     "clear": "Begin history, summary and the agents' own sessions anew here.",
     "task": "Show or set the task that every member is told.",
     "todo": "Show or change the conversation's todo list.",

@@ -4,7 +4,7 @@ from teamchat.cli.shared.options import JsonOption, Place
 
 
 def report(place: Place, as_json: JsonOption = False) -> int:
-    """Print what the last process of the conversation came to, as at its end."""
+    """Print what the last process came to, as at its end."""
     from msgspec import to_builtins
 
     from teamchat.cli.output.jsonl import process_fields, write_line

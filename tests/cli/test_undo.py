@@ -239,7 +239,8 @@ def test_json(tree: WorkTree) -> None:
     file = {"top": str(tree.top), "path": "app.py", "what": "changed", "added": 1, "removed": 0}
     assert objects(run_here("undo", "--yes", "--json")) == [
         {
-            "v": 1, "type": "undo", "turn": 1, "scope": "both", "turns": [1], "messages": ["msg-2"],
+            "v": 1, "type": "undo", "turn": 1, "scope": "both", "turns": [1], "checks": [],
+            "messages": ["msg-2"],
             "on_hold": ["max"], "files": [file], "conflicts": [], "not_undone": [], "merged": [], "done": True,
             "kept": [],
         }

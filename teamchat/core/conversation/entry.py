@@ -80,8 +80,8 @@ def _check_task(
 ) -> None:
     """Raise the reason to refuse the task of a process in that session, or in a new one (None).
 
-    See `check_process`, `address_task`, `need_worktrees` and `need_one_tree`, and for the members that begin `check_images` and
-    `check_room`.
+    See `check_process`, `address_task`, `need_worktrees` and `need_one_tree`, and for the members that begin
+    `check_images` and `check_room`.
     """
     # only `teamchat run` needs them
     from teamchat.core.conversation.processes import check_process, need_one_tree, need_worktrees

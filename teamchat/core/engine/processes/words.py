@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct
 
-from teamchat.core.engine.process import Ballot, Kind, Part, Plan, Position, Process, ReviewFinding, Synthesis
-from teamchat.core.engine.processes import best, debate, mapreduce, vote
+from teamchat.core.engine.process import Ballot, Kind, Part, Plan, Position, Process, Review, ReviewFinding, Synthesis
+from teamchat.core.engine.processes import best, debate, mapreduce, until, vote
 from teamchat.core.engine.processes.best import BestReport
 from teamchat.core.engine.processes.debate import DebateReport
 from teamchat.core.engine.processes.hierarchical import HierarchicalReport
@@ -25,6 +25,7 @@ KEYS = {
     (Kind.DEBATE, debate.ROUND): {"position", "changed"},
     (Kind.DEBATE, debate.SYNTHESIS): {"agree", "dissent"},
     (Kind.BEST, best.JUDGE): {"winner", "reasons"},
+    (Kind.UNTIL, until.REVIEWER): {"round", "verdict", "findings"},
 }
 """The keys of the JSON that a part asks for. One with others is shown as it was written, so that nothing is lost."""
 PLANS = (Kind.MAPREDUCE, mapreduce.PLANNER)
@@ -65,6 +66,9 @@ def _words(part: Part, speaker: str, reply: str, written: Written, workers: Sequ
     if part.kind == Kind.BEST:
         yield from _pick(part, speaker, written)
         return
+    if part.kind == Kind.UNTIL:
+        yield from _review(speaker, reply)
+        return
     kind = Kind(part.kind)
     read = {Kind.VOTE: vote.read, Kind.DEBATE: debate.read, Kind.MAPREDUCE: mapreduce.read}[kind]
     finding = read(Process(kind, part.labels, speaker, options=part.options), part, reply, ())
@@ -102,6 +106,16 @@ def _pick(part: Part, speaker: str, written: Written) -> Iterator[str]:
         names = dict(zip(part.options, part.compares, strict=False))
         whose = f"{names[label]} (answer {label})" if label in names else f"answer {label}"
         yield f"{speaker} picks {whose}: {reasons}"
+
+
+def _review(speaker: str, reply: str) -> Iterator[str]:
+    """`carol says yes`, or no, and each finding."""
+    review = until.read_review(reply)
+    if not isinstance(review, Review) or review.more:
+        return
+    yield f"{speaker} says {'yes' if review.passed else 'no'}{':' if review.findings else ''}"
+    for number, finding in enumerate(review.findings, 1):
+        yield f"{number}. {in_place(finding)}"
 
 
 MOST_FILES = 10  # named in a line
