@@ -58,7 +58,7 @@ quick: $(VENV)/ready
 # Kills the real program at 2,000 random moments, fifty times as many as `test`, and a conversation before each of its
 # steps, of which `test` tries a third. A failure names its seed or its step.
 crash: $(VENV)/ready
-	DEATHS=2000 $(BIN)/python -m pytest -n auto -m 'long or not long' tests/cli/test_killed.py tests/cli/test_killed_mapreduce.py \
+	DEATHS=2000 $(BIN)/python -m pytest -n auto -m 'long or not long' tests/cli/test_killed.py tests/cli/test_killed_mapreduce.py tests/cli/test_killed_until.py \
 		tests/core/conversation/test_recovery.py tests/core/checkpoint/test_killed_checkpoints.py
 
 # A user edits files 2,000 times while undo, redo, retry, merge and merge --undo run. A failure names its seed.

@@ -40,6 +40,7 @@ BENCHMARKS = (
     "replies",
     "checkpoint",
     "chain",
+    "until",
 )
 
 

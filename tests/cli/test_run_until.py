@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from teamchat.core.checkpoint import take
 from teamchat.core.conversation.permission import trust_store
 from teamchat.core.team.find import load
 from tests.cli.helpers import objects, refused, said, select
@@ -124,6 +125,24 @@ def test_red_then_rejected_then_done_on_one_tree() -> None:
     assert "# added" in prompt("carol", 2)
     assert "No comment." in prompt("carol", 2)
     assert "All done, all tests pass." in prompt("carol", 2)
+
+
+def test_a_round_takes_four_checkpoints_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
+    team({"sarah": [f"{WRONG}; {DONE}", f"{RIGHT}; {DONE}", f"echo '# a' >> adder.py; {DONE}"], "carol": [
+        review(2, "FAIL", "No."), review(3)]})  # fmt: skip
+    looks, taken = [], take._taken
+
+    def counted(*args: Any, **named: Any) -> Any:
+        looks.append(args[1])
+        return taken(*args, **named)
+
+    monkeypatch.setattr(take, "_taken", counted)
+    assert until("--check", "grep -q + adder.py", "--review", "carol").code == 0
+    assert len(looks) == 1 + 2 + 3 + 3, looks  # before it all; then after each of its turns and checks
+    names = (
+        "SELECT number, json_extract(outcome, '$.changes.before'), json_extract(outcome, '$.changes.after') FROM turns"
+    )
+    assert all(before and after for _, before, after in select(names))
 
 
 def test_it_says_in_lines_what_came_of_it_and_report_says_it_again() -> None:
