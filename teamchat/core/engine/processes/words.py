@@ -14,7 +14,7 @@ from teamchat.core.engine.processes.debate import DebateReport
 from teamchat.core.engine.processes.hierarchical import HierarchicalReport
 from teamchat.core.engine.processes.mapreduce import MapReduceReport, SubtaskStatus
 from teamchat.core.engine.processes.replies import Written, written_list, written_object
-from teamchat.core.engine.processes.until import UntilReport, UntilReview
+from teamchat.core.engine.processes.until import UntilCheck, UntilReport, UntilReview
 from teamchat.core.engine.processes.vote import Vote, VoteReport
 from teamchat.core.routing.names import fold
 from teamchat.runners.untrusted_json import listed, one_line
@@ -119,6 +119,7 @@ def _review(speaker: str, reply: str) -> Iterator[str]:
 
 
 MOST_FILES = 10  # named in a line
+SHORT_TREE = 7  # characters of a git tree's name
 LONGEST_TASK = 80  # characters of a subtask
 LONGEST_REASON = 500  # characters of what a member gives as its reason or its position; `--json` has all of it
 
@@ -267,16 +268,31 @@ def until_lines(report: UntilReport) -> Iterator[str]:
     number = len(report.rounds)
     yield f"until: {_ENDS[report.result]} after {number} of {_plural(report.most_rounds, 'round')}"
     for one in report.rounds:
-        said_in = f", {one.messages[-1]}" if one.messages else ""
-        yield f"  round {one.number}: {one.doer}{said_in}"
-        for check in one.checks:
-            why = f", {check.reason}" if check.reason else ""
-            yield f"    {check.check}: {check.status.replace('_', ' ')}{why} (check-{check.number}{_at(check.tree)})"
-        for review in one.reviews:
-            yield f"    {review.reviewer}: {_reviewed(review)}"
+        said_in = f" ({one.messages[-1]})" if one.messages else ""
+        verified = (*map(_checked, one.checks), *map(_reviewed, one.reviews))
+        yield f"  round {one.number}: {'; '.join((f'{one.doer}{said_in}', *verified))}"
     for finding in report.open_findings:
         yield f"  open: {in_place(finding)}"
     yield from _taken(report)
+
+
+def _checked(check: UntilCheck) -> str:
+    """`tests red, exit code 1 (check-1, 4a8b1b7)`, with the beginning of the git tree."""
+    why = f", {check.reason}" if check.reason else ""
+    status = f"{check.status.replace('_', ' ')}{why}"
+    return f"{one_line(check.check, LONGEST_TASK)} {status} (check-{check.number}{_at(check.tree)})"
+
+
+def _reviewed(review: UntilReview) -> str:
+    if review.passed is None:
+        return f"{review.reviewer} no answer that counts{f' ({review.message})' if review.message else ''}"
+    found = len(review.findings) + review.more
+    findings = f", {_plural(found, 'finding')}" if found else ""
+    return f"{review.reviewer} {'yes' if review.passed else 'no'}{findings} ({review.message}{_at(review.tree)})"
+
+
+def _at(tree: str) -> str:
+    return f", {tree[:SHORT_TREE]}" if tree else ""
 
 
 def _taken(report: UntilReport) -> Iterator[str]:
@@ -285,7 +301,8 @@ def _taken(report: UntilReport) -> Iterator[str]:
         more = [f"{len(report.files) - MOST_FILES:,} more"] if len(report.files) > MOST_FILES else []
         yield f"  files: {', '.join((*report.files[:MOST_FILES], *more))}"
     if any(one.checks for one in report.rounds):
-        yield "  checked in your folder, with what git ignores"
+        tree = f": tree {report.tree}" if report.tree else ""
+        yield f"  checked in your folder, with what git ignores{tree}"
     for one in report.members:
         tokens = (one.input_tokens or 0) + (one.output_tokens or 0)
         used = "tokens unknown" if one.input_tokens is None else f"{tokens:,.0f} tokens"
@@ -293,18 +310,6 @@ def _taken(report: UntilReport) -> Iterator[str]:
         yield f"  {one.member}: {_plural(one.turns, 'turn')}, {one.seconds:.0f} s, {used}{cost}"
     if report.seconds:
         yield f"  {report.seconds:.0f} s in all"
-
-
-def _at(tree: str) -> str:
-    return f", tree {tree[:12]}" if tree else ""
-
-
-def _reviewed(review: UntilReview) -> str:
-    if review.passed is None:
-        return f"no answer that counts{f' ({review.message})' if review.message else ''}"
-    found = len(review.findings) + review.more
-    findings = f", {_plural(found, 'finding')}" if found else ""
-    return f"{'PASS' if review.passed else 'FAIL'}{findings} ({review.message}{_at(review.tree)})"
 
 
 def in_place(finding: ReviewFinding) -> str:
