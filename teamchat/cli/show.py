@@ -9,6 +9,7 @@ from teamchat.cli.shared.options import JsonOption, Place
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from teamchat.core.store.checks import CheckRecord
     from teamchat.core.store.database import Database
     from teamchat.core.store.sessions import Session
     from teamchat.core.store.turns import Turn
@@ -45,14 +46,17 @@ def show(
         str | None,
         typer.Argument(
             metavar="TURN",
-            help="The turn's number, or its reply such as msg-2 (default: the last turn), or a person's message.",
+            help="The turn's number, or its reply such as msg-2 (default: the last turn), or a person's message; "
+            "or a check such as check-1.",
         ),
     ] = None,
     prompt: Annotated[
         bool, typer.Option("--prompt", help="Print the exact bytes that the agent read from standard input.")
     ] = False,
     diff: Annotated[bool, typer.Option("--diff", help="Show what differs from the member's previous turn.")] = False,
-    reply: Annotated[bool, typer.Option("--reply", help="Print its whole reply, or as much as there was.")] = False,
+    reply: Annotated[
+        bool, typer.Option("--reply", help="Print its whole reply, or as much as there was; of a check, its output.")
+    ] = False,
     system: Annotated[
         bool, typer.Option("--system", help="Print the exact system text that the agent got by a flag.")
     ] = False,
@@ -60,11 +64,14 @@ def show(
     place: Place,
     as_json: JsonOption = False,
 ) -> None:
-    """Show the receipt of a turn: its input, permissions and result."""
+    """Show the receipt of a turn: its input, permissions and result.
+
+    check-1 in place of a turn shows what a check ran, its result and its output.
+    """
     from teamchat.cli.output.jsonl import write_line
     from teamchat.cli.output.long import as_stored, write_text
     from teamchat.cli.output.receipt import receipt_fields
-    from teamchat.cli.shared.turn_called import check_name, said_by_a_person, turn_called
+    from teamchat.cli.shared.turn_called import check_name, names_check, said_by_a_person, turn_called
     from teamchat.cli.shared.workspace import abandoned, find_root, open_store
     from teamchat.core.errors import UsageError
     from teamchat.core.store.sessions import need_session
@@ -73,6 +80,11 @@ def show(
 
     if prompt + system + diff + reply + as_json > 1:
         raise UsageError("--prompt, --system, --diff, --reply and --json exclude each other")
+    if turn is not None and names_check(turn):
+        if prompt or system or diff:
+            raise UsageError("a check has no prompt: --prompt, --system and --diff are for a turn")
+        show_check(place, turn, reply=reply, as_json=as_json)
+        return
     check_name(turn)
     root = find_root(place.team)
     with open_store(root) as db:
@@ -98,19 +110,60 @@ def show(
             print_receipt(db, found, chosen, abandoned=left)
 
 
-def print_given(db: Database, turn: Turn, *, prompt: bool) -> None:
-    """Print the exact prompt, with its parts listed on stderr, or the exact system text."""
+def show_check(place: Place, name: str, *, reply: bool, as_json: bool) -> None:
+    """Show the receipt of the check of that name, or only its output."""
+    from teamchat.cli.output.checks import check_receipt_fields
+    from teamchat.cli.output.jsonl import write_line
+    from teamchat.cli.shared.turn_called import check_called
+    from teamchat.cli.shared.workspace import find_root, open_store
+    from teamchat.core.store.checks import output_of
+    from teamchat.core.store.sessions import need_session
+
+    with open_store(find_root(place.team)) as db:
+        found = check_called(db, need_session(db, place.session), name)
+        output = output_of(db, found)
+    if as_json:
+        write_line("check", **check_receipt_fields(found, output))
+    elif reply:
+        write_exact(output)
+    else:
+        print_check(found, output)
+
+
+def print_check(check: CheckRecord, output: bytes) -> None:
+    from teamchat.cli.output.checks import receipt_lines
+    from teamchat.cli.output.long import as_shown, write_text
+    from teamchat.cli.shared.typed import placed_here
+
+    width = wrap_width()
+    for line in receipt_lines(check):
+        for row in fitted(line, width):
+            print(row)
+    if output:
+        shown = as_shown(output.decode(errors="replace"), placed_here(f"teamchat show {check.label} --reply"))
+        write_text(margined("  its output:", shown, width))
+
+
+def write_exact(text: bytes) -> None:
+    """Print bytes as they are stored, harmless at a terminal."""
     import sys
 
-    from teamchat.cli.output.lines import exact, note
+    from teamchat.cli.output.lines import exact
+
+    sys.stdout.flush()
+    sys.stdout.buffer.write(exact(text))
+    if sys.stdout.isatty():  # few texts end their own line
+        sys.stdout.buffer.write(b"\n")
+    sys.stdout.buffer.flush()
+
+
+def print_given(db: Database, turn: Turn, *, prompt: bool) -> None:
+    """Print the exact prompt, with its parts listed on stderr, or the exact system text."""
+    from teamchat.cli.output.lines import note
     from teamchat.cli.output.receipt import block_lines
     from teamchat.core.store.turns import prompt_of, system_of
 
-    sys.stdout.flush()
-    sys.stdout.buffer.write(exact(prompt_of(db, turn) if prompt else (system_of(db, turn) or "").encode()))
-    if sys.stdout.isatty():  # no prompt ends its own line
-        sys.stdout.buffer.write(b"\n")
-    sys.stdout.buffer.flush()
+    write_exact(prompt_of(db, turn) if prompt else (system_of(db, turn) or "").encode())
     for line in block_lines(turn.setup) if prompt else ():
         note(line)
 

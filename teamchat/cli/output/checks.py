@@ -6,10 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import to_builtins
 
+from teamchat.cli.output.lines import moment, plural
+from teamchat.cli.output.patch import MARKS, counted
 from teamchat.core.text.clean import printable, visible
 from teamchat.runners.file_changes import FileChanges
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from teamchat.core.store.checks import CheckRecord
 
 SIGNS = {"green": "✓", "red": "✗", "not_run": "!"}
@@ -71,6 +75,50 @@ def check_fields(check: CheckRecord) -> dict[str, Any]:
         "before": changes.before if isinstance(changes, FileChanges) else None,
         "after": changes.after if isinstance(changes, FileChanges) else None,
         "files": files,
+    }
+
+
+def receipt_lines(check: CheckRecord) -> Iterator[str]:
+    """The receipt of a check for a person, without its output."""
+    undone = ", undone" if check.undone is not None else ""
+    why = f", {check.result.reason}" if check.result and check.result.reason else ""
+    name = "" if _is_typed(check) else f"{check.name} · "
+    yield visible(f"{check.label} · {name}{check.status.replace('_', ' ')}{why}{undone}".replace("\n", " "))
+    for label, value in _rows(check):
+        yield f"  {label:<9} {visible(value)}"
+
+
+def _rows(check: CheckRecord) -> Iterator[tuple[str, str]]:
+    result = check.result
+    how = "by hand" if check.route is None else "in a process"
+    yield "why", f"{how}, " + (f"after turn {check.after}" if check.after else "before any turn")
+    yield "started", moment(check.started_at)
+    yield "ran", " ".join(check.shown_command.split())
+    yield "in", str(check.cwd)
+    if result is not None:
+        yield "exit code", "none" if result.exit_code is None else str(result.exit_code)
+        yield "took", f"{result.seconds:.1f} s"
+        yield "wrote", f"{result.output_bytes:,} bytes"
+        yield from (("ended", one) for one in result.left)
+    changes = check.changes
+    if isinstance(changes, FileChanges):
+        yield "trees", f"{changes.before}..{changes.after}"
+        for file in changes.files:
+            yield "changed", counted(printable(file.path), file.added, file.removed, MARKS[file.what])
+        if changes.more:
+            yield "changed", f"and {plural(changes.more, 'file')} more"
+    elif changes is not None:
+        yield "files", f"not known ({changes.reason})"
+
+
+def check_receipt_fields(check: CheckRecord, output: bytes) -> dict[str, Any]:
+    """A check as `show --json` has it."""
+    return {
+        **check_fields(check),
+        "started_at": check.started_at,
+        "cwd": str(check.cwd),
+        "undone": check.undone is not None,
+        "output": output.decode(errors="replace"),
     }
 
 

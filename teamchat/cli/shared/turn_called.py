@@ -1,16 +1,18 @@
-"""Finds the turn that a person names: by its number, or by the id of its reply."""
+"""Finds the turn that a person names, by its number or the id of its reply, and the check."""
 
 from __future__ import annotations
 
 from teamchat.core.errors import UnknownName, UsageError
 from teamchat.core.messages import name_of
 from teamchat.core.routing.requests import quoted
+from teamchat.core.store.checks import CheckRecord, find_check
 from teamchat.core.store.database import Database
 from teamchat.core.store.messages import SqliteLog
 from teamchat.core.store.sessions import Session
-from teamchat.core.store.turns import Turn, find_turn, get_turn, session_of
+from teamchat.core.store.turns import LARGEST, Turn, find_turn, get_turn, session_of
 from teamchat.core.text.commands import quote
 
+CHECK = "check-"
 MOST_DIGITS = 100  # Python reads no number of more than 4,300
 
 
@@ -19,6 +21,20 @@ def check_name(name: str | None) -> None:
     if name is None or name.startswith("msg-") or (name.isdecimal() and len(name) <= MOST_DIGITS):
         return
     raise UsageError(f"expected the number of a turn or a reply such as msg-2, got {quoted(name)}", "teamchat log")
+
+
+def names_check(name: str | None) -> bool:
+    """True for a name such as check-2."""
+    number = (name or "").removeprefix(CHECK)
+    return number != name and number.isdecimal() and len(number) <= MOST_DIGITS
+
+
+def check_called(db: Database, session: Session, name: str) -> CheckRecord:
+    """The check of that name. Raises `UnknownName`."""
+    found = find_check(db, session.id, min(int(name.removeprefix(CHECK)), LARGEST))
+    if found is None:
+        raise UnknownName(f"session {session.name} has no {name}", "teamchat log")
+    return found
 
 
 def turn_called(db: Database, session: Session, name: str | None) -> Turn:
