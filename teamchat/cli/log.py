@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, partial
+from itertools import takewhile
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -8,10 +9,11 @@ import typer
 from teamchat.cli.shared.options import MOST_COUNTED, JsonOption, Place
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
     from teamchat.core.messages import ConversationMessage
+    from teamchat.core.store.checks import CheckRecord
     from teamchat.core.store.database import Database
     from teamchat.core.store.sessions import Session
     from teamchat.core.store.summaries import Clear
@@ -65,16 +67,19 @@ def log(
         numbers = turn_numbers(db, chosen.id) if whole_log else {}
         cleared = {clear.through: clear for clear in clears_in(db, chosen.id)}
         hidden = messages.hidden() if everything and whole_log else frozenset()
+        between = Between(db, chosen, whole=whole_log, undone=everything, show=partial(print_check, as_json=as_json))
         for message in messages.newest(number, hidden=everything):
             turn = numbers.get(message.turn_id) if message.turn_id else None
             undone = message.id in hidden
             if not whole_log:
                 turn = number_of(db, chosen.id, message.turn_id) if message.turn_id else None
                 undone = everything and messages.is_hidden(message.id)
+            between.before(message, turn)
             told = message if as_json else in_words(db, chosen, message)
             print_message(told, turn, undone=undone, as_json=as_json, team=place.team)
             print_clear(cleared.get(message.id), as_json=as_json)
             last = message
+        between.rest()
         if not as_json:
             for line in queue_lines(root, db, chosen, place.team):
                 note(line)
@@ -96,6 +101,77 @@ def in_words(db: Database, session: Session, message: ConversationMessage) -> Co
     )
     workers = words.workers_of(process, message.id)
     return replace(message, content=words.in_words(part, message.speaker.role_name, message.content, workers))
+
+
+class Between:
+    """The checks of a session between its messages, each shown before the first message that was said after it.
+
+    Only those behind the first message are read unless the `whole` log is shown. `undone` ones may be among them.
+    """
+
+    def __init__(
+        self, db: Database, session: Session, *, whole: bool, undone: bool, show: Callable[[CheckRecord], None]
+    ) -> None:
+        self._db, self._session, self._whole, self._undone, self._show = db, session, whole, undone, show
+        self._checks: Iterator[CheckRecord] | None = None
+        self._next: CheckRecord | None = None
+
+    def before(self, message: ConversationMessage, turn: int | None) -> None:
+        """Show the checks that ran before a message, which the turn of that number wrote if there is one."""
+        from teamchat.core.store.checks import every_check, ran_before
+
+        if self._checks is None:
+            if self._whole:
+                self._begin(every_check(self._db, self._session.id))
+            else:
+                newest = every_check(self._db, self._session.id, newest_first=True)
+                since = takewhile(lambda check: not ran_before(check, turn, message.timestamp), newest)
+                self._begin(reversed(list(since)))
+        while self._next is not None and ran_before(self._next, turn, message.timestamp):
+            self._step()
+
+    def rest(self) -> None:
+        """Show those that ran after the last message."""
+        from teamchat.core.store.checks import every_check
+
+        if self._checks is None:  # there is no message
+            self._begin(every_check(self._db, self._session.id))
+        while self._next is not None:
+            self._step()
+
+    def _begin(self, checks: Iterator[CheckRecord]) -> None:
+        self._checks = (check for check in checks if self._undone or check.undone is None)
+        self._next = next(self._checks, None)
+
+    def _step(self) -> None:
+        assert self._checks is not None
+        assert self._next is not None
+        self._show(self._next)
+        self._next = next(self._checks, None)
+
+
+def print_check(check: CheckRecord, *, as_json: bool) -> None:
+    """Print the line of a check; at a terminal as it was while it ran."""
+    import os
+    import sys
+
+    from teamchat.cli.output.checks import check_fields, check_line
+    from teamchat.cli.output.terminal.look import look_of
+
+    undone = check.undone is not None
+    if as_json:
+        from teamchat.cli.output.jsonl import write_line
+
+        write_line("check_finished" if check.result else "check_started", **check_fields(check), hidden=undone)
+        return
+    notes = ["undone"] if undone else []
+    lines = [", ".join([check_line(check), *notes])]
+    if sys.stdout.isatty() and (look := look_of(os.environ)).styles:
+        from teamchat.cli.output.terminal.reading import check_lines
+        from teamchat.cli.shared.showing import terminal_width
+
+        lines = check_lines(check, notes, terminal_width(), look)
+    print("\n".join([*lines, ""]), flush=True)
 
 
 def print_clear(clear: Clear | None, *, as_json: bool) -> None:

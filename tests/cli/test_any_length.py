@@ -31,6 +31,7 @@ COMMANDS = {
     "log -n 20 --all --json": 0,
     "log --full msg-1": 0,
     "show": 0,
+    "show check-2": 0,
     "show 2 --prompt": 0,
     "show --diff": 0,
     "sessions": 0,
@@ -53,6 +54,10 @@ COMMANDS = {
     "compare s1 other": 2,
 }
 """With their exit codes."""
+CHECKS = """INSERT INTO checks (session, number, name, command, status, started_at, after, cwd, folder, result)
+    SELECT session, number, 'tests', '"make"', 'green', started_at + 0.4, number, '"/tmp"', '"/tmp"',
+    '{"status": "green"}' FROM turns WHERE undone IS NULL"""
+"""A check behind every turn."""
 STEPS_AT_ONCE = 10
 MORE = 1.1  # times the steps in the short conversation
 SMALL = ("sessions", "lineage", "usage", "indexed", "lessons")  # tables that do not grow with a conversation
@@ -107,6 +112,7 @@ def conversation(folder: Path, messages: int) -> sqlite3.Connection:
     db = sqlite3.connect(store_file(folder), isolation_level=None)
     db.create_function("spaced", 1, spaced)
     db.execute("UPDATE turns SET vendor_session = 'v', agent = 'max-agent' WHERE member = 'max'")
+    db.execute(CHECKS)
     return db
 
 

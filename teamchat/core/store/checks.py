@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Literal
 
@@ -127,6 +127,17 @@ def find_check(db: Database, session: int, number: int | None = None) -> CheckRe
 def checks_of(db: Database, session: int, after: int = 0) -> list[CheckRecord]:
     """The runs of checks with a higher number, undone ones among them, in order."""
     return db.values(a_check, "SELECT * FROM checks WHERE session = ? AND number > ? ORDER BY number", session, after)
+
+
+def every_check(db: Database, session: int, *, newest_first: bool = False) -> Iterator[CheckRecord]:
+    """The runs of checks, undone ones among them, each read when it is asked for."""
+    order = "DESC" if newest_first else "ASC"
+    return db.each(a_check, f"SELECT * FROM checks WHERE session = ? ORDER BY number {order}", session)  # noqa: S608
+
+
+def ran_before(check: CheckRecord, turn: int | None, said_at: int) -> bool:
+    """Whether the check ran before a message, whose turn has that number; a person's has the time in milliseconds."""
+    return check.after < turn if turn else check.started_at * 1000 < said_at
 
 
 def checks_behind(db: Database, session: int, turn: int) -> list[CheckRecord]:

@@ -231,7 +231,8 @@ class TerminalOutput:
 
     def _check(self, event: CheckStarted | CheckFinished) -> None:
         """A line while a check runs, and one for its result."""
-        from teamchat.cli.output.checks import SIGNS, check_line, check_notes, name_and_command
+        from teamchat.cli.output.checks import check_notes, name_and_command
+        from teamchat.cli.output.terminal.reading import check_lines
 
         check, now = event.check, self._now()
         key = check.route if check.route is not None else -check.number
@@ -246,10 +247,7 @@ class TerminalOutput:
             return
         self._doing.pop(key, None)
         self._idle_since = now
-        style = self._look.dim if check.status == "green" else self._look.warn
-        width = min(self._surface.width, WIDEST)
-        line = f"{SIGNS.get(check.status, '')} {check_line(check)}"
-        self._block([style(piece) for piece in wrapped(line, width)])
+        self._block(check_lines(check, (), self._surface.width, self._look))
         for told in check_notes(check):
             self._aside(told, self._look.warn)
         self._gap = True

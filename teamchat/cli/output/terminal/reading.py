@@ -1,15 +1,20 @@
-"""A message of the log at a terminal: rendered, under its speaker's bar."""
+"""The log at a terminal: a message, rendered under its speaker's bar, and a check."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import TYPE_CHECKING
 
 from teamchat.assemblers.truncation import byte_length
 from teamchat.cli.output.long import LONGEST
 from teamchat.cli.output.terminal.look import Look, colour_of
-from teamchat.cli.output.terminal.voice import Voice, arrows
+from teamchat.cli.output.terminal.voice import WIDEST, Voice, arrows
+from teamchat.cli.output.terminal.wrap import wrapped
 from teamchat.core.messages import ConversationMessage, name_of
 from teamchat.core.text.clean import printable
+
+if TYPE_CHECKING:
+    from teamchat.core.store.checks import CheckRecord
 
 
 def message_lines(
@@ -28,3 +33,12 @@ def message_lines(
         voice.plain([f"… ({byte_length(message.content):,} bytes in all: {whole})"])
     voice.plain(arrows(map(printable, message.routing.resolved_addressees)))
     return lines
+
+
+def check_lines(check: CheckRecord, notes: Collection[str], width: int, look: Look) -> list[str]:
+    """The lines of a check and its result."""
+    from teamchat.cli.output.checks import SIGNS, check_line  # few conversations have checks
+
+    style = look.dim if check.status == "green" else look.warn
+    line = ", ".join((f"{SIGNS.get(check.status, '')} {check_line(check)}".lstrip(), *notes))
+    return [style(piece) for piece in wrapped(line, min(width, WIDEST))]
