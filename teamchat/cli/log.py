@@ -67,7 +67,8 @@ def log(
         numbers = turn_numbers(db, chosen.id) if whole_log else {}
         cleared = {clear.through: clear for clear in clears_in(db, chosen.id)}
         hidden = messages.hidden() if everything and whole_log else frozenset()
-        between = Between(db, chosen, whole=whole_log, undone=everything, show=partial(print_check, as_json=as_json))
+        show_check = partial(print_check, as_json=as_json)
+        between = Between(db, chosen, whole=whole_log, undone=everything, running=not follow, show=show_check)
         for message in messages.newest(number, hidden=everything):
             turn = numbers.get(message.turn_id) if message.turn_id else None
             undone = message.id in hidden
@@ -106,13 +107,22 @@ def in_words(db: Database, session: Session, message: ConversationMessage) -> Co
 class Between:
     """The checks of a session between its messages, each shown before the first message that was said after it.
 
-    Only those behind the first message are read unless the `whole` log is shown. `undone` ones may be among them.
+    Only those behind the first message are read unless the `whole` log is shown. `undone` ones may be among them, and
+    one that is `running`.
     """
 
     def __init__(
-        self, db: Database, session: Session, *, whole: bool, undone: bool, show: Callable[[CheckRecord], None]
+        self,
+        db: Database,
+        session: Session,
+        *,
+        whole: bool,
+        undone: bool,
+        running: bool,
+        show: Callable[[CheckRecord], None],
     ) -> None:
-        self._db, self._session, self._whole, self._undone, self._show = db, session, whole, undone, show
+        self._db, self._session, self._whole, self._show = db, session, whole, show
+        self._undone, self._running = undone, running
         self._checks: Iterator[CheckRecord] | None = None
         self._next: CheckRecord | None = None
 
@@ -140,7 +150,11 @@ class Between:
             self._step()
 
     def _begin(self, checks: Iterator[CheckRecord]) -> None:
-        self._checks = (check for check in checks if self._undone or check.undone is None)
+        self._checks = (
+            check
+            for check in checks
+            if (self._undone or check.undone is None) and (self._running or check.status != "running")
+        )
         self._next = next(self._checks, None)
 
     def _step(self) -> None:
@@ -150,7 +164,7 @@ class Between:
         self._next = next(self._checks, None)
 
 
-def print_check(check: CheckRecord, *, as_json: bool) -> None:
+def print_check(check: CheckRecord, *, as_json: bool, among_notes: bool = False) -> None:
     """Print the line of a check; at a terminal as it was while it ran."""
     import os
     import sys
@@ -171,6 +185,9 @@ def print_check(check: CheckRecord, *, as_json: bool) -> None:
         from teamchat.cli.shared.showing import terminal_width
 
         lines = check_lines(check, notes, terminal_width(), look)
+        if among_notes:
+            print("\n".join(["", *lines]), flush=True)
+            return
     print("\n".join([*lines, ""]), flush=True)
 
 
@@ -260,7 +277,8 @@ def follow_log(
         print_message(told, turn, undone=False, as_json=as_json, team=team, among_notes=True)
 
     def output_of() -> Output:
-        return EachMessage(show, Silent() if as_json else PlainOutput())
+        check = partial(print_check, as_json=as_json, among_notes=True)
+        return EachMessage(show, Silent() if as_json else PlainOutput(), check)
 
     after = (last and place_of(db, chosen.id, last.id)) or 0
     follower = Follower(db, chosen, team_to_show(team, chosen, root), lock_file(root, chosen.id), after)

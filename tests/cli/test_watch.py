@@ -13,12 +13,14 @@ from pathlib import Path
 import pytest
 
 from teamchat.cli.shared.workspace import store_file
+from tests.cli.checked import checked_crew, repository
+from tests.cli.checked import until as run_until
 from tests.cli.helpers import FILE, actors, notes, objects, refused
 from tests.cli.test_live_members import TEAM
 from tests.cli.test_terminal import claude
 from tests.cli.test_terminal_members import on_terminal
 from tests.program import Result, Started, ended, run_here, start
-from tests.runners.processes import Pids, eventually
+from tests.runners.processes import Pids, agent, eventually
 from tests.screens import screen
 from tests.scripted_team import crew
 
@@ -94,6 +96,49 @@ def test_several_watchers_are_told_each_piece_once_and_in_order() -> None:
         assert streamed(told, 2) == streamed(ran, 2) == "".join(f"{word}\n" for word in WORDS) + "[NEXT: sarah]\n"
         assert kinds.count("text_delta") > 5, "it comes while the member speaks"
         assert told[-1] == ran[-1]
+
+
+def test_it_tells_of_checks_what_the_run_tells(world: Path) -> None:
+    checked_crew(world, {"tests": "test -e done || { touch done; exit 1; }"})
+    repository()
+    assert run_here("send", "[TEAM_TASK: Build]").code == 0
+    with watching("watch", "--json", "--last", "0") as process:
+        ran = objects(run_until("tests", rounds=2, options=["--json"]))
+        told = until(process, "result")
+        interrupted(process)
+    moves = "process"  # several at once are told as one
+    assert [line for line in told if line["type"] != moves] == [line for line in ran if line["type"] != moves]
+    assert [line["status"] for line in told if line["type"] == "check_finished"] == ["red", "green"]
+
+
+def test_log_follows_checks_in_its_own_form(world: Path) -> None:
+    checked_crew(world, {"tests": "test -e done || { touch done; exit 1; }"})
+    repository()
+    assert run_here("send", "[TEAM_TASK: Build]").code == 0
+    with watching("log", "-f") as process, watching("log", "-f", "--json") as as_json:
+        assert run_until("tests", rounds=2).code == 0
+        for one in (process, as_json):
+            assert one.stderr
+            assert any(IDLE in line.decode() for line in one.stderr)
+        assert interrupted(process).out == run_here("log").out
+        assert objects(interrupted(as_json)) == objects(run_here("log", "--json"))
+
+
+def test_a_check_that_was_killed_with_the_run_is_no_run_for_ever(world: Path, pids: Pids) -> None:
+    checked_crew(world, {"tests": " ".join(agent("hang"))})
+    repository()
+    assert run_here("send", "[TEAM_TASK: Build]").code == 0
+    with watching("watch") as process:
+        run = start("run", "until", "--do", "max", "--check", "tests", "Build it")
+        pids.await_count(1)
+        run.kill()
+        ended(run)
+        assert process.stderr
+        why = "check-1 was running when teamchat was killed"
+        assert any(why in line.decode() for line in process.stderr)
+        assert any(IDLE in line.decode() for line in process.stderr)
+        interrupted(process)
+    assert run_here("resume", "--drop").code == 0
 
 
 @pytest.mark.usefixtures("talk")

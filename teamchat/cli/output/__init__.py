@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from teamchat.core.turn.events import Conclusion, ConversationEvent, MessageStored, Replied
+from teamchat.core.turn.events import CheckFinished, Conclusion, ConversationEvent, MessageStored, Replied
+
+if TYPE_CHECKING:
+    from teamchat.core.store.checks import CheckRecord
 
 
 class Output(Protocol):
@@ -31,14 +34,24 @@ class Silent:
 
 
 class EachMessage:
-    """Shows every message by `show`, what people say among them, and what else happens by `others`."""
+    """Shows every message by `show`, what people say among them, and what else happens by `others`.
 
-    def __init__(self, show: Callable[[MessageStored | Replied], None], others: Output) -> None:
-        self.show, self.others = show, others
+    With `check` it shows the checks that are over by that.
+    """
+
+    def __init__(
+        self,
+        show: Callable[[MessageStored | Replied], None],
+        others: Output,
+        check: Callable[[CheckRecord], None] | None = None,
+    ) -> None:
+        self.show, self.others, self.check = show, others, check
 
     def __call__(self, event: ConversationEvent) -> None:
         if isinstance(event, MessageStored | Replied):
             self.show(event)
+        elif self.check and isinstance(event, CheckFinished):
+            self.check(event.check)
         else:
             self.others(event)
 

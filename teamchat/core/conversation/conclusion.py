@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct
 
@@ -23,6 +24,13 @@ from teamchat.core.store.database import Database
 from teamchat.core.team.team import Team
 from teamchat.core.turn.events import Conclusion
 from teamchat.core.turn.run import RESUME, SKIP, Tally, TurnFailure, hint_for
+from teamchat.runners.untrusted_json import one_line
+
+if TYPE_CHECKING:
+    from teamchat.core.store.checks import CheckRecord
+
+
+LONGEST_NAME = 60  # characters of a check's name in a reason
 
 
 class Concluded(Protocol):
@@ -66,6 +74,26 @@ def conclude_error(run: Concluded, error: TeamchatError) -> Conclusion:
 def conclude_side_turn(run: Concluded, failure: TurnFailure) -> Conclusion:
     """The conclusion after a side turn that failed."""
     return conclusion(run, failure.code, failure.reason, failure.hint)
+
+
+def conclude_checks(run: Concluded, checks: Sequence[CheckRecord]) -> Conclusion:
+    """The conclusion after checks that a person has run by hand. A red one says more than one that was not run."""
+    results = [(check, check.result) for check in checks if check.result]
+    if any(result.not_run == "interrupted" for _, result in results):
+        return conclusion(run, ExitCode.INTERRUPTED, "interrupted")
+    if red := [(check, result) for check, result in results if result.status == "red"]:
+        reason = "; ".join(f"check {_short(check.name)} is red: {result.reason}" for check, result in red)
+        return conclusion(run, CODES["check_red"], reason, f"teamchat show {red[-1][0].label}")
+    for check, result in results:
+        if result.not_run:
+            reason = f"check {_short(check.name)} was not run: {result.reason}"
+            return conclusion(run, CODES[result.not_run], reason, f"teamchat show {check.label}")
+    return conclusion(run, ExitCode.DONE)
+
+
+def _short(name: str) -> str:
+    """The name of a check; a typed one has its command as its name."""
+    return one_line(name, LONGEST_NAME)
 
 
 def conclusion(

@@ -8,25 +8,26 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from operator import itemgetter
 from pathlib import Path
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from teamchat.core.conversation.conclusion import conclude, conclusion
+from teamchat.core.conversation.conclusion import conclude, conclude_checks, conclusion
 from teamchat.core.conversation.lessons import lessons_in
 from teamchat.core.conversation.recovery import how_left, output_folder
 from teamchat.core.conversation.turn_output import TurnOutput
 from teamchat.core.engine.decide import guard
-from teamchat.core.engine.events import GroupFailed, HumanAsked, Idle, TurnFailed
+from teamchat.core.engine.events import CheckNotRun, GroupFailed, HumanAsked, Idle, Paused, PauseKind, TurnFailed
 from teamchat.core.engine.state import OPEN, Route, RouteStatus, State
 from teamchat.core.errors import ExitCode
 from teamchat.core.files.session_lock import holder_of
 from teamchat.core.messages import ConversationMessage
 from teamchat.core.receipt import KILLED
 from teamchat.core.routing.todos import Change
+from teamchat.core.store.checks import CheckRecord, checks_of, find_check, ran_before, running_checks
 from teamchat.core.store.database import Database
 from teamchat.core.store.lessons import newest_lessons
 from teamchat.core.store.messages import SqliteLog
@@ -50,6 +51,8 @@ from teamchat.core.team.team import Team
 from teamchat.core.turn.ending import file_warnings
 from teamchat.core.turn.events import (
     AgentSpoke,
+    CheckFinished,
+    CheckStarted,
     Conclusion,
     ConversationEvent,
     LessonsFound,
@@ -75,6 +78,8 @@ STILL_S = 1.0  # without anything to do, after which the run of a process that k
 SAID, TODO, REPLIED, QUEUED, TURNS = range(5)  # the order of what happens after one message is stored
 NOBODY_RUNS = "nobody runs what is waiting"
 
+CHECK = 2  # among what follows a turn: its beginning, its end, the checks behind it
+
 _Part = tuple[tuple[float, ...], Iterable[ConversationEvent]]
 """A part of what has happened, and its place in the order."""
 
@@ -89,10 +94,15 @@ class _Open(Struct):
 
 
 class _Seen(Struct, frozen=True):
-    """What the store has at one moment that it did not have before, and the state by now."""
+    """What the store has at one moment that it did not have before, and the state by now.
+
+    `running` has the numbers of turns, and those of checks below 0. `checks` have begun, and `checked` are over.
+    """
 
     state: State
     running: frozenset[int] = frozenset()
+    checks: list[CheckRecord] = field(default_factory=list)
+    checked: list[CheckRecord] = field(default_factory=list)
     place: int = 0
     messages: dict[int, ConversationMessage] = field(default_factory=dict)
     begun: list[tuple[Turn, int | None]] = field(default_factory=list)
@@ -122,11 +132,17 @@ class Follower:
             self.state = load_state(db, session.id, rules_of(team))
             running = running_turns(db, session.id)
             last = find_turn(db, session.id)
+            checks = running_checks(db, session.id)
+            newest = find_check(db, session.id)
+            self._check = min((one.number for one in checks), default=newest.number + 1 if newest else 1) - 1
             self._turn = min((turn.number for turn in running), default=last.number + 1 if last else 1) - 1
             self._route = self.state.next_route - 1
             self._todo = last_change(db, session.id)
             self._undos = {undo.id: undo.status for undo in undos_in(db, session.id)}
-        self._running = frozenset(turn.number for turn in running)
+        self._running = frozenset((*(turn.number for turn in running), *(-one.number for one in checks)))
+        self._open_checks: dict[int, float] = {}  # the numbers of those that run, with the place of the message before
+        self._by_hand: list[CheckRecord] = []  # of this run, those that are over
+        self._not_run: CheckRecord | None = None  # the last one of this run, if it was not run
         self._first = [
             route for route in self.state.queue if route.status in (RouteStatus.WAITING, RouteStatus.RUNNING)
         ]
@@ -180,6 +196,7 @@ class Follower:
             yield self.conclusion()
             self._process_stopped = True
             self.tally, self._held_before = Tally(), frozenset(route.number for route in self.state.held)
+            self._by_hand, self._not_run = [], None
 
     def close(self) -> None:
         for one in self._open.values():
@@ -214,9 +231,15 @@ class Follower:
             begun = [turn for turn in turns_after(db, session, self._turn) if self._follows(turn)]
             messages = {place: one for place, one in log.placed_after(self._place).items() if self._follows(one)}
             said = {message.id for message in messages.values()}
+            checks = [one for one in checks_of(db, session, self._check) if self._follows(one)]
+            open_ = (find_check(db, session, number) for number in self._open_checks)
+            running = [one.number for one in running_turns(db, session) if self._follows(one)]
+            running += [-one.number for one in running_checks(db, session) if self._follows(one)]
             return _Seen(
                 state=self._narrowed(load_state(db, session, rules_of(self.team))),
-                running=frozenset(turn.number for turn in running_turns(db, session) if self._follows(turn)),
+                running=frozenset(running),
+                checks=checks,
+                checked=[one for one in (*open_, *checks) if one and one.status != "running"],
                 place=max(self._place, log.last_place()),
                 messages=messages,
                 begun=[(turn, begun_after(db, turn)) for turn in begun],
@@ -238,7 +261,7 @@ class Follower:
             return state
         return replace(state, queue=tuple(one for one in state.queue if one.request == self._request), process=None)
 
-    def _follows(self, one: Turn | ConversationMessage) -> bool:
+    def _follows(self, one: Turn | CheckRecord | ConversationMessage) -> bool:
         if self._request is None:
             return True
         if isinstance(one, ConversationMessage):
@@ -250,25 +273,28 @@ class Follower:
     def _told(self, seen: _Seen) -> Iterator[ConversationEvent]:
         """The events of what was seen, in the order in which a run tells them."""
         before, self.state, self._running = self.state, seen.state, seen.running
-        parts = [*self._messages(seen), *self._queue(seen, before), *self._turns(seen)]
+        checks, ended = self._checks(seen)
+        parts = [*self._messages(seen, ended), *self._queue(seen, before), *self._turns(seen), *checks]
         calls = tuple(route for route in seen.state.queue if route.part)
         runs = any(route.status in _TRIED for route in calls)
         self.tally.process = self.tally.process or runs
         if (now := seen.state.process) and (now != self._process or (runs and self._process_stopped)):
             self._process, self._process_stopped, self.tally.process = now, False, True
-            parts.append(((seen.place, QUEUED, math.inf), (ProcessMoved(now, calls),)))
+            moved = max(((seen.place, QUEUED, math.inf), *((*place, math.inf) for place in ended.values())))
+            parts.append((moved, (ProcessMoved(now, calls),)))
         self._place = seen.place
         self._turn = max((self._turn, *(turn.number for turn, _ in seen.begun)))
+        self._check = max((self._check, *(check.number for check in seen.checks)))
         self._route = max((self._route, *(route.number for route in seen.queued)))
         self._todo = max((self._todo, *seen.todos))
         self._undos |= {undo.id: undo.status for undo in seen.undos}
-        self._ran = self._ran or bool(seen.messages or seen.begun or seen.ended)
+        self._ran = self._ran or bool(seen.messages or seen.begun or seen.ended or seen.checks or seen.checked)
         for _, events in sorted(parts, key=itemgetter(0)):
             yield from events
         for undo in seen.undos:
             yield from _undone(undo)
 
-    def _messages(self, seen: _Seen) -> Iterator[_Part]:
+    def _messages(self, seen: _Seen, checked: Mapping[int, tuple[float, ...]]) -> Iterator[_Part]:
         places = {message.id: place for place, message in seen.messages.items()}
         for place, message in seen.messages.items():
             yield (place, SAID), self._said(message)
@@ -277,7 +303,56 @@ class Follower:
         for route in seen.queued:
             if route.status is not RouteStatus.DROPPED:
                 queued = replace(route, status=RouteStatus.WAITING, attempt=0, as_of=None, answer=None)
-                yield (places.get(route.parent, self._place), QUEUED, route.number), (RouteQueued(queued),)
+                called = (places.get(route.parent, self._place), QUEUED)
+                yield (*self._place_of_step(route, seen, checked, called), route.number), (RouteQueued(queued),)
+
+    def _place_of_step(
+        self, route: Route, seen: _Seen, checked: Mapping[int, tuple[float, ...]], called: tuple[float, ...]
+    ) -> tuple[float, ...]:
+        """Where a route is queued: with the message that calls it, or in a process with checks behind its last step.
+
+        There a step is called by the end of the one before it, and every route has the task as its parent.
+        """
+        if route.part is None or route.part.kind != "until":
+            return called
+        ends = {number: place for number, place in checked.items() if number < route.number}
+        for place, message in seen.messages.items():
+            turn = turn_of_session(self.db, self.session.id, message.turn_id) if message.turn_id else None
+            if turn and turn.route is not None and turn.route < route.number:
+                ends[turn.route] = (place, QUEUED)
+        return ends[max(ends)] if ends else called
+
+    def _checks(self, seen: _Seen) -> tuple[list[_Part], dict[int, tuple[float, ...]]]:
+        """What is told of checks, and the places behind the ends of those that a route has called, by its number."""
+        parts: list[_Part] = []
+        ended: dict[int, tuple[float, ...]] = {}
+        for check in seen.checks:
+            place = self._open_checks[check.number] = self._before_check(check, seen)
+            begun = replace(check, status="running", result=None, changes=None, output_key=None, undone=None)
+            parts.append(((place, TURNS, check.after, CHECK, check.number, 0), (CheckStarted(begun),)))
+        for check in seen.checked:
+            behind = (self._open_checks.pop(check.number), TURNS, check.after, CHECK, check.number)
+            parts.append(((*behind, 1), self._ends_check(check)))
+            if check.route is not None:
+                ended[check.route] = (*behind, 2)
+        return parts, ended
+
+    def _before_check(self, check: CheckRecord, seen: _Seen) -> float:
+        """The place of the last message before the check."""
+        before: float = self._place
+        for place, message in seen.messages.items():
+            turn = turn_of_session(self.db, self.session.id, message.turn_id) if message.turn_id else None
+            if ran_before(check, turn.number if turn else None, message.timestamp):
+                break
+            before = place
+        return before
+
+    def _ends_check(self, check: CheckRecord) -> Iterator[ConversationEvent]:
+        result = check.result
+        if check.route is None:
+            self._by_hand.append(check)
+        self._not_run = check if result and result.not_run else None
+        yield CheckFinished(check)
 
     def _queue(self, seen: _Seen, before: State) -> Iterator[_Part]:
         for route in self._first:
@@ -389,20 +464,35 @@ class Follower:
             return conclude(self, GroupFailed(failed, not delivered) if len(mates) > 1 else TurnFailed(failed[0]))
         if state.asked:
             return conclude(self, HumanAsked(state.asked))
+        return conclude_checks(self, self._by_hand) if self._by_hand else self._of_held()
+
+    def _of_held(self) -> Conclusion:
+        """The same for a run in which no member failed."""
+        state = self.state
         if {route.number for route in state.held} <= self._held_before:
             return conclude(self, Idle())
-        if paused := guard(state, steady_now()):
+        stopped = self._not_run and self._check_not_run(self._not_run)
+        if paused := stopped or guard(state, steady_now()):
             return conclude(self, paused)
         return conclusion(
             self, ExitCode.MEMBER_FAILED, "the next turn did not begin (why is said where it runs)", RESUME
         )
+
+    def _check_not_run(self, check: CheckRecord) -> Paused | CheckNotRun | None:
+        """Why a check was not run that is on hold, as the engine says it."""
+        route = next((route for route in self.state.held if route.number == check.route), None)
+        if route is None or check.result is None or check.result.not_run is None:
+            return None
+        if check.result.not_run == "interrupted":
+            return Paused(PauseKind.INTERRUPTED, "interrupted")
+        return CheckNotRun(route, f"{route.target} was not run: {check.result.reason}", check.result.not_run)
 
     def _how_left(self) -> str:
         left = {how_left(self.db, one.turn) for one in self._open.values()}
         return left.pop() if len(left) == 1 else KILLED
 
     def _who(self) -> str:
-        names = [one.turn.member for one in self._open.values()]
+        names = [*(one.turn.member for one in self._open.values()), *map("check-{}".format, self._open_checks)]
         return f"{', '.join(names)} " if names else ""
 
 

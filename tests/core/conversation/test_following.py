@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -15,7 +16,7 @@ from msgspec.structs import replace
 
 from teamchat.core.conversation.following import Follower
 from teamchat.core.conversation.undoing import plan_undo, undo_conversation
-from teamchat.core.engine.process import Kind, Process
+from teamchat.core.engine.process import Kind, Process, ProcessCheck
 from teamchat.core.errors import ExitCode, StoreGone, UnknownName
 from teamchat.core.files.session_lock import session_lock
 from teamchat.core.messages import ConversationMessage
@@ -24,6 +25,8 @@ from teamchat.core.store.sessions import need_session, remove_session
 from teamchat.core.team.team import Limits
 from teamchat.core.turn.events import (
     AgentSpoke,
+    CheckFinished,
+    CheckStarted,
     Conclusion,
     ConversationEvent,
     MessageStored,
@@ -119,6 +122,8 @@ def _brief(event: Told) -> object:
             return type(event), route
         case TodoChanged(change=change):
             return "todo", change.what, change.text, change.number, change.message
+        case CheckStarted(check=check) | CheckFinished(check=check):
+            return type(event), check
         case _:
             return None
 
@@ -259,6 +264,78 @@ def test_who_comes_after_a_process_is_not_told_of_it() -> None:
         told = list(late.look())
         assert processes(told) == []
         assert [one.process for one in told if isinstance(one, Conclusion)] == [None]
+
+
+RED_ONCE = "test -e done || { touch done; exit 1; }"
+
+
+def process_of_checks(*commands: str) -> Process:
+    checks = tuple(ProcessCheck(command, command=command) for command in commands)
+    return Process(Kind.UNTIL, ("max",), "max", do="max", rounds=2, checks=checks)
+
+
+@contextlib.contextmanager
+def watched_repository() -> Iterator[Watched]:
+    with watched({"max": ["One", "Two"]}) as seen:
+        subprocess.run(["git", "init", "-q", str(seen.stage.folder)], check=True)
+        (seen.stage.folder / ".gitignore").write_text("*\n")  # the store is there
+        yield seen
+
+
+@pytest.mark.parametrize("seed", range(trials(6)))
+def test_who_looks_is_told_of_checks_between_the_turns(seed: int) -> None:
+    chance = Random(seed)  # noqa: S311 (no secret)
+    often = (1.0, 0.0, 0.1, 0.5)[seed % 4]
+    with watched_repository() as seen:
+
+        def hear(_: ConversationEvent) -> None:
+            if chance.random() < often:
+                seen.look()
+
+        seen.stage.hear = hear
+        with session_lock(seen.lock, "run"):
+            done = seen.stage.run_process("Go", process_of_checks(RED_ONCE, "true"))
+        seen.look()
+        told, ran = (in_brief(_unanswered(events)) for events in (seen.told, seen.stage.events))
+        assert len([event for event in ran if isinstance(event, tuple) and event[0] is CheckFinished]) == 4
+        assert told == ran
+        assert processes(seen.told)[-1] == processes(seen.stage.events)[-1]
+        assert of_end(seen.conclusion) == of_end(done)
+
+
+def _unanswered(events: Iterable[Told]) -> list[Told]:
+    """The events with queued steps that do not say yet which message they answer."""
+    return [
+        RouteQueued(replace(event.route, as_of=None)) if isinstance(event, RouteQueued) else event for event in events
+    ]
+
+
+def test_who_comes_while_a_check_runs_is_told_of_it() -> None:
+    with watched_repository() as seen:
+        late: list[Follower] = []
+
+        def hear(event: ConversationEvent) -> None:
+            if isinstance(event, CheckStarted) and not late:
+                late.append(seen.new_follower(seen.follower._log.last_place()))
+                seen.told += late[0].look()
+
+        seen.stage.hear = hear
+        with session_lock(seen.lock, "run"):
+            seen.stage.run_process("Go", process_of_checks("true"))
+        seen.told += late[0].look()
+    kinds = [type(event).__name__ for event in seen.told]
+    assert [kind for kind in kinds if kind.startswith("Check")] == ["CheckStarted", "CheckFinished"]
+    assert kinds[-1] == "Conclusion"
+
+
+@pytest.mark.parametrize("command", ["kill -TERM $$", "no-such-program"])
+def test_a_check_that_was_not_run_is_told_as_the_run_tells_it(command: str) -> None:
+    with watched_repository() as seen:
+        with session_lock(seen.lock, "run"):
+            done = seen.stage.run_process("Go", process_of_checks(command))
+        seen.look()
+        assert of_end(seen.conclusion) == of_end(done)
+        assert "was not run" in (done.reason or "")
 
 
 def processes(events: Iterable[Told]) -> list[Process]:
