@@ -18,7 +18,7 @@ from teamchat.core.errors import UsageError
 from teamchat.core.messages import ConversationMessage, name_of
 from teamchat.core.store.usage import Spent
 from teamchat.core.text.clean import printable
-from teamchat.core.transcripts.transcript import ChangedFile, MemberTurn, Step, Transcript
+from teamchat.core.transcripts.transcript import ChangedFile, MemberTurn, RanCheck, Step, Transcript
 from teamchat.runners.events import ToolCall, ToolResult
 from teamchat.runners.untrusted_json import one_line
 
@@ -74,6 +74,17 @@ def who_ran(turn: MemberTurn) -> str:
     """`claude sonnet`: the CLI and its model, if that is known."""
     model = turn.model or turn.agent
     return model if turn.agent in model else f"{turn.agent} {model}"
+
+
+def check_line(check: RanCheck) -> str:
+    """`check tests: red, exit code 1 · 3.2 s · check-1`, and how many files it changed."""
+    name = check.name or one_line(check.command, LONGEST_STEP)
+    why = f", {check.reason}" if check.reason else ""
+    parts = [f"check {name}: {check.status.replace('_', ' ')}{why}"]
+    parts += [f"{check.seconds:.1f} s"] if check.seconds is not None else []
+    parts += [f"check-{check.number}"]
+    parts += [plural(len(check.files) + check.more_files, "file")] if check.files else []
+    return " · ".join(parts)
 
 
 def changed_file(file: ChangedFile) -> str:

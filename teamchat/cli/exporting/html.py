@@ -20,7 +20,16 @@ from markdown_it import MarkdownIt
 from pygments.formatters.html import HtmlFormatter
 from pygments.lexers import get_lexer_by_name
 
-from teamchat.cli.exporting.formats import Options, changed_file, footer, spent_line, step_line, when
+from teamchat.cli.exporting.formats import (
+    LONGEST_STEP,
+    Options,
+    changed_file,
+    check_line,
+    footer,
+    spent_line,
+    step_line,
+    when,
+)
 from teamchat.cli.output.lines import plural
 from teamchat.cli.output.terminal.look import colours_of
 from teamchat.cli.output.terminal.markdown import LEXERS, LONGEST_LINE
@@ -28,8 +37,9 @@ from teamchat.cli.output.terminal.output import ACCESS, NOT_BOUNDED
 from teamchat.core.engine.processes.words import Result
 from teamchat.core.messages import name_of
 from teamchat.core.text.clean import visible
-from teamchat.core.transcripts.transcript import MemberTurn, Said, Step, Transcript
+from teamchat.core.transcripts.transcript import MemberTurn, RanCheck, Said, Step, Transcript
 from teamchat.patterns import regex
+from teamchat.runners.untrusted_json import one_line
 
 LONGEST_OUTPUT = 20_000  # characters of a tool's output; JSON has all of it
 WIDEST_BAR = 20  # steps, each a class of the style sheet: the policy allows no style of an element
@@ -41,7 +51,10 @@ def write(transcript: Transcript, options: Options) -> Iterator[str]:
     colours = colours_of(transcript.speakers)
     yield from _head(transcript, colours)
     for number, entry in enumerate(transcript.entries, 1):
-        yield from _said(entry, number, colours) if isinstance(entry, Said) else _unanswered(entry, number, colours)
+        if isinstance(entry, RanCheck):
+            yield _check(entry, number)
+        else:
+            yield from _said(entry, number, colours) if isinstance(entry, Said) else _unanswered(entry, number, colours)
     if transcript.result:
         yield from _result(transcript.result, colours)
     if transcript.merges:
@@ -85,8 +98,9 @@ def _legend(transcript: Transcript, colours: Mapping[str, int]) -> str:
     """Who speaks: the CLI, the model and the access of each member."""
     people = {said.message.speaker.role_name for said in transcript.said if said.message.speaker.type == "human"}
     models: dict[tuple[str, str, str], dict[str, None]] = {}
-    for entry in transcript.entries:
-        if turn := entry.turn if isinstance(entry, Said) else entry:
+    turns = (entry.turn if isinstance(entry, Said) else entry for entry in transcript.entries)
+    for turn in turns:
+        if isinstance(turn, MemberTurn):
             access = ACCESS[turn.access] if turn.bounded else NOT_BOUNDED
             known = models.setdefault((turn.member, turn.agent, access), {})
             known |= {turn.model: None} if turn.model else {}
@@ -156,6 +170,26 @@ def _unanswered(turn: MemberTurn, number: int, colours: Mapping[str, int]) -> It
         yield f"<details><summary>what it had written</summary>{text}</details>\n"
     yield _end(turn)
     yield "</article>\n"
+
+
+def _check(check: RanCheck, number: int) -> str:
+    """A line, with the command, the changed files and the end of the output folded below it."""
+    place, line = f"n{number}", escaped(check_line(check))
+    marked = line if check.status == "green" else f'<span class="failed">{line}</span>'
+    tag = ' <span class="tag">undone</span>' if check.undone else ""
+    files = "".join(f"<li>{escaped(changed_file(file))}</li>" for file in check.files)
+    files += f"<li>and {check.more_files:,} more</li>" if check.more_files else ""
+    listed = f'<ul class="files">{files}</ul>' if files else ""
+    more = len(check.output) - LONGEST_OUTPUT
+    cut = f"({more:,} more characters before; teamchat export --format json has them)\n…" if more > 0 else ""
+    output = f"<pre>{cut}{escaped(check.output[-LONGEST_OUTPUT:])}</pre>" if check.output.strip() else ""
+    return (
+        f'<article id="{place}" class="check{" undone" if check.undone else ""}">\n'
+        f'<header><h2 dir="auto">{marked}{tag}</h2>'
+        f'<a class="at" href="#{place}" title="check-{check.number}">{when(check.began_ms)}</a></header>\n'
+        f"<details><summary><code>{escaped(one_line(check.command, LONGEST_STEP))}</code></summary>"
+        f"{listed}{output}</details>\n</article>\n"
+    )
 
 
 def _begin(place: str, who: str, moment: int, colour: int, undone: bool, tags: list[str], name: str) -> str:

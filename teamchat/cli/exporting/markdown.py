@@ -4,13 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from teamchat.cli.exporting.formats import Options, changed_file, footer, heading, spent_line, step_line, when
+from teamchat.cli.exporting.formats import (
+    LONGEST_STEP,
+    Options,
+    changed_file,
+    check_line,
+    footer,
+    heading,
+    spent_line,
+    step_line,
+    when,
+)
 from teamchat.core.engine.processes.words import Result
 from teamchat.core.text.clean import printable, visible
-from teamchat.core.transcripts.transcript import MemberTurn, Said, Transcript
+from teamchat.core.transcripts.transcript import MemberTurn, RanCheck, Said, Transcript
 from teamchat.patterns import regex
+from teamchat.runners.untrusted_json import one_line
 
 BLOCK, WIDEST_BAR = "█", 12
+MOST_LINES, LONGEST_LINE = 20, 500  # of what a check wrote, the characters of a line
 SPECIAL = regex(r"[\\`*_\[\]<>~&|]|^[#+\-=:](?=.)|(?<=^\d)[.)]")
 
 
@@ -23,7 +35,10 @@ def write(transcript: Transcript, options: Options) -> Iterator[str]:
     if transcript.task:
         yield f"\nThe task:\n\n{_quoted(transcript.task)}\n"
     for entry in transcript.entries:
-        yield from _said(entry) if isinstance(entry, Said) else _unanswered(entry)
+        if isinstance(entry, RanCheck):
+            yield from _check(entry)
+        else:
+            yield from _said(entry) if isinstance(entry, Said) else _unanswered(entry)
     if transcript.result:
         yield from _result(transcript.result)
     if transcript.merges:
@@ -65,6 +80,26 @@ def _unanswered(turn: MemberTurn) -> Iterator[str]:
     if turn.text.strip():
         yield f"What it had written:\n\n{_quoted(turn.text)}\n"
     yield from _end(turn)
+
+
+def _check(check: RanCheck) -> Iterator[str]:
+    """The line of a check, and the last lines that it wrote."""
+    yield f"\n## {_plain(check_line(check))}\n\n"
+    yield f"{when(check.began_ms)}{' · undone' if check.undone else ''}\n\n"
+    if check.name:
+        yield f"- {_plain('ran ' + one_line(check.command, LONGEST_STEP))}\n"
+    yield from (f"- {_plain(changed_file(file))}\n" for file in check.files)
+    yield f"- and {check.more_files:,} more files\n" if check.more_files else ""
+    lines = visible(check.output).strip("\n").split("\n")
+    left_out = len(lines) - MOST_LINES
+    if check.output.strip():
+        yield "\nIt wrote" + (f" (the last {MOST_LINES} of {len(lines):,} lines):" if left_out > 0 else ":")
+        yield f"\n\n{_quoted_as_written(lines[-MOST_LINES:])}\n"
+
+
+def _quoted_as_written(lines: list[str]) -> str:
+    """The lines as a quote of a code block, in which nothing is Markdown."""
+    return "\n".join(f">     {line[:LONGEST_LINE]}".rstrip() for line in lines)
 
 
 def _steps(turn: MemberTurn) -> Iterator[str]:

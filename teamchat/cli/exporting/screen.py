@@ -23,14 +23,18 @@ from teamchat.cli.output.lines import plural
 from teamchat.cli.output.terminal.look import Look
 from teamchat.cli.output.terminal.output import TerminalOutput
 from teamchat.cli.output.terminal.surface import SIZE, Surface, TerminalSurface
+from teamchat.core.check import CheckResult
 from teamchat.core.engine.state import Route
 from teamchat.core.messages import ConversationMessage
 from teamchat.core.receipt import Outcome, Setup
+from teamchat.core.store.checks import CheckRecord
 from teamchat.core.store.turns import Turn
 from teamchat.core.text.clean import printable, visible
-from teamchat.core.transcripts.transcript import MemberTurn, Said, Step, Transcript, mapped
+from teamchat.core.transcripts.transcript import MemberTurn, RanCheck, Said, Step, Transcript, mapped
 from teamchat.core.turn.events import (
     AgentSpoke,
+    CheckFinished,
+    CheckStarted,
     ConversationEvent,
     MessageStored,
     Replied,
@@ -98,6 +102,15 @@ def moments(transcript: Transcript) -> Iterator[Moment]:
     """Every event of the transcript. A pause is as long as it was; what was said leaves some time to read it."""
     ended_ms, reading = transcript.began_ms, 0.0
     for number, entry in enumerate(transcript.entries, 1):
+        if isinstance(entry, RanCheck):
+            began, ended = entry.began_ms, _check_record(entry)
+            begun = replace(ended, status="running", result=None, changes=None)
+            yield Moment(max((began - ended_ms) / 1000, reading), CheckStarted(begun))
+            yield Moment(entry.seconds or 0, CheckFinished(ended))
+            if entry.undone:
+                yield Moment(0, Warned(f"{ended.label} is undone"))
+            ended_ms, reading = max(ended_ms, began + round(1000 * (entry.seconds or 0))), 0.0
+            continue
         turn = entry if isinstance(entry, MemberTurn) else entry.turn
         message = replace(entry.message, content=entry.shown) if isinstance(entry, Said) else None
         began_ms = turn.began_ms if turn else message.timestamp if message else ended_ms
@@ -155,6 +168,26 @@ def _event(step: Step, place: int) -> AgentEvent:
     if step.kind == "tool":
         return ToolCall(str(place), step.name, step.text)
     return Denied(step.name, step.text) if step.kind == "denied" else SAID[step.kind](step.text)
+
+
+def _check_record(check: RanCheck) -> CheckRecord:
+    status = "not_run" if check.status == "running" else check.status
+    known = tuple(FileChange(file.path, file.what, file.added, file.removed) for file in check.files if file.what)
+    return CheckRecord(
+        id=check.number,
+        session=0,
+        number=check.number,
+        route=None,
+        name=check.name or check.command,
+        command=check.command,
+        status=status,
+        started_at=check.began_ms / 1000,
+        after=0,
+        cwd=Path(FOLDER),
+        folder=Path(FOLDER),
+        result=CheckResult(status, check.reason, check.exit_code, check.seconds or 0.0),
+        changes=FileChanges("", "", "", known, check.more_files) if known else None,
+    )
 
 
 def _stored(number: int, turn: MemberTurn) -> Turn:

@@ -1,4 +1,4 @@
-"""What imported conversations have besides messages: turns of another store, and the names of images.
+"""What imported conversations have besides messages: turns and checks of another store, and the names of images.
 
 These turns are only shown and exported again. They are not undone, not resumed, not counted in the usage and no part of
 a member's memory.
@@ -16,9 +16,9 @@ from teamchat.core.store.rows import Row
 
 
 class ImportedEntry(Struct, frozen=True):
-    """What belongs to a `message`, or a turn without one that came after the message `after`.
+    """What belongs to a `message`, or a turn without one or a check that came after the message `after`.
 
-    `turn` is the turn as JSON (`core/transcripts/transcript.py`); `images` are the names of the message's images.
+    `turn` is the turn or check as JSON (`core/transcripts/transcript.py`), `images` the names of the message's images.
     """
 
     message: str | None

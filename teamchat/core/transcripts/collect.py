@@ -16,6 +16,7 @@ from teamchat.core.engine.processes.table import STRATEGIES
 from teamchat.core.engine.processes.words import in_words, result_of, workers_of
 from teamchat.core.errors import CheckpointFailed
 from teamchat.core.messages import ConversationMessage, well_formed
+from teamchat.core.store.checks import CheckRecord, every_check, output_of, ran_before
 from teamchat.core.store.database import Database
 from teamchat.core.store.images import image_names
 from teamchat.core.store.imported import ImportedEntry, imported_entries
@@ -35,6 +36,7 @@ from teamchat.core.transcripts.transcript import (
     ChangedFile,
     Entry,
     MemberTurn,
+    RanCheck,
     Said,
     Step,
     StepKind,
@@ -45,6 +47,7 @@ from teamchat.core.transcripts.transcript import (
 from teamchat.core.worktrees.records import all_of
 from teamchat.runners.base import NOT_ENFORCED
 from teamchat.runners.events import Usage
+from teamchat.runners.file_changes import FileChanges
 
 FIXED = frozenset({"id", "type", "kind", "status", "what", "access", "session", "team"})
 """The fields whose words are the format's own, or name something."""
@@ -92,14 +95,20 @@ STEPS: dict[str, tuple[StepKind, str]] = {
 
 
 class _Turns(Struct):
-    """The turns of a session: those whose messages it has, by their ids, and the others by the message before them."""
+    """The turns of a session: those whose messages it has, by their ids, and the others by the message before them.
+
+    Among the others are imported checks. `own` has the ids of messages whose turns are the session's own, and
+    `own_after` the identities of its other own turns.
+    """
 
     of_messages: dict[str, MemberTurn] = field(default_factory=dict)
-    after: defaultdict[str | None, list[MemberTurn]] = field(default_factory=lambda: defaultdict(list))
+    after: defaultdict[str | None, list[MemberTurn | RanCheck]] = field(default_factory=lambda: defaultdict(list))
+    own: set[str] = field(default_factory=set)
+    own_after: set[int] = field(default_factory=set)
 
 
 def collect(db: Database, session: Session, redact: Callable[[str], str], patches: int = 0) -> Transcript:
-    """The transcript of a session. Messages and turns that were undone are in it, marked as such.
+    """The transcript of a session. Messages, turns and checks that were undone are in it, marked as such.
 
     Side turns (summaries, lessons) are left out. The newest `patches` turns that changed files have their patches; all
     of them have if it is -1. `redact` removes the secrets of a text that is cut, and keeps lengths.
@@ -134,7 +143,7 @@ def collect(db: Database, session: Session, redact: Callable[[str], str], patche
         session.team,
         session.task,
         began_ms,
-        tuple(entries),
+        tuple(_with_checks(entries, turns, every_check(db, session.id), lambda one: _ran_check(db, one, redact))),
         session.title,
         result,
         _merges(db.path.parent, session),
@@ -172,9 +181,52 @@ def _turns(
         for turn in turns_of(db, part.session):
             if reply := replies.get(turn.id):
                 turns.of_messages[reply.id] = _member_turn(db, turn, redact, reply.content, patched)
+                turns.own |= {reply.id} if part.session == session.id else set()
             elif _is_part(db, session, part, turn):
-                turns.after[turn.shown_through].append(_member_turn(db, turn, redact, "", patched))
+                made = _member_turn(db, turn, redact, "", patched)
+                turns.after[turn.shown_through].append(made)
+                turns.own_after |= {id(made)} if part.session == session.id else set()
     return turns
+
+
+def _with_checks(
+    entries: Iterable[Entry], turns: _Turns, checks: Iterator[CheckRecord], make: Callable[[CheckRecord], RanCheck]
+) -> Iterator[Entry]:
+    """The entries with each check before the first of them that is behind it."""
+    waits = next(checks, None)
+    for entry in entries:
+        if isinstance(entry, Said):
+            turn, moment = entry.turn if entry.message.id in turns.own else None, entry.message.timestamp
+        else:
+            turn = entry if isinstance(entry, MemberTurn) and id(entry) in turns.own_after else None
+            moment = entry.began_ms
+        while waits is not None and ran_before(waits, turn.number if turn else None, moment):
+            yield make(waits)
+            waits = next(checks, None)
+        yield entry
+    if waits is not None:
+        yield from map(make, (waits, *checks))
+
+
+def _ran_check(db: Database, check: CheckRecord, redact: Callable[[str], str]) -> RanCheck:
+    result, changes = check.result, check.changes
+    found = changes if isinstance(changes, FileChanges) else None
+    return RanCheck(
+        number=check.number,
+        name="" if check.name == check.command else check.name,
+        command=check.shown_command,
+        status=check.status,
+        began_ms=round(check.started_at * 1000),
+        reason=result.reason if result else "",
+        exit_code=result.exit_code if result else None,
+        seconds=result.seconds if result else None,
+        by_hand=check.route is None,
+        output=_within(output_of(db, check).decode(errors="replace"), redact),
+        output_bytes=result.output_bytes if result else 0,
+        files=tuple(ChangedFile(one.path, one.what, one.added, one.removed) for one in (found.files if found else ())),
+        more_files=found.more if found else 0,
+        undone=check.undone is not None,
+    )
 
 
 def _add_imported(turns: _Turns, images: dict[str, tuple[str, ...]], entries: Iterable[ImportedEntry]) -> None:
@@ -184,7 +236,7 @@ def _add_imported(turns: _Turns, images: dict[str, tuple[str, ...]], entries: It
             turns.after[entry.after].append(turn)
         elif entry.message is not None:
             images.setdefault(entry.message, entry.images)
-            if turn:
+            if isinstance(turn, MemberTurn):
                 turns.of_messages[entry.message] = turn
 
 

@@ -30,8 +30,10 @@ from teamchat.core.transcripts.transcript import (
     LATEST_MS,
     LONGEST_NAME,
     MemberTurn,
+    RanCheck,
     Said,
     Transcript,
+    entry_fields,
     from_json,
     from_lines,
     mapped,
@@ -231,6 +233,9 @@ def _entries(transcript: Transcript) -> Iterator[ImportedEntry]:
     for entry in transcript.entries:
         if isinstance(entry, MemberTurn):
             yield ImportedEntry(None, after, _json(entry))
+            continue
+        if isinstance(entry, RanCheck):
+            yield ImportedEntry(None, after, json.dumps(entry_fields(entry), ensure_ascii=False))
             continue
         after = entry.message.id
         if entry.turn or entry.images:

@@ -17,6 +17,7 @@ from teamchat.core.context.snapshot import Milliseconds
 from teamchat.core.engine.processes.words import Result
 from teamchat.core.messages import ConversationMessage, Routing, Speaker, SpeakerType
 from teamchat.core.routing.markers import LONGEST_TITLE
+from teamchat.core.store.checks import CheckRowStatus
 from teamchat.core.store.rows import LATEST
 from teamchat.core.store.turns import TurnStatus
 from teamchat.core.store.usage import Spent
@@ -84,6 +85,28 @@ class MemberTurn(Struct, frozen=True):
     bounded: bool = True
 
 
+class RanCheck(Struct, frozen=True):
+    """A check that teamchat ran. One that a person typed has no name. None is unknown.
+
+    `output` is the beginning of what it wrote, and `output_bytes` is how much that was.
+    """
+
+    number: Count
+    command: str
+    status: CheckRowStatus
+    began_ms: Count
+    name: str = ""
+    reason: str = ""
+    exit_code: int | None = None
+    seconds: Seconds | None = None
+    by_hand: bool = False
+    output: str = ""
+    output_bytes: Count = 0
+    files: tuple[ChangedFile, ...] = ()
+    more_files: Count = 0
+    undone: bool = False
+
+
 class Said(Struct, frozen=True):
     """A message, and the turn that it came from if that is known. `images` are the names of its images.
 
@@ -109,8 +132,8 @@ class Said(Struct, frozen=True):
         return tuple(words for words, holds in told if holds)
 
 
-Entry = Said | MemberTurn
-"""A message, or a turn that gave none: one that failed, or one that is not over."""
+Entry = Said | MemberTurn | RanCheck
+"""A message, a turn that gave none (one that failed, or one that is not over), or a check."""
 
 
 def mapped(value: Any, change: Callable[[str, str], str], name: str = "") -> Any:
@@ -162,7 +185,8 @@ class Transcript(Struct, frozen=True):
     @property
     def speakers(self) -> tuple[str, ...]:
         """The names of all who spoke or tried to, in the order of their first entry."""
-        names = (entry.message.speaker.role_name if isinstance(entry, Said) else entry.member for entry in self.entries)
+        spoke = (entry for entry in self.entries if not isinstance(entry, RanCheck))
+        names = (entry.message.speaker.role_name if isinstance(entry, Said) else entry.member for entry in spoke)
         return tuple(dict.fromkeys(names))
 
 
@@ -172,9 +196,10 @@ class Transcript(Struct, frozen=True):
 
 VERSION = 1
 LONGEST_NAME = 255  # characters of a team's name
-HEAD, MESSAGE, TURN = "transcript", "message", "turn"
+HEAD, MESSAGE, TURN, CHECK = "transcript", "message", "turn", "check"
 _Version = Literal[1]
 _Turn = Annotated[MemberTurn, Checked()]
+_Check = Annotated[RanCheck, Checked()]
 LATEST_MS = int(LATEST * 1000)
 
 
@@ -193,6 +218,8 @@ def head_of(transcript: Transcript) -> dict[str, Any]:
 def entry_fields(entry: Entry) -> dict[str, Any]:
     if isinstance(entry, MemberTurn):
         return {"type": TURN, **turn_fields(entry)}
+    if isinstance(entry, RanCheck):
+        return {"type": CHECK, **to_builtins(entry)}
     message, speaker = entry.message, entry.message.speaker
     return {
         "type": MESSAGE,
@@ -246,14 +273,22 @@ def from_lines(values: Iterable[object]) -> Transcript:
     return from_json({**(first if isinstance(first, dict) else {}), "entries": entries})
 
 
-def turn_from_json(text: str) -> MemberTurn:
-    """The turn of `turn_fields`, as JSON. Raises `ValueError`."""
-    return _turns().validate_python(json.loads(text))
+def turn_from_json(text: str) -> MemberTurn | RanCheck:
+    """The turn of `turn_fields`, or the check of `entry_fields`, as JSON. Raises `ValueError`."""
+    value = json.loads(text)
+    if _type(value) == CHECK:
+        return _checks().validate_python(value)
+    return _turns().validate_python(value)
 
 
 @cache
 def _turns() -> TypeAdapter[MemberTurn]:
     return TypeAdapter(_Turn)
+
+
+@cache
+def _checks() -> TypeAdapter[RanCheck]:
+    return TypeAdapter(_Check)
 
 
 def _first(error: ValidationError) -> str:
@@ -305,7 +340,10 @@ def _type(entry: object) -> object:
     return entry.get("type") if isinstance(entry, dict) else None
 
 
-_Entry = Annotated[Annotated[_Message, Tag(MESSAGE)] | Annotated[_Turn, Tag(TURN)], Discriminator(_type)]
+_Entry = Annotated[
+    Annotated[_Message, Tag(MESSAGE)] | Annotated[_Turn, Tag(TURN)] | Annotated[_Check, Tag(CHECK)],
+    Discriminator(_type),
+]
 
 
 class _Transcript(_Model):

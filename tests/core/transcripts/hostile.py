@@ -6,7 +6,7 @@ import random
 from typing import get_args
 
 from teamchat.core.messages import ConversationMessage, Routing, Speaker
-from teamchat.core.transcripts.transcript import ChangedFile, MemberTurn, Said, Step, StepKind, Transcript
+from teamchat.core.transcripts.transcript import ChangedFile, MemberTurn, RanCheck, Said, Step, StepKind, Transcript
 from tests.core.transcripts.examples import BEGAN
 
 HOSTILE = [
@@ -107,4 +107,8 @@ def hostile(seed: int) -> Transcript:
         message = ConversationMessage(text(), speaker, routing, BEGAN, stands_for=text(), id=f"{text()} {number}")
         return Said(message, turn() if number % 2 else None, (text(),), undone=number == 3)
 
-    return Transcript(text(), text(), text(), BEGAN, (*map(said, range(4)), turn()), text())
+    def check() -> RanCheck:
+        files = (ChangedFile(text(), "changed", 1, 2), ChangedFile(text()))
+        return RanCheck(1, text(), "red", BEGAN, text(), text(), output=text(), files=files)
+
+    return Transcript(text(), text(), text(), BEGAN, (*map(said, range(4)), turn(), check()), text())
