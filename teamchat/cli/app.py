@@ -33,6 +33,7 @@ EXAMPLES = {
     "init": "teamchat init",
     "send": "git diff | teamchat send --only --to max 'Find bugs'",
     "run": "teamchat run debate --members max,sarah 'Which database?'",
+    "check": "teamchat check tests",
     "resume": "teamchat resume --skip",
     "chat": "teamchat chat --new",
     "log": "teamchat log -n 5",
@@ -118,6 +119,7 @@ DAILY = {
 """The commands of the first help, in its order. A command's own help begins with its line."""
 COMMANDS = {
     **DAILY,
+    "check": "Run a check of the team file, all of them, or a shell command.",
     "retry": "Undo the last turn and run it again.",
     "open": "Open a member's session in its own CLI.",
     "adopt": "Let a member continue a session that you began in its CLI.",

@@ -21,6 +21,7 @@ from tests.scripted_team import Crew, crew
 ARGUMENTS = {
     "send": "@max Hi",
     "run": "sequential Hi",
+    "check": "true",
     "show": "1",
     "diff": "1",
     "undo": "1",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
 import sys
 from pathlib import Path
 
@@ -206,6 +207,26 @@ def test_a_member_that_may_do_more_than_the_agent_gets_no_turn(mine: str, theirs
     assert cli("send", "Go").code == 0
     assert (world / "codes").read_text() == "5\n", errors(world)
     assert f"ann {why}, which max may not, in whose turn (turn 1 of s1) this runs" in errors(world)
+
+
+@pytest.mark.parametrize(
+    "command", [("check", "'touch ran'"), ("run", "until", "--do", "ann", "--check", "'touch ran'", "Hi")]
+)
+@pytest.mark.parametrize(("mine", "code"), [("", 5), ('access = "edit"', 5), ('access = "full"', 0)])
+def test_a_check_needs_an_agent_that_may_run_any_command(command: tuple[str, ...], mine: str, code: int) -> None:
+    world = Path.cwd().parent
+    spender(world)
+    file = world / "other-team" / "teamchat.toml"
+    file.write_text(file.read_text().replace("[agents", 'access = "edit"\n[agents'))
+    trust_store().grant(load(file))
+    subprocess.run(["git", "init", "-q", str(file.parent)], check=True)
+    team(members=mine, max=f"cd ../other-team; {inner(*command)}; cd ../work")
+    assert cli("send", "Go").code == 0
+    assert (world / "codes").read_text() == f"{code}\n", errors(world)
+    assert (world / "other-team" / "ran").exists() == (code == 0)
+    if code:
+        told = "a check runs commands as access 'full' may, which max does not have, in whose turn (turn 1 of s1)"
+        assert told in errors(world)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])

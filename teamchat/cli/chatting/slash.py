@@ -49,16 +49,16 @@ SAME = {"exit": "quit", "?": "help"}
 PRINTS = frozenset({"help", "log", "show", "diff", "search", "team", "task", "usage", "status", "cost", "model"})
 """The commands that only print: the prompt stays while they run. The others may ask something."""
 WAITS = frozenset({
-    "branch", "clear", "compact", "compare", "doctor", "learn", "merge", "new", "open", "resume", "retry", "run",
-    "send", "summary",
+    "branch", "check", "clear", "compact", "compare", "doctor", "learn", "merge", "new", "open", "resume", "retry",
+    "run", "send", "summary",
 })  # fmt: skip
 """The commands that are refused while members work: they run members, or read files that members change."""
-BEGINS = frozenset({"send", "run", "task", "todo", "adopt"})
+BEGINS = frozenset({"send", "run", "check", "task", "todo", "adopt"})
 """The commands that begin the conversation if it has not begun yet."""
 OF_ALL = frozenset({"learn", "search"})
 """The commands that then look at all conversations."""
 NOT_BEGUN = "this conversation has not begun: a message, /task or /todo add begins it"
-TEXT_BEHIND = {"task": 0, "learn": 0, "send": 0, "run": 1, "todo": 1}
+TEXT_BEHIND = {"task": 0, "learn": 0, "send": 0, "run": 1, "check": 0, "todo": 1}
 """The commands whose last argument is free text, and the number of arguments before it."""
 WORKING = "members are working; wait for them, or stop them with Ctrl-C"
 MEANT = {
@@ -332,7 +332,7 @@ KEYS = (
 )
 GROUPS = {
     "conversation": ("new", "sessions", "search", "branch", "clear", "quit", "exit"),
-    "send": ("send", "run"),
+    "send": ("send", "run", "check"),
     "go on, or stop": ("resume", "retry", "stop"),
     "what was said": ("log", "status", "show", "compare", "export"),
     "files": ("diff", "undo", "redo", "merge", "worktrees"),

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 LONGEST = 1000  # characters of the longest command that a person would paste
 LONGEST_TEXT = 200  # characters of a text that is repeated
 IN_SESSION = (
-    "adopt", "branch", "chat", "clear", "compact", "diff", "export", "learn", "log", "merge", "open", "redo",
+    "adopt", "branch", "chat", "check", "clear", "compact", "diff", "export", "learn", "log", "merge", "open", "redo",
     "report", "resume", "retry", "run", "search", "send", "show", "stop", "task", "todo", "undo", "usage", "watch",
     "worktrees",
 )  # fmt: skip

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import takewhile
 from typing import TYPE_CHECKING, TypeVar
@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, TypeVar
 from msgspec.structs import replace
 
 from teamchat.core.check import Check, CheckResult
+from teamchat.core.conversation.conclusion import conclude_checks
+from teamchat.core.conversation.permission import check_runs_commands
 from teamchat.core.engine.events import Action, CheckBegan, CheckEnded
 from teamchat.core.engine.process import Checked, ProcessCheck, Review, Tried
 from teamchat.core.engine.state import Route
@@ -19,7 +21,7 @@ from teamchat.core.store.checks import CheckRecord, begin_check, end_check
 from teamchat.core.store.database import Database
 from teamchat.core.store.texts import pack
 from teamchat.core.store.turns import Turn, turns_of_member
-from teamchat.core.turn.events import CheckFinished, CheckStarted
+from teamchat.core.turn.events import CheckFinished, CheckStarted, Conclusion, Warned
 from teamchat.core.turn.run import Run
 from teamchat.core.turn.watching import in_thread
 from teamchat.runners.file_changes import FileChanges, NoCheckpoint
@@ -51,11 +53,30 @@ def check_of(run: Run, route: Route) -> Check:
     return Check(name, asked.command if asked else "", typed=True)
 
 
+async def run_by_hand(run: Run, checks: Sequence[Check]) -> Conclusion:
+    """Run the checks that a person asks for, in this order. One whose needs among them are not green is skipped."""
+    wanted, records = {check.name for check in checks}, dict[str, CheckRecord]()
+    green, stopped = set[str](), False
+    for check in checks:
+        if stopped := run.stopped():
+            break
+        if missing := [name for name in check.needs if name in wanted - green]:
+            which = "which is" if len(missing) == 1 else "which are"
+            run.emit(Warned(f"check {check.name} is skipped: it needs {', '.join(missing)}, {which} not green"))
+            continue
+        record = records[check.name] = await perform(run, check, None, lambda ended: ended)
+        green |= {check.name} if record.status == "green" else set()
+    return conclude_checks(run, tuple(records.values()), stopped=stopped)
+
+
 async def perform(run: Run, check: Check, route: int | None, ended: Callable[[CheckRecord], T]) -> T:
     """Run a check and store what came of it. `ended` is called in the transaction that stores it.
 
-    Raises `StoreError`; the next command finds the check as one that was interrupted.
+    Raises `StoreError`; the next command finds the check as one that was interrupted. Raises `NotTrusted` in the turn
+    of an agent that may not run any command.
     """
+    if run.machine.live:
+        check_runs_commands()
     folder = run.folder / os.urandom(8).hex()
     scratch, cwd = run.machine.scratch(folder), run.team.root / check.folder
     with run.transaction():

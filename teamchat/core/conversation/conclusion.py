@@ -76,10 +76,10 @@ def conclude_side_turn(run: Concluded, failure: TurnFailure) -> Conclusion:
     return conclusion(run, failure.code, failure.reason, failure.hint)
 
 
-def conclude_checks(run: Concluded, checks: Sequence[CheckRecord]) -> Conclusion:
+def conclude_checks(run: Concluded, checks: Sequence[CheckRecord], *, stopped: bool = False) -> Conclusion:
     """The conclusion after checks that a person has run by hand. A red one says more than one that was not run."""
     results = [(check, check.result) for check in checks if check.result]
-    if any(result.not_run == "interrupted" for _, result in results):
+    if stopped or any(result.not_run == "interrupted" for _, result in results):
         return conclusion(run, ExitCode.INTERRUPTED, "interrupted")
     if red := [(check, result) for check, result in results if result.status == "red"]:
         reason = "; ".join(f"check {_short(check.name)} is red: {result.reason}" for check, result in red)

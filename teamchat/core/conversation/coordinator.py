@@ -6,7 +6,7 @@ together. A process that is killed between two steps leaves a conversation that 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
@@ -58,6 +58,7 @@ from teamchat.core.turn.watching import in_thread
 from teamchat.runners.events import Question
 
 if TYPE_CHECKING:
+    from teamchat.core.check import Check
     from teamchat.core.conversation.summary import Summariser
     from teamchat.core.engine.process import Process
 
@@ -271,6 +272,12 @@ class ConversationCoordinator:
             return conclude_side_turn(self.run, result)
         self.run.tally.end_with("\n".join(result.found))
         return conclusion(self.run, ExitCode.DONE)
+
+    async def check(self, checks: Sequence[Check]) -> Conclusion:
+        """Run checks by hand, without any turn."""
+        from teamchat.core.conversation.checking import run_by_hand
+
+        return await run_by_hand(self.run, checks)
 
     async def close(self) -> None:
         """End the processes that were kept for further turns, and remove old checkpoints."""

@@ -30,6 +30,12 @@ def check_no_hook(what: str) -> None:
         raise NotTrusted(f"{what} outside of hooks, and this runs in the hook {hook}")
 
 
+def check_runs_commands() -> None:
+    """Raises `NotTrusted` in the turn of an agent without the access 'full': a check runs any command."""
+    if caller := turns.find_caller():
+        caller.check_runs_commands()
+
+
 def check_not_hidden(root: Path) -> None:
     """Raises `NotTrusted` where this may run in a turn of the workspace that cannot be found from here."""
     state = workspace_path(root)

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from teamchat.core.checkpoint.find import find_repository, why_none
 from teamchat.core.checkpoint.values import NoRepository
+from teamchat.core.conversation.permission import check_runs_commands
 from teamchat.core.engine.process import DEFAULTS, MOST_ROUNDS, Kind, NamedProcess, Process, ProcessSettings, Work
 from teamchat.core.engine.processes.table import STRATEGIES, TAKES, kind_in_words
 from teamchat.core.engine.state import Rules, State
@@ -33,8 +34,11 @@ from teamchat.runners.untrusted_json import listed
 def check_process(state: State, process: Process) -> None:
     """Raise `UsageError` for a process that cannot begin: by its own rules, or because another one is not over.
 
-    One that has to end by itself may not take more turns than run without a pause.
+    One that has to end by itself may not take more turns than run without a pause. Raises `NotTrusted` for one with
+    checks in the turn of an agent that may not run any command.
     """
+    if process.checks:
+        check_runs_commands()
     if problem := STRATEGIES[process.kind].check(process):
         raise UsageError(f"{process.name or process.kind}: {problem}")
     _check_turns(process, state.rules)

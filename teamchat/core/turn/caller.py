@@ -206,6 +206,20 @@ class Caller(Struct, frozen=True):
                     f" {record.session_name}) this runs; a person can run it from a terminal"
                 )
 
+    def check_runs_commands(self) -> None:
+        """Raises `NotTrusted` if an agent in whose turn this runs may not run any command.
+
+        Raises `GuardReached` if one of the turns is not known.
+        """
+        if not self.whole:
+            raise self._lost()
+        for record in self.records:
+            if record.access != "full":
+                raise NotTrusted(
+                    f"a check runs commands as access 'full' may, which {record.member} does not have, in whose turn"
+                    f" (turn {record.number} of {record.session_name}) this runs; a person can run it from a terminal"
+                )
+
     def begin_turn(self, session: str, store: Path, now: float) -> None:
         """Count a turn of an inner session in each conversation around it. Raises what `check` does, and `StoreError`.
 

@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from teamchat.cli.shared.complete import checks
+from teamchat.cli.shared.options import NoWaitOption, Place, Shown, TrustOption
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from teamchat.core.check import Check
+    from teamchat.core.team.team import Team
+
+
+def check(
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="CHECK",
+            autocompletion=checks,
+            help="A check of the team file, or a shell command (default: all checks of the team file).",
+        ),
+    ] = None,
+    *,
+    place: Place,
+    shown: Shown,
+    trust: TrustOption = False,
+    no_wait: NoWaitOption = False,
+) -> int:
+    """Run a check of the team file, all of them, or a shell command.
+
+    No member has a turn. The conversation keeps the result: log and show have it. Exit code 16 says that one is red.
+    """
+    from contextlib import nullcontext
+
+    from teamchat.cli.output.lines import note
+    from teamchat.cli.shared.conversation import converse
+    from teamchat.cli.shared.workspace import choose_session, find_team, need_trust, open_store
+    from teamchat.core.conversation.permission import check_runs_commands
+    from teamchat.core.store.sessions import begun
+
+    team = find_team(place.team)
+    wanted = checks_to_run(team, name)
+    check_runs_commands()
+    need_trust(team, give=trust)
+    with open_store(team.root) as db:
+        session, begins = choose_session(db, team, place.session, new=False)
+        if begins and shown.talks:
+            note(f"session {session.name} begins")
+        with begun(db, session) if begins else nullcontext():
+            return converse(team, db, session, shown, lambda one: one.check(wanted), wait=not no_wait)
+
+
+def checks_to_run(team: Team, name: str | None) -> Sequence[Check]:
+    """The check of that name or command alone; without one all of the team file, each behind those that it needs."""
+    from teamchat.core.errors import UsageError
+    from teamchat.core.team.checks import named_check, with_needs
+
+    if name is not None:
+        return (named_check(team.checks, name),)
+    if not team.checks:
+        raise UsageError("the team file has no [checks]: name a shell command", "teamchat check 'make test'")
+    return with_needs(team.checks, tuple(team.checks.values()))

@@ -1,0 +1,147 @@
+"""`teamchat check`: checks that a person runs by hand, without any turn."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+
+import pytest
+
+from teamchat.cli.shared.workspace import lock_file
+from teamchat.core.conversation.permission import trust_store
+from teamchat.core.files.session_lock import session_lock
+from tests.cli.checked import checked_crew
+from tests.cli.helpers import objects, refused, select
+from tests.cli.test_chat import ENTER, chat, leave, types
+from tests.cli.test_watch import interrupted, until, watching
+from tests.program import ended, run_here, start
+from tests.runners.processes import eventually
+from tests.scripted_team import Table
+
+ORDERED: dict[str, str | Table] = {
+    "tests": {"command": "true", "needs": ["lint"]},
+    "lint": "false",
+    "docs": {"command": "true", "needs": ["tests"]},
+    "types": "true",
+}
+
+
+def ran() -> list[tuple[object, ...]]:
+    return select("SELECT number, name, status, route, after FROM checks ORDER BY number")
+
+
+def test_a_command_begins_a_conversation(world: Path) -> None:
+    checked_crew(world, {})
+    done = run_here("check", "echo hello")
+    assert (done.code, done.out) == (0, "")
+    lines = done.err.splitlines()
+    assert lines[:2] == ["· session s1 begins", "· check runs: echo hello (check-1)"]
+    assert lines[2].startswith("· check echo hello: green · ")
+    assert ran() == [(1, "echo hello", "green", None, 0)]
+    assert run_here("show", "check-1", "--reply").out == "hello\n"
+    assert "by hand, before any turn" in run_here("show", "check-1").out
+    assert run_here("check", "true").err.splitlines()[0] == "· check runs: true (check-2)"
+
+
+def test_a_red_one_says_where_its_output_is(world: Path) -> None:
+    checked_crew(world, {"tests": "echo no; exit 3"})
+    assert run_here("send", "--to", "max", "Hi").code == 0
+    done = run_here("check", "TESTS")
+    assert done.code == 16
+    assert "· check tests is red: exit code 3\n" in done.err
+    assert "· try: teamchat show check-1\n" in done.err
+    assert ran() == [(1, "tests", "red", None, 1)]
+
+
+def test_all_run_behind_those_that_they_need(world: Path) -> None:
+    checked_crew(world, ORDERED)
+    done = run_here("check")
+    assert done.code == 16
+    assert [name for _, name, *_ in ran()] == ["lint", "types"]
+    assert "· check tests is skipped: it needs lint, which is not green\n" in done.err
+    assert "· check docs is skipped: it needs tests, which is not green\n" in done.err
+
+
+def test_one_that_is_named_runs_alone(world: Path) -> None:
+    checked_crew(world, ORDERED)
+    assert run_here("check", "tests").code == 0
+    assert [name for _, name, *_ in ran()] == ["tests"]
+
+
+def test_json_has_each_check_and_a_result(world: Path) -> None:
+    checked_crew(world, {"lint": "true", "tests": "exit 2"})
+    lines = objects(run_here("check", "--json"))
+    assert [(line["type"], line.get("check")) for line in lines] == [
+        ("check_started", "check-1"), ("check_finished", "check-1"),
+        ("check_started", "check-2"), ("check_finished", "check-2"),
+        ("result", None),
+    ]  # fmt: skip
+    assert (lines[-1]["code"], lines[-1]["reason"]) == (16, "check tests is red: exit code 2")
+    assert (lines[-1]["session"], lines[-1]["hint"]) == ("s1", "teamchat show check-2")
+
+
+@pytest.mark.parametrize(
+    ("command", "code", "why"),
+    [("no-such-program", 11, "exit code 127: a program was not found"), ("kill -TERM $$", 1, "was ended by SIGTERM")],
+)
+def test_one_that_was_not_run_says_nothing_of_the_work(world: Path, command: str, code: int, why: str) -> None:
+    checked_crew(world, {"tests": command})
+    done = run_here("check", "tests")
+    assert done.code == code
+    assert f"· failed: check tests was not run: {why}\n" in done.err
+
+
+def test_ctrl_c_ends_it_and_what_is_behind_it(world: Path) -> None:
+    checked_crew(world, {"first": "touch begun; sleep 60", "second": "true"})
+    with start("check") as process:
+        assert eventually(Path("begun").exists)
+        process.send_signal(signal.SIGINT)
+        assert ended(process).code == 130
+    assert [(name, status) for _, name, status, *_ in ran()] == [("first", "not_run")]
+
+
+def test_nothing_runs_without_trust(world: Path) -> None:
+    made = checked_crew(world, {"tests": "touch ran"})
+    made.file.write_text(made.file.read_text().replace("touch ran", "touch ran; true"))
+    assert run_here("check", "tests").code == 5
+    assert not Path("ran").exists()
+    assert run_here("check", "--trust", "tests").code == 0
+    assert Path("ran").exists()
+    assert trust_store().file.exists()
+
+
+def test_it_takes_the_lock_of_the_conversation(world: Path) -> None:
+    checked_crew(world, {})
+    assert run_here("check", "true").code == 0
+    with session_lock(lock_file(Path.cwd(), 1), "send"):
+        assert run_here("check", "--no-wait", "true").code == 13
+    assert len(ran()) == 1
+
+
+def test_what_cannot_be_run_is_refused_before_anything_is_stored(world: Path) -> None:
+    checked_crew(world, {"tests": "true"})
+    assert "did you mean 'tests'" in refused(run_here("check", "test"))
+    assert run_here("check", "--session", "s9", "true").code == 4
+    assert run_here("sessions", "--json").out == ""
+    checked_crew(world, {})
+    assert refused(run_here("check")) == "the team file has no [checks]: name a shell command"
+
+
+def test_a_watcher_sees_it_with_its_result(world: Path) -> None:
+    checked_crew(world, {"tests": "exit 1"})
+    assert run_here("send", "[TEAM_TASK: Build]").code == 0
+    with watching("watch", "--json", "--last", "0") as process:
+        shown = objects(run_here("check", "tests", "--json"))
+        assert until(process, "result") == shown
+        interrupted(process)
+
+
+def test_chat_runs_it(world: Path) -> None:
+    checked_crew(world, {"tests": "true"})
+    with chat() as shown:
+        types(shown, f"/check tests{ENTER}")
+        shown.until(lambda text: "✓ check tests: green" in text)
+        types(shown, f"/check sh -c 'exit 1'{ENTER}")
+        shown.until(lambda text: "/show check-2" in text)
+        leave(shown)
+    assert [(name, status) for _, name, status, *_ in ran()] == [("tests", "green"), ("sh -c 'exit 1'", "red")]
