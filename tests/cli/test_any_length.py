@@ -30,6 +30,7 @@ COMMANDS = {
     "log -n 20": 0,
     "log -n 20 --all --json": 0,
     "log --full msg-1": 0,
+    "check true": 0,
     "show": 0,
     "show check-2": 0,
     "show 2 --prompt": 0,

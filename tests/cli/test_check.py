@@ -13,9 +13,10 @@ from teamchat.core.files.session_lock import session_lock
 from tests.cli.checked import checked_crew
 from tests.cli.helpers import objects, refused, select
 from tests.cli.test_chat import ENTER, chat, leave, types
+from tests.cli.test_json import as_documented
 from tests.cli.test_watch import interrupted, until, watching
 from tests.program import ended, run_here, start
-from tests.runners.processes import eventually
+from tests.runners.processes import Pids, agent, eventually
 from tests.scripted_team import Table
 
 ORDERED: dict[str, str | Table] = {
@@ -76,6 +77,7 @@ def test_json_has_each_check_and_a_result(world: Path) -> None:
         ("check_started", "check-2"), ("check_finished", "check-2"),
         ("result", None),
     ]  # fmt: skip
+    assert all(map(as_documented, lines))
     assert (lines[-1]["code"], lines[-1]["reason"]) == (16, "check tests is red: exit code 2")
     assert (lines[-1]["session"], lines[-1]["hint"]) == ("s1", "teamchat show check-2")
 
@@ -98,6 +100,32 @@ def test_ctrl_c_ends_it_and_what_is_behind_it(world: Path) -> None:
         process.send_signal(signal.SIGINT)
         assert ended(process).code == 130
     assert [(name, status) for _, name, status, *_ in ran()] == [("first", "not_run")]
+
+
+def test_one_that_was_killed_does_not_run_again(world: Path, pids: Pids) -> None:
+    checked_crew(world, {"tests": " ".join(agent("hang"))})
+    with start("check") as process:
+        pids.await_count(1)
+        process.kill()
+        ended(process)
+    done = run_here("check", "true")
+    assert done.code == 0
+    assert "· check-1 (tests) was running when teamchat was killed\n" in done.err
+    assert [(name, status) for _, name, status, *_ in ran()] == [("tests", "not_run"), ("true", "green")]
+
+
+def test_a_conversation_with_checks_can_be_deleted(world: Path) -> None:
+    checked_crew(world, {})
+    assert run_here("check", "echo hello").code == 0
+    assert run_here("sessions", "delete", "s1", "--yes").code == 0
+    assert ran() == []
+
+
+def test_quiet_says_it_by_the_exit_code_alone(world: Path) -> None:
+    checked_crew(world, {"tests": "exit 1"})
+    assert run_here("check", "--quiet", "true").err == ""
+    done = run_here("check", "--quiet", "tests")
+    assert (done.code, done.out) == (16, "")
 
 
 def test_nothing_runs_without_trust(world: Path) -> None:

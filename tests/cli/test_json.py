@@ -63,7 +63,8 @@ def test_the_documentation_has_a_row_for_every_type() -> None:
     assert set(FIELDS) == {
         "message", "task", "queued", "dropped", "refused", "turn_started", "text_delta", "text", "thinking",
         "tool_call", "tool_result", "denied", "question", "retry", "note", "compacted", "lessons", "lesson",
-        "turn_finished", "todo_added", "todo_done", "group_compared", "process", "warning", "result",
+        "turn_finished", "todo_added", "todo_done", "group_compared", "process", "check_started",
+        "check_finished", "warning", "result",
     }  # fmt: skip
 
 

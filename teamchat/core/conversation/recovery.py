@@ -103,7 +103,8 @@ def recover_checks(db: Database, session: int, folder: Path, trees: WorkTrees) -
         changes = trees.interrupted(check.label, check.cwd)
         result = CheckResult("not_run", KILLED, not_run="interrupted", output_bytes=len(output))
         end_check(db, check, result, changes, pack(output) if output else None)
-        notes.append(f"{check.label} ({check.name}) {KILLED}: it runs again")
+        again = ": it runs again" if check.route is not None else ""
+        notes.append(f"{check.label} ({check.name}) {KILLED}{again}")
         notes += filter(None, [_remove(own) if _OURS.fullmatch(own.name) else None])
     return notes
 
