@@ -315,10 +315,11 @@ class Follower:
         """
         if route.part is None or route.part.kind != "until":
             return called
-        ends = {number: place for number, place in checked.items() if number < route.number}
+        first = min(one.number for one in seen.queued if one == route or _called_together(one, route))
+        ends = {number: place for number, place in checked.items() if number < first}
         for place, message in seen.messages.items():
             turn = turn_of_session(self.db, self.session.id, message.turn_id) if message.turn_id else None
-            if turn and turn.route is not None and turn.route < route.number:
+            if turn and turn.route is not None and turn.route < first:
                 ends[turn.route] = (place, QUEUED)
         return ends[max(ends)] if ends else called
 
@@ -512,6 +513,12 @@ def _has(state: State, status: RouteStatus) -> bool:
 
 def _mates(one: Route, other: Route) -> bool:
     return other.group is not None and (one.parent, one.group) == (other.parent, other.group)
+
+
+def _called_together(one: Route, other: Route) -> bool:
+    """Whether the end of one step of a process has called both."""
+    rounds = {part.number if part else None for part in (one.part, other.part)}
+    return _mates(one, other) and len(rounds) == 1
 
 
 def _undone(undo: Undo) -> Iterator[Warned]:

@@ -303,6 +303,30 @@ def test_who_looks_is_told_of_checks_between_the_turns(seed: int) -> None:
         assert of_end(seen.conclusion) == of_end(done)
 
 
+@pytest.mark.parametrize("often", [0.0, 0.3, 1.0])
+def test_who_looks_is_told_of_reviews_behind_the_checks(often: float) -> None:
+    chance = Random(1)  # noqa: S311 (no secret)
+    agrees = '{"verdict": "agree", "findings": []}'
+    with watched_repository() as seen:
+        seen.stage.says |= {name: [agrees] * 9 for name in ("sarah", "carol")}
+
+        def hear(_: ConversationEvent) -> None:
+            if chance.random() < often:
+                seen.look()
+
+        seen.stage.hear = hear
+        process = replace(process_of_checks(RED_ONCE, "true"), review=("sarah", "carol"))
+        with session_lock(seen.lock, "run"):
+            seen.stage.run_process("Go", process)
+        seen.look()
+        told, ran = (
+            [event for event in _unanswered(events) if isinstance(event, RouteQueued | Replied | CheckFinished)]
+            for events in (seen.told, seen.stage.events)
+        )
+        assert {event.route.target for event in ran if isinstance(event, RouteQueued)} > {"max", "sarah", "carol"}
+        assert in_brief(told) == in_brief(ran)
+
+
 def _unanswered(events: Iterable[Told]) -> list[Told]:
     """The events with queued steps that do not say yet which message they answer."""
     return [
