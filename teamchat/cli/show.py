@@ -115,33 +115,40 @@ def show_check(place: Place, name: str, *, reply: bool, as_json: bool) -> None:
     from teamchat.cli.output.checks import check_receipt_fields
     from teamchat.cli.output.jsonl import write_line
     from teamchat.cli.shared.turn_called import check_called
-    from teamchat.cli.shared.workspace import find_root, open_store
-    from teamchat.core.store.checks import output_of
+    from teamchat.cli.shared.workspace import abandoned, find_root, open_store
+    from teamchat.core.conversation.recovery import output_folder, written_by_check
+    from teamchat.core.store.checks import output_of, running_checks
     from teamchat.core.store.sessions import need_session
 
-    with open_store(find_root(place.team)) as db:
-        found = check_called(db, need_session(db, place.session), name)
-        output = output_of(db, found)
+    root = find_root(place.team)
+    with open_store(root) as db:
+        chosen = need_session(db, place.session)
+        found = check_called(db, chosen, name)
+        running = found.status == "running"
+        left = running and found in abandoned(root, chosen.id, lambda: running_checks(db, chosen.id))
+        folder = output_folder(db, found) if running else None
+        output = written_by_check(folder) if folder else output_of(db, found)
     if as_json:
-        write_line("check", **check_receipt_fields(found, output))
+        write_line("check", **check_receipt_fields(found, output, abandoned=left))
     elif reply:
         write_exact(output)
     else:
-        print_check(found, output)
+        print_check(found, output, abandoned=left)
 
 
-def print_check(check: CheckRecord, output: bytes) -> None:
+def print_check(check: CheckRecord, output: bytes, *, abandoned: bool) -> None:
     from teamchat.cli.output.checks import receipt_lines
     from teamchat.cli.output.long import as_shown, write_text
     from teamchat.cli.shared.typed import placed_here
 
     width = wrap_width()
-    for line in receipt_lines(check):
+    for line in receipt_lines(check, abandoned=abandoned):
         for row in fitted(line, width):
             print(row)
     if output:
         shown = as_shown(output.decode(errors="replace"), placed_here(f"teamchat show {check.label} --reply"))
-        write_text(margined("  its output:", shown, width))
+        head = "its output" if check.result else "its output so far"
+        write_text(margined(f"  {head}:", shown, width))
 
 
 def write_exact(text: bytes) -> None:

@@ -10,7 +10,8 @@ import pytest
 from tests.cli.checked import checked_crew, repository, until
 from tests.cli.helpers import HINT, objects, refused
 from tests.cli.test_terminal import at_terminal
-from tests.program import run_here
+from tests.program import ended, run_here, start
+from tests.runners.processes import eventually
 
 
 @pytest.fixture
@@ -61,7 +62,7 @@ def test_json_has_its_fields_and_its_output() -> None:
         "v": 1, "type": "check", "check": "check-1", "number": 1, "name": "tests", "command": command, "route": 2,
         "after_turn": 1, "status": "red", "reason": "exit code 3", "exit_code": 3, "not_run": None, "output_bytes": 12,
         "left": [], "files": [{"path": "made.txt", "what": "added", "added": 1, "removed": 0}],
-        "cwd": str(Path.cwd()), "undone": False, "output": "one\x1b[31m\ntwo",
+        "cwd": str(Path.cwd()), "abandoned": False, "undone": False, "output": "one\x1b[31m\ntwo",
     }  # fmt: skip
 
 
@@ -91,3 +92,19 @@ def test_one_that_wrote_nothing(world: Path) -> None:
     assert "  changed " not in shown
     assert "its output" not in shown
     assert run_here("show", "check-1", "--reply").out == ""
+
+
+def test_one_that_runs_and_one_that_was_killed(world: Path) -> None:
+    checked_crew(world, {"tests": "echo begun; touch begun; sleep 60"})
+    with start("check", "tests") as process:
+        assert eventually(Path("begun").exists)
+        shown = run_here("show", "check-1").out
+        assert shown.startswith("check-1 · tests · running\n")
+        assert shown.endswith("  its output so far:\n  | begun\n")
+        process.kill()
+        ended(process)
+    assert run_here("show", "check-1").out.startswith("check-1 · tests · was running when teamchat was killed\n")
+    (told,) = objects(run_here("show", "check-1", "--json"))
+    assert (told["status"], told["abandoned"], told["output"]) == ("running", True, "begun\n")
+    assert run_here("check", "true").code == 0
+    assert run_here("show", "check-1", "--reply").out == "begun\n"

@@ -8,6 +8,7 @@ from msgspec import to_builtins
 
 from teamchat.cli.output.lines import moment, plural
 from teamchat.cli.output.patch import MARKS, counted
+from teamchat.core.receipt import KILLED
 from teamchat.core.text.clean import printable, visible
 from teamchat.runners.file_changes import FileChanges
 
@@ -78,12 +79,13 @@ def check_fields(check: CheckRecord) -> dict[str, Any]:
     }
 
 
-def receipt_lines(check: CheckRecord) -> Iterator[str]:
-    """The receipt of a check for a person, without its output."""
+def receipt_lines(check: CheckRecord, *, abandoned: bool) -> Iterator[str]:
+    """The receipt of a check for a person, without its output. `abandoned`: teamchat was killed while it ran."""
     undone = ", undone" if check.undone is not None else ""
     why = f", {check.result.reason}" if check.result and check.result.reason else ""
     name = "" if _is_typed(check) else f"{check.name} · "
-    yield visible(f"{check.label} · {name}{check.status.replace('_', ' ')}{why}{undone}".replace("\n", " "))
+    status = KILLED if abandoned else check.status.replace("_", " ")
+    yield visible(f"{check.label} · {name}{status}{why}{undone}".replace("\n", " "))
     for label, value in _rows(check):
         yield f"  {label:<9} {visible(value)}"
 
@@ -111,12 +113,13 @@ def _rows(check: CheckRecord) -> Iterator[tuple[str, str]]:
         yield "files", f"not known ({changes.reason})"
 
 
-def check_receipt_fields(check: CheckRecord, output: bytes) -> dict[str, Any]:
+def check_receipt_fields(check: CheckRecord, output: bytes, *, abandoned: bool) -> dict[str, Any]:
     """A check as `show --json` has it."""
     return {
         **check_fields(check),
         "started_at": check.started_at,
         "cwd": str(check.cwd),
+        "abandoned": abandoned,
         "undone": check.undone is not None,
         "output": output.decode(errors="replace"),
     }

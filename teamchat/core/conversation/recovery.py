@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from teamchat.core.check import LARGEST_OUTPUT, CheckResult
 from teamchat.core.errors import DiskFull, StoreError
 from teamchat.core.receipt import KILLED, NOT_STORED, Outcome
-from teamchat.core.store.checks import end_check, running_check_folders, running_checks
+from teamchat.core.store.checks import CheckRecord, end_check, running_check_folders, running_checks
 from teamchat.core.store.database import Database
 from teamchat.core.store.texts import pack
 from teamchat.core.store.turn_events import TimedEvent
@@ -43,8 +43,8 @@ def turns_dir(db: Database) -> Path:
     return db.path.parent / TURNS
 
 
-def output_folder(db: Database, turn: Turn) -> Path | None:
-    """Where a turn that is not over has its output; None where the store names no folder of teamchat's own."""
+def output_folder(db: Database, turn: Turn | CheckRecord) -> Path | None:
+    """Where a turn or check that is not over has its output; None where the store names no folder of teamchat's own."""
     return turns_dir(db) / turn.folder.name if _OURS.fullmatch(turn.folder.name) else None
 
 
@@ -112,6 +112,11 @@ def recover_checks(db: Database, session: int, folder: Path, trees: WorkTrees) -
 def _output(folder: Path) -> bytes:
     """What a check had written when it was killed, as far as it is kept."""
     _wait_until_dead(folder)
+    return written_by_check(folder)
+
+
+def written_by_check(folder: Path) -> bytes:
+    """What a check that is not over has written in its folder, as far as it is kept."""
     with contextlib.suppress(OSError), open_output(folder) as file:
         file.seek(len(FIRST_LINE))
         return file.read(LARGEST_OUTPUT)
