@@ -6,10 +6,13 @@ green, red, or not run. Red says something of the work. *Not run* says nothing o
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Literal
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 CHECK_TIMEOUT_S = 1800.0
 CheckStatus = Literal["green", "red", "not_run"]
@@ -34,6 +37,19 @@ class Check(Struct, frozen=True):
     env_keep: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()
     typed: bool = False
+
+
+def without_place(check: Check, root: Path) -> Check:
+    """The check as it is stored and shown: what members read of it, and a recording, is the same on every machine.
+
+    A program below the team's folder `root` has its path from there, one elsewhere only its name.
+    """
+    if isinstance(check.command, str) or not check.command or not check.command[0].startswith("/"):
+        return check
+    program, *arguments = check.command
+    path = Path(program)
+    name = os.path.relpath(path, root) if path.is_relative_to(root) else path.name
+    return replace(check, command=(name, *arguments))
 
 
 class CheckResult(Struct, frozen=True):

@@ -20,6 +20,7 @@ from teamchat.cli.output.jsonl import JsonOutput
 from teamchat.cli.output.plain import PlainOutput
 from teamchat.core.turn.events import (
     AgentSpoke,
+    CheckFinished,
     Conclusion,
     ConversationEvent,
     GroupCompared,
@@ -56,6 +57,8 @@ class Transcript:
             setup = replace(event.turn.setup, redacted=0)  # a recording has no secrets left for a replay to remove
             turn = replace(event.turn, setup=setup)
             event = replace(event, turn=turn, outcome=replace(event.outcome, seconds=0.0, first_byte_s=None))
+        if isinstance(event, CheckFinished) and event.check.result:
+            event = CheckFinished(replace(event.check, result=replace(event.check.result, seconds=0.0)))
         if isinstance(event, TurnStarted):
             self._routes[event.turn.number] = event.turn.route
         self._keep(lambda: self._json(event), lambda: self._plain(event), self._route_of(event))

@@ -23,7 +23,7 @@ from teamchat.cli.shared.interrupts import raise_again
 from teamchat.cli.shared.options import Shown
 from teamchat.cli.shared.showing import choose_output, terminal_width
 from teamchat.core.cassette.account import account, differences, progress_mark
-from teamchat.core.cassette.format import Cassette, EndLine, HumanLine, ProcessLine, RecordedRun, ResumeLine
+from teamchat.core.cassette.format import Cassette, CheckLine, EndLine, HumanLine, ProcessLine, RecordedRun, ResumeLine
 from teamchat.core.cassette.player import Player, RecordedTurn
 from teamchat.core.cassette.replay import RecordedMachine, recorded_team, recorded_turn
 from teamchat.core.cassette.team import in_folder
@@ -74,12 +74,13 @@ def play(cassette: Cassette, show: Shown, *, speed: float = 1.0, team: Team | No
 
 
 class Played(Struct):
-    """The result of replaying one input. `left` are the recorded turns that were not played.
+    """The result of replaying one input. `left` and `left_checks` are the recorded turns and checks not played.
 
     `stopped`: the person who watched it ended it early.
     """
 
     left: list[RecordedTurn]
+    left_checks: list[CheckLine]
     transcript: Transcript = field(default_factory=Transcript)
     stored: dict[str, Any] = field(default_factory=dict)
     code: ExitCode = ExitCode.DONE
@@ -137,7 +138,8 @@ class Stage(Struct, frozen=True):
     def play(self, run: RecordedRun) -> Played:
         """Play one input and all turns that follow from it."""
         player = self.plays(map(recorded_turn, run.turns))
-        played = Played(player.waiting)
+        machine = RecordedMachine(self.cassette, run, player, self.folder)
+        played = Played(player.waiting, machine.checks)
 
         async def work(coordinator: ConversationCoordinator) -> Conclusion:
             before = progress_mark(coordinator)
@@ -157,7 +159,7 @@ class Stage(Struct, frozen=True):
             folder=turns_dir(self.db),
             stopper=console.stopper,
             emit=console.emit,
-            machine=self.heard(RecordedMachine(self.cassette, run, player, self.folder)),
+            machine=self.heard(machine),
             cooldowns=self._cooldowns(run, player),
             bounds=run.input.bounds,
         )
@@ -200,6 +202,7 @@ def _problems(end: EndLine, run: Played) -> Iterator[str]:
         yield f"exit code: {run.code} instead of {then['code']}"
     yield from differences({"paused": then["paused"]} if "paused" in then else {}, {"paused": run.paused})
     yield from (f"a recorded turn of {turn.identity.member} that nobody asked for" for turn in run.left)
+    yield from (f"a recorded run of the check {check.name} that nobody asked for" for check in run.left_checks)
     known = {name: now for name, now in run.stored.items() if name in then}
     stored = [line for name, now in known.items() for line in differences(then[name], now, name)]
     yield from stored
@@ -225,7 +228,8 @@ def typed_command(line: HumanLine | ResumeLine) -> list[str]:
 
 def _typed_process(line: ProcessLine) -> list[str]:
     """The process as a person may have typed it."""
-    settings = {**dict(line), "workers": line.members, "rounds": line.rounds if line.rounds > 1 else None}
-    given = {setting: settings[setting] for setting in TAKES[line.kind] if settings[setting]}
-    words = {setting: ",".join(value) if isinstance(value, tuple) else str(value) for setting, value in given.items()}
-    return [line.name or line.kind, *(word for setting, value in words.items() for word in (f"--{setting}", value))]
+    settings = {**dict(line), "workers": line.members, "rounds": line.rounds if line.rounds > 1 or line.do else None}
+    given = {setting: settings[setting] for setting in TAKES[line.kind] if setting != "check" and settings[setting]}
+    words = [(setting, ",".join(value) if isinstance(value, tuple) else str(value)) for setting, value in given.items()]
+    words += [("check", check.command or check.name) for check in line.checks]
+    return [line.name or line.kind, *(word for setting, value in words for word in (f"--{setting}", value))]

@@ -15,10 +15,12 @@ from teamchat.core.cassette.account import account, progress_mark, standing
 from teamchat.core.cassette.player import RecordedTurn, Recorder, nameless
 from teamchat.core.cassette.replay import identity_of, not_started
 from teamchat.core.cassette.writer import CassetteWriter
+from teamchat.core.check import Check
+from teamchat.core.checks.command import CheckRun
 from teamchat.core.context.layers.collector import ContextCollector
 from teamchat.core.context.layers.collector import Listening as ListeningCollector
 from teamchat.core.conversation.coordinator import ConversationCoordinator
-from teamchat.core.conversation.inputs import Input
+from teamchat.core.conversation.inputs import Input, Message
 from teamchat.core.engine.state import Bounds
 from teamchat.core.errors import ExitCode, TeamchatError, UsageError
 from teamchat.core.files.folders import state_dir
@@ -29,6 +31,7 @@ from teamchat.core.turn.events import Conclusion
 from teamchat.core.turn.machine import Cooldowns, Machine, ReadyTurn
 from teamchat.runners.base import Job, Runner, Slash
 from teamchat.runners.process.running import Launch, Running
+from teamchat.runners.process.supervisor import Stopper
 
 Keep = Callable[[RecordedTurn], None]
 LABEL = "TEAMCHAT_CASSETTE_LABEL"  # set if no real model gave the recorded replies
@@ -45,6 +48,7 @@ def recorded(
 
     async def record(coordinator: ConversationCoordinator) -> Conclusion:
         before = progress_mark(coordinator)
+        writer.hide((given.process if isinstance(given, Message) else None) or coordinator.state.process)
         writer.begin(standing(coordinator))
         with writer.whole():
             left = {agent.name: cooldowns.left(agent.name) for agent in team.agents.values()}
@@ -71,6 +75,7 @@ class Listening(Machine):
         self.live, self._inner, self._writer = inner.live, inner, writer
         self._keep = keep or writer.turn
         self._recorder = Recorder(inner.start, self._keep)
+        self._check_began = 0.0
 
     def check(self, turn: ReadyTurn) -> None:
         try:
@@ -83,6 +88,14 @@ class Listening(Machine):
 
     def start(self, what: Launch) -> Running:
         return self._recorder(what)
+
+    async def run_check(self, check: Check, cwd: Path, folder: Path, scratch: Path, stopper: Stopper) -> CheckRun:
+        self._check_began = self._recorder.now()
+        return await self._inner.run_check(check, cwd, folder, scratch, stopper)
+
+    def keep_check(self, check: Check, ran: CheckRun) -> None:
+        recorded_at = self._inner.check_at
+        self._writer.check(check, ran, self._check_began if recorded_at is None else recorded_at)
 
     def exists(self, member: Member, runner: Runner) -> Callable[[str], bool]:
         real = self._inner.exists(member, runner)

@@ -11,11 +11,13 @@ from typing import Any
 
 from msgspec import Struct, to_builtins
 
+from teamchat.core.check import CheckResult
 from teamchat.core.conversation.coordinator import ConversationCoordinator
 from teamchat.core.engine.state import Route
 from teamchat.core.messages import ConversationMessage, well_formed
 from teamchat.core.receipt import Outcome, Setup
 from teamchat.core.routing.todos import Todo
+from teamchat.core.store.checks import CheckRecord, checks_of, find_check
 from teamchat.core.store.database import Database
 from teamchat.core.store.routes import all_routes
 from teamchat.core.store.summaries import last_clear
@@ -24,6 +26,7 @@ from teamchat.core.store.turn_events import stored_events
 from teamchat.core.store.turns import Turn, partial_of, turn_numbers, turns_of
 from teamchat.core.text.clean import visible
 from teamchat.core.text.line_diff import unified_diff
+from teamchat.runners.file_changes import FileChanges
 from teamchat.runners.process.supervisor import SILENT, UNSAID
 
 SETUP = (
@@ -35,10 +38,11 @@ ROUTE = ("number", "target", "priority", "group", "parent", "by", "request", "as
 
 
 class Mark(Struct, frozen=True):
-    """The state of a conversation: how many messages and turns it had, and which routes were finished."""
+    """The state of a conversation: how many messages, turns and checks it had, and which routes were finished."""
 
     messages: int
     turns: int
+    checks: int
     over: frozenset[int]
 
 
@@ -46,11 +50,13 @@ def progress_mark(coordinator: ConversationCoordinator) -> Mark:
     db, session = coordinator.run.db, coordinator.session
     waiting = {route.number for route in coordinator.state.queue}
     over = frozenset(route.number for route in all_routes(db, session)) - waiting
-    return Mark(len(coordinator.manager.get_messages()), len(turn_numbers(db, session)), over)
+    last = find_check(db, session)
+    messages, turns = len(coordinator.manager.get_messages()), len(turn_numbers(db, session))
+    return Mark(messages, turns, last.number if last else 0, over)
 
 
 def account(coordinator: ConversationCoordinator, since: Mark) -> dict[str, Any]:
-    """Messages, turns and routes since then."""
+    """Messages, turns, routes and checks since then."""
     db, session = coordinator.run.db, coordinator.session
     numbers = turn_numbers(db, session)
     messages = coordinator.manager.get_messages()[since.messages :]
@@ -58,6 +64,7 @@ def account(coordinator: ConversationCoordinator, since: Mark) -> dict[str, Any]
         "messages": [_message(message, numbers) for message in messages],
         "turns": [_turn(db, turn) for turn in turns_of(db, session)[since.turns :]],
         "routes": [_route(route) for route in all_routes(db, session) if route.number not in since.over],
+        "checks": [_check(check) for check in checks_of(db, session, since.checks)],
         "task": coordinator.manager.get_team_task(),
         "todos": [_todo(item) for item in todos_of(db, session).items.values()],
     }
@@ -73,6 +80,7 @@ def standing(coordinator: ConversationCoordinator) -> dict[str, Any]:
     return {
         "messages": [well_formed(message.content) for message in coordinator.manager.get_messages()],
         "turns": now.turns,
+        "checks": now.checks,
         "routes": {str(route.number): route.status.value for route in all_routes(db, session)},
         "task": stored["task"],
         "todos": stored["todos"],
@@ -86,6 +94,7 @@ def standing_of(ends: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return {
         "messages": [message["text"] for end in ends for message in end["messages"]],
         "turns": sum(len(end["turns"]) for end in ends),
+        "checks": sum(len(end.get("checks", ())) for end in ends),
         "routes": {str(route["number"]): route["status"] for end in ends for route in end["routes"]},
         "task": last.get("task"),
         "todos": last.get("todos") or [],
@@ -144,6 +153,13 @@ def _facts(of: Setup | Outcome, names: tuple[str, ...]) -> dict[str, Any]:
 def _silent(text: object) -> bool:
     """True for a note on silence, which only reports time."""
     return isinstance(text, str) and text.startswith((SILENT, UNSAID))
+
+
+def _check(check: CheckRecord) -> dict[str, Any]:
+    result, changes = check.result or CheckResult("not_run"), check.changes
+    facts = {name: getattr(check, name) for name in ("number", "route", "name", "command", "after", "status")}
+    facts |= {name: getattr(result, name) for name in ("reason", "exit_code", "not_run", "output_bytes", "left")}
+    return facts | {"files": [file.path for file in changes.files] if isinstance(changes, FileChanges) else []}
 
 
 def _todo(item: Todo) -> dict[str, Any]:

@@ -1,8 +1,8 @@
 """A cassette: a recorded conversation as JSON lines (docs/cassettes.md).
 
 The first line is the header with the team. Then come, in the order they happened, lines with one key each: `human` and
-`resume` (an input), `turn` (what crossed the process boundary) and `end` (how the run of that input ended, and what it
-stored and printed).
+`resume` (an input), `turn` (what crossed the process boundary), `check` (what a check came to) and `end` (how the run
+of that input ended, and what it stored and printed).
 """
 
 from __future__ import annotations
@@ -19,11 +19,12 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError,
 
 from teamchat.core.agents import ProtocolName
 from teamchat.core.cassette.team import RecordedTeam
+from teamchat.core.check import CheckStatus, NotRun
 from teamchat.core.checked_structs import Checked
 from teamchat.core.conversation.inputs import Message, Resume, typed_spans
 from teamchat.core.engine.decide import MAX_WAITING
 from teamchat.core.engine.events import PauseKind, ResumeMode
-from teamchat.core.engine.process import MOST_ROUNDS, Kind, Process
+from teamchat.core.engine.process import MOST_ROUNDS, Kind, Process, ProcessCheck
 from teamchat.core.engine.state import Bounds
 from teamchat.core.errors import UsageError
 from teamchat.core.store.images import Image
@@ -111,6 +112,10 @@ class ProcessLine(Line):
     jobs: Annotated[int, Field(ge=1)] | None = None
     most: Annotated[int, Field(ge=0, le=MAX_WAITING)] = 0
     options: tuple[str, ...] = ()
+    do: str = ""
+    checks: tuple[Annotated[ProcessCheck, Checked()], ...] = ()
+    review: tuple[str, ...] = ()
+    fallbacks: dict[str, tuple[str, ...]] = {}
 
     @property
     def process(self) -> Process:
@@ -173,11 +178,12 @@ class ErrorLine(Line):
 class ToldLine(Line):
     """The layers of files, lessons and worktrees of a turn, by the layer's name. `answers` is what is answered.
 
-    `part` is the role and the number of what the turn does in a process.
+    `part` is the role and the number of what the turn does in a process, and `go` that of its part.
     """
 
     answers: str
     part: tuple[str, int] | None = None
+    go: Annotated[int, Field(ge=1)] = 1
     layers: dict[Literal["experience__context", "knowledge__context", "differences__context"], str]
 
 
@@ -241,6 +247,36 @@ class TurnLine(Line):
         return self
 
 
+class CheckLine(Line):
+    """One run of a check. `output` is what is kept of its output; in base64 as `output64` if that is no UTF-8.
+
+    `at` is when it began, in seconds from its run's beginning, `output_bytes` how much it wrote, `left` the processes
+    that it left running. `files` is what changed in the work tree meanwhile, or why that is not known.
+    """
+
+    name: str
+    command: str | tuple[str, ...]
+    status: CheckStatus
+    reason: str = ""
+    exit_code: int | None = None
+    not_run: NotRun | None = None
+    seconds: Seconds = 0.0
+    output: str = ""
+    output64: str | None = None
+    output_bytes: Annotated[int, Field(ge=0)] = 0
+    left: tuple[str, ...] = ()
+    files: Annotated[FileChanges, Checked()] | Annotated[NoCheckpoint, Checked()] | None = None
+    at: Seconds = 0.0
+
+    @model_validator(mode="after")
+    def _whole(self) -> CheckLine:
+        if (self.status == "not_run") is (self.not_run is None):
+            raise ValueError("expected a reason in not_run where a check was not run, and only there")
+        if self.output64 is not None:
+            base64.b64decode(self.output64, validate=True)
+        return self
+
+
 class StoredMessage(Line):
     """A message. `turn` is the number of the turn whose reply it is."""
 
@@ -284,6 +320,23 @@ class StoredRoute(Line):
     part: dict[str, Any] | None = None
 
 
+class StoredCheck(Line):
+    """A run of a check: the facts of it that are equal on every machine. `files` are the paths that changed."""
+
+    number: int
+    route: int | None
+    name: str
+    command: str | list[str]
+    after: int
+    status: str
+    reason: str
+    exit_code: int | None
+    not_run: str | None
+    output_bytes: int
+    left: list[str]
+    files: list[str]
+
+
 class StoredTodo(Line):
     """An item of the todo list."""
 
@@ -306,6 +359,7 @@ class EndLine(Line):
     messages: list[StoredMessage]
     turns: list[StoredTurn]
     routes: list[StoredRoute]
+    checks: list[StoredCheck] = []
     task: str | None = None
     todos: list[StoredTodo] | None = None
     cleared: str | None = None
@@ -321,20 +375,22 @@ class Entry(Line):
     human: HumanLine | None = None
     resume: ResumeLine | None = None
     turn: TurnLine | None = None
+    check: CheckLine | None = None
     end: EndLine | None = None
 
     @model_validator(mode="after")
     def _one(self) -> Entry:
-        if sum(value is not None for value in (self.human, self.resume, self.turn, self.end)) != 1:
-            raise ValueError("expected one of human, resume, turn and end")
+        if sum(value is not None for value in (self.human, self.resume, self.turn, self.check, self.end)) != 1:
+            raise ValueError("expected one of human, resume, turn, check and end")
         return self
 
 
 class RecordedRun(Struct, frozen=True):
-    """An input, the turns that followed from it, and how it ended (None: the recording breaks off)."""
+    """An input, the turns and checks that followed from it, and how it ended (None: the recording breaks off)."""
 
     input: HumanLine | ResumeLine
     turns: list[TurnLine] = field(default_factory=list)
+    checks: list[CheckLine] = field(default_factory=list)
     end: EndLine | None = None
 
 
@@ -386,9 +442,12 @@ def _add(runs: list[RecordedRun], entry: Entry) -> None:
     if begins := entry.human or entry.resume:
         runs.append(RecordedRun(begins))
     elif not runs or runs[-1].end:
-        raise ValueError(f"{'a turn' if entry.turn else 'an end'} without an input before it")
+        kind = "a turn" if entry.turn else "a check" if entry.check else "an end"
+        raise ValueError(f"{kind} without an input before it")
     elif entry.turn:
         runs[-1].turns.append(entry.turn)
+    elif entry.check:
+        runs[-1].checks.append(entry.check)
     else:
         runs[-1] = replace(runs[-1], end=entry.end)
 

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from teamchat.runners.events import Failure, FailureKind
 from teamchat.runners.process.running import Chunk, CutShort, Exit, Identity, Launch, Running, SpawnFailed
+from teamchat.runners.process.supervisor import Stopper
 
 LONGEST_PAUSE_S = 600.0  # that a replay makes where the recording has a longer silence
 LOOK_S = 0.005  # how often a turn looks whether it may begin or end
@@ -76,6 +77,10 @@ class Recorder:
         self._start, self._keep = start, keep
         self._began = time.monotonic()
         self._begun: dict[str, float] = {}
+
+    def now(self) -> float:
+        """The seconds since its run began."""
+        return time.monotonic() - self._began
 
     def begins(self, member: str) -> None:
         self._begun[member] = time.monotonic()
@@ -157,6 +162,8 @@ class Player:
     for a turn without a recording; it never starts a live one.
     """
 
+    lenient = False  # about what differs from the recording
+
     def __init__(self, turns: Iterable[RecordedTurn], speed: float) -> None:
         self.waiting = list(turns)
         self.clock = 0.0
@@ -172,6 +179,13 @@ class Player:
         self._playing += 1
         self._ends.append(turn.at + turn.exit.seconds)
         return _Playback(turn, turn.exit, self._speed, self._ending, self._ended)
+
+    async def passes(self, at: float, seconds: float, stopper: Stopper) -> bool:
+        """Let the time pass of a check that began `at`. False if a person ends it before."""
+        pause = min(seconds, LONGEST_PAUSE_S) / self._speed
+        await (stopper.sleep(pause) if pause > 0 else asyncio.sleep(0))
+        self.clock = max(self.clock, at + seconds)
+        return not stopper.asked
 
     async def _ending(self, turn: RecordedTurn, end: Exit) -> None:
         """Wait until the turns that began before this one ended have begun: who may begin can depend on its end."""
@@ -230,6 +244,8 @@ class Player:
 
 class LenientPlayer(Player):
     """Plays a member's next recording even if its prompt differs from the recorded one. `met` receives each turn."""
+
+    lenient = True
 
     def __init__(
         self, turns: Iterable[RecordedTurn], speed: float, met: Callable[[RecordedTurn, Identity, bytes], None]

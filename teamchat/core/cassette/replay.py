@@ -13,9 +13,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from teamchat.core.cassette.account import text_difference
-from teamchat.core.cassette.format import Cassette, RecordedRun, TurnLine
+from teamchat.core.cassette.format import Cassette, CheckLine, RecordedRun, TurnLine
 from teamchat.core.cassette.player import SPAWN, NotRecorded, NotStarted, Player, RecordedTurn, nameless
 from teamchat.core.cassette.team import team_from_json
+from teamchat.core.check import Check, CheckResult
+from teamchat.core.checks.command import CheckRun
 from teamchat.core.context.layers.collector import ContextCollector, Telling
 from teamchat.core.engine.events import PauseKind
 from teamchat.core.errors import AgentMissing, NoRecording, NotTrusted, TeamchatError, UsageError
@@ -26,6 +28,7 @@ from teamchat.runners.base import Runner, Slash
 from teamchat.runners.events import Failure
 from teamchat.runners.file_changes import FileChanges
 from teamchat.runners.process.running import Chunk, CutShort, Exit, Identity, Launch, Running
+from teamchat.runners.process.supervisor import Stopper
 
 LONGEST_COMPARED = 100_000  # characters; the worst cost of comparing is their square
 ERRORS: Mapping[str, type[TeamchatError]] = {"missing": AgentMissing, "refused": NotTrusted, "usage": UsageError}
@@ -62,6 +65,20 @@ def recorded_turn(line: TurnLine) -> RecordedTurn:
     )
 
 
+def recorded_check(line: CheckLine) -> CheckRun:
+    output = line.output.encode() if line.output64 is None else base64.b64decode(line.output64)
+    result = CheckResult(
+        line.status, line.reason, line.exit_code, line.seconds, line.not_run, line.output_bytes, line.left
+    )
+    return CheckRun(result, output, line.files)
+
+
+def _check_in_words(check: Check | CheckLine) -> str:
+    command = check.command if isinstance(check.command, str) else " ".join(check.command)
+    shown = "" if command == check.name else f" ({command})"
+    return f"the check {check.name}{shown}"
+
+
 def _chunk(at: float, stream: str, text: str) -> Chunk:
     data = base64.b64decode(text) if stream.endswith("64") else text.encode()
     return Chunk("err" if stream.startswith("err") else "out", data, at)
@@ -94,6 +111,7 @@ class RecordedMachine(Machine):
         super().__init__({})
         self._cassette, self._run, self._player, self._root = cassette, run, player, root
         self._paused = run.end and run.end.paused
+        self.checks = list(run.checks)  # that were not played yet
 
     def check(self, turn: ReadyTurn) -> None:
         """Raise the recorded error of a turn that was refused before it started."""
@@ -113,6 +131,22 @@ class RecordedMachine(Machine):
                 saying("--new", "--record", "again.cassette"),
             ) from None
 
+    async def run_check(self, check: Check, _cwd: Path, _folder: Path, _scratch: Path, stopper: Stopper) -> CheckRun:
+        """The next recorded run of a check, in its recorded time. Raises `NoRecording` if that is of another one."""
+        line = next(iter(self.checks), None)
+        same = line and line.name == check.name and (self._player.lenient or line.command == check.command)
+        if line is None or not same:
+            there = f"the next recorded one is {_check_in_words(line)}" if line else "none is left"
+            raise NoRecording(
+                f"the cassette has no recording of {_check_in_words(check)}: {there}",
+                saying("--new", "--record", "again.cassette"),
+            )
+        self.checks.remove(line)
+        self.check_at = line.at
+        if not await self._player.passes(line.at, line.seconds, stopper):
+            return CheckRun(CheckResult("not_run", "was interrupted", not_run="interrupted"), b"", line.files)
+        return recorded_check(line)
+
     def exists(self, member: Member, _runner: Runner) -> Callable[[str], bool]:
         line = self._upcoming(member)
         return frozenset(line.existing if line else ()).__contains__
@@ -124,7 +158,7 @@ class RecordedMachine(Machine):
     def collected(self, collector: ContextCollector) -> ContextCollector:
         told = [
             (
-                (turn.member, turn.told.answers, turn.told.part),
+                (turn.member, turn.told.answers, turn.told.part, turn.told.go),
                 {str(name): text for name, text in turn.told.layers.items()},
             )
             for turn in self._run.turns
@@ -136,13 +170,17 @@ class RecordedMachine(Machine):
         return self._root / f"scratch-{folder.name}"
 
     def now(self) -> float:
-        return math.inf if self._paused is PauseKind.TIME and not self._player.waits() else 0.0
+        return math.inf if self._paused is PauseKind.TIME and not self._waits() else 0.0
 
     def moment(self, _vendor: str) -> float:
         return 0.0
 
     def stopped(self, member: str | None) -> bool:
-        return self._paused is PauseKind.INTERRUPTED and not self._player.waits(member)
+        return self._paused is PauseKind.INTERRUPTED and not self._waits(member)
+
+    def _waits(self, member: str | None = None) -> bool:
+        """Whether something of that member, or anything at all, was not played yet."""
+        return self._player.waits(member) or (member is None and bool(self.checks))
 
     async def comes(self, member: str) -> None:
         await self._player.comes(member)

@@ -14,7 +14,7 @@ from msgspec.structs import asdict, replace
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from teamchat.core.agents import normalize_agent_type
-from teamchat.core.check import Check
+from teamchat.core.check import Check, without_place
 from teamchat.core.checked_structs import Checked
 from teamchat.core.routing.names import fold, valid_name
 from teamchat.core.team.checks import circle_of
@@ -130,11 +130,7 @@ def _agent(team: Team, spec: AgentSpec) -> dict[str, Any]:
 
 
 def _check(team: Team, check: Check) -> dict[str, Any]:
-    fields = asdict(check) | {"env": dict.fromkeys(check.env, "")}
-    if not isinstance(check.command, str):
-        program, *arguments = check.command
-        fields["command"] = [_relative(Path(program), team.root) if "/" in program else program, *arguments]
-    return fields
+    return asdict(without_place(check, team.root)) | {"env": dict.fromkeys(check.env, "")}
 
 
 def _relative(path: Path, root: Path) -> str:
@@ -156,6 +152,7 @@ def in_folder(team: Team, root: Path) -> Team:
         members=tuple(
             replace(member, cwd=_below(root, team.root, member.cwd), knowledge={}) for member in team.members
         ),
+        checks={name: without_place(check, team.root) for name, check in team.checks.items()},
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import os
 from collections import defaultdict
@@ -18,10 +19,12 @@ from teamchat.core.cassette.format import Entry, Header, Line, ProcessLine, dump
 from teamchat.core.cassette.player import NotStarted, RecordedTurn
 from teamchat.core.cassette.redaction import CutRedactor, encoded, named, output_lines, redact_lines
 from teamchat.core.cassette.team import team_to_json
-from teamchat.core.check import Check
+from teamchat.core.check import Check, without_place
+from teamchat.core.checks.command import CheckRun
 from teamchat.core.context.layers.collector import LayerContext
 from teamchat.core.conversation.inputs import Input, Message, Resume
 from teamchat.core.engine.events import PauseKind
+from teamchat.core.engine.process import Process
 from teamchat.core.engine.state import UNBOUNDED, Bounds
 from teamchat.core.errors import TeamchatError, UsageError
 from teamchat.core.files.whole_files import write_private
@@ -33,7 +36,7 @@ from teamchat.core.text.secret_words import secrets_in
 from teamchat.patterns import regex
 from teamchat.runners.base import Slash
 from teamchat.runners.file_changes import FileChanges, NoCheckpoint
-from teamchat.runners.process.running import CutShort
+from teamchat.runners.process.running import Chunk, CutShort
 
 
 def check_recording(file: Path) -> None:
@@ -65,13 +68,21 @@ class CassetteWriter:
     def __init__(
         self, path: Path, team: Team, env: Mapping[str, str], label: str | None = None, *, fence_key: str
     ) -> None:
-        self.path, self.redact = path, CutRedactor(Redactor(secrets_of(team, env)))
+        self._root, self._secrets = team.root, secrets_of(team, env)
+        self.path, self.redact = path, CutRedactor(Redactor(self._secrets))
         self.existing: defaultdict[str, set[str]] = defaultdict(set)
         self.slashes: dict[str, Slash | None] = {}
         self._broken: UsageError | None = None
         self._told: dict[str, dict[str, Any]] = {}
         header = self._clean({"cassette": 1, "team": team_to_json(team), "label": label})
         self.header = Header.model_validate({**header, "fence_key": fence_key if team.fence else None})
+
+    def hide(self, process: Process | None) -> None:
+        """Also write nothing of the secrets in commands that a person has typed as checks; called before `begin`."""
+        commands = [one.command for one in process.checks if one.command] if process else []
+        found = [value for command in commands for value in secrets_in(_words(command))]
+        typed = {f"typed {number} SECRET": value for number, value in enumerate(found)}
+        self.redact = CutRedactor(Redactor({**self._secrets, **typed}))
 
     def begin(self, stands: Mapping[str, Any]) -> None:
         """Write the header, or check that the file ends where this conversation `stands`, in the form of `standing`.
@@ -143,7 +154,10 @@ class CassetteWriter:
 
     def told(self, context: LayerContext, layers: Mapping[str, str]) -> None:
         """Record the files and lessons that the turn in preparation gives to a member."""
-        part = {"part": (context.part.role, context.part.number)} if context.part else {}
+        part: dict[str, Any] = {}
+        if context.part:
+            part = {"part": (context.part.role, context.part.number)}
+            part |= {"go": context.part.go} if context.part.go > 1 else {}
         self._told[context.member.name] = {"answers": context.message.id, "layers": layers} | part
 
     def turn(self, turn: RecordedTurn) -> None:
@@ -169,7 +183,7 @@ class CassetteWriter:
             "at": round(turn.at, 6),  # what orders the turns of a group
             "existing": sorted(self.existing[turn.identity.member]),
             "slash": self._slash(turn.identity.member),
-            "told": told if told and told["layers"] else None,
+            "told": told if told and (told["layers"] or "part" in told) else None,  # parts are told apart by order
             "cut": turn.cut and _cut(turn.cut),
             "error": turn.error and _error(turn.error),
         }
@@ -188,6 +202,33 @@ class CassetteWriter:
             }
         output = [encoded(line) for line in lines]  # already clean, and base64 shows no secrets
         return Entry.model_validate({"turn": {**self._clean(values), "output": output}})
+
+    def check(self, check: Check, ran: CheckRun, at: float) -> None:
+        """Record a run of a check that began `at` seconds after its run. A failed write is reported by `end`."""
+        try:
+            if self._broken is None:
+                self._append(self.check_entry(without_place(check, self._root), ran, at))
+        except UsageError as error:
+            self._broken = error
+
+    def check_entry(self, check: Check, ran: CheckRun, at: float) -> Entry:
+        lines = redact_lines(output_lines([Chunk("out", ran.output, 0.0)]), self.redact)
+        output = b"".join(line.data for line in lines)
+        result = ran.result
+        values: dict[str, Any] = {
+            "name": check.name,
+            "command": check.command,
+            "status": result.status,
+            "reason": result.reason,
+            "exit_code": result.exit_code,
+            "not_run": result.not_run,
+            "seconds": round(result.seconds, 3),
+            "output_bytes": result.output_bytes,
+            "left": result.left,
+            "files": _files(ran.changes),
+            "at": round(at, 6),
+        }
+        return Entry.model_validate({"check": {**self._clean(values), **_as_text(output)}})
 
     def _slash(self, member: str) -> Mapping[str, Any] | None:
         found = self.slashes.get(member)
@@ -250,16 +291,15 @@ def secrets_of(team: Team, env: Mapping[str, str]) -> dict[str, str]:
     no_secrets = names | {team.name, *team.checks} | fixed_words()
     variables = [env, *(member.env for member in team.members), *(check.env for check in team.checks.values())]
     commands = [(*team.agent_of(member).command, *member.args) for member in team.ai_members]
-    commands += [_words(check) for check in team.checks.values()]
+    commands += [_words(check.command) for check in team.checks.values()]
     in_words = [("SECRET", value) for words in commands for value in secrets_in(words)]
     named = [*in_words, *(pair for table in variables for pair in table.items())]
     known = [(name, value) for name, value in named if value not in no_secrets]
     return {f"{number} {name}": value for number, (name, value) in enumerate(known)}
 
 
-def _words(check: Check) -> tuple[str, ...]:
-    """The words of its command; of a text also the text itself, where words in quotes belong together."""
-    command = check.command
+def _words(command: str | tuple[str, ...]) -> tuple[str, ...]:
+    """The words of a check's command; of a text also the text itself, where words in quotes belong together."""
     return (command, *command.split()) if isinstance(command, str) else command
 
 
@@ -270,6 +310,13 @@ def _cut(cut: CutShort) -> dict[str, Any]:
 
 def _error(error: NotStarted) -> dict[str, Any]:
     return {"kind": error.kind, "text": error.text, "hint": error.hint}
+
+
+def _as_text(output: bytes) -> dict[str, str]:
+    try:
+        return {"output": output.decode()}
+    except UnicodeDecodeError:
+        return {"output64": base64.b64encode(output).decode()}
 
 
 def _files(files: FileChanges | NoCheckpoint | None) -> Mapping[str, Any] | None:
@@ -292,6 +339,6 @@ def _said(message: Message) -> dict[str, Any]:
     if message.pasted:
         values["pasted"] = message.pasted
     if message.process:
-        given = {name: getattr(message.process, name) for name in ProcessLine.model_fields}
-        values["process"] = {name: value for name, value in given.items() if value}
+        given = to_builtins(message.process)
+        values["process"] = {name: given[name] for name in ProcessLine.model_fields if given[name]}
     return values

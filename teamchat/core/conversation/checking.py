@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from msgspec.structs import replace
 
-from teamchat.core.check import Check, CheckResult
+from teamchat.core.check import Check, CheckResult, without_place
 from teamchat.core.conversation.conclusion import conclude_checks
 from teamchat.core.conversation.permission import check_runs_commands
 from teamchat.core.engine.events import Action, CheckBegan, CheckEnded
@@ -82,7 +82,7 @@ async def perform(run: Run, check: Check, route: int | None, ended: Callable[[Ch
     with run.transaction():
         if route is not None:
             run.decide(CheckBegan(run.machine.now(), route))
-        record = begin_check(run.db, run.session, route, check, cwd, folder)
+        record = begin_check(run.db, run.session, route, without_place(check, run.team.root), cwd, folder)
     run.emit(CheckStarted(record))
     before = run.trees.before
     tree = await in_thread(partial(before, record.label, cwd, in_line=route is not None)) if run.machine.live else None
@@ -90,6 +90,7 @@ async def perform(run: Run, check: Check, route: int | None, ended: Callable[[Ch
     changes = ran.changes
     if tree is not None:
         changes = tree if isinstance(tree, NoCheckpoint) else await in_thread(partial(tree.changes, cwd))
+    run.machine.keep_check(check, replace(ran, changes=changes))
     output = pack(ran.output) if ran.output else None
     with run.transaction():
         record = end_check(run.db, record, ran.result, changes, output)

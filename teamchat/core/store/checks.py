@@ -16,6 +16,7 @@ from teamchat.core.store.rows import Row, dump, load
 from teamchat.core.store.texts import Packed, get_text, put_text
 from teamchat.runners.file_changes import FileChanges, NoCheckpoint
 
+REMOVED = "*" * 6  # or more stand for a secret in a recording
 CheckRowStatus = Literal["running", "green", "red", "not_run"]
 
 
@@ -51,9 +52,15 @@ class CheckRecord(Struct, frozen=True):
     @property
     def shown_command(self) -> str:
         """The command as a line."""
-        from teamchat.core.text.commands import quote
+        return self.command if isinstance(self.command, str) else " ".join(map(_as_typed, self.command))
 
-        return self.command if isinstance(self.command, str) else " ".join(map(quote, self.command))
+
+def _as_typed(word: str) -> str:
+    """The word in quotes if it needs any. One with a removed secret looks as it did with the secret in it."""
+    from teamchat.core.text.commands import quote
+
+    as_before = word.replace("*", "x") if REMOVED in word else word
+    return word if quote(as_before) == as_before else quote(word)
 
 
 def begin_check(db: Database, session: int, route: int | None, check: Check, cwd: Path, folder: Path) -> CheckRecord:

@@ -221,6 +221,7 @@ class Machine:
     """
 
     live = True
+    check_at: float | None = None  # when the last check began in the recorded run
 
     def __init__(self, env: Mapping[str, str] | None = None) -> None:
         self.env = os.environ if env is None else env
@@ -245,6 +246,9 @@ class Machine:
 
         env = check_environment(check, self.env)
         return await run_command(check, cwd, env, folder=folder, scratch=scratch, stopper=stopper)
+
+    def keep_check(self, check: Check, ran: CheckRun) -> None:
+        """Learn what a check came to, with the changes of the files."""
 
     def exists(self, member: Member, runner: Runner) -> Callable[[str], bool]:
         """Tells whether a mention names a file."""

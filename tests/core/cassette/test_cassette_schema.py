@@ -19,6 +19,6 @@ def test_every_line_of_the_demo_is_as_the_models_have_it_to_the_letter() -> None
 def test_the_page_names_every_field_of_a_line() -> None:
     page = (ROOT / "docs" / "cassettes.md").read_text(encoding="utf-8")
     definitions = json.loads(schema())["$defs"]
-    for name in ("Header", "HumanLine", "ResumeLine", "TurnLine", "CutLine", "ErrorLine", "EndLine"):
+    for name in ("Header", "HumanLine", "ResumeLine", "TurnLine", "CheckLine", "CutLine", "ErrorLine", "EndLine"):
         for field in definitions[name]["properties"]:
             assert f"`{field}`" in page, f"{name}.{field}"

@@ -50,9 +50,9 @@ def test_only_what_the_conversation_does_not_have_is_kept() -> None:
 
 def test_each_turn_is_told_its_own_again_and_nothing_of_this_machine() -> None:
     told: list[tuple[Recorded, Texts]] = [
-        (("max", "msg-1", None), {KNOWLEDGE: "first"}),
-        (("max", "msg-1", None), {KNOWLEDGE: "second"}),  # another try
-        (("max", "msg-3", None), {LESSONS: "a lesson"}),
+        (("max", "msg-1", None, 1), {KNOWLEDGE: "first"}),
+        (("max", "msg-1", None, 1), {KNOWLEDGE: "second"}),  # another try
+        (("max", "msg-3", None, 1), {LESSONS: "a lesson"}),
     ]
     telling = Telling(LIVE, told)
     other = {FRAMEWORK: "how", TODO: "what"}
@@ -63,12 +63,30 @@ def test_each_turn_is_told_its_own_again_and_nothing_of_this_machine() -> None:
 
 
 def test_a_member_that_answers_a_message_in_two_parts_of_a_process_is_told_each_ones_own() -> None:
-    told: list[tuple[Recorded, Texts]] = [(("max", "msg-1", ("judge", 0)), {DIFFERENCES: "what they changed"})]
+    told: list[tuple[Recorded, Texts]] = [(("max", "msg-1", ("judge", 0), 1), {DIFFERENCES: "what they changed"})]
     telling = Telling(LIVE, told)
     asked = context("max", "msg-1")
     member, judge = (replace(asked, part=Part("best", role)) for role in ("member", "judge"))
     assert DIFFERENCES not in telling.gather(member)
     assert texts_of(telling.gather(judge))[DIFFERENCES] == "what they changed"
+
+
+def test_a_reviewer_that_is_asked_again_in_the_same_round_is_told_what_it_was_told_then() -> None:
+    told: list[tuple[Recorded, Texts]] = [
+        (("max", "msg-1", ("reviewer", 1), 1), {}),
+        (("max", "msg-1", ("reviewer", 1), 1), {DIFFERENCES: "one line"}),  # another try, after a file has changed
+        (("max", "msg-1", ("reviewer", 1), 2), {DIFFERENCES: "two lines"}),
+        (("max", "msg-1", ("reviewer", 2), 1), {DIFFERENCES: "three lines"}),
+    ]
+    telling = Telling(LIVE, told)
+    asked = context("max", "msg-1")
+
+    def again(number: int, go: int) -> str | None:
+        turn = replace(asked, part=Part("until", "reviewer", number, go=go))
+        return texts_of(telling.gather(turn)).get(DIFFERENCES)
+
+    asked_in_turn = [again(2, 1), again(1, 2), again(1, 1), again(1, 1)]
+    assert asked_in_turn == ["three lines", "two lines", None, "one line"]
 
 
 def test_the_paths_of_a_cassette_are_nobodys_knowledge(tmp_path: Path) -> None:

@@ -190,8 +190,8 @@ def framework_only(team: Team) -> ContextCollector:
 BESIDE = (LESSONS, KNOWLEDGE, DIFFERENCES)
 """A replay has neither the files nor the lessons nor the worktrees of the recorded machine."""
 Texts = Mapping[str, str]
-Recorded = tuple[str, str, tuple[str, int] | None]
-"""A recorded turn: its member, the message that it answers, and the role and number of its part in a process."""
+Recorded = tuple[str, str, tuple[str, int] | None, int]
+"""A recorded turn: its member, the message that it answers, and the role, number and `go` of its part in a process."""
 
 
 class Listening(ContextCollector):
@@ -221,6 +221,7 @@ class Telling(ContextCollector):
     def gather(self, context: LayerContext) -> dict[str, LayerText]:
         gathered = {name: told for name, told in self._inner.gather(context).items() if name not in BESIDE}
         part = (context.part.role, context.part.number) if context.part else None
-        left = self._told[context.member.name, context.message.id, part]
+        go = context.part.go if context.part else 1
+        left = self._told[context.member.name, context.message.id, part, go]
         texts = left.popleft() if len(left) > 1 else left[0] if left else {}
         return gathered | {name: LayerText(text) for name, text in texts.items()}
