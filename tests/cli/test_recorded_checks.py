@@ -266,7 +266,9 @@ def test_a_check_by_hand_between_two_recorded_runs_is_missed() -> None:
         session = db.the(lambda row: row.integer("id"), "SELECT id FROM sessions")
         by_hand = begin_check(db, session, None, Check("tests", "true"), Path.cwd(), Path("output"))
         end_check(db, by_hand, CheckResult("green"), None, None)
-    assert "does not match what this conversation has now" in refused(run_here("send", "--record", FILE, "Hi"))
+    ran = run_here("send", "--record", FILE, "Hi")
+    assert ran.code == 2
+    assert "does not match what this conversation has now" in ran.err
 
 
 # --- a stranger's recording
