@@ -127,7 +127,7 @@ bench-page: $(VENV)/ready
 record-demo: $(VENV)/ready
 	$(BIN)/python -m tests.real.record_demo teamchat/cli/demo.cassette
 
-# Records the sessions of examples/processes with the real CLIs and a scripted model.
+# Records the sessions of examples/processes and examples/ship with the real CLIs and a scripted model.
 record-processes: $(VENV)/ready
 	$(BIN)/python -m tests.real.record_processes
 

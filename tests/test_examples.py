@@ -19,7 +19,8 @@ from tests.installed import kills_in_time
 from tests.program import ROOT, cli
 
 EXAMPLES = ROOT / "examples"
-PROCESSES = sorted((EXAMPLES / "processes").glob("*.cassette"))
+SHIP = EXAMPLES / "ship"
+PROCESSES = [*sorted((EXAMPLES / "processes").glob("*.cassette")), SHIP / "ship.cassette"]
 TEAMS = sorted(EXAMPLES.glob("*/teamchat.toml"))
 REVIEWER = """
 [[members]]
@@ -67,6 +68,31 @@ def test_a_recorded_process_names_nothing_of_a_machine_and_has_no_secret(cassett
     text = cassette.read_text(encoding="utf-8")
     assert not re.search(r"/(?:root|Users|private|dev/shm|var)/|127\.0\.0\.1|localhost", text)
     assert redact_shapes(text) == (text, 0)
+
+
+def test_the_recorded_until_is_red_then_refused_then_done_and_runs_no_check(world: Path) -> None:
+    programs = world / "programs"
+    programs.mkdir()
+    (programs / "python3").write_text(f"#!/bin/sh\n/bin/touch '{world}/ran'\n")
+    (programs / "python3").chmod(0o755)
+    ran = cli("replay", "--json", str(SHIP / "ship.cassette"), "--speed", "0", env={"PATH": str(programs)})
+    assert ran.code == 0, ran.err
+    lines = [json.loads(line) for line in ran.out.splitlines()]
+    assert [line["status"] for line in lines if line["type"] == "check_finished"] == ["red", "green", "green"]
+    process = lines[-1]["process"]
+    passed = [[review["passed"] for review in one["reviews"]] for one in process["rounds"]]
+    assert (passed, process["result"]) == ([[], [True, False], [True, True]], "done")
+    assert not (world / "ran").exists()
+
+
+def test_the_test_of_the_package_that_is_shipped_is_red(world: Path) -> None:
+    folder = world / "ship"
+    shutil.copytree(SHIP, folder)
+    ran = subprocess.run(
+        [sys.executable, "-m", "unittest", "-q"], cwd=folder, capture_output=True, text=True, check=False
+    )
+    assert ran.returncode == 1
+    assert "FAILED (failures=1)" in ran.stderr
 
 
 def played(cast: str) -> str:

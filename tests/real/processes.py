@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from teamchat.runners.base import Vendor
+from tests.hostile_git import git
+from tests.real.file_changes import edited
 from tests.real.model.replies import Reply
 from tests.real.model.server import ModelServer
 
@@ -114,3 +118,49 @@ SCENARIOS: Mapping[str, Scenario] = {
     "vote": VOTE,
     "best": BEST,
 }
+
+SHIP = EXAMPLES.parent / "ship"
+LONGEST = "    longest = max(width, height)\n"
+SCALED = "    return width * most // longest, height * most // longest\n"
+WIDE = "    return most, height * most // width\n"
+TALL = "    if height > width:\n        return height * most // width, most\n"
+SIZES = (WIDE, f"{TALL}{WIDE}", f"{LONGEST}{SCALED}", f"{LONGEST}    most = min(most, longest)\n{SCALED}")
+"""What stands at the end of shrink/size.py: at first, and after each round. The first one that is green enlarges."""
+FOUND = "A photo that is smaller than `most` is made larger: fitted(400, 300, 800) is (800, 600)."
+
+
+def ship(folder: Path) -> Scenario:
+    """A red round, a green one with a review that says no, and one with which all agree; in a copy of examples/ship."""
+    file = folder / "shrink" / "size.py"
+    said = (
+        "A portrait has its longest side in `height`. Mended.",
+        "I had mixed up the sides. Now both are scaled by the longest one.",
+        "1. Right: `most` is now at most the longest side, so that nothing is made larger.",
+    )
+    claude = (
+        [*(Reply(tools=(tool,)) for tool in edited("claude", file, old, new)), Reply(text)]
+        for old, new, text in zip(SIZES, SIZES[1:], said, strict=False)
+    )
+    return Scenario(
+        ("ship", "Portraits come out too tall. Mend it."),
+        {
+            "claude": tuple(reply for turn in claude for reply in turn),
+            "codex": says(reviewed(2, "PASS"), reviewed(3, "PASS")),
+            "gemini": says(reviewed(2, "FAIL", FOUND), reviewed(3, "PASS")),
+        },
+    )
+
+
+def reviewed(number: int, verdict: str, *found: str) -> str:
+    """A review as the process asks for it."""
+    findings = [{"file": "shrink/size.py", "line": 8, "severity": "high", "text": text} for text in found]
+    return json.dumps({"round": number, "verdict": verdict, "findings": findings})
+
+
+def copy_ship(folder: Path) -> None:
+    """Make `folder` a repository with the files of examples/ship."""
+    ignored = shutil.ignore_patterns("*.cassette", "__pycache__")
+    shutil.copytree(SHIP, folder, ignore=ignored, dirs_exist_ok=True)
+    git(folder, "init", "-q")
+    git(folder, "add", ".")
+    git(folder, "commit", "-qm", "first")

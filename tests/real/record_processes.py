@@ -1,4 +1,7 @@
-"""Records the sessions of examples/processes: real CLIs, scripted model. Run by `make record-processes`."""
+"""Records the sessions of examples/processes and examples/ship: real CLIs, scripted model.
+
+`make record-processes` runs it.
+"""
 
 from __future__ import annotations
 
@@ -9,15 +12,20 @@ from pathlib import Path
 
 from tests.real import clis
 from tests.real.model.server import ModelServer
-from tests.real.processes import EXAMPLES, SCENARIOS, TEAM, Scenario
+from tests.real.processes import EXAMPLES, SCENARIOS, SHIP, TEAM, copy_ship, ship
 from tests.real.record_demo import without_places
 
 
-def record(scenario: Scenario, target: Path, programs: str) -> None:
+def record(name: str, programs: str) -> None:
     with tempfile.TemporaryDirectory(prefix="process-") as folder, ModelServer() as server:
         home, work = Path(folder) / "home", Path(folder) / "home" / "photos"
         work.mkdir(parents=True)
-        (work / "teamchat.toml").write_text(TEAM.read_text(encoding="utf-8"), encoding="utf-8")
+        target = (SHIP if name == "ship" else EXAMPLES) / f"{name}.cassette"
+        if name == "ship":
+            copy_ship(work)
+        else:
+            (work / "teamchat.toml").write_text(TEAM.read_text(encoding="utf-8"), encoding="utf-8")
+        scenario = ship(work) if name == "ship" else SCENARIOS[name]
         scenario.play(server)
         cassette = Path(folder) / "run.cassette"
         env = clis.environment(home, server.url, programs) | {
@@ -31,8 +39,8 @@ def record(scenario: Scenario, target: Path, programs: str) -> None:
 
 def main(*names: str) -> None:
     programs = clis.installed(clis.PINNED)
-    for name in names or SCENARIOS:
-        record(SCENARIOS[name], EXAMPLES / f"{name}.cassette", programs)
+    for name in names or (*SCENARIOS, "ship"):
+        record(name, programs)
 
 
 if __name__ == "__main__":

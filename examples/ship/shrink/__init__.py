@@ -1,0 +1,1 @@
+"""Makes photos smaller."""
