@@ -163,8 +163,10 @@ def test_with_another_team_file_a_check_must_be_the_recorded_one(world: Path) ->
     tested = run_here("test", "--team", str(team_file.absolute()), FILE)
     assert tested.code == 1
     assert "+check-1 tests (make tests): red, exit code 1" in tested.out
+    began = [line["at"] for line in checks()]
     assert run_here("test", "--update", "--team", str(team_file.absolute()), FILE).code == 0
     assert [line["command"] for line in checks()] == [["make", "tests"]] * 3
+    assert [line["at"] for line in checks()] == began
     assert runs() == 3
     exact()
 
@@ -243,6 +245,17 @@ def test_an_interrupted_check_is_interrupted_again_and_a_resume_goes_on(world: P
     assert run_here("resume", "--record", FILE).code == 0
     assert [line["status"] for line in checks()] == ["not_run", "red", "green", "green"]
     exact()
+
+
+def test_a_replay_at_the_recorded_pace_can_be_ended_while_a_check_is_shown() -> None:
+    assert record().code == 0
+    change(lambda line: line.update(seconds=500))
+    with start("replay", FILE) as process:
+        assert process.stderr is not None
+        assert any(b"check tests runs" in line for line in process.stderr)
+        os.kill(process.pid, signal.SIGINT)
+        assert ended(process).code == 130
+    assert runs() == 3
 
 
 def test_a_check_that_could_not_run_is_none_again(world: Path) -> None:

@@ -21,10 +21,11 @@ from hypothesis import strategies as st
 from teamchat.core.cassette.format import parse_cassette, read_cassette
 from teamchat.core.errors import ExitCode, UsageError
 from tests.cli.helpers import refused
-from tests.program import Result, run_here
+from tests.program import ROOT, Result, run_here
 from tests.trials import trials
 
 DEMO = files("teamchat.cli").joinpath("demo.cassette").read_text(encoding="utf-8").splitlines()
+SHIP = (ROOT / "examples" / "ship" / "ship.cassette").read_text(encoding="utf-8").splitlines()
 ESCAPES = "\x1b[2J\x1b]0;owned\x07\x9b31m"
 NASTY: list[Any] = [
     None, True, -1, 10**30, 1e308, "", "x" * 10_000, ESCAPES, "../../../../etc/passwd", "/etc/passwd", "\0", "\ud800",
@@ -63,6 +64,7 @@ def warm() -> None:
     """Nothing is imported for the first time under watch: that writes."""
     run_here("demo", "--speed", "0")
     run_here("replay", "--speed", "0", "--verify", "nothing")
+    run_here("replay", "--speed", "0", "--verify", ROOT / "examples" / "ship" / "ship.cassette")
 
 
 def lines() -> list[dict[str, Any]]:
@@ -118,6 +120,16 @@ def test_any_value_in_any_place_is_played_or_refused_and_does_no_harm(data: st.D
     if ran.code == ExitCode.USAGE:
         notes = re.compile("^· .*\n", re.MULTILINE)  # it may have begun to play
         refused(Result(ran.code, ran.out.partition("$ teamchat")[0], notes.sub("", ran.err)))
+
+
+@settings(max_examples=trials(30), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.data())
+def test_any_value_in_any_place_of_a_process_with_checks_does_no_harm(data: st.DataObject) -> None:
+    entries = [json.loads(line) for line in SHIP[:5]]
+    header, human, _, check, _ = entries
+    container, key = data.draw(st.sampled_from([*places(header["team"]["checks"]), *places(human), *places(check)]))
+    container[key] = data.draw(st.sampled_from(NASTY))
+    assert_plays_harmlessly(text(entries))
 
 
 def test_an_input_without_text_is_refused_where_it_is_played() -> None:

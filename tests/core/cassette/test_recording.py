@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
@@ -9,15 +10,17 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from teamchat.core.cassette.account import standing_of
-from teamchat.core.cassette.format import HumanLine, parse_cassette, read_cassette
+from teamchat.core.cassette.format import Entry, HumanLine, dump_line, parse_cassette, read_cassette
 from teamchat.core.cassette.player import RecordedTurn
 from teamchat.core.cassette.redaction import output_lines
-from teamchat.core.cassette.replay import recorded_team, recorded_turn
+from teamchat.core.cassette.replay import recorded_check, recorded_team, recorded_turn
 from teamchat.core.cassette.writer import CassetteWriter
-from teamchat.core.check import Check
+from teamchat.core.check import Check, CheckResult, CheckStatus, NotRun
+from teamchat.core.checks.command import CheckRun
 from teamchat.core.conversation.inputs import Message
 from teamchat.core.errors import UsageError
 from teamchat.core.team.find import load
+from teamchat.runners.file_changes import FileChange, FileChanges, NoCheckpoint
 from teamchat.runners.process.running import Chunk, Exit, Identity
 from tests.core.full_disk import files_of_at_most
 from tests.scripted_team import crew
@@ -94,6 +97,45 @@ def test_the_checks_of_a_team_are_recorded_without_its_folders_and_values(tmp_pa
     CassetteWriter(path, team, {}, fence_key="k").begin(NEW)
     with pytest.raises(UsageError, match="records another team"):
         CassetteWriter(path, replace(team, checks={}), {}, fence_key="k").begin(NEW)
+
+
+DEMO = parse_cassette(files("teamchat.cli").joinpath("demo.cassette").read_text(encoding="utf-8"), "the demo")
+CHECKS = CassetteWriter(Path("unused"), recorded_team(DEMO, Path("/work")), {}, fence_key="k")
+PARTS = st.sampled_from(
+    [b"\n", b"\r\n", b"\x00", b"\xff", "…".encode(), b'{"a": "', b'"}', b" ", b"ok", b"\x1b[31m", b"\xed\xa0\x80"]
+)
+CHANGES = FileChanges("", "a" * 40, "b" * 40, (FileChange("x y", "added", 1, 0),))
+STATUS: list[tuple[CheckStatus, NotRun | None]] = [
+    ("green", None),
+    ("red", None),
+    ("not_run", "missing"),
+    ("not_run", "ended"),
+    ("not_run", "interrupted"),
+]
+
+
+@given(
+    st.lists(PARTS | st.binary(max_size=5), max_size=12).map(b"".join),
+    st.sampled_from(STATUS),
+    st.none() | st.integers(0, 255),
+    st.sampled_from([None, NoCheckpoint("it is no git repository"), CHANGES]),
+    st.sampled_from(["make tests", ("make", "tests", "a b", "*")]),
+)
+def test_any_run_of_a_check_is_played_as_it_was_recorded(
+    output: bytes,
+    status: tuple[CheckStatus, NotRun | None],
+    code: int | None,
+    changes: FileChanges | NoCheckpoint | None,
+    command: str | tuple[str, ...],
+) -> None:
+    result = CheckResult(status[0], "why", code, 1.5, status[1], len(output), ("sleep 9",))
+    ran, check = CheckRun(result, output, changes), Check("tests", command)
+    entry = CHECKS.check_entry(check, ran, 2.0)
+    header, begins = CHECKS.header, Entry(human=HumanLine(text="Hi"))
+    cassette = parse_cassette("".join(map(dump_line, (header, begins, entry))), "x")
+    (line,) = cassette.runs[0].checks
+    assert (line.name, line.command, line.at) == ("tests", command, 2.0)
+    assert recorded_check(line) == ran
 
 
 def joined(chunks: tuple[Chunk, ...], stream: str) -> bytes:
