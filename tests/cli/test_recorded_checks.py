@@ -133,6 +133,17 @@ def test_a_replay_runs_no_check_and_shows_what_the_recorded_ones_said() -> None:
     ]
 
 
+def test_a_reviewer_that_is_asked_again_in_the_same_round_is_shown_the_same_differences_again(made: Crew) -> None:
+    note = Path("note").absolute()  # what was checked is no longer there, so that all is verified once more
+    made.say("carol", {"say": review(2, "PASS"), "touch": str(note)}, review(2, "PASS"))
+    assert record().code == 0
+    told = [line["turn"]["told"] for line in entries() if "turn" in line and line["turn"]["member"] == "carol"]
+    assert [(one["part"], one["go"]) for one in told] == [(["reviewer", 2], 1), (["reviewer", 2], 2)]
+    assert ["note" in one["layers"]["differences__context"] for one in told] == [False, True]
+    assert [line["status"] for line in checks()] == ["red", "green", "green"]
+    exact()
+
+
 def test_a_recording_has_no_folder_of_its_machine(made: Crew, world: Path) -> None:
     Path("tools").mkdir()
     program = Path("tools/check")
