@@ -324,3 +324,12 @@ def test_a_check_before_any_input_is_refused(made: Crew) -> None:
     header, *rest = FILE.read_text().splitlines(keepends=True)
     FILE.write_text("".join([header, rest[2], *rest]))
     assert "line 2: a check without an input before it" in refused(replay())
+
+
+def test_the_name_of_a_strangers_check_moves_no_terminal() -> None:
+    assert record().code == 0
+    change(lambda line: line.update(name="\x1b[2Jtests"))
+    ran = replay()
+    assert ran.code == 10
+    assert "\x1b" not in ran.err
+    assert "the next recorded one is the check " in ran.err

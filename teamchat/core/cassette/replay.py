@@ -22,6 +22,7 @@ from teamchat.core.context.layers.collector import ContextCollector, Telling
 from teamchat.core.engine.events import PauseKind
 from teamchat.core.errors import AgentMissing, NoRecording, NotTrusted, TeamchatError, UsageError
 from teamchat.core.team.team import Member, Team
+from teamchat.core.text.clean import printable
 from teamchat.core.text.commands import saying
 from teamchat.core.turn.machine import Machine, ReadyTurn
 from teamchat.runners.base import Runner, Slash
@@ -76,7 +77,7 @@ def recorded_check(line: CheckLine) -> CheckRun:
 def _check_in_words(check: Check | CheckLine) -> str:
     command = check.command if isinstance(check.command, str) else " ".join(check.command)
     shown = "" if command == check.name else f" ({command})"
-    return f"the check {check.name}{shown}"
+    return printable(f"the check {check.name}{shown}")
 
 
 def _chunk(at: float, stream: str, text: str) -> Chunk:
