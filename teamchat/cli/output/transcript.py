@@ -18,6 +18,7 @@ from msgspec.structs import replace
 
 from teamchat.cli.output.jsonl import JsonOutput
 from teamchat.cli.output.plain import PlainOutput
+from teamchat.core.engine.processes.until import UntilReport
 from teamchat.core.turn.events import (
     AgentSpoke,
     CheckFinished,
@@ -64,6 +65,8 @@ class Transcript:
         self._keep(lambda: self._json(event), lambda: self._plain(event), self._route_of(event))
 
     def finish(self, conclusion: Conclusion) -> None:
+        if isinstance(conclusion.process, UntilReport):
+            conclusion = replace(conclusion, process=_without_times(conclusion.process))
         self._keep(lambda: self._json.finish(conclusion), lambda: self._plain.finish(conclusion), None)
 
     def _keep(self, as_json: Callable[[], None], plain: Callable[[], None], route: int | None) -> None:
@@ -90,6 +93,11 @@ class Transcript:
     @property
     def printed(self) -> list[str]:
         return [line for part in _in_order(self._parts) for line in part.printed]
+
+
+def _without_times(report: UntilReport) -> UntilReport:
+    members = tuple(replace(member, seconds=0.0) for member in report.members)
+    return replace(report, seconds=0.0, members=members)
 
 
 def _of_disk(event: ConversationEvent) -> bool:
