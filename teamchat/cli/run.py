@@ -217,7 +217,7 @@ def _process_for(team: Team, word: str, settings: ProcessSettings, verdicts: Seq
     if verdicts and process.kind == "until":
         from teamchat.core.errors import UsageError
 
-        raise UsageError("--verdict: until has exit codes of its own: 0, 16 (a check is red), 17 (a reviewer says no)")
+        raise UsageError("--verdict: until has exit codes of its own: 0, 16 (a check is red), 17 (a review is FAIL)")
     return process
 
 

@@ -116,4 +116,5 @@ def _opened() -> sqlite3.Connection:
 
 def said() -> list[tuple[object, object]]:
     """Who said what in the last session."""
-    return [(line["from"], line["text"]) for line in objects(run_here("log", "--json"))]
+    lines = objects(run_here("log", "--json"))
+    return [(line["from"], line["text"]) for line in lines if line["type"] == "message"]

@@ -34,7 +34,8 @@ def with_work(db: Database, session: int, process: Process, report: UntilReport)
     files = dict.fromkeys(sorted(_files(process, turns, checks)))
     seconds = [turn.outcome.seconds for turn in turns if turn.outcome and turn.outcome.seconds]
     seconds += [check.result.seconds for check in checks if check.result]
-    names = dict.fromkeys(turn.member for turn in turns)
+    there = {turn.member for turn in turns}
+    names = [name for name in dict.fromkeys((process.do, *process.review, *sorted(there))) if name in there]
     return replace(
         report,
         files=tuple(files)[:MOST_FILES],

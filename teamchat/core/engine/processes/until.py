@@ -90,7 +90,7 @@ def _heard(seen: _Seen) -> str:
 
 
 def _verify(process: Process, seen: _Seen) -> Step | None:
-    """The checks, then the reviewers, then the doer again if one of them says no."""
+    """The checks, then the reviewers, then the doer again if one of them finds something."""
     if pending := _pending_check(process, seen):
         return Step((pending,))
     if seen.red:
@@ -549,9 +549,8 @@ def _reviewed(done: Done, finding: Finding | None) -> UntilReview:
 def text(process: Process, _reply: str) -> str:
     """How it ended, in one line: `done after 2 of 3 rounds`."""
     tries = _Seen.of(process)
-    words = {"done": "done", "red": "a check is red", "rejected": "a reviewer says no", "open": "not over"}
     total = process.rounds + tries.heard
-    return f"{words[result(process)]} after {tries.tries} of {total} round{'s' * (total > 1)}"
+    return f"{ENDS[result(process)]} after {tries.tries} of {total} round{'s' * (total > 1)}"
 
 
 def undecided(process: Process) -> Open | None:
@@ -563,7 +562,9 @@ def undecided(process: Process) -> Open | None:
         case "rejected":
             seen = _Seen.of(process)
             names = [done.member for done in seen.reviews.values() if not _passed(done)]
-            return Open(f"after {rounds} {listed(*names)} {'says' if len(names) == 1 else 'say'} no", "review_failed")
+            which = "the review" if len(names) == 1 else "the reviews"
+            are = "is" if len(names) == 1 else "are"
+            return Open(f"after {rounds} {which} of {listed(*names)} {are} FAIL", "review_failed")
         case _:
             return None
 
@@ -580,6 +581,8 @@ def begin(process: Process, asked: ProcessSettings, _most_turns: int) -> Process
     return replace(process, members=(process.do, *process.review), rounds=asked.rounds or ROUNDS)
 
 
+ENDS = {"done": "done", "red": "a check is red", "rejected": "a review is FAIL", "open": "not over"}
+"""The results in words."""
 RED = "The results of the checks are quoted above, and not all are green. Mend the cause in the work, not the checks."
 REJECTED = (
     "The checks are green, and {names} found what is quoted above. Answer each finding in your reply by its number: "

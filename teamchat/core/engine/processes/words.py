@@ -109,11 +109,11 @@ def _pick(part: Part, speaker: str, written: Written) -> Iterator[str]:
 
 
 def _review(speaker: str, reply: str) -> Iterator[str]:
-    """`carol says yes`, or no, and each finding."""
+    """`carol: PASS`, or `carol: FAIL`, and each finding."""
     review = until.read_review(reply)
     if not isinstance(review, Review) or review.more:
         return
-    yield f"{speaker} says {'yes' if review.passed else 'no'}{':' if review.findings else ''}"
+    yield f"{speaker}: {'PASS' if review.passed else 'FAIL'}"
     for number, finding in enumerate(review.findings, 1):
         yield f"{number}. {in_place(finding)}"
 
@@ -260,13 +260,10 @@ def map_reduce_lines(report: MapReduceReport, *, whom: bool = False) -> Iterator
         yield f"  {one.number}. {one.status}{by}: {one_line(one.task, LONGEST_TASK)}"
 
 
-_ENDS = {"done": "done", "red": "a check is red", "rejected": "a reviewer says no", "open": "not over"}
-
-
 def until_lines(report: UntilReport) -> Iterator[str]:
     """`until: done after 2 of 3 rounds`, then each round with what verified it, and what it took."""
     number = len(report.rounds)
-    yield f"until: {_ENDS[report.result]} after {number} of {_plural(report.most_rounds, 'round')}"
+    yield f"until: {until.ENDS[report.result]} after {number} of {_plural(report.most_rounds, 'round')}"
     for one in report.rounds:
         said_in = f" ({one.messages[-1]})" if one.messages else ""
         verified = (*map(_checked, one.checks), *map(_reviewed, one.reviews))
@@ -288,7 +285,7 @@ def _reviewed(review: UntilReview) -> str:
         return f"{review.reviewer} no answer that counts{f' ({review.message})' if review.message else ''}"
     found = len(review.findings) + review.more
     findings = f", {_plural(found, 'finding')}" if found else ""
-    return f"{review.reviewer} {'yes' if review.passed else 'no'}{findings} ({review.message}{_at(review.tree)})"
+    return f"{review.reviewer} {'PASS' if review.passed else 'FAIL'}{findings} ({review.message}{_at(review.tree)})"
 
 
 def _at(tree: str) -> str:
