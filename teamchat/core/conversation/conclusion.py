@@ -174,13 +174,21 @@ def _failures(run: Concluded, routes: tuple[Route, ...], *, alone: bool, all_of_
         return _pause(run, PauseKind.INTERRUPTED, reason)
     untrusted = any(failure.code is ExitCode.NOT_TRUSTED for failure in failures)
     of_group = ExitCode.MEMBER_FAILED if all_of_it else ExitCode.GROUP_PARTLY_FAILED
-    code = ExitCode.NOT_TRUSTED if untrusted else failures[0].code if alone else of_group
+    code = failures[0].code if alone else of_group
+    if any(route.part and is_needed(route.part) for route in routes):
+        code = CODES["no_answer"]
+    code = ExitCode.NOT_TRUSTED if untrusted else code
     hints = dict.fromkeys(failure.hint for failure in failures if failure.hint)
     repeats = bool(failures) and all(failure.repeats for failure in failures)
     advice = [] if repeats else _advice(*hints).splitlines()
     if not untrusted and any(route.part and _can_be_skipped(route.part) for route in routes):
         advice.append(SKIP)
     return conclusion(run, code, reason, "\n".join(dict.fromkeys(advice)) or None)
+
+
+def is_needed(part: Part) -> bool:
+    """Whether the process waits for an answer to the part that says something: a review."""
+    return part.kind == Kind.UNTIL and part.seat != ""
 
 
 def _can_be_skipped(part: Part) -> bool:

@@ -15,6 +15,7 @@ from teamchat.patterns import regex
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+NEAR = 0.8  # how alike a word and a name must be; `pytest` is no slip of `tests`
 LONGEST_LINE = 4_000  # characters of a typed command
 _NO_NAME = regex(r"[\s/]")  # what no name of a check has
 
@@ -30,7 +31,7 @@ def named_check(team_checks: Mapping[str, Check], word: str) -> Check:
         for name, check in team_checks.items():
             if fold(name) == fold(word):
                 return check
-        if (meant := near(word, team_checks)) is not None:
+        if (meant := near(word, team_checks, NEAR)) is not None:
             typed = quote(f"sh -c {quote(word)}")
             raise UsageError(f"no check {word!r}: did you mean {meant!r}? As a command it is {typed}")
     return Check(name=word, command=word, typed=True)

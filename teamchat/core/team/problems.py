@@ -56,10 +56,10 @@ def nearest(word: str, known: Iterable[str]) -> str:
     return f"expected one of {', '.join(options.values())}"
 
 
-def near(word: str, known: Iterable[str]) -> str | None:
-    """The known word nearest to `word`, None if none is near."""
+def near(word: str, known: Iterable[str], least: float = 0.6) -> str | None:
+    """The known word nearest to `word`, None if none is near: `least` says how alike they must be, from 0 to 1."""
     options = {option.casefold(): option for option in known}
-    close = get_close_matches(word[:100].casefold(), options, n=1)
+    close = get_close_matches(word[:100].casefold(), options, n=1, cutoff=least)
     return options[close[0]] if close else None
 
 

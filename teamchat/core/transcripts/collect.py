@@ -11,8 +11,8 @@ from msgspec.structs import replace
 
 from teamchat.core.cassette.redaction import CutRedactor
 from teamchat.core.cassette.writer import secrets_of
+from teamchat.core.conversation.reporting import whole_report
 from teamchat.core.engine.process import Process
-from teamchat.core.engine.processes.table import STRATEGIES
 from teamchat.core.engine.processes.words import in_words, result_of, workers_of
 from teamchat.core.errors import CheckpointFailed
 from teamchat.core.messages import ConversationMessage, well_formed
@@ -137,7 +137,7 @@ def collect(db: Database, session: Session, redact: Callable[[str], str], patche
         )
         entries += turns.after[message.id]
     began_ms = round(session.created_at * 1000)
-    result = result_of(STRATEGIES[process.kind].report(process)) if process else None
+    result = result_of(whole_report(db, session.id, process)) if process else None
     return Transcript(
         session.name,
         session.team,
