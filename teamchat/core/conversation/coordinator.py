@@ -198,6 +198,7 @@ class ConversationCoordinator:
             posted = self.posting.message(addressed, message.images, typed, process=message.process)
             actions = run.decide(posted.event)
         self.teller.stored(addressed, posted)
+        self.teller.heard(posted.message.id)
         return actions
 
     def _store_unsent(self, out: Outgoing) -> tuple[Action, ...]:
@@ -215,6 +216,7 @@ class ConversationCoordinator:
             run.emit(Warned(problem))
         by_others = unsent.handed_over and unsent.id != self.typed_ahead.own
         self.teller.stored(addressed, posted, by_others=by_others)
+        self.teller.heard(posted.message.id)
         self.teller.aside(actions)
         return actions
 

@@ -341,6 +341,12 @@ class Teller(Struct):
             run.emit(TaskChanged(task))
         self._todos(posted.noted)
 
+    def heard(self, message: str) -> None:
+        """Tell who reads a person's message that calls nobody while a process runs."""
+        process = self.run.state.process
+        if process and any(done.message == message for done in process.unheard):
+            self.run.emit(Warned(f"{process.do} gets {message} before its next turn"))
+
     def reply(self, turn: Turn, reply: Posted[TurnEnded], route: Route) -> None:
         """A member's reply is stored as a message."""
         self.run.tally.add_reply(reply.message, route.request)

@@ -633,16 +633,20 @@ def _heard(draft: Draft, event: HumanSpoke) -> None:
     if process and heard_by(draft.state):
         done = Done(Part(process.kind, "person"), event.speaker, event.message)
         draft.state = replace(draft.state, process=replace(process, done=(*process.done, done)))
-        state = draft.state
-        waiting = [route for route in state.queue if route.part and _not_tried(state, route)]
-        draft.put(route for route in state.queue if route not in waiting)
-        draft.actions += [Dropped(route) for route in waiting]
+        _hear_first(draft)
 
 
-def _not_tried(state: State, route: Route) -> bool:
-    """Whether nothing of the route's group has begun, and nothing holds it."""
-    mates = state.mates(route)
-    return all(mate.status is RouteStatus.WAITING and not mate.attempt for mate in mates)
+def _hear_first(draft: Draft) -> None:
+    """Take what is about to verify the work out of the queue, but for what has begun: the doer hears a person first."""
+    state = draft.state
+    waiting = [route for route in state.queue if route.part and route.part.role != "doer" and _waits(state, route)]
+    draft.put(route for route in state.queue if route not in waiting)
+    draft.actions += [Dropped(route) for route in waiting]
+
+
+def _waits(state: State, route: Route) -> bool:
+    """Whether the route and its whole group wait."""
+    return all(mate.status is RouteStatus.WAITING for mate in state.mates(route))
 
 
 def _continued(draft: Draft, event: Resumed | Released) -> None:
@@ -667,6 +671,8 @@ def _resumed(draft: Draft, mode: ResumeMode, only: tuple[int, ...] | None) -> No
     held = {route.number for route in draft.state.held}
     chosen = [route for route in draft.state.queue if route.number in (held if only is None else only)]
     _free(draft, {mate.number for route in chosen for mate in draft.state.mates(route)})  # a group runs as a whole
+    if draft.state.process and draft.state.process.unheard:
+        _hear_first(draft)
     draft.state = granted(draft.state, draft.now)
 
 

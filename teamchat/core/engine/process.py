@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
+from itertools import takewhile
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct, field
@@ -237,6 +238,12 @@ class Process(Struct, frozen=True):
     speaker: str = ""
     done: tuple[Done, ...] = ()
     over: bool = False
+
+    @property
+    def unheard(self) -> tuple[Done, ...]:
+        """What people have said since the last turn of the member that does the task, for that member."""
+        since = takewhile(lambda done: done.part.role != "doer", reversed(self.done))
+        return tuple(done for done in since if done.part.role == "person")[::-1]
 
     def of(self, role: str, number: int | None = None) -> tuple[Done, ...]:
         """The parts of that role that are over, in the order of their ends."""
