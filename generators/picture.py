@@ -19,22 +19,36 @@ from teamchat.cli.exporting.screen import drawn
 ROOT = Path(__file__).parents[1]
 IMAGES = ROOT / "docs" / "images"
 CHAT = ROOT / "examples" / "chat.cast"
+SHIP = ROOT / "examples" / "ship" / "ship.cassette"
 WIDTHS = (80, 120)  # of the demo's pictures, in columns
-ROWS = 60
+ROWS = 80
 TYPED = "$ teamchat demo --recorded"
 QUEUED = "↑ to edit"  # what chat shows while a message is queued
 
 
 def printed(columns: int, speed: float = 1.0) -> str:
     """What stands on a terminal after the demo, up to the words on what to try next."""
+    return _shown(columns, "demo", "--recorded", "--speed", str(speed)).split("\n\nThat was a recording")[0]
+
+
+def until(columns: int) -> str:
+    """What stands on a terminal after the recorded `run until`, from the first check on."""
+    shown = _shown(columns, "replay", str(SHIP), "--speed", "0")
+    lines = shown.split("\n")
+    first = next(number for number, line in enumerate(lines) if "check tests" in line)
+    return "\n".join(lines[first:])
+
+
+def _shown(columns: int, *words: str) -> str:
+    """What stands on a terminal after a command of teamchat."""
     with TemporaryDirectory() as home:
         environment = {"HOME": home, "PATH": "/usr/bin:/bin", "TERM": "xterm-256color", "LANG": "C.UTF-8"}
-        demo = ["-m", "teamchat", "demo", "--recorded", "--speed", str(speed)]
-        program = pexpect.spawn(sys.executable, demo, dimensions=(ROWS, columns), env=environment, encoding="utf-8")
+        argv = ["-m", "teamchat", *words]
+        program = pexpect.spawn(sys.executable, argv, dimensions=(ROWS, columns), env=environment, encoding="utf-8")
         terminal = Terminal(columns, ROWS)
         terminal.feed(program.read())
         program.close()
-    return terminal.styled.split("\n\nThat was a recording")[0]
+    return terminal.styled
 
 
 def chat_with_a_queued_message() -> str:
@@ -66,6 +80,7 @@ PICTURES: Mapping[str, Callable[[], str]] = {
     "chat.svg": chat,
     "chat-instead.svg": lambda: drawn(instead(80), 80, "teamchat chat"),
     "chat-sessions.svg": lambda: drawn(sessions(80), 80, "teamchat chat"),
+    "until.svg": lambda: drawn(until(80), 80, "teamchat run until"),
     **{f"demo-{width}.svg": partial(demo, width) for width in WIDTHS},
 }
 
