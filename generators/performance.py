@@ -34,6 +34,7 @@ TITLES = {
     "streams": "Streams of JSON lines",
     "checkpoint": "Checkpoints and undo",
     "chain": "What memory saves",
+    "until": "Rounds of until",
 }
 HEAD = "| | teamchat | floor | floor is | measured | at most |\n|---|--:|--:|---|--:|--:|\n"
 

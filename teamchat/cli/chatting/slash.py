@@ -46,7 +46,9 @@ WORDS = {
 """Each command of chat, and the command line that it runs."""
 SAME = {"exit": "quit", "?": "help"}
 """Aliases."""
-PRINTS = frozenset({"help", "log", "show", "diff", "search", "team", "task", "usage", "status", "cost", "model"})
+PRINTS = frozenset(
+    {"help", "log", "show", "diff", "search", "team", "task", "usage", "status", "cost", "model", "report"}
+)
 """The commands that only print: the prompt stays while they run. The others may ask something."""
 WAITS = frozenset({
     "branch", "check", "clear", "compact", "compare", "doctor", "learn", "merge", "new", "open", "resume", "retry",
@@ -334,7 +336,7 @@ GROUPS = {
     "conversation": ("new", "sessions", "search", "branch", "clear", "quit", "exit"),
     "send": ("send", "run", "check"),
     "go on, or stop": ("resume", "retry", "stop"),
-    "what was said": ("log", "status", "show", "compare", "export"),
+    "what was said": ("log", "status", "show", "report", "compare", "export"),
     "files": ("diff", "undo", "redo", "merge", "worktrees"),
     "what they know": ("task", "todo", "learn", "compact", "summary"),
     "their sessions": ("open", "adopt"),

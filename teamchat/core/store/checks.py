@@ -149,7 +149,7 @@ def ran_before(check: CheckRecord, turn: int | None, said_at: int) -> bool:
 
 def checks_behind(db: Database, session: int, turn: int) -> list[CheckRecord]:
     """The runs of checks behind the beginning of the turn of that number that are not undone, in order."""
-    sql = "SELECT * FROM checks WHERE session = ? AND after >= ? AND undone IS NULL ORDER BY number"
+    sql = "SELECT * FROM checks WHERE session = ? AND after >= ? AND undone IS NULL ORDER BY after, number"
     return db.values(a_check, sql, session, turn)
 
 

@@ -366,7 +366,7 @@ _INDEXES = (
     "turns_by_prompt ON turns (prompt)",
     "turns_by_text ON turns (text)",
     "turns_by_undo ON turns (undone)",
-    "checks_behind ON checks (session, after)",
+    "checks_behind ON checks (session, after, number)",
     "checks_running ON checks (session, number) WHERE status = 'running'",
     "checks_by_output ON checks (output)",
     "checks_by_undo ON checks (undone)",

@@ -87,7 +87,7 @@ def test_every_key_reaches_the_process(tmp_path: Path) -> None:
         ('kind = "debate"\nround = 2', "round: unknown key, did you mean 'rounds'?"),
         ('kind = "debate"\nrounds = 0', "rounds: expected at least 1, got 0"),
         ('kind = "debate"\nrounds = 101', "rounds: expected at most 100, got 101"),
-        ('kind = "vote"\nrounds = 2', 'rounds: expected only with kind = "sequential" or "debate"'),
+        ('kind = "vote"\nrounds = 2', 'rounds: expected only with kind = "sequential" or "debate" or "until"'),
         ('kind = "debate"\njudge = "max"', 'judge: expected only with kind = "best"'),
         ('kind = "debate"\nmembers = ["kai"]', "members: no AI member 'kai', expected one of max, sarah"),
         ('kind = "debate"\nmembers = ["max", "Max"]', "members: expected each once, got 'max' twice"),
@@ -102,7 +102,7 @@ def test_a_mistake_names_the_process_and_the_key(table: str, said: str, tmp_path
 
 
 def test_a_mistake_names_the_kinds_that_there_are(tmp_path: Path) -> None:
-    kinds = "'sequential', 'hierarchical', 'mapreduce', 'debate', 'vote' or 'best'"
+    kinds = "'sequential', 'hierarchical', 'mapreduce', 'debate', 'vote', 'best' or 'until'"
     said = mistake(tmp_path, '[processes.x]\nkind = "debat"')
     assert said == f"processes 'x': kind: expected {kinds}, got 'debat'"
 
