@@ -521,3 +521,20 @@ def test_a_part_of_a_map_reduce_cannot_run_it() -> None:
     assert ran.code == 0, ran.err
     assert Path("../codes").read_text() == "2\n"
     assert "a part of a map-reduce" in errors(Path.cwd().parent)
+
+
+def test_what_a_person_says_before_a_check_goes_to_the_doer_before_that_check_runs(world: Path) -> None:
+    go, there = world / "prompts" / "go", world / "prompts" / "there"
+    wait = f"touch {there}; while [ ! -e {go} ]; do sleep 0.05; done"
+    team({"sarah": [f"{wait}; {DONE}", DONE]})
+    with start(*RUN, "--check", "true", "Make add work") as running:
+        while not there.exists():
+            time.sleep(0.05)
+        sent = start("send", "Use tabs, please")
+        while not select("SELECT 1 FROM unsent"):
+            time.sleep(0.05)
+        go.touch()
+        assert ended(running).code == 0
+        assert ended(sent).code == 0
+    assert "Use tabs, please" in prompt("sarah", 2)
+    assert len(statuses()) == 1

@@ -24,6 +24,7 @@ from teamchat.core.engine.events import (
     PauseKind,
     Queued,
     Released,
+    RunCheck,
     RunGroup,
     RunTurn,
 )
@@ -95,7 +96,7 @@ class TypedAhead(Struct):
         The last turn began in the state `before`.
         """
         run, stopper = self.run, self.run.stopper
-        only_turn, begins = stopper.only_turn, isinstance(last, RunTurn | RunGroup)
+        only_turn, begins = stopper.only_turn, isinstance(last, RunTurn | RunCheck | RunGroup)
         freed = _held_since(before, run.state) if isinstance(last, Paused) or only_turn else ()
         stopped = self._note_stopped(before, freed if only_turn else ())
         if (stopper.asked and (begins or not only_turn)) or isinstance(last, Deliver):
@@ -189,7 +190,7 @@ def _goes_out(last: Action) -> bool:
     """True if kept messages go out now. After a failure and a used-up budget the person decides."""
     if isinstance(last, Paused):
         return last.kind in RESET_BY_SPEAKING
-    return isinstance(last, RunTurn | RunGroup | Idle | HumanAsked)
+    return isinstance(last, RunTurn | RunCheck | RunGroup | Idle | HumanAsked)
 
 
 def _held_since(before: State, now: State) -> tuple[int, ...]:
