@@ -11,17 +11,16 @@ def report(place: Place, as_json: JsonOption = False) -> int:
     from teamchat.cli.output.process_report import lines_of
     from teamchat.cli.shared.workspace import find_root, open_store
     from teamchat.core.conversation.reporting import whole_report
-    from teamchat.core.engine.state import Rules
     from teamchat.core.errors import ExitCode, UsageError
-    from teamchat.core.store.routes import load_state
+    from teamchat.core.store.routes import last_process
     from teamchat.core.store.sessions import need_session
     from teamchat.core.text.clean import printable
 
     with open_store(find_root(place.team)) as db:
         chosen = need_session(db, place.session)
-        process = load_state(db, chosen.id, Rules((), ())).process
+        process = last_process(db, chosen.id)
         if process is None:
-            raise UsageError(f"no process ran last in session {chosen.name}", "teamchat run --help")
+            raise UsageError(f"no process ran in session {chosen.name}", "teamchat run --help")
         told = whole_report(db, chosen.id, process)
     if as_json:
         write_line("process", **{**process_fields(process), "process": to_builtins(told)})

@@ -326,6 +326,30 @@ def test_a_reviewer_who_keeps_editing_is_on_hold() -> None:
     assert "the files changed while they were reviewed" in ran.err
 
 
+def test_what_changes_during_a_review_is_among_the_files_of_the_report() -> None:
+    team({"sarah": [f"{RIGHT}; {DONE}"], "carol": [f"touch evil.py; {review(1)}", review(1)]})
+    ran = until("--check", "true", "--review", "carol", "--json")
+    assert ran.code == 0
+    assert report(ran)["files"] == ["adder.py", "evil.py"]
+    first = report(ran)["rounds"][0]["reviews"][0]
+    assert first["tree"] != first["left"]
+    assert run_here("check", "touch later.txt").code == 0
+    assert "later.txt" not in run_here("report").out
+
+
+def test_what_a_failed_turn_left_belongs_to_the_difference_also_if_it_is_skipped() -> None:
+    team({"sarah": ["echo half > half.py; exit 4"], "carol": [review(1)]})
+    assert until("--check", "true", "--review", "carol").code == 1
+    ran = run_here("resume", "--skip")
+    assert "half.py" in prompt("carol", 1), ran.err
+
+
+def test_files_are_named_from_the_top_of_the_repository(world: Path) -> None:
+    (world / "pkg").mkdir()
+    team({"sarah": [f"touch good; {DONE}"]}, keys={"sarah": 'cwd = "pkg"'})
+    assert report(until("--check", "true", "--json"))["files"] == ["pkg/good"]
+
+
 def test_undo_takes_back_what_a_check_changed() -> None:
     team({"sarah": [f"{WRONG}; {DONE}"]})
     assert until("--check", "echo x > made.txt; exit 1", "--rounds", "1").code == 16
@@ -538,3 +562,46 @@ def test_what_a_person_says_before_a_check_goes_to_the_doer_before_that_check_ru
         assert ended(sent).code == 0
     assert "Use tabs, please" in prompt("sarah", 2)
     assert len(statuses()) == 1
+
+
+@pytest.mark.parametrize("words", ["Use tabs, please", "[NEXT: max] Look"])
+def test_words_during_the_last_check_do_not_end_a_red_run_well(world: Path, words: str) -> None:
+    go, there = world / "prompts" / "go", world / "prompts" / "there"
+    check = f"test -e {go} || (touch {there}; while [ ! -e {go} ]; do sleep 0.05; done); false"
+    team({"sarah": [DONE], "max": [DONE]})
+    with start(*RUN, "--check", check, "--rounds", "1", "Make add work") as running:
+        while not there.exists():
+            time.sleep(0.05)
+        sent = start("send", words)
+        while not select("SELECT 1 FROM unsent"):
+            time.sleep(0.05)
+        go.touch()
+        assert ended(running).code == 16
+        ended(sent)
+    heard = not words.startswith("[")
+    assert prompts("sarah") == 1 + heard
+    assert prompts("max") == 1 - heard
+    assert not heard or words in prompt("sarah", 2)
+
+
+def test_report_stays_when_something_is_said_after_the_process() -> None:
+    team({"sarah": [f"{RIGHT}; {DONE}"], "max": [DONE]})
+    assert until("--check", "true").code == 0
+    before = run_here("report").out
+    assert run_here("send", "--to", "max", "Thanks").code == 0
+    assert run_here("report").out == before
+
+
+def test_a_check_that_was_skipped_is_in_the_report() -> None:
+    team({"sarah": [DONE]}, '[checks.build]\ncommand = "false"\n[checks.unit]\ncommand = "true"\nneeds = ["build"]')
+    ran = until("--check", "unit", "--rounds", "1")
+    assert ran.code == 16
+    assert "build red, exit code 1" in ran.err
+    assert "; unit skipped" in ran.err
+
+
+def test_a_question_is_what_quiet_prints() -> None:
+    team({"sarah": ["echo 'Which one? [NEXT: kailai]'"]})
+    ran = until("--check", "true", "--quiet")
+    assert ran.code == 9
+    assert ran.out == "Which one?\n"

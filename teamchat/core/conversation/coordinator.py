@@ -211,7 +211,7 @@ class ConversationCoordinator:
             posted = self.posting.message(addressed, out.images, typed, answers=out.answers)
             mark_sent(run.db, unsent, posted.message.id)
             aside = run.hand.replaced_by(run.session, unsent.id, unsent.at) if run.hand else ()
-            actions = run.decide(replace(posted.event, aside=aside))
+            actions = run.decide(replace(posted.event, aside=aside, goes_on=run.tally.process))
         for problem in addressed.problems:
             run.emit(Warned(problem))
         by_others = unsent.handed_over and unsent.id != self.typed_ahead.own

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from itertools import takewhile
 
@@ -10,7 +11,7 @@ from msgspec.structs import replace
 
 from teamchat.core.engine.process import Process
 from teamchat.core.engine.processes.table import STRATEGIES
-from teamchat.core.engine.processes.until import DOER, MemberUsed, UntilReport
+from teamchat.core.engine.processes.until import MemberUsed, UntilReport
 from teamchat.core.store.checks import CheckRecord, checks_behind
 from teamchat.core.store.database import Database
 from teamchat.core.store.messages import SqliteLog
@@ -30,8 +31,9 @@ def whole_report(db: Database, session: int, process: Process) -> Struct:
 def with_work(db: Database, session: int, process: Process, report: UntilReport) -> UntilReport:
     """The report with the files that the process changed, its time, and what its members have used."""
     turns = tuple(turns_of_process(db, session, process))
-    checks = checks_behind(db, session, turns[0].number) if turns else []
-    files = dict.fromkeys(sorted(_files(process, turns, checks)))
+    behind = checks_behind(db, session, turns[0].number) if turns else []
+    checks = [check for check in behind if check.route is not None]
+    files = dict.fromkeys(sorted(_files(turns, checks)))
     seconds = [turn.outcome.seconds for turn in turns if turn.outcome and turn.outcome.seconds]
     seconds += [check.result.seconds for check in checks if check.result]
     there = {turn.member for turn in turns}
@@ -51,14 +53,23 @@ def turns_of_process(db: Database, session: int, process: Process) -> list[Turn]
     return [turn for turn in later if turn.setup.request == process.request and turn.undone is None][::-1]
 
 
-def _files(process: Process, turns: tuple[Turn, ...], checks: list[CheckRecord]) -> Iterator[str]:
-    workers = {done.member for done in process.of(DOER)}
+def _files(turns: tuple[Turn, ...], checks: list[CheckRecord]) -> Iterator[str]:
+    """The files that changed from the first turn on, relative to the top of their git tree, whoever changed them."""
     for turn in turns:
-        if turn.member in workers and turn.outcome:
+        if turn.outcome and (changes := turn.outcome.known_changes):
+            yield from _from_top(changes, turn.setup.cwd)
+        elif turn.outcome:
             yield from turn.outcome.files
     for check in checks:
         if isinstance(check.changes, FileChanges):
-            yield from (file.path for file in check.changes.files)
+            yield from _from_top(check.changes, str(check.cwd))
+
+
+def _from_top(changes: FileChanges, cwd: str) -> Iterator[str]:
+    top, folder = os.path.realpath(changes.top), os.path.realpath(cwd)
+    if not folder.startswith(f"{top}{os.sep}"):  # it is the top itself, or was recorded elsewhere
+        return (file.path for file in changes.files)
+    return (os.path.normpath(f"{os.path.relpath(folder, top)}/{file.path}") for file in changes.files)
 
 
 def _used(name: str, turns: list[Turn]) -> MemberUsed:

@@ -155,6 +155,8 @@ class TypedAhead(Struct):
         speaker = person(run.team, unsent.speaker, run.state).name
         answers = self._answers(unsent, speaker)
         state = run.state if answers else _without_question(run.state, speaker)
+        if run.tally.process and state.process:
+            state = replace(state, process=replace(state.process, over=False))  # it goes on with what was said in it
         opens = run.manager.get_current_message() is None
         images, missing = tuple[Image, ...](), tuple[str, ...]()
         if not unsent.handed_over:

@@ -54,6 +54,7 @@ from teamchat.core.engine.events import (
     TurnEnded,
     TurnFailed,
     Undone,
+    WorkBegan,
 )
 from teamchat.core.engine.process import Call, Done, Handout, Kind, Part, Process, Tried
 from teamchat.core.engine.state import OPEN, AlsoCalled, LastSaid, Route, RouteStatus, Rules, State
@@ -521,7 +522,7 @@ def decide(state: State, event: Event) -> tuple[State, tuple[Action, ...]]:
     draft = Draft(replace(state, since=min(state.since, event.now)), event.now)  # a clock may have been set back
     fit_queue(draft)
     match event:
-        case TurnBegan() | CheckBegan() | Spent() | MemberAnswered() | Retargeted():
+        case TurnBegan() | WorkBegan() | CheckBegan() | Spent() | MemberAnswered() | Retargeted():
             _note(draft, event)
             return draft.state, ()
         case HumanSpoke():
@@ -569,8 +570,7 @@ def default_target(state: State, speaker: str) -> str | None:
 def heard_by(state: State) -> str | None:
     """The member that reads what a person says to nobody, before its next turn: the doer of a process that runs."""
     process = state.process
-    running = process is not None and not process.over and any(route.part for route in state.queue)
-    return process.do if process and running and process.kind is Kind.UNTIL else None
+    return process.do if process and not process.over and process.kind is Kind.UNTIL else None
 
 
 def asker_gone(state: State, speaker: str) -> str | None:
@@ -579,7 +579,7 @@ def asker_gone(state: State, speaker: str) -> str | None:
     return answered.by if answered and now_called(answered.by, state.rules) is None else None
 
 
-def _note(draft: Draft, event: TurnBegan | CheckBegan | Spent | MemberAnswered | Retargeted) -> None:
+def _note(draft: Draft, event: TurnBegan | WorkBegan | CheckBegan | Spent | MemberAnswered | Retargeted) -> None:
     """Remember an event that needs no action."""
     state = draft.state
     match event:
@@ -587,6 +587,10 @@ def _note(draft: Draft, event: TurnBegan | CheckBegan | Spent | MemberAnswered |
             began = state.route(number)
             draft.change(number, attempt=began.attempt + 1)
             draft.answers(number, as_of)
+        case WorkBegan(tree=tree):
+            process = state.process
+            if process and not process.base:
+                draft.state = replace(state, process=replace(process, base=tree))
         case CheckBegan(route=number):
             draft.change(number, attempt=state.route(number).attempt + 1)
         case Spent(tokens=tokens, cost_usd=cost, turns=turns):
@@ -610,6 +614,8 @@ def _human_spoke(draft: Draft, event: HumanSpoke) -> None:
     if answered:
         draft.remove(answered)
         draft.finish(answered, event.speaker, event.message)
+    if event.goes_on:
+        _goes_on(draft)
     if answered is None and event.answers and not event.requests and event.process is None:
         _heard(draft, event)
     draft.asked(event.message, answered, event.before)
@@ -622,6 +628,13 @@ def _human_spoke(draft: Draft, event: HumanSpoke) -> None:
         process = None
     draft.state = replace(draft.state, process=process)
     draft.enqueue(event.requests, Route(parent=event.message, by=event.speaker, request=event.message), ahead=True)
+
+
+def _goes_on(draft: Draft) -> None:
+    """Take up a process again that ended while a person spoke to its doer."""
+    process = draft.state.process
+    if process and process.kind is Kind.UNTIL:
+        draft.state = replace(draft.state, process=replace(process, over=False))
 
 
 def _heard(draft: Draft, event: HumanSpoke) -> None:

@@ -27,7 +27,8 @@ class HumanSpoke(Struct, frozen=True):
 
     A message of markers only, or one that was typed before the question, does not `answer` it. Those whom a message of
     markers only calls answer what was said `before` it: `LastSaid` without requests. With a `process` the message is
-    its task. It sets the held routes of the numbers `aside` aside, which the person stopped before.
+    its task. It sets the held routes of the numbers `aside` aside, which the person stopped before. With `goes_on` it
+    was said while the process ran that is over now: one that verifies work goes on with it.
     """
 
     now: float
@@ -39,6 +40,7 @@ class HumanSpoke(Struct, frozen=True):
     process: Process | None = None
     before: LastSaid | None = None
     aside: tuple[int, ...] = ()
+    goes_on: bool = False
 
 
 class TurnBegan(Struct, frozen=True):
@@ -158,6 +160,13 @@ class Redone(Struct, frozen=True):
     before: State
 
 
+class WorkBegan(Struct, frozen=True):
+    """The first turn of a process that verifies work begins with the files of the git tree `tree`."""
+
+    now: float
+    tree: str
+
+
 class CheckBegan(Struct, frozen=True):
     """The check of a route begins."""
 
@@ -197,6 +206,7 @@ Event = (
     | Undone
     | Redone
     | Retargeted
+    | WorkBegan
     | CheckBegan
     | CheckEnded
 )

@@ -214,7 +214,7 @@ class Process(Struct, frozen=True):
     - `excluded` are AI members of the team that it does not involve.
     - `most` is the largest number of subtasks. `jobs` is how many turns run at the same time; None is no limit.
     - `do` is the member that works until all `checks` are green and all of `review` agree. `fallbacks` has the members
-      that may take the place of each of these.
+      that may take the place of each of these. `base` is the git tree that the work began with.
     """
 
     kind: Kind
@@ -234,6 +234,7 @@ class Process(Struct, frozen=True):
     checks: tuple[ProcessCheck, ...] = ()
     review: tuple[str, ...] = ()
     fallbacks: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    base: str = ""
     request: str = ""
     speaker: str = ""
     done: tuple[Done, ...] = ()
@@ -387,6 +388,8 @@ class Strategy(Struct, frozen=True):
 
     def after_fault(self, part: Part) -> str:
         """What happens after a reply that lacks the form, in words."""
+        if part.fault and part.others:
+            return f"{part.others[0]} is asked"
         if part.role not in self.repeated:
             return self.unread[part.role]
         return "the process is on hold" if part.fault else "it is asked once more"

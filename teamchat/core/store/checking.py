@@ -50,6 +50,7 @@ def _session(row: Row) -> None:
     a_session(row)
     _state(a_state(row))
     row.text("fence_key")
+    row.json_or_none("last_process")
     row.integer("used")
 
 

@@ -34,6 +34,12 @@ def process_of(row: Row) -> Process | None:
     return load(Process, written)
 
 
+def last_process(db: Database, session: int) -> Process | None:
+    """The process that runs, is on hold or ran last, whatever was said since."""
+    sql = "SELECT COALESCE(process, last_process) AS process FROM sessions WHERE id = ?"
+    return db.the(process_of, sql, session)
+
+
 def a_state(row: Row) -> State:
     """The counters; rules and queue are elsewhere."""
     return State(
@@ -84,6 +90,8 @@ def save_state(db: Database, session: int, old: State, new: State, dropped: Coll
         new.next_route, new.turns, new.since, new.last_ai, new.tokens, new.cost_usd, new.stale,
         dump(new.process) if new.process else None, encode(new.last_said).decode(), session,
     )  # fmt: skip
+    if old.process and new.process is None:
+        db.execute("UPDATE sessions SET last_process = ? WHERE id = ?", dump(old.process), session)
     left = {route.number for route in old.queue} - {route.number for route in (*new.queue, *dropped)}
     for route in old.queue:
         if route.number in left:

@@ -68,6 +68,7 @@ _TABLES = (
         cost_usd REAL NOT NULL DEFAULT 0,
         stale INTEGER NOT NULL DEFAULT 0,  -- replies in a row that said nothing new
         process TEXT,                      -- JSON
+        last_process TEXT,                 -- JSON: the one before, when another message has followed
         last_said TEXT NOT NULL DEFAULT '[]', -- JSON: what was said last for each request in the queue
         edits INTEGER NOT NULL DEFAULT 0,  -- messages that are hidden
         shared INTEGER NOT NULL DEFAULT 0, -- the greatest number of the messages that a branch shares

@@ -15,7 +15,7 @@ from teamchat.core.checkpoint.values import readable
 from teamchat.core.context.context_manager import ContextManager, manager_of
 from teamchat.core.context.layers.sources import Compared, collector_of
 from teamchat.core.engine.decide import decide, guard
-from teamchat.core.engine.events import Action, Dropped, Event, Paused
+from teamchat.core.engine.events import Action, Dropped, Event, Paused, WorkBegan
 from teamchat.core.engine.state import UNBOUNDED, Bounds, Route, RouteStatus, Rules, State
 from teamchat.core.errors import AgentMissing, ExitCode, NoMessage, NotTrusted, TeamchatError, UsageError
 from teamchat.core.messages import ConversationMessage, Span, Speaker
@@ -334,7 +334,15 @@ class Run:
         tree = await in_thread(partial(before, str(number), member.cwd, number=number, writes=writes, in_line=in_line))
         if isinstance(tree, NoCheckpoint):
             self._tell_of_refused(turn, tree)
+        if in_line:
+            self._begin_work(tree)
         return tree
+
+    def _begin_work(self, tree: WorkTree | NoCheckpoint | None) -> None:
+        """Note what files the work of a process begins with, unless that is known."""
+        process, before = self.state.process, getattr(tree, "before", None)
+        if process and not process.base and before:
+            self.step(WorkBegan(self.machine.now(), before))
 
     def _tell_of_refused(self, turn: Turn, now: NoCheckpoint) -> None:
         """Warn once that git does not read the repository, unless it was so in the turn before."""

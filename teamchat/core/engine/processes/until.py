@@ -105,7 +105,7 @@ class _Seen(Struct, frozen=True):
 
     `tries` are the doer's turns but those that asked a person, `heard` is how often a person spoke to it meanwhile.
     `go` is the number of the last verification, `checked` has its checks by their names, `reviews` the last answer of
-    each seat.
+    each seat, `earlier` its last review before the doer's turn.
     """
 
     tries: int
@@ -123,6 +123,7 @@ class _Seen(Struct, frozen=True):
         done = process.done
         places = [place for place, one in enumerate(done) if one.part.role == DOER]
         since = done[places[-1] + 1 :] if places else ()
+        before = [one for one in done[: len(done) - len(since)] if one.part.role == REVIEWER]
         verified = [one for one in since if one.part.role in (CHECK, REVIEWER)]
         go = max((one.part.go for one in verified), default=1)
         spoke = [place for place, one in enumerate(done) if one.part.role == PERSON]
@@ -135,8 +136,8 @@ class _Seen(Struct, frozen=True):
             go=go,
             checked={one.part.check: one for one in verified if one.part.role == CHECK and one.part.go == go},
             reviews={one.part.seat: one for one in verified if one.part.role == REVIEWER},
-            earlier={one.part.seat: one for one in process.of(REVIEWER) if isinstance(one.finding, Review)},
-            base=next(filter(None, (_trees(one.finding)[0] for one in done)), ""),
+            earlier={one.part.seat: one for one in before if isinstance(one.finding, Review)},
+            base=process.base or next(filter(None, (_trees(one.finding)[0] for one in done)), ""),
         )
 
     @property
@@ -160,8 +161,8 @@ class _Seen(Struct, frozen=True):
         if changing := [result for result in self.results if result.files]:
             names = listed(*_first(dict.fromkeys(file for result in changing for file in result.files)))
             return (
-                f"a check changes the files that it checks: {names}; have it leave them alone, "
-                "or name them in .gitignore if they are only its output"
+                f"files changed while they were checked, by a check or by somebody else: {names}; if they are only "
+                "output of a check, name them in .gitignore"
             )
         return "the files changed while they were checked"
 
@@ -280,12 +281,14 @@ def _review(process: Process, seen: _Seen) -> Step | None:
         return _work(process, seen, why, checks=_numbers(seen), reviews=messages)
     if lacks:
         again = tuple(_ask(process, seen, seat, seat, seen.go) for seat in lacks)
-        return Step(again, fault=f"{listed(*lacks)} {_gives(lacks)} neither PASS nor FAIL", why="no_answer")
+        told = "; ".join(_no_answer(seen.reviews[seat]) for seat in lacks)
+        return Step(again, fault=told, why="no_answer")
     return _agreed(process, seen, reviews)
 
 
-def _gives(names: Sequence[str]) -> str:
-    return "gives" if len(names) == 1 else "give"
+def _no_answer(done: Done) -> str:
+    why = f": {done.finding.why}" if isinstance(done.finding, Fault) else ""
+    return f"{done.member} gives no review that counts{why}"
 
 
 def _answer(seen: _Seen, seat: str) -> Finding | None:
@@ -395,7 +398,7 @@ def _wrong(text: str, value: dict[str, Any], round_: int | None) -> str | None:
         wrong = '"verdict" is neither "PASS" nor "FAIL"'
     elif {word.upper() for word in _VERDICT.findall(text)} - {verdict}:
         wrong = "it has two verdicts"
-    elif round_ is not None and value.get("round") != round_:
+    elif round_ is not None and value.get("round", round_) != round_:
         wrong = f'"round" is not {round_}'
     elif not isinstance(found, list):
         wrong = '"findings" is not a list'
@@ -426,17 +429,21 @@ def _finding(written: object) -> ReviewFinding | str:
 
 
 class UntilCheck(Struct, frozen=True):
-    """A run of a check, `check-N`, and the git tree that it left, empty if unknown."""
+    """A run of a check, `check-N`, the git tree that it checked and the one that it left, empty if unknown."""
 
     check: str
     number: int
     status: CheckStatus
     reason: str
     tree: str
+    left: str
 
 
 class UntilReview(Struct, frozen=True):
-    """What a reviewer answered in `message`: None for `passed` is no answer. `tree` is the git tree that it saw."""
+    """What a reviewer answered in `message`: None for `passed` is no answer.
+
+    `tree` is the git tree that it saw, `left` the one that was there at the end of its turn.
+    """
 
     reviewer: str
     message: str | None
@@ -444,16 +451,21 @@ class UntilReview(Struct, frozen=True):
     findings: tuple[ReviewFinding, ...]
     more: int
     tree: str
+    left: str
 
 
 class UntilRound(Struct, frozen=True):
-    """A round: the doer's turns up to its reply, then what verified it, in order."""
+    """A round: the doer's turns up to its reply, then what verified it, in order.
+
+    `skipped` are checks that did not run, since they need one that is red.
+    """
 
     number: int
     doer: str
     messages: tuple[str, ...]
     checks: tuple[UntilCheck, ...]
     reviews: tuple[UntilReview, ...]
+    skipped: tuple[str, ...] = ()
 
 
 class MemberUsed(Struct, frozen=True):
@@ -511,7 +523,7 @@ def report(process: Process) -> UntilReport:
         result=result(process),
         rounds=rounds,
         most_rounds=process.rounds + seen.heard,
-        tree=next(filter(None, reversed(verified)), ""),
+        tree=seen.tree or next(filter(None, reversed(verified)), ""),
         open_findings=tuple(one for review in (last.reviews if last else ()) for one in review.findings),
     )
 
@@ -522,7 +534,7 @@ def _rounds(process: Process) -> Iterator[UntilRound]:
     for done in process.done:
         if done.part.role == DOER and (current is None or current.number != done.part.number):
             if current:
-                yield current
+                yield _with_skipped(process, current)
             current = UntilRound(done.part.number, done.member, (), (), ())
         if current is None:
             continue
@@ -530,25 +542,40 @@ def _rounds(process: Process) -> Iterator[UntilRound]:
             case "doer", _:
                 current = replace(current, messages=(*current.messages, *filter(None, (done.message,))))
             case "check", Checked() as ran:
-                one = UntilCheck(done.part.check, ran.number, ran.status, ran.reason, ran.after)
+                one = UntilCheck(done.part.check, ran.number, ran.status, ran.reason, ran.before, ran.after)
                 current = replace(current, checks=(*current.checks, one))
             case "reviewer", finding:
                 current = replace(current, reviews=(*current.reviews, _reviewed(done, finding)))
             case _:
                 pass
     if current:
-        yield current
+        yield _with_skipped(process, current)
+
+
+def _with_skipped(process: Process, round_: UntilRound) -> UntilRound:
+    """The round with the checks that need a red one of it, or one that was skipped for that."""
+    status = {one.check: one.status for one in round_.checks}
+    red = {name for name, what in status.items() if what == "red"}
+    skipped: list[str] = []
+    for one in process.checks:
+        if one.name not in status and not red.isdisjoint(one.needs):
+            skipped.append(one.name)
+            red.add(one.name)
+    return replace(round_, skipped=tuple(skipped))
 
 
 def _reviewed(done: Done, finding: Finding | None) -> UntilReview:
     if not isinstance(finding, Review):
-        return UntilReview(done.member, done.message, None, (), 0, "")
-    return UntilReview(done.member, done.message, finding.passed, finding.findings, finding.more, finding.after)
+        return UntilReview(done.member, done.message, None, (), 0, "", "")
+    found, trees = (finding.findings, finding.more), (finding.before, finding.after)
+    return UntilReview(done.member, done.message, finding.passed, *found, *trees)
 
 
-def text(process: Process, _reply: str) -> str:
-    """How it ended, in one line: `done after 2 of 3 rounds`."""
+def text(process: Process, reply: str) -> str:
+    """How it ended, in one line: `done after 2 of 3 rounds`; the question, if the doer asks one."""
     tries = _Seen.of(process)
+    if process.of(DOER) and _unanswered(process, tries):
+        return reply
     total = process.rounds + tries.heard
     return f"{ENDS[result(process)]} after {tries.tries} of {total} round{'s' * (total > 1)}"
 
@@ -627,7 +654,7 @@ NOTES: Mapping[str, str] = MappingProxyType(
 UNTIL = Strategy(
     kind=Kind.UNTIL,
     settings=("do", "check", "review", "rounds"),
-    called="until process",
+    called="run until",
     roles={DOER: "doer", CHECK: "check", REVIEWER: "reviewer", QUESTION: "question"},
     counted={DOER: "round"},
     repeated=(REVIEWER,),

@@ -67,7 +67,7 @@ def _words(part: Part, speaker: str, reply: str, written: Written, workers: Sequ
         yield from _pick(part, speaker, written)
         return
     if part.kind == Kind.UNTIL:
-        yield from _review(speaker, reply)
+        yield from _review(speaker, reply, part.number)
         return
     kind = Kind(part.kind)
     read = {Kind.VOTE: vote.read, Kind.DEBATE: debate.read, Kind.MAPREDUCE: mapreduce.read}[kind]
@@ -108,9 +108,9 @@ def _pick(part: Part, speaker: str, written: Written) -> Iterator[str]:
         yield f"{speaker} picks {whose}: {reasons}"
 
 
-def _review(speaker: str, reply: str) -> Iterator[str]:
+def _review(speaker: str, reply: str, round_: int) -> Iterator[str]:
     """`carol: PASS`, or `carol: FAIL`, and each finding."""
-    review = until.read_review(reply)
+    review = until.read_review(reply, round_)
     if not isinstance(review, Review) or review.more:
         return
     yield f"{speaker}: {'PASS' if review.passed else 'FAIL'}"
@@ -266,7 +266,8 @@ def until_lines(report: UntilReport) -> Iterator[str]:
     yield f"until: {until.ENDS[report.result]} after {number} of {_plural(report.most_rounds, 'round')}"
     for one in report.rounds:
         said_in = f" ({one.messages[-1]})" if one.messages else ""
-        verified = (*map(_checked, one.checks), *map(_reviewed, one.reviews))
+        skipped = (f"{one_line(name, LONGEST_TASK)} skipped" for name in one.skipped)
+        verified = (*map(_checked, one.checks), *skipped, *map(_reviewed, one.reviews))
         yield f"  round {one.number}: {'; '.join((f'{one.doer}{said_in}', *verified))}"
     for finding in report.open_findings:
         yield f"  open: {in_place(finding)}"
