@@ -17,6 +17,7 @@ from teamchat.core.knowledge.files import Excerpt
 from teamchat.core.messages import ConversationMessage, name_of
 from teamchat.core.team import wording
 from teamchat.core.team.team import Member, Team
+from teamchat.runners.untrusted_json import listed
 
 # What teamchat itself tells a member: who is in the team, how to hand over, and which message to answer.
 #
@@ -127,8 +128,15 @@ def _values(route: Route, part: Part) -> dict[str, object]:
         "letters": ", ".join(part.options),
         "fault": part.fault,
         "labels": ", ".join(part.labels),
-        "names": ", ".join(part.options),
+        "verified": _verification(part),
     }
+
+
+def _verification(part: Part) -> str:
+    """How the work of a part is verified: `teamchat runs the checks tests and lint, and carol reviews the work`."""
+    checks = f"teamchat runs the check{'s' * (len(part.labels) > 1)} {listed(*part.labels)}" if part.labels else ""
+    review = f"{listed(*part.options)} review{'s' * (len(part.options) == 1)} the work" if part.options else ""
+    return ", and ".join(filter(None, (checks, review)))
 
 
 class LayerContext(Struct, frozen=True):

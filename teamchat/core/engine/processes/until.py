@@ -85,8 +85,8 @@ def _heard(seen: _Seen) -> str:
     """What the doer is told of what was said since its last turn."""
     if seen.answers:
         return f"Your question is answered in {seen.answers[-1].message}."
-    said = listed(*(f"{done.member} in {done.message}" for done in seen.spoken))
-    return f"Something was said meanwhile, which counts as the task does: by {said}."
+    said = listed(*(f"{done.member} said {done.message}" for done in seen.spoken))
+    return f"Meanwhile {said}: that belongs to the task."
 
 
 def _verify(process: Process, seen: _Seen) -> Step | None:
@@ -618,13 +618,12 @@ REJECTED = (
 NOTES: Mapping[str, str] = MappingProxyType(
     {
         "doer": (
-            "You do this task, in the files of your folder. When your turn is over, teamchat runs checks ({labels}), "
-            "and others review the work ({names}): the task is done when all checks are green and all reviewers agree. "
-            "Do not say that it is done: they see it."
+            "You do this task, in the files of your folder. When your turn is over, {verified}: the task is done when "
+            "all agree. What you say of it counts for nothing."
         ),
         "doer.again": (
             "You do this task, in the files of your folder, and this is round {number} of {total}. When your turn is "
-            "over, teamchat runs checks ({labels}), and others review the work ({names})."
+            "over, {verified}."
         ),
         "doer.repair": "{fault}",
         "reviewer": (
