@@ -54,12 +54,12 @@ def check(
 
 
 def checks_to_run(team: Team, name: str | None) -> Sequence[Check]:
-    """The check of that name or command alone; without one all of the team file, each behind those that it needs."""
+    """The check of that name or command; without one all of the team file. Each is behind those that it needs."""
     from teamchat.core.errors import UsageError
     from teamchat.core.team.checks import named_check, with_needs
 
     if name is not None:
-        return (named_check(team.checks, name),)
+        return with_needs(team.checks, (named_check(team.checks, name),))
     if not team.checks:
         raise UsageError("the team file has no [checks]: name a shell command", "teamchat check 'make test'")
     return with_needs(team.checks, tuple(team.checks.values()))

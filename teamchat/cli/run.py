@@ -187,7 +187,7 @@ def run(
         begin_run(team, record=output.record, trust=limits.trust)
     largest, judged = None if message.cut else team.max_bytes, bool(output.verdicts)
     task = read_message(
-        words or (), largest, message.file or (), example=EXAMPLE, judged=judged, timeout=limits.timeout
+        words or (), largest, message.file or (), example=with_a_task(), judged=judged, timeout=limits.timeout
     )
     request = Request(
         team=team,
@@ -203,6 +203,14 @@ def run(
         return explain(request)
     notes = (*pausing(team, wanted, request.bounds), *reviewing(team, wanted))
     return send_message(request, output, wait=not limits.no_wait, ask=asking.ask, notes=notes)
+
+
+def with_a_task() -> str:
+    """What was typed, with a task behind it; an example if that is too long for a line."""
+    from teamchat.cli.shared.typed import TYPED, line_of
+
+    typed = TYPED.get()
+    return (line_of(*typed, "Your task") if typed[:1] == ["run"] else None) or EXAMPLE
 
 
 def _process_for(team: Team, word: str, settings: ProcessSettings, verdicts: Sequence[str]) -> Process:

@@ -18,8 +18,10 @@ def stop(place: Place) -> None:
     from teamchat.core.conversation.recovery import how_left
     from teamchat.core.errors import SessionBusy, TeamchatError
     from teamchat.core.files.session_lock import look_at
+    from teamchat.core.store.routes import open_routes
     from teamchat.core.store.sessions import need_session
     from teamchat.core.store.turns import running_turns
+    from teamchat.core.store.unsent import handed_over_to
     from teamchat.runners.process.guardian import FIRST_PID
 
     need_person("conversations are stopped")
@@ -53,4 +55,7 @@ def stop(place: Place) -> None:
                 f"kill -9 {process}" if process >= FIRST_PID else None,  # which process 1 does not hear
             )
         time.sleep(0.05)
-    note(f"stopped {holder.said}; teamchat resume{typed} continues")
+    with open_store(root) as db:
+        waits = open_routes(db, chosen.id) or handed_over_to(db, chosen.id)
+    what = f"teamchat resume{typed} continues" if waits else f"nothing is waiting in session {chosen.name}"
+    note(f"stopped {holder.said}; {what}")

@@ -63,10 +63,18 @@ def test_all_run_behind_those_that_they_need(world: Path) -> None:
     assert "· check docs is skipped: it needs tests, which is not green\n" in done.err
 
 
-def test_one_that_is_named_runs_alone(world: Path) -> None:
+def test_one_that_is_named_runs_behind_those_that_it_needs(world: Path) -> None:
+    checked_crew(world, {"docs": {"command": "true", "needs": ["style"]}, "style": "true", "types": "true"})
+    assert run_here("check", "docs").code == 0
+    assert [name for _, name, *_ in ran()] == ["style", "docs"]
+
+
+def test_one_that_needs_a_red_one_is_skipped(world: Path) -> None:
     checked_crew(world, ORDERED)
-    assert run_here("check", "tests").code == 0
-    assert [name for _, name, *_ in ran()] == ["tests"]
+    done = run_here("check", "tests")
+    assert done.code == 16
+    assert [(name, status) for _, name, status, *_ in ran()] == [("lint", "red")]
+    assert "· check tests is skipped: it needs lint, which is not green\n" in done.err
 
 
 def test_json_has_each_check_and_a_result(world: Path) -> None:
@@ -149,10 +157,30 @@ def test_it_takes_the_lock_of_the_conversation(world: Path) -> None:
 def test_what_cannot_be_run_is_refused_before_anything_is_stored(world: Path) -> None:
     checked_crew(world, {"tests": "true"})
     assert "did you mean 'tests'" in refused(run_here("check", "test"))
-    assert run_here("check", "--session", "s9", "true").code == 4
+    missing = run_here("check", "--session", "s9", "true")
+    assert missing.code == 4
+    assert missing.err.endswith("  try: teamchat send --new --session s9 'Your message'\n")
     assert run_here("sessions", "--json").out == ""
     checked_crew(world, {})
     assert refused(run_here("check")) == "the team file has no [checks]: name a shell command"
+
+
+def test_a_session_that_is_not_there_is_no_new_one(world: Path) -> None:
+    checked_crew(world, {})
+    assert run_here("check", "true").code == 0
+    missing = run_here("check", "--session", "other", "true")
+    assert (missing.code, missing.err.splitlines()[1:]) == (4, ["  try: teamchat sessions"])
+
+
+def test_stop_ends_it_and_says_what_is_true(world: Path) -> None:
+    checked_crew(world, {"tests": "touch begun; sleep 60"})
+    with start("check", "tests") as process:
+        assert eventually(Path("begun").exists)
+        stopped = run_here("stop")
+        assert ended(process).code == 143
+    assert (stopped.code, stopped.out) == (0, "")
+    assert stopped.err.endswith("(teamchat check tests); nothing is waiting in session s1\n")
+    assert run_here("resume").code == 2
 
 
 def test_a_watcher_sees_it_with_its_result(world: Path) -> None:

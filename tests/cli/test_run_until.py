@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import signal
 import sys
@@ -158,6 +159,14 @@ def test_it_says_in_lines_what_came_of_it_and_report_says_it_again() -> None:
     assert again.out.splitlines() == lines[begin : begin + len(again.out.splitlines())]
     assert any(line.startswith("  checked in your folder, with what git ignores: tree ") for line in lines)
     assert run_here("report", "--json").code == 0
+
+
+def test_without_a_task_it_proposes_itself_with_one() -> None:
+    team({"sarah": [DONE]}, f'{the_tests()}\n[processes.ship]\nkind = "until"\ndo = "sarah"\ncheck = ["tests"]')
+    for typed in (f"run until --do sarah --check tests --check '{GREEN}'", "run ship --rounds 2"):
+        ran = run_here(*shlex.split(typed))
+        assert (ran.code, refused(ran)) == (2, "there is nothing to send")
+        assert ran.err.endswith(f"  try: teamchat {typed} 'Your task'\n")
 
 
 def test_quiet_prints_one_line() -> None:

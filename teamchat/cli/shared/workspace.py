@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
-from teamchat.cli.shared.typed import line_of, typed_with, was_typed
+from teamchat.cli.shared.typed import BEGINNERS, IN_SESSION, TYPED, line_of, typed_with, was_typed
 from teamchat.core.conversation import permission
 from teamchat.core.errors import (
     AgentMissing,
@@ -237,8 +237,7 @@ def choose_session(
         if found and new:
             raise UsageError(f"session {name!r} already exists", saying("--session", found.name))
         if name and not (found or new):
-            options = ["--new"] if was_typed("--session") else ["--new", "--session", name]
-            raise UnknownName(no_session(db, name), typed_with(*options))
+            raise UnknownName(no_session(db, name), _beginning(db, name))
         if not (found and is_noted(db)):
             db.when_stored(lambda: keep_origin(team.root))
         if found:
@@ -247,6 +246,14 @@ def choose_session(
             touch_session(db, found.id)
             return found, False
         return create_session(db, team.name, team.task, name, title=title), True
+
+
+def _beginning(db: Database, name: str) -> str | None:
+    """What to type in place of a command for a session that is not there: the command with `--new` if it takes that."""
+    command = (TYPED.get() or ("send",))[0]
+    if command in IN_SESSION and command not in BEGINNERS:
+        return "teamchat sessions" if last_session(db) else saying("--new", "--session", name)
+    return typed_with(*(["--new"] if was_typed("--session") else ["--new", "--session", name]))
 
 
 @contextlib.contextmanager

@@ -23,10 +23,10 @@ _NO_NAME = regex(r"[\s/]")  # what no name of a check has
 def named_check(team_checks: Mapping[str, Check], word: str) -> Check:
     """The check of the team that `word` names, else a typed check, whose command is the word.
 
-    A word with a space or a `/` is always a command. Raises `UsageError` for a word that is nearly a name, and for one
-    that no shell can run.
+    A word with a space or a `/` is always a command. Raises `UsageError` for a word that is nearly a name, for an
+    option that was read as a check, and for what no shell can run.
     """
-    _check_command(word)
+    _check_command(word, next(iter(team_checks), "make test"))
     if not _NO_NAME.search(word):
         for name, check in team_checks.items():
             if fold(name) == fold(word):
@@ -37,9 +37,14 @@ def named_check(team_checks: Mapping[str, Check], word: str) -> Check:
     return Check(name=word, command=word, typed=True)
 
 
-def _check_command(word: str) -> None:
+def _check_command(word: str, example: str) -> None:
     if not word.strip():
         raise UsageError(f"expected the name of a check or a shell command, got {word!r}")
+    if word.lstrip().startswith("-"):
+        raise UsageError(
+            f"expected the name of a check or a shell command, got {word!r}, which begins with a -: "
+            f"type the check before it, such as --check {quote(example)} {word}"
+        )
     if "\0" in word:
         raise UsageError("expected a shell command without NUL characters")
     if (longest := max(map(len, word.split("\n")))) > LONGEST_LINE:

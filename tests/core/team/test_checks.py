@@ -247,6 +247,15 @@ def test_what_no_shell_can_run_is_refused(word: str) -> None:
         named_check(TEAM, word)
 
 
+@pytest.mark.parametrize("word", ["--review", "-q", " -", "--review=carol max"])
+def test_an_option_is_no_check(word: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        named_check(TEAM, word)
+    assert str(refused.value).endswith(f"type the check before it, such as --check tests {word}")
+    with pytest.raises(UsageError, match="--check 'make test'"):
+        named_check({}, word)
+
+
 def test_what_is_nearly_a_name_is_refused_and_can_be_typed_otherwise() -> None:
     with pytest.raises(UsageError) as refused:
         named_check(TEAM, "tets")
