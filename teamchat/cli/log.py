@@ -67,7 +67,7 @@ def log(
         numbers = turn_numbers(db, chosen.id) if whole_log else {}
         cleared = {clear.through: clear for clear in clears_in(db, chosen.id)}
         hidden = messages.hidden() if everything and whole_log else frozenset()
-        show_check = partial(print_check, as_json=as_json)
+        show_check = partial(print_check, as_json=as_json, killed=partial(was_killed, root, db))
         between = Between(db, chosen, whole=whole_log, undone=everything, running=not follow, show=show_check)
         for message in messages.newest(number, hidden=everything):
             turn = numbers.get(message.turn_id) if message.turn_id else None
@@ -164,8 +164,24 @@ class Between:
         self._next = next(self._checks, None)
 
 
-def print_check(check: CheckRecord, *, as_json: bool, among_notes: bool = False) -> None:
-    """Print the line of a check; at a terminal as it was while it ran."""
+def was_killed(root: Path, db: Database, check: CheckRecord) -> bool:
+    """True if the store says that the check runs, and teamchat was killed meanwhile."""
+    from teamchat.cli.shared.workspace import abandoned
+    from teamchat.core.store.checks import running_checks
+
+    return check.status == "running" and check in abandoned(
+        root, check.session, lambda: running_checks(db, check.session)
+    )
+
+
+def print_check(
+    check: CheckRecord,
+    *,
+    as_json: bool,
+    among_notes: bool = False,
+    killed: Callable[[CheckRecord], bool] = lambda _: False,
+) -> None:
+    """Print the line of a check; at a terminal as it was while it ran. `killed` tells those that nothing runs."""
     import os
     import sys
 
@@ -179,12 +195,13 @@ def print_check(check: CheckRecord, *, as_json: bool, among_notes: bool = False)
         write_line("check_finished" if check.result else "check_started", **check_fields(check), hidden=undone)
         return
     notes = ["undone"] if undone else []
-    lines = [", ".join([check_line(check), *notes])]
+    abandoned = killed(check)
+    lines = [", ".join([check_line(check, abandoned=abandoned), *notes])]
     if sys.stdout.isatty() and (look := look_of(os.environ)).styles:
         from teamchat.cli.output.terminal.reading import check_lines
         from teamchat.cli.shared.showing import terminal_width
 
-        lines = check_lines(check, notes, terminal_width(), look)
+        lines = check_lines(check, notes, terminal_width(), look, abandoned=abandoned)
         if among_notes:
             print("\n".join(["", *lines]), flush=True)
             return

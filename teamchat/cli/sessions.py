@@ -173,6 +173,7 @@ def list_sessions(ctx: typer.Context, team: TeamOption = None, as_json: JsonOpti
     from teamchat.cli.shared.workspace import find_root, is_held, note_moved, open_store
     from teamchat.core.errors import UsageError
     from teamchat.core.store import listing
+    from teamchat.core.store.checks import running_checks
     from teamchat.core.store.sessions import current_session
 
     if ctx.invoked_subcommand:
@@ -182,9 +183,11 @@ def list_sessions(ctx: typer.Context, team: TeamOption = None, as_json: JsonOpti
     root, now = find_root(team), time.time()
     with open_store(root) as db:
         known = listing.list_sessions(db)
+        checked = {one.session.id: running_checks(db, one.session.id) for one in known}
         current = current_session(db, os.environ.get("TEAMCHAT_SESSION"))
-    busy = {one.session.id for one in known if (one.queue or one.running) and is_held(root, one.session.id)}
-    rows = [(one, state_of(one, held=one.session.id in busy, now=now)) for one in known]
+    ids = [one.session.id for one in known if one.queue or one.running or checked[one.session.id]]
+    busy = {number for number in ids if is_held(root, number)}
+    rows = [(one, state_of(one, checked[one.session.id], held=one.session.id in busy, now=now)) for one in known]
     here = [current.id] if current else []
     if as_json:
         from teamchat.cli.output.jsonl import listed_fields, write_line

@@ -112,7 +112,9 @@ def show(
 
 def show_check(place: Place, name: str, *, reply: bool, as_json: bool) -> None:
     """Show the receipt of the check of that name, or only its output."""
-    from teamchat.cli.output.checks import check_receipt_fields
+    import sys
+
+    from teamchat.cli.output.checks import check_receipt_fields, in_lines
     from teamchat.cli.output.jsonl import write_line
     from teamchat.cli.shared.turn_called import check_called
     from teamchat.cli.shared.workspace import abandoned, find_root, open_store
@@ -131,13 +133,13 @@ def show_check(place: Place, name: str, *, reply: bool, as_json: bool) -> None:
     if as_json:
         write_line("check", **check_receipt_fields(found, output, abandoned=left))
     elif reply:
-        write_exact(output)
+        write_exact(in_lines(output.decode("latin-1")).encode("latin-1") if sys.stdout.isatty() else output)
     else:
         print_check(found, output, abandoned=left)
 
 
 def print_check(check: CheckRecord, output: bytes, *, abandoned: bool) -> None:
-    from teamchat.cli.output.checks import receipt_lines
+    from teamchat.cli.output.checks import in_lines, receipt_lines
     from teamchat.cli.output.long import as_shown, write_text
     from teamchat.cli.shared.typed import placed_here
 
@@ -146,7 +148,7 @@ def print_check(check: CheckRecord, output: bytes, *, abandoned: bool) -> None:
         for row in fitted(line, width):
             print(row)
     if output:
-        shown = as_shown(output.decode(errors="replace"), placed_here(f"teamchat show {check.label} --reply"))
+        shown = as_shown(in_lines(output.decode(errors="replace")), placed_here(f"teamchat show {check.label} --reply"))
         head = "its output" if check.result else "its output so far"
         write_text(margined(f"  {head}:", shown, width))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from tests.cli.checked import checked_crew
 from tests.cli.helpers import objects, refused, select
 from tests.cli.test_chat import ENTER, chat, leave, types
 from tests.cli.test_json import as_documented
+from tests.cli.test_terminal import at_terminal
 from tests.cli.test_watch import interrupted, until, watching
 from tests.program import ended, run_here, start
 from tests.runners.processes import Pids, agent, eventually
@@ -25,6 +27,7 @@ ORDERED: dict[str, str | Table] = {
     "docs": {"command": "true", "needs": ["tests"]},
     "types": "true",
 }
+STYLES = re.compile(r"\x1b\[[\d;]*[A-Za-z]")
 
 
 def ran() -> list[tuple[object, ...]]:
@@ -50,6 +53,7 @@ def test_a_red_one_says_where_its_output_is(world: Path) -> None:
     done = run_here("check", "TESTS")
     assert done.code == 16
     assert "· check tests is red: exit code 3\n" in done.err
+    assert re.search(r"^· check tests: red, exit code 3 · \d+\.\d s · teamchat show check-1$", done.err, re.MULTILINE)
     assert "· try: teamchat show check-1\n" in done.err
     assert ran() == [(1, "tests", "red", None, 1)]
 
@@ -116,10 +120,31 @@ def test_one_that_was_killed_does_not_run_again(world: Path, pids: Pids) -> None
         pids.await_count(1)
         process.kill()
         ended(process)
+    assert "  interrupted: check tests  " in run_here("sessions").out
+    for looks in ("log", "status"):
+        assert run_here(looks).out == "check tests was running when teamchat was killed · check-1\n\n"
     done = run_here("check", "true")
     assert done.code == 0
     assert "· check-1 (tests) was running when teamchat was killed\n" in done.err
     assert [(name, status) for _, name, status, *_ in ran()] == [("tests", "not_run"), ("true", "green")]
+
+
+def test_one_that_runs_is_seen_by_others(world: Path) -> None:
+    checked_crew(world, {"tests": "touch begun; sleep 60"})
+    with start("check") as process:
+        assert eventually(Path("begun").exists)
+        assert re.search(r"  running: check tests, 0:\d\d  ", run_here("sessions").out)
+        assert run_here("log").out == "check tests runs: touch begun; sleep 60 (check-1)\n\n"
+        process.send_signal(signal.SIGINT)
+        assert ended(process).code == 130
+
+
+def test_a_terminal_has_the_command_for_its_output_at_the_right_margin(world: Path) -> None:
+    checked_crew(world, {"tests": "exit 3", "lint": "true"})
+    lines = STYLES.sub("", at_terminal("check", kind="xterm-256color").out).splitlines()
+    (red,) = [line for line in lines if "✗ check tests" in line]
+    assert re.fullmatch(r"✗ check tests: red, exit code 3 · \d+\.\d s {2,}teamchat show check-1", red.strip())
+    assert any(re.fullmatch(r"✓ check lint: green · \d+\.\d s · check-2", line.strip()) for line in lines)
 
 
 def test_a_conversation_with_checks_can_be_deleted(world: Path) -> None:
@@ -198,6 +223,6 @@ def test_chat_runs_it(world: Path) -> None:
         types(shown, f"/check tests{ENTER}")
         shown.until(lambda text: "✓ check tests: green" in text)
         types(shown, f"/check sh -c 'exit 1'{ENTER}")
-        shown.until(lambda text: "/show check-2" in text)
+        shown.until(lambda text: re.search(r"✗ check sh -c 'exit 1': red.* s +/show check-2", text) is not None)
         leave(shown)
     assert [(name, status) for _, name, status, *_ in ran()] == [("tests", "green"), ("sh -c 'exit 1'", "red")]

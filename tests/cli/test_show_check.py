@@ -83,6 +83,16 @@ def test_a_check_has_no_prompt(option: str) -> None:
     assert refused(ran) == "a check has no prompt: --prompt, --system and --diff are for a turn"
 
 
+def test_what_a_progress_bar_writes_over_itself_is_in_lines_of_its_own(world: Path) -> None:
+    checked_crew(world, {"tests": r"printf '10%%\r20%%\rdone\r\nend\r\r\n'"})
+    assert run_here("check").code == 0
+    assert run_here("show", "check-1").out.endswith("  its output:\n  | 10%\n  | 20%\n  | done\n  | end\n")
+    assert run_here("show", "check-1", "--reply").out.encode() == b"10%\r20%\rdone\r\nend\r\r\n"
+    assert "10%\n20%\ndone\nend\n" in at_terminal("show", "check-1", "--reply").out.replace("\r\n", "\n")
+    assert ">     10%\n>     20%\n>     done\n>     end\n" in run_here("export", "--format", "md").out
+    assert "<pre>10%\n20%\ndone\nend\n</pre>" in run_here("export", "--format", "html").out
+
+
 def test_one_that_wrote_nothing(world: Path) -> None:
     checked_crew(world, {"tests": "true"})
     repository()

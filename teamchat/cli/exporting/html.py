@@ -30,6 +30,7 @@ from teamchat.cli.exporting.formats import (
     step_line,
     when,
 )
+from teamchat.cli.output.checks import in_lines
 from teamchat.cli.output.lines import plural
 from teamchat.cli.output.terminal.look import colours_of
 from teamchat.cli.output.terminal.markdown import LEXERS, LONGEST_LINE
@@ -182,7 +183,7 @@ def _check(check: RanCheck, number: int) -> str:
     listed = f'<ul class="files">{files}</ul>' if files else ""
     more = len(check.output) - LONGEST_OUTPUT
     cut = f"({more:,} more characters before; teamchat export --format json has them)\n…" if more > 0 else ""
-    output = f"<pre>{cut}{escaped(check.output[-LONGEST_OUTPUT:])}</pre>" if check.output.strip() else ""
+    output = f"<pre>{cut}{escaped(in_lines(check.output[-LONGEST_OUTPUT:]))}</pre>" if check.output.strip() else ""
     return (
         f'<article id="{place}" class="check{" undone" if check.undone else ""}">\n'
         f'<header><h2 dir="auto">{marked}{tag}</h2>'

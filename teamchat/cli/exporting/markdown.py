@@ -15,6 +15,7 @@ from teamchat.cli.exporting.formats import (
     step_line,
     when,
 )
+from teamchat.cli.output.checks import in_lines
 from teamchat.core.engine.processes.words import Result
 from teamchat.core.text.clean import printable, visible
 from teamchat.core.transcripts.transcript import MemberTurn, RanCheck, Said, Transcript
@@ -90,7 +91,7 @@ def _check(check: RanCheck) -> Iterator[str]:
         yield f"- {_plain('ran ' + one_line(check.command, LONGEST_STEP))}\n"
     yield from (f"- {_plain(changed_file(file))}\n" for file in check.files)
     yield f"- and {check.more_files:,} more files\n" if check.more_files else ""
-    lines = visible(check.output).strip("\n").split("\n")
+    lines = visible(in_lines(check.output)).strip("\n").split("\n")
     left_out = len(lines) - MOST_LINES
     if check.output.strip():
         yield "\nIt wrote" + (f" (the last {MOST_LINES} of {len(lines):,} lines):" if left_out > 0 else ":")

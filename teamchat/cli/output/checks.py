@@ -10,6 +10,7 @@ from teamchat.cli.output.lines import moment, plural
 from teamchat.cli.output.patch import MARKS, counted
 from teamchat.core.receipt import KILLED
 from teamchat.core.text.clean import printable, visible
+from teamchat.patterns import regex
 from teamchat.runners.file_changes import FileChanges
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 SIGNS = {"green": "✓", "red": "✗", "not_run": "!"}
 MOST_NAMED = 5  # changed files and processes
 LONGEST = 200  # characters of a command
+_RETURNS = regex(r"\r+\n?")
 
 
 def begins(check: CheckRecord) -> str:
@@ -32,15 +34,25 @@ def name_and_command(check: CheckRecord) -> tuple[str, str]:
     return visible("check" if _is_typed(check) else f"check {check.name}"), visible(_command(check).removeprefix(": "))
 
 
-def check_line(check: CheckRecord) -> str:
-    """`check tests: red, exit code 1 · 3.2 s · check-1`."""
-    result = check.result
-    if result is None:
+def check_line(check: CheckRecord, receipt: str = "", *, abandoned: bool = False) -> str:
+    """`check tests: red, exit code 1 · 3.2 s · check-1`.
+
+    One that is not green ends in the command `receipt`, if there is one. `abandoned`: teamchat was killed while it ran.
+    """
+    if check.result is None and not abandoned:
         return begins(check)
+    shown = receipt if receipt and check.status != "green" else check.label
+    return " · ".join((*line_parts(check), visible(shown)))
+
+
+def line_parts(check: CheckRecord) -> tuple[str, ...]:
+    """`check tests: red, exit code 1` and `3.2 s`; of one without a result that teamchat was killed while it ran."""
+    name, result = " ".join(check.name.split())[:LONGEST], check.result
+    if result is None:
+        return (visible(f"check {name} {KILLED}"),)
     why = f", {result.reason}" if result.reason else ""
-    name = " ".join(check.name.split())[:LONGEST]
     status = f"{check.status.replace('_', ' ')}{why}"
-    return visible(f"check {name}: {status} · {result.seconds:.1f} s · {check.label}")
+    return visible(f"check {name}: {status}"), f"{result.seconds:.1f} s"
 
 
 def check_notes(check: CheckRecord) -> list[str]:
@@ -51,8 +63,15 @@ def check_notes(check: CheckRecord) -> list[str]:
         more = [f"{len(names) - MOST_NAMED + check.changes.more:,} more"] if len(names) > MOST_NAMED else []
         notes.append(f"{check.label} changed {', '.join((*names[:MOST_NAMED], *more))}")
     if check.result and check.result.left:
-        notes.append(f"{check.label} left running, and teamchat ended: {', '.join(check.result.left[:MOST_NAMED])}")
+        left = check.result.left
+        more = [f"{len(left) - MOST_NAMED:,} more"] if len(left) > MOST_NAMED else []
+        notes.append(f"{check.label} left running, and teamchat ended: {', '.join((*left[:MOST_NAMED], *more))}")
     return [printable(note) for note in notes]
+
+
+def in_lines(output: str) -> str:
+    """The output of a check with a line break for each carriage return, which a progress bar writes over itself."""
+    return _RETURNS.sub("\n", output)
 
 
 def check_fields(check: CheckRecord) -> dict[str, Any]:

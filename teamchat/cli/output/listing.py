@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct
 
@@ -13,6 +13,9 @@ from teamchat.core.engine.state import Route, RouteStatus
 from teamchat.core.store.listing import Listed
 from teamchat.core.store.sessions import Session
 from teamchat.core.text.clean import printable
+
+if TYPE_CHECKING:
+    from teamchat.core.store.checks import CheckRecord
 
 StateName = Literal["running", "interrupted", "asks", "on hold", "waiting", "done", "empty"]
 STATES: dict[RouteStatus, StateName] = {
@@ -43,8 +46,10 @@ class SessionState(Struct, frozen=True):
         return f"{self.name}: {self.words}" if self.words else self.name
 
 
-def state_of(listed: Listed, *, held: bool, now: float) -> SessionState:
-    """The state of a conversation; `held` says that a process runs it."""
+def state_of(listed: Listed, checks: Sequence[CheckRecord] = (), *, held: bool, now: float) -> SessionState:
+    """The state of a conversation, with the checks that began and have not ended; `held`: a process runs it."""
+    if checks:
+        return _checking(checks[-1], held=held, now=now)
     waiting = [route for route in listed.queue if route.status is RouteStatus.WAITING]
     if held and (listed.running or waiting):
         return SessionState("running", _running(listed, now))
@@ -55,6 +60,16 @@ def state_of(listed: Listed, *, held: bool, now: float) -> SessionState:
             asks = status is RouteStatus.ASKED
             return SessionState(name, _asks(found[0]) if asks else names(route.target for route in found))
     return SessionState("done", listed.last.speaker) if listed.last else SessionState("empty")
+
+
+def _checking(check: CheckRecord, *, held: bool, now: float) -> SessionState:
+    """`running: check tests, 0:42`, or that the check was interrupted."""
+    from teamchat.cli.output.checks import name_and_command  # few conversations have checks
+
+    name, _ = name_and_command(check)
+    if not held:
+        return SessionState("interrupted", name)
+    return SessionState("running", f"{name}, {clock(max(now - check.started_at, 0))}")
 
 
 def _running(listed: Listed, now: float) -> str:

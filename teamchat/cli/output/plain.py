@@ -48,13 +48,16 @@ from teamchat.runners.events import AgentEvent, Denied, Note, Retry
 class PlainOutput:
     """`unreported` says at the end what is unknown; with None every turn's line does.
 
-    `receipt` is the command that shows the receipt of a turn.
+    `receipt` is the command that shows the receipt of a turn, and `of_check` that of a check, if there is one.
     """
 
     def __init__(
-        self, unreported: Unreported | None = None, receipt: Callable[[int], str] = "teamchat show {}".format
+        self,
+        unreported: Unreported | None = None,
+        receipt: Callable[[int], str] = "teamchat show {}".format,
+        of_check: Callable[[str], str] | None = None,
     ) -> None:
-        self._unreported, self._receipt = unreported, receipt
+        self._unreported, self._receipt, self._of_check = unreported, receipt, of_check
 
     def __call__(self, event: ConversationEvent) -> None:
         match event:
@@ -91,7 +94,9 @@ class PlainOutput:
         if isinstance(event, CheckStarted):
             note(begins(event.check))
             return
-        for line in (check_line(event.check), *check_notes(event.check)):
+        check = event.check
+        receipt = self._of_check(check.label) if self._of_check else ""
+        for line in (check_line(check, receipt), *check_notes(check)):
             note(line)
 
     def _turn(self, event: TurnStarted | SummaryStored | LessonsFound | TurnFinished) -> None:

@@ -37,7 +37,10 @@ def choose_output(team: Team, session: str, show: Shown, *, receipts: bool = Tru
     from teamchat.cli.output.lines import Unreported
     from teamchat.cli.output.plain import PlainOutput
 
-    return PlainOutput(Unreported(told=told), lambda number: placed_here(f"teamchat show {number}"))
+    def receipt(name: int | str) -> str:
+        return placed_here(f"teamchat show {name}")
+
+    return PlainOutput(Unreported(told=told), receipt, receipt if receipts else None)
 
 
 def terminal_width() -> int:

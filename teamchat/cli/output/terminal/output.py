@@ -107,7 +107,7 @@ class TerminalOutput:
 
     `names` are the members, whose colours follow from them, and `people` those who type. `you` is the person at this
     terminal; with None every person is. `receipt` is the command that shows the receipt of a turn, by its number, or a
-    whole message, by its id. With `now`, a clock in seconds, the caller says by `tick` when time has passed.
+    whole message or a check, by its id. With `now`, a clock in seconds, the caller says by `tick` when time has passed.
     `unreported` says at the end what is unknown, and `excerpts` has the first lines of what a turn changed.
     """
 
@@ -247,7 +247,8 @@ class TerminalOutput:
             return
         self._doing.pop(key, None)
         self._idle_since = now
-        self._block(check_lines(check, (), self._surface.width, self._look))
+        receipt = self._receipt(check.label) if self._receipt else ""
+        self._block(check_lines(check, (), self._surface.width, self._look, receipt))
         for told in check_notes(check):
             self._aside(told, self._look.warn)
         self._gap = True

@@ -9,9 +9,11 @@ from teamchat.assemblers.truncation import byte_length
 from teamchat.cli.output.long import LONGEST
 from teamchat.cli.output.terminal.look import Look, colour_of
 from teamchat.cli.output.terminal.voice import WIDEST, Voice, arrows
-from teamchat.cli.output.terminal.wrap import wrapped
+from teamchat.cli.output.terminal.wrap import cells, wrapped
 from teamchat.core.messages import ConversationMessage, name_of
 from teamchat.core.text.clean import printable
+
+BETWEEN = " · "
 
 if TYPE_CHECKING:
     from teamchat.core.store.checks import CheckRecord
@@ -35,10 +37,19 @@ def message_lines(
     return lines
 
 
-def check_lines(check: CheckRecord, notes: Collection[str], width: int, look: Look) -> list[str]:
-    """The lines of a check and its result."""
-    from teamchat.cli.output.checks import SIGNS, check_line  # few conversations have checks
+def check_lines(
+    check: CheckRecord, notes: Collection[str], width: int, look: Look, receipt: str = "", *, abandoned: bool = False
+) -> list[str]:
+    """The lines of a check and its result. One that is not green has the command `receipt` at the right margin."""
+    from teamchat.cli.output.checks import SIGNS, check_line, line_parts  # few conversations have checks
 
+    width = min(width, WIDEST)
     style = look.dim if check.status == "green" else look.warn
-    line = ", ".join((f"{SIGNS.get(check.status, '')} {check_line(check)}".lstrip(), *notes))
-    return [style(piece) for piece in wrapped(line, min(width, WIDEST))]
+    sign = SIGNS["not_run"] if abandoned else SIGNS.get(check.status, "")
+    if receipt and check.result and check.status != "green" and cells(receipt) < width:
+        line = f"{sign} {BETWEEN.join(line_parts(check))}"
+        gap = width - cells(line) - cells(receipt)
+        lines = [f"{line}{' ' * gap}{receipt}"] if gap >= 2 else [*wrapped(line, width), f"  {receipt}"]
+        return [style(piece) for piece in lines]
+    line = ", ".join((f"{sign} {check_line(check, abandoned=abandoned)}".lstrip(), *notes))
+    return [style(piece) for piece in wrapped(line, width)]
