@@ -13,7 +13,7 @@ import pytest
 from teamchat.cli.app import program
 from teamchat.cli.chatting.slash import WAITS, WORDS, WORKING
 from teamchat.core.engine.process import Kind
-from tests.cli.test_chat import CTRL_U, ENTER, PROMPT, begun, chat, leave, line, prompt_of, said, stands, types
+from tests.cli.test_chat import CTRL_U, ENTER, ESCAPE, PROMPT, begun, chat, leave, line, prompt_of, said, stands, types
 from tests.program import TIMEOUT_S, run_here
 from tests.screens import Screen, screen
 from tests.scripted_team import Crew, crew
@@ -53,9 +53,10 @@ OWN = {
 VALUES = {
     "NAMES": "max", "NAME": "max", "MEMBER": "max", "PATH": "note.txt", "FILE": "made.txt",
     "FILE|NAME": "teamchat.toml", "TITLE": "Another", "CMD": "true", "WORDS": "Yes,No", "N": "1", "TIME": "1m",
-    "A,B,...": "yes,no", "SECONDS": "1",
+    "A,B,...": "yes,no", "SECONDS": "1", "CHECK": "true",
 }  # fmt: skip
 """Of an option by its name, or by what `--help` says that it takes. A kind of value that is new fails here."""
+CHOOSES = "Esc opens none"
 
 
 def lines_of(word: str) -> Iterator[str]:
@@ -84,17 +85,21 @@ def does(shown: Screen, typed: str, behind: str, told: str) -> None:
     shown.scrolled()
     types(shown, typed + ENTER)
     asked, end = "", time.monotonic() + TIMEOUT_S
-    while not (typed in shown.rows and prompt_of(shown.text).startswith(PROMPT)):
+    while not ((typed in shown.rows or asked == CHOOSES) and prompt_of(shown.text).startswith(PROMPT)):
         goes_on(shown, typed, end)
         last = shown.rows[-1] if shown.rows else ""
         if last.endswith(("[y/N]", "?", ":")) and last != asked:
             asked = last
             types(shown, "n" + ENTER)
+        if CHOOSES in shown.text and asked != CHOOSES:
+            asked = CHOOSES
+            types(shown, ESCAPE)
+    refused = shown.text.count(f"✗ {WORKING}")
     types(shown, f"{CTRL_U}{behind}{ENTER}")
     while told not in shown.text:
         goes_on(shown, typed, end)
-        if f"✗ {WORKING}" in shown.text:
-            shown.scrolled()
+        if shown.text.count(f"✗ {WORKING}") > refused:
+            refused += 1
             types(shown, f"{CTRL_U}{behind}{ENTER}")
 
 
