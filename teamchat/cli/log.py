@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from teamchat.core.store.summaries import Clear
 
 
+MARK = len("· ")  # columns before a note
+
+
 def log(
     number: Annotated[
         int,
@@ -349,11 +352,19 @@ def result_lines(db: Database, session: Session) -> Iterator[str]:
     if process is None or not process.over:
         return
     from teamchat.cli.output.process_report import report_lines
+    from teamchat.cli.shared.showing import wrap_width
     from teamchat.cli.shared.typed import placed_here
     from teamchat.core.engine.processes.table import STRATEGIES
+    from teamchat.core.text.clean import printable
 
     strategy = STRATEGIES[process.kind]
-    yield from report_lines(strategy.report(process))
+    lines, width = map(printable, report_lines(strategy.report(process))), wrap_width()
+    if width is None:
+        yield from lines
+    else:
+        from teamchat.cli.output.terminal.result import fitted
+
+        yield from fitted(lines, width - MARK)
     if hint := strategy.next_command(process):
         yield f"try: {placed_here(hint)}"
 

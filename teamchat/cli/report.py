@@ -9,6 +9,8 @@ def report(place: Place, as_json: JsonOption = False) -> int:
 
     from teamchat.cli.output.jsonl import process_fields, write_line
     from teamchat.cli.output.process_report import lines_of
+    from teamchat.cli.output.terminal.result import fitted
+    from teamchat.cli.shared.showing import wrap_width
     from teamchat.cli.shared.workspace import find_root, open_store
     from teamchat.core.conversation.reporting import whole_report
     from teamchat.core.errors import ExitCode, UsageError
@@ -25,6 +27,7 @@ def report(place: Place, as_json: JsonOption = False) -> int:
     if as_json:
         write_line("process", **{**process_fields(process), "process": to_builtins(told)})
     else:
-        for line in lines_of(told):
-            print(printable(line))
+        lines, width = map(printable, lines_of(told)), wrap_width()
+        for line in lines if width is None else fitted(lines, width):
+            print(line)
     return ExitCode.DONE

@@ -7,7 +7,7 @@ import typer
 from typer.core import TyperCommand
 from typer.exceptions import TyperException
 
-from teamchat.cli.shared.complete import ai_members, checks, processes
+from teamchat.cli.shared.complete import ai_members, checks, doers, processes
 from teamchat.cli.shared.options import MOST_COUNTED, Asking, Attached, NewPlace, Options, RunLimits, SendOutput
 from teamchat.core.engine.process import MOST_ROUNDS
 
@@ -81,7 +81,13 @@ JobsOption = Annotated[
 
 
 DoOption = Annotated[
-    str | None, _naming("--do", "until: who does the task, until all checks are green and all reviewers agree.")
+    str | None,
+    typer.Option(
+        "--do",
+        metavar="NAME",
+        autocompletion=doers,
+        help="until: who does the task, until all checks are green and all reviewers agree.",
+    ),
 ]
 CheckOption = Annotated[
     list[str] | None,

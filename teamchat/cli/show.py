@@ -141,6 +141,7 @@ def show_check(place: Place, name: str, *, reply: bool, as_json: bool) -> None:
 def print_check(check: CheckRecord, output: bytes, *, abandoned: bool) -> None:
     from teamchat.cli.output.checks import in_lines, receipt_lines
     from teamchat.cli.output.long import as_shown, write_text
+    from teamchat.cli.shared.showing import wrap_width
     from teamchat.cli.shared.typed import placed_here
 
     width = wrap_width()
@@ -182,6 +183,7 @@ def print_receipt(db: Database, turn: Turn, chosen: Session, *, abandoned: bool)
 
     from teamchat.cli.output.long import as_shown, write_text
     from teamchat.cli.output.receipt import partial_head, receipt_lines
+    from teamchat.cli.shared.showing import wrap_width
     from teamchat.cli.shared.typed import TYPED, placed, placed_here
     from teamchat.core.store.turn_events import stored_events
     from teamchat.core.store.turns import session_of
@@ -206,17 +208,6 @@ def print_receipt(db: Database, turn: Turn, chosen: Session, *, abandoned: bool)
     for head, text in left_by_turn:
         shown = as_shown(text, placed_here(f"teamchat show {turn.number} --reply"))
         write_text(margined(head, INVISIBLE if is_blank(text) else shown, width))
-
-
-def wrap_width() -> int | None:
-    """The width for which a receipt is broken into rows; None where it is printed as it is: a pipe, a dumb terminal."""
-    import os
-    import sys
-
-    from teamchat.cli.output.terminal.look import look_of
-    from teamchat.cli.shared.showing import terminal_width
-
-    return terminal_width() if sys.stdout.isatty() and look_of(os.environ).styles else None
 
 
 def fitted(line: str, width: int | None) -> Iterable[str]:

@@ -118,6 +118,13 @@ class TestProcesses:
     def test_only_ai_members_take_part(self, option: str) -> None:
         assert bash(f"teamchat run debate --{option} ") == ["max", "sarah"]
 
+    def test_only_who_may_edit_does_the_task_of_until(self) -> None:
+        Path("teamchat.toml").write_text(TEAM + 'access = "edit"\n[[members]]\nname = "kim"\nagent = "codex"\n')
+        assert bash("teamchat run until --do ") == ["sarah"]
+        assert bash("teamchat run until --review ") == ["max", "sarah", "kim"]
+        Path("teamchat.toml").write_text(TEAM + 'access = "full"\n')
+        assert bash("teamchat run until --do s") == ["sarah"]
+
     @pytest.mark.usefixtures("team")
     def test_after_a_member_comes_another_one(self) -> None:
         assert bash("teamchat run debate --members max,") == ["max,sarah"]

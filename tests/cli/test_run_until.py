@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import shutil
 import signal
@@ -20,6 +21,7 @@ from teamchat.core.conversation.permission import trust_store
 from teamchat.core.team.find import load
 from tests.cli.helpers import objects, refused, said, select
 from tests.cli.inner import errors, inner
+from tests.cli.test_terminal import WIDTH, at_terminal
 from tests.core.checkpoint.worktree import WorkTree
 from tests.program import Result, ended, run_here, start
 
@@ -28,6 +30,7 @@ TESTS = b"from adder import add\n\n\ndef test_add():\n    assert add(1, 2) == 3\
 WRONG = "printf 'def add(a, b):\\n    return a - b\\n' > adder.py"
 RIGHT = "printf 'def add(a, b):\\n    return a + b\\n' > adder.py"
 DONE = "echo 'All done, all tests pass.'"
+STYLES = re.compile(r"\x1b\[[\d;]*[A-Za-z]")
 GREEN, RED = "test -e right", "test -e wrong"
 RUN = ("run", "until", "--do", "sarah")
 
@@ -167,6 +170,35 @@ def test_without_a_task_it_proposes_itself_with_one() -> None:
         ran = run_here(*shlex.split(typed))
         assert (ran.code, refused(ran)) == (2, "there is nothing to send")
         assert ran.err.endswith(f"  try: teamchat {typed} 'Your task'\n")
+
+
+def test_a_dry_run_names_each_check_with_its_command_and_folder() -> None:
+    Path("part").mkdir()
+    team({"sarah": [DONE]}, the_tests(needs=["style"]) + '\n[checks.style]\ncommand = "make style"\nfolder = "part"')
+    ran = run_here(*RUN, "--check", "tests", "--check", GREEN, "--dry-run", "Go")
+    assert ran.code == 0
+    lines = [line for line in ran.out.splitlines() if line.startswith("check")]
+    assert lines == [
+        f"check style: make style, in {Path.cwd()}/part",
+        f"check tests: {shlex.join(PYTEST)}, in {Path.cwd()}",
+        f"check: {GREEN}, in {Path.cwd()}",
+    ]
+    assert statuses() == []
+
+
+def test_a_terminal_has_its_result_broken_at_words() -> None:
+    team({"sarah": [DONE]})
+    assert until("--check", "echo 'a check with a name of many words, more than a terminal has room for'").code == 0
+    piped = run_here("report").out.splitlines()
+    assert max(map(len, piped)) > WIDTH
+    words = " ".join(" ".join(piped).split())
+    for looks in ("report", "status"):
+        rows = STYLES.sub("", at_terminal(looks, kind="xterm-256color").out).splitlines()
+        begin = next(number for number, row in enumerate(rows) if "until: done after" in row)
+        shown = " ".join(" ".join(row.removeprefix("· ") for row in rows[begin:]).split())
+        assert max(map(len, rows)) <= WIDTH
+        assert words.startswith(shown)
+        assert "more than a terminal has room" in shown
 
 
 def test_quiet_prints_one_line() -> None:

@@ -48,6 +48,11 @@ def ai_members(ctx: typer.Context, incomplete: str) -> list[str]:
     return _offered(names, incomplete)
 
 
+def doers(ctx: typer.Context, incomplete: str) -> list[str]:
+    """For `--do`: the AI members that may edit."""
+    return _offered(lambda: [one.name for one in _team(ctx).ai_members if one.access != "read"], incomplete)
+
+
 def processes(ctx: typer.Context, incomplete: str) -> list[str]:
     """For `run`: the kinds, and the names of the team file."""
     from teamchat.core.engine.processes.table import TAKES

@@ -19,6 +19,7 @@ from teamchat.core.conversation.entry import check_message
 from teamchat.core.conversation.inputs import Message
 from teamchat.core.conversation.recovery import turns_dir
 from teamchat.core.engine.events import Action, Dropped, Paused, Refused
+from teamchat.core.engine.process import Process
 from teamchat.core.engine.state import Bounds, Route, RouteStatus
 from teamchat.core.errors import PromptTooLarge, TeamchatError
 from teamchat.core.files.folders import state_dir
@@ -26,6 +27,7 @@ from teamchat.core.routing.markers import read_markers
 from teamchat.core.store.database import Database
 from teamchat.core.team.team import Team
 from teamchat.core.text.clean import printable, visible
+from teamchat.core.text.commands import command_of
 from teamchat.core.turn.attempts import passed_over
 from teamchat.core.turn.events import ConversationEvent, TodoChanged, Warned
 from teamchat.core.turn.machine import Cooldowns
@@ -54,10 +56,22 @@ def explain(request: Request) -> int:
             coordinator = _coordinator(team, db, chosen.id, told.append, request.bounds)
             if process:
                 explanation.append(f"{process.name or process.kind}: {described(process)}")
+                explanation.extend(check_lines(team, process))
             explanation.extend(_explain(coordinator, told, request.sent, no_room))
     finally:  # also the findings before an error of `send`
         _print(explanation)
     return 0
+
+
+def check_lines(team: Team, process: Process) -> Iterator[str]:
+    """`check tests: pytest -q, in /home/kai/notes`: what teamchat would run between the turns of the process."""
+    for one in process.checks:
+        check = team.checks.get(one.name)
+        if one.command or check is None:
+            yield f"check: {printable(one.command)}, in {team.root}"
+            continue
+        command = check.command if isinstance(check.command, str) else command_of(*check.command)
+        yield f"check {one.name}: {printable(command)}, in {team.root / check.folder}"
 
 
 def _print(explanation: list[str | bytes]) -> None:

@@ -50,6 +50,13 @@ def terminal_width() -> int:
     return TerminalSurface(standard_output(), moves=False).width
 
 
+def wrap_width() -> int | None:
+    """The width for which lines are broken into rows; None for a pipe and a dumb terminal."""
+    from teamchat.cli.output.terminal.look import look_of
+
+    return terminal_width() if sys.stdout.isatty() and look_of(os.environ).styles else None
+
+
 def at_terminal(team: Team, *, receipts: bool, told: bool = False) -> Output:
     """What a person sees at the terminal that is stdout."""
     from teamchat.cli.output.lines import Unreported

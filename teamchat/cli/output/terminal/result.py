@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from teamchat.cli.output.terminal.look import Look
+from teamchat.cli.output.terminal.voice import WIDEST
 from teamchat.cli.output.terminal.wrap import cells, cut, wrapped
 from teamchat.core.engine.processes.words import Bar, Result
 from teamchat.core.text.clean import printable
@@ -23,9 +24,23 @@ def drawn(result: Result, width: int, look: Look) -> Iterator[str]:
         yield from _bars(result.bars, width, look)
         yield ""
     for line in result.lines:
-        first, *more = wrapped(printable(line), max(width - 2 * len(INDENT), 1))
-        yield INDENT + first
-        yield from (2 * INDENT + rest for rest in more)
+        yield from rows_of(f"{INDENT}{printable(line)}", width)
+
+
+def rows_of(line: str, width: int) -> Iterator[str]:
+    """The rows of an indented line of a result, or of its title."""
+    if not line.startswith(INDENT):
+        yield from wrapped(line, width)
+        return
+    first, *more = wrapped(line.removeprefix(INDENT), max(width - 2 * len(INDENT), 1))
+    yield INDENT + first
+    yield from (2 * INDENT + rest for rest in more)
+
+
+def fitted(lines: Iterable[str], width: int) -> Iterator[str]:
+    """The lines of a result that have no styles, in rows as `drawn` breaks them."""
+    columns = min(width, WIDEST)
+    return (row for line in lines for row in rows_of(line, columns))
 
 
 def _bars(bars: Sequence[Bar], width: int, look: Look) -> Iterator[str]:
