@@ -31,7 +31,8 @@ def check(
 ) -> int:
     """Run a check of the team file, all of them, or a shell command.
 
-    No member has a turn. The conversation keeps the result: log and show have it. Exit code 16 says that one is red.
+    Those that a check needs run before it. No member has a turn. The conversation keeps the result: log and show have
+    it. Exit code 16 says that one is red.
     """
     from contextlib import nullcontext
 
