@@ -14,7 +14,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from generators.__main__ import files
-from generators.picture import TYPED, WIDTHS, chat_with_a_queued_message, printed
+from generators.picture import TYPED, WIDTHS, chat_with_a_queued_message, printed, until
 from generators.team_file import schema, without_nulls
 from teamchat.cli.app import COMMANDS
 from teamchat.core.team.schema import TeamFile
@@ -103,8 +103,10 @@ def test_a_picture_shows_what_the_demo_prints(columns: int) -> None:
     assert shown_in(f"demo-{columns}.svg") == demo, "make picture"
 
 
-def test_the_picture_of_the_readme_is_a_frame_of_the_recorded_chat() -> None:
+def test_the_pictures_of_the_readme_are_the_recorded_chat_and_the_recorded_until() -> None:
     assert shown_in("chat.svg") == letters(f"teamchat chat {chat_with_a_queued_message()}"), "make picture"
+    assert shown_in("until.svg") == letters(f"teamchat run until {until(80)}"), "make picture"
     assert re.findall(r"!\[[^]]+\]\((.*?)\)", (ROOT / "README.md").read_text(encoding="utf-8")) == [
-        "docs/images/chat.svg"
+        "docs/images/chat.svg",
+        "docs/images/until.svg",
     ]
