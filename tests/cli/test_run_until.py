@@ -131,6 +131,7 @@ def test_red_then_rejected_then_done_on_one_tree() -> None:
     assert "# added" in prompt("carol", 2)
     assert "No comment." in prompt("carol", 2)
     assert "All done, all tests pass." in prompt("carol", 2)
+    assert ["your last review" in prompt("carol", number) for number in (1, 2)] == [False, True]
 
 
 def test_a_round_takes_four_checkpoints_at_most(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -129,6 +129,7 @@ def _values(route: Route, part: Part) -> dict[str, object]:
         "fault": part.fault,
         "labels": ", ".join(part.labels),
         "verified": _verification(part),
+        "reviewed": ", your last review and what came of it" if "your last review" in part.labels else "",
     }
 
 
