@@ -16,8 +16,11 @@ from typing import Any
 
 import pytest
 
+from teamchat.cli.run import reviewing
 from teamchat.core.checkpoint import take
 from teamchat.core.conversation.permission import trust_store
+from teamchat.core.conversation.processes import process_of
+from teamchat.core.engine.process import ProcessSettings
 from teamchat.core.team.find import load
 from tests.cli.helpers import objects, refused, said, select
 from tests.cli.inner import errors, inner
@@ -647,3 +650,23 @@ def test_a_question_is_what_quiet_prints() -> None:
     ran = until("--check", "true", "--quiet")
     assert ran.code == 9
     assert ran.out == "Which one?\n"
+
+
+@pytest.mark.parametrize(
+    ("agents", "told"),
+    [
+        (("claude", "claude"), "only claude reviews what claude did: another vendor sees more"),
+        (("claude", "codex"), ""),
+        (("claude", "script"), "carol: nothing bounds to reading what this program does"),
+    ],
+)
+def test_a_note_says_who_reviews(agents: tuple[str, str], told: str) -> None:
+    lines = [
+        f'[[members]]\nname = "{name}"\nagent = "{agent}"'
+        for name, agent in zip(("sarah", "carol"), agents, strict=True)
+    ]
+    lines.insert(1, 'access = "edit"')
+    Path("teamchat.toml").write_text("\n".join([*lines, '[agents.script]\ncommand = ["true"]']))
+    made = load(Path("teamchat.toml").absolute())
+    process = process_of(made, "until", ProcessSettings(do="sarah", check=("true",), review=("carol",)))
+    assert " ".join(reviewing(made, process)) == told

@@ -61,7 +61,7 @@ def check_notes(check: CheckRecord) -> list[str]:
     if isinstance(check.changes, FileChanges) and check.changes.files:
         names = [file.path for file in check.changes.files]
         more = [f"{len(names) - MOST_NAMED + check.changes.more:,} more"] if len(names) > MOST_NAMED else []
-        notes.append(f"{check.label} changed {', '.join((*names[:MOST_NAMED], *more))}")
+        notes.append(f"{check.label} changed {', '.join((*names[:MOST_NAMED], *more))} (or somebody else did)")
     if check.result and check.result.left:
         left = check.result.left
         more = [f"{len(left) - MOST_NAMED:,} more"] if len(left) > MOST_NAMED else []
