@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import TypeVar
@@ -122,6 +122,12 @@ def one_line(text: str, limit: int = 200) -> str:
 def listed(*things: str) -> str:
     """Items in a sentence: `a, b and c`."""
     return " and ".join(filter(None, (", ".join(things[:-1]), things[-1])))
+
+
+def first_of(names: Sequence[str], most: int, more: int = 0) -> list[str]:
+    """Return the first `most` names, and how many others there are with `more`: `a`, `b`, `3 more`."""
+    others = max(len(names) - most, 0) + more
+    return [*names[:most], *([f"{others:,} more"] if others else [])]
 
 
 def summary(arguments: object) -> str:

@@ -12,6 +12,7 @@ from teamchat.core.receipt import KILLED
 from teamchat.core.text.clean import printable, visible
 from teamchat.patterns import regex
 from teamchat.runners.file_changes import FileChanges
+from teamchat.runners.untrusted_json import first_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -59,13 +60,11 @@ def check_notes(check: CheckRecord) -> list[str]:
     """What a check has left behind: changed files, and processes that were ended."""
     notes = []
     if isinstance(check.changes, FileChanges) and check.changes.files:
-        names = [file.path for file in check.changes.files]
-        more = [f"{len(names) - MOST_NAMED + check.changes.more:,} more"] if len(names) > MOST_NAMED else []
-        notes.append(f"{check.label} changed {', '.join((*names[:MOST_NAMED], *more))} (or somebody else did)")
+        names = first_of([file.path for file in check.changes.files], MOST_NAMED, check.changes.more)
+        notes.append(f"{check.label} changed {', '.join(names)} (or somebody else did)")
     if check.result and check.result.left:
-        left = check.result.left
-        more = [f"{len(left) - MOST_NAMED:,} more"] if len(left) > MOST_NAMED else []
-        notes.append(f"{check.label} left running, and teamchat ended: {', '.join((*left[:MOST_NAMED], *more))}")
+        names = first_of(check.result.left, MOST_NAMED)
+        notes.append(f"{check.label} left running, and teamchat ended: {', '.join(names)}")
     return [printable(note) for note in notes]
 
 

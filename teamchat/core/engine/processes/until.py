@@ -38,12 +38,13 @@ from teamchat.core.engine.process import (
 from teamchat.core.engine.processes.replies import BLIND_LAYERS, written_object
 from teamchat.core.routing.requests import RouteRequest
 from teamchat.patterns import regex
-from teamchat.runners.untrusted_json import listed
+from teamchat.runners.untrusted_json import first_of, listed
 
 DOER, CHECK, REVIEWER, QUESTION, PERSON = "doer", "check", "reviewer", "question", "person"
 ROUNDS = 3  # without `--rounds`
 GOES = 2  # how often the same work is verified before the process is on hold
 MOST_FINDINGS = 200
+MOST_NAMED = 5  # changed files
 LONGEST_TEXT = 2_000  # characters of a finding that are kept; the message has all of it
 LAST_REVIEW = "your last review"  # the label of a message that a reviewer is shown
 LONGEST_NAME = 300  # characters of a file's name in a finding
@@ -160,17 +161,13 @@ class _Seen(Struct, frozen=True):
         if unknown := next((result.unknown for result in self.results if result.unknown), ""):
             return f"what was checked is not known: {unknown}"
         if changing := [result for result in self.results if result.files]:
-            names = listed(*_first(dict.fromkeys(file for result in changing for file in result.files)))
+            files = [*dict.fromkeys(file for result in changing for file in result.files)]
+            names = listed(*first_of(files, MOST_NAMED))
             return (
                 f"files changed while they were checked, by a check or by somebody else: {names}; if they are only "
                 "output of a check, name them in .gitignore"
             )
         return "the files changed while they were checked"
-
-
-def _first(names: Mapping[str, None], most: int = 5) -> list[str]:
-    more = [f"{len(names) - most:,} more"] if len(names) > most else []
-    return [*list(names)[:most], *more]
 
 
 def _trees(finding: Finding | None) -> tuple[str, str]:

@@ -17,7 +17,7 @@ from teamchat.core.engine.processes.replies import Written, written_list, writte
 from teamchat.core.engine.processes.until import UntilCheck, UntilReport, UntilReview
 from teamchat.core.engine.processes.vote import Vote, VoteReport
 from teamchat.core.routing.names import fold
-from teamchat.runners.untrusted_json import listed, one_line
+from teamchat.runners.untrusted_json import first_of, listed, one_line
 
 KEYS = {
     (Kind.VOTE, vote.MEMBER): {"option", "reason"},
@@ -296,8 +296,7 @@ def _at(tree: str) -> str:
 def _taken(report: UntilReport) -> Iterator[str]:
     """The files, where they were checked, and what each member has used."""
     if report.files:
-        more = [f"{len(report.files) - MOST_FILES:,} more"] if len(report.files) > MOST_FILES else []
-        yield f"  files: {', '.join((*report.files[:MOST_FILES], *more))}"
+        yield f"  files: {', '.join(first_of(report.files, MOST_FILES))}"
     if any(one.checks for one in report.rounds):
         tree = f": tree {report.tree}" if report.tree else ""
         yield f"  checked in your folder, with what git ignores{tree}"
