@@ -56,7 +56,7 @@ from teamchat.core.engine.events import (
     Undone,
     WorkBegan,
 )
-from teamchat.core.engine.process import Call, Done, Handout, Kind, Part, Process, Tried
+from teamchat.core.engine.process import DOER, PERSON, Call, Done, Handout, Kind, Part, Process, Tried
 from teamchat.core.engine.state import OPEN, AlsoCalled, LastSaid, Route, RouteStatus, Rules, State
 from teamchat.core.routing.names import fold
 from teamchat.core.routing.requests import RouteRequest
@@ -478,7 +478,7 @@ def group_delivered(draft: Draft, ends: tuple[TurnEnded, ...]) -> None:
 
 
 def _ends_by_itself(part: Part | None) -> bool:
-    """Whether replies that say nothing new end by themselves: their number is bounded, and they are read for more."""
+    """Whether the process bounds such turns by itself, so that the loop guard need not count their replies."""
     return part is not None and (not part.continues or part.kind == Kind.UNTIL)
 
 
@@ -568,7 +568,7 @@ def default_target(state: State, speaker: str) -> str | None:
 
 
 def heard_by(state: State) -> str | None:
-    """The member that reads what a person says to nobody, before its next turn: the doer of a process that runs."""
+    """Return the doer of an `until` that runs: it reads what a person says without naming anybody."""
     process = state.process
     return process.do if process and not process.over and process.kind is Kind.UNTIL else None
 
@@ -631,28 +631,25 @@ def _human_spoke(draft: Draft, event: HumanSpoke) -> None:
 
 
 def _goes_on(draft: Draft) -> None:
-    """Take up a process again that ended while a person spoke to its doer."""
+    """Reopen an `until` that ended while a person was speaking."""
     process = draft.state.process
     if process and process.kind is Kind.UNTIL:
         draft.state = replace(draft.state, process=replace(process, over=False))
 
 
 def _heard(draft: Draft, event: HumanSpoke) -> None:
-    """Note in the process what a person has said in the middle of it, for its doer.
-
-    What was about to verify the work does not begin: the doer speaks first.
-    """
+    """Record a person's message in the process, for its doer, which speaks next."""
     process = draft.state.process
     if process and heard_by(draft.state):
-        done = Done(Part(process.kind, "person"), event.speaker, event.message)
+        done = Done(Part(process.kind, PERSON), event.speaker, event.message)
         draft.state = replace(draft.state, process=replace(process, done=(*process.done, done)))
         _hear_first(draft)
 
 
 def _hear_first(draft: Draft) -> None:
-    """Take what is about to verify the work out of the queue, but for what has begun: the doer hears a person first."""
+    """Drop checks and reviews that have not begun, so that the doer reads a person's message first."""
     state = draft.state
-    waiting = [route for route in state.queue if route.part and route.part.role != "doer" and _waits(state, route)]
+    waiting = [route for route in state.queue if route.part and route.part.role != DOER and _waits(state, route)]
     draft.put(route for route in state.queue if route not in waiting)
     draft.actions += [Dropped(route) for route in waiting]
 

@@ -34,7 +34,8 @@ class Part(Struct, frozen=True):
       only read.
     - `others` are the members that do it if this one fails, in the order of asking.
     - `fallback` are the members that take its place where its CLI is not available; None are those of the team file.
-    - `check` is the name of the check that runs in place of a turn. `go` counts how often the same work is verified.
+    - `check` is the name of the check that runs in place of a turn. `go` is 1 for the first verification of the work,
+      2 for the next one of the same work.
     - `trees` are two git trees: its prompt shows what changed from one to the other. The turn may only read.
     - `checks` are numbers of checks whose results its prompt shows, `reviews` ids of reviews whose findings it shows.
     - `options`, `fault` and `prompt` fill in the note on what is asked.
@@ -73,6 +74,8 @@ class Part(Struct, frozen=True):
 
 
 MOST_ROUNDS = 100
+DOER, PERSON = "doer", "person"
+"""The roles of `until` that the engine knows: the member that does the task, and a person who speaks in between."""
 
 
 class Kind(StrEnum):
@@ -242,9 +245,9 @@ class Process(Struct, frozen=True):
 
     @property
     def unheard(self) -> tuple[Done, ...]:
-        """What people have said since the last turn of the member that does the task, for that member."""
-        since = takewhile(lambda done: done.part.role != "doer", reversed(self.done))
-        return tuple(done for done in since if done.part.role == "person")[::-1]
+        """What people have said to the doer since its last turn."""
+        since = takewhile(lambda done: done.part.role != DOER, reversed(self.done))
+        return tuple(done for done in since if done.part.role == PERSON)[::-1]
 
     def of(self, role: str, number: int | None = None) -> tuple[Done, ...]:
         """The parts of that role that are over, in the order of their ends."""

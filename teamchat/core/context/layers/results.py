@@ -12,8 +12,8 @@ from msgspec import Struct
 
 from teamchat.assemblers.truncation import truncate_middle
 from teamchat.core.context.layers.collector import LayerContext, LayerText
-from teamchat.core.engine.process import Review, ReviewFinding
-from teamchat.core.engine.processes.until import DOER, read_review
+from teamchat.core.engine.process import DOER, Review, ReviewFinding
+from teamchat.core.engine.processes.until import read_review
 from teamchat.core.engine.processes.words import in_place
 from teamchat.core.messages import well_formed
 from teamchat.core.routing.markers import strip_markers

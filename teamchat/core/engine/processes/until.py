@@ -19,6 +19,8 @@ from msgspec.structs import replace
 from teamchat.assemblers.parts import DIFFERENCES, RESULTS
 from teamchat.core.check import CheckStatus
 from teamchat.core.engine.process import (
+    DOER,
+    PERSON,
     Call,
     Checked,
     Done,
@@ -40,7 +42,7 @@ from teamchat.core.routing.requests import RouteRequest
 from teamchat.patterns import regex
 from teamchat.runners.untrusted_json import first_of, listed
 
-DOER, CHECK, REVIEWER, QUESTION, PERSON = "doer", "check", "reviewer", "question", "person"
+CHECK, REVIEWER, QUESTION = "check", "reviewer", "question"
 ROUNDS = 3  # without `--rounds`
 GOES = 2  # how often the same work is verified before the process is on hold
 MOST_FINDINGS = 200
@@ -52,7 +54,7 @@ _VERDICT = regex(r'"verdict"\s*+:\s*+"([A-Za-z]{1,20})"')
 
 
 def check_name(name: str) -> str:
-    """How a check is named where members are named, too. No member's name has a space."""
+    """Return the name of a check among names of members, none of which has a space."""
     return f"{CHECK} {name}"
 
 
@@ -84,7 +86,7 @@ def step(process: Process) -> Step | None:
 
 
 def _heard(seen: _Seen) -> str:
-    """What the doer is told of what was said since its last turn."""
+    """Return what the doer is told of messages since its last turn."""
     if seen.answers:
         return f"Your question is answered in {seen.answers[-1].message}."
     said = listed(*(f"{done.member} said {done.message}" for done in seen.spoken))
@@ -218,7 +220,7 @@ def _unanswered(process: Process, seen: _Seen) -> Step | None:
 
 
 def _in_place_of(process: Process, name: str) -> tuple[str, ...]:
-    """The fallbacks of a member that neither do the work nor review it."""
+    """Return the fallbacks of a member that neither do the work nor review it."""
     taken = {process.do, *process.review}
     return tuple(one for one in process.fallbacks.get(name, ()) if one not in taken)
 
@@ -536,16 +538,13 @@ def _rounds(process: Process) -> Iterator[UntilRound]:
             current = UntilRound(done.part.number, done.member, (), (), ())
         if current is None:
             continue
-        match done.part.role, done.finding:
-            case "doer", _:
-                current = replace(current, messages=(*current.messages, *filter(None, (done.message,))))
-            case "check", Checked() as ran:
-                one = UntilCheck(done.part.check, ran.number, ran.status, ran.reason, ran.before, ran.after)
-                current = replace(current, checks=(*current.checks, one))
-            case "reviewer", finding:
-                current = replace(current, reviews=(*current.reviews, _reviewed(done, finding)))
-            case _:
-                pass
+        if done.part.role == DOER and done.message:
+            current = replace(current, messages=(*current.messages, done.message))
+        elif isinstance(ran := done.finding, Checked):
+            one = UntilCheck(done.part.check, ran.number, ran.status, ran.reason, ran.before, ran.after)
+            current = replace(current, checks=(*current.checks, one))
+        elif done.part.role == REVIEWER:
+            current = replace(current, reviews=(*current.reviews, _reviewed(done, done.finding)))
     if current:
         yield _with_skipped(process, current)
 
