@@ -130,16 +130,13 @@ def _result(run: Concluded, reply: str) -> tuple[str, Struct | None]:
     state, process = run.state, run.state.process
     if process is None:
         return "", None
-    from teamchat.core.engine.processes.table import STRATEGIES  # only `teamchat run` needs the processes
+    # only `teamchat run` needs the processes
+    from teamchat.core.conversation.reporting import whole_report
+    from teamchat.core.engine.processes.table import STRATEGIES
 
     strategy = STRATEGIES[process.kind]
     kept = [route.part for route in state.queue if route.part and route.answer is not None]
-    report = strategy.answered(strategy.report(process), kept)
-    if process.kind is Kind.UNTIL:
-        from teamchat.core.conversation.reporting import whole_report
-
-        report = whole_report(run.db, run.session_id, process)
-    return strategy.text(process, reply), report
+    return strategy.text(process, reply), strategy.answered(whole_report(run.db, run.session_id, process), kept)
 
 
 def _done(run: Concluded) -> Conclusion:
@@ -175,7 +172,7 @@ def _failures(run: Concluded, routes: tuple[Route, ...], *, alone: bool, all_of_
     untrusted = any(failure.code is ExitCode.NOT_TRUSTED for failure in failures)
     of_group = ExitCode.MEMBER_FAILED if all_of_it else ExitCode.GROUP_PARTLY_FAILED
     code = failures[0].code if alone else of_group
-    if any(route.part and is_needed(route.part) for route in routes):
+    if any(route.part and _is_review(route.part) for route in routes):
         code = CODES["no_answer"]
     code = ExitCode.NOT_TRUSTED if untrusted else code
     hints = dict.fromkeys(failure.hint for failure in failures if failure.hint)
@@ -186,8 +183,8 @@ def _failures(run: Concluded, routes: tuple[Route, ...], *, alone: bool, all_of_
     return conclusion(run, code, reason, "\n".join(dict.fromkeys(advice)) or None)
 
 
-def is_needed(part: Part) -> bool:
-    """Whether the process waits for an answer to the part that says something: a review."""
+def _is_review(part: Part) -> bool:
+    """Whether the part is a review of `until`, without which the process cannot go on."""
     return part.kind == Kind.UNTIL and part.seat != ""
 
 

@@ -167,7 +167,7 @@ def _made(team: Team, named: NamedProcess, settings: ProcessSettings) -> Process
 
 
 def _verified(team: Team, process: Process, settings: ProcessSettings) -> Process:
-    """The process with its doer, checks and reviewers, and who may take the place of these."""
+    """Return the process with its doer, checks and reviewers, and their fallbacks."""
     from teamchat.core.conversation.checking import process_checks
     from teamchat.core.team.checks import named_check, with_needs
 
@@ -195,16 +195,12 @@ def _check_turns(process: Process, rules: Rules) -> None:
     if (most := STRATEGIES[process.kind].turns(process) or 0) <= rules.max_turns:
         return
     limit = f"{rules.turns_limit} ({rules.max_turns:,})"
-    fits = next((n for n in range(process.rounds, 0, -1) if _turns_in(process, n) <= rules.max_turns), None)
+    fits = rules.max_turns // (most // process.rounds)
     fewer = f", or --rounds {fits}" if fits else ""
     more = f"--turns {most}" if rules.turns_limit == "--turns" else f"turns = {most} under [team.limits]"
     raise UsageError(
         f"{process.name or process.kind} may take {most:,} turns, more than {limit}: raise that to {more}{fewer}"
     )
-
-
-def _turns_in(process: Process, rounds: int) -> int:
-    return STRATEGIES[process.kind].turns(replace(process, rounds=rounds)) or 0
 
 
 def need_no_mapreduce(db: Database, caller: Caller | None, process: Process) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import takewhile
 
 from msgspec import Struct
@@ -84,7 +84,7 @@ def _used(name: str, turns: list[Turn]) -> MemberUsed:
     )
 
 
-def _sum(parts: list[int | None] | list[float | None] | list[int | float | None]) -> float | None:
-    """The sum; None if a part is not known."""
+def _sum(parts: Sequence[float | None]) -> float | None:
+    """Return the sum, None if a part is not known."""
     known = [part for part in parts if part is not None]
     return round(sum(known), 9) if known and len(known) == len(parts) else None

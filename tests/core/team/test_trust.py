@@ -720,7 +720,7 @@ def test_a_member_may_change_what_a_check_runs(command: str, proj: Path, store: 
     for name in ("Makefile", "run.sh", "tool.py", "package.json"):
         (proj / name).write_text("changed")
         (proj / name).chmod(0o755)
-    require(team, store)
+    require(team, store)  # raises nothing
 
 
 def test_a_command_that_a_process_has_as_a_check_needs_trust(proj: Path, store: TrustStore) -> None:

@@ -6,13 +6,11 @@ a finding has markers.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from msgspec import Struct
 
 from teamchat.assemblers.truncation import truncate_middle
 from teamchat.core.context.layers.collector import LayerContext, LayerText
-from teamchat.core.engine.process import DOER, Review, ReviewFinding
+from teamchat.core.engine.process import DOER, Review
 from teamchat.core.engine.processes.until import read_review
 from teamchat.core.engine.processes.words import in_place
 from teamchat.core.messages import well_formed
@@ -25,7 +23,7 @@ from teamchat.core.text.redact import redact_shapes
 
 MOST_BYTES = 16 * 1024  # of a check's output that a member is shown
 LITTLE = 2 * 1024  # bytes, of a check that is green
-_LINES = 3  # backquotes of the shortest fence
+SHORTEST_FENCE = 3  # backquotes
 
 
 class ResultsLayer(Struct, frozen=True):
@@ -52,7 +50,7 @@ class ResultsLayer(Struct, frozen=True):
     def _check(self, record: CheckRecord, room: int, *, all_of_it: bool) -> str:
         result = record.result
         why = f", {result.reason}" if result and result.reason else ""
-        command = one_line_of(record)
+        command = " ".join(told(record.shown_command).split())
         name = record.name if record.name == command else f"{record.name} ({command})"
         head = f"{record.label} {name}: {record.status.replace('_', ' ')}{why}"
         most = min(MOST_BYTES if all_of_it and record.status != "green" else LITTLE, room)
@@ -64,7 +62,8 @@ class ResultsLayer(Struct, frozen=True):
         if not isinstance(review, Review):
             return ""
         lines = [f"{message.speaker.role_name} in {message.id}: {'PASS' if review.passed else 'FAIL'}"]
-        lines += [f"{number}. {self._harmless(in_place(one), MOST_BYTES)}" for number, one in _numbered(review)]
+        for number, finding in enumerate(review.findings, 1):
+            lines.append(f"{number}. {self._harmless(in_place(finding), MOST_BYTES)}")
         if review.more:
             lines.append(f"and {review.more:,} more, in {message.id}")
         return "\n".join(lines)
@@ -76,23 +75,11 @@ class ResultsLayer(Struct, frozen=True):
         return truncate_middle(text, most).text
 
 
-def _numbered(review: Review) -> Iterator[tuple[int, ReviewFinding]]:
-    return enumerate(review.findings, 1)
-
-
-def one_line_of(record: CheckRecord) -> str:
-    return " ".join(told(record.shown_command).split())
-
-
 def fenced(text: str) -> str:
-    """The text in a fence that none of its own lines closes; a sentence if it is empty."""
+    """Put the text in a fence that none of its own lines closes. Return a sentence if it is empty."""
     if not text.strip():
         return "It wrote nothing."
-    longest = max(_runs(text), default=0)
-    fence = "`" * max(_LINES, longest + 1)
+    lines = [line.lstrip() for line in text.splitlines()]
+    longest = max(len(line) - len(line.lstrip("`")) for line in lines)
+    fence = "`" * max(SHORTEST_FENCE, longest + 1)
     return f"{fence}\n{text}\n{fence}"
-
-
-def _runs(text: str) -> Iterator[int]:
-    """The lengths of the runs of backquotes."""
-    return (len(run) - len(run.lstrip("`")) for line in text.splitlines() for run in [line.lstrip()])
