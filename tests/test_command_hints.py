@@ -36,6 +36,8 @@ PROGRAMS = {
     "opencode",
     "printenv",
     "cd",
+    "export",
+    "pipx",
     "chmod",
     "kill",
     "mkdir",

@@ -24,6 +24,7 @@ The message of an error is the sentence the user reads; its class carries the ex
     ├── PromptTooLarge        12   the input is over a limit before anything was run
     │   └── NoRoom            12   a person's message would have to be cut
     ├── AgentMissing          11   the program of an agent or a check cannot be run
+    │   └── HostUnavailable   11   no host can run a turn now, or their database cannot be used
     ├── CheckpointFailed       1   the files of a work tree cannot be recorded, compared or restored
     ├── Interrupted          130   stopped before anything was run
     └── NoRecording           10   a replay came to a turn that was not recorded
@@ -205,6 +206,10 @@ class CheckpointFailed(TeamchatError):
 
 class AgentMissing(TeamchatError):
     code = ExitCode.AGENT_UNAVAILABLE
+
+
+class HostUnavailable(AgentMissing):
+    pass
 
 
 class GuardReached(TeamchatError):

@@ -44,7 +44,8 @@ class Setup(Struct, frozen=True):
     a fresh turn would have been sent in all. `shown_from`, `beside`, `thread_key` and `edits` are what the next turn's
     memory is judged by. `sources` names what layers are made of (files, lessons), by the layer's name.
     `images` names those it was shown. `slash` says what became of a custom command that its person typed.
-    `without` names, in a member's first turn, what the plain CLI would also have.
+    `without` names, in a member's first turn, what the plain CLI would also have. `host` is the host that it was sent
+    to: then `argv` and `env` are empty, and `Outcome.ran` has those of the host.
     """
 
     argv: tuple[str, ...]
@@ -80,6 +81,23 @@ class Setup(Struct, frozen=True):
     without: tuple[str, ...] = ()
     adopted: str | None = None
     asked_in: str | None = None
+    host: str | None = None
+
+
+class Ran(Struct, frozen=True):
+    """Where a turn ran that did not run here: on which host, by which process of its worker, and with what.
+
+    The fields are those of `Setup`, and `teamchat` is the version there. Of a turn that did not begin only the host is
+    known.
+    """
+
+    host: str
+    executor: str = ""
+    cwd: str = ""
+    argv: tuple[str, ...] = ()
+    env: dict[str, str | None] = field(default_factory=dict)
+    access_note: str = ""
+    teamchat: str = ""
 
 
 class Child(Struct, frozen=True):
@@ -150,6 +168,7 @@ class Outcome(Struct, frozen=True):
     stderr_tail: str = ""
     reply: str | None = None
     children: tuple[Child, ...] = ()
+    ran: Ran | None = None
 
     @property
     def marked(self) -> str | None:

@@ -28,7 +28,7 @@ from teamchat.core.team.team import Member, Team
 from teamchat.patterns import regex
 from teamchat.runners.regular_files import read_regular_text
 
-OUTSIDE = frozenset({"init", "chat", "watch", "import", "demo", "replay", "test"})
+OUTSIDE = frozenset({"init", "chat", "watch", "import", "demo", "replay", "test", "worker"})
 """The commands that do not run in chat: they need the terminal for themselves, or start a session of their own."""
 OF_CHAT = {
     "new": "begins another conversation with the next message: /new, or /new TITLE",
@@ -340,7 +340,7 @@ GROUPS = {
     "files": ("diff", "undo", "redo", "merge", "worktrees"),
     "what they know": ("task", "todo", "learn", "compact", "summary"),
     "their sessions": ("open", "adopt"),
-    "team": ("team", "model", "trust", "doctor"),
+    "team": ("team", "model", "hosts", "trust", "doctor"),
     "cost": ("usage", "cost"),
 }
 """The commands of chat as `/help` lists them, by what they are about."""

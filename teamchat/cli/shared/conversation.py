@@ -248,6 +248,7 @@ def converse(
             bounds=bounds,
             hand=keyboard.hand if keyboard else None,
             takes_over=record is None and bounds == UNBOUNDED,
+            person=sys.stdin.isatty() and sys.stderr.isatty(),
         )
         need_descriptors()
         with contextlib.closing(console):

@@ -95,6 +95,8 @@ def session_key(member: Member, agent: AgentSpec, system_text: str) -> str:
         agent.name, agent.command, member.model, member.access, member.allow, str(member.cwd), member.args,
         member.project_settings, member.web, member.mcp, member.git, system_text,
     ]  # fmt: skip
+    if member.host:
+        bound.append(member.host)
     return sha256(json.dumps(bound, default=list).encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
@@ -111,6 +113,8 @@ def session_for(
     if past.turn is None:
         return "its first turn"
     broken = "the conversation was cleared" if past.cleared else _broken(past.turn, past.edits, key)
+    if (there := past.turn.setup.host) != next(iter(member.host), None):
+        broken = f"its session is {f'on {there}' if there else 'on this machine'}"
     if broken or past.turns is None:
         return broken or "its last turn left no session"
     return _continued(past.turn, past.turns, manager, answers) or "its session has had the message that it answers"

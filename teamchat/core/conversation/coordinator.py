@@ -286,6 +286,8 @@ class ConversationCoordinator:
         run = self.run
         for problem in await run.live.close():
             run.emit(Warned(problem))
+        if "hosting" in vars(run):
+            await run.hosting.close()
         if run.trees.seen:
             for problem in await in_thread(partial(run.trees.prune, run.team.keep_checkpoints_s)):
                 run.emit(Warned(problem))

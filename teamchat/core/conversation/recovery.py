@@ -94,6 +94,15 @@ def clean_turns(db: Database, session: int, folder: Path) -> list[str]:
     return [problem for path in (*over, *stayed) if (problem := _remove(path))]
 
 
+def clean_folder(folder: Path) -> None:
+    """End what is left of the turns with their output in `folder`, whose processes nobody runs, and remove it all."""
+    with contextlib.suppress(OSError):
+        for path in folder.iterdir():
+            if _OURS.fullmatch(path.name):
+                _wait_until_dead(path)
+                _remove(path)
+
+
 def recover_checks(db: Database, session: int, folder: Path, trees: WorkTrees) -> list[str]:
     """Close every check that a dead process left open, as one that was not run. Returns a sentence for each."""
     notes = []

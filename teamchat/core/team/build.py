@@ -55,7 +55,7 @@ def build_team(file: TeamFile, path: Path, root: Path, login: str) -> Team:
 
     A file without a human gets one (`default_human`), after its own members.
     """
-    agents = _agents(file.agents, path.parent)
+    agents = _with_hosted(_agents(file.agents, path.parent), file.members)
     _check_names(file.members)
     known = _knowledge(file.knowledge.paths, path.parent, "knowledge: paths")
     members = [_member(table, agents, path.parent, root, known) for table in file.members]
@@ -186,6 +186,8 @@ def _member(
         if unfit := sorted(table.model_fields_set - _OF_A_HUMAN):
             raise TeamFileProblem(f"{where}: {unfit[0]}: expected only name, type and title of a human")
         return Member(table.name, "human", root, table.title)
+    if table.host:
+        _check_hosted(table, where)
     _check_agent(table.agent, agents, where)
     _check_tools(table, agents[normalize_agent_type(table.agent or "")], where)
     cwd = _path(root, table.cwd, f"{where}: cwd")
@@ -217,7 +219,28 @@ def _member(
         fallback=tuple(table.fallback),
         knowledge=MappingProxyType({**known, **_knowledge(table.knowledge, folder, f"{where}: knowledge")}),
         workspace=table.workspace,
+        host=tuple(dict.fromkeys(table.host)),
+        host_wait_s=table.host_wait,
+        rerun=table.rerun,
     )
+
+
+def _with_hosted(agents: Mapping[str, AgentSpec], members: Iterable[MemberTable]) -> Mapping[str, AgentSpec]:
+    """The agents with those that only hosts know: how one is read, its host says when it is chosen."""
+    names = {member.agent for member in members if member.host and member.agent}
+    own = {normalize_agent_type(name): AgentSpec(name, (name,)) for name in sorted(names)}
+    return MappingProxyType({**own, **agents})
+
+
+def _check_hosted(table: MemberTable, where: str) -> None:
+    """Raise for what does not reach a host."""
+    for key in ("args", "env", "env_keep", "mcp", "git", "project_settings"):
+        if getattr(table, key):
+            raise TeamFileProblem(f"{where}: {key}: a host has its own; remove it, or remove host")
+    if table.memory == "live":
+        raise TeamFileProblem(f'{where}: memory: no process stays on a host, expected "fresh" or "resume"')
+    if table.workspace == "worktree":
+        raise TeamFileProblem(f"{where}: workspace: a host has its own files; remove it, or remove host")
 
 
 def _memory(table: MemberTable, agent: AgentSpec, where: str) -> Memory:

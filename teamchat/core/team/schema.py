@@ -121,6 +121,13 @@ def _server(value: str) -> str:
     return value
 
 
+def _hosts(value: object) -> object:
+    names = [value] if isinstance(value, str) else value
+    if isinstance(names, list) and names and all(isinstance(name, str) and valid_name(name) for name in names):
+        return names
+    raise ValueError('expected the name of a host, a list of names, or "any"')
+
+
 def _program(value: list[str]) -> list[str]:
     if not value or not value[0]:
         raise ValueError('expected a program and its arguments, such as ["ollama", "run", "llama3"]')
@@ -236,6 +243,12 @@ class MemberTable(Table):
     """Commands that `edit` may also run, where the CLI can bound them; an error for opencode, which cannot."""
     cwd: Word = "."
     """The folder it works in, relative to the team file."""
+    host: Annotated[list[Line], BeforeValidator(_hosts, json_schema_input_type=str | list[str])] = []
+    """The host that runs it: its name, a list of names, or "any". Without it this machine does."""
+    host_wait: Seconds | None = None
+    """How long a host is waited for that is not there. Without it 60 s, and 10 s where no person looks on."""
+    rerun: bool = _MEMBER.rerun
+    """Run a turn again whose host has gone while it ran."""
     workspace: Workspace | None = None
     """`worktree` gives it a git worktree of its own, `shared` your files. Without it only a group has worktrees."""
     timeout: Seconds = _MEMBER.timeout_s

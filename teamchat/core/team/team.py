@@ -89,6 +89,8 @@ class Member(Struct, frozen=True):
     Times are seconds; `stall_s` None is the runner's own default. With `mcp` None the access decides which of the
     user's MCP servers start. `fallback` are the members that answer instead, in order, if it has no quota, no login
     or no program. `knowledge` are files and folders by their names in the team file, including the team's own.
+    `host` names the hosts that may run its turns (none: this machine), `host_wait_s` is how long one of them is waited
+    for (None: `Clock`), and with `rerun` a turn runs again whose host has gone.
     With `workspace` None it is "shared", but in a group of members that may write in the same folder each has a
     worktree.
     """
@@ -119,6 +121,9 @@ class Member(Struct, frozen=True):
     fallback: tuple[str, ...] = ()
     knowledge: Mapping[str, Path] = field(default_factory=dict)
     workspace: Workspace | None = None
+    host: tuple[str, ...] = ()
+    host_wait_s: float | None = None
+    rerun: bool = False
 
     @property
     def has_folder(self) -> bool:

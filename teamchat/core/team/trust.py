@@ -58,6 +58,7 @@ _WRITES = regex(
     r"""('[^']*'|"(?:\\.|[^"\\])*"|\\.)"""  # text in quotes may be run by another shell
     r"""|(?<![<=-])>>?\|?[ \t]*(?:'[^']*'|"[^"$`\\]*"|[\w./@%+,:~-]+)(?=[\s;&|()<>]|$)"""
 )
+_PASSWORD = regex(r"://[^/@]*@")  # who connects to a database, with the password
 _BETWEEN = regex(r"[\s;&|()<>{}'\"`$=,:]+")  # separates the words of a shell's text
 
 
@@ -361,7 +362,9 @@ def _is_weaker(name: str, value: float, default: float) -> bool:
 
 def _needs_of(team: Team, member: Member, outside: _Outside) -> Iterator[Need]:
     spec = team.agent_of(member)
-    if spec not in BUILTIN_AGENTS.values():
+    if member.host:
+        yield _host(member)
+    elif spec not in BUILTIN_AGENTS.values():
         yield _command(member, spec)
     if member.timeout_s > LONGEST_TURN_S:
         yield _need(member.name, "timeout", f"may take {member.timeout_s:,.15g} s for a turn", (str(member.timeout_s),))
@@ -381,6 +384,16 @@ def _needs_of(team: Team, member: Member, outside: _Outside) -> Iterator[Need]:
     if member.access == "full":
         yield _need(member.name, "access", "does anything you may do", ("full",))
     yield from _outside_needs(team, member, outside)
+
+
+def _host(member: Member) -> Need:
+    """The machines that get the member's prompts. Which database carries them is the user's own setting."""
+    hosts = "any host" if member.host == ("any",) else f"the host {' or '.join(member.host)}"
+    address = _PASSWORD.sub("://", os.environ.get("TEAMCHAT_DATABASE", ""))
+    database = f"the database {address}" if address else "the database that TEAMCHAT_DATABASE names"
+    rerun = ", and runs a turn again there whose host has gone" if member.rerun else ""
+    what = f"runs on {hosts}: prompts of this project go there by {database}{rerun}"
+    return _need(member.name, "host", what, (*sorted(member.host), *(["rerun"] if member.rerun else [])))
 
 
 def _env_needs(whose: str, env: Mapping[str, str], keep: Sequence[str]) -> Iterator[Need]:

@@ -149,7 +149,7 @@ def _is_quoted(value: str, *, password: bool) -> bool:
     )
 
 
-def _is_bare(text: str, found: re.Match[str], begin: int, end: int, kind: _Kind) -> bool:  # noqa: PLR0911 (a table)
+def _is_bare(text: str, found: re.Match[str], begin: int, end: int, kind: _Kind) -> bool:
     value, behind = text[begin:end].rstrip(".:"), text[end : end + 1]
     groups = found.groupdict()
     if len(value) < SHORTEST or _NOT_ONE.match(value):

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from enum import Enum
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -47,6 +48,9 @@ from teamchat.core.turn.plan import plan_reply
 from teamchat.core.turn.run import Run
 from teamchat.core.turn.watching import in_thread
 from teamchat.runners.events import AgentEvent, FailureKind
+
+if TYPE_CHECKING:
+    from teamchat.core.turn.hosting import Place
 
 RETRYABLE = (FailureKind.RATE_LIMIT, FailureKind.OVERLOADED)
 FALLBACK_ON = (FailureKind.RATE_LIMIT, FailureKind.OVERLOADED, FailureKind.LOGIN, FailureKind.MISSING)
@@ -107,7 +111,7 @@ class Attempts(Struct):
     def _falls_back(self, result: Answer | NoAnswer, member: Member, others: Sequence[Member]) -> bool:
         """True if a fallback is asked. After a rate limit the member's agent cools down."""
         kind = _kind(result)
-        if kind is FailureKind.RATE_LIMIT and self.run.cooldowns:
+        if kind is FailureKind.RATE_LIMIT and self.run.cooldowns and not member.host:  # a host has its own
             self.run.cooldowns.start(self._agent(member))
         return bool(others) and kind in FALLBACK_ON and not _interrupted(result)
 
@@ -141,27 +145,32 @@ class Attempts(Struct):
 
     def _cools(self, member: Member) -> bool:
         """True while the member's agent cools down after a rate limit."""
-        return bool(self.run.cooldowns and self.run.cooldowns.left(self._agent(member)))
+        return bool(not member.host and self.run.cooldowns and self.run.cooldowns.left(self._agent(member)))
 
     def _agent(self, member: Member) -> str:
         """What cools down: a rate limit is that of a login, and each agent of a team may have a login of its own."""
         return self.run.team.agent_of(member).name
 
-    def plan(self, route: Route, member: Member, scratch: Path = SCRATCH) -> ReadyTurn:
+    def plan(
+        self, route: Route, member: Member, scratch: Path = SCRATCH, place: Place | None = None, folder: Path = SCRATCH
+    ) -> ReadyTurn:
         """The turn of `member` for `route`; raises what `plan_reply` does."""
         run = self.run
+        agent = place.agent if place else run.team.agent_of(member)
         return plan_reply(
             run.team,
             replace(route, as_of=run.state.answers(route)),
             run.manager,
             run.machine,
             member=run.live.effective(_for_part(member, route)),
-            past=past_of(run.db, run.session, member, run.team.agent_of(member)),
+            past=past_of(run.db, run.session, member, agent),
             collector=run.collector,
             scratch=scratch,
             budget_usd=run.budget(),
             images=partial(images_of, run.db, run.session),
             request_of=partial(request_of, run.db),
+            place=place,
+            folder=folder,
         )
 
     async def _turn(self, route: Route, member: Member, *, has_fallback: bool) -> Answer | NoAnswer:
@@ -170,12 +179,14 @@ class Attempts(Struct):
         if run.stopped(member.name):
             return NoAnswer(route, interrupted)
         folder = run.folder / os.urandom(8).hex()
-        scratch, answer = run.machine.scratch(folder), None
+        scratch, answer, place = run.machine.scratch(folder), None, None
         try:
             placed = await run.placed(member, route)
+            if placed.host and run.machine.live:
+                place = await run.hosting.place(placed, run.team, partial(self._waits, route), run.stopper)
             if run.machine.live and route.part and route.part.only_reads:
                 await in_thread(partial(run.compared.look, route.part))
-            planned = self.plan(route, placed, scratch)
+            planned = self.plan(route, placed, scratch, place, folder)
             run.machine.check(planned)
             planned, stays = await run.live.take(planned)
             waited = await wait_to_start(planned, run.machine, run.stopper)
@@ -193,6 +204,8 @@ class Attempts(Struct):
                     run.emit(spoke)
 
             patience = PATIENCE if has_fallback else {}
+            if planned.hosted:
+                planned.hosted.limit(run.team.limits.reply, patience)
             in_line = route.part is not None and route.part.kind == Kind.UNTIL
             tree = await run.tree_before(turn, planned, in_line=in_line)
             longest = run.team.limits.reply
@@ -209,8 +222,14 @@ class Attempts(Struct):
         except TeamchatError as error:
             return NoAnswer(route, error)
         finally:
+            if place:
+                run.hosting.ordered(place)
             if answer is None:
                 run.remove(scratch)
+
+    def _waits(self, route: Route, text: str) -> None:
+        """Say what the turn of a route waits for."""
+        self.run.emit(Warned(f"{route.target}: {text}", route.number))
 
     def _begin(self, route: Route, planned: ReadyTurn, folder: Path, admission: str | None) -> Turn:
         run = self.run

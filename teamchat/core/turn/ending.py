@@ -173,6 +173,8 @@ def close_turn(
         run.caller.spend(name_of(run.db, run.session), run.db.path, outcome.usage or Usage())
     tell(result)
     _tell_end(run, ended, whole)
+    if ended.turn.setup.host:
+        run.hosting.forget(ended.turn.folder.name)
     run.remove(ended.scratch, ended.turn.folder)
     return result
 

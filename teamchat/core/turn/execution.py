@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -34,6 +35,9 @@ from teamchat.runners.process.process import make_private
 from teamchat.runners.process.running import FolderReplaced, HasEnded, Identity, Launch, SpawnFailed, Stays, start_error
 from teamchat.runners.process.supervisor import NO_LIMITS, Stopper, TurnEnd, run_turn
 from teamchat.runners.records import installed_version, login_variables, with_source
+
+if TYPE_CHECKING:
+    from teamchat.core.dispatch.hosted import HostedTurn
 
 NOT_STARTED: Mapping[type[Exception], FailureKind] = {HasEnded: FailureKind.AGENT, FolderReplaced: FailureKind.REFUSED}
 
@@ -85,8 +89,10 @@ async def execute(
     collector = _Collector(emit)
     member = turn.member
     program = turn.program if isinstance(turn.program, str) else turn.command.argv[0]
-    installed = installed_version(program, turn.agent.type.package)
-    login = login_variables(turn.runner, member.cwd, turn.env, member.args)
+    installed, login = None, None  # of a turn on a host its host tells
+    if turn.hosted is None:
+        installed = installed_version(program, turn.agent.type.package)
+        login = login_variables(turn.runner, member.cwd, turn.env, member.args)
     what = Launch(
         argv=(program, *turn.command.argv[1:]),
         cwd=member.cwd,
@@ -98,6 +104,7 @@ async def execute(
         stop=turn.runner.stop,
         identity=Identity(member.name, turn.agent.protocol, turn.prompt.system_text),
         stays=stays,
+        elsewhere=turn.hosted,
         through=turn.command.through,
         starts_in=turn.command.starts_in,
         version=installed,
@@ -123,9 +130,19 @@ async def execute(
     refused = with_source(end.failure, login if end.login is None else end.login)
     judged = refused if whole else _judged(refused, folder)
     outcome = _outcome(turn, end, collector, before, judged, version)
+    if turn.hosted:
+        outcome = _told_by_host(turn.hosted, outcome)
     unreported = stays is not None and end.untold
     told = tuple(collector.events)
     return FinishedTurn(outcome, end.text, end.interrupted, unreported, end.vendor_session, told, end.own_cost)
+
+
+def _told_by_host(turn: HostedTurn, outcome: Outcome) -> Outcome:
+    """The outcome with what the host told. One that has started nothing has no exit code."""
+    from teamchat.core.turn.hosting import ran_on
+
+    exit_code = outcome.exit_code if turn.began and not turn.lost else None
+    return replace(outcome, exit_code=exit_code, ran=ran_on(turn))
 
 
 def _make_scratch(turn: ReadyTurn) -> None:

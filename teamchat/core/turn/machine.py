@@ -37,6 +37,7 @@ from teamchat.runners.regular_files import read_regular
 if TYPE_CHECKING:
     from teamchat.core.check import Check
     from teamchat.core.checks.command import CheckRun
+    from teamchat.core.dispatch.hosted import HostedTurn
 
 LARGEST = 1 << 16  # bytes
 COOL_S = 60.0  # after a rate limit; CLIs do not say how long theirs lasts
@@ -131,6 +132,7 @@ class ReadyTurn(Struct, frozen=True):
     """A planned turn. `env` is the whole environment of the agent.
 
     `program` is where the program of `command` is, or why it cannot be run. A replay looks for none, and has its name.
+    With `hosted` the turn runs on a host, which makes command and environment itself.
     """
 
     member: Member
@@ -143,6 +145,7 @@ class ReadyTurn(Struct, frozen=True):
     setup: Setup
     scratch: Path
     clocks: Clocks
+    hosted: HostedTurn | None = None
 
 
 class TurnReason(Struct, frozen=True):
@@ -190,7 +193,9 @@ def scratch_of(folder: Path) -> Path:
 
 
 def check_runnable(turn: ReadyTurn) -> None:
-    """Raise what is known to fail before anything is started."""
+    """Raise what is known to fail before anything is started. A host judges by itself."""
+    if turn.hosted:
+        return
     if refusal := turn.runner.refusal(turn.member.access, turn.env):
         raise NotTrusted(f"{turn.member.name} cannot have access {turn.member.access!r}: {refusal}")
     need_program(turn.member, turn.command.argv[0], turn.program)
@@ -232,6 +237,8 @@ class Machine:
 
     def start(self, what: Launch) -> Running:
         """Start a turn's process, or use one that was kept running. Raises `SpawnFailed` and OSError."""
+        if what.elsewhere:
+            return what.elsewhere.turn(what)
         what = self.placed(what)
         watch = watched(what)
         return watch(what.stays.turn(what) if what.stays else Process(what))

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import math
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from teamchat.core.context.build import BuiltPrompt, RequestOf, build_prompt
+from teamchat.core.context.build import BuiltPrompt, Exists, FindSlash, RequestOf, build_prompt
 from teamchat.core.context.context_manager import ContextManager
 from teamchat.core.context.layers.collector import ContextCollector
 from teamchat.core.context.vendor_session import NOTHING_BEFORE, AdoptedSession, ContinuedSession, Past
@@ -26,6 +29,10 @@ from teamchat.runners.base import Command, Job, Runner, Slash
 from teamchat.runners.environment import HIDDEN, changed_variables
 from teamchat.runners.process.supervisor import NO_CLOCKS, Clocks
 
+if TYPE_CHECKING:
+    from teamchat.core.turn.hosting import Place
+
+HOST_CLOCKS = Clocks(math.inf, math.inf, math.inf, math.inf)  # those of the turn run on its host
 DIGITS = 12  # of the digest that a receipt has in place of a value
 
 
@@ -42,24 +49,77 @@ def plan_reply(
     budget_usd: float | None = None,
     images: ImagesOf = no_images,
     request_of: RequestOf = lambda _turn: None,
+    place: Place | None = None,
+    folder: Path = SCRATCH,
 ) -> ReadyTurn:
     """Plan the turn of `route`. Nothing is started and nothing is written.
 
     `member` is the target of the route or a fallback of it. `past` is what it had before, `collector` gathers its
     layers, `images` reads those of a message, `request_of` the request of a turn. `budget_usd` is the most that the
-    turn may cost.
+    turn may cost. `place` is where it runs, if that is not here, and `folder` gets its output then.
 
     Raises `PromptTooLarge`, `AgentMissing`, `UsageError` (no such folder) and `NotTrusted` (access that is refused).
     """
     member = member or team.member(route.target)
+    if place:
+        team, member = place.on(team, member)
     agent = team.agent_of(member)
     job = job_of(member, agent, machine.env, scratch)
-    find_slash = partial(machine.slash, member, agent.type.runner, job)
+    find_slash: FindSlash = partial(machine.slash, member, agent.type.runner, job)
+    exists: Exists = machine.exists
+    if member.host:  # the host has other files: what its CLI could expand stays text
+        find_slash, exists = partial(not_on_hosts, member), everything_exists
     prompt = build_prompt(
-        team, member, route, manager, machine.exists, past, collector, images, scratch, find_slash, request_of
+        team, member, route, manager, exists, past, collector, images, scratch, find_slash, request_of
     )
     reason = TurnReason(why(route, member), route.request, route.attempt + 1, past.edits, past.first)
+    if place:
+        return plan_hosted(member, agent, prompt, reason, place, folder, scratch, budget_usd)
     return plan_turn(member, agent, job, prompt, reason, machine, budget_usd=budget_usd)
+
+
+def everything_exists(_member: Member, _runner: Runner) -> Callable[[str], bool]:
+    """Takes every mention for one of something that exists."""
+    return lambda _mention: True
+
+
+def not_on_hosts(member: Member, typed: str) -> Slash | None:
+    """The custom command that a typed text begins with, which no host gets."""
+    from teamchat.runners.mentions import command_name
+
+    if command_name(typed) is None:
+        return None
+    return Slash(typed, "", refused=f"{member.name} works on a host, whose custom commands are not known here")
+
+
+def plan_hosted(
+    member: Member,
+    agent: AgentSpec,
+    prompt: BuiltPrompt,
+    reason: TurnReason,
+    place: Place,
+    folder: Path,
+    scratch: Path,
+    budget_usd: float | None = None,
+) -> ReadyTurn:
+    """Plan a turn on a host: what it is given is data, and the host makes a command of it."""
+    runner = agent.type.runner
+    continued = prompt.vendor_session if isinstance(prompt.vendor_session, ContinuedSession) else None
+    command = Command((agent.name,))
+    setup = replace(_setup(member, runner, prompt, reason, Command(()), {}, ()), host=place.host.name)
+    return ReadyTurn(
+        member=member,
+        agent=agent,
+        runner=runner,
+        prompt=prompt,
+        command=command,
+        program=agent.name,
+        env={},
+        setup=setup,
+        scratch=scratch,
+        clocks=HOST_CLOCKS,
+        hosted=place.turn(folder, member, prompt, budget_usd, continued.session if continued else None),
+    )
 
 
 def plan_turn(
@@ -85,20 +145,9 @@ def plan_turn(
         images=tuple(images),
         slash=prompt.slash is not None and not prompt.slash.refused,
     )
-    command = runner.command(job)
+    command, env = start_of(runner, job, machine.env, keep=member.env_keep, add=member_env(member))
     command = replace(command, files={**command.files, **images})
-    env = environment_of(
-        runner,
-        machine.env,
-        keep=member.env_keep,
-        add=member_env(member),
-        command_env={**command.env, "PWD": str(member.cwd)},
-        tmpdir=scratch,
-    )
-    changed = {
-        name: value and _told(value, given=name in member.env)
-        for name, value in changed_variables(machine.env, env).items()
-    }
+    changed = told_variables(machine.env, env, given=member.env)
     without: tuple[str, ...] = ()
     if reason.first and machine.live:
         from teamchat.core.doctor.parity import features_without
@@ -119,6 +168,29 @@ def plan_turn(
         if machine.live
         else NO_CLOCKS,
     )
+
+
+def start_of(
+    runner: Runner,
+    job: Job,
+    inherited: Mapping[str, str],
+    *,
+    keep: Collection[str] = (),
+    add: Mapping[str, str] = MappingProxyType({}),
+) -> tuple[Command, dict[str, str]]:
+    """The command of a job on this machine, and its environment; `keep` and `add` are those of `environment_of`."""
+    command = runner.command(job)
+    command_env = {**command.env, "PWD": str(job.cwd)}
+    env = environment_of(runner, inherited, keep=keep, add=add, command_env=command_env, tmpdir=job.scratch)
+    return command, env
+
+
+def told_variables(
+    inherited: Mapping[str, str], env: Mapping[str, str], given: Collection[str] = ()
+) -> dict[str, str | None]:
+    """What a receipt tells of the changed variables, of which the team file has `given` some."""
+    changed = changed_variables(inherited, env).items()
+    return {name: value and _told(value, given=name in given) for name, value in changed}
 
 
 def _told(value: str, *, given: bool) -> str:

@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Callable, Iterator
 from functools import cached_property, partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -38,6 +39,9 @@ from teamchat.runners.events import Usage
 from teamchat.runners.file_changes import NoCheckpoint, WorkTree
 from teamchat.runners.process.removal import remove
 from teamchat.runners.process.supervisor import Stopper
+
+if TYPE_CHECKING:
+    from teamchat.core.turn.hosting import Hosting
 
 RESUME = "teamchat resume"
 SKIP = f"{RESUME} --skip"
@@ -156,6 +160,7 @@ class Run:
     - `hand`: a person types messages while members work (`chat`), which are sent between turns.
     - `takes_over`: other processes may hand messages over, which are sent in the same way.
     - `bounds` limit this run beyond the team file.
+    - `person`: somebody sees what a turn waits for, and can end that.
     """
 
     def __init__(
@@ -173,10 +178,11 @@ class Run:
         hand: Hand | None = None,
         takes_over: bool = False,
         bounds: Bounds = UNBOUNDED,
+        person: bool = False,
     ) -> None:
         self.team, self.db, self.session, self.folder, self.stopper = team, db, session, folder, stopper
         self.emit, self.machine, self.cooldowns = emit, machine or Machine(), cooldowns
-        self.hand, self.takes_over = hand, takes_over
+        self.hand, self.takes_over, self.person = hand, takes_over, person
         self.manager = manager or manager_of(team, db, session, window=bounds.window)
         self.tally, self.live = Tally(), LivePool()
         self.group: int | None = None  # the turn that the group which runs began with
@@ -198,6 +204,13 @@ class Run:
     def caller(self) -> Caller | None:
         """The turns around this process, if an agent runs it; a replay runs in none."""
         return find_caller() if self.machine.live else None
+
+    @cached_property
+    def hosting(self) -> Hosting:
+        """The hosts of members that do not work here."""
+        from teamchat.core.turn.hosting import Hosting  # only a member with `host` needs it
+
+        return Hosting(self.person)
 
     @property
     def speaker(self) -> Speaker | None:
@@ -330,6 +343,8 @@ class Run:
         if reason := known_reason(member.cwd):
             return NoCheckpoint(reason)
         writes = may_write(member, planned.agent)
+        if planned.hosted:
+            return NoCheckpoint(f"it ran on {planned.setup.host}")
         number, before = turn.number, self.trees.before
         tree = await in_thread(partial(before, str(number), member.cwd, number=number, writes=writes, in_line=in_line))
         if isinstance(tree, NoCheckpoint):

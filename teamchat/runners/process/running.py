@@ -29,7 +29,7 @@ class Identity(Struct, frozen=True):
 
 
 class Stays(Protocol):
-    """A process for many turns. Raises `SpawnFailed`."""
+    """What a turn runs in, if not in a process of its own: one for many turns, or a host. Raises `SpawnFailed`."""
 
     def turn(self, what: Launch, /) -> Running: ...
 
@@ -43,6 +43,7 @@ class Launch(Struct, frozen=True):
     whose standard input is left open. `through` is a program of ours, with its arguments, that runs `argv`. `version`
     is that of the installed program, where it is known. `login` names the variables that its login is from, as `Login`
     does.
+    With `elsewhere` nothing is started here: `argv` names only the agent.
     `real_cwd` is where `cwd` must really be; None lets it be anywhere. The process starts in `starts_in` (None: in
     `cwd`). `may_write` is False where its CLI bounds it to reading. `tree` is the work tree as it was before the turn,
     or why that is not known.
@@ -59,6 +60,7 @@ class Launch(Struct, frozen=True):
     max_output: int = MAX_OUTPUT_BYTES
     identity: Identity = Identity("", "")
     stays: Stays | None = None
+    elsewhere: Stays | None = None
     through: tuple[str, ...] = ()
     version: str | None = None
     login: tuple[str, ...] | None = None

@@ -1,0 +1,101 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from teamchat.cli.shared.options import JsonOption
+
+if TYPE_CHECKING:
+    from teamchat.core.dispatch.dispatch import Clock, HostSeen
+
+
+def hosts(
+    init_database: Annotated[
+        bool, typer.Option("--init-database", help="Make the tables of TEAMCHAT_DATABASE, once, as their owner.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """List the hosts on which members can run: their agents, projects and jobs, and when each was last seen."""
+    import asyncio
+
+    from teamchat.cli.output.jsonl import write_line
+    from teamchat.cli.output.lines import note
+    from teamchat.cli.shared.workspace import need_person
+    from teamchat.core.dispatch.connect import connect, need_address
+    from teamchat.core.dispatch.dispatch import Away
+    from teamchat.core.errors import HostUnavailable
+    from teamchat.core.text.clean import printable
+
+    if init_database:
+        need_person("the database of hosts is made")
+        url = need_address()
+        from teamchat.core.dispatch.dbos.client import init_database as init
+        from teamchat.core.dispatch.dbos.tables import ROLE
+
+        try:
+            lacks = init(url)
+        except Away as away:
+            raise HostUnavailable(str(away)) from None
+        note("the tables are made")
+        note(
+            f"no role {ROLE} was made: {printable(lacks)}"
+            if lacks
+            else f"the role {ROLE} may use them, not change them"
+        )
+        return
+    dispatch = connect()
+    try:
+        found = asyncio.run(dispatch.hosts())
+    except Away as away:
+        raise HostUnavailable(str(away)) from None
+    finally:
+        dispatch.close()
+    for host in found:
+        if as_json:
+            write_line("host", **_fields(host, dispatch.clock))
+        else:
+            for line in _lines(host, dispatch.clock):
+                typer.echo(printable(line))
+    if not found and not as_json:
+        note("no worker has been seen; on a host: teamchat worker --init, then teamchat worker")
+
+
+def _state(host: HostSeen, clock: Clock) -> str:
+    if host.trouble:
+        return host.trouble
+    if host.seen_s > clock.dead_s:
+        return f"not seen for {host.seen_s:.0f} s"
+    return "takes nothing new" if host.ending else f"{host.busy} of {host.jobs} jobs"
+
+
+def _fields(host: HostSeen, clock: Clock) -> dict[str, object]:
+    return {
+        "name": host.name,
+        "there": host.seen_s <= clock.dead_s and not host.ending and host.trouble is None,
+        "seen_s": round(host.seen_s, 1),
+        "jobs": host.jobs,
+        "busy": host.busy,
+        "ending": host.ending,
+        "agents": {
+            name: {"like": one.protocol, "access": one.access, "version": one.version, "cools_s": round(one.cools_s, 1)}
+            for name, one in host.agents.items()
+        },
+        "projects": [{"remotes": list(one.remotes), "root": one.root} for one in host.projects],
+        "teamchat": host.teamchat,
+        "refused": list(host.refused),
+        "trouble": host.trouble,
+    }
+
+
+def _lines(host: HostSeen, clock: Clock) -> Iterator[str]:
+    yield f"{host.name}: {_state(host, clock)}"
+    for name, one in host.agents.items():
+        cools = f", cools down for {one.cools_s:.0f} s" if one.cools_s else ""
+        like = "" if one.protocol == name else f" like {one.protocol}"
+        yield f"  {name}{like}{f' {one.version}' if one.version else ''}: {one.access}{cools}"
+    for project in host.projects:
+        yield f"  project {project.remotes[0] if project.remotes else project.root}"
+    for refused in host.refused:
+        yield f"  refused {refused}"

@@ -1,0 +1,99 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+MOST_JOBS = 64
+
+
+def worker(
+    name: Annotated[
+        str | None, typer.Option("--name", help="The name of this host, by which team files call it.")
+    ] = None,
+    jobs: Annotated[int, typer.Option("--jobs", min=1, max=MOST_JOBS, help="How many turns run at once.")] = 1,
+    agent: Annotated[
+        list[str] | None, typer.Option("--agent", help="Offer only this agent of host.toml. May be repeated.")
+    ] = None,
+    until_idle: Annotated[
+        bool, typer.Option("--until-idle", help="End when no turn has come for ten seconds.")
+    ] = False,
+    init: Annotated[
+        bool, typer.Option("--init", help="Write host.toml for the agents found here and the projects of --project.")
+    ] = False,
+    project: Annotated[
+        list[Path] | None, typer.Option("--project", help="With --init: a clone of a project. May be repeated.")
+    ] = None,
+) -> None:
+    """Run turns on this machine for teamchats that share a database, as far as its host.toml offers that.
+
+    The first Ctrl-C takes nothing new and lets what runs end, a second one stops that.
+    """
+    import os
+
+    from msgspec.structs import replace
+
+    from teamchat.cli.output.lines import note
+    from teamchat.core.agents import normalize_agent_type
+    from teamchat.core.dispatch.connect import need_address
+    from teamchat.core.errors import UnknownName, UsageError
+    from teamchat.core.routing.names import LONGEST_NAME, valid_name
+    from teamchat.core.text.clean import printable
+    from teamchat.core.worker.host_file import host_file, read_host_file, write_host_file
+
+    path = host_file()
+    if init:
+        try:
+            text = write_host_file(path, os.environ, project or [])
+        except FileExistsError:
+            raise UsageError(f"{path} is there already; change it there, or remove it first") from None
+        typer.echo(printable_text(text), nl=False)
+        note(f"wrote {printable(str(path))}")
+        return
+    if project:
+        raise UsageError("--project goes with --init")
+    import socket
+
+    name = name or socket.gethostname().partition(".")[0]
+    if not valid_name(name) or len(name) > LONGEST_NAME:
+        raise UsageError(f"--name: expected letters, digits, _ . and -, got {name!r}")
+    file = read_host_file(path)
+    if agent:
+        keys = [normalize_agent_type(one) for one in agent]
+        if strange := next((one for one, key in zip(agent, keys, strict=True) if key not in file.agents), None):
+            there = ", ".join(one.spec.name for one in file.agents.values())
+            raise UnknownName(f"{path} offers no agent {strange!r} (there are: {there})")
+        file = replace(file, agents={key: file.agents[key] for key in keys})
+    _serve(need_address(), file, name, jobs, until_idle=until_idle)
+
+
+def printable_text(text: str) -> str:
+    from teamchat.core.text.clean import printable
+
+    return "".join(f"{printable(line)}\n" for line in text.splitlines())
+
+
+def _serve(url: str, file: object, name: str, jobs: int, *, until_idle: bool) -> None:
+    import os
+    import signal
+
+    from teamchat.cli.output.lines import note
+    from teamchat.core.text.clean import printable
+    from teamchat.core.worker.host_file import HostFile
+    from teamchat.core.worker.serve import Ends, serve
+
+    assert isinstance(file, HostFile)
+    ends = Ends()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: ends.request())
+    serve(
+        url,
+        file,
+        name,
+        jobs,
+        dict(os.environ),
+        ends=ends,
+        say=lambda text: note(printable(text)),
+        until_idle=until_idle,
+    )

@@ -1,0 +1,1 @@
+"""Turns on other machines: what is sent to a host, what comes back, and the engine that carries it."""

@@ -1,0 +1,212 @@
+"""Home's side of the engine: orders in, pieces out."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any, ParamSpec, TypeVar
+
+from dbos import DBOSClient
+from dbos import _error as errors
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+
+from teamchat.core.dispatch.dbos.tables import About, HostTables, address, differs
+from teamchat.core.dispatch.dbos.values import JsonSerializer
+from teamchat.core.dispatch.dispatch import Clock, HostSeen, TurnState
+from teamchat.core.dispatch.order import FORMAT, Order, Piece, read_piece, read_pieces, written
+
+APPLICATION = "teamchat"
+VERSION = f"orders-{FORMAT}"
+"""The version of every workflow. The engine would make one of its source, and strand what an earlier source began."""
+TURN, REST = "teamchat.turn", "teamchat.rest"
+OUTPUT = "output"
+OPEN = ("ENQUEUED", "PENDING", "DELAYED")
+LOOK_S = 0.5  # without a piece, after which a follower looks at something else
+POLL_S = 0.03  # between two looks of SQLite, which notifies nobody
+WAKE_S = 1.0  # the same of PostgreSQL, which does
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def quiet() -> None:
+    """Keep the engine's log off the terminal: what a person has to know is said by us."""
+    logger = logging.getLogger("dbos")
+    logger.handlers = [logging.NullHandler()]
+    logger.propagate = False
+    logger.setLevel(logging.CRITICAL)
+
+
+def queue_of(host: str) -> str:
+    """The queue of a host's turns."""
+    return f"teamchat.{host}"
+
+
+def rest_of(turn: str) -> str:
+    """The workflow with what a host had to say of a turn after it was cancelled."""
+    return f"{turn}.rest"
+
+
+class DbosDispatch:
+    """`Dispatch` over DBOS.
+
+    Raises `HostUnavailable` where the database is not for this teamchat, `Away` and `UsageError`.
+    """
+
+    def __init__(self, url: str, clock: Clock) -> None:
+        self.clock = clock
+        self.tables = HostTables(address(url))
+        self.tables.check()
+        quiet()
+        self._sqlite = self.tables.is_sqlite
+        try:
+            self._client = DBOSClient(
+                system_database_url=engine_url(self.tables),
+                serializer=JsonSerializer(),
+                use_listen_notify=not self._sqlite,
+                application_name=APPLICATION,
+                retry_connection_errors=False,
+            )
+        except SQLAlchemyError as error:
+            raise self.tables.away(error) from None
+        quiet()
+
+    async def _asked(self, what: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            return await what(*args, **kwargs)
+        except DBAPIError as error:
+            raise self.tables.away(error) from None
+        except (SQLAlchemyError, TimeoutError, OSError) as error:
+            raise self.tables.away(error) from None
+
+    async def enqueue(self, order: Order) -> None:
+        options: Any = {
+            "queue_name": queue_of(order.host),
+            "workflow_name": TURN,
+            "workflow_id": order.turn,
+            "app_version": VERSION,
+        }
+        await self._asked(self._client.enqueue_async, options, written(order))
+
+    async def follow(self, turn: str, offset: int) -> AsyncIterator[Piece | None]:
+        pause = POLL_S if self._sqlite else WAKE_S
+        while True:
+            values = self._client.read_stream_async(
+                turn, OUTPUT, offset=offset, polling_interval_sec=pause, timeout_seconds=LOOK_S
+            )
+            try:
+                async for value in values:
+                    offset += 1
+                    yield read_piece(value)
+            except errors.DBOSStreamTimeoutError:
+                yield None
+            except (SQLAlchemyError, OSError) as error:
+                raise self.tables.away(error) from None
+            else:
+                return
+
+    async def rest(self, turn: str) -> list[Piece] | None:
+        found = await self._asked(self._client.list_workflows_async, workflow_ids=[rest_of(turn)], load_input=False)
+        return read_pieces(found[0].output) if found and found[0].status == "SUCCESS" else None
+
+    async def state(self, turn: str) -> TurnState | None:
+        found = await self._asked(
+            self._client.list_workflows_async, workflow_ids=[turn], load_input=False, load_output=False
+        )
+        if not found:
+            return None
+        status = found[0].status
+        return TurnState(
+            waits=status in ("ENQUEUED", "DELAYED"),
+            over=status not in OPEN,
+            cancelled=status == "CANCELLED",
+            executor=found[0].executor_id,
+        )
+
+    async def cancel(self, turn: str) -> None:
+        await self._asked(self._client.cancel_workflow_async, turn)
+
+    async def forget(self, turn: str) -> None:
+        await self._asked(self._client.delete_workflows_async, [turn, rest_of(turn)])
+
+    async def hosts(self) -> tuple[HostSeen, ...]:
+        rows = await asyncio.to_thread(self.tables.rows)
+        queues = [queue_of(row.name) for row in rows]
+        found = (
+            await self._asked(
+                self._client.list_workflows_async,
+                queue_name=queues,
+                status=list(OPEN),
+                load_input=False,
+                load_output=False,
+            )
+            if queues
+            else []
+        )
+        busy = Counter(one.queue_name for one in found)
+        seen = []
+        for row in rows:
+            about = row.about or About()
+            trouble = differs(about.format, about.engine, row.name) if row.about else "says what cannot be read"
+            seen.append(
+                HostSeen(
+                    row.name,
+                    row.executor,
+                    row.seen_s,
+                    jobs=about.jobs,
+                    busy=busy[queue_of(row.name)],
+                    agents=about.agents,
+                    projects=about.projects,
+                    teamchat=about.teamchat,
+                    refused=about.refused,
+                    ending=about.ending,
+                    trouble=trouble,
+                )
+            )
+        return tuple(seen)
+
+    def close(self) -> None:
+        self._client.destroy()
+        self.tables.close()
+
+
+def engine_url(tables: HostTables) -> str:
+    """The address as the engine takes it."""
+    url = tables.url if tables.is_sqlite else tables.url.set(drivername="postgresql")
+    return url.render_as_string(hide_password=False)
+
+
+def init_database(text: str) -> str | None:
+    """Make the tables of the engine and our own, by their owner. Returns why the workers' role was not made, if so.
+
+    Raises `UsageError`, `Away` and `HostUnavailable`.
+    """
+    from dbos import DBOS
+
+    tables = HostTables(address(text))
+    try:
+        tables.prepare()
+        try:
+            DBOS(config=config(tables, "init", migrate=True))
+            DBOS.launch()
+        except SQLAlchemyError as error:
+            raise tables.away(error) from None
+        finally:
+            DBOS.destroy()
+        return tables.grant()
+    finally:
+        tables.close()
+
+
+def config(tables: HostTables, executor: str, *, migrate: bool = False) -> Any:
+    """The engine's configuration for one process. Only with `migrate` it makes or changes tables."""
+    return {
+        "name": APPLICATION,
+        "system_database_url": engine_url(tables),
+        "executor_id": executor,
+        "application_version": VERSION,
+        "serializer": JsonSerializer(),
+        "run_migrations": migrate,
+        "log_level": "CRITICAL",
+    }

@@ -1,0 +1,139 @@
+"""The worker's side of the engine: takes the orders of one host's queue, and streams what comes of them.
+
+Each execution of a workflow makes a token that only its own memory knows, and a step records it. The agent starts only
+for the token's holder: an execution that the engine begins a second time finds another token recorded, and starts none.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import secrets
+from collections.abc import Callable, Coroutine
+from typing import Protocol
+
+from dbos import DBOS, SetWorkflowID
+from dbos import _error as errors
+from sqlalchemy.exc import SQLAlchemyError
+
+from teamchat.core.dispatch.dbos.client import OPEN, OUTPUT, REST, TURN, config, queue_of, quiet, rest_of
+from teamchat.core.dispatch.dbos.tables import HostTables
+from teamchat.core.dispatch.order import Ended, Piece, written
+from teamchat.core.errors import HostUnavailable
+from teamchat.runners.events import Failure, FailureKind
+
+POLL_S = 0.5  # between two looks at the queue, each of which is a transaction
+FOREVER_S = 10 * 365 * 86_400
+AGAIN = Failure(FailureKind.INTERRUPTED, "was begun before, and does not begin a second time by itself")
+
+
+class Work(Protocol):
+    """A turn that runs in the event loop in which it was begun."""
+
+    async def batch(self) -> list[Piece]:
+        """The next pieces; none once the turn is over and all were given. It may be cancelled while it waits."""
+        ...
+
+    def put_back(self, pieces: list[Piece]) -> None:
+        """Give pieces once more with `rest`."""
+        ...
+
+    def stop(self) -> None:
+        """Ask the agent to end."""
+        ...
+
+    async def rest(self) -> list[Piece]:
+        """All pieces up to the end of the turn that were not given yet."""
+        ...
+
+
+Begin = Callable[[str, str], Work]
+"""Begins the turn of an order, as its text, in an attempt of that name."""
+
+
+class Service:
+    """Takes the orders of the host `name`, `jobs` at a time, as the process `executor`. One in a process."""
+
+    def __init__(self, tables: HostTables, name: str, executor: str, jobs: int, begin: Begin) -> None:
+        self._queue = queue_of(name)
+        DBOS(config=config(tables, executor))
+        quiet()
+        _register(begin)
+        DBOS.listen_queues([self._queue])
+        try:
+            DBOS.launch()
+        except SQLAlchemyError as error:
+            raise tables.away(error) from None
+        except errors.DBOSException as error:
+            raise HostUnavailable(
+                f"the database does not have the tables of this version of DBOS ({_line(error)})",
+                "teamchat hosts --init-database",
+            ) from None
+        quiet()
+        DBOS.register_queue(
+            self._queue, worker_concurrency=jobs, polling_interval_sec=POLL_S, on_conflict="always_update"
+        )
+
+    def open(self) -> int:
+        """How many orders wait or run."""
+        found = DBOS.list_workflows(queue_name=[self._queue], status=list(OPEN), load_input=False, load_output=False)
+        return len(found)
+
+    def close(self) -> None:
+        """Take no further order, and return when those that run are over. Blocks."""
+        DBOS.destroy(workflow_completion_timeout_sec=FOREVER_S)
+
+
+def _line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]
+
+
+def _register(begin: Begin) -> None:
+    """Make the workflows, which the engine finds by their names."""
+
+    @DBOS.step(name="teamchat.hold")
+    async def hold(token: str) -> str:
+        return token
+
+    @DBOS.workflow(name=REST)
+    async def rest(pieces: str) -> str:
+        return pieces
+
+    async def keep_rest(name: str, pieces: list[Piece]) -> None:
+        if await DBOS.get_workflow_status_async(name) is None:
+            return  # home waits for nothing more
+        with SetWorkflowID(rest_of(name)):
+            handle = await DBOS.start_workflow_async(rest, written(pieces))
+        await handle.get_result()
+
+    @DBOS.step(name="teamchat.carry_out", preemptible=True)
+    async def carry_out(order: str, holder: str, token: str) -> str:
+        if holder != token:
+            await DBOS.write_stream_async(OUTPUT, written(Ended(token, refused=AGAIN)))
+            return "not begun"
+        await _carried_out(begin(order, token), keep_rest)
+        return "done"
+
+    @DBOS.workflow(name=TURN)
+    async def turn(order: str) -> str:
+        token = secrets.token_hex(16)
+        holder = await hold(token)
+        return await carry_out(order, holder, token)
+
+
+async def _carried_out(work: Work, keep_rest: Callable[[str, list[Piece]], Coroutine[None, None, None]]) -> None:
+    """Stream what comes of the work, to its end."""
+    name, batch = DBOS.workflow_id or "", list[Piece]()
+    try:
+        while batch := await work.batch():
+            while batch:
+                await DBOS.write_stream_async(OUTPUT, written(batch[0]))
+                del batch[0]
+    except (asyncio.CancelledError, errors.DBOSWorkflowCancelledError, errors.DBOSWorkflowConflictIDError):
+        # cancelled: nothing more can be written to the stream, so the end of it becomes a value of its own
+        work.put_back(batch)
+        work.stop()
+        left = await work.rest()
+        # outside of the step, in which no workflow may be begun
+        await asyncio.get_running_loop().create_task(keep_rest(name, left), context=contextvars.Context())
+        raise

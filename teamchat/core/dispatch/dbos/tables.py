@@ -1,0 +1,219 @@
+"""The database of hosts: its address, who may be asked there, and the tables of teamchat's own.
+
+`about` says which format of orders and which engine the database is for, and `hosts` has a row for each worker.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+import sqlalchemy as sa
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import ArgumentError, DBAPIError, OperationalError, ProgrammingError
+
+from teamchat.core.dispatch.dispatch import AgentOffer, Away
+from teamchat.core.dispatch.order import FORMAT, Project
+from teamchat.core.errors import HostUnavailable, UsageError
+
+ENGINE = "3.4"
+"""The minor version of DBOS whose tables the database has."""
+INIT = "teamchat hosts --init-database"
+ROLE = "teamchat_worker"
+SCHEMA = "teamchat"
+LOOPBACK = ("127.0.0.1", "::1", "localhost")
+CONNECT_S = 5
+LONGEST_ABOUT = 1 << 20  # characters of what a worker says of itself
+
+
+class About(msgspec.Struct, frozen=True):
+    """What a worker says of itself; the fields are those of `HostSeen`."""
+
+    jobs: int = 1
+    agents: dict[str, AgentOffer] = msgspec.field(default_factory=dict)
+    projects: tuple[Project, ...] = ()
+    teamchat: str = ""
+    engine: str = ENGINE
+    format: int = FORMAT
+    refused: tuple[str, ...] = ()
+    ending: bool = False
+
+
+class HostRow(msgspec.Struct, frozen=True):
+    """A row of `hosts`, `seen_s` seconds old by the database's clock. `about` is None if it cannot be read."""
+
+    name: str
+    executor: str
+    seen_s: float
+    about: About | None
+
+
+def address(text: str) -> URL:
+    """The address of a database on this machine. Raises `UsageError`.
+
+    Until orders are signed, whoever can write to the database can have a worker run an agent, and reads prompts.
+    """
+    try:
+        url = make_url(text)
+    except ArgumentError:
+        raise UsageError(
+            "TEAMCHAT_DATABASE is no address of a database; it is like postgresql:///teamchat?host=/run/postgresql"
+        ) from None
+    if url.get_backend_name() == "sqlite":
+        return url
+    if url.get_backend_name() != "postgresql":
+        raise UsageError(f"TEAMCHAT_DATABASE: expected postgresql://..., got {url.get_backend_name()}://...")
+    asked = url.query.get("host", url.host or "")
+    places = [*([asked] if isinstance(asked, str) else asked), *filter(None, [url.host])]
+    strange = [name for name in ("hostaddr", "service", "servicefile") if name in url.query]
+    if strange or not all(place.startswith("/") or place in LOOPBACK for place in places if place) or not any(places):
+        raise UsageError(
+            "TEAMCHAT_DATABASE must be on this machine: 127.0.0.1 or the folder of a Unix socket"
+            " (?host=/run/postgresql); ssh -L brings a database of another machine here"
+        )
+    for variable in ("PGHOST", "PGHOSTADDR", "PGSERVICE", "PGSERVICEFILE"):  # they would lead it elsewhere
+        os.environ.pop(variable, None)
+    return url.set(drivername="postgresql+psycopg")
+
+
+class HostTables:
+    """The tables. Methods raise `Away`, and `HostUnavailable` where the database is not for this teamchat."""
+
+    def __init__(self, url: URL) -> None:
+        self.url = url
+        self.is_sqlite = url.get_backend_name() == "sqlite"
+        arguments = {"timeout": CONNECT_S} if self.is_sqlite else {"connect_timeout": CONNECT_S}
+        self._engine = sa.create_engine(url, pool_size=1, max_overflow=2, pool_pre_ping=True, connect_args=arguments)
+        meta = sa.MetaData(schema=None if self.is_sqlite else SCHEMA)
+        prefix = "teamchat_" if self.is_sqlite else ""
+        self._about = sa.Table(
+            f"{prefix}about",
+            meta,
+            sa.Column("key", sa.Text, primary_key=True),
+            sa.Column("value", sa.Text, nullable=False),
+        )
+        self._hosts = sa.Table(
+            f"{prefix}hosts",
+            meta,
+            sa.Column("name", sa.Text, primary_key=True),
+            sa.Column("executor", sa.Text, nullable=False),
+            sa.Column("seen", sa.Double, nullable=False),
+            sa.Column("about", sa.Text, nullable=False),
+        )
+        self._meta = meta
+
+    @contextlib.contextmanager
+    def _begun(self) -> Iterator[sa.Connection]:
+        try:
+            with self._engine.begin() as connection:
+                yield connection
+        except ProgrammingError as error:
+            raise self._unprepared(error) from None
+        except OperationalError as error:
+            if self.is_sqlite and "no such table" in str(error):
+                raise self._unprepared(error) from None
+            raise self.away(error) from None
+        except DBAPIError as error:
+            raise self.away(error) from None
+
+    def away(self, error: Exception) -> Away:
+        """Why the database does not answer, without its password."""
+        lines = str(getattr(error, "orig", error)).strip().splitlines() or [type(error).__name__]
+        return Away(f"the database {self.url.render_as_string(hide_password=True)} does not answer: {lines[0]}")
+
+    def _unprepared(self, error: Exception) -> HostUnavailable:
+        lines = str(getattr(error, "orig", error)).strip().splitlines()
+        return HostUnavailable(f"the database has no tables of teamchat that this role may use ({lines[0]})", INIT)
+
+    @property
+    def _now(self) -> Any:
+        if self.is_sqlite:
+            return (sa.func.julianday("now") - 2440587.5) * 86400.0
+        return sa.cast(sa.func.extract("epoch", sa.func.clock_timestamp()), sa.Double)
+
+    def check(self) -> None:
+        """Raises `HostUnavailable` for a database of another format or engine."""
+        with self._begun() as connection:
+            found = dict(connection.execute(sa.select(self._about.c.key, self._about.c.value)).tuples().all())
+        if trouble := differs(found.get("format", "?"), found.get("engine", "?"), "the database"):
+            raise HostUnavailable(trouble, INIT)
+
+    def prepare(self) -> None:
+        """Make the tables, by their owner. What is there stays."""
+        with self._begun() as connection:
+            if not self.is_sqlite:
+                connection.execute(sa.schema.CreateSchema(SCHEMA, if_not_exists=True))
+            self._meta.create_all(connection)
+            connection.execute(sa.delete(self._about))
+            values = [{"key": "format", "value": str(FORMAT)}, {"key": "engine", "value": ENGINE}]
+            connection.execute(sa.insert(self._about), values)
+
+    def grant(self) -> str | None:
+        """Make the role of workers and clients, which may change no table. Returns why not, if it may not."""
+        if self.is_sqlite:
+            return None
+        try:
+            with self._engine.begin() as connection:
+                known = connection.execute(sa.text("SELECT 1 FROM pg_roles WHERE rolname = :role"), {"role": ROLE})
+                if known.scalar() is None:
+                    connection.execute(sa.text(f"CREATE ROLE {ROLE} LOGIN"))
+                for schema in ("dbos", SCHEMA):
+                    for what in (
+                        f"USAGE ON SCHEMA {schema}",
+                        f"SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA {schema}",
+                        f"USAGE, SELECT ON ALL SEQUENCES IN SCHEMA {schema}",
+                    ):
+                        connection.execute(sa.text(f"GRANT {what} TO {ROLE}"))
+                connection.execute(sa.text(f"REVOKE INSERT, UPDATE, DELETE ON {SCHEMA}.about FROM {ROLE}"))
+        except DBAPIError as error:
+            return str(error.orig).strip().splitlines()[0]
+        return None
+
+    def beat(self, name: str, executor: str, about: About) -> None:
+        """Note that the worker is there."""
+        with self._begun() as connection:
+            row = {"executor": executor, "seen": self._now, "about": msgspec.json.encode(about).decode()}
+            changed = connection.execute(sa.update(self._hosts).where(self._hosts.c.name == name).values(row))
+            if not changed.rowcount:
+                connection.execute(sa.insert(self._hosts).values(name=name, **row))
+
+    def leave(self, name: str, executor: str) -> None:
+        """Note that the worker has ended. Its row goes, if no other process has taken its name since."""
+        with self._begun() as connection:
+            mine = (self._hosts.c.name == name) & (self._hosts.c.executor == executor)
+            connection.execute(sa.delete(self._hosts).where(mine))
+
+    def rows(self) -> list[HostRow]:
+        """The workers, by name."""
+        table = self._hosts.c
+        with self._begun() as connection:
+            found = connection.execute(
+                sa.select(table.name, table.executor, (self._now - table.seen).label("age"), table.about).order_by(
+                    table.name
+                )
+            ).tuples()
+            return [HostRow(name, executor, max(0.0, float(age)), _about(text)) for name, executor, age, text in found]
+
+    def close(self) -> None:
+        self._engine.dispose()
+
+
+def differs(form: object, engine: object, whose: str) -> str | None:
+    """Why orders cannot be exchanged with a database or a worker; None if they can."""
+    if str(form) != str(FORMAT):
+        return f"{whose} has orders of format {form}, and this teamchat format {FORMAT}: use one version of teamchat"
+    if engine != ENGINE:
+        return f"{whose} is for DBOS {engine}, and this teamchat has {ENGINE}: use one version of teamchat"
+    return None
+
+
+def _about(text: str) -> About | None:
+    if len(text) > LONGEST_ABOUT:
+        return None
+    try:
+        return msgspec.json.decode(text, type=About)
+    except (msgspec.ValidationError, msgspec.DecodeError, UnicodeError):
+        return None

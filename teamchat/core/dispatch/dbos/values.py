@@ -1,0 +1,55 @@
+"""The form of everything that the engine stores for us: JSON, and never an object of Python.
+
+A stored value of DBOS names how it is to be read, whatever serializer is configured (3.4.0): one that says that it is
+an object of Python would be made again by running what it holds. Its reader and writer of such objects are replaced
+here, in every process that imports the engine.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any, NoReturn
+
+from msgspec import DecodeError
+from msgspec.json import decode, encode
+
+from teamchat.core.dispatch.order import Unreadable
+
+for _name in [name for name in os.environ if name.startswith("DBOS")]:
+    del os.environ[_name]  # the engine would follow them, to its maker's services among others
+
+import dbos._serialization as engines  # noqa: E402 (it must not see the variables)
+
+
+def _refuse(*_: object) -> NoReturn:
+    raise Unreadable("a value of the database that is no JSON: it is not read")
+
+
+for _method in ("serialize", "deserialize"):
+    setattr(engines.DefaultSerializer, _method, _refuse)
+
+
+class RemoteError(Exception):
+    """An error that a workflow stored, as its text."""
+
+
+class JsonSerializer(engines.Serializer):
+    """Stores values as JSON. Of an error it keeps the text."""
+
+    def name(self) -> str:
+        return "teamchat_json_1"
+
+    def serialize(self, data: Any) -> str:
+        if isinstance(data, BaseException):
+            return encode({"error": f"{type(data).__name__}: {data}"}).decode()
+        return encode({"value": data}).decode()
+
+    def deserialize(self, serialized_data: str) -> Any:
+        """Raises `Unreadable`."""
+        try:
+            found = decode(serialized_data)
+        except (DecodeError, UnicodeError, TypeError) as error:
+            raise Unreadable(f"a value of the database that is no JSON: {error}") from None
+        if not isinstance(found, dict) or len(found) != 1:
+            raise Unreadable("a value of the database that is none of ours")
+        return RemoteError(str(found["error"])) if "error" in found else found.get("value")

@@ -1,0 +1,111 @@
+"""What home asks of the engine that carries turns, whichever it is."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from typing import Protocol
+
+from msgspec import Struct, field
+
+from teamchat.core.dispatch.order import Order, Piece, Project
+from teamchat.runners.base import Access
+
+
+class Clock(Struct, frozen=True):
+    """The times of hosts, in seconds. Tests make them shorter by one factor (`TEAMCHAT_HOST_CLOCK`).
+
+    A worker says each `beat_s` that it is there. It counts as dead `dead_s` after the last time, and nobody is declared
+    dead `dead_s` after the database was away. A member's host is waited for `wait_s`, or `alone_s` without a person.
+    """
+
+    beat_s: float = 3.0
+    dead_s: float = 30.0
+    wait_s: float = 60.0
+    alone_s: float = 10.0
+
+
+class AgentOffer(Struct, frozen=True):
+    """An agent of a host: how its output is read, the most that it may do, its version, its cool-down in seconds."""
+
+    protocol: str
+    access: Access = "read"
+    version: str | None = None
+    cools_s: float = 0.0
+
+
+class HostSeen(Struct, frozen=True):
+    """A worker as the database knows it: `seen_s` seconds ago it said that it was there.
+
+    `executor` is one process of it. `jobs` turns run there at once, and `busy` run or wait there. `refused` are the
+    last orders that it did not take, and why. `trouble` is why this teamchat cannot use it.
+    """
+
+    name: str
+    executor: str
+    seen_s: float
+    jobs: int = 1
+    busy: int = 0
+    agents: Mapping[str, AgentOffer] = field(default_factory=dict)
+    projects: tuple[Project, ...] = ()
+    teamchat: str = ""
+    refused: tuple[str, ...] = ()
+    ending: bool = False
+    trouble: str | None = None
+
+    @property
+    def free(self) -> int:
+        return max(0, self.jobs - self.busy)
+
+
+class TurnState(Struct, frozen=True):
+    """What the engine knows of a turn: `waits` in the queue of its host, was `taken` by `executor`, or is `over`."""
+
+    waits: bool = False
+    over: bool = False
+    cancelled: bool = False
+    executor: str | None = None
+
+
+class Away(Exception):
+    """The database does not answer; the message says which and why."""
+
+
+class Dispatch(Protocol):
+    """Carries orders to hosts, and their pieces back. Every method may raise `Away`."""
+
+    clock: Clock
+
+    async def enqueue(self, order: Order) -> None:
+        """Give the order to the queue of its host. The same order a second time changes nothing."""
+        ...
+
+    def follow(self, turn: str, offset: int) -> AsyncIterator[Piece | None]:
+        """The pieces of a turn from a number on, as they come; None now and then while none comes.
+
+        It ends when the engine expects no further piece; those of a stopped turn may come after that.
+        """
+        ...
+
+    async def rest(self, turn: str) -> list[Piece] | None:
+        """What a host had to say of a turn after it was cancelled; None while it has said nothing."""
+        ...
+
+    async def state(self, turn: str) -> TurnState | None:
+        """What the engine knows of a turn; None if it knows none of that name."""
+        ...
+
+    async def cancel(self, turn: str) -> None:
+        """Have a turn that waits never run, and one that runs stopped."""
+        ...
+
+    async def forget(self, turn: str) -> None:
+        """Remove what the engine keeps of a turn that is over."""
+        ...
+
+    async def hosts(self) -> tuple[HostSeen, ...]:
+        """All hosts that the database knows."""
+        ...
+
+    def close(self) -> None:
+        """Close the connection."""
+        ...

@@ -1,0 +1,285 @@
+"""A turn on a host, for those who follow it here: the same as a process, of which the engine brings the output.
+
+What has come stands in the turn's folder as that of a process of this machine does, so that who watches or recovers the
+turn needs to know of no host.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from pathlib import Path
+from signal import SIGTERM
+from typing import BinaryIO, Self
+
+from msgspec.structs import replace
+
+from teamchat.core.dispatch.dispatch import Away, Dispatch, HostSeen
+from teamchat.core.dispatch.order import Began, Ended, Order, Output, Piece, Unreadable
+from teamchat.runners.events import Failure, FailureKind
+from teamchat.runners.process.process import make_private
+from teamchat.runners.process.running import FIRST_LINE, Chunk, CutShort, Exit, Launch, Running
+
+AGAIN_S = 0.5  # between two tries to reach a database that is away
+REST_LOOK_S = 0.1  # between two looks for what a host says of a cancelled turn
+LATE_BEATS = 3  # that a host may miss before it is said that it is waited for
+GIVES_UP_S = 20.0  # after a stop, if neither the host nor the database says anything
+
+
+class _Over(Exception):
+    """The turn is over for home, and why."""
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(failure.reason)
+        self.failure = failure
+
+
+class HostedTurn:
+    """The turn of `order`. `say` tells a person what it waits for. With `goes_on` it was ordered before.
+
+    `began` is what the host says of its start, and `lost` is True if the host went away while it ran.
+    """
+
+    def __init__(self, dispatch: Dispatch, order: Order, say: Callable[[str], None], *, goes_on: bool = False) -> None:
+        self.order = order
+        self.began: Began | None = None
+        self.lost = False
+        self.exit: Exit | None = None
+        self._dispatch, self._say, self._goes_on = dispatch, say, goes_on
+        self._folder = Path()
+        self._started = time.monotonic()
+        self._asked: Failure | None = None  # why it is to stop
+        self._asked_at = 0.0
+        self._hard = False
+        self._cancelling: asyncio.Task[None] | None = None
+        self._looked = time.monotonic()
+        self._back = -float("inf")  # when the database answered again after it was away
+        self._told: set[str] = set()
+
+    def limit(self, longest: int, patience: Mapping[FailureKind, int]) -> None:
+        """Let its reply have `longest` bytes, and its CLI report so many retries of each kind."""
+        self.order = replace(self.order, longest=longest, patience=dict(patience))
+
+    def turn(self, what: Launch, /) -> Running:
+        """Follow it from its beginning, with its output in the launch's folder."""
+        self._folder, self._started = what.folder, time.monotonic()
+        return self
+
+    def over(self) -> None:
+        """Nothing to do: its process ends on the host."""
+
+    def end_input(self) -> bool:
+        return False
+
+    def stop(self, why: Failure | None = None, *, hard: bool = False) -> None:
+        """Have the host stop it. A hard stop waits for nothing more: the host ends it by itself."""
+        self._hard = self._hard or (hard and self._asked is not None)
+        if self._asked is None:
+            self._asked = why or Failure(FailureKind.INTERRUPTED, "was interrupted")
+            self._asked_at = time.monotonic()
+            self._cancelling = asyncio.ensure_future(self._cancel())
+
+    async def _cancel(self) -> None:
+        while True:
+            try:
+                await self._dispatch.cancel(self.order.turn)
+            except Away:
+                await asyncio.sleep(AGAIN_S)
+            else:
+                return
+
+    async def chunks(self) -> AsyncGenerator[Chunk | CutShort, None]:
+        make_private(self._folder)
+        with _Files(self._folder) as files:
+            ended = Exit(-SIGTERM)
+            try:
+                async for piece in self._pieces():
+                    match piece:
+                        case Began():
+                            self.began = self.began or piece
+                        case Output() if new := files.add(piece):
+                            yield Chunk(piece.stream, new, piece.at)
+                        case Ended(refused=Failure() as refused):
+                            yield CutShort(refused, self._seconds())
+                        case Ended():
+                            if piece.cut:
+                                yield CutShort(piece.cut, piece.cut_at)
+                            ended = self._ended(piece)
+                        case _:
+                            pass
+            except _Over as over:
+                yield CutShort(over.failure, self._seconds())
+                ended = Exit(-SIGTERM, seconds=self._seconds())
+            finally:
+                if self.exit is None:
+                    self.exit = ended
+                if self._cancelling:
+                    self._cancelling.cancel()
+
+    def _seconds(self) -> float:
+        return time.monotonic() - self._started
+
+    def _ended(self, end: Ended) -> Exit:
+        began = self.began
+        return Exit(
+            end.code if end.code is not None else -SIGTERM,
+            end.left,
+            end.over_limit,
+            end.seconds,
+            cwd=Path(began.cwd) if began else None,
+            version=(began.version or "") if began else None,
+            login=began.login if began else None,
+            changed=end.changed,
+            not_all_looked_at=end.not_all_looked_at,
+        )
+
+    async def _pieces(self) -> AsyncIterator[Piece]:
+        """The pieces up to the end of the turn. Raises `_Over`."""
+        offset, ordered = 0, self._goes_on
+        while True:
+            try:
+                if not ordered:
+                    await self._dispatch.enqueue(self.order)
+                    ordered = True
+                async for piece in self._dispatch.follow(self.order.turn, offset):
+                    if piece is None:
+                        await self._look()
+                        continue
+                    offset += 1
+                    yield piece
+                    if isinstance(piece, Ended):
+                        return
+                async for piece in self._after_stream():
+                    yield piece
+                    if isinstance(piece, Ended):
+                        return
+            except Away as away:
+                await self._away(away)
+            except Unreadable as error:
+                raise _Over(Failure(FailureKind.AGENT, f"sent from {self.order.host} {error}")) from None
+
+    async def _after_stream(self) -> AsyncIterator[Piece]:
+        """What comes when the engine expects nothing more of the stream: the rest of a cancelled turn, or nothing."""
+        turn, host = self.order.turn, self.order.host
+        if rest := await self._dispatch.rest(turn):
+            for piece in rest:
+                yield piece
+            return
+        state = await self._dispatch.state(turn)
+        if state is None:
+            raise _Over(self._lost(f"is not known to the database any more; {host} may have run it"))
+        if state.over and not state.cancelled:
+            raise _Over(self._lost(f"has ended on {host} without saying how"))
+        if state.cancelled and self.began is None and state.executor is None:
+            raise _Over(self._asked or Failure(FailureKind.INTERRUPTED, "was cancelled before it began"))
+        await self._look()
+        await asyncio.sleep(REST_LOOK_S)
+
+    def _lost(self, words: str) -> Failure:
+        self.lost = True
+        return Failure(FailureKind.INTERRUPTED, words)
+
+    async def _away(self, away: Away) -> None:
+        """Wait for a database that does not answer. What runs goes on meanwhile."""
+        self._give_up_after_stop()
+        self._say_once(f"{away}; waiting for it")
+        await asyncio.sleep(AGAIN_S)
+        self._back = time.monotonic()
+
+    def _give_up_after_stop(self) -> None:
+        """Raises `_Over` if a person waits no longer for the end of a stopped turn."""
+        if self._asked and (self._hard or time.monotonic() - self._asked_at > GIVES_UP_S):
+            raise _Over(self._asked)
+
+    async def _look(self) -> None:
+        """See whether its host is there still. Raises `_Over`."""
+        self._give_up_after_stop()
+        clock, now = self._dispatch.clock, time.monotonic()
+        if now - self._looked < clock.beat_s:
+            return
+        self._looked = now
+        host = next((one for one in await self._dispatch.hosts() if one.name == self.order.host), None)
+        if now - self._back < clock.dead_s:
+            return  # after an outage everybody looks dead
+        if self.began:
+            if (gone := _gone(host, clock.dead_s, self.began.executor)) is not None:
+                await self._dispatch.cancel(self.order.turn)  # should it be there still, it can say nothing more
+                raise _Over(self._lost(f"was interrupted: {self.order.host} {gone} while it ran"))
+            return
+        gone = _gone(host, clock.dead_s, None)
+        state = await self._dispatch.state(self.order.turn)
+        if gone is None and host and state and not state.waits and state.executor not in (None, host.executor):
+            gone = "ended before the turn began"  # the process that took it is not the one that is there
+        if gone is None:
+            if host and host.seen_s > LATE_BEATS * clock.beat_s:
+                self._say_once(f"waiting for {self.order.host}, not seen for {host.seen_s:.0f} s")
+            elif state and state.waits and host and host.busy > host.jobs:
+                self._say_once(f"waiting for a free job on {self.order.host}")
+            return
+        await self._dispatch.cancel(self.order.turn)
+        if await self._has_begun():
+            return  # and the next look finds its end
+        raise _Over(Failure(FailureKind.MISSING, f"waited for {self.order.host}, which {gone}"))
+
+    async def _has_begun(self) -> bool:
+        """Whether the agent of a cancelled turn has started: one that has not by now never will."""
+        async for piece in self._dispatch.follow(self.order.turn, 0):
+            if piece is not None:
+                return True
+        return False
+
+    def _say_once(self, text: str) -> None:
+        key = text.partition(",")[0]
+        if key not in self._told:
+            self._told.add(key)
+            self._say(text)
+
+
+def _gone(host: HostSeen | None, dead_s: float, executor: str | None) -> str | None:
+    """Why the host, or the process `executor` of it, is no longer there; None if it is."""
+    if host is None:
+        return "has left"
+    if host.seen_s > dead_s:
+        return f"was not seen for {host.seen_s:.0f} s"
+    if executor is not None and host.executor != executor:
+        return "was started anew"
+    return None
+
+
+class _Files:
+    """The output of the turn in its folder, as a process writes it. What stands there already is not written again."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._files: dict[str, BinaryIO] = {}
+        self._given = {"out": 0, "err": 0}  # bytes that were given to the reader
+
+    def __enter__(self) -> Self:
+        for stream, name, head in (("out", "stdout", FIRST_LINE), ("err", "stderr", b"")):
+            path = self._folder / name
+            if not path.exists():
+                new = path.with_suffix(".new")  # nobody who follows the turn finds half of the first line
+                new.write_bytes(head)
+                new.chmod(0o600)
+                new.replace(path)
+            self._files[stream] = path.open("ab", buffering=0)
+        return self
+
+    def add(self, piece: Output) -> bytes:
+        """Write what is new of a piece. Returns what its reader has not had."""
+        file, given = self._files[piece.stream], self._given[piece.stream]
+        head = len(FIRST_LINE) if piece.stream == "out" else 0
+        stands = os.fstat(file.fileno()).st_size - head
+        end = piece.begins + len(piece.data)
+        if piece.begins <= stands < end:
+            file.write(piece.data[stands - piece.begins :])
+        if not piece.begins <= given < end:
+            return b""
+        self._given[piece.stream] = end
+        return piece.data[given - piece.begins :]
+
+    def __exit__(self, *_: object) -> None:
+        for file in self._files.values():
+            file.close()

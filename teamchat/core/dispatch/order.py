@@ -1,0 +1,161 @@
+"""What a turn needs of another machine, as data, and what comes back of it.
+
+An order names an agent, never a command, an argument, a variable or a path of the machine that sends it: these belong
+to the host. The pieces that come back are what a process would have written here, and how it ended, so that parsers,
+receipts and the store do not know where a turn ran.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, TypeAlias, TypeVar
+
+from msgspec import DecodeError, Struct, ValidationError, field
+from msgspec.json import Decoder, encode
+
+from teamchat.runners.base import Access, Memory
+from teamchat.runners.events import Failure, FailureKind
+from teamchat.runners.longest import LONGEST_REPLY
+from teamchat.runners.process.running import MAX_OUTPUT_BYTES
+
+FORMAT = 1
+"""The version of everything here. Home and worker must have the same one."""
+ANY = "any"
+"""The host of a member that any worker may run."""
+
+
+class Project(Struct, frozen=True, forbid_unknown_fields=True):
+    """A git repository by what its clones have in common: where they are fetched from, and their first commit.
+
+    `folder` is the member's folder in it ("" for its top), with `/` between names.
+    """
+
+    remotes: tuple[str, ...] = ()
+    root: str | None = None
+    folder: str = ""
+
+    def is_of(self, other: Project) -> bool:
+        """Whether both are clones of one repository."""
+        return bool(set(self.remotes) & set(other.remotes)) or (self.root is not None and self.root == other.root)
+
+
+class Order(Struct, frozen=True, forbid_unknown_fields=True):
+    """One try of a turn, for the host `host`.
+
+    `turn` names it among all that the database has. Each try is a turn of its own in the store, so that a name is
+    never ordered twice.
+    `protocol` is how home reads the agent's output, `prompt` the exact bytes of its standard input. Times are seconds
+    (`stall_s` None: the CLI's own value), sizes bytes. `patience` is how many retries of a kind the CLI may report.
+    """
+
+    turn: str
+    host: str
+    member: str
+    agent: str
+    protocol: str
+    project: Project
+    prompt: bytes
+    system_text: str | None
+    access: Access
+    timeout_s: float
+    first_byte_s: float
+    stall_s: float | None = None
+    allow: tuple[str, ...] = ()
+    model: str | None = None
+    web: bool = False
+    memory: Memory = "fresh"
+    resumes: str | None = None
+    budget_usd: float | None = None
+    longest: int = LONGEST_REPLY
+    max_output: int = MAX_OUTPUT_BYTES
+    patience: dict[FailureKind, int] = field(default_factory=dict)
+    teamchat: str = ""
+    format: int = FORMAT
+
+
+class Began(Struct, frozen=True, tag="began"):
+    """The host starts the agent: by which process of a worker (`executor`), with which command, where.
+
+    `env` has the changed variables as `Setup` does. `login` and `version` are those of `Launch`.
+    """
+
+    attempt: str
+    executor: str
+    argv: tuple[str, ...]
+    env: dict[str, str | None]
+    cwd: str
+    access_note: str = ""
+    version: str | None = None
+    login: tuple[str, ...] | None = None
+    teamchat: str = ""
+
+
+class Output(Struct, frozen=True, tag="output"):
+    """What the agent wrote to a stream, from the byte `begins` on, `at` seconds after its start."""
+
+    attempt: str
+    stream: Literal["out", "err"]
+    begins: int
+    data: bytes
+    at: float
+
+
+class Ended(Struct, frozen=True, tag="ended"):
+    """The end of the turn: how the process ended as `Exit` has it, or why none was started (`refused`).
+
+    `cut` is why the host ended it, `cut_at` seconds after the start.
+    """
+
+    attempt: str
+    code: int | None = None
+    left: tuple[str, ...] = ()
+    over_limit: int | None = None
+    seconds: float = 0.0
+    changed: tuple[str, ...] = ()
+    not_all_looked_at: bool = False
+    cut: Failure | None = None
+    cut_at: float = 0.0
+    refused: Failure | None = None
+
+
+Piece: TypeAlias = Began | Output | Ended
+_PIECE: Decoder[Any] = Decoder(Began | Output | Ended)
+_PIECES: Decoder[list[Piece]] = Decoder(list[Began | Output | Ended])
+_ORDER = Decoder(Order)
+T = TypeVar("T")
+
+
+class Unreadable(ValueError):
+    """A value of the database that is none of ours."""
+
+
+def written(value: Order | Piece | list[Piece]) -> str:
+    """The value as text for the database."""
+    return encode(value).decode()
+
+
+def read_order(text: str) -> Order:
+    """The order. Raises `Unreadable`."""
+    try:
+        return _ORDER.decode(text)
+    except (ValidationError, DecodeError, UnicodeError) as error:
+        raise Unreadable(f"an order that cannot be read: {error}") from None
+
+
+def read_piece(text: object) -> Piece:
+    """A piece of a turn. Raises `Unreadable`."""
+    piece: Piece = _read(_PIECE, text)
+    return piece
+
+
+def read_pieces(text: object) -> list[Piece]:
+    """Several pieces of a turn. Raises `Unreadable`."""
+    return _read(_PIECES, text)
+
+
+def _read(decoder: Decoder[T], text: object) -> T:
+    if not isinstance(text, str):
+        raise Unreadable("a piece of a turn that is no text")
+    try:
+        return decoder.decode(text)
+    except (ValidationError, DecodeError, UnicodeError) as error:
+        raise Unreadable(f"a piece of a turn that cannot be read: {error}") from None

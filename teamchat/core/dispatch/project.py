@@ -1,0 +1,74 @@
+"""What two machines know a git repository by: where it is fetched from, and its first commit."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from teamchat.core.checkpoint.find import known_reason
+from teamchat.core.checkpoint.git import GitFailed, GitProgram, git_environment
+from teamchat.core.dispatch.order import Project
+from teamchat.core.errors import CheckpointFailed, HostUnavailable
+from teamchat.patterns import regex
+
+LONGEST_S = 20.0  # a long history is walked to its beginning
+_SCP = regex(r"(?:[^@/:\s]+@)?([^@/:\s]+):(?!//)(\S+)")  # git@host:path
+
+
+def project_of(folder: Path) -> Project:
+    """The project that `folder` is in. Raises `HostUnavailable` for a folder that no other machine could know."""
+    reason = known_reason(folder)
+    git = GitProgram(folder, git_environment(users_own=True), LONGEST_S)
+    try:
+        if reason:
+            raise HostUnavailable(f"{folder} is no project that a host could know: {reason}", "git init")
+        top, prefix = os.fsdecode(git("rev-parse", "--show-toplevel", "--show-prefix")).splitlines()[:2]
+        del top
+        remotes = _remotes(git)
+        root = _root(git)
+    except (GitFailed, CheckpointFailed, ValueError) as error:
+        raise HostUnavailable(f"{folder} is no project that a host could know: {error}") from None
+    if not remotes and root is None:
+        raise HostUnavailable(
+            f"{folder} is a repository without a commit or a remote, by which a host could know it",
+            "git commit --allow-empty -m 'Begin'",
+        )
+    return Project(remotes, root, prefix.rstrip("/"))
+
+
+def _remotes(git: GitProgram) -> tuple[str, ...]:
+    try:
+        found = os.fsdecode(git("config", "--get-regexp", r"^remote\..*\.url$")).splitlines()
+    except GitFailed:
+        return ()  # there is none
+    known = (common_name(line.partition(" ")[2]) for line in found)
+    return tuple(dict.fromkeys(name for name in known if name))
+
+
+def _root(git: GitProgram) -> str | None:
+    """The first commit; None without one, and of a shallow clone, whose history begins anywhere."""
+    try:
+        if git("rev-parse", "--is-shallow-repository").strip() != b"false":
+            return None
+        commits = git("rev-list", "--max-parents=0", "HEAD").decode().split()
+    except GitFailed:
+        return None
+    return min(commits, default=None)
+
+
+def common_name(url: str) -> str | None:
+    """An address of a repository without what differs between its clones: scheme, user, password, port and `.git`.
+
+    None for a path of this machine.
+    """
+    if "://" in url:
+        parts = urlsplit(url)
+        if parts.scheme == "file" or not parts.hostname:
+            return None
+        host, path = parts.hostname, parts.path
+    elif found := _SCP.fullmatch(url):
+        host, path = found[1].lower(), found[2]
+    else:
+        return None
+    return f"{host}/{path.strip('/').removesuffix('.git')}"

@@ -1,0 +1,159 @@
+"""Members on hosts: where their next turn runs, and the connection by which it does."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from teamchat.core.agents import AGENT_TYPES, normalize_agent_type
+from teamchat.core.context.build import BuiltPrompt
+from teamchat.core.dispatch.choose import Wanted, choose, why_none
+from teamchat.core.dispatch.connect import connect
+from teamchat.core.dispatch.dispatch import Away, Dispatch, HostSeen
+from teamchat.core.dispatch.hosted import HostedTurn
+from teamchat.core.dispatch.order import Order, Project
+from teamchat.core.dispatch.project import project_of
+from teamchat.core.errors import HostUnavailable
+from teamchat.core.receipt import Ran
+from teamchat.core.team.team import AgentSpec, Member, Team
+from teamchat.runners.process.supervisor import Stopper
+from teamchat.version import VERSION
+
+LOOK_S = 0.5  # between two looks for a host that is not there
+
+
+class Place(Struct, frozen=True):
+    """Where a turn runs: a host, the agent as the host runs it, and the project. `dispatch` carries it there."""
+
+    host: HostSeen
+    agent: AgentSpec
+    project: Project
+    dispatch: Dispatch
+    say: Callable[[str], None]
+
+    def on(self, team: Team, member: Member) -> tuple[Team, Member]:
+        """The team and the member as they are for a turn there."""
+        agents = {**team.agents, normalize_agent_type(member.agent or ""): self.agent}
+        return replace(team, agents=agents), replace(member, host=(self.host.name,))
+
+    def turn(
+        self, folder: Path, member: Member, prompt: BuiltPrompt, budget_usd: float | None, resumes: str | None
+    ) -> HostedTurn:
+        """The turn whose output will be in `folder`, which has a name that no other turn has."""
+        order = Order(
+            turn=folder.name,
+            host=self.host.name,
+            member=member.name,
+            agent=self.agent.name,
+            protocol=self.agent.protocol,
+            project=self.project,
+            prompt=prompt.prepared.stdin,
+            system_text=prompt.system_text,
+            access=member.access,
+            timeout_s=member.timeout_s,
+            first_byte_s=member.first_byte_s,
+            stall_s=member.stall_s,
+            allow=member.allow,
+            model=member.model,
+            web=member.web,
+            memory=member.memory,
+            resumes=resumes,
+            budget_usd=budget_usd,
+            teamchat=VERSION,
+        )
+        return HostedTurn(self.dispatch, order, self.say)
+
+
+def ran_on(turn: HostedTurn) -> Ran:
+    """What the host told of the turn, for its receipt."""
+    began = turn.began
+    if began is None:
+        return Ran(turn.order.host)
+    return Ran(turn.order.host, began.executor, began.cwd, began.argv, began.env, began.access_note, began.teamchat)
+
+
+class Hosting(Struct):
+    """The hosts of one run. `person`: somebody sees that it waits, and can end that."""
+
+    person: bool = False
+    _dispatch: Dispatch | None = None
+    _projects: dict[Path, Project] = field(default_factory=dict)
+    _reserved: Counter[str] = field(default_factory=Counter)
+    _over: list[str] = field(default_factory=list)
+
+    def connected(self) -> Dispatch:
+        """The connection, made once. Raises `HostUnavailable` and `UsageError`."""
+        if self._dispatch is None:
+            self._dispatch = connect(os.environ)
+        return self._dispatch
+
+    async def place(self, member: Member, team: Team, say: Callable[[str], None], stopper: Stopper) -> Place:
+        """Where the member's next turn runs. Waits for a host that is not there. Raises `HostUnavailable`."""
+        dispatch = await asyncio.to_thread(self.connected)
+        wanted = Wanted(member.host, member.agent or "", member.access, await self._project(member.cwd))
+        clock = dispatch.clock
+        wait_s = (
+            member.host_wait_s if member.host_wait_s is not None else clock.wait_s if self.person else clock.alone_s
+        )
+        until, told = time.monotonic() + wait_s, False
+        while True:
+            try:
+                hosts = await dispatch.hosts()
+                found, why = choose(hosts, wanted, clock.dead_s, self._reserved), ""
+                if found is None:
+                    why = why_none(hosts, wanted, clock.dead_s)
+            except Away as away:
+                hosts, found, why = (), None, str(away)
+            if found:
+                self._reserved[found.name] += 1
+                return Place(found, self._agent(member, team, found), wanted.project, dispatch, say)
+            troubled = [host for host in hosts if wanted.named(host) and host.trouble]
+            if time.monotonic() >= until or stopper.asked or (troubled and len(troubled) == len(hosts)):
+                raise HostUnavailable(f"{member.name} has no host now: {why}", "teamchat hosts")
+            if not told:
+                say(f"waiting for a host: {why}")
+                told = True
+            await stopper.sleep(LOOK_S)
+
+    def ordered(self, place: Place) -> None:
+        """Note that the turn of a place counts among the host's own, or does not run."""
+        self._reserved[place.host.name] -= 1
+
+    async def _project(self, folder: Path) -> Project:
+        if folder not in self._projects:
+            self._projects[folder] = await asyncio.to_thread(project_of, folder)
+        return self._projects[folder]
+
+    @staticmethod
+    def _agent(member: Member, team: Team, host: HostSeen) -> AgentSpec:
+        key = normalize_agent_type(member.agent or "")
+        protocol = host.agents[key].protocol
+        if protocol not in AGENT_TYPES:
+            raise HostUnavailable(
+                f"{host.name} runs {member.agent} like {protocol!r}, which this teamchat does not know"
+            )
+        here = team.agents.get(key)
+        return AgentSpec(here.name if here else member.agent or "", (member.agent or "",), protocol)
+
+    def forget(self, turn: str) -> None:
+        """Note that the end of a turn is stored: its order and output are removed from the database at the end."""
+        self._over.append(turn)
+
+    async def close(self) -> None:
+        """Remove what is stored here from the database, as far as it answers, and close the connection."""
+        if self._dispatch is None:
+            return
+        try:
+            for turn in self._over:
+                await self._dispatch.forget(turn)
+        except Away:
+            pass  # the worker removes it later
+        dispatch, self._dispatch = self._dispatch, None
+        await asyncio.to_thread(dispatch.close)

@@ -1,0 +1,1 @@
+"""A worker: runs the turns of other teamchats on this machine, as far as its own file offers it."""

@@ -1,0 +1,176 @@
+"""`host.toml`: what this machine runs for teamchats that share its database. What it does not name is refused."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, get_args
+
+from msgspec import Struct
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from teamchat.core.agents import AGENT_TYPES, CLIS, normalize_agent_type
+from teamchat.core.dispatch.order import Order, Project
+from teamchat.core.dispatch.project import common_name, project_of
+from teamchat.core.errors import HostUnavailable, TeamFileError
+from teamchat.core.files.folders import config_dir
+from teamchat.core.files.whole_files import put_in_place, write_private
+from teamchat.core.team.problems import TeamFileProblem, first_problem
+from teamchat.core.team.programs import Unusable, find_program
+from teamchat.core.team.team import AgentSpec
+from teamchat.runners.base import Access
+from teamchat.runners.regular_files import read_regular
+from teamchat.runners.toml import loads
+
+NAME = "host.toml"
+INIT = "teamchat worker --init"
+LARGEST = 1 << 20
+ORDER: tuple[Access, ...] = get_args(Access)
+"""From the least access to the most."""
+
+
+class _Table(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class AgentTable(_Table):
+    command: Annotated[list[str], Field(min_length=1)]
+    like: str | None = None
+    access: Access = "read"
+
+
+class ProjectTable(_Table):
+    folder: str
+    remote: str | None = None
+    root: str | None = None
+
+
+class HostTable(_Table):
+    agents: dict[str, AgentTable] = {}
+    projects: list[ProjectTable] = []
+
+
+KEYS = {"agents": tuple(AgentTable.model_fields), "": (*HostTable.model_fields, *ProjectTable.model_fields)}
+"""The keys of each table, for the error about an unknown one."""
+
+
+class HostAgent(Struct, frozen=True):
+    """An agent that this host offers, and the most that it may do here."""
+
+    spec: AgentSpec
+    access: Access
+
+
+class HostFile(Struct, frozen=True):
+    """What the file offers: agents by their names, and projects with their folders here."""
+
+    path: Path
+    agents: Mapping[str, HostAgent]
+    projects: tuple[tuple[Project, Path], ...]
+
+    def agent(self, order: Order) -> HostAgent:
+        """The agent of an order. Raises `HostUnavailable` if the host does not offer that much."""
+        found = self.agents.get(normalize_agent_type(order.agent))
+        if found is None:
+            raise HostUnavailable(f"does not offer the agent {order.agent!r}")
+        if found.spec.protocol != order.protocol:
+            raise HostUnavailable(f"offers {order.agent!r} as one like {found.spec.protocol!r}, not {order.protocol!r}")
+        if ORDER.index(order.access) > ORDER.index(found.access):
+            raise HostUnavailable(f"offers {order.agent!r} with access {found.access!r}, not {order.access!r}")
+        return found
+
+    def folder(self, order: Order) -> Path:
+        """Where the agent of an order works. Raises `HostUnavailable` for a folder that is in none of the projects."""
+        place = next((folder for project, folder in self.projects if project.is_of(order.project)), None)
+        if place is None:
+            names = " or ".join((*order.project.remotes, *filter(None, [order.project.root]))) or "without a name"
+            raise HostUnavailable(f"does not offer the project {names}")
+        found = (place / order.project.folder).resolve()
+        if not found.is_relative_to(place.resolve()):
+            raise HostUnavailable(f"the folder {order.project.folder!r} is outside of the project")
+        if not found.is_dir():
+            raise HostUnavailable(f"has no folder {order.project.folder!r} in the project")
+        return found
+
+
+def host_file() -> Path:
+    """Where the file is."""
+    return config_dir() / NAME
+
+
+def read_host_file(path: Path) -> HostFile:
+    """What the file offers. Raises `HostUnavailable` if it is not there, and `TeamFileError`."""
+    try:
+        text = read_regular(path, LARGEST).decode()
+    except FileNotFoundError:
+        raise HostUnavailable(f"this machine offers nothing: there is no {path}", INIT) from None
+    except (OSError, ValueError) as error:
+        raise TeamFileError(f"{path}: cannot be read: {error}") from None
+    raw: dict[str, object] = {}
+    try:
+        raw = loads(text, 8)
+        return _built(HostTable.model_validate(raw), path)
+    except ValidationError as error:
+        raise TeamFileError(f"{path}: {first_problem(error.errors(include_url=False)[0], raw, KEYS)}") from None
+    except TeamFileProblem as error:
+        raise TeamFileError(f"{path}: {error}") from None
+    except ValueError as error:
+        raise TeamFileError(f"{path}: not TOML: {error}") from None
+
+
+def _built(table: HostTable, path: Path) -> HostFile:
+    agents: dict[str, HostAgent] = {}
+    for name, one in table.agents.items():
+        key = normalize_agent_type(name)
+        like = one.like or next((row.name for row in CLIS if row.full_name == key), "plain")
+        if like not in AGENT_TYPES or like == "terminal":
+            known = ", ".join(kind for kind in AGENT_TYPES if kind != "terminal")
+            raise TeamFileProblem(f"agents {name!r}: like: expected one of {known}, got {like!r}")
+        if not Path(one.command[0]).is_absolute():
+            raise TeamFileProblem(f"agents {name!r}: command: expected an absolute path, got {one.command[0]!r}")
+        agents[key] = HostAgent(AgentSpec(name, tuple(one.command), like), one.access)
+    return HostFile(path, agents, tuple(_project(one) for one in table.projects))
+
+
+def _project(table: ProjectTable) -> tuple[Project, Path]:
+    folder = Path(table.folder).expanduser()
+    if not folder.is_absolute() or not folder.is_dir():
+        raise TeamFileProblem(f"projects: folder: expected a folder by its absolute path, got {table.folder!r}")
+    if table.remote is None and table.root is None:
+        try:
+            found = project_of(folder)
+        except HostUnavailable as error:
+            raise TeamFileProblem(f"projects: {error}") from None
+        return Project(found.remotes, found.root), folder
+    remote = common_name(table.remote) or table.remote if table.remote else None
+    return Project((remote,) if remote else (), table.root), folder
+
+
+def write_host_file(path: Path, env: Mapping[str, str], projects: list[Path]) -> str:
+    """Write the file with the agents found on this machine, and these projects. Returns its text.
+
+    Raises `FileExistsError`, `OSError` and `HostUnavailable` for a folder that is no project.
+    """
+    if path.exists():
+        raise FileExistsError(path)
+    text = (
+        "# What teamchats that share a database with `teamchat worker` may have run here. See teamchat help workers.\n"
+    )
+    for row in CLIS:
+        found = find_program(row.name, env)
+        if not isinstance(found, Unusable):
+            text += f'\n[agents.{row.name}]\ncommand = {json.dumps([found])}\naccess = "read"\n'
+    for folder in projects:
+        known = project_of(folder)
+        text += f"\n[[projects]]\nfolder = {json.dumps(str(folder.resolve()))}\n"
+        if known.remotes:
+            text += f"remote = {json.dumps(known.remotes[0])}\n"
+        if known.root:
+            text += f"root = {json.dumps(known.root)}\n"
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    new = path.with_name(f"{NAME}.new")
+    new.unlink(missing_ok=True)
+    write_private(new, text.encode())
+    put_in_place(new, path)
+    return text

@@ -1,0 +1,191 @@
+"""A worker from its start to its end: it says that it is there, takes turns, and ends when it is told to.
+
+The first signal lets it take nothing new, and it ends with the turns that run. A second one has these stopped.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import fcntl
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
+
+from teamchat.core.conversation.recovery import clean_folder
+from teamchat.core.dispatch.connect import clock_of
+from teamchat.core.dispatch.dispatch import AgentOffer, Away, Clock
+from teamchat.core.errors import HostUnavailable, UsageError
+from teamchat.core.files.folders import state_dir
+from teamchat.core.team.programs import Unusable, find_program
+from teamchat.core.turn.machine import Cooldowns
+from teamchat.core.worker.host_file import HostFile
+from teamchat.core.worker.turn import Host
+from teamchat.runners.records import installed_version
+from teamchat.version import VERSION
+
+if TYPE_CHECKING:
+    from teamchat.core.dispatch.dbos.serve import Service
+    from teamchat.core.dispatch.dbos.tables import About, HostTables
+
+LOOK_S = 0.1  # while it ends
+IDLE_S = 10.0  # without a turn, after which a worker that runs until it is idle ends
+TURNS = "turns"
+
+
+class Ends(Struct):
+    """How often a worker was told to end; any thread may tell it."""
+
+    asked: int = 0
+    told: threading.Event = field(default_factory=threading.Event)
+
+    def request(self) -> None:
+        self.asked += 1
+        self.told.set()
+
+
+@contextlib.contextmanager
+def only_one(folder: Path, name: str) -> Iterator[None]:
+    """Hold the lock of the worker's name on this machine: who has it knows that every earlier one is dead.
+
+    Raises `UsageError` while another process has it.
+    """
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    file = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise UsageError(f"a worker named {name} runs here already; give this one another --name") from None
+        yield
+    finally:
+        os.close(file)
+
+
+def serve(
+    url: str,
+    file: HostFile,
+    name: str,
+    jobs: int,
+    env: Mapping[str, str],
+    *,
+    ends: Ends,
+    say: Callable[[str], None],
+    until_idle: bool = False,
+) -> None:
+    """Run the turns of the host `name` until it is told to end. Raises `HostUnavailable` and `UsageError`."""
+    from teamchat.core.dispatch.dbos.tables import HostTables, address
+
+    folder = state_dir() / "worker" / name
+    tables, clock = HostTables(address(url)), clock_of(env)
+    with only_one(folder, name), contextlib.closing(tables):
+        clean_folder(folder / TURNS)
+        cooldowns = Cooldowns(state_dir() / "cooldowns.json")
+        places = asyncio.Semaphore(jobs)
+        host = Host(name, os.urandom(8).hex(), file, folder / TURNS, places, env, cooldowns, [], set())
+        worker = _Worker(host, tables, jobs, ends, say)
+        try:
+            worker.begin()
+        except Away as away:
+            raise HostUnavailable(str(away)) from None
+        say(
+            f"{name} is ready: {', '.join(sorted(agent.spec.name for agent in file.agents.values()))}; {jobs} at a time"
+        )
+        idle_s = IDLE_S * clock.beat_s / Clock().beat_s
+        while not worker.over():
+            ends.told.wait(LOOK_S if ends.asked else clock.beat_s)
+            ends.told.clear()
+            if until_idle and worker.idle_for() > idle_s:
+                ends.request()
+            worker.heed()
+            worker.beat()
+        worker.leave()
+
+
+class _Worker:
+    """A worker that runs: its service of the engine, and its row in the database."""
+
+    def __init__(self, host: Host, tables: HostTables, jobs: int, ends: Ends, say: Callable[[str], None]) -> None:
+        self._host, self._tables, self._jobs, self._ends, self._say = host, tables, jobs, ends, say
+        self._service: Service | None = None
+        self._closing: threading.Thread | None = None
+        self._stopped = 1  # the number of the last request to end that was heeded
+        self._away = False
+        self._busy = time.monotonic()
+
+    def begin(self) -> None:
+        """Take turns from now on. Raises `Away` and `HostUnavailable`."""
+        from teamchat.core.dispatch.dbos.serve import Service
+
+        self._tables.check()
+        self._service = Service(self._tables, self._host.name, self._host.executor, self._jobs, self._host.begin)
+        self._tables.beat(self._host.name, self._host.executor, self._about())
+
+    def _about(self) -> About:
+        from teamchat.core.dispatch.dbos.tables import About
+
+        return About(
+            jobs=self._jobs,
+            agents=_offers(self._host),
+            projects=tuple(project for project, _ in self._host.file.projects),
+            teamchat=VERSION,
+            refused=tuple(self._host.refused),
+            ending=bool(self._ends.asked),
+        )
+
+    def beat(self) -> None:
+        """Say that it is there. A database that does not answer is told once."""
+        try:
+            self._tables.beat(self._host.name, self._host.executor, self._about())
+            if self._host.running or (self._service and not self._closing and self._service.open()):
+                self._busy = time.monotonic()
+        except (Away, HostUnavailable) as error:
+            if not self._away:
+                self._say(f"{error}; tries again")
+            self._away = True
+        else:
+            if self._away:
+                self._say("the database answers again")
+            self._away = False
+
+    def idle_for(self) -> float:
+        """The seconds since a turn was there."""
+        return time.monotonic() - self._busy
+
+    def heed(self) -> None:
+        """Do what it was told: take nothing new, and then stop what runs."""
+        asked, running = self._ends.asked, tuple(self._host.running)
+        if asked and self._closing is None and self._service:
+            self._closing = threading.Thread(target=self._service.close)
+            self._closing.start()
+            if running:
+                one = "1 turn still runs" if len(running) == 1 else f"{len(running)} turns still run"
+                self._say(f"takes nothing new; {one}, and a second signal stops that")
+        if asked > self._stopped:
+            self._stopped = asked
+            for turn in running:
+                turn.stop()
+
+    def over(self) -> bool:
+        """Whether it was told to end, and everything has ended."""
+        return self._closing is not None and not self._closing.is_alive()
+
+    def leave(self) -> None:
+        with contextlib.suppress(Away, HostUnavailable):
+            self._tables.leave(self._host.name, self._host.executor)
+
+
+def _offers(host: Host) -> dict[str, AgentOffer]:
+    """The agents that can run here now."""
+    offers = {}
+    for name, agent in host.file.agents.items():
+        found = find_program(agent.spec.command[0], host.env)
+        if not isinstance(found, Unusable):
+            version = installed_version(found, agent.spec.type.package)
+            offers[name] = AgentOffer(agent.spec.protocol, agent.access, version, host.cools(agent))
+    return offers

@@ -1,0 +1,308 @@
+"""One turn of an order on this machine: what is offered is checked, the agent runs under its guardian and our clocks.
+
+Its output becomes pieces, which whoever carries them takes in batches. The agent ends by itself here: home may be gone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import aclosing
+from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from teamchat.core.dispatch.order import FORMAT, Began, Ended, Order, Output, Piece, Unreadable, read_order
+from teamchat.core.errors import TeamchatError
+from teamchat.core.files.folders import state_dir
+from teamchat.core.team.programs import Unusable, find_program
+from teamchat.core.text.secret_words import masked, secrets_in
+from teamchat.core.turn.machine import Cooldowns, scratch_of, take_moment
+from teamchat.core.turn.plan import start_of, told_variables
+from teamchat.core.turn.watching import watched
+from teamchat.core.worker.host_file import HostAgent, HostFile
+from teamchat.runners.base import Command, Job
+from teamchat.runners.events import Failure, FailureKind
+from teamchat.runners.process.process import Process, make_private
+from teamchat.runners.process.removal import remove
+from teamchat.runners.process.running import Chunk, CutShort, Exit, Identity, Launch, Running, SpawnFailed
+from teamchat.runners.process.supervisor import Clocks, Stopper, TurnEnd, run_turn
+from teamchat.runners.records import installed_version, login_variables
+from teamchat.version import VERSION
+
+BATCH_S = 0.03  # in which output is gathered: a row of the database takes milliseconds
+MOST_REFUSED = 5  # that a host tells of
+
+
+class Host(Struct):
+    """The machine as a host: what it offers, and what it does now. `folder` is where its turns keep their output."""
+
+    name: str
+    executor: str
+    file: HostFile
+    folder: Path
+    places: asyncio.Semaphore
+    env: Mapping[str, str]
+    cooldowns: Cooldowns
+    refused: list[str]
+    running: set[HostTurn]
+
+    def begin(self, text: str, attempt: str) -> HostTurn:
+        """Begin the turn of an order in the event loop that runs."""
+        return HostTurn(self, text, attempt)
+
+    def cools(self, agent: HostAgent) -> float:
+        """How long the agent cools down still, in seconds."""
+        return self.cooldowns.left(agent.spec.name)
+
+    def note_refused(self, order: str, why: str) -> None:
+        """Keep the last orders that were not taken, for `teamchat hosts`."""
+        self.refused = [*self.refused, f"{order}: {why}"][-MOST_REFUSED:]
+
+
+class _Refused(Exception):
+    """The host does not begin the turn; nothing has run."""
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(failure.reason)
+        self.failure = failure
+
+
+class HostTurn:
+    """A turn that runs, as `Work` of the engine has it."""
+
+    def __init__(self, host: Host, text: str, attempt: str) -> None:
+        self._host, self._attempt = host, attempt
+        self._pieces: list[Piece] = []
+        self._since = 0.0  # when the first of them came
+        self._more = asyncio.Event()
+        self._stopper = Stopper()
+        self._loop = asyncio.get_running_loop()
+        self._task = self._loop.create_task(self._run(text))
+        host.running.add(self)
+
+    async def batch(self) -> list[Piece]:
+        while not self._pieces:
+            if self._task.done():
+                return []
+            await self._more.wait()
+            self._more.clear()
+        if isinstance(self._pieces[0], Output) and not self._task.done():
+            await asyncio.sleep(max(0.0, self._since + BATCH_S - time.monotonic()))
+        taken, self._pieces = _joined(self._pieces), []
+        return taken
+
+    def put_back(self, pieces: list[Piece]) -> None:
+        self._pieces = [*pieces, *self._pieces]
+
+    def stop(self) -> None:
+        """Ask the agent to end; a second time kills it. Any thread may."""
+        self._stopper.request()
+
+    async def rest(self) -> list[Piece]:
+        await asyncio.wait((self._task,))
+        return _joined(self._pieces)
+
+    def _add(self, piece: Piece) -> None:
+        if not self._pieces:
+            self._since = time.monotonic()
+        self._pieces.append(piece)
+        self._more.set()
+
+    async def _run(self, text: str) -> None:
+        host = self._host
+        try:
+            async with host.places:  # a cancelled turn leaves its place in the queue before its agent has ended
+                self._add(await self._ran(text))
+        except _Refused as refused:
+            self._add(Ended(self._attempt, refused=refused.failure))
+        except Exception as error:  # noqa: BLE001 (home is told, whatever it is)
+            failure = Failure(FailureKind.AGENT, f"could not be run by its host: {type(error).__name__}: {error}")
+            self._add(Ended(self._attempt, refused=failure))
+        finally:
+            host.running.discard(self)
+            self._more.set()
+
+    async def _ran(self, text: str) -> Ended:
+        order = self._read(text)
+        try:
+            agent, cwd = self._host.file.agent(order), self._host.file.folder(order)
+        except TeamchatError as error:
+            self._host.note_refused(f"{order.member} ({order.agent})", str(error))
+            raise _Refused(Failure(FailureKind.MISSING, f"was refused by {self._host.name}: it {error}")) from None
+        if (left := self._host.cools(agent)) > 0:
+            raise _Refused(Failure(FailureKind.RATE_LIMIT, f"cools down on {self._host.name} for {left:.0f} s"))
+        folder = self._host.folder / os.urandom(8).hex()
+        scratch = scratch_of(folder)
+        try:
+            return await self._executed(order, agent, cwd, folder, scratch)
+        finally:
+            remove(scratch, folder)
+
+    def _read(self, text: str) -> Order:
+        try:
+            order = read_order(text)
+        except Unreadable as error:
+            self._host.note_refused("an order", str(error))
+            raise _Refused(Failure(FailureKind.AGENT, f"was refused by {self._host.name}: {error}")) from None
+        if order.format != FORMAT or order.host != self._host.name:
+            why = f"the order is of format {order.format} for {order.host}"
+            self._host.note_refused(f"{order.member} ({order.agent})", why)
+            raise _Refused(Failure(FailureKind.AGENT, f"was refused by {self._host.name}: {why}"))
+        return order
+
+    async def _executed(self, order: Order, agent: HostAgent, cwd: Path, folder: Path, scratch: Path) -> Ended:
+        runner, spec = agent.spec.type.runner, agent.spec
+        job = _job(order, agent, cwd, scratch, self._host.env)
+        command, env = start_of(runner, job, self._host.env)
+        program = find_program(command.argv[0], env)
+        if isinstance(program, Unusable):
+            reason = f"program {command.argv[0]!r} on {self._host.name} {program.why}"
+            raise _Refused(Failure(FailureKind.MISSING, reason))
+        if refusal := runner.refusal(order.access, env):
+            raise _Refused(Failure(FailureKind.REFUSED, f"cannot have access {order.access!r}: {refusal}"))
+        version = installed_version(program, spec.type.package)
+        login = login_variables(runner, cwd, env, ())
+        what = Launch(
+            argv=(program, *command.argv[1:]),
+            cwd=cwd,
+            env=env,
+            stdin=order.prompt,
+            folder=folder,
+            scratch=scratch,
+            prepare=lambda: _make_scratch(scratch, command),
+            stop=runner.stop,
+            max_output=order.max_output,
+            identity=Identity(order.member, spec.protocol, order.system_text),
+            through=command.through,
+            starts_in=command.starts_in,
+            version=version,
+            login=login,
+            may_write=order.access != "read",
+        )
+        if runner.vendor:
+            await self._stopper.sleep(take_moment(runner.vendor) - time.time())
+        if self._stopper.asked:
+            raise _Refused(Failure(FailureKind.INTERRUPTED, "was interrupted before its turn began"))
+        make_private(folder)
+        try:
+            watch = await asyncio.to_thread(watched, what)
+            process = watch(Process(what))
+        except (SpawnFailed, OSError) as error:
+            raise _Refused(Failure(FailureKind.MISSING, f"could not be started: {error}")) from None
+        self._add(
+            Began(
+                self._attempt,
+                self._host.executor,
+                argv=masked(command.argv, secrets_in(spec.command)),
+                env=told_variables(self._host.env, env),
+                cwd=str(cwd),
+                access_note=runner.access_notes[order.access],
+                version=version,
+                login=login,
+                teamchat=VERSION,
+            )
+        )
+        parser = runner.parser()
+        parser.longest = order.longest
+        clocks = Clocks(order.first_byte_s, order.stall_s or runner.stall_s, order.timeout_s)
+        told = _Told(process, self._attempt, self._add)
+        end = await run_turn(told, parser, clocks, self._stopper, lambda _: None, order.patience, order.resumes)
+        return self._ended(end, told, agent)
+
+    def _ended(self, end: TurnEnd, told: _Told, agent: HostAgent) -> Ended:
+        if end.failure and end.failure.kind is FailureKind.RATE_LIMIT:
+            self._host.cooldowns.start(agent.spec.name)
+        ended = told.exit or Exit(end.exit_code)
+        return Ended(
+            self._attempt,
+            code=ended.code,
+            left=ended.left,
+            over_limit=ended.over_limit,
+            seconds=ended.seconds,
+            changed=ended.changed,
+            not_all_looked_at=ended.not_all_looked_at,
+            cut=told.cut.why if told.cut else None,
+            cut_at=told.cut.at if told.cut else 0.0,
+        )
+
+
+class _Told:
+    """A process that tells what it writes, and why it was ended."""
+
+    def __init__(self, process: Running, attempt: str, add: Callable[[Piece], None]) -> None:
+        self.cut: CutShort | None = None
+        self._process, self._attempt, self._add = process, attempt, add
+        self._started = time.monotonic()
+        self._written = {"out": 0, "err": 0}
+
+    @property
+    def exit(self) -> Exit | None:
+        return self._process.exit
+
+    def over(self) -> None:
+        self._process.over()
+
+    def end_input(self) -> bool:
+        return self._process.end_input()
+
+    def stop(self, why: Failure | None = None, *, hard: bool = False) -> None:
+        if why and self.cut is None:
+            self.cut = CutShort(why, time.monotonic() - self._started)
+        self._process.stop(why, hard=hard)
+
+    async def chunks(self) -> AsyncGenerator[Chunk | CutShort, None]:
+        async with aclosing(self._process.chunks()) as chunks:
+            async for chunk in chunks:
+                if isinstance(chunk, CutShort):
+                    self.cut = self.cut or chunk
+                else:
+                    begins = self._written[chunk.stream]
+                    self._written[chunk.stream] += len(chunk.data)
+                    self._add(Output(self._attempt, chunk.stream, begins, chunk.data, chunk.at))
+                yield chunk
+
+
+def _joined(pieces: list[Piece]) -> list[Piece]:
+    """The pieces, with output of one stream that follows its own as one."""
+    joined: list[Piece] = []
+    for piece in pieces:
+        last = joined[-1] if joined else None
+        if isinstance(piece, Output) and isinstance(last, Output) and piece.stream == last.stream:
+            joined[-1] = replace(last, data=last.data + piece.data)
+        else:
+            joined.append(piece)
+    return joined
+
+
+def _job(order: Order, agent: HostAgent, cwd: Path, scratch: Path, env: Mapping[str, str]) -> Job:
+    """The order as a job on this machine. No MCP server of this user starts for it."""
+    return Job(
+        program=agent.spec.command,
+        cwd=cwd,
+        scratch=scratch,
+        system_text=order.system_text,
+        access=order.access,
+        allow=order.allow,
+        model=order.model,
+        web=order.web,
+        mcp=(),
+        env=env,
+        budget_usd=order.budget_usd,
+        memory=order.memory,
+        resumes=order.resumes,
+        first_byte_s=order.first_byte_s,
+    )
+
+
+def _make_scratch(scratch: Path, command: Command) -> None:
+    scratch.mkdir(0o700)
+    command.write_files()
+
+
+def host_folder(name: str) -> Path:
+    """The state folder of the worker of that name."""
+    return state_dir() / "worker" / name
