@@ -1,0 +1,27 @@
+"""A PostgreSQL for each process of a run, and a database of it for each test."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.workers.postgres import Cluster, Unavailable, cluster
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Cluster]:
+    """Fails, and does not skip, where PostgreSQL is not installed: a tier that runs nothing has shown nothing."""
+    try:
+        with cluster() as running:
+            yield running
+    except Unavailable as why:
+        pytest.fail(str(why), pytrace=False)
+
+
+@pytest.fixture
+def database(postgres: Cluster) -> str:
+    """The URL of a database that no other test has."""
+    if not postgres.runs:  # an earlier test has let it crash
+        postgres.start()
+    return postgres.database()
