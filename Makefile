@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: default demo test long quick crash edits torture lint format real newest ledger parity fuzz bench bench-quick bench-page record-demo record-processes record-chat pages picture docs dist requirements clean
+.PHONY: default demo test long quick crash edits torture lint format real workers newest ledger parity fuzz bench bench-quick bench-page record-demo record-processes record-chat pages picture docs dist requirements clean
 
 default: test lint
 
@@ -83,6 +83,11 @@ real: $(VENV)/ready
 	export TEAMCHAT_REAL_CLIS=$$clis && \
 	{ $(BIN)/python -m pytest tests/real -m 'real or proof' -n 4 --maxschedchunk 1 || \
 	$(BIN)/python -m pytest tests/real -m 'real or proof' $(AGAIN); }
+
+# Runs workers over a PostgreSQL of its own, at most 3 minutes.
+workers: $(VENV)/ready
+	$(BIN)/python -m pytest tests/workers -m workers -n 4 --dist worksteal || \
+	$(BIN)/python -m pytest tests/workers -m workers $(AGAIN)
 
 # Prints which checks do not hold with the newest CLIs, and what these decide by themselves. It does not fail for that.
 newest: $(VENV)/ready
