@@ -241,6 +241,7 @@ def install_completion(ctx: typer.Context, shell: str | None) -> None:
     if shell and not ctx.resilient_parsing:
         from typer._completion_shared import install
 
+        forget_what_no_child_gets()
         _, path = install(shell, "teamchat", COMPLETES)
         typer.echo(f"{shell} completion is in {path}; it works in the next shell")
         raise typer.Exit
@@ -295,6 +296,14 @@ def forget_the_repository_of_a_hook() -> None:
         os.environ.pop(name, None)
 
 
+def forget_what_no_child_gets() -> None:
+    """Remove the variables of teamchat's own, where typer starts a shell to ask for its version or its folder."""
+    from teamchat.runners.environment import is_teamchats_own
+
+    for name in filter(is_teamchats_own, tuple(os.environ)):
+        del os.environ[name]
+
+
 @cache
 def program() -> Any:
     return typer.main.get_command(app)
@@ -341,6 +350,8 @@ def run(args: list[str]) -> int:
         from typer._completion_classes import completion_init
 
         completion_init()
+        if not os.environ[COMPLETES].startswith("complete"):  # it needs no store then
+            forget_what_no_child_gets()
     TYPED.set(args)
     with reported(args) as ending:
         ending.take(started(meant(args)) if args or COMPLETES in os.environ else without_words())

@@ -28,6 +28,12 @@ GIT_LOCAL = frozenset(
 A teamchat that a hook starts would otherwise have its members' commits land in the repository of the hook.
 """
 
+NOT_FOR_CHILDREN = ("TEAMCHAT_DATABASE=", "DBOS")
+"""How the variables begin that no program started by teamchat gets, each name with its `=`.
+
+They lead to the shared database, with its password, and belong to the engine behind it.
+"""
+
 HIDDEN = "(hidden)"
 SECRET_NAME = regex(
     r"KEY|TOKEN|SECRET|(?<!ASK)PASS|CREDENTIAL|AUTH|COOKIE|WEBHOOK|DSN\b|(?:CONN(?:ECTION)?_?STR)|(?<=\w)(?<!\bOLD)PWD",
@@ -36,6 +42,16 @@ SECRET_NAME = regex(
 """The name of a variable whose value counts as a secret. That of `GIT_ASKPASS` is a program, that of `PWD` a folder."""
 _SECRET_VALUE = regex(r"://[^/\s@]+@")  # a password inside an address
 _PASSWORD = regex(r"://[^/\s:@]*:([^/\s]+)@")
+
+
+def for_child(env: Mapping[str, str]) -> dict[str, str]:
+    """The environment `env` as a program gets it that teamchat starts. Every start goes through this."""
+    return {name: value for name, value in env.items() if not is_teamchats_own(name)}
+
+
+def is_teamchats_own(name: str) -> bool:
+    """True if no program that teamchat starts may get the variable."""
+    return f"{name}=".startswith(NOT_FOR_CHILDREN)
 
 
 def environment(
@@ -50,7 +66,7 @@ def environment(
 ) -> dict[str, str]:
     """The environment of an agent: without the keys of other vendors that `foreign` names, except those of `keep`.
 
-    The variables of a git hook (`GIT_LOCAL`) are not passed on either.
+    The variables of a git hook (`GIT_LOCAL`) and those that no child gets (`for_child`) are not passed on either.
 
     `add` is the team file's. It overrides everything except what a command builds on it. `CLAUDECODE` is always
     removed: with it an agent thinks that it runs inside another one. `homes` are the variables that name a CLI's user
@@ -63,7 +79,7 @@ def environment(
     result |= {**({"TMPDIR": str(tmpdir)} if tmpdir else {}), **add}
     result |= {name: value for name, value in command_env.items() if name in BUILT_ON_THE_MEMBERS}
     empty = {name for name in homes if not result.get(name)}
-    return {name: value for name, value in result.items() if name not in {"CLAUDECODE", *empty}}
+    return for_child({name: value for name, value in result.items() if name not in {"CLAUDECODE", *empty}})
 
 
 def changed_variables(before: Mapping[str, str], after: Mapping[str, str]) -> dict[str, str | None]:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from teamchat.core.agents import HOMES, foreign_keys
-from teamchat.runners.environment import GIT_LOCAL, changed_variables, environment
+from teamchat.runners.environment import GIT_LOCAL, changed_variables, environment, for_child
 
 KEYS = {
     "ANTHROPIC_API_KEY": "a",
@@ -148,3 +148,10 @@ def test_what_git_exports_to_a_hook_is_passed_on_only_where_the_team_file_names_
     assert not GIT_LOCAL & given("claude", inherited).keys()
     assert not GIT_LOCAL & given(None, inherited, keep=tuple(GIT_LOCAL)).keys()
     assert given(None, inherited, add={"GIT_DIR": "/mine"})["GIT_DIR"] == "/mine"
+
+
+def test_no_child_gets_what_is_teamchats_own() -> None:
+    own = {"TEAMCHAT_DATABASE": "postgresql://", "DBOS": "1", "DBOS_CONDUCTOR_KEY": "1", "DBOS__VMID": "1"}
+    others = {"TEAMCHAT_SESSION": "s1", "TEAMCHAT_DATABASES": "1", "MY_DBOS": "1", "dbos_key": "1", "DBO": "1", "": "1"}
+    assert for_child({**own, **others}) == others
+    assert given(None, {**USER, **own}, keep=tuple(own), add=own, command_env=own).keys().isdisjoint(own)

@@ -31,6 +31,7 @@ from teamchat.cli.chatting.layout import Shown
 from teamchat.cli.chatting.typing import Pastes
 from teamchat.core.files.whole_files import temporary_folder
 from teamchat.core.messages import Span, well_formed
+from teamchat.runners.environment import for_child
 
 LEAVES = "Ctrl-D leaves"
 BACK_S = 0.2  # in which the prompt reads what was typed before it came back
@@ -271,7 +272,7 @@ def _edited(text: str) -> str | None:
     with temporary_folder("message") as folder:
         file = folder / "message.md"
         file.write_text(text, "utf-8", "replace")
-        code = subprocess.call([*shlex.split(editor), str(file)])
+        code = subprocess.call([*shlex.split(editor), str(file)], env=for_child(os.environ))
         return None if code else file.read_text("utf-8", "replace").removesuffix("\n")
 
 

@@ -21,7 +21,7 @@ from msgspec.structs import replace
 from teamchat.core.agents import CLIS
 from teamchat.core.check import LARGEST_OUTPUT, Check, CheckResult, NotRun
 from teamchat.core.files.room import is_full
-from teamchat.runners.environment import GIT_LOCAL, is_secret
+from teamchat.runners.environment import GIT_LOCAL, for_child, is_secret
 from teamchat.runners.file_changes import FileChanges, NoCheckpoint
 from teamchat.runners.process.process import Process
 from teamchat.runners.process.running import FIRST_LINE, Chunk, Exit, Launch, SpawnFailed
@@ -74,7 +74,7 @@ def check_environment(check: Check, inherited: Mapping[str, str]) -> dict[str, s
         if not name.startswith(OWN)
         and (name in check.env_keep or not (name in NOT_PASSED_ON or is_secret(name, value)))
     }
-    return kept | dict(check.env)
+    return for_child(kept | dict(check.env))
 
 
 async def run_command(

@@ -25,6 +25,7 @@ from teamchat.core.team.team import MOST, TOKENS, Limits, Member, Team, Workspac
 from teamchat.core.text.durations import parse_duration
 from teamchat.patterns import regex
 from teamchat.runners.base import Access, Memory
+from teamchat.runners.environment import is_teamchats_own
 from teamchat.runners.process.running import MAX_OUTPUT_BYTES
 
 if TYPE_CHECKING:
@@ -84,6 +85,8 @@ def _model(value: str) -> str:
 def _variable(value: str) -> str:
     if "=" in value:
         raise ValueError(f"expected the name of an environment variable, got {value!r}")
+    if is_teamchats_own(value):
+        raise ValueError(f"no agent and no check gets {value}, which is for teamchat alone; remove it")
     return _word(value)
 
 

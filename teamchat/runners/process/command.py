@@ -22,6 +22,7 @@ from typing import IO, Any, Literal
 
 from msgspec import Struct
 
+from teamchat.runners.environment import for_child
 from teamchat.runners.process import guardian
 from teamchat.runners.process.running import SpawnFailed, start_error
 
@@ -112,7 +113,9 @@ def tied() -> tuple[str, ...]:
         return ()
     prefix = (found, "--pdeathsig", "KILL", "--")
     try:
-        tried = subprocess.run((*prefix, "true"), stdin=DEVNULL, stdout=DEVNULL, stderr=DEVNULL, check=False)
+        tried = subprocess.run(
+            (*prefix, "true"), env=for_child(os.environ), stdin=DEVNULL, stdout=DEVNULL, stderr=DEVNULL, check=False
+        )
     except OSError:
         return ()
     return prefix if tried.returncode == 0 else ()
@@ -202,7 +205,7 @@ def printing(
 
 @contextmanager
 def _started(argv: Sequence[str], cwd: Path, env: Mapping[str, str], **streams: Any) -> Iterator[Popen[bytes]]:
-    with Popen(argv, cwd=cwd, env=env, start_new_session=True, **streams) as process:
+    with Popen(argv, cwd=cwd, env=for_child(env), start_new_session=True, **streams) as process:
         try:
             yield process
         finally:

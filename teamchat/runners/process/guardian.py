@@ -43,6 +43,7 @@ MARK_BITS = 59  # of a turn's limit; the bits above say how many turns are aroun
 MARKS = (1 << MARK_BITS) - 55  # a prime
 OUTERMOST, INNERMOST = 15, 8  # the bits above of a turn that no other one is around, and of the deepest one
 GO = b"go"
+PS_READS = ("TZ", "LANG", "LC_ALL", "LC_CTYPE", "LC_TIME", "COMMAND_MODE")
 ABANDONED_GRACE_S = 1.0  # without teamchat nobody reads the rest: the tree must end within two seconds
 
 
@@ -83,13 +84,18 @@ def processes() -> dict[int, tuple[int, str]]:
         return dict(filter(None, (read_stat(name) for name in _numbers())))
     import subprocess
 
-    with subprocess.Popen(["/bin/ps", "-axo", "pid=,ppid=,stat=,comm="], stdout=subprocess.PIPE) as ps:
+    with subprocess.Popen(["/bin/ps", "-axo", "pid=,ppid=,stat=,comm="], env=_of_ps(), stdout=subprocess.PIPE) as ps:
         rows = [line.decode(errors="replace").split(None, 3) for line in ps.stdout or ()]
     return {
         int(row[0]): (int(row[1]), row[-1].strip().rpartition("/")[2])
         for row in rows
         if not row[2].startswith("Z") and int(row[0]) != ps.pid
     }
+
+
+def _of_ps() -> dict[str, str]:
+    """The environment of ps: what says how it writes a time. `for_child` is not to be had in a guardian."""
+    return {name: os.environ[name] for name in PS_READS if name in os.environ}
 
 
 def read_stat(pid: str) -> tuple[int, tuple[int, str]] | None:
@@ -111,7 +117,7 @@ def named(pid: int) -> str | None:
         return f"{pid}@{start}" if start else None
     import subprocess
 
-    ps = subprocess.run(["/bin/ps", "-o", "lstart=", "-p", str(pid)], capture_output=True, check=False)
+    ps = subprocess.run(["/bin/ps", "-o", "lstart=", "-p", str(pid)], env=_of_ps(), capture_output=True, check=False)
     return f"{pid}@{ps.stdout.decode(errors='replace').strip()}" if ps.returncode == 0 else None
 
 

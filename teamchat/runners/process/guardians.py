@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
 import socket
 import subprocess
 from collections.abc import Sequence
 
+from teamchat.runners.environment import for_child
 from teamchat.runners.process import guardian
 
 START_S = 30.0  # for a guardian to start; it takes 20 milliseconds
@@ -46,6 +48,7 @@ def _started() -> Guardian:
         with theirs:
             process = subprocess.Popen(
                 guardian.command(theirs.fileno()),
+                env=for_child(os.environ),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,

@@ -28,6 +28,7 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from pathlib import Path
 from typing import BinaryIO, Literal
 
+from teamchat.runners.environment import for_child
 from teamchat.runners.events import Failure, FailureKind
 from teamchat.runners.process import guardian
 from teamchat.runners.process.guardians import GUARDIANS, Guardian, end
@@ -185,7 +186,7 @@ class Process:
         launch = self._launch
         order = {
             "argv": [os.fsencode(argument) for argument in (*launch.through, *launch.argv)],
-            "env": {os.fsencode(name): os.fsencode(value) for name, value in launch.env.items()},
+            "env": {os.fsencode(name): os.fsencode(value) for name, value in for_child(launch.env).items()},
             "signal": launch.stop.signal.value,
             "group": launch.stop.group,
             "grace": launch.stop.grace_s,
@@ -425,7 +426,7 @@ def foreground(argv: Sequence[str], env: Mapping[str, str], cwd: Path) -> int:
     numbers = (signal.SIGINT, signal.SIGQUIT, signal.SIGTSTP, signal.SIGTERM, signal.SIGHUP)
     before = {number: signal.signal(number, pass_on) for number in numbers}
     try:
-        child = subprocess.Popen(argv, cwd=cwd, env=env)
+        child = subprocess.Popen(argv, cwd=cwd, env=for_child(env))
         pid = child.pid
         while os.WIFSTOPPED(status := os.waitpid(pid, os.WUNTRACED)[1]):
             os.kill(os.getpid(), signal.SIGSTOP)

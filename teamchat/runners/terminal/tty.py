@@ -19,6 +19,7 @@ from typing import Any
 
 import pexpect
 
+from teamchat.runners.environment import for_child
 from teamchat.runners.failures import ending
 from teamchat.runners.terminal.screen import COLUMNS, ROWS, Screen
 
@@ -172,7 +173,7 @@ def _spawn(argv: list[str]) -> Any:
     env = {name: value for name, value in os.environ.items() if name not in {"COLUMNS", "LINES"}}
     try:
         return pexpect.spawn(
-            command, arguments, env=env, echo=False, dimensions=(ROWS, COLUMNS), preexec_fn=_as_a_shell_would
+            command, arguments, env=for_child(env), echo=False, dimensions=(ROWS, COLUMNS), preexec_fn=_as_a_shell_would
         )
     except (OSError, pexpect.ExceptionPexpect) as error:
         raise Failed("missing", f"could not be started: {error}") from None

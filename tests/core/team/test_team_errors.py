@@ -17,6 +17,7 @@ MAX = '[[members]]\nname = "max"\nagent = "claude"\n'
 AGENT = '[[members]]\nname = "al"\nagent = "local"\n[agents.local]\n'
 MOST = "expected at most 1,000,000,000,000, got 99999999999999999999"
 KEYS = "expected one of team, members, knowledge, experience, agents, processes, checks, hooks"
+TEAMCHATS_OWN = "no agent and no check gets {}, which is for teamchat alone; remove it"
 TIME = 'expected a time above zero such as "90s", "30m" or "1h30m", got'
 
 
@@ -121,6 +122,8 @@ def test_the_team_table(line: str, said: str, tmp_path: Path) -> None:
         ('env = { "A=B" = "1" }', "env.A=B: expected the name of an environment variable, got 'A=B'"),
         ('env = { "" = "1" }', "env.: expected text, got ''"),
         ('env = ["A=B"]', "env: expected a table"),
+        ('env = { TEAMCHAT_DATABASE = "" }', f"env.TEAMCHAT_DATABASE: {TEAMCHATS_OWN.format('TEAMCHAT_DATABASE')}"),
+        ('env_keep = ["A", "DBOS_X"]', f"env_keep[1]: {TEAMCHATS_OWN.format('DBOS_X')}"),
         ('env_keep = "A"', "env_keep: expected a list, got 'A'"),
         ("project_settings = 1", "project_settings: expected true or false, got 1"),
         ('web = "on"', "web: expected true or false, got 'on'"),
