@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 
 import pytest
 
-from tests.workers.postgres import Cluster, Unavailable, cluster
+from tests.workers.postgres import Cluster, Unavailable, cluster, is_for_another
+
+
+@pytest.fixture(autouse=True)
+def _no_other_postgres(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in filter(is_for_another, list(os.environ)):
+        monkeypatch.delenv(name)
 
 
 @pytest.fixture(scope="session")

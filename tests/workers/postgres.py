@@ -32,7 +32,9 @@ SHORT = Path("/tmp")
 USER, GROUP = "nobody", "nogroup"
 PATIENCE_S, PAUSE_S = 60.0, 0.02
 USAGE, UNAVAILABLE, NOT_FOUND, SIGNALLED = 2, 69, 127, 128
-OPTIONS = ("listen_addresses=", "unix_socket_permissions=0700", "port=5432", "fsync=off", "max_connections=200")
+PORT = 5432
+"""Names the socket; what a URL leaves out."""
+OPTIONS = ("listen_addresses=", "unix_socket_permissions=0700", f"port={PORT}", "fsync=off", "max_connections=200")
 KEEPER = """
 pid=
 while read -r word; do
@@ -143,16 +145,19 @@ class Cluster:
     def database(self) -> str:
         """The URL of a new database."""
         name = f"teamchat_{next(self._numbers)}"
-        with closing(psycopg.connect(self._url("postgres"), autocommit=True)) as connection:
+        with closing(self._connection()) as connection:
             connection.execute(f"CREATE DATABASE {name}")
         return self._url(name)
 
     def _url(self, name: str) -> str:
         return f"postgresql://postgres@/{name}?host={self._socket}"
 
+    def _connection(self) -> psycopg.Connection:
+        return psycopg.connect(self._url("postgres"), port=PORT, autocommit=True)
+
     def _accepts(self) -> bool:
         try:
-            psycopg.connect(self._url("postgres")).close()
+            self._connection().close()
         except psycopg.OperationalError:
             return False
         return True
@@ -185,8 +190,12 @@ def _privileged() -> bool:
 
 
 def _environment() -> dict[str, str]:
-    """Without what a user has set for the machine's own PostgreSQL."""
-    return {name: value for name, value in os.environ.items() if not name.startswith("PG")}
+    return {name: value for name, value in os.environ.items() if not is_for_another(name)}
+
+
+def is_for_another(variable: str) -> bool:
+    """Whether it is a user's setting for another PostgreSQL, as `PGPORT` is, which would complete a URL."""
+    return variable.startswith("PG")
 
 
 def _last_line(said: bytes) -> str:

@@ -31,17 +31,17 @@ def ask(url: str, *queries: str) -> list[tuple[object, ...]]:
         return cursor.fetchall()
 
 
+def target(link: Path) -> str:
+    """Where a link of /proc points; nowhere if its process or file is gone."""
+    try:
+        return str(link.readlink())
+    except OSError:
+        return ""
+
+
 def below(folder: Path) -> list[str]:
     """The processes that work there; every process of PostgreSQL works where its data is."""
-    found = []
-    for link in Path("/proc").glob("[0-9]*/cwd"):
-        try:
-            where = str(link.readlink())
-        except OSError:
-            continue  # it has ended
-        if where.startswith(f"{folder}/"):
-            found.append(link.parent.name)
-    return found
+    return [link.parent.name for link in Path("/proc").glob("[0-9]*/cwd") if target(link).startswith(f"{folder}/")]
 
 
 def listening() -> set[str]:
@@ -51,13 +51,16 @@ def listening() -> set[str]:
 
 
 def sockets(pid: str) -> set[str]:
-    links = [str(link.readlink()) for link in Path(f"/proc/{pid}/fd").iterdir()]
-    return {number for link in links for number in re.findall(r"socket:\[(\d+)\]", link)}
+    """Those of a process; none if it has ended."""
+    links = Path("/proc").glob(f"{pid}/fd/*")
+    return {number for link in links for number in re.findall(r"socket:\[(\d+)\]", target(link))}
 
 
 def start(*command: str) -> subprocess.Popen[str]:
+    """As a user starts it whose own PostgreSQL has another port."""
     argv = [sys.executable, "-m", "tests.workers.postgres", *command]
-    return subprocess.Popen(argv, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    env = {**os.environ, "PGPORT": "9"}
+    return subprocess.Popen(argv, cwd=ROOT, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
 
 def test_what_was_written_survives_a_crash(postgres: Cluster, database: str) -> None:
