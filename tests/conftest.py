@@ -37,7 +37,15 @@ sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 pytest_plugins = ["tests.leftovers", "tests.folders"]
 AGENTS = ("claude", "codex", "gemini", "opencode")
-USERS_OWN = ("TEAMCHAT_SESSION", "TEAMCHAT_HOME", "CLAUDECODE", "GOOGLE_GEMINI_BASE_URL", "FORCE_COLOR")
+USERS_OWN = (
+    "TEAMCHAT_SESSION",
+    "TEAMCHAT_DATABASE",
+    "TEAMCHAT_HOST_CLOCK",
+    "TEAMCHAT_HOME",
+    "CLAUDECODE",
+    "GOOGLE_GEMINI_BASE_URL",
+    "FORCE_COLOR",
+)
 FAILED = pytest.StashKey[bool]()
 XDG = ("CONFIG_HOME", "STATE_HOME", "DATA_HOME", "CACHE_HOME", "RUNTIME_DIR")
 

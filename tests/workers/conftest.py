@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+from tests.workers.hosts import Lab
 from tests.workers.postgres import Cluster, Unavailable, cluster, is_for_another
 
 
@@ -32,3 +34,14 @@ def database(postgres: Cluster) -> str:
     if not postgres.runs:  # an earlier test has let it crash
         postgres.start()
     return postgres.database()
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.workers)])
+def lab(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Lab]:
+    """Home and hosts, over the engine's SQLite mode in `make test`, and over PostgreSQL in `make workers`."""
+    url = f"sqlite:///{tmp_path}/hosts.sqlite" if request.param == "sqlite" else request.getfixturevalue("database")
+    made = Lab(tmp_path / "lab", url)
+    try:
+        yield made
+    finally:
+        made.close()

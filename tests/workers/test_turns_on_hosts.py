@@ -1,0 +1,42 @@
+"""Members on hosts, end to end: real workers with another HOME, PATH and clone of the project than home."""
+
+from __future__ import annotations
+
+import json
+
+from tests.workers.hosts import Lab, events
+
+MAX = 'name = "max"\nagent = "writer"\nhost = "any"'
+
+
+def test_a_home_without_any_agent_runs_a_turn_on_a_host(lab: Lab) -> None:
+    host = lab.host("alpha")
+    host.offers({"writer": [host.agent("echo one; sleep 0.1; pwd; echo $HOME")]}).worker().ready()
+    lab.team(MAX)
+    sent = lab.cli("send", "[NEXT:max] Hi")
+    assert (sent.code, sent.out) == (0, f"max:\none\n{host.project}\n{host.env['HOME']}\n\n"), sent.err
+    assert "You are answering msg-1" in host.prompt
+    shown = lab.cli("show", "1", "--prompt")
+    assert host.prompt in shown.out
+    assert host.starts == 1
+
+
+def test_turns_go_to_the_host_with_most_free_jobs(lab: Lab) -> None:
+    hosts = [lab.host("alpha"), lab.host("beta")]
+    for host in hosts:
+        host.offers({"writer": [host.agent(f"sleep 0.5; echo {host.name}")]}).worker().ready()
+    lab.team(*(f'name = "m{number}"\nagent = "writer"\nhost = "any"' for number in range(2)))
+    sent = lab.cli("send", "--json", "[NEXT:m0+m1] Hi")
+    assert sent.code == 0, sent.err
+    assert sorted(str(one["text"]) for one in events(sent, "message")[1:]) == ["alpha", "beta"]
+    assert [host.starts for host in hosts] == [1, 1]
+
+
+def test_a_database_has_nothing_of_a_turn_whose_end_is_stored(lab: Lab) -> None:
+    host = lab.host("alpha")
+    host.offers({"writer": [host.agent("echo SECRET-REPLY")]}).worker().ready()
+    lab.team(MAX)
+    assert lab.cli("send", "[NEXT:max] Hi").code == 0
+    assert lab.hosts()["alpha"]["busy"] == 0
+    receipt = json.loads(lab.cli("show", "1", "--json").out)
+    assert receipt["setup"]["host"] == "alpha"
