@@ -37,6 +37,8 @@ def stop(place: Place) -> None:
         note(f"session {chosen.name} is not running")
         for turn in how:
             note(f"{turn}; teamchat resume{typed} continues")
+        if names := [turn.folder.name for turn in left if turn.setup.host]:
+            _stop_on_hosts(names)
         return
     process = holder.here
     if process is None:
@@ -59,3 +61,27 @@ def stop(place: Place) -> None:
         waits = open_routes(db, chosen.id) or handed_over_to(db, chosen.id)
     what = f"teamchat resume{typed} continues" if waits else f"nothing is waiting in session {chosen.name}"
     note(f"stopped {holder.said}; {what}")
+
+
+def _stop_on_hosts(names: list[str]) -> None:
+    """Stop turns that go on at their hosts without a teamchat here. Raises `HostUnavailable`."""
+    import asyncio
+
+    from teamchat.cli.output.lines import note
+    from teamchat.core.dispatch.connect import connect
+    from teamchat.core.dispatch.dispatch import Away
+    from teamchat.core.errors import HostUnavailable
+
+    dispatch = connect()
+
+    async def stop_all() -> None:
+        for name in names:
+            await dispatch.cancel(name)
+
+    try:
+        asyncio.run(stop_all())
+    except Away as away:
+        raise HostUnavailable(str(away)) from None
+    finally:
+        dispatch.close()
+    note("stopped on its host" if len(names) == 1 else f"stopped {len(names)} turns on their hosts")

@@ -153,6 +153,11 @@ class Lab:
         found = map(json.loads, listed.out.splitlines())
         return {host["name"]: host for host in found}
 
+    @property
+    def written(self) -> str:
+        """What has come of the turns that run."""
+        return "".join(file.read_text() for file in (self.folder / "state").rglob("turns/*/stdout"))
+
     def close(self) -> None:
         """End every worker."""
         for worker in self.workers:

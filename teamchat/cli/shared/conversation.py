@@ -210,6 +210,7 @@ def converse(
     at_end: AtEnd | None = None,
     verdict: Sequence[str] = (),
     notify: str | None = None,
+    lets_go: bool = False,
 ) -> ExitCode:
     """Let `work` run the conversation under the session's lock, and record it if requested. Returns the exit code.
 
@@ -249,6 +250,7 @@ def converse(
             hand=keyboard.hand if keyboard else None,
             takes_over=record is None and bounds == UNBOUNDED,
             person=sys.stdin.isatty() and sys.stderr.isatty(),
+            lets_go=lets_go,
         )
         need_descriptors()
         with contextlib.closing(console):
@@ -392,8 +394,9 @@ class Console:
     async def run(self, coordinator: ConversationCoordinator, work: Work) -> ExitCode:
         """Let `work` run the conversation, whose run has this console's stopper and `emit`. Returns the exit code."""
         with self._signals():
-            coordinator.recover()
             try:
+                await coordinator.rejoin()
+                coordinator.recover(rejoined=True)
                 conclusion = self._concluded(await work(coordinator))
                 if self.hooks:
                     self.hooks.end(conclusion)

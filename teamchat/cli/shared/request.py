@@ -32,6 +32,7 @@ from teamchat.core.conversation.entry import check_message
 from teamchat.core.conversation.inputs import Input, Message, Resume, typed_spans
 from teamchat.core.conversation.waiting import waiting_in
 from teamchat.core.engine.decide import fitted
+from teamchat.core.engine.events import ResumeMode
 from teamchat.core.engine.state import UNBOUNDED, Bounds
 from teamchat.core.errors import ExitCode, TeamchatError
 from teamchat.core.routing.requests import split_calls
@@ -170,6 +171,7 @@ def run_input(
             at_end=asked,
             verdict=output.verdicts,
             notify=output.notify,
+            lets_go=isinstance(given, Resume) and given.mode is not ResumeMode.RETRY,
         )
         if asked.hint is None:
             return code

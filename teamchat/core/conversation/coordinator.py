@@ -40,12 +40,21 @@ from teamchat.core.engine.events import (
     TurnEnded,
 )
 from teamchat.core.engine.state import Route, State
-from teamchat.core.errors import ExitCode, NoRecording, NothingToResume, StoreError, TeamchatError, UsageError
+from teamchat.core.errors import (
+    ExitCode,
+    NoRecording,
+    NothingToResume,
+    SessionBusy,
+    StoreError,
+    TeamchatError,
+    UsageError,
+)
 from teamchat.core.messages import well_formed
+from teamchat.core.receipt import RUNS_ON
 from teamchat.core.routing.requests import quoted
 from teamchat.core.store.database import Database
 from teamchat.core.store.turn_events import stored_events
-from teamchat.core.store.turns import Turn, deliver_turn, get_turn, last_turn_of, partial_of, prompts_of
+from teamchat.core.store.turns import Turn, deliver_turn, get_turn, last_turn_of, partial_of, prompts_of, running_turns
 from teamchat.core.store.unsent import handed_over_to, is_unsent, mark_sent, remove_unsent
 from teamchat.core.store.usage import used_meanwhile
 from teamchat.core.team.team import Member
@@ -53,6 +62,7 @@ from teamchat.core.text.commands import saying
 from teamchat.core.turn.attempts import Answer, Attempts, NoAnswer
 from teamchat.core.turn.ending import Written, close_turn
 from teamchat.core.turn.events import Conclusion, ProcessMoved, Warned
+from teamchat.core.turn.execution import FinishedTurn
 from teamchat.core.turn.run import RESUME, Run, TurnFailure
 from teamchat.core.turn.watching import in_thread
 from teamchat.runners.events import Question
@@ -100,10 +110,31 @@ class ConversationCoordinator:
         """The queue and the counters, as they are stored."""
         return self.run.state
 
-    def recover(self) -> None:
-        """Close what a killed process left open. No other process may run the session."""
+    async def rejoin(self) -> None:
+        """Follow to their ends the turns on hosts that went on without this program. `recover` comes after it.
+
+        Raises `HostUnavailable` where they cannot be asked, unless the run lets go of them.
+        """
+        if self._on_hosts():
+            from teamchat.core.conversation.rejoining import rejoin
+
+            self._store_kept_turns()
+            await rejoin(self.run, self._end_late)
+
+    def _on_hosts(self) -> list[Turn]:
+        """The turns that run on hosts, as far as the store knows."""
+        return [turn for turn in running_turns(self.run.db, self.run.session) if turn.setup.host]
+
+    def recover(self, *, rejoined: bool = False) -> None:
+        """Close what a killed process left open. No other process may run the session.
+
+        Raises `SessionBusy` for a turn that may go on at a host, unless those were `rejoined`.
+        """
         run = self.run
         self._store_kept_turns()
+        if not rejoined and (turns := self._on_hosts()):
+            where = RUNS_ON.format(turns[0].setup.host)
+            raise SessionBusy(f"turn {turns[0].number} ({turns[0].member}) {where}", "teamchat resume\nteamchat stop")
         lost = used_meanwhile(run.db, run.session)  # in turns that were killed
         if lost.turns:
             run.step(Spent(run.machine.now(), lost.tokens, lost.cost_usd, lost.turns))
@@ -124,12 +155,18 @@ class ConversationCoordinator:
             failure = finished.outcome.failure
             had = f"had failed ({failure.reason})" if failure else "had finished"
             run.emit(Warned(f"turn {turn.number} ({turn.member}) {had} and is stored now"))
-            run.tally.process = run.tally.process or route.part is not None
-            answer = Answer(turn, finished, run.machine.scratch(turn.folder), route, self._speaker(turn))
-            if len(run.state.mates(route)) > 1:
-                self._end_of_member(answer)
-            else:
-                self._end_turn(answer)
+            self._end_late(turn, finished)
+
+    def _end_late(self, turn: Turn, finished: FinishedTurn) -> None:
+        """End a turn that another process began, as if it had just ended."""
+        run = self.run
+        route = next(route for route in run.state.queue if route.number == turn.route)
+        run.tally.process = run.tally.process or route.part is not None
+        answer = Answer(turn, finished, run.machine.scratch(turn.folder), route, self._speaker(turn))
+        if len(run.state.mates(route)) > 1:
+            self._end_of_member(answer)
+        else:
+            self._end_turn(answer)
 
     def run_input(self, given: Input) -> Coroutine[Any, Any, Conclusion]:
         """Store a person's message, or continue what is on hold; then follow the routing until something stops it.

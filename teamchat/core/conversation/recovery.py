@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from teamchat.core.check import LARGEST_OUTPUT, CheckResult
 from teamchat.core.errors import DiskFull, StoreError
-from teamchat.core.receipt import KILLED, NOT_STORED, Outcome
+from teamchat.core.receipt import KILLED, NOT_STORED, RUNS_ON, Outcome
 from teamchat.core.store.checks import CheckRecord, end_check, running_check_folders, running_checks
 from teamchat.core.store.database import Database
 from teamchat.core.store.texts import pack
@@ -53,7 +53,9 @@ def how_left(db: Database, turn: Turn) -> str:
     from teamchat.core.turn.ending import has_end
 
     folder = output_folder(db, turn)
-    return NOT_STORED if folder and has_end(folder) else KILLED
+    if folder and has_end(folder):
+        return NOT_STORED
+    return RUNS_ON.format(turn.setup.host) if turn.setup.host else KILLED
 
 
 def recover_turns(db: Database, session: int, folder: Path, trees: WorkTrees) -> list[str]:

@@ -194,8 +194,9 @@ class Talk:
                     cooldowns=Cooldowns(state_dir() / "cooldowns.json"),
                 )
                 coordinator = ConversationCoordinator(run)
-                coordinator.recover()
                 try:
+                    await coordinator.rejoin()
+                    coordinator.recover(rejoined=True)
                     return await coordinator.run_input(given)
                 finally:
                     await coordinator.close()

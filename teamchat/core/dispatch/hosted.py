@@ -37,17 +37,19 @@ class _Over(Exception):
 
 
 class HostedTurn:
-    """The turn of `order`. `say` tells a person what it waits for. With `goes_on` it was ordered before.
+    """The turn `name` on `host`. `say` tells a person what it waits for. Without an `order` it was ordered before.
 
     `began` is what the host says of its start, and `lost` is True if the host went away while it ran.
     """
 
-    def __init__(self, dispatch: Dispatch, order: Order, say: Callable[[str], None], *, goes_on: bool = False) -> None:
-        self.order = order
+    def __init__(
+        self, dispatch: Dispatch, name: str, host: str, say: Callable[[str], None], order: Order | None = None
+    ) -> None:
+        self.name, self.host = name, host
         self.began: Began | None = None
         self.lost = False
         self.exit: Exit | None = None
-        self._dispatch, self._say, self._goes_on = dispatch, say, goes_on
+        self._dispatch, self._say, self._order = dispatch, say, order
         self._folder = Path()
         self._started = time.monotonic()
         self._asked: Failure | None = None  # why it is to stop
@@ -60,12 +62,16 @@ class HostedTurn:
 
     def limit(self, longest: int, patience: Mapping[FailureKind, int]) -> None:
         """Let its reply have `longest` bytes, and its CLI report so many retries of each kind."""
-        self.order = replace(self.order, longest=longest, patience=dict(patience))
+        self._order = self._order and replace(self._order, longest=longest, patience=dict(patience))
 
     def turn(self, what: Launch, /) -> Running:
         """Follow it from its beginning, with its output in the launch's folder."""
-        self._folder, self._started = what.folder, time.monotonic()
+        self.follow_in(what.folder)
         return self
+
+    def follow_in(self, folder: Path) -> None:
+        """Keep its output in that folder, to which nothing is added that stands there."""
+        self._folder, self._started = folder, time.monotonic()
 
     def over(self) -> None:
         """Nothing to do: its process ends on the host."""
@@ -84,7 +90,7 @@ class HostedTurn:
     async def _cancel(self) -> None:
         while True:
             try:
-                await self._dispatch.cancel(self.order.turn)
+                await self._dispatch.cancel(self.name)
             except Away:
                 await asyncio.sleep(AGAIN_S)
             else:
@@ -137,13 +143,13 @@ class HostedTurn:
 
     async def _pieces(self) -> AsyncIterator[Piece]:
         """The pieces up to the end of the turn. Raises `_Over`."""
-        offset, ordered = 0, self._goes_on
+        offset, order = 0, self._order
         while True:
             try:
-                if not ordered:
-                    await self._dispatch.enqueue(self.order)
-                    ordered = True
-                async for piece in self._dispatch.follow(self.order.turn, offset):
+                if order:
+                    await self._dispatch.enqueue(order)
+                    order = None
+                async for piece in self._dispatch.follow(self.name, offset):
                     if piece is None:
                         await self._look()
                         continue
@@ -158,11 +164,11 @@ class HostedTurn:
             except Away as away:
                 await self._away(away)
             except Unreadable as error:
-                raise _Over(Failure(FailureKind.AGENT, f"sent from {self.order.host} {error}")) from None
+                raise _Over(Failure(FailureKind.AGENT, f"sent from {self.host} {error}")) from None
 
     async def _after_stream(self) -> AsyncIterator[Piece]:
         """What comes when the engine expects nothing more of the stream: the rest of a cancelled turn, or nothing."""
-        turn, host = self.order.turn, self.order.host
+        turn, host = self.name, self.host
         if rest := await self._dispatch.rest(turn):
             for piece in rest:
                 yield piece
@@ -200,32 +206,32 @@ class HostedTurn:
         if now - self._looked < clock.beat_s:
             return
         self._looked = now
-        host = next((one for one in await self._dispatch.hosts() if one.name == self.order.host), None)
+        host = next((one for one in await self._dispatch.hosts() if one.name == self.host), None)
         if now - self._back < clock.dead_s:
             return  # after an outage everybody looks dead
         if self.began:
             if (gone := _gone(host, clock.dead_s, self.began.executor)) is not None:
-                await self._dispatch.cancel(self.order.turn)  # should it be there still, it can say nothing more
-                raise _Over(self._lost(f"was interrupted: {self.order.host} {gone} while it ran"))
+                await self._dispatch.cancel(self.name)  # should it be there still, it can say nothing more
+                raise _Over(self._lost(f"was interrupted: {self.host} {gone} while it ran"))
             return
         gone = _gone(host, clock.dead_s, None)
-        state = await self._dispatch.state(self.order.turn)
+        state = await self._dispatch.state(self.name)
         if gone is None and host and state and not state.waits and state.executor not in (None, host.executor):
             gone = "ended before the turn began"  # the process that took it is not the one that is there
         if gone is None:
             if host and host.seen_s > LATE_BEATS * clock.beat_s:
-                self._say_once(f"waiting for {self.order.host}, not seen for {host.seen_s:.0f} s")
+                self._say_once(f"waiting for {self.host}, not seen for {host.seen_s:.0f} s")
             elif state and state.waits and host and host.busy > host.jobs:
-                self._say_once(f"waiting for a free job on {self.order.host}")
+                self._say_once(f"waiting for a free job on {self.host}")
             return
-        await self._dispatch.cancel(self.order.turn)
+        await self._dispatch.cancel(self.name)
         if await self._has_begun():
             return  # and the next look finds its end
-        raise _Over(Failure(FailureKind.MISSING, f"waited for {self.order.host}, which {gone}"))
+        raise _Over(Failure(FailureKind.MISSING, f"waited for {self.host}, which {gone}"))
 
     async def _has_begun(self) -> bool:
         """Whether the agent of a cancelled turn has started: one that has not by now never will."""
-        async for piece in self._dispatch.follow(self.order.turn, 0):
+        async for piece in self._dispatch.follow(self.name, 0):
             if piece is not None:
                 return True
         return False

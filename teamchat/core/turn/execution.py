@@ -32,8 +32,17 @@ from teamchat.runners.events import (
 from teamchat.runners.file_changes import FileChanges, NoCheckpoint, WorkTree
 from teamchat.runners.longest import LONGEST_REPLY
 from teamchat.runners.process.process import make_private
-from teamchat.runners.process.running import FolderReplaced, HasEnded, Identity, Launch, SpawnFailed, Stays, start_error
-from teamchat.runners.process.supervisor import NO_LIMITS, Stopper, TurnEnd, run_turn
+from teamchat.runners.process.running import (
+    FolderReplaced,
+    HasEnded,
+    Identity,
+    Launch,
+    Running,
+    SpawnFailed,
+    Stays,
+    start_error,
+)
+from teamchat.runners.process.supervisor import NO_LIMITS, Clocks, Stopper, TurnEnd, run_turn
 from teamchat.runners.records import installed_version, login_variables, with_source
 
 if TYPE_CHECKING:
@@ -86,7 +95,7 @@ async def execute(
     With `stays`, the process also runs earlier and later turns. `patience` is how many retries of each kind the CLI
     may report before it is ended. `tree` is the work tree as it was before the turn. A reply may have `longest` bytes.
     """
-    collector = _Collector(emit)
+    collector = Collector(emit)
     member = turn.member
     program = turn.program if isinstance(turn.program, str) else turn.command.argv[0]
     installed, login = None, None  # of a turn on a host its host tells
@@ -120,21 +129,53 @@ async def execute(
         failure = Failure(NOT_STARTED.get(type(error), FailureKind.MISSING), f"could not be started: {words}")
         outcome = Outcome(exit_code=None, seconds=0.0, failure=failure)
         return FinishedTurn(outcome, "", unreported=isinstance(error, HasEnded))
-    resumes, before = turn.setup.resumes, _used_before(turn)
-    parser = turn.runner.parser()
-    parser.longest = longest
-    end = await run_turn(process, parser, turn.clocks, stopper, collector, patience, resumes)
+    ending = Ending(
+        turn.runner, folder, member.cwd, turn.setup.resumes, _used_before(turn), installed, login, patience, longest
+    )
+    finished = await followed(process, ending, turn.clocks, stopper, collector, turn.hosted)
+    return replace(finished, unreported=stays is not None and finished.unreported)
+
+
+class Ending(Struct, frozen=True):
+    """What the end of a turn is judged by, beside its output.
+
+    `before` is the usage of its vendor session before it. `version` and `login` are those of `Launch`. The other fields
+    are those of `execute`.
+    """
+
+    runner: Runner
+    folder: Path
+    cwd: Path
+    resumes: str | None = None
+    before: Usage | None = None
+    version: str | None = None
+    login: tuple[str, ...] | None = None
+    patience: Mapping[FailureKind, int] = NO_LIMITS
+    longest: int = LONGEST_REPLY
+
+
+async def followed(
+    process: Running,
+    ending: Ending,
+    clocks: Clocks,
+    stopper: Stopper,
+    collector: Collector,
+    hosted: HostedTurn | None = None,
+) -> FinishedTurn:
+    """Follow a turn's process to its end and judge it. `unreported` is as if the process was to be kept."""
+    parser = ending.runner.parser()
+    parser.longest = ending.longest
+    end = await run_turn(process, parser, clocks, stopper, collector, ending.patience, ending.resumes)
     # of events that end with the CLI's own word of success, only what broke a line can be missing
     whole = parser.by_lines and end.failure is None and not collector.count(Note)
-    version = (installed if end.version is None else end.version) or None
-    refused = with_source(end.failure, login if end.login is None else end.login)
-    judged = refused if whole else _judged(refused, folder)
-    outcome = _outcome(turn, end, collector, before, judged, version)
-    if turn.hosted:
-        outcome = _told_by_host(turn.hosted, outcome)
-    unreported = stays is not None and end.untold
+    version = (ending.version if end.version is None else end.version) or None
+    refused = with_source(end.failure, ending.login if end.login is None else end.login)
+    judged = refused if whole else _judged(refused, ending.folder)
+    outcome = _outcome(ending, end, collector, judged, version)
+    if hosted:
+        outcome = _told_by_host(hosted, outcome)
     told = tuple(collector.events)
-    return FinishedTurn(outcome, end.text, end.interrupted, unreported, end.vendor_session, told, end.own_cost)
+    return FinishedTurn(outcome, end.text, end.interrupted, end.untold, end.vendor_session, told, end.own_cost)
 
 
 def _told_by_host(turn: HostedTurn, outcome: Outcome) -> Outcome:
@@ -150,7 +191,7 @@ def _make_scratch(turn: ReadyTurn) -> None:
     turn.command.write_files()
 
 
-class _Collector(Struct):
+class Collector(Struct):
     """Keeps the events of a turn with their times, and counts them for the receipt."""
 
     emit: Callable[[Sequence[AgentEvent]], None]
@@ -199,17 +240,12 @@ def _judged(failure: Failure | None, folder: Path) -> Failure | None:
 
 
 def _outcome(
-    turn: ReadyTurn,
-    end: TurnEnd,
-    collected: _Collector,
-    before: Usage | None,
-    failure: Failure | None,
-    version: str | None,
+    ending: Ending, end: TurnEnd, collected: Collector, failure: Failure | None, version: str | None
 ) -> Outcome:
     notes = [timed.event.text for timed in collected.events if isinstance(timed.event, Note)][:20]
     if end.left:
         notes.append(f"ended processes that it left running: {', '.join(end.left)}")
-    reported = collected.files(end.cwd or turn.member.cwd)
+    reported = collected.files(end.cwd or ending.cwd)
     found = end.files if isinstance(end.files, FileChanges) else None
     files = tuple(change.path for change in found.files) if found else reported
     return Outcome(
@@ -218,9 +254,9 @@ def _outcome(
         failure=failure,
         first_byte_s=end.first_byte_s,
         model=end.model,
-        usage=own_share(end.usage, before) if before else end.usage,
+        usage=own_share(end.usage, ending.before) if ending.before else end.usage,
         version=version,
-        denied=end.denied if end.denied or _reports_denials(turn.runner, version) else None,
+        denied=end.denied if end.denied or _reports_denials(ending.runner, version) else None,
         files=files,
         reported=reported,
         changes=end.files,

@@ -68,15 +68,15 @@ class Place(Struct, frozen=True):
             budget_usd=budget_usd,
             teamchat=VERSION,
         )
-        return HostedTurn(self.dispatch, order, self.say)
+        return HostedTurn(self.dispatch, order.turn, order.host, self.say, order)
 
 
 def ran_on(turn: HostedTurn) -> Ran:
     """What the host told of the turn, for its receipt."""
     began = turn.began
     if began is None:
-        return Ran(turn.order.host)
-    return Ran(turn.order.host, began.executor, began.cwd, began.argv, began.env, began.access_note, began.teamchat)
+        return Ran(turn.host)
+    return Ran(turn.host, began.executor, began.cwd, began.argv, began.env, began.access_note, began.teamchat)
 
 
 class Hosting(Struct):

@@ -160,6 +160,7 @@ class Run:
     - `hand`: a person types messages while members work (`chat`), which are sent between turns.
     - `takes_over`: other processes may hand messages over, which are sent in the same way.
     - `bounds` limit this run beyond the team file.
+    - `lets_go`: turns on hosts that went on without this program are given up.
     - `person`: somebody sees what a turn waits for, and can end that.
     """
 
@@ -179,10 +180,11 @@ class Run:
         takes_over: bool = False,
         bounds: Bounds = UNBOUNDED,
         person: bool = False,
+        lets_go: bool = False,
     ) -> None:
         self.team, self.db, self.session, self.folder, self.stopper = team, db, session, folder, stopper
         self.emit, self.machine, self.cooldowns = emit, machine or Machine(), cooldowns
-        self.hand, self.takes_over, self.person = hand, takes_over, person
+        self.hand, self.takes_over, self.person, self.lets_go = hand, takes_over, person, lets_go
         self.manager = manager or manager_of(team, db, session, window=bounds.window)
         self.tally, self.live = Tally(), LivePool()
         self.group: int | None = None  # the turn that the group which runs began with

@@ -79,12 +79,16 @@ class HostTurn:
         self._pieces: list[Piece] = []
         self._since = 0.0  # when the first of them came
         self._more = asyncio.Event()
+        self._given = False  # whether its beginning was given to be written
+        self._written = asyncio.Event()  # its beginning stands in the database, or its end is asked for
         self._stopper = Stopper()
         self._loop = asyncio.get_running_loop()
         self._task = self._loop.create_task(self._run(text))
         host.running.add(self)
 
     async def batch(self) -> list[Piece]:
+        if self._given:
+            self._written.set()
         while not self._pieces:
             if self._task.done():
                 return []
@@ -93,6 +97,7 @@ class HostTurn:
         if isinstance(self._pieces[0], Output) and not self._task.done():
             await asyncio.sleep(max(0.0, self._since + BATCH_S - time.monotonic()))
         taken, self._pieces = _joined(self._pieces), []
+        self._given = self._given or any(isinstance(piece, Began) for piece in taken)
         return taken
 
     def put_back(self, pieces: list[Piece]) -> None:
@@ -101,6 +106,7 @@ class HostTurn:
     def stop(self) -> None:
         """Ask the agent to end; a second time kills it. Any thread may."""
         self._stopper.request()
+        self._loop.call_soon_threadsafe(self._written.set)
 
     async def rest(self) -> list[Piece]:
         await asyncio.wait((self._task,))
@@ -185,14 +191,6 @@ class HostTurn:
         )
         if runner.vendor:
             await self._stopper.sleep(take_moment(runner.vendor) - time.time())
-        if self._stopper.asked:
-            raise _Refused(Failure(FailureKind.INTERRUPTED, "was interrupted before its turn began"))
-        make_private(folder)
-        try:
-            watch = await asyncio.to_thread(watched, what)
-            process = watch(Process(what))
-        except (SpawnFailed, OSError) as error:
-            raise _Refused(Failure(FailureKind.MISSING, f"could not be started: {error}")) from None
         self._add(
             Began(
                 self._attempt,
@@ -206,6 +204,15 @@ class HostTurn:
                 teamchat=VERSION,
             )
         )
+        await self._written.wait()  # else home could take a turn that has begun for one that has not
+        if self._stopper.asked:
+            raise _Refused(Failure(FailureKind.INTERRUPTED, "was interrupted before its turn began"))
+        make_private(folder)
+        try:
+            watch = await asyncio.to_thread(watched, what)
+            process = watch(Process(what))
+        except (SpawnFailed, OSError) as error:
+            raise _Refused(Failure(FailureKind.MISSING, f"could not be started: {error}")) from None
         parser = runner.parser()
         parser.longest = order.longest
         clocks = Clocks(order.first_byte_s, order.stall_s or runner.stall_s, order.timeout_s)

@@ -1,0 +1,82 @@
+"""Turns on hosts that went on when teamchat was killed: each is followed to its end, unless a person lets go of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from teamchat.core.agents import AGENT_TYPES
+from teamchat.core.conversation.recovery import output_folder
+from teamchat.core.dispatch.dispatch import Away
+from teamchat.core.dispatch.hosted import HostedTurn
+from teamchat.core.errors import HostUnavailable
+from teamchat.core.receipt import RUNS_ON
+from teamchat.core.store.turns import Turn, running_turns
+from teamchat.core.store.vendor_sessions import VendorTurns
+from teamchat.core.turn.events import TurnStarted, Warned, spoken
+from teamchat.core.turn.execution import Collector, Ending, FinishedTurn, followed
+from teamchat.core.turn.plan import HOST_CLOCKS
+from teamchat.core.turn.run import SKIP, Run
+from teamchat.runners.events import AgentEvent
+
+EndTurn = Callable[[Turn, FinishedTurn], None]
+
+
+async def rejoin(run: Run, end: EndTurn) -> None:
+    """Follow each such turn, and `end` it. A turn that the engine does not know stays open: it never began.
+
+    A run that `lets_go` stops them. Raises `HostUnavailable` where it cannot be asked, unless the run lets go.
+    """
+    open_turns = [turn for turn in running_turns(run.db, run.session) if turn.setup.host]
+    for turn in open_turns:
+        if turn.route is None:  # a side turn is asked anew
+            run.hosting.forget(turn.folder.name)
+    open_turns = [turn for turn in open_turns if turn.route is not None]
+    if not open_turns:
+        return
+    try:
+        dispatch = await asyncio.to_thread(run.hosting.connected)
+        known = [turn for turn in open_turns if await dispatch.state(turn.folder.name) is not None]
+    except (HostUnavailable, Away) as error:
+        if run.lets_go:
+            for turn in open_turns:
+                run.emit(Warned(f"turn {turn.number} ({turn.member}) may still run on {turn.setup.host}: {error}"))
+            return
+        first = open_turns[0]
+        hint = "\n".join(filter(None, (getattr(error, "hint", None), SKIP)))
+        where = RUNS_ON.format(first.setup.host)
+        raise HostUnavailable(
+            f"turn {first.number} ({first.member}) {where}, which cannot be asked: {error}", hint
+        ) from None
+    await asyncio.gather(*(_followed(run, turn, end) for turn in known))
+
+
+async def _followed(run: Run, turn: Turn, end: EndTurn) -> None:
+    folder, host = output_folder(run.db, turn), turn.setup.host or ""
+    route = next((route for route in run.state.queue if route.number == turn.route), None)
+    if folder is None or route is None:
+        return
+    run.emit(Warned(f"turn {turn.number} ({turn.member}) went on at {host} when teamchat was killed"))
+    run.emit(TurnStarted(turn, route))
+    say = partial(_say, run, turn)
+    hosted = HostedTurn(run.hosting.connected(), folder.name, host, say)
+
+    def tell(events: Sequence[AgentEvent]) -> None:
+        for spoke in spoken(turn.member, turn.number, events):
+            run.emit(spoke)
+
+    resumes = turn.setup.resumes
+    before = VendorTurns(run.db, run.session, turn.member, resumes).usage if resumes else None
+    ending = Ending(
+        AGENT_TYPES[turn.protocol].runner, folder, run.team.root, resumes, before, longest=run.team.limits.reply
+    )
+    if run.lets_go:
+        hosted.stop()
+    hosted.follow_in(folder)
+    finished = await followed(hosted, ending, HOST_CLOCKS, run.stopper, Collector(tell), hosted)
+    end(turn, finished.with_questions())
+
+
+def _say(run: Run, turn: Turn, text: str) -> None:
+    run.emit(Warned(f"{turn.member}: {text}", turn.route))
