@@ -72,7 +72,7 @@ class Order(Struct, frozen=True, forbid_unknown_fields=True):
     format: int = FORMAT
 
 
-class Began(Struct, frozen=True, tag="began"):
+class Began(Struct, frozen=True, forbid_unknown_fields=True, tag="began"):
     """The host starts the agent: by which process of a worker (`executor`), with which command, where.
 
     `env` has the changed variables as `Setup` does. `login` and `version` are those of `Launch`.
@@ -89,7 +89,7 @@ class Began(Struct, frozen=True, tag="began"):
     teamchat: str = ""
 
 
-class Output(Struct, frozen=True, tag="output"):
+class Output(Struct, frozen=True, forbid_unknown_fields=True, tag="output"):
     """What the agent wrote to a stream, from the byte `begins` on, `at` seconds after its start."""
 
     attempt: str
@@ -99,7 +99,7 @@ class Output(Struct, frozen=True, tag="output"):
     at: float
 
 
-class Ended(Struct, frozen=True, tag="ended"):
+class Ended(Struct, frozen=True, forbid_unknown_fields=True, tag="ended"):
     """The end of the turn: how the process ended as `Exit` has it, or why none was started (`refused`).
 
     `cut` is why the host ended it, `cut_at` seconds after the start.
@@ -137,7 +137,7 @@ def read_order(text: str) -> Order:
     """The order. Raises `Unreadable`."""
     try:
         return _ORDER.decode(text)
-    except (ValidationError, DecodeError, UnicodeError) as error:
+    except (ValidationError, DecodeError, UnicodeError, RecursionError) as error:
         raise Unreadable(f"an order that cannot be read: {error}") from None
 
 
@@ -157,5 +157,5 @@ def _read(decoder: Decoder[T], text: object) -> T:
         raise Unreadable("a piece of a turn that is no text")
     try:
         return decoder.decode(text)
-    except (ValidationError, DecodeError, UnicodeError) as error:
+    except (ValidationError, DecodeError, UnicodeError, RecursionError) as error:
         raise Unreadable(f"a piece of a turn that cannot be read: {error}") from None

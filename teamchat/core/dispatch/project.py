@@ -60,10 +60,13 @@ def _root(git: GitProgram) -> str | None:
 def common_name(url: str) -> str | None:
     """An address of a repository without what differs between its clones: scheme, user, password, port and `.git`.
 
-    None for a path of this machine.
+    None for a path of this machine, and for a server without a path, which many repositories have in common.
     """
     if "://" in url:
-        parts = urlsplit(url)
+        try:
+            parts = urlsplit(url)
+        except ValueError:
+            return None  # as with half of an IPv6 address
         if parts.scheme == "file" or not parts.hostname:
             return None
         host, path = parts.hostname, parts.path
@@ -71,4 +74,5 @@ def common_name(url: str) -> str | None:
         host, path = found[1].lower(), found[2]
     else:
         return None
-    return f"{host}/{path.strip('/').removesuffix('.git')}"
+    path = path.strip("/").removesuffix(".git")
+    return f"{host}/{path}" if path else None
