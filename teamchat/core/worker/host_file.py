@@ -86,7 +86,10 @@ class HostFile(Struct, frozen=True):
         if place is None:
             names = " or ".join((*order.project.remotes, *filter(None, [order.project.root]))) or "without a name"
             raise HostUnavailable(f"does not offer the project {names}")
-        found = (place / order.project.folder).resolve()
+        try:
+            found = (place / order.project.folder).resolve()
+        except (OSError, RuntimeError, ValueError):  # links in a circle, a NUL
+            raise HostUnavailable(f"has no folder {order.project.folder!r} in the project") from None
         if not found.is_relative_to(place.resolve()):
             raise HostUnavailable(f"the folder {order.project.folder!r} is outside of the project")
         if not found.is_dir():

@@ -154,8 +154,12 @@ class HostTurn:
         except Unreadable as error:
             self._host.note_refused("an order", str(error))
             raise _Refused(Failure(FailureKind.AGENT, f"was refused by {self._host.name}: {error}")) from None
+        why = None
         if order.format != FORMAT or order.host != self._host.name:
             why = f"the order is of format {order.format} for {order.host}"
+        elif order.teamchat.split(".")[:2] != VERSION.split(".")[:2]:
+            why = f"the order is of teamchat {order.teamchat or '?'}, and the host has {VERSION}"
+        if why:
             self._host.note_refused(f"{order.member} ({order.agent})", why)
             raise _Refused(Failure(FailureKind.AGENT, f"was refused by {self._host.name}: {why}"))
         return order

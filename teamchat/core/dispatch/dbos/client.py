@@ -10,12 +10,12 @@ from typing import Any, ParamSpec, TypeVar
 
 from dbos import DBOSClient
 from dbos import _error as errors
-from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+from sqlalchemy.exc import DBAPIError, OperationalError, ProgrammingError, SQLAlchemyError
 
 from teamchat.core.dispatch.dbos.tables import About, HostTables, address, differs
 from teamchat.core.dispatch.dbos.values import JsonSerializer
 from teamchat.core.dispatch.dispatch import Clock, HostSeen, TurnState
-from teamchat.core.dispatch.order import FORMAT, Order, Piece, read_piece, read_pieces, written
+from teamchat.core.dispatch.order import FORMAT, Order, Piece, Unreadable, read_piece, read_pieces, written
 
 APPLICATION = "teamchat"
 VERSION = f"orders-{FORMAT}"
@@ -68,6 +68,13 @@ class DbosDispatch:
                 application_name=APPLICATION,
                 retry_connection_errors=False,
             )
+            self._client.list_workflows(limit=1, load_input=False, load_output=False)
+        except ProgrammingError as error:
+            raise self.tables.unprepared(error) from None
+        except OperationalError as error:
+            if self._sqlite and "no such table" in str(error):
+                raise self.tables.unprepared(error) from None
+            raise self.tables.away(error) from None
         except SQLAlchemyError as error:
             raise self.tables.away(error) from None
         quiet()
@@ -103,6 +110,10 @@ class DbosDispatch:
                 yield None
             except (SQLAlchemyError, OSError) as error:
                 raise self.tables.away(error) from None
+            except Unreadable:
+                raise
+            except (TypeError, ValueError, RecursionError) as error:  # says that it is of a form that we have not
+                raise Unreadable(f"a value of the database that is not read: {error}") from None
             else:
                 return
 
@@ -148,7 +159,11 @@ class DbosDispatch:
         seen = []
         for row in rows:
             about = row.about or About()
-            trouble = differs(about.format, about.engine, row.name) if row.about else "says what cannot be read"
+            trouble = (
+                differs(about.format, about.engine, row.name, about.teamchat)
+                if row.about
+                else "says what cannot be read"
+            )
             seen.append(
                 HostSeen(
                     row.name,

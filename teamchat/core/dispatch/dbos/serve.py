@@ -66,7 +66,7 @@ class Service:
             raise tables.away(error) from None
         except errors.DBOSException as error:
             raise HostUnavailable(
-                f"the database does not have the tables of this version of DBOS ({_line(error)})",
+                f"the database does not have the tables of this version of DBOS ({tables.told(error)})",
                 "teamchat hosts --init-database",
             ) from None
         quiet()
@@ -82,10 +82,6 @@ class Service:
     def close(self) -> None:
         """Take no further order, and return when those that run are over. Blocks."""
         DBOS.destroy(workflow_completion_timeout_sec=FOREVER_S)
-
-
-def _line(error: Exception) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0]
 
 
 def _register(begin: Begin) -> None:

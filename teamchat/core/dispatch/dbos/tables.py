@@ -8,22 +8,29 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterator
+from importlib.metadata import version
 from typing import Any
+from urllib.parse import quote, quote_plus
 
 import msgspec
 import sqlalchemy as sa
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, OperationalError, ProgrammingError
 
+from teamchat.core.dispatch.connect import INSTALL
 from teamchat.core.dispatch.dispatch import AgentOffer, Away
 from teamchat.core.dispatch.order import FORMAT, Project
 from teamchat.core.errors import HostUnavailable, UsageError
+from teamchat.version import VERSION
 
-ENGINE = "3.4"
-"""The minor version of DBOS whose tables the database has."""
+ENGINE = ".".join(version("dbos").split(".")[:2])
+"""The minor version of DBOS that is installed. One does not use the tables of another."""
 INIT = "teamchat hosts --init-database"
 ROLE = "teamchat_worker"
 SCHEMA = "teamchat"
+ELSEWHERE = ("hostaddr", "service", "servicefile", "dbname")
+"""Parameters that could name another machine."""
+PASSWORDS = ("password", "sslpassword")
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 CONNECT_S = 5
 LONGEST_ABOUT = 1 << 20  # characters of what a worker says of itself
@@ -58,7 +65,7 @@ def address(text: str) -> URL:
     """
     try:
         url = make_url(text)
-    except ArgumentError:
+    except (ArgumentError, ValueError):  # such as a port that is no number
         raise UsageError(
             "TEAMCHAT_DATABASE is no address of a database; it is like postgresql:///teamchat?host=/run/postgresql"
         ) from None
@@ -66,10 +73,11 @@ def address(text: str) -> URL:
         return url
     if url.get_backend_name() != "postgresql":
         raise UsageError(f"TEAMCHAT_DATABASE: expected postgresql://..., got {url.get_backend_name()}://...")
-    asked = url.query.get("host", url.host or "")
-    places = [*([asked] if isinstance(asked, str) else asked), *filter(None, [url.host])]
-    strange = [name for name in ("hostaddr", "service", "servicefile") if name in url.query]
-    if strange or not all(place.startswith("/") or place in LOOPBACK for place in places if place) or not any(places):
+    asked = url.query.get("host", ())
+    named = [*([asked] if isinstance(asked, str) else asked), *filter(None, [url.host])]
+    places = [place for one in named for place in one.split(",")]  # PostgreSQL's library tries each of such a list
+    strange = [name for name in ELSEWHERE if name in url.query]
+    if strange or not places or not all(place.startswith("/") or place in LOOPBACK for place in places):
         raise UsageError(
             "TEAMCHAT_DATABASE must be on this machine: 127.0.0.1 or the folder of a Unix socket"
             " (?host=/run/postgresql); ssh -L brings a database of another machine here"
@@ -111,22 +119,34 @@ class HostTables:
             with self._engine.begin() as connection:
                 yield connection
         except ProgrammingError as error:
-            raise self._unprepared(error) from None
+            raise self.unprepared(error) from None
         except OperationalError as error:
             if self.is_sqlite and "no such table" in str(error):
-                raise self._unprepared(error) from None
+                raise self.unprepared(error) from None
             raise self.away(error) from None
         except DBAPIError as error:
             raise self.away(error) from None
 
     def away(self, error: Exception) -> Away:
         """Why the database does not answer, without its password."""
-        lines = str(getattr(error, "orig", error)).strip().splitlines() or [type(error).__name__]
-        return Away(f"the database {self.url.render_as_string(hide_password=True)} does not answer: {lines[0]}")
+        query = {name: "***" if name in PASSWORDS else value for name, value in self.url.query.items()}
+        shown = self.url.set(query=query).render_as_string(hide_password=True)
+        return Away(f"the database {shown} does not answer: {self.told(error)}")
 
-    def _unprepared(self, error: Exception) -> HostUnavailable:
-        lines = str(getattr(error, "orig", error)).strip().splitlines()
-        return HostUnavailable(f"the database has no tables of teamchat that this role may use ({lines[0]})", INIT)
+    def told(self, error: Exception) -> str:
+        """The first line of an error, without any password."""
+        line = (str(getattr(error, "orig", error)).strip().splitlines() or [type(error).__name__])[0]
+        given = [self.url.password, *(self.url.query.get(name) for name in PASSWORDS)]
+        for password in filter(None, given):
+            for written in {str(password), quote(str(password)), quote_plus(str(password))}:
+                line = line.replace(written, "***")
+        return line
+
+    def unprepared(self, error: Exception) -> HostUnavailable:
+        """What to do for a database without the tables, or with such as this role may not use."""
+        return HostUnavailable(
+            f"the database has no tables of teamchat that this role may use ({self.told(error)})", INIT
+        )
 
     @property
     def _now(self) -> Any:
@@ -138,8 +158,9 @@ class HostTables:
         """Raises `HostUnavailable` for a database of another format or engine."""
         with self._begun() as connection:
             found = dict(connection.execute(sa.select(self._about.c.key, self._about.c.value)).tuples().all())
-        if trouble := differs(found.get("format", "?"), found.get("engine", "?"), "the database"):
-            raise HostUnavailable(trouble, INIT)
+        form, engine = found.get("format", "?"), found.get("engine", "?")
+        if trouble := differs(form, engine, "the database"):
+            raise HostUnavailable(trouble, INSTALL if _is_newer(form, engine) else INIT)
 
     def prepare(self) -> None:
         """Make the tables, by their owner. What is there stays."""
@@ -147,6 +168,10 @@ class HostTables:
             if not self.is_sqlite:
                 connection.execute(sa.schema.CreateSchema(SCHEMA, if_not_exists=True))
             self._meta.create_all(connection)
+            found = dict(connection.execute(sa.select(self._about.c.key, self._about.c.value)).tuples().all())
+            form, engine = found.get("format", "?"), found.get("engine", "?")
+            if _is_newer(form, engine):
+                raise HostUnavailable(differs(form, engine, "the database") or "", INSTALL)
             connection.execute(sa.delete(self._about))
             values = [{"key": "format", "value": str(FORMAT)}, {"key": "engine", "value": ENGINE}]
             connection.execute(sa.insert(self._about), values)
@@ -201,13 +226,32 @@ class HostTables:
         self._engine.dispose()
 
 
-def differs(form: object, engine: object, whose: str) -> str | None:
-    """Why orders cannot be exchanged with a database or a worker; None if they can."""
+def differs(form: object, engine: object, whose: str, program: str = VERSION) -> str | None:
+    """Why orders cannot be exchanged with a database, or a worker of the teamchat `program`; None if they can."""
     if str(form) != str(FORMAT):
         return f"{whose} has orders of format {form}, and this teamchat format {FORMAT}: use one version of teamchat"
     if engine != ENGINE:
-        return f"{whose} is for DBOS {engine}, and this teamchat has {ENGINE}: use one version of teamchat"
+        return f"{whose} is for DBOS {engine}, and this teamchat has {ENGINE}: use one version of DBOS"
+    if minor(program) != minor(VERSION):
+        return f"{whose} runs teamchat {program or '?'}, and this is {VERSION}: use one version of teamchat"
     return None
+
+
+def minor(program: str) -> tuple[str, ...]:
+    """A version of teamchat without what may differ between two machines."""
+    return tuple(program.split(".")[:2])
+
+
+def _is_newer(form: str, engine: str) -> bool:
+    """Whether a later teamchat or engine has made the tables, which one that is older leaves alone."""
+    try:
+        return int(form) > FORMAT or _numbers(engine) > _numbers(ENGINE)
+    except ValueError:
+        return False
+
+
+def _numbers(engine: str) -> tuple[int, ...]:
+    return tuple(map(int, engine.split(".")))
 
 
 def _about(text: str) -> About | None:
@@ -215,5 +259,5 @@ def _about(text: str) -> About | None:
         return None
     try:
         return msgspec.json.decode(text, type=About)
-    except (msgspec.ValidationError, msgspec.DecodeError, UnicodeError):
+    except (msgspec.ValidationError, msgspec.DecodeError, UnicodeError, RecursionError):
         return None

@@ -48,7 +48,7 @@ class JsonSerializer(engines.Serializer):
         """Raises `Unreadable`."""
         try:
             found = decode(serialized_data)
-        except (DecodeError, UnicodeError, TypeError) as error:
+        except (DecodeError, UnicodeError, TypeError, RecursionError) as error:
             raise Unreadable(f"a value of the database that is no JSON: {error}") from None
         if not isinstance(found, dict) or len(found) != 1:
             raise Unreadable("a value of the database that is none of ours")
