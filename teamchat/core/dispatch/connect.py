@@ -6,12 +6,11 @@ import os
 from collections.abc import Mapping
 from importlib.util import find_spec
 
-from teamchat.core.dispatch.dispatch import Away, Clock, Dispatch
+from teamchat.core.dispatch.dispatch import INSTALL, Away, Clock, Dispatch
 from teamchat.core.errors import HostUnavailable
 
 VARIABLE = "TEAMCHAT_DATABASE"
 CLOCK = "TEAMCHAT_HOST_CLOCK"
-INSTALL = "pipx install --force '.[workers]'"
 EXAMPLE = "export TEAMCHAT_DATABASE='postgresql:///teamchat?host=/run/postgresql'"
 
 

@@ -10,6 +10,8 @@ from msgspec import Struct, field
 from teamchat.core.dispatch.order import Order, Piece, Project
 from teamchat.runners.base import Access
 
+INSTALL = "pipx install --force '.[workers]'"
+
 
 class Clock(Struct, frozen=True):
     """The times of hosts, in seconds. Tests make them shorter by one factor (`TEAMCHAT_HOST_CLOCK`).

@@ -17,8 +17,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, OperationalError, ProgrammingError
 
-from teamchat.core.dispatch.connect import INSTALL
-from teamchat.core.dispatch.dispatch import AgentOffer, Away
+from teamchat.core.dispatch.dispatch import INSTALL, AgentOffer, Away
 from teamchat.core.dispatch.order import FORMAT, Project
 from teamchat.core.errors import HostUnavailable, UsageError
 from teamchat.version import VERSION
