@@ -147,6 +147,12 @@ class HostTables:
             f"the database has no tables of teamchat that this role may use ({self.told(error)})", INIT
         )
 
+    def _said(self, connection: sa.Connection) -> dict[str, str]:
+        """What the database says of itself."""
+        return {
+            str(row[0]): str(row[1]) for row in connection.execute(sa.select(self._about.c.key, self._about.c.value))
+        }
+
     @property
     def _now(self) -> Any:
         if self.is_sqlite:
@@ -156,7 +162,7 @@ class HostTables:
     def check(self) -> None:
         """Raises `HostUnavailable` for a database of another format or engine."""
         with self._begun() as connection:
-            found = dict(connection.execute(sa.select(self._about.c.key, self._about.c.value)).tuples().all())
+            found = self._said(connection)
         form, engine = found.get("format", "?"), found.get("engine", "?")
         if trouble := differs(form, engine, "the database"):
             raise HostUnavailable(trouble, INSTALL if _is_newer(form, engine) else INIT)
@@ -167,7 +173,7 @@ class HostTables:
             if not self.is_sqlite:
                 connection.execute(sa.schema.CreateSchema(SCHEMA, if_not_exists=True))
             self._meta.create_all(connection)
-            found = dict(connection.execute(sa.select(self._about.c.key, self._about.c.value)).tuples().all())
+            found = self._said(connection)
             form, engine = found.get("format", "?"), found.get("engine", "?")
             if _is_newer(form, engine):
                 raise HostUnavailable(differs(form, engine, "the database") or "", INSTALL)
@@ -218,7 +224,7 @@ class HostTables:
                 sa.select(table.name, table.executor, (self._now - table.seen).label("age"), table.about).order_by(
                     table.name
                 )
-            ).tuples()
+            )
             return [HostRow(name, executor, max(0.0, float(age)), _about(text)) for name, executor, age, text in found]
 
     def close(self) -> None:

@@ -25,10 +25,6 @@ def _refuse(*_: object) -> NoReturn:
     raise Unreadable("a value of the database that is no JSON: it is not read")
 
 
-for _method in ("serialize", "deserialize"):
-    setattr(engines.DefaultSerializer, _method, _refuse)
-
-
 class RemoteError(Exception):
     """An error that a workflow stored, as its text."""
 
@@ -53,3 +49,12 @@ class JsonSerializer(engines.Serializer):
         if not isinstance(found, dict) or len(found) != 1:
             raise Unreadable("a value of the database that is none of ours")
         return RemoteError(str(found["error"])) if "error" in found else found.get("value")
+
+
+def _serialize(_: object, data: Any) -> str:
+    """Lets the engine store why it has not read such a value, so that the workflow ends."""
+    return JsonSerializer().serialize(data)
+
+
+for _method, _ours in (("serialize", _serialize), ("deserialize", _refuse)):
+    setattr(engines.DefaultSerializer, _method, _ours)
