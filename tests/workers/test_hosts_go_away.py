@@ -42,12 +42,35 @@ def test_a_turn_whose_worker_is_killed_is_interrupted_and_runs_again_only_when_t
     worker.kill()
     done = ended(sent)
     assert done.code == 130, done.out + done.err
-    assert "went" in done.out or "not seen" in done.out
+    assert "was interrupted: alpha" in done.out
     host.worker().ready()
     time.sleep(1.5)
     assert host.starts == 1
     assert lab.cli("resume").code == 0
     assert host.starts == 2
+
+
+def test_with_rerun_a_turn_runs_again_whose_host_has_gone(lab: Lab) -> None:
+    alpha, beta = lab.host("alpha"), lab.host("beta")
+    alpha.offers({"writer": [alpha.agent(SLOW)]})
+    worker = alpha.worker().ready()
+    lab.team(f"{MAX}\nrerun = true")
+    sent = lab.start("send", "[NEXT:max] Hi")
+    until(lambda: alpha.starts == 1)
+    beta.offers({"writer": [beta.agent("echo from beta")]}).worker().ready()
+    worker.kill()
+    done = ended(sent)
+    assert (done.code, "from beta" in done.out) == (0, True), done.err
+    assert (alpha.starts, beta.starts) == (1, 1)
+
+
+def test_a_side_turn_runs_on_the_host_too(lab: Lab) -> None:
+    host = lab.host("alpha")
+    host.offers({"writer": [host.agent("echo what was said in short")]}).worker().ready()
+    lab.team(MAX)
+    assert lab.cli("send", "[NEXT:max] Hi").code == 0
+    compacted = lab.cli("compact", "--member", "max")
+    assert (compacted.code, host.starts) == (0, 2), compacted.err
 
 
 def test_a_worker_that_starts_anew_does_not_run_its_turns_a_second_time(lab: Lab) -> None:

@@ -39,7 +39,8 @@ class HostSeen(Struct, frozen=True):
     """A worker as the database knows it: `seen_s` seconds ago it said that it was there.
 
     `executor` is one process of it. `jobs` turns run there at once, and `busy` run or wait there. `refused` are the
-    last orders that it did not take, and why. `trouble` is why this teamchat cannot use it.
+    last orders that it did not take, and why. `running` names the turns that it carries out. `trouble` is why this
+    teamchat cannot use it.
     """
 
     name: str
@@ -51,6 +52,7 @@ class HostSeen(Struct, frozen=True):
     projects: tuple[Project, ...] = ()
     teamchat: str = ""
     refused: tuple[str, ...] = ()
+    running: tuple[str, ...] = ()
     ending: bool = False
     trouble: str | None = None
 

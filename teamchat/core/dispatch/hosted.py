@@ -25,6 +25,7 @@ from teamchat.runners.process.running import FIRST_LINE, Chunk, CutShort, Exit, 
 AGAIN_S = 0.5  # between two tries to reach a database that is away
 REST_LOOK_S = 0.1  # between two looks for what a host says of a cancelled turn
 LATE_BEATS = 3  # that a host may miss before it is said that it is waited for
+MOST_MISSED = 3
 GIVES_UP_S = 20.0  # after a stop, if neither the host nor the database says anything
 
 
@@ -59,6 +60,7 @@ class HostedTurn:
         self._looked = time.monotonic()
         self._back = -float("inf")  # when the database answered again after it was away
         self._told: set[str] = set()
+        self._missed = 0  # looks at which its host did not name it among what it carries out
 
     def limit(self, longest: int, patience: Mapping[FailureKind, int]) -> None:
         """Let its reply have `longest` bytes, and its CLI report so many retries of each kind."""
@@ -153,7 +155,7 @@ class HostedTurn:
                     if piece is None:
                         await self._look()
                         continue
-                    offset += 1
+                    offset, self._missed = offset + 1, 0
                     yield piece
                     if isinstance(piece, Ended):
                         return
@@ -190,7 +192,7 @@ class HostedTurn:
     async def _away(self, away: Away) -> None:
         """Wait for a database that does not answer. What runs goes on meanwhile."""
         self._give_up_after_stop()
-        self._say_once(f"{away}; waiting for it")
+        self._say_once("away", f"{away}; waiting for it")
         await asyncio.sleep(AGAIN_S)
         self._back = time.monotonic()
 
@@ -209,20 +211,26 @@ class HostedTurn:
         host = next((one for one in await self._dispatch.hosts() if one.name == self.host), None)
         if now - self._back < clock.dead_s:
             return  # after an outage everybody looks dead
+        named = host is not None and self.name in host.running
+        self._missed = 0 if named else self._missed + 1
         if self.began:
             if (gone := _gone(host, clock.dead_s, self.began.executor)) is not None:
                 await self._dispatch.cancel(self.name)  # should it be there still, it can say nothing more
                 raise _Over(self._lost(f"was interrupted: {self.host} {gone} while it ran"))
+            if self._missed > MOST_MISSED:
+                raise _Over(self._lost(f"was interrupted: {self.host} does not run it any more, and says no end of it"))
             return
         gone = _gone(host, clock.dead_s, None)
         state = await self._dispatch.state(self.name)
         if gone is None and host and state and not state.waits and state.executor not in (None, host.executor):
             gone = "ended before the turn began"  # the process that took it is not the one that is there
+        if gone is None and state and not state.waits and self._missed > MOST_MISSED:
+            gone = "took it and does not run it"
         if gone is None:
             if host and host.seen_s > LATE_BEATS * clock.beat_s:
-                self._say_once(f"waiting for {self.host}, not seen for {host.seen_s:.0f} s")
+                self._say_once("late", f"waiting for {self.host}, not seen for {host.seen_s:.0f} s")
             elif state and state.waits and host and host.busy > host.jobs:
-                self._say_once(f"waiting for a free job on {self.host}")
+                self._say_once("waits", f"waiting for a free job on {self.host}")
             return
         await self._dispatch.cancel(self.name)
         if await self._has_begun():
@@ -236,8 +244,7 @@ class HostedTurn:
                 return True
         return False
 
-    def _say_once(self, text: str) -> None:
-        key = text.partition(",")[0]
+    def _say_once(self, key: str, text: str) -> None:
         if key not in self._told:
             self._told.add(key)
             self._say(text)

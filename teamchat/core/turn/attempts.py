@@ -333,6 +333,8 @@ def _why_again(result: Answer | NoAnswer, member: Member, tries: int) -> Again |
         return Again.GONE
     if _unreported(result):
         return Again.UNREPORTED
+    if _lost(result) and member.rerun:
+        return Again.RETRY if tries < max(1, member.retries) else None
     return (
         Again.RETRY
         if _kind(result) in RETRYABLE and tries < member.retries and not result.finished.interrupted
@@ -344,6 +346,12 @@ def _session_gone(answer: Answer) -> bool:
     """True when the vendor session that the turn resumes is gone."""
     setup = answer.turn.setup
     return _kind(answer) is FailureKind.GONE and (setup.resumes or setup.adopted) is not None
+
+
+def _lost(answer: Answer) -> bool:
+    """True when the host of the turn has gone while it ran."""
+    ran = answer.finished.outcome.ran
+    return ran is not None and ran.lost
 
 
 def _unreported(answer: Answer) -> bool:

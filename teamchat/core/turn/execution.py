@@ -174,8 +174,8 @@ async def followed(
     outcome = _outcome(ending, end, collector, judged, version)
     if hosted:
         outcome = _told_by_host(hosted, outcome)
-    told = tuple(collector.events)
-    return FinishedTurn(outcome, end.text, end.interrupted, end.untold, end.vendor_session, told, end.own_cost)
+    told, stopped = tuple(collector.events), end.interrupted and not (hosted and hosted.lost)
+    return FinishedTurn(outcome, end.text, stopped, end.untold, end.vendor_session, told, end.own_cost)
 
 
 def _told_by_host(turn: HostedTurn, outcome: Outcome) -> Outcome:

@@ -75,8 +75,9 @@ def ran_on(turn: HostedTurn) -> Ran:
     """What the host told of the turn, for its receipt."""
     began = turn.began
     if began is None:
-        return Ran(turn.host)
-    return Ran(turn.host, began.executor, began.cwd, began.argv, began.env, began.access_note, began.teamchat)
+        return Ran(turn.host, lost=turn.lost)
+    told = (began.executor, began.cwd, began.argv, began.env, began.access_note, began.teamchat)
+    return Ran(turn.host, *told, lost=turn.lost)
 
 
 class Hosting(Struct):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Generic, TypeVar
 
 from msgspec import Struct
@@ -19,10 +20,10 @@ from teamchat.core.team.programs import job_of
 from teamchat.core.team.team import Member
 from teamchat.core.turn.attempts import new_turn
 from teamchat.core.turn.ending import OpenTurn, Written, close_failed, close_turn
-from teamchat.core.turn.events import ConversationEvent, TurnStarted, spoken
+from teamchat.core.turn.events import ConversationEvent, TurnStarted, Warned, spoken
 from teamchat.core.turn.execution import FinishedTurn, execute
 from teamchat.core.turn.machine import ReadyTurn, TurnReason, wait_to_start
-from teamchat.core.turn.plan import plan_turn
+from teamchat.core.turn.plan import plan_hosted, plan_turn
 from teamchat.core.turn.run import Run, TurnFailure
 from teamchat.runners.events import AgentEvent, Failure, FailureKind
 from teamchat.runners.failures import is_blank
@@ -55,11 +56,18 @@ def for_side_turn(member: Member) -> Member:
 async def run_side_turn(run: Run, side: SideTurn[T]) -> T | TurnFailure:
     """The result of the turn, or why it failed. Raises `TeamchatError` for what is known before it begins."""
     folder = run.folder / os.urandom(8).hex()
-    scratch = run.machine.scratch(folder)
+    scratch, place = run.machine.scratch(folder), None
     try:
-        agent = run.team.agent_of(side.member)
-        job = job_of(side.member, agent, run.machine.env, scratch)
-        planned = plan_turn(side.member, agent, job, side.prompt, side.reason, run.machine, budget_usd=run.budget())
+        if side.member.host and run.machine.live:
+            place = await run.hosting.place(side.member, run.team, partial(_waits, run, side.member), run.stopper)
+            member = place.on(run.team, side.member)[1]
+            planned = plan_hosted(
+                member, place.agent, side.prompt, side.reason, place, folder, scratch, budget_usd=run.budget()
+            )
+        else:
+            agent = run.team.agent_of(side.member)
+            job = job_of(side.member, agent, run.machine.env, scratch)
+            planned = plan_turn(side.member, agent, job, side.prompt, side.reason, run.machine, budget_usd=run.budget())
         run.machine.check(planned)
         if await wait_to_start(planned, run.machine, run.stopper):
             run.machine.check(planned)
@@ -72,7 +80,14 @@ async def run_side_turn(run: Run, side: SideTurn[T]) -> T | TurnFailure:
     except BaseException:
         run.remove(scratch)
         raise
+    finally:
+        if place:
+            run.hosting.ordered(place)
     return _end(run, side, OpenTurn(turn, finished, scratch))
+
+
+def _waits(run: Run, member: Member, text: str) -> None:
+    run.emit(Warned(f"{member.name}: {text}"))
 
 
 async def _execute(run: Run, side: SideTurn[T], planned: ReadyTurn, turn: Turn) -> FinishedTurn:

@@ -135,6 +135,7 @@ class _Worker:
             projects=tuple(project for project, _ in self._host.file.projects),
             teamchat=VERSION,
             refused=tuple(self._host.refused),
+            running=tuple(turn.name for turn in tuple(self._host.running) if turn.name),
             ending=bool(self._ends.asked),
         )
 

@@ -76,6 +76,7 @@ class HostTurn:
 
     def __init__(self, host: Host, text: str, attempt: str) -> None:
         self._host, self._attempt = host, attempt
+        self.name: str | None = None  # as its order has it
         self._pieces: list[Piece] = []
         self._since = 0.0  # when the first of them came
         self._more = asyncio.Event()
@@ -108,6 +109,11 @@ class HostTurn:
         self._stopper.request()
         self._loop.call_soon_threadsafe(self._written.set)
 
+    def close(self) -> None:
+        self._host.running.discard(self)
+        if not self._task.done():
+            self.stop()
+
     async def rest(self) -> list[Piece]:
         await asyncio.wait((self._task,))
         return _joined(self._pieces)
@@ -129,7 +135,6 @@ class HostTurn:
             failure = Failure(FailureKind.AGENT, f"could not be run by its host: {type(error).__name__}: {error}")
             self._add(Ended(self._attempt, refused=failure))
         finally:
-            host.running.discard(self)
             self._more.set()
 
     async def _ran(self, text: str) -> Ended:
@@ -162,6 +167,7 @@ class HostTurn:
         if why:
             self._host.note_refused(f"{order.member} ({order.agent})", why)
             raise _Refused(Failure(FailureKind.AGENT, f"was refused by {self._host.name}: {why}"))
+        self.name = order.turn
         return order
 
     async def _executed(self, order: Order, agent: HostAgent, cwd: Path, folder: Path, scratch: Path) -> Ended:

@@ -175,6 +175,7 @@ class DbosDispatch:
                     projects=about.projects,
                     teamchat=about.teamchat,
                     refused=about.refused,
+                    running=about.running,
                     ending=about.ending,
                     trouble=trouble,
                 )

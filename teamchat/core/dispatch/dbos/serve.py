@@ -14,7 +14,7 @@ from typing import Protocol
 
 from dbos import DBOS, SetWorkflowID
 from dbos import _error as errors
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.exc import OperationalError, SQLAlchemyError
 
 from teamchat.core.dispatch.dbos.client import OPEN, OUTPUT, REST, TURN, config, queue_of, quiet, rest_of
 from teamchat.core.dispatch.dbos.tables import HostTables
@@ -22,6 +22,7 @@ from teamchat.core.dispatch.order import Ended, Piece, written
 from teamchat.core.errors import HostUnavailable
 from teamchat.runners.events import Failure, FailureKind
 
+AGAIN_S = 0.5  # between two tries to write to a database that is away
 POLL_S = 0.5  # between two looks at the queue, each of which is a transaction
 FOREVER_S = 10 * 365 * 86_400
 AGAIN = Failure(FailureKind.INTERRUPTED, "was begun before, and does not begin a second time by itself")
@@ -40,6 +41,10 @@ class Work(Protocol):
 
     def stop(self) -> None:
         """Ask the agent to end."""
+        ...
+
+    def close(self) -> None:
+        """Say that nobody asks for more. An agent that still runs is stopped."""
         ...
 
     async def rest(self) -> list[Piece]:
@@ -123,7 +128,7 @@ async def _carried_out(work: Work, keep_rest: Callable[[str, list[Piece]], Corou
     try:
         while batch := await work.batch():
             while batch:
-                await DBOS.write_stream_async(OUTPUT, written(batch[0]))
+                await _write(batch[0])
                 del batch[0]
     except (asyncio.CancelledError, errors.DBOSWorkflowCancelledError, errors.DBOSWorkflowConflictIDError):
         # cancelled: nothing more can be written to the stream, so the end of it becomes a value of its own
@@ -133,3 +138,20 @@ async def _carried_out(work: Work, keep_rest: Callable[[str, list[Piece]], Corou
         # outside of the step, in which no workflow may be begun
         await asyncio.get_running_loop().create_task(keep_rest(name, left), context=contextvars.Context())
         raise
+    finally:
+        work.close()
+
+
+async def _write(piece: Piece) -> None:
+    """Add a piece to the stream of the turn, however long the database is away.
+
+    The engine waits by itself only for some of a missing server's errors: not if its Unix socket is gone (DBOS 3.4.0
+    with psycopg 3.3.9).
+    """
+    while True:
+        try:
+            await DBOS.write_stream_async(OUTPUT, written(piece))
+        except OperationalError:
+            await asyncio.sleep(AGAIN_S)
+        else:
+            return

@@ -45,6 +45,7 @@ class About(msgspec.Struct, frozen=True):
     engine: str = ENGINE
     format: int = FORMAT
     refused: tuple[str, ...] = ()
+    running: tuple[str, ...] = ()
     ending: bool = False
 
 
@@ -129,7 +130,8 @@ class HostTables:
     def away(self, error: Exception) -> Away:
         """Why the database does not answer, without its password."""
         query = {name: "***" if name in PASSWORDS else value for name, value in self.url.query.items()}
-        shown = self.url.set(query=query).render_as_string(hide_password=True)
+        named = self.url.set(drivername=self.url.get_backend_name(), query=query)
+        shown = named.render_as_string(hide_password=True)
         return Away(f"the database {shown} does not answer: {self.told(error)}")
 
     def told(self, error: Exception) -> str:
