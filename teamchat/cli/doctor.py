@@ -7,10 +7,11 @@ import typer
 from teamchat.cli.shared.options import JsonOption, TeamOption
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Iterable
+    from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
 
     from teamchat.core.doctor.checks import Check
     from teamchat.core.errors import ExitCode
+    from teamchat.core.team.team import Member
 
 
 MARKS = {"ok": "✓", "note": "·", "warning": "!", "unknown": "?", "failed": "✗"}
@@ -85,8 +86,15 @@ def check_team(team: str | None, report: Report) -> ExitCode:
     from teamchat.core.files.folders import config_dir
     from teamchat.runners.process.command import capture
 
-    report.all(examine(team, Path.cwd(), config_dir(), os.environ, capture))
+    report.all(examine(team, Path.cwd(), config_dir(), os.environ, capture, _hosts))
     return report.end()
+
+
+def _hosts(members: Sequence[Member], env: Mapping[str, str]) -> Iterator[Check]:
+    """Look for the members' hosts; only a team that has some loads what asks their database."""
+    from teamchat.core.dispatch.look import check_hosts
+
+    return check_hosts(members, env)
 
 
 def look_at_store(team: str | None, report: Report) -> ExitCode:

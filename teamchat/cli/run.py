@@ -103,6 +103,12 @@ ReviewOption = Annotated[
 ]
 
 
+HostOption = Annotated[
+    list[str] | None,
+    typer.Option("--host", metavar="NAME", help="Run all its turns on this host, or on any; --host once for each."),
+]
+
+
 class ProcessOptions(Options, frozen=True):
     panel = "The process"
     members: MembersOption = None
@@ -170,6 +176,7 @@ def run(
     output: SendOutput,
     limits: RunLimits,
     asking: Asking,
+    host: HostOption = None,
 ) -> int:
     """Have members work on a task by a fixed process.
 
@@ -191,6 +198,8 @@ def run(
     wanted = _process_for(team, process, settings.settings, output.verdicts)
     if not output.dry_run:
         begin_run(team, record=output.record, trust=limits.trust)
+    if host:
+        team = _on_hosts(team, host, wanted)
     largest, judged = None if message.cut else team.max_bytes, bool(output.verdicts)
     task = read_message(
         words or (), largest, message.file or (), example=with_a_task(), judged=judged, timeout=limits.timeout
@@ -209,6 +218,20 @@ def run(
         return explain(request)
     notes = (*pausing(team, wanted, request.bounds), *reviewing(team, wanted))
     return send_message(request, output, wait=not limits.no_wait, ask=asking.ask, notes=notes)
+
+
+def _on_hosts(team: Team, names: Sequence[str], process: Process) -> Team:
+    """The team whose members work on hosts in this run. Raises `NotTrusted` where no person has typed them."""
+    from teamchat.cli.shared.workspace import need_person
+    from teamchat.core.errors import UsageError
+    from teamchat.core.team.build import on_hosts
+    from teamchat.core.team.problems import TeamFileProblem
+
+    need_person("hosts are named")
+    try:
+        return on_hosts(team, names, process.excluded)
+    except TeamFileProblem as problem:
+        raise UsageError(f"--host: {problem}") from None
 
 
 def with_a_task() -> str:

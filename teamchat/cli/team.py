@@ -84,6 +84,7 @@ def describe(team: Team, member: Member) -> dict[str, Any]:
     job = job_of(member, agent, os.environ)
     command = runner.command(job)
     program = find_program(agent.command[0], os.environ)
+    of_host = _OF_A_HOST if member.host else {}
     return row | {
         "agent": agent.name,
         "program": None if isinstance(program, Unusable) else program,
@@ -116,7 +117,23 @@ def describe(team: Team, member: Member) -> dict[str, Any]:
             "stall": member.stall_s or runner.stall_s,
             "timeout": member.timeout_s,
         },
+        "host": list(member.host),
+        **of_host,
     }
+
+
+_OF_A_HOST: dict[str, Any] = {
+    "program": None,
+    "problem": None,
+    "terminal": None,
+    "may": "if its host offers it, which bounds it",
+    "edits": None,
+    "reads": "its prompt, and what its host lets it read",
+    "without": [],
+    "argv": [],
+    "env": {},
+}
+"""What the machine of a host decides, and this one does not know."""
 
 
 def lines(row: dict[str, Any]) -> list[str]:
@@ -137,19 +154,22 @@ def lines(row: dict[str, Any]) -> list[str]:
         ("allow", ", ".join(row["allow"])),
     ]
     clocks = row["clocks_s"]
+    worktree = " (a worktree of it)" if row["workspace"] == "worktree" else ""
     if terminal := row["terminal"]:
         typed = "" if terminal["exit"] is None else f", ended with {terminal['exit']!r}"
         named.append(("on a terminal", f"its prompt matches {terminal['prompt']!r}{typed}"))
+    on = f" on {'any host' if row['host'] == ['any'] else ' or '.join(row['host'])}" if row["host"] else ""
+    runs = "the command of its host, in the environment of its host" if on else shlex.join(row["argv"])
     return [
-        f"{row['name']}{title} · {row['agent']}{problem}",
+        f"{row['name']}{title} · {row['agent']}{on}{problem}",
         f"  access {row['access']}: {row['may']}",
         *(f"  {name}: {those}" for name, those in (in_words(row["edits"]) if row["edits"] else ())),
         f"  reads: {row['reads']}",
         *([f"  {without_line(row['vendor'], row['without'])}"] if row["without"] else ()),
         f"  memory: {row['memory']}",
         *(f"  {name}: {value}" for name, value in named if value),
-        f"  works in: {row['cwd']}{' (a worktree of it)' * (row['workspace'] == 'worktree')}",
-        f"  runs: {shlex.join(row['argv'])}",
+        f"  works in: {'the clone on its host of ' * bool(on)}{row['cwd']}{worktree}",
+        f"  runs: {runs}",
         *(f"  with: {name}={value}" for name, value in row["env"].items()),
         f"  clocks: first byte {clocks['first_byte']:g} s, stall {clocks['stall']:g} s, total {clocks['timeout']:g} s",
     ]

@@ -62,7 +62,7 @@ def test_json_has_everything(world: Path, made: Crew) -> None:
             "same_process": False,
             "fresh_bytes": len(made.prompts("max")[0].encode()), "shown_from": "msg-1", "beside": [], "edits": 0,
             "sources": {},
-            "purpose": "reply", "images": [], "slash": None, "without": [], "adopted": None,
+            "purpose": "reply", "images": [], "slash": None, "without": [], "adopted": None, "host": None,
         },
         "prompt": made.prompts("max")[0], "system": None,
         "outcome": {
@@ -70,7 +70,7 @@ def test_json_has_everything(world: Path, made: Crew) -> None:
             "usage": None, "denied": None, "files": [], "changes": {"unknown": "no git repository"}, "reported": [],
             "files_that_run": [],
             "not_all_looked_at": False, "tools": 0, "failed_tools": 0, "left": [],
-                "children": [],
+                "children": [], "ran": None,
         },
         "partial": "", "summary": None,
     }  # fmt: skip

@@ -60,9 +60,9 @@ def step_line(step: Step) -> str:
 
 
 def footer(turn: MemberTurn) -> str:
-    """`turn 2 · claude sonnet · 58s · 24k tokens · $0.11 · 3 files`. What is unknown is left out."""
+    """`turn 2 · claude sonnet on gpu1 · 58s · 24k tokens · $0.11 · 3 files`. What is unknown is left out."""
     used = (turn.input_tokens or 0) + (turn.output_tokens or 0)
-    parts = [f"turn {turn.number}", who_ran(turn)]
+    parts = [f"turn {turn.number}", f"{who_ran(turn)} on {turn.host}" if turn.host else who_ran(turn)]
     parts += [duration(turn.seconds)] if turn.seconds is not None else []
     parts += [f"{short_number(used)} tokens"] if used else []
     parts += [f"${turn.cost_usd:.2f}"] if turn.cost_usd is not None else []

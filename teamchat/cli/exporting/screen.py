@@ -192,7 +192,7 @@ def _check_record(check: RanCheck) -> CheckRecord:
 
 def _stored(number: int, turn: MemberTurn) -> Turn:
     """The turn under a number of its own: those of a branch may be given twice."""
-    setup = Setup((), {}, FOLDER, turn.access, "", "", "", "", model=turn.model)
+    setup = Setup((), {}, FOLDER, turn.access, "", "", "", "", model=turn.model, host=turn.host)
     return Turn(
         id=number,
         number=number,

@@ -113,7 +113,7 @@ class JsonOutput:
             case TurnStarted(route=route):
                 part = self._parts[turn.number] = part_fields(route.part if route else None)
                 begun = {"agent": turn.agent, "agent_type": turn.protocol, "route": route.number if route else None}
-                write_line("turn_started", **at, **begun, part=part, attempt=turn.setup.attempt)
+                write_line("turn_started", **at, **begun, part=part, attempt=turn.setup.attempt, host=turn.setup.host)
             case SummaryStored(summary=summary):
                 write_line("compacted", **at, through=summary.through, kept=summary.kept, text=summary.text)
             case LessonsFound(found=found, kept=kept):
@@ -122,7 +122,12 @@ class JsonOutput:
                     write_line("lesson", **lesson_fields(lesson))
             case TurnFinished(outcome=outcome, partial=partial):
                 part = self._parts.pop(turn.number, None)
-                given = {"part": part, "redacted": turn.setup.redacted, "trimmed": trimmed_fields(turn.setup.trimmed)}
+                given = {
+                    "host": turn.setup.host,
+                    "part": part,
+                    "redacted": turn.setup.redacted,
+                    "trimmed": trimmed_fields(turn.setup.trimmed),
+                }
                 write_line("turn_finished", **at, **given, **outcome_fields(outcome), partial=partial)
 
     def _agent(self, spoke: AgentSpoke) -> None:

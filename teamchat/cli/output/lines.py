@@ -178,6 +178,11 @@ def folded(text: str, pasted: Iterable[Span]) -> str:
 BEGINS = {"reply": "begins", "summary": "summarises the conversation", "lessons": "looks for lessons"}
 
 
+def begins(setup: Setup) -> str:
+    """`begins`, or `begins on gpu1`: what a member does in a turn that begins, and on which host."""
+    return f"{BEGINS[setup.purpose]}{f' on {setup.host}' if setup.host else ''}"
+
+
 def found_lessons(found: LessonsFound, receipt: Receipt = SHOW) -> str:
     """How many lessons were found, and the command that prints the whole answer."""
     number = plural(len(found.found), "new lesson") if found.found else "no new lesson"

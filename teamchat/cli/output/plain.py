@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from teamchat.cli.output.lines import (
-    BEGINS,
     Unreported,
+    begins,
     closing_lines,
     compacted,
     compared_lines,
@@ -89,10 +89,11 @@ class PlainOutput:
                 note(visible(text))
 
     def _check(self, event: CheckStarted | CheckFinished) -> None:
-        from teamchat.cli.output.checks import begins, check_line, check_notes  # only `run until` and `check` have any
+        from teamchat.cli.output.checks import begins as check_begins
+        from teamchat.cli.output.checks import check_line, check_notes  # only `run until` and `check` have any
 
         if isinstance(event, CheckStarted):
-            note(begins(event.check))
+            note(check_begins(event.check))
             return
         check = event.check
         receipt = self._of_check(check.label) if self._of_check else ""
@@ -102,7 +103,7 @@ class PlainOutput:
     def _turn(self, event: TurnStarted | SummaryStored | LessonsFound | TurnFinished) -> None:
         match event:
             case TurnStarted(turn=turn, route=route):
-                note(f"{turn.member} {BEGINS[turn.setup.purpose]} ({_turn_and_part(turn, route)})")
+                note(f"{turn.member} {begins(turn.setup)} ({_turn_and_part(turn, route)})")
                 if line := left_out(turn.member, turn.setup):
                     note(line)
             case SummaryStored(turn=turn, summary=summary):

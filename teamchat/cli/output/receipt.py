@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from msgspec import to_builtins
+from msgspec.structs import replace
 
 from teamchat.assemblers.parts import SUMMARY, Trimmed
 from teamchat.assemblers.truncation import approx_tokens
@@ -60,7 +61,7 @@ def receipt_fields(
         "setup": to_builtins(turn.setup),
         "prompt": prompt.decode(errors="replace"),
         "system": system,
-        "outcome": turn.outcome and outcome_fields(turn.outcome),
+        "outcome": turn.outcome and {**outcome_fields(turn.outcome), "ran": to_builtins(turn.outcome.ran)},
         "partial": partial,
         "summary": summary,
     }
@@ -74,7 +75,7 @@ def receipt_lines(
     yield f"turn {turn.number} · {turn.member} ({turn.agent}) · {left or turn.status}{undone}"
     if left:
         yield f"{TRY}{place('teamchat resume')}"
-    for name, value in (*_setup(turn, turn.setup), *(_outcome(turn, turn.outcome, place) if turn.outcome else ())):
+    for name, value in (*_setup(turn, as_it_ran(turn)), *(_outcome(turn, turn.outcome, place) if turn.outcome else ())):
         yield f"  {name:<9} {visible(value)}"
     calls: dict[object, str] = {}
     for event in events:
@@ -109,6 +110,8 @@ def _setup(turn: Turn, setup: Setup) -> Iterator[tuple[str, str]]:
         written = f", written for {setup.asked_in}" if setup.asked_in else ""
         yield "answers", f"{setup.answers}{written}, for the request {setup.request}"
     yield "started", moment(turn.started_at)
+    if setup.host:
+        yield "host", host_in_words(turn, setup.host)
     yield "access", f"{setup.access}: {setup.access_note}"
     if setup.without:
         yield "without", f"against plain {turn.agent}: {', '.join(setup.without)}"
@@ -117,10 +120,28 @@ def _setup(turn: Turn, setup: Setup) -> Iterator[tuple[str, str]]:
     if setup.memory != "fresh":
         yield "memory", memory_in_words(setup)
     yield from _shown(setup)
-    yield "ran", shlex.join(short(word) for word in setup.argv)
-    yield "in", setup.cwd
+    if setup.argv:
+        yield "ran", shlex.join(short(word) for word in setup.argv)
+        yield "in", setup.cwd
     for name, new in setup.env.items():
         yield "env", f"without {name}" if new is None else f"{name}={new}"
+
+
+def as_it_ran(turn: Turn) -> Setup:
+    """What the turn was given; of one on a host with the command, the environment and the folder that it had there."""
+    ran = turn.outcome.ran if turn.outcome else None
+    if ran is None or not ran.executor:
+        return turn.setup
+    note = ran.access_note or turn.setup.access_note
+    return replace(turn.setup, argv=ran.argv, env=ran.env, cwd=ran.cwd, access_note=note)
+
+
+def host_in_words(turn: Turn, host: str) -> str:
+    """`gpu1 (teamchat 0.1.0)`: the host, and what is known of the turn there."""
+    ran = turn.outcome.ran if turn.outcome else None
+    if turn.outcome and (ran is None or not ran.executor):
+        return f"{host}, where it never began"
+    return f"{host} (teamchat {ran.teamchat})" if ran and ran.teamchat else host
 
 
 def memory_in_words(setup: Setup) -> str:
@@ -263,7 +284,12 @@ def _change(change: FileChange, *, reported: bool) -> str:
 
 
 def _servers(turn: Turn) -> Collection[str]:
-    """The MCP servers that the user has set up for the turn's CLI; empty for a program that is no known CLI."""
+    """The MCP servers that the user has set up for the turn's CLI; empty for a program that is no known CLI.
+
+    Those of a host are not known here.
+    """
+    if turn.setup.host:
+        return ()
     runners = (row.runner for like, row in AGENT_TYPES.items() if like == turn.agent)
     return next((runner.servers(Path(turn.setup.cwd), os.environ) for runner in runners), ())
 

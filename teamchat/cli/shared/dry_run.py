@@ -169,11 +169,15 @@ def _turn(team: Team, coordinator: ConversationCoordinator, route: Route) -> Ite
     turn = coordinator.attempts.plan(route, placed)
     if placed is member and coordinator.run.has_worktree(member, route):
         yield f"it gets a worktree of {turn.setup.cwd} before its turn"
-    yield f"{member.name} would run: {printable(shlex.join(short(word) for word in turn.command.argv))}"
-    yield f"in {turn.setup.cwd}, access {turn.setup.access}: {turn.setup.access_note}"
+    if member.host:
+        yield f"{member.name} would run on {member.hosts}, with the command and the environment of its host"
+        yield f"for {turn.setup.cwd}, access {turn.setup.access}: if its host offers it"
+    else:
+        yield f"{member.name} would run: {printable(shlex.join(short(word) for word in turn.command.argv))}"
+        yield f"in {turn.setup.cwd}, access {turn.setup.access}: {turn.setup.access_note}"
     if turn.setup.memory != "fresh":
         yield f"memory {memory_in_words(turn.setup)}"
-    for name, value in turn.setup.env.items():
+    for name, value in () if member.host else turn.setup.env.items():
         yield f"without {name}" if value is None else f"with {name}={value}"
     if turn.prompt.system_text:
         yield f"\nits system text ({turn.setup.system_bytes:,} bytes):\n{turn.prompt.system_text}"

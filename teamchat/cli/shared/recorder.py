@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -12,8 +13,8 @@ from teamchat.cli.output.lines import note
 from teamchat.cli.output.transcript import Transcript
 from teamchat.cli.shared.conversation import Work
 from teamchat.core.cassette.account import account, progress_mark, standing
-from teamchat.core.cassette.player import RecordedTurn, Recorder, nameless
-from teamchat.core.cassette.replay import identity_of, not_started
+from teamchat.core.cassette.player import RecordedTurn, Recorder, Recording, nameless
+from teamchat.core.cassette.replay import identity_of, not_started, without_prompt
 from teamchat.core.cassette.writer import CassetteWriter
 from teamchat.core.check import Check
 from teamchat.core.checks.command import CheckRun
@@ -24,6 +25,7 @@ from teamchat.core.conversation.inputs import Input, Message
 from teamchat.core.engine.state import Bounds
 from teamchat.core.errors import ExitCode, TeamchatError, UsageError
 from teamchat.core.files.folders import state_dir
+from teamchat.core.receipt import Ran
 from teamchat.core.store.database import Database
 from teamchat.core.store.sessions import Session, fence_key
 from teamchat.core.team.team import Member, Team
@@ -32,6 +34,9 @@ from teamchat.core.turn.machine import Cooldowns, Machine, ReadyTurn
 from teamchat.runners.base import Job, Runner, Slash
 from teamchat.runners.process.running import Launch, Running
 from teamchat.runners.process.supervisor import Stopper
+
+if TYPE_CHECKING:
+    from teamchat.core.turn.hosting import Place
 
 Keep = Callable[[RecordedTurn], None]
 LABEL = "TEAMCHAT_CASSETTE_LABEL"  # set if no real model gave the recorded replies
@@ -88,6 +93,19 @@ class Listening(Machine):
 
     def start(self, what: Launch) -> Running:
         return self._recorder(what)
+
+    def place(self, member: Member) -> Place | None:
+        try:
+            return self._inner.place(member)
+        except TeamchatError as error:
+            self.no_host(member, error)
+            raise
+
+    def no_host(self, member: Member, error: TeamchatError) -> None:
+        self._keep(RecordedTurn(without_prompt(member), b"", (), (), (), None, error=not_started(error)))
+
+    def ran(self, turn: ReadyTurn, process: Running) -> tuple[Ran, bool] | None:
+        return self._inner.ran(turn, process.process if isinstance(process, Recording) else process)
 
     async def run_check(self, check: Check, cwd: Path, folder: Path, scratch: Path, stopper: Stopper) -> CheckRun:
         self._check_began = self._recorder.now()

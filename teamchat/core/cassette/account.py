@@ -31,7 +31,7 @@ from teamchat.runners.process.supervisor import SILENT, UNSAID
 
 SETUP = (
     "access", "access_note", "why", "answers", "request", "attempt", "model", "inert_mentions", "trimmed", "memory",
-    "resumes", "fresh_because", "opened",
+    "resumes", "fresh_because", "opened", "host",
 )  # fmt: skip
 OUTCOME = ("failure", "exit_code", "model", "usage", "denied", "files", "tools", "left", "notes", "reply")
 ROUTE = ("number", "target", "priority", "group", "parent", "by", "request", "as_of", "status", "attempt")

@@ -168,9 +168,9 @@ class CutLine(Line):
 
 
 class ErrorLine(Line):
-    """Why a turn did not start: no program, a refused access, no folder, or the system's own error."""
+    """Why a turn did not start: no host, no program, a refused access, no folder, or the system's own error."""
 
-    kind: Literal["missing", "refused", "usage", "spawn"]
+    kind: Literal["missing", "refused", "usage", "spawn", "host"]
     text: str
     hint: str | None = None
 
@@ -196,6 +196,19 @@ class SlashLine(Line):
     refused: str | None = None
 
 
+class RanLine(Line):
+    """The host that a turn ran on. `began` is false where nothing was started there, `ended` where its end is unknown.
+
+    `teamchat` is the version there, `access_note` what bounded the agent.
+    """
+
+    host: str = Field(pattern=r"^[\w.-]+$")
+    began: bool = True
+    ended: bool = True
+    access_note: str = ""
+    teamchat: str = ""
+
+
 class TurnLine(Line):
     """One turn. `output` is `[seconds, "out" or "err", text]` per line of output, with its line end.
 
@@ -205,7 +218,7 @@ class TurnLine(Line):
     variables that its login was from: none where it was a stored one, null where that is not known.
     `changed` are files that run things and changed in the turn; `not_all_looked_at`: there are more of them than are
     compared. `files` is what changed in the agent's work tree, or why that is not known.
-    `exit_code` is null where `error` says why it was not started.
+    `exit_code` is null where `error` says why it was not started. `ran` is where it ran if that was another machine.
     """
 
     member: str
@@ -231,6 +244,7 @@ class TurnLine(Line):
     not_all_looked_at: bool = False
     files: Annotated[FileChanges, Checked()] | Annotated[NoCheckpoint, Checked()] | None = None
     error: ErrorLine | None = None
+    ran: RanLine | None = None
 
     @field_validator("output")
     @classmethod

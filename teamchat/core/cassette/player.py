@@ -15,8 +15,9 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
+from teamchat.core.receipt import Ran
 from teamchat.runners.events import Failure, FailureKind
-from teamchat.runners.process.running import Chunk, CutShort, Exit, Identity, Launch, Running, SpawnFailed
+from teamchat.runners.process.running import Chunk, CutShort, Exit, Identity, Launch, Running, SpawnFailed, Stays
 from teamchat.runners.process.supervisor import Stopper
 
 LONGEST_PAUSE_S = 600.0  # that a replay makes where the recording has a longer silence
@@ -40,7 +41,8 @@ class RecordedTurn(Struct, frozen=True):
     """One turn as it crossed the process boundary; `env_names` are the variables it was given.
 
     `at` is when it began, in seconds from the beginning of its run. `cut` is what ended it before its own end. `exit`
-    is None where `error` says why it was not even started.
+    is None where `error` says why it was not even started. `ran` is where it ran if that was another machine, and
+    whether that told its end.
     """
 
     identity: Identity
@@ -52,6 +54,7 @@ class RecordedTurn(Struct, frozen=True):
     cut: CutShort | None = None
     error: NotStarted | None = None
     at: float = 0.0
+    ran: tuple[Ran, bool] | None = None
 
     @property
     def key(self) -> tuple[Identity, bytes]:
@@ -97,48 +100,61 @@ class Recorder:
             at=self._begun.pop(what.identity.member, started) - self._began,
         )
         try:
-            return _Recording(self._start(what), what, turn, started, self._keep)
+            return Recording(self._start(what), what, turn, started, self._keep)
         except SpawnFailed as error:
             self._keep(replace(turn, error=NotStarted(SPAWN, str(error))))
             raise
 
 
-class _Recording:
+class Recording:
+    """A turn that is recorded while it runs."""
+
     def __init__(
         self, process: Running, what: Launch, turn: RecordedTurn, started: float, keep: Callable[[RecordedTurn], None]
     ) -> None:
-        self._process, self._what, self._turn, self._started, self._keep = process, what, turn, started, keep
+        self.process, self._what, self._turn, self._started, self._keep = process, what, turn, started, keep
         self._cut: CutShort | None = None
 
     @property
     def exit(self) -> Exit | None:
-        return self._process.exit
+        return self.process.exit
 
     def over(self) -> None:
-        self._process.over()
+        self.process.over()
 
     def end_input(self) -> bool:
-        return self._process.end_input()
+        return self.process.end_input()
 
     def stop(self, why: Failure | None = None, *, hard: bool = False) -> None:
         if why and self._cut is None:
             self._cut = CutShort(why, time.monotonic() - self._started)
-        self._process.stop(why, hard=hard)
+        self.process.stop(why, hard=hard)
 
     async def chunks(self) -> AsyncGenerator[Chunk | CutShort, None]:
         seen = []
-        async with aclosing(self._process.chunks()) as chunks:
+        async with aclosing(self.process.chunks()) as chunks:
             async for chunk in chunks:
                 if isinstance(chunk, CutShort):  # a playback that is recorded again
                     self._cut = self._cut or chunk
                 else:
                     seen.append(chunk)
                 yield chunk
-        if end := self._process.exit:
+        if end := self.process.exit:
             version = self._what.version if end.version is None else end.version
             login = self._what.login if end.login is None else end.login
             exit_ = replace(end, cwd=end.cwd or self._what.cwd, version=version, login=login)
-            self._keep(replace(self._turn, chunks=tuple(seen), exit=exit_, cut=self._cut))
+            again = self.process.turn.ran if isinstance(self.process, Playback) else None
+            ran = again or (self._what.elsewhere and _ran(self._what.elsewhere))
+            self._keep(replace(self._turn, chunks=tuple(seen), exit=exit_, cut=self._cut, ran=ran))
+
+
+def _ran(elsewhere: Stays) -> tuple[Ran, bool] | None:
+    from teamchat.core.dispatch.hosted import HostedTurn
+    from teamchat.core.turn.hosting import ran_on
+
+    if not isinstance(elsewhere, HostedTurn):
+        return None
+    return ran_on(elsewhere)
 
 
 def nameless(stdin: bytes, scratch: Path | None) -> bytes:
@@ -178,7 +194,7 @@ class Player:
             raise SpawnFailed(turn.error.text if turn.error else "it was not started")
         self._playing += 1
         self._ends.append(turn.at + turn.exit.seconds)
-        return _Playback(turn, turn.exit, self._speed, self._ending, self._ended)
+        return Playback(turn, turn.exit, self._speed, self._ending, self._ended)
 
     async def passes(self, at: float, seconds: float, stopper: Stopper) -> bool:
         """Let the time pass of a check that began `at`. False if a person ends it before."""
@@ -264,7 +280,9 @@ class LenientPlayer(Player):
         return super().find(identity, stdin) or next(same, None)
 
 
-class _Playback:
+class Playback:
+    """A recorded turn that is played."""
+
     def __init__(
         self,
         turn: RecordedTurn,
@@ -273,7 +291,7 @@ class _Playback:
         ending: Callable[[RecordedTurn, Exit], Awaitable[None]],
         ended: Callable[[RecordedTurn, Exit], None],
     ) -> None:
-        self._turn, self._end, self._speed, self._ending, self._ended = turn, end, speed, ending, ended
+        self.turn, self._end, self._speed, self._ending, self._ended = turn, end, speed, ending, ended
         self._stopped = asyncio.Event()
         self.exit: Exit | None = None
 
@@ -285,7 +303,7 @@ class _Playback:
 
     def stop(self, why: Failure | None = None, *, hard: bool = False) -> None:
         """Stop, unless this repeats what ended the recorded turn: that comes in its recorded time."""
-        cut = self._turn.cut
+        cut = self.turn.cut
         again = cut and why and cut.why.kind is why.kind is not FailureKind.INTERRUPTED
         if hard or not again:
             self._stopped.set()
@@ -293,7 +311,7 @@ class _Playback:
     async def chunks(self) -> AsyncGenerator[Chunk | CutShort, None]:
         at = 0.0
         try:
-            for chunk in _in_time(self._turn):
+            for chunk in _in_time(self.turn):
                 if await self._stopped_within(chunk.at - at):
                     self.exit = self._end_at(at)
                     return
@@ -301,10 +319,10 @@ class _Playback:
                 yield chunk
             stopped = await self._stopped_within(self._end.seconds - at)
             if not stopped:
-                await self._ending(self._turn, self._end)
+                await self._ending(self.turn, self._end)
             self.exit = self._end_at(at) if stopped else self._end
         finally:
-            self._ended(self._turn, self._end)
+            self._ended(self.turn, self._end)
 
     def _end_at(self, seconds: float) -> Exit:
         """The end of a turn that is stopped before its own."""

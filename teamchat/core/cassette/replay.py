@@ -11,16 +11,18 @@ import difflib
 import math
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from teamchat.core.cassette.account import text_difference
-from teamchat.core.cassette.format import Cassette, CheckLine, RecordedRun, TurnLine
-from teamchat.core.cassette.player import SPAWN, NotRecorded, NotStarted, Player, RecordedTurn, nameless
+from teamchat.core.cassette.format import Cassette, CheckLine, RanLine, RecordedRun, TurnLine
+from teamchat.core.cassette.player import SPAWN, NotRecorded, NotStarted, Playback, Player, RecordedTurn, nameless
 from teamchat.core.cassette.team import team_from_json
 from teamchat.core.check import Check, CheckResult
 from teamchat.core.checks.command import CheckRun
 from teamchat.core.context.layers.collector import ContextCollector, Telling
 from teamchat.core.engine.events import PauseKind
-from teamchat.core.errors import AgentMissing, NoRecording, NotTrusted, TeamchatError, UsageError
+from teamchat.core.errors import AgentMissing, HostUnavailable, NoRecording, NotTrusted, TeamchatError, UsageError
+from teamchat.core.receipt import Ran
 from teamchat.core.team.team import Member, Team
 from teamchat.core.text.clean import printable
 from teamchat.core.text.commands import saying
@@ -31,8 +33,17 @@ from teamchat.runners.file_changes import FileChanges
 from teamchat.runners.process.running import Chunk, CutShort, Exit, Identity, Launch, Running
 from teamchat.runners.process.supervisor import Stopper
 
+if TYPE_CHECKING:
+    from teamchat.core.turn.hosting import Place
+
 LONGEST_COMPARED = 100_000  # characters; the worst cost of comparing is their square
-ERRORS: Mapping[str, type[TeamchatError]] = {"missing": AgentMissing, "refused": NotTrusted, "usage": UsageError}
+NO_HOST = "host"
+ERRORS: Mapping[str, type[TeamchatError]] = {
+    NO_HOST: HostUnavailable,
+    "missing": AgentMissing,
+    "refused": NotTrusted,
+    "usage": UsageError,
+}
 """The errors that are known before a turn starts, by their kind in a cassette."""
 
 
@@ -63,7 +74,14 @@ def recorded_turn(line: TurnLine) -> RecordedTurn:
         cut=CutShort(Failure(cut.kind, cut.reason, cut.hint), cut.at) if cut else None,
         error=NotStarted(error.kind, error.text, error.hint) if error else None,
         at=line.at,
+        ran=_ran(line.ran) if line.ran else None,
     )
+
+
+def _ran(line: RanLine) -> tuple[Ran, bool]:
+    """Where a turn ran. A recording has no process of that host: its name stands for one that began."""
+    executor = line.host if line.began else ""
+    return Ran(line.host, executor, access_note=line.access_note, teamchat=line.teamchat), line.ended
 
 
 def recorded_check(line: CheckLine) -> CheckRun:
@@ -93,6 +111,11 @@ def not_started(error: TeamchatError) -> NotStarted:
 
 def identity_of(turn: ReadyTurn) -> Identity:
     return Identity(turn.member.name, turn.agent.protocol, turn.prompt.system_text)
+
+
+def without_prompt(member: Member) -> Identity:
+    """The identity of a turn that had no host, so that no prompt was made for it."""
+    return Identity(member.name, "plain", None)
 
 
 def recorded_team(cassette: Cassette, root: Path) -> Team:
@@ -155,6 +178,18 @@ class RecordedMachine(Machine):
     def slash(self, member: Member, *_: object) -> Slash | None:
         line = self._upcoming(member)
         return Slash(**line.slash.model_dump()) if line and line.slash else None
+
+    def place(self, member: Member) -> Place | None:
+        from teamchat.core.turn.hosting import place_of_old  # only a member with `host` needs it
+
+        line = self._upcoming(member)
+        if line and line.error and line.error.kind == NO_HOST:
+            self._player.take(without_prompt(member), b"")
+            raise ERRORS[NO_HOST](line.error.text, line.error.hint)
+        return place_of_old(member, line.ran.host, line.agent) if line and line.ran else None
+
+    def ran(self, _turn: ReadyTurn, process: Running) -> tuple[Ran, bool] | None:
+        return process.turn.ran if isinstance(process, Playback) else None
 
     def collected(self, collector: ContextCollector) -> ContextCollector:
         told = [

@@ -23,11 +23,13 @@ from teamchat.core.check import Check, without_place
 from teamchat.core.checks.command import CheckRun
 from teamchat.core.context.layers.collector import LayerContext
 from teamchat.core.conversation.inputs import Input, Message, Resume
+from teamchat.core.dispatch.connect import VARIABLE as DATABASE
 from teamchat.core.engine.events import PauseKind
 from teamchat.core.engine.process import Process
 from teamchat.core.engine.state import UNBOUNDED, Bounds
 from teamchat.core.errors import TeamchatError, UsageError
 from teamchat.core.files.whole_files import write_private
+from teamchat.core.receipt import Ran
 from teamchat.core.team.team import Team
 from teamchat.core.text.clean import printable
 from teamchat.core.text.commands import saying, unused
@@ -186,6 +188,7 @@ class CassetteWriter:
             "told": told if told and (told["layers"] or "part" in told) else None,  # parts are told apart by order
             "cut": turn.cut and _cut(turn.cut),
             "error": turn.error and _error(turn.error),
+            **({"ran": _ran(*turn.ran)} if turn.ran else {}),
         }
         if turn.exit:
             values |= {
@@ -294,6 +297,7 @@ def secrets_of(team: Team, env: Mapping[str, str]) -> dict[str, str]:
     commands += [_words(check.command) for check in team.checks.values()]
     in_words = [("SECRET", value) for words in commands for value in secrets_in(words)]
     named = [*in_words, *(pair for table in variables for pair in table.items())]
+    named += [("SECRET", env[DATABASE])] if env.get(DATABASE) else []
     known = [(name, value) for name, value in named if value not in no_secrets]
     return {f"{number} {name}": value for number, (name, value) in enumerate(known)}
 
@@ -310,6 +314,12 @@ def _cut(cut: CutShort) -> dict[str, Any]:
 
 def _error(error: NotStarted) -> dict[str, Any]:
     return {"kind": error.kind, "text": error.text, "hint": error.hint}
+
+
+def _ran(ran: Ran, ended: bool) -> dict[str, Any]:
+    """Where a turn ran, without the folders and commands of that machine."""
+    began = bool(ran.executor)
+    return {"host": ran.host, "began": began, "ended": ended, "access_note": ran.access_note, "teamchat": ran.teamchat}
 
 
 def _as_text(output: bytes) -> dict[str, str]:

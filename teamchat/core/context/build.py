@@ -66,8 +66,8 @@ class BuiltPrompt(Struct, frozen=True):
     The session has seen every message from `shown_from` to `shown_through`, and those in `beside`. `fresh_bytes` is the
     size of a fresh prompt. `redacted` is how many secrets were taken out of the prompt. `gathered` is what the layers
     are made of, also those that did not fit. `images` are those that it shows, `unseen` the names of those that its CLI
-    does not take. `slash` is the custom command that the person typed. `left_out` names what it should show of a
-    process and has no room for.
+    or its host does not get. `slash` is the custom command that the person typed. `left_out` names what it should show
+    of a process and has no room for.
     """
 
     assembled: AssemblerOutput
@@ -169,10 +169,11 @@ def build_prompt(
     built = _assemble(asked, continued) if isinstance(continued, ContinuedSession) else fresh
     shown = _images(asked, continued, images)
     slash = _slash(asked.answers, find_slash, images=bool(shown))
-    runner, paths = asked.kind.runner, [path for path, _ in image_files(shown, scratch)]
+    runner = asked.kind.runner
+    takes = runner.images and not member.host  # no image goes to a host
+    paths = [path for path, _ in image_files(shown, scratch)] if takes else []
     prepared = _prepared(asked, built.output, exists(member, runner), paths, slash)
     check_limit(member, runner.limit, prepared.stdin)
-    takes = runner.images
     return BuiltPrompt(
         built.output,
         prepared,

@@ -110,7 +110,10 @@ def as_stored(addressed: Addressed, db: Database, session: Session | None) -> Co
 
 
 def check_images(team: Team, member: Member, images: Sequence[Image]) -> None:
-    """Raise `UsageError` when there are images and the member's CLI takes none."""
+    """Raise `UsageError` when there are images and the member's CLI takes none, or a host would have to get them."""
+    if images and member.host:
+        names = ", ".join(image.name for image in images)
+        raise UsageError(f"{member.name}'s host gets no images ({names}); send it to a member of this machine")
     if images and member.type == "ai" and team.agent_of(member).type.runner.images is None:
         names = ", ".join(image.name for image in images)
         clis = listed(*(row.name for row in CLIS if row.runner.images))

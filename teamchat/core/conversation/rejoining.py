@@ -16,6 +16,7 @@ from teamchat.core.store.turns import Turn, running_turns
 from teamchat.core.store.vendor_sessions import VendorTurns
 from teamchat.core.turn.events import TurnStarted, Warned, spoken
 from teamchat.core.turn.execution import Collector, Ending, FinishedTurn, followed
+from teamchat.core.turn.hosting import ran_on
 from teamchat.core.turn.plan import HOST_CLOCKS
 from teamchat.core.turn.run import SKIP, Run
 from teamchat.runners.events import AgentEvent
@@ -74,7 +75,7 @@ async def _followed(run: Run, turn: Turn, end: EndTurn) -> None:
     if run.lets_go:
         hosted.stop()
     hosted.follow_in(folder)
-    finished = await followed(hosted, ending, HOST_CLOCKS, run.stopper, Collector(tell), hosted)
+    finished = await followed(hosted, ending, HOST_CLOCKS, run.stopper, Collector(tell), partial(ran_on, hosted))
     end(turn, finished.with_questions())
 
 

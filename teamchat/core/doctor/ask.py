@@ -39,6 +39,9 @@ async def ask_members(team: Team, env: Mapping[str, str]) -> AsyncIterator[Check
     Raises `StoreError` or OSError when no temporary folder can be made.
     """
     for member in team.ai_members:
+        if member.host:
+            yield Check(member.name, "answer", "unknown", f"not asked: it runs on {member.hosts}")
+            continue
         yield replace(await _ask(team, member, env), member=member.name)
 
 

@@ -11,7 +11,7 @@ import shutil
 import sqlite3
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import takewhile
 from pathlib import Path
@@ -99,6 +99,14 @@ def _named(option: str, help_text: str) -> bool:
 CANNOT_RUN = ExitCode.AGENT_UNAVAILABLE
 
 
+LookForHosts = Callable[[Sequence[Member], Mapping[str, str]], Iterator[Check]]
+
+
+def look_for_none(_members: Sequence[Member], _env: Mapping[str, str]) -> Iterator[Check]:
+    """Finds nothing about hosts."""
+    return iter(())
+
+
 class _Post(Struct, frozen=True):
     """A member and what would run it: its runner, its whole environment, and its program's path."""
 
@@ -113,13 +121,24 @@ class _Post(Struct, frozen=True):
         return self.agent in BUILTIN_AGENTS.values()
 
 
-def check_members(team: Team, env: Mapping[str, str], ask: Ask, *, trusted: bool) -> Iterator[Check]:
+def check_members(
+    team: Team, env: Mapping[str, str], ask: Ask, *, trusted: bool, hosts: LookForHosts = look_for_none
+) -> Iterator[Check]:
     """The findings about every AI member, in order. All programs are asked for their versions at the same time."""
     posts = [_post(team, member, env) for member in team.ai_members]
-    asked = [post for post in posts if trusted or not post.member.env]
+    asked = [post for post in posts if not post.member.host and (trusted or not post.member.env)]
     versions, arguments = _versions(asked, ask), _arguments(asked, ask)
     for post in posts:
-        yield from _findings(post, versions, arguments)
+        yield from _on_host(post.member) if post.member.host else _findings(post, versions, arguments)
+    if hosted := [post.member for post in posts if post.member.host]:
+        yield from hosts(hosted, env)
+
+
+def _on_host(member: Member) -> Iterator[Check]:
+    """What is known here of a member that runs on a host."""
+    text = f"runs on {member.hosts}, whose program, version and login are not looked for here"
+    yield Check(member.name, "program", "note", text)
+    yield _folder(member)
 
 
 def _post(team: Team, member: Member, inherited: Mapping[str, str]) -> _Post:
@@ -240,8 +259,17 @@ def _versions(posts: Iterable[_Post], ask: Ask) -> dict[str, Check]:
         return {program: check.result() for program, check in checks.items()}
 
 
-def examine(option: str | None, cwd: Path, config_dir: Path, env: Mapping[str, str], ask: Ask) -> Iterator[Check]:
+def examine(
+    option: str | None,
+    cwd: Path,
+    config_dir: Path,
+    env: Mapping[str, str],
+    ask: Ask,
+    hosts: LookForHosts = look_for_none,
+) -> Iterator[Check]:
     """Every finding about the team of `--team`, or of this folder: its members, the store, its file, Python.
+
+    `hosts` looks for those of the members that run on one.
 
     Raises `UnknownName` when `option` names no team.
     """
@@ -254,7 +282,7 @@ def examine(option: str | None, cwd: Path, config_dir: Path, env: Mapping[str, s
         yield from _stored(cwd)
     else:
         file = _file(team)
-        yield from check_members(team, env, ask, trusted=file.state in {"ok", "note"})
+        yield from check_members(team, env, ask, trusted=file.state in {"ok", "note"}, hosts=hosts)
         if team.path is None:
             yield from _absent(needed=False)
         yield from _stored(team.root)

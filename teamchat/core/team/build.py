@@ -13,8 +13,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from teamchat.core.agents import CLIS, normalize_agent_type
-from teamchat.core.routing.names import fold
+from teamchat.core.routing.names import fold, valid_name
 from teamchat.core.team.problems import TeamFileProblem, nearest
 from teamchat.core.team.team import BUILTIN_AGENTS, AgentSpec, Limits, Member, Team, default_human, folder_name
 from teamchat.runners.base import Terminal
@@ -22,7 +24,7 @@ from teamchat.runners.regular_files import LARGEST, read_regular
 from teamchat.runners.untrusted_json import listed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from teamchat.core.check import Check
     from teamchat.core.engine.process import NamedProcess
@@ -232,15 +234,30 @@ def _with_hosted(agents: Mapping[str, AgentSpec], members: Iterable[MemberTable]
     return MappingProxyType({**own, **agents})
 
 
-def _check_hosted(table: MemberTable, where: str) -> None:
+def _check_hosted(table: MemberTable | Member, where: str) -> None:
     """Raise for what does not reach a host."""
     for key in ("args", "env", "env_keep", "mcp", "git", "project_settings"):
-        if getattr(table, key):
+        if getattr(table, key) or (key == "mcp" and table.mcp is not None):
             raise TeamFileProblem(f"{where}: {key}: a host has its own; remove it, or remove host")
     if table.memory == "live":
         raise TeamFileProblem(f'{where}: memory: no process stays on a host, expected "fresh" or "resume"')
     if table.workspace == "worktree":
         raise TeamFileProblem(f"{where}: workspace: a host has its own files; remove it, or remove host")
+
+
+def on_hosts(team: Team, names: Sequence[str], without: Collection[str]) -> Team:
+    """The team with all its AI members on these hosts, except those `without`. Raises `TeamFileProblem`."""
+    for name in names:
+        if not valid_name(name):
+            raise TeamFileProblem(f"expected the name of a host, or any, got {name!r}")
+    hosts, members = tuple(dict.fromkeys(names)), []
+    for member in team.members:
+        if member.type == "ai" and member.name not in without:
+            _check_hosted(member, f"members {member.name!r}")
+            members.append(replace(member, host=hosts))
+        else:
+            members.append(member)
+    return replace(team, members=tuple(members), as_written=team)
 
 
 def _memory(table: MemberTable, agent: AgentSpec, where: str) -> Memory:

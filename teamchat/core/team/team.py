@@ -126,6 +126,11 @@ class Member(Struct, frozen=True):
     rerun: bool = False
 
     @property
+    def hosts(self) -> str:
+        """Where its turns run, in words; empty for this machine."""
+        return "any host" if self.host == ("any",) else " or ".join(self.host)
+
+    @property
     def has_folder(self) -> bool:
         """True if its `cwd` is a folder. False for a path that cannot be examined."""
         return os.path.isdir(self.cwd)  # noqa: PTH112 (pathlib raises errors)
@@ -145,7 +150,7 @@ class Team(Struct, frozen=True):
     the maximum sizes of those layers; 0 switches a layer off.
     Checkpoints of files that are older than `keep_checkpoints_s` are removed. `processes` are the file's own, by name.
     `hooks` are the commands that the command line runs at events, by the names of these. `checks` are the file's own,
-    by name.
+    by name. `as_written` is the team of the file where a person has typed hosts for a run: trust is asked of that one.
     """
 
     name: str
@@ -173,6 +178,7 @@ class Team(Struct, frozen=True):
     processes: Mapping[str, NamedProcess] = field(default_factory=dict)
     hooks: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     checks: Mapping[str, Check] = field(default_factory=dict)
+    as_written: Team | None = None
 
     @property
     def ai_members(self) -> tuple[Member, ...]:

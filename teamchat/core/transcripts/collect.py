@@ -255,7 +255,7 @@ def _member_turn(
 ) -> MemberTurn:
     outcome, text = turn.outcome, partial_of(db, turn)
     events, all_ = first_events(db, turn.id, MOST_STEPS, LONGEST + OVERLAP)
-    steps = list(_untold(_steps(events, turn.setup.cwd), (reply, text)))
+    steps = list(_untold(_steps(events, _folder(turn)), (reply, text)))
     if not all_:
         steps.append(Step(_at(events[-1]), "note", NO_MORE_STEPS))
     usage = (outcome and outcome.usage) or Usage()
@@ -285,9 +285,21 @@ def _member_turn(
         output_tokens=usage.output_tokens,
         cost_usd=usage.cost_usd,
         undone=turn.undone is not None,
+        host=turn.setup.host,
         patch=patch_of(db.path.parent, turn, redact) if turn.id in patched else "",
-        bounded=not turn.setup.access_note.startswith(NOT_ENFORCED),
+        bounded=not _access_note(turn).startswith(NOT_ENFORCED),
     )
+
+
+def _folder(turn: Turn) -> str:
+    ran = turn.outcome.ran if turn.outcome else None
+    return (ran.cwd if ran else "") or turn.setup.cwd
+
+
+def _access_note(turn: Turn) -> str:
+    """The note on the access; of a turn on a host the host's own."""
+    ran = turn.outcome.ran if turn.outcome else None
+    return (ran.access_note if ran else "") or turn.setup.access_note
 
 
 def _steps(events: list[StoredEvent], folder: str) -> Iterator[Step]:

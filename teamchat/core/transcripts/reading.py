@@ -44,7 +44,7 @@ from teamchat.runners.untrusted_json import not_too_deep, one_line
 LARGEST = 256 << 20  # bytes of a file; reading takes about ten times as much memory
 MOST_ENTRIES = 200_000
 # the fields that name something: lines and headings repeat them
-NAMES = frozenset({"role_id", "role_title", "images", "team", "title", "agent", "model", "name"})
+NAMES = frozenset({"role_id", "role_title", "images", "team", "title", "agent", "model", "name", "host"})
 # the fields that name who spoke or is spoken to: prompts show them outside of the fence
 SPEAKERS = frozenset({"role_name", "stands_for", "resolved_addressees", "member"})
 POSING = frozenset({"system", "teamchat"})  # names, folded, of what a member obeys

@@ -59,8 +59,9 @@ class MemberTurn(Struct, frozen=True):
     """A turn of a member. None is unknown, never zero.
 
     `steps` leaves out what the member said in its reply, or in `text`, which it had written when it failed.
-    `more_files` counts changed files beyond those in `files`. `patch` is what changed in them, and `bounded`
-    whether the access was enforced: both are for a reader, and the JSON form is without them.
+    `more_files` counts changed files beyond those in `files`. `host` is where it ran, if that was another machine.
+    `patch` is what changed in the files, and `bounded` whether the access was enforced: both are for a reader, and the
+    JSON form is without them.
     """
 
     number: Count
@@ -81,6 +82,7 @@ class MemberTurn(Struct, frozen=True):
     output_tokens: Count | None = None
     cost_usd: Annotated[float, Field(ge=0, le=10**15, allow_inf_nan=False)] | None = None
     undone: bool = False
+    host: str | None = None
     patch: str = ""
     bounded: bool = True
 

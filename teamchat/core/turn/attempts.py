@@ -182,8 +182,7 @@ class Attempts(Struct):
         scratch, answer, place = run.machine.scratch(folder), None, None
         try:
             placed = await run.placed(member, route)
-            if placed.host and run.machine.live:
-                place = await run.hosting.place(placed, run.team, partial(self._waits, route), run.stopper)
+            place = await run.place(placed, route.number)
             if run.machine.live and route.part and route.part.only_reads:
                 await in_thread(partial(run.compared.look, route.part))
             planned = self.plan(route, placed, scratch, place, folder)
@@ -222,14 +221,9 @@ class Attempts(Struct):
         except TeamchatError as error:
             return NoAnswer(route, error)
         finally:
-            if place:
-                run.hosting.ordered(place)
+            run.ordered(place)
             if answer is None:
                 run.remove(scratch)
-
-    def _waits(self, route: Route, text: str) -> None:
-        """Say what the turn of a route waits for."""
-        self.run.emit(Warned(f"{route.target}: {text}", route.number))
 
     def _begin(self, route: Route, planned: ReadyTurn, folder: Path, admission: str | None) -> Turn:
         run = self.run
@@ -270,7 +264,8 @@ def cut_warnings(turn: Turn, prompt: BuiltPrompt, request: ConversationMessage) 
     if prompt.left_out:
         yield f"{turn.member} gets nothing of {', '.join(prompt.left_out)}: there is no room (max_bytes)"
     if prompt.unseen:
-        yield f"{turn.member}'s CLI takes no images: it gets only the name of {', '.join(prompt.unseen)}"
+        none = "host gets no images" if turn.setup.host else "CLI takes no images"
+        yield f"{turn.member}'s {none}: it gets only the name of {', '.join(prompt.unseen)}"
     for message, gone in ((prompt.answers, trimmed.message_bytes), (request, trimmed.request_bytes)):
         if gone:
             whose = f"{message.speaker.role_name}'s message {message.id}"

@@ -174,7 +174,8 @@ class ProcessMoved(Struct, frozen=True):
 class Warned(Struct, frozen=True):
     """Something that a person should know and that stops nothing. `route` names the turn that it is about, if any.
 
-    `of_disk`: it tells of worktrees, of which a replay has none. `again` is the retry that it tells of.
+    `of_disk`: it tells of worktrees, or of hosts that are waited for, of which a replay has none. `again` is the retry
+    that it tells of.
     """
 
     text: str

@@ -6,14 +6,13 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from teamchat.core.context.vendor_session import AdoptedSession, ContinuedSession, own_share
 from teamchat.core.files.room import is_full
-from teamchat.core.receipt import Outcome
+from teamchat.core.receipt import Outcome, Ran
 from teamchat.core.store.turn_events import TimedEvent
 from teamchat.core.turn.machine import Machine, ReadyTurn
 from teamchat.core.turn.watching import files_that_run, may_write
@@ -44,9 +43,6 @@ from teamchat.runners.process.running import (
 )
 from teamchat.runners.process.supervisor import NO_LIMITS, Clocks, Stopper, TurnEnd, run_turn
 from teamchat.runners.records import installed_version, login_variables, with_source
-
-if TYPE_CHECKING:
-    from teamchat.core.dispatch.hosted import HostedTurn
 
 NOT_STARTED: Mapping[type[Exception], FailureKind] = {HasEnded: FailureKind.AGENT, FolderReplaced: FailureKind.REFUSED}
 
@@ -99,7 +95,7 @@ async def execute(
     member = turn.member
     program = turn.program if isinstance(turn.program, str) else turn.command.argv[0]
     installed, login = None, None  # of a turn on a host its host tells
-    if turn.hosted is None:
+    if turn.setup.host is None:
         installed = installed_version(program, turn.agent.type.package)
         login = login_variables(turn.runner, member.cwd, turn.env, member.args)
     what = Launch(
@@ -132,7 +128,7 @@ async def execute(
     ending = Ending(
         turn.runner, folder, member.cwd, turn.setup.resumes, _used_before(turn), installed, login, patience, longest
     )
-    finished = await followed(process, ending, turn.clocks, stopper, collector, turn.hosted)
+    finished = await followed(process, ending, turn.clocks, stopper, collector, lambda: machine.ran(turn, process))
     return replace(finished, unreported=stays is not None and finished.unreported)
 
 
@@ -160,9 +156,12 @@ async def followed(
     clocks: Clocks,
     stopper: Stopper,
     collector: Collector,
-    hosted: HostedTurn | None = None,
+    ran: Callable[[], tuple[Ran, bool] | None],
 ) -> FinishedTurn:
-    """Follow a turn's process to its end and judge it. `unreported` is as if the process was to be kept."""
+    """Follow a turn's process to its end and judge it. `ran` is what `Machine.ran` says then.
+
+    Whether it is `unreported` is told as of a process that was to be kept.
+    """
     parser = ending.runner.parser()
     parser.longest = ending.longest
     end = await run_turn(process, parser, clocks, stopper, collector, ending.patience, ending.resumes)
@@ -171,19 +170,13 @@ async def followed(
     version = (ending.version if end.version is None else end.version) or None
     refused = with_source(end.failure, ending.login if end.login is None else end.login)
     judged = refused if whole else _judged(refused, ending.folder)
-    outcome = _outcome(ending, end, collector, judged, version)
-    if hosted:
-        outcome = _told_by_host(hosted, outcome)
-    told, stopped = tuple(collector.events), end.interrupted and not (hosted and hosted.lost)
+    outcome, stopped = _outcome(ending, end, collector, judged, version), end.interrupted
+    if there := ran():
+        where, ended = there  # what has started nothing has no exit code
+        outcome = replace(outcome, exit_code=outcome.exit_code if ended else None, ran=where)
+        stopped = stopped and not where.lost
+    told = tuple(collector.events)
     return FinishedTurn(outcome, end.text, stopped, end.untold, end.vendor_session, told, end.own_cost)
-
-
-def _told_by_host(turn: HostedTurn, outcome: Outcome) -> Outcome:
-    """The outcome with what the host told. One that has started nothing has no exit code."""
-    from teamchat.core.turn.hosting import ran_on
-
-    exit_code = outcome.exit_code if turn.began and not turn.lost else None
-    return replace(outcome, exit_code=exit_code, ran=ran_on(turn))
 
 
 def _make_scratch(turn: ReadyTurn) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from teamchat.core.agents import AGENT_TYPES, normalize_agent_type
+from teamchat.core.agents import AGENT_TYPES, ProtocolName, normalize_agent_type
 from teamchat.core.context.build import BuiltPrompt
 from teamchat.core.dispatch.choose import Wanted, choose, why_none
 from teamchat.core.dispatch.connect import connect
@@ -30,12 +30,15 @@ LOOK_S = 0.5  # between two looks for a host that is not there
 
 
 class Place(Struct, frozen=True):
-    """Where a turn runs: a host, the agent as the host runs it, and the project. `dispatch` carries it there."""
+    """Where a turn runs: a host, the agent as the host runs it, and the project.
+
+    `dispatch` carries it there. Without one nothing does: the turn is replayed.
+    """
 
     host: HostSeen
     agent: AgentSpec
     project: Project
-    dispatch: Dispatch
+    dispatch: Dispatch | None
     say: Callable[[str], None]
 
     def on(self, team: Team, member: Member) -> tuple[Team, Member]:
@@ -45,8 +48,10 @@ class Place(Struct, frozen=True):
 
     def turn(
         self, folder: Path, member: Member, prompt: BuiltPrompt, budget_usd: float | None, resumes: str | None
-    ) -> HostedTurn:
-        """The turn whose output will be in `folder`, which has a name that no other turn has."""
+    ) -> HostedTurn | None:
+        """The turn whose output will be in `folder`, which has a name that no other turn has; None in a replay."""
+        if self.dispatch is None:
+            return None
         order = Order(
             turn=folder.name,
             host=self.host.name,
@@ -71,13 +76,19 @@ class Place(Struct, frozen=True):
         return HostedTurn(self.dispatch, order.turn, order.host, self.say, order)
 
 
-def ran_on(turn: HostedTurn) -> Ran:
-    """What the host told of the turn, for its receipt."""
+def place_of_old(member: Member, host: str, protocol: ProtocolName) -> Place:
+    """Where a turn ran that is replayed."""
+    spec = AgentSpec(member.agent or "", (member.agent or "",), protocol)
+    return Place(HostSeen(host, "", 0.0), spec, Project(), None, lambda _text: None)
+
+
+def ran_on(turn: HostedTurn) -> tuple[Ran, bool]:
+    """What the host told of the turn, for its receipt, and whether the end of its process is known."""
     began = turn.began
     if began is None:
-        return Ran(turn.host, lost=turn.lost)
+        return Ran(turn.host, lost=turn.lost), False
     told = (began.executor, began.cwd, began.argv, began.env, began.access_note, began.teamchat)
-    return Ran(turn.host, *told, lost=turn.lost)
+    return Ran(turn.host, *told, lost=turn.lost), not turn.lost
 
 
 class Hosting(Struct):

@@ -17,10 +17,10 @@ from msgspec.structs import replace
 from teamchat.core.checkpoint.find import why_none
 from teamchat.core.context.build import BuiltPrompt, exists
 from teamchat.core.context.layers.collector import ContextCollector
-from teamchat.core.errors import AgentMissing, Interrupted, NotTrusted, StoreError, UsageError
+from teamchat.core.errors import AgentMissing, Interrupted, NotTrusted, StoreError, TeamchatError, UsageError
 from teamchat.core.files.folders import state_dir
 from teamchat.core.files.whole_files import locked_beside, write_private
-from teamchat.core.receipt import Purpose, Setup
+from teamchat.core.receipt import Purpose, Ran, Setup
 from teamchat.core.team.programs import Unusable, need_tools
 from teamchat.core.team.team import AgentSpec, Member, Team
 from teamchat.core.team.trust import TrustStore, require, untrusted_copies
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from teamchat.core.check import Check
     from teamchat.core.checks.command import CheckRun
     from teamchat.core.dispatch.hosted import HostedTurn
+    from teamchat.core.turn.hosting import Place
 
 LARGEST = 1 << 16  # bytes
 COOL_S = 60.0  # after a rate limit; CLIs do not say how long theirs lasts
@@ -288,6 +289,21 @@ class Machine:
     def stopped(self, _member: str | None) -> bool:
         """True when a person stopped the recorded run before a turn of that member, or of anybody."""
         return False
+
+    def place(self, _member: Member) -> Place | None:
+        """Where the next turn of a member with a host ran, in a replay. Raises why none ran."""
+        return None
+
+    def no_host(self, _member: Member, _error: TeamchatError) -> None:
+        """Learn that the turn of a member has no host."""
+
+    def ran(self, turn: ReadyTurn, _process: Running) -> tuple[Ran, bool] | None:
+        """Where a turn ran that did not run here, and whether its end is known; None of one of this machine."""
+        if turn.hosted is None:
+            return None
+        from teamchat.core.turn.hosting import ran_on
+
+        return ran_on(turn.hosted)
 
     async def comes(self, member: str) -> None:
         """Wait for the member's place in the recorded order of its group."""

@@ -41,7 +41,7 @@ from teamchat.runners.process.removal import remove
 from teamchat.runners.process.supervisor import Stopper
 
 if TYPE_CHECKING:
-    from teamchat.core.turn.hosting import Hosting
+    from teamchat.core.turn.hosting import Hosting, Place
 
 RESUME = "teamchat resume"
 SKIP = f"{RESUME} --skip"
@@ -213,6 +213,27 @@ class Run:
         from teamchat.core.turn.hosting import Hosting  # only a member with `host` needs it
 
         return Hosting(self.person)
+
+    async def place(self, member: Member, route: int | None = None) -> Place | None:
+        """Where the next turn of the member runs, if it has a host. Raises `HostUnavailable`, or what was recorded."""
+        if not member.host:
+            return None
+        if not self.machine.live:
+            return self.machine.place(member)
+
+        def say(text: str) -> None:
+            self.emit(Warned(f"{member.name}: {text}", route, of_disk=True))
+
+        try:
+            return await self.hosting.place(member, self.team, say, self.stopper)
+        except TeamchatError as error:
+            self.machine.no_host(member, error)
+            raise
+
+    def ordered(self, place: Place | None) -> None:
+        """Note that the turn of a place was given to its host, or runs nowhere."""
+        if place and place.dispatch:
+            self.hosting.ordered(place)
 
     @property
     def speaker(self) -> Speaker | None:

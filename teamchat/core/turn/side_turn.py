@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Generic, TypeVar
 
 from msgspec import Struct
@@ -20,7 +19,7 @@ from teamchat.core.team.programs import job_of
 from teamchat.core.team.team import Member
 from teamchat.core.turn.attempts import new_turn
 from teamchat.core.turn.ending import OpenTurn, Written, close_failed, close_turn
-from teamchat.core.turn.events import ConversationEvent, TurnStarted, Warned, spoken
+from teamchat.core.turn.events import ConversationEvent, TurnStarted, spoken
 from teamchat.core.turn.execution import FinishedTurn, execute
 from teamchat.core.turn.machine import ReadyTurn, TurnReason, wait_to_start
 from teamchat.core.turn.plan import plan_hosted, plan_turn
@@ -58,8 +57,7 @@ async def run_side_turn(run: Run, side: SideTurn[T]) -> T | TurnFailure:
     folder = run.folder / os.urandom(8).hex()
     scratch, place = run.machine.scratch(folder), None
     try:
-        if side.member.host and run.machine.live:
-            place = await run.hosting.place(side.member, run.team, partial(_waits, run, side.member), run.stopper)
+        if place := await run.place(side.member):
             member = place.on(run.team, side.member)[1]
             planned = plan_hosted(
                 member, place.agent, side.prompt, side.reason, place, folder, scratch, budget_usd=run.budget()
@@ -81,13 +79,8 @@ async def run_side_turn(run: Run, side: SideTurn[T]) -> T | TurnFailure:
         run.remove(scratch)
         raise
     finally:
-        if place:
-            run.hosting.ordered(place)
+        run.ordered(place)
     return _end(run, side, OpenTurn(turn, finished, scratch))
-
-
-def _waits(run: Run, member: Member, text: str) -> None:
-    run.emit(Warned(f"{member.name}: {text}"))
 
 
 async def _execute(run: Run, side: SideTurn[T], planned: ReadyTurn, turn: Turn) -> FinishedTurn:

@@ -18,6 +18,7 @@ AGENT = '[[members]]\nname = "al"\nagent = "local"\n[agents.local]\n'
 MOST = "expected at most 1,000,000,000,000, got 99999999999999999999"
 KEYS = "expected one of team, members, knowledge, experience, agents, processes, checks, hooks"
 TEAMCHATS_OWN = "no agent and no check gets {}, which is for teamchat alone; remove it"
+OF_A_HOST = "a host has its own; remove it, or remove host"
 TIME = 'expected a time above zero such as "90s", "30m" or "1h30m", got'
 
 
@@ -132,6 +133,22 @@ def test_the_team_table(line: str, said: str, tmp_path: Path) -> None:
         ('mcp = ["a,b"]', "mcp[0]: expected the name of an MCP server, got 'a,b'"),
         ('mcp = ["--debug"]', "mcp[0]: expected the name of an MCP server, got '--debug'"),
         ("git = 1", "git: expected true or false, got 1"),
+        *(
+            (f'host = "gpu1"\n{line}', f"{line.partition(' ')[0]}: {OF_A_HOST}")
+            for line in (
+                'args = ["-v"]',
+                'env = { A = "1" }',
+                'env_keep = ["A"]',
+                'mcp = ["github"]',
+                "mcp = []",
+                "git = true",
+                "project_settings = true",
+            )
+        ),
+        ('host = "gpu1"\nmemory = "live"', 'memory: no process stays on a host, expected "fresh" or "resume"'),
+        ('host = "gpu1"\nworkspace = "worktree"', "workspace: a host has its own files; remove it, or remove host"),
+        ('host = ""', 'host: expected the name of a host, a list of names, or "any"'),
+        ("host = []", 'host: expected the name of a host, a list of names, or "any"'),
         ('cwd = ["a"]', "cwd: expected a string, got a list"),
         ("cwd = { a = 1 }", "cwd: expected a string, got a table"),
         (

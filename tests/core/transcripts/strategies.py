@@ -60,6 +60,7 @@ turns = st.builds(
     output_tokens=st.none() | counts,
     cost_usd=st.none() | st.floats(0, 10**15),
     undone=st.booleans(),
+    host=st.none() | words,
 )
 speakers = st.builds(
     Speaker, titles, names, role_title=st.none() | words, type=st.sampled_from(["ai", "human", "system"])

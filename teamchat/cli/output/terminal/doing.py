@@ -53,6 +53,7 @@ class Doing(Struct):
     used: Usage | None = None
     ended: float | None = None
     failed: bool = False
+    host: str = ""
     says: str = ""  # the end of what it writes, of a member that is not alone
     tools: dict[str, ToolCall] = field(default_factory=dict)
 
@@ -89,9 +90,10 @@ class Doing(Struct):
         return Doing(self.member, now, what=what, waits_until=now + again.delay_s)
 
     def words(self, now: float) -> str:
-        """What it does, and the seconds until a retry."""
+        """What it does, on which host, and the seconds until a retry."""
         rest = math.ceil(self.waits_until - now) if self.waits_until is not None else 0
-        return f"{self.what} in {rest} s" if rest > 0 else self.what
+        what = f"{self.host}: {self.what}" if self.host and self.ended is None else self.what
+        return f"{what} in {rest} s" if rest > 0 else what
 
     def _last_tool(self) -> ToolCall | None:
         return next(reversed(self.tools.values()), None)

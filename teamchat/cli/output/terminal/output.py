@@ -321,7 +321,7 @@ class TerminalOutput:
         now, key = self._now(), _key(turn.number, route)
         self._waiting.pop(key, None)
         ago = max(time.time() - turn.started_at, 0) if self._clock else 0  # who watches may come in its middle
-        self._doing[key] = Doing(turn.member, now - ago, turn.setup.cwd)
+        self._doing[key] = Doing(turn.member, now - ago, turn.setup.cwd, host=turn.setup.host or "")
         if route and self._subtasks:
             self._subtasks.called(route)
         for mate in self._mates(group):
@@ -533,10 +533,11 @@ def _key(turn: int, route: Route | None) -> int:
 
 
 def _about(turn: Turn, route: Route | None) -> str:
-    """`claude · may edit`, what it does in a process, and the number of an attempt after the first one."""
+    """`claude on gpu1 · may edit`, what it does in a process, and the number of an attempt after the first one."""
     bounded = not turn.setup.access_note.startswith(NOT_ENFORCED)
     access = ACCESS[turn.setup.access] if bounded else NOT_BOUNDED
-    parts = [turn.agent, access] if route else [turn.agent, BEGINS[turn.setup.purpose]]
+    agent = f"{turn.agent} on {turn.setup.host}" if turn.setup.host else turn.agent
+    parts = [agent, access] if route else [agent, BEGINS[turn.setup.purpose]]
     if route and route.part:
         from teamchat.core.engine.processes.table import part_in_short  # only `teamchat run` has parts
 
