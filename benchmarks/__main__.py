@@ -41,6 +41,7 @@ BENCHMARKS = (
     "checkpoint",
     "chain",
     "until",
+    "hosts",
 )
 
 

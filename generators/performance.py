@@ -35,6 +35,7 @@ TITLES = {
     "checkpoint": "Checkpoints and undo",
     "chain": "What memory saves",
     "until": "Rounds of until",
+    "hosts": "Turns on hosts",
 }
 HEAD = "| | teamchat | floor | floor is | measured | at most |\n|---|--:|--:|---|--:|--:|\n"
 

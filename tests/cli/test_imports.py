@@ -16,7 +16,18 @@ from tests.program import run_here
 OWN = "teamchat"
 HEAVY = frozenset(
     {
-        *("prompt_toolkit", "rich", "pygments", "markdown_it", "pexpect", "pydantic", "pydantic_core", "mcp"),
+        *(
+            "prompt_toolkit",
+            "rich",
+            "pygments",
+            "markdown_it",
+            "pexpect",
+            "pydantic",
+            "pydantic_core",
+            "mcp",
+            "dbos",
+            "sqlalchemy",
+        ),
         *("tomllib", "email", "http", "importlib.metadata", "multiprocessing"),
     }
 )
