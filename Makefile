@@ -89,7 +89,8 @@ workers: $(VENV)/ready
 	$(BIN)/python -m pytest tests/workers -m workers -n 4 --dist worksteal || \
 	$(BIN)/python -m pytest tests/workers -m workers $(AGAIN)
 
-# Prints which checks do not hold with the newest CLIs, and what these decide by themselves. It does not fail for that.
+# Prints which checks do not hold with the newest CLIs and the newest DBOS, and what the CLIs decide by themselves. It does not
+# fail for that.
 newest: $(VENV)/ready
 	$(BIN)/python -m tests.real.newest
 

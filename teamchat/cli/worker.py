@@ -37,7 +37,7 @@ def worker(
     from teamchat.cli.output.lines import note
     from teamchat.core.agents import normalize_agent_type
     from teamchat.core.dispatch.connect import need_address
-    from teamchat.core.errors import UnknownName, UsageError
+    from teamchat.core.errors import HostUnavailable, UnknownName, UsageError
     from teamchat.core.routing.names import LONGEST_NAME, valid_name
     from teamchat.core.text.clean import printable
     from teamchat.core.worker.host_file import host_file, read_host_file, write_host_file
@@ -50,6 +50,10 @@ def worker(
             raise UsageError(f"{path} is there already; change it there, or remove it first") from None
         typer.echo(printable_text(text), nl=False)
         note(f"wrote {printable(str(path))}")
+        if "\n[agents." not in text:
+            note("found no agent on PATH; add those of this machine to the file: teamchat help workers")
+        if not project:
+            note("no project is offered; add [[projects]] with the folder of each to the file, or use --project")
         return
     if project:
         raise UsageError("--project goes with --init")
@@ -65,6 +69,9 @@ def worker(
             there = ", ".join(one.spec.name for one in file.agents.values())
             raise UnknownName(f"{path} offers no agent {strange!r} (there are: {there})")
         file = replace(file, agents={key: file.agents[key] for key in keys})
+    for what, offered in (("agent", file.agents), ("project", file.projects)):
+        if not offered:
+            raise HostUnavailable(f"this machine offers nothing: {path} has no {what}", "teamchat help workers")
     _serve(need_address(), file, name, jobs, until_idle=until_idle)
 
 

@@ -95,7 +95,7 @@ class Host:
 
     def worker(self, *options: str, env: Mapping[str, str] | None = None) -> Worker:
         """Start a worker. The lab ends it."""
-        log = self.folder / "worker.log"
+        log = self.folder / f"worker.{len(self.lab.workers)}.log"
         with log.open("wb") as file:
             given = {**self.env, **(env or {})}
             process = start("worker", "--name", self.name, *options, env=given, stdout=subprocess.DEVNULL, stderr=file)

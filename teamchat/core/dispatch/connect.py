@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping
 from importlib.util import find_spec
 
 from teamchat.core.dispatch.dispatch import INSTALL, Away, Clock, Dispatch
-from teamchat.core.errors import HostUnavailable
+from teamchat.core.errors import HostUnavailable, UsageError
 
 VARIABLE = "TEAMCHAT_DATABASE"
 CLOCK = "TEAMCHAT_HOST_CLOCK"
@@ -15,8 +16,14 @@ EXAMPLE = "export TEAMCHAT_DATABASE='postgresql:///teamchat?host=/run/postgresql
 
 
 def clock_of(env: Mapping[str, str]) -> Clock:
-    """The times of hosts; tests multiply them by `TEAMCHAT_HOST_CLOCK`."""
-    clock, factor = Clock(), float(env.get(CLOCK) or 1.0)
+    """The times of hosts; tests multiply them by `TEAMCHAT_HOST_CLOCK`. Raises `UsageError`."""
+    clock, given = Clock(), env.get(CLOCK) or "1"
+    try:
+        factor = float(given)
+    except ValueError:
+        factor = math.nan
+    if not 0 < factor < math.inf:
+        raise UsageError(f"{CLOCK}: expected a number above 0, got {given!r}")
     return Clock(*(factor * seconds for seconds in (clock.beat_s, clock.dead_s, clock.wait_s, clock.alone_s)))
 
 

@@ -23,8 +23,8 @@ def project_of(folder: Path) -> Project:
     try:
         if reason:
             raise HostUnavailable(f"{folder} is no project that a host could know: {reason}", "git init")
-        top, prefix = os.fsdecode(git("rev-parse", "--show-toplevel", "--show-prefix")).splitlines()[:2]
-        del top
+        git("rev-parse", "--show-toplevel")  # which a bare repository has not
+        prefix = os.fsdecode(git("rev-parse", "--show-prefix")).removesuffix("\n")
         remotes = _remotes(git)
         root = _root(git)
     except (GitFailed, CheckpointFailed, ValueError) as error:
@@ -34,7 +34,18 @@ def project_of(folder: Path) -> Project:
             f"{folder} is a repository without a commit or a remote, by which a host could know it",
             "git commit --allow-empty -m 'Begin'",
         )
+    if not is_text(prefix):
+        raise HostUnavailable(f"{folder} is no folder that a host could know: its name is no UTF-8")
     return Project(remotes, root, prefix.rstrip("/"))
+
+
+def is_text(name: str) -> bool:
+    """Whether the name is UTF-8, as all that two machines say to each other."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _remotes(git: GitProgram) -> tuple[str, ...]:
@@ -43,7 +54,7 @@ def _remotes(git: GitProgram) -> tuple[str, ...]:
     except GitFailed:
         return ()  # there is none
     known = (common_name(line.partition(" ")[2]) for line in found)
-    return tuple(dict.fromkeys(name for name in known if name))
+    return tuple(dict.fromkeys(name for name in known if name and is_text(name)))
 
 
 def _root(git: GitProgram) -> str | None:

@@ -32,6 +32,7 @@ _MISSING = {
     "kind": "a kind of process such as 'debate'",
     "members": "at least one [[members]] table",
     "name": "a name",
+    "projects.folder": "a folder by its absolute path",
 }
 _NO_TOML = regex(r"not TOML: .*\(at line (\d+), column \d+\)\Z")
 _SAID = regex(r"([\w.]++)(?: '([^']*+)'|\[(\d+)\])?: (?:([\w-]++)[^\s:]*+: )?")  # the place as `first_problem` says it

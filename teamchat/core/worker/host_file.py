@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import json
+import os
 from collections.abc import Mapping
+from itertools import starmap
 from pathlib import Path
 from typing import Annotated, get_args
 
@@ -12,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from teamchat.core.agents import AGENT_TYPES, CLIS, normalize_agent_type
 from teamchat.core.dispatch.order import Order, Project
-from teamchat.core.dispatch.project import common_name, project_of
+from teamchat.core.dispatch.project import common_name, is_text, project_of
 from teamchat.core.errors import HostUnavailable, TeamFileError
 from teamchat.core.files.folders import config_dir
 from teamchat.core.files.whole_files import put_in_place, write_private
@@ -21,11 +22,12 @@ from teamchat.core.team.programs import Unusable, find_program
 from teamchat.core.team.team import AgentSpec
 from teamchat.runners.base import Access
 from teamchat.runners.regular_files import read_regular
-from teamchat.runners.toml import loads
+from teamchat.runners.toml import in_toml, loads
 
 NAME = "host.toml"
 INIT = "teamchat worker --init"
 LARGEST = 1 << 20
+LONGEST_SHOWN = 100  # characters of a wrong value
 ORDER: tuple[Access, ...] = get_args(Access)
 """From the least access to the most."""
 
@@ -88,11 +90,12 @@ class HostFile(Struct, frozen=True):
             raise HostUnavailable(f"does not offer the project {names}")
         try:
             found = (place / order.project.folder).resolve()
-        except (OSError, RuntimeError, ValueError):  # links in a circle, a NUL
+            is_folder = found.is_dir()
+        except (OSError, RuntimeError, ValueError):  # links in a circle, a name that is too long, a NUL
             raise HostUnavailable(f"has no folder {order.project.folder!r} in the project") from None
         if not found.is_relative_to(place.resolve()):
-            raise HostUnavailable(f"the folder {order.project.folder!r} is outside of the project")
-        if not found.is_dir():
+            raise HostUnavailable(f"has the folder {order.project.folder!r} outside of the project")
+        if not is_folder:
             raise HostUnavailable(f"has no folder {order.project.folder!r} in the project")
         return found
 
@@ -126,34 +129,49 @@ def _built(table: HostTable, path: Path) -> HostFile:
     agents: dict[str, HostAgent] = {}
     for name, one in table.agents.items():
         key = normalize_agent_type(name)
+        if not key:
+            raise TeamFileProblem(f"agents {name!r}: expected a name")
+        if key in agents:
+            raise TeamFileProblem(f"agents {name!r}: the same agent as agents {agents[key].spec.name!r}")
         like = one.like or next((row.name for row in CLIS if row.full_name == key), "plain")
         if like not in AGENT_TYPES or like == "terminal":
             known = ", ".join(kind for kind in AGENT_TYPES if kind != "terminal")
             raise TeamFileProblem(f"agents {name!r}: like: expected one of {known}, got {like!r}")
         if not Path(one.command[0]).is_absolute():
             raise TeamFileProblem(f"agents {name!r}: command: expected an absolute path, got {one.command[0]!r}")
+        if any("\0" in word for word in one.command):
+            raise TeamFileProblem(f"agents {name!r}: command: expected words without NUL")
         agents[key] = HostAgent(AgentSpec(name, tuple(one.command), like), one.access)
-    return HostFile(path, agents, tuple(_project(one) for one in table.projects))
+    return HostFile(path, agents, tuple(starmap(_project, enumerate(table.projects))))
 
 
-def _project(table: ProjectTable) -> tuple[Project, Path]:
-    folder = Path(table.folder).expanduser()
-    if not folder.is_absolute() or not folder.is_dir():
-        raise TeamFileProblem(f"projects: folder: expected a folder by its absolute path, got {table.folder!r}")
+def _project(number: int, table: ProjectTable) -> tuple[Project, Path]:
+    folder = Path(os.path.expanduser(table.folder))  # noqa: PTH111 (which keeps the ~ of a user who is not there)
+    if not folder.is_absolute() or not _is_folder(folder):
+        raise TeamFileProblem(
+            f"projects[{number}].folder: expected a folder by its absolute path, got {table.folder[:LONGEST_SHOWN]!r}"
+        )
     if table.remote is None and table.root is None:
         try:
             found = project_of(folder)
         except HostUnavailable as error:
-            raise TeamFileProblem(f"projects: {error}") from None
+            raise TeamFileProblem(f"projects[{number}]: {error}") from None
         return Project(found.remotes, found.root), folder
     remote = common_name(table.remote) or table.remote if table.remote else None
     return Project((remote,) if remote else (), table.root), folder
 
 
+def _is_folder(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except (OSError, ValueError):  # a name that is too long
+        return False
+
+
 def write_host_file(path: Path, env: Mapping[str, str], projects: list[Path]) -> str:
     """Write the file with the agents found on this machine, and these projects. Returns its text.
 
-    Raises `FileExistsError`, `OSError` and `HostUnavailable` for a folder that is no project.
+    Raises `FileExistsError`, `OSError`, and `HostUnavailable` for a folder that is no project or has no name in TOML.
     """
     if path.exists():
         raise FileExistsError(path)
@@ -163,14 +181,16 @@ def write_host_file(path: Path, env: Mapping[str, str], projects: list[Path]) ->
     for row in CLIS:
         found = find_program(row.name, env)
         if not isinstance(found, Unusable):
-            text += f'\n[agents.{row.name}]\ncommand = {json.dumps([found])}\naccess = "read"\n'
+            text += f'\n[agents.{row.name}]\ncommand = {in_toml([found])}\naccess = "read"\n'
     for folder in projects:
         known = project_of(folder)
-        text += f"\n[[projects]]\nfolder = {json.dumps(str(folder.resolve()))}\n"
+        if not is_text(str(folder.resolve())):
+            raise HostUnavailable(f"{folder} cannot be written to {NAME}: its name is no UTF-8")
+        text += f"\n[[projects]]\nfolder = {in_toml(str(folder.resolve()))}\n"
         if known.remotes:
-            text += f"remote = {json.dumps(known.remotes[0])}\n"
+            text += f"remote = {in_toml(known.remotes[0])}\n"
         if known.root:
-            text += f"root = {json.dumps(known.root)}\n"
+            text += f"root = {in_toml(known.root)}\n"
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     new = path.with_name(f"{NAME}.new")
     new.unlink(missing_ok=True)

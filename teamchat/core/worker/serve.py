@@ -141,9 +141,11 @@ class _Worker:
 
     def beat(self) -> None:
         """Say that it is there. A database that does not answer is told once."""
+        if self._host.running:
+            self._busy = time.monotonic()
         try:
             self._tables.beat(self._host.name, self._host.executor, self._about())
-            if self._host.running or (self._service and not self._closing and self._service.open()):
+            if self._service and not self._closing and self._service.open():
                 self._busy = time.monotonic()
         except (Away, HostUnavailable) as error:
             if not self._away:

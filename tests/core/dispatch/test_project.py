@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from pathlib import Path
 
@@ -95,3 +96,18 @@ def test_a_bare_repository_and_a_folder_without_one_are_no_project(repository: P
     for name in ("bare", "plain"):
         with pytest.raises(HostUnavailable, match="is no project that a host could know"):
             project_of(tmp_path / name)
+
+
+def test_a_folder_is_known_by_its_whole_name(repository: Path) -> None:
+    (repository / "part\nother ").mkdir()
+    assert project_of(repository / "part\nother ").folder == "part\nother "
+
+
+def test_what_is_no_utf_8_is_no_name(repository: Path) -> None:
+    odd = repository / os.fsdecode(b"odd\xff")
+    odd.mkdir()
+    with pytest.raises(HostUnavailable, match="its name is no UTF-8"):
+        project_of(odd)
+    with (repository / ".git" / "config").open("ab") as config:
+        config.write(b'[remote "up"]\n\turl = https://github.com/acme/\xff\n')
+    assert project_of(repository).remotes == ()

@@ -12,8 +12,10 @@ import secrets
 from collections.abc import Callable, Coroutine
 from typing import Protocol
 
+import sqlalchemy as sa
 from dbos import DBOS, SetWorkflowID
 from dbos import _error as errors
+from sqlalchemy.engine import Engine, ExceptionContext
 from sqlalchemy.exc import OperationalError, SQLAlchemyError
 
 from teamchat.core.dispatch.dbos.client import OPEN, OUTPUT, REST, TURN, config, queue_of, quiet, rest_of
@@ -22,7 +24,6 @@ from teamchat.core.dispatch.order import Ended, Piece, written
 from teamchat.core.errors import HostUnavailable
 from teamchat.runners.events import Failure, FailureKind
 
-AGAIN_S = 0.5  # between two tries to write to a database that is away
 POLL_S = 0.5  # between two looks at the queue, each of which is a transaction
 FOREVER_S = 10 * 365 * 86_400
 AGAIN = Failure(FailureKind.INTERRUPTED, "was begun before, and does not begin a second time by itself")
@@ -75,6 +76,7 @@ class Service:
                 "teamchat hosts --init-database",
             ) from None
         quiet()
+        _wait_for_sockets()
         DBOS.register_queue(
             self._queue, worker_concurrency=jobs, polling_interval_sec=POLL_S, on_conflict="always_update"
         )
@@ -87,6 +89,21 @@ class Service:
     def close(self) -> None:
         """Take no further order, and return when those that run are over. Blocks."""
         DBOS.destroy(workflow_completion_timeout_sec=FOREVER_S)
+
+
+def _wait_for_sockets() -> None:
+    """Have the engine try again where the socket of the database is not there.
+
+    It tries until a lost database is back, but takes the words for a missing socket for another error (3.4.0), by which
+    a turn that runs would lose its end.
+    """
+    if not sa.event.contains(Engine, "handle_error", _is_lost):
+        sa.event.listen(Engine, "handle_error", _is_lost)
+
+
+def _is_lost(context: ExceptionContext) -> None:
+    if context.connection is None and isinstance(context.sqlalchemy_exception, OperationalError):
+        context.is_disconnect = True
 
 
 def _register(begin: Begin) -> None:
@@ -128,7 +145,7 @@ async def _carried_out(work: Work, keep_rest: Callable[[str, list[Piece]], Corou
     try:
         while batch := await work.batch():
             while batch:
-                await _write(batch[0])
+                await DBOS.write_stream_async(OUTPUT, written(batch[0]))
                 del batch[0]
     except (asyncio.CancelledError, errors.DBOSWorkflowCancelledError, errors.DBOSWorkflowConflictIDError):
         # cancelled: nothing more can be written to the stream, so the end of it becomes a value of its own
@@ -140,18 +157,3 @@ async def _carried_out(work: Work, keep_rest: Callable[[str, list[Piece]], Corou
         raise
     finally:
         work.close()
-
-
-async def _write(piece: Piece) -> None:
-    """Add a piece to the stream of the turn, however long the database is away.
-
-    The engine waits by itself only for some of a missing server's errors: not if its Unix socket is gone (DBOS 3.4.0
-    with psycopg 3.3.9).
-    """
-    while True:
-        try:
-            await DBOS.write_stream_async(OUTPUT, written(piece))
-        except OperationalError:
-            await asyncio.sleep(AGAIN_S)
-        else:
-            return
