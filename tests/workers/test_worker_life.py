@@ -77,7 +77,7 @@ def test_a_name_has_one_worker_on_a_machine_and_one_until_idle_ends_by_itself(la
     assert list(lab.hosts()) == ["alpha"]
     assert first.end() == 0
     assert lab.hosts() == {}
-    idle = host.worker("--until-idle").ready()
+    idle = host.worker("--until-idle", env={"TEAMCHAT_HOST_CLOCK": "0.5"}).ready()
     lab.team(MAX)
     sent = lab.cli("send", "[NEXT:max] Hi")
     assert (sent.code, sent.out) == (0, "max:\none\n\n"), sent.err

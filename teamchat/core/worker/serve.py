@@ -100,8 +100,8 @@ def serve(
         while not worker.over():
             ends.told.wait(LOOK_S if ends.asked else clock.beat_s)
             ends.told.clear()
-            if until_idle and worker.idle_for() > idle_s:
-                ends.request()
+            if until_idle:
+                worker.end_if_idle(idle_s)
             worker.heed()
             worker.beat()
         worker.leave()
@@ -117,6 +117,7 @@ class _Worker:
         self._stopped = 1  # the number of the last request to end that was heeded
         self._away = False
         self._busy = time.monotonic()
+        self._winds_down = False
 
     def begin(self) -> None:
         """Take turns from now on. Raises `Away` and `HostUnavailable`."""
@@ -136,7 +137,7 @@ class _Worker:
             teamchat=VERSION,
             refused=tuple(self._host.refused),
             running=tuple(turn.name for turn in tuple(self._host.running) if turn.name),
-            ending=bool(self._ends.asked),
+            ending=bool(self._ends.asked) or self._winds_down,
         )
 
     def beat(self) -> None:
@@ -156,9 +157,12 @@ class _Worker:
                 self._say("the database answers again")
             self._away = False
 
-    def idle_for(self) -> float:
-        """The seconds since a turn was there."""
-        return time.monotonic() - self._busy
+    def end_if_idle(self, seconds: float) -> None:
+        """Ask it to end when no turn was there for so long. One beat before that no home chooses it any more."""
+        idle = time.monotonic() - self._busy > seconds
+        if idle and self._winds_down:
+            self._ends.request()
+        self._winds_down = idle
 
     def heed(self) -> None:
         """Do what it was told: take nothing new, and then stop what runs."""
