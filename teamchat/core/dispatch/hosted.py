@@ -7,6 +7,7 @@ turn needs to know of no host.
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
@@ -58,8 +59,9 @@ class HostedTurn:
         self._hard = False
         self._cancelling: asyncio.Task[None] | None = None
         self._looked = time.monotonic()
-        self._back = -float("inf")  # when the database answered again after it was away
+        self._back = -math.inf  # when the database answered again after it was away
         self._told: set[str] = set()
+        self._doubted = False  # whether its host looked as if it had gone, at the last look
         self._missed = 0  # looks at which its host did not name it among what it carries out
 
     def limit(self, longest: int, patience: Mapping[FailureKind, int]) -> None:
@@ -155,7 +157,7 @@ class HostedTurn:
                     if piece is None:
                         await self._look()
                         continue
-                    offset, self._missed = offset + 1, 0
+                    offset, self._missed, self._doubted = offset + 1, 0, False
                     yield piece
                     if isinstance(piece, Ended):
                         return
@@ -211,20 +213,26 @@ class HostedTurn:
         host = next((one for one in await self._dispatch.hosts() if one.name == self.host), None)
         if now - self._back < clock.dead_s:
             return  # after an outage everybody looks dead
-        named = host is not None and self.name in host.running
-        self._missed = 0 if named else self._missed + 1
+        self._missed = 0 if host is not None and self.name in host.running else self._missed + 1
         if self.began:
-            if (gone := _gone(host, clock.dead_s, self.began.executor)) is not None:
+            gone = _gone(host, clock.dead_s, self.began.executor)
+            if gone is None and self._missed > MOST_MISSED:
+                gone = "runs it no more, and says no end of it,"
+            if gone is None:
+                self._doubted = False
+            elif not self._doubted:  # it may have written its end and left since: that is read first
+                self._doubted, self._looked = True, -math.inf
+            else:
                 await self._dispatch.cancel(self.name)  # should it be there still, it can say nothing more
                 raise _Over(self._lost(f"was interrupted: {self.host} {gone} while it ran"))
-            if self._missed > MOST_MISSED:
-                raise _Over(self._lost(f"was interrupted: {self.host} does not run it any more, and says no end of it"))
             return
         gone = _gone(host, clock.dead_s, None)
         state = await self._dispatch.state(self.name)
-        if gone is None and host and state and not state.waits and state.executor not in (None, host.executor):
+        if state is None or state.waits:
+            self._missed = 0
+        elif gone is None and host and state.executor not in (None, host.executor):
             gone = "ended before the turn began"  # the process that took it is not the one that is there
-        if gone is None and state and not state.waits and self._missed > MOST_MISSED:
+        elif gone is None and self._missed > MOST_MISSED:
             gone = "took it and does not run it"
         if gone is None:
             if host and host.seen_s > LATE_BEATS * clock.beat_s:

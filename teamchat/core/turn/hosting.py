@@ -20,7 +20,7 @@ from teamchat.core.dispatch.dispatch import Away, Dispatch, HostSeen
 from teamchat.core.dispatch.hosted import HostedTurn
 from teamchat.core.dispatch.order import Order, Project
 from teamchat.core.dispatch.project import project_of
-from teamchat.core.errors import HostUnavailable
+from teamchat.core.errors import HostUnavailable, Interrupted
 from teamchat.core.receipt import Ran
 from teamchat.core.team.team import AgentSpec, Member, Team
 from teamchat.runners.process.supervisor import Stopper
@@ -126,8 +126,10 @@ class Hosting(Struct):
             if found:
                 self._reserved[found.name] += 1
                 return Place(found, self._agent(member, team, found), wanted.project, dispatch, say)
-            troubled = [host for host in hosts if wanted.named(host) and host.trouble]
-            if time.monotonic() >= until or stopper.asked or (troubled and len(troubled) == len(hosts)):
+            if stopper.asked:
+                raise Interrupted(f"{member.name} was interrupted before its turn began")
+            named = [host for host in hosts if wanted.named(host)]
+            if time.monotonic() >= until or (named and all(host.trouble for host in named)):
                 raise HostUnavailable(f"{member.name} has no host now: {why}", "teamchat hosts")
             if not told:
                 say(f"waiting for a host: {why}")

@@ -127,8 +127,9 @@ class HostTurn:
     async def _run(self, text: str) -> None:
         host = self._host
         try:
+            order = self._read(text)
             async with host.places:  # a cancelled turn leaves its place in the queue before its agent has ended
-                self._add(await self._ran(text))
+                self._add(await self._ran(order))
         except _Refused as refused:
             self._add(Ended(self._attempt, refused=refused.failure))
         except Exception as error:  # noqa: BLE001 (home is told, whatever it is)
@@ -137,8 +138,7 @@ class HostTurn:
         finally:
             self._more.set()
 
-    async def _ran(self, text: str) -> Ended:
-        order = self._read(text)
+    async def _ran(self, order: Order) -> Ended:
         try:
             agent, cwd = self._host.file.agent(order), self._host.file.folder(order)
         except TeamchatError as error:
