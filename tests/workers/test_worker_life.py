@@ -216,7 +216,8 @@ def test_a_turn_that_ends_while_the_database_is_away_arrives_later(
     try:
         host = lab.host("alpha")
         host.offers({"writer": [host.agent(f"echo one; {waits(host)}; echo two")]})
-        worker = host.worker(*([] if asked else ["--until-idle"])).ready()
+        slow = {} if asked else {"TEAMCHAT_HOST_CLOCK": "0.5"}  # else it could end before its first turn comes
+        worker = host.worker(*([] if asked else ["--until-idle"]), env=slow).ready()
         lab.team(MAX)
         sent = lab.start("send", "[NEXT:max] Hi")
         until(lambda: "one" in lab.written)
@@ -226,7 +227,7 @@ def test_a_turn_that_ends_while_the_database_is_away_arrives_later(
             worker.process.send_signal(signal.SIGTERM)
             until(lambda: "takes nothing new" in worker.log.read_text())
         if not asked:
-            time.sleep(1.5)  # in which a worker without a turn would end
+            time.sleep(6.0)  # in which a worker without a turn would end
             assert "takes nothing new" not in worker.log.read_text()
         go(host)
         until(lambda: not runs(host))
