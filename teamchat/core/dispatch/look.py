@@ -29,7 +29,11 @@ def check_hosts(members: Sequence[Member], env: Mapping[str, str]) -> Iterator[C
     finally:
         dispatch.close()
     for member in members:
-        wanted = Wanted(member.host, member.agent or "", member.access, project_of(member.cwd))
+        try:
+            wanted = Wanted(member.host, member.agent or "", member.access, project_of(member.cwd))
+        except TeamchatError as error:
+            yield Check(member.name, "host", "warning", str(error), hint=error.hint)
+            continue
         found = choose(hosts, wanted, dispatch.clock.dead_s, {})
         if found:
             yield Check(member.name, "host", "ok", f"{found.name}, {found.free} of {found.jobs} jobs free", found.name)

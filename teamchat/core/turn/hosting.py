@@ -168,6 +168,6 @@ class Hosting(Struct):
             for turn in self._over:
                 await self._dispatch.forget(turn)
         except Away:
-            pass  # the worker removes it later
+            pass  # it stays in the database, and is read by nobody: no order is made twice
         dispatch, self._dispatch = self._dispatch, None
         await asyncio.to_thread(dispatch.close)
