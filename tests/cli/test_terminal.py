@@ -175,7 +175,7 @@ def test_the_replies_of_a_group_are_blocks_in_the_order_of_the_names(world: Path
     end = "  0.0 s\n"
     assert re.sub(r" +teamchat show \d", "", shown.out).partition("Hi\n")[2] == (
         f"\n▌ sarah   sarah-agent · not bounded\n▌ Two\n{end}\n▌ max   max-agent · not bounded\n▌ One\n▌ line\n{end}"
-        "\n· not reported by max, sarah: tokens, denied actions\n"
+        "\n· not reported by sarah, max: tokens, denied actions\n"
     )
 
 

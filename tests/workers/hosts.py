@@ -11,6 +11,9 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import sqlalchemy as sa
+
+from teamchat.core.dispatch.dbos.tables import address
 from tests.program import Result, Started, cli, start
 
 FAST = "0.1"  # of every time of hosts: dead after 3 s, a beat each 0.3 s, waited for 6 s, or 1 s without a person
@@ -158,6 +161,18 @@ class Lab:
         """What has come of the turns that run."""
         return "".join(file.read_text() for file in (self.folder / "state").rglob("turns/*/stdout"))
 
+    @property
+    def stored(self) -> str:
+        """All values that the database has."""
+        engine = sa.create_engine(address(self.database))
+        with contextlib.closing(engine.connect()) as connection:
+            asked = sa.inspect(engine)
+            schemas = [None] if engine.dialect.name == "sqlite" else ["dbos", "teamchat"]
+            tables = [sa.table(name, schema=schema) for schema in schemas for name in asked.get_table_names(schema)]
+            rows = [row for table in tables for row in connection.execute(sa.select(sa.text("*")).select_from(table))]
+        engine.dispose()
+        return "\n".join(str(value) for row in rows for value in row)
+
     def close(self) -> None:
         """End every worker."""
         for worker in self.workers:
@@ -173,6 +188,15 @@ def until(true: object, seconds: float = PATIENCE_S) -> None:
     while not true():
         assert time.monotonic() < end, "it did not come"
         time.sleep(0.02)
+
+
+def waits(host: Host) -> str:
+    """A script that goes on once `go` is called."""
+    return f"while [ ! -e {shlex.quote(str(host.folder))}/go ]; do sleep 0.02; done"
+
+
+def go(host: Host) -> None:
+    (host.folder / "go").touch()
 
 
 def events(result: Result, kind: str) -> list[dict[str, object]]:

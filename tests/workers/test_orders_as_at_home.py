@@ -9,7 +9,8 @@ from teamchat.core.dispatch.dispatch import Clock
 from teamchat.core.dispatch.order import Ended, Order, Output, Project
 from teamchat.core.dispatch.project import project_of
 from teamchat.version import VERSION
-from tests.workers.hosts import Lab
+from tests.program import ended
+from tests.workers.hosts import Lab, go, until, waits
 
 KEY = "sk-ant-api03-" + "A1b2" * 20
 INSTRUCTIONS = 'system_instruction = "Be brief."\n'
@@ -57,6 +58,41 @@ def test_what_one_vendor_said_is_redacted_for_another_one_on_a_host(lab: Lab) ->
     lab.cli("send", "[NEXT:max,sue] Tell her")
     assert "The key is" in host.prompt
     assert KEY not in host.prompt
+
+
+def test_an_order_has_nothing_of_the_machine_that_sends_it(lab: Lab) -> None:
+    host = lab.host("alpha")
+    host.offers({"writer": [host.agent(f"echo one; {waits(host)}")]}).worker().ready()
+    lab.team(
+        'name = "max"\nagent = "writer"\nhost = "any"',
+        more='[agents.writer]\ncommand = ["/opt/home/writer", "--as-at-home"]',
+    )
+    sent = lab.start("send", "[NEXT:max] Hi", env={"OF_HOME": "value-of-home"})
+    until(lambda: "one" in lab.written)
+    stored = lab.stored
+    assert "writer" in stored
+    here = (lab.env["HOME"], lab.env["TEAMCHAT_HOME"], str(lab.project), "/opt/home", "--as-at-home", "value-of-home")
+    assert [word for word in here if word in stored] == []
+    go(host)
+    assert ended(sent).code == 0
+
+
+def test_a_login_stays_on_its_machine(lab: Lab) -> None:
+    """Also while the turn runs, and whoever reads the database or the receipt."""
+    host = lab.host("alpha")
+    agent = host.agent(f"echo $ANTHROPIC_API_KEY > {host.folder}/key; echo one; {waits(host)}")
+    host.offers({"writer": [agent]}, like="plain").worker(env={"ANTHROPIC_API_KEY": "KEY-OF-THE-HOST"}).ready()
+    lab.team('name = "max"\nagent = "writer"\nhost = "any"')
+    sent = lab.start("send", "[NEXT:max] Hi", env={"ANTHROPIC_API_KEY": "KEY-OF-HOME"})
+    until(lambda: "one" in lab.written)
+    assert "KEY-OF-" not in lab.stored
+    go(host)
+    assert ended(sent).code == 0
+    assert (host.folder / "key").read_text() == "KEY-OF-THE-HOST\n"
+    there = [file for file in (lab.folder / "state").rglob("*") if file.is_file()]
+    assert there
+    assert not any(b"KEY-OF-" in file.read_bytes() for file in there)
+    assert "KEY-OF-" not in lab.stored
 
 
 def test_an_order_with_a_name_that_was_used_starts_nothing(lab: Lab) -> None:

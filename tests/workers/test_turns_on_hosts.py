@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import base64
 import json
 
-from tests.workers.hosts import Lab, events
+from tests.program import ended
+from tests.workers.hosts import Lab, events, go, until, waits
 
+SAID = (base64.b64encode(b"THE-REPLY\n").decode(), "prompt")
 MAX = 'name = "max"\nagent = "writer"\nhost = "any"'
 
 
@@ -34,9 +37,14 @@ def test_turns_go_to_the_host_with_most_free_jobs(lab: Lab) -> None:
 
 def test_a_database_has_nothing_of_a_turn_whose_end_is_stored(lab: Lab) -> None:
     host = lab.host("alpha")
-    host.offers({"writer": [host.agent("echo SECRET-REPLY")]}).worker().ready()
+    host.offers({"writer": [host.agent(f"echo THE-REPLY; {waits(host)}")]}).worker().ready()
     lab.team(MAX)
-    assert lab.cli("send", "[NEXT:max] Hi").code == 0
+    sent = lab.start("send", "[NEXT:max] Hi")
+    until(lambda: "THE-REPLY" in lab.written)
+    assert [word in lab.stored for word in SAID] == [True, True]
+    go(host)
+    assert ended(sent).code == 0
+    assert [word in lab.stored for word in SAID] == [False, False]
     assert lab.hosts()["alpha"]["busy"] == 0
     receipt = json.loads(lab.cli("show", "1", "--json").out)
     assert receipt["setup"]["host"] == "alpha"

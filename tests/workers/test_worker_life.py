@@ -11,7 +11,7 @@ import pytest
 
 from tests.cli.contract.vendor_output import lines
 from tests.program import TIMEOUT_S, ended
-from tests.workers.hosts import Host, Lab, until
+from tests.workers.hosts import Host, Lab, go, until, waits
 from tests.workers.postgres import Cluster
 
 MAX = 'name = "max"\nagent = "writer"\nhost = "any"'
@@ -30,15 +30,6 @@ RATE_LIMITED = (
 @pytest.fixture
 def host(lab: Lab) -> Host:
     return lab.host("alpha")
-
-
-def waits(host: Host) -> str:
-    """A script that goes on once `go` is called."""
-    return f"while [ ! -e {shlex.quote(str(host.folder))}/go ]; do sleep 0.02; done"
-
-
-def go(host: Host) -> None:
-    (host.folder / "go").touch()
 
 
 def runs(host: Host) -> bool:

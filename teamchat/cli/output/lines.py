@@ -105,23 +105,27 @@ class Unreported:
 
     def __init__(self, *, told: bool = False) -> None:
         self._told = told
-        self._members: dict[tuple[str, ...], list[str]] = {}  # by what they lack
+        self._members: dict[tuple[str, ...], dict[str, int]] = {}  # by what they lack, each with its first turn
 
-    def learn(self, member: str, outcome: Outcome) -> None:
-        """Take what a turn that succeeded lacks."""
+    def learn(self, member: str, number: int, outcome: Outcome) -> None:
+        """Take what the turn of that number lacks, if it succeeded."""
         if self._told or outcome.failure:
             return
         lacks = [] if tokens(outcome.usage) else ["tokens"]
         lacks += ["denied actions"] if outcome.denied is None else []
-        members = self._members.setdefault(tuple(lacks), [])
-        if lacks and member not in members:
-            members.append(member)
+        members = self._members.setdefault(tuple(lacks), {})
+        if lacks:
+            members[member] = min(number, members.get(member, number))
 
     def lines(self) -> list[str]:
-        """`not reported by planner, builder: tokens, denied actions`."""
+        """`not reported by planner, builder: tokens, denied actions`, in the order of their turns."""
         told, self._told = self._told, self._told or any(self._members)
         known = {} if told else self._members
-        return [f"not reported by {', '.join(names)}: {', '.join(lacks)}" for lacks, names in known.items() if lacks]
+        return [
+            f"not reported by {', '.join(sorted(turns, key=lambda name: turns[name]))}: {', '.join(lacks)}"
+            for lacks, turns in known.items()
+            if lacks
+        ]
 
 
 def turn_line(member: str, setup: Setup, outcome: Outcome, *, unknown: bool = True) -> str:

@@ -117,7 +117,7 @@ class PlainOutput:
             case TurnFinished(turn=turn, outcome=outcome, partial=partial):
                 note(turn_line(turn.member, turn.setup, outcome, unknown=self._unreported is None))
                 if self._unreported:
-                    self._unreported.learn(turn.member, outcome)
+                    self._unreported.learn(turn.member, turn.number, outcome)
                 if partial.strip():
                     note(f"what {turn.member} had said is in: {self._receipt(turn.number)}")
 

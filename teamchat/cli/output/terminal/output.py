@@ -389,7 +389,7 @@ class TerminalOutput:
         if self._excerpts and known and shown.kept is None:
             excerpt = self._excerpts.lines(known, turn.number, shown.voice.columns - len(INDENT), self._look)
             shown.voice.styled(f"{INDENT}{line}" for line in excerpt)
-        self._unreported.learn(turn.member, outcome)
+        self._unreported.learn(turn.member, turn.number, outcome)
         failed = outcome.failure is not None
         key = _key(turn.number, shown.route)
         if shown.kept is not None:
