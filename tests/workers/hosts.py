@@ -48,8 +48,8 @@ class Worker:
 class Host:
     """A machine of its own: HOME, state folder, PATH and clone of the project."""
 
-    def __init__(self, lab: Lab, name: str) -> None:
-        self.lab, self.name, self.folder = lab, name, lab.folder / name
+    def __init__(self, lab: Lab, name: str, machine: str | None = None) -> None:
+        self.lab, self.name, self.folder = lab, name, lab.folder / (machine or name)
         self.project = self.folder / "src" / "clone"
         self.config = self.folder / "home" / ".config" / "teamchat"
         self.config.mkdir(parents=True)
@@ -137,8 +137,8 @@ class Lab:
         trusted = self.cli("trust")
         assert trusted.code == 0, trusted.err
 
-    def host(self, name: str) -> Host:
-        return Host(self, name)
+    def host(self, name: str, machine: str | None = None) -> Host:
+        return Host(self, name, machine)
 
     def cli(self, *args: str, env: Mapping[str, str] | None = None, stdin: str | None = None) -> Result:
         """A command at home, to its end."""

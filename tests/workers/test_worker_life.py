@@ -76,6 +76,44 @@ def test_a_name_has_one_worker_on_a_machine_and_one_until_idle_ends_by_itself(la
     assert lab.hosts() == {}
 
 
+def test_a_name_has_one_worker_on_all_machines(lab: Lab, host: Host) -> None:
+    other = lab.host("alpha", "elsewhere")
+    for one in (host, other):
+        one.offers({"writer": [one.agent("echo one")]})
+    first = host.worker().ready()
+    for _ in range(2):
+        second = other.worker()
+        assert second.process.wait(TIMEOUT_S) == 2
+        assert "a worker named alpha runs on another machine, seen " in second.log.read_text()
+        first.kill()  # and nobody but its own machine knows that
+    assert list(lab.hosts()) == ["alpha"]
+    host.worker().ready().kill()
+    time.sleep(3.5)
+    other.worker().ready()
+    assert host.worker().process.wait(TIMEOUT_S) == 2
+
+
+def test_a_worker_that_slept_while_its_name_was_taken_ends(lab: Lab, host: Host) -> None:
+    other = lab.host("alpha", "elsewhere")
+    host.offers({"writer": [host.agent("echo begun; sleep 300")]})
+    other.offers({"writer": [other.agent("echo one")]})
+    first = host.worker(env=in_tmp(host)).ready()
+    lab.team(MAX)
+    sent = lab.start("send", "[NEXT:max] Hi")
+    until(lambda: "begun" in lab.written)
+    first.process.send_signal(signal.SIGSTOP)
+    done = ended(sent)
+    assert (done.code, "not seen for" in done.err) == (130, True), done.err
+    second = other.worker().ready()
+    first.process.send_signal(signal.SIGCONT)
+    assert first.process.wait(TIMEOUT_S) == 11
+    assert "another machine runs a worker named alpha now" in first.log.read_text()
+    assert (runs(host), kept(host)) == (False, [])
+    again = lab.cli("resume")
+    assert (again.code, again.out) == (0, "max:\none\n\n"), again.err
+    assert second.end() == 0
+
+
 def test_the_first_signal_lets_the_turn_end_and_takes_no_other(lab: Lab, host: Host) -> None:
     host.offers({"writer": [host.agent(f"echo one; {waits(host)}; echo two")]})
     worker = host.worker("--jobs", "2", env=in_tmp(host)).ready()

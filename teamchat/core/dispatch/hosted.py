@@ -213,7 +213,10 @@ class HostedTurn:
         host = next((one for one in await self._dispatch.hosts() if one.name == self.host), None)
         if now - self._back < clock.dead_s:
             return  # after an outage everybody looks dead
-        self._missed = 0 if host is not None and self.name in host.running else self._missed + 1
+        if host is None or self.name in host.running:
+            self._missed = 0
+        elif host.seen_s < 2 * clock.beat_s:  # an older row may be of before the turn began
+            self._missed += 1
         if self.began:
             gone = _gone(host, clock.dead_s, self.began.executor)
             if gone is None and self._missed > MOST_MISSED:

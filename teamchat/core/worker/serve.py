@@ -88,11 +88,8 @@ def serve(
         cooldowns = Cooldowns(state_dir() / "cooldowns.json")
         places = asyncio.Semaphore(jobs)
         host = Host(name, os.urandom(8).hex(), file, folder / TURNS, places, env, cooldowns, [], set())
-        worker = _Worker(host, tables, jobs, ends, say)
-        try:
-            worker.begin()
-        except Away as away:
-            raise HostUnavailable(str(away)) from None
+        worker = _Worker(host, machine_of(folder), tables, jobs, ends, say)
+        worker.begin(clock.dead_s)
         say(
             f"{name} is ready: {', '.join(sorted(agent.spec.name for agent in file.agents.values()))}; {jobs} at a time"
         )
@@ -105,13 +102,29 @@ def serve(
             worker.heed()
             worker.beat()
         worker.leave()
+        if worker.taken:
+            raise HostUnavailable(f"another machine runs a worker named {name} now; give this one another --name")
+
+
+def machine_of(folder: Path) -> str:
+    """The name of this machine among those that have a worker of one name: kept in its folder, and random."""
+    path = folder / "machine"
+    if not path.exists():
+        new = path.with_suffix(".new")
+        new.write_text(os.urandom(8).hex())
+        new.replace(path)
+    return path.read_text()
 
 
 class _Worker:
     """A worker that runs: its service of the engine, and its row in the database."""
 
-    def __init__(self, host: Host, tables: HostTables, jobs: int, ends: Ends, say: Callable[[str], None]) -> None:
-        self._host, self._tables, self._jobs, self._ends, self._say = host, tables, jobs, ends, say
+    def __init__(
+        self, host: Host, machine: str, tables: HostTables, jobs: int, ends: Ends, say: Callable[[str], None]
+    ) -> None:
+        self.taken = False  # whether another machine has its name now
+        self._host, self._machine, self._tables = host, machine, tables
+        self._jobs, self._ends, self._say = jobs, ends, say
         self._service: Service | None = None
         self._closing: threading.Thread | None = None
         self._stopped = 1  # the number of the last request to end that was heeded
@@ -119,18 +132,31 @@ class _Worker:
         self._busy = time.monotonic()
         self._winds_down = False
 
-    def begin(self) -> None:
-        """Take turns from now on. Raises `Away` and `HostUnavailable`."""
+    def begin(self, dead_s: float) -> None:
+        """Take turns from now on. Raises `HostUnavailable`, and `UsageError` where the name has a worker."""
         from teamchat.core.dispatch.dbos.serve import Service
+        from teamchat.core.dispatch.dbos.tables import NameTaken
 
-        self._tables.check()
-        self._service = Service(self._tables, self._host.name, self._host.executor, self._jobs, self._host.begin)
-        self._tables.beat(self._host.name, self._host.executor, self._about())
+        name, executor = self._host.name, self._host.executor
+        try:
+            self._tables.check()
+            self._tables.claim(name, executor, self._about(), dead_s)
+            try:
+                self._service = Service(self._tables, name, executor, self._jobs, self._host.begin)
+            except BaseException:
+                self.leave()
+                raise
+        except NameTaken as taken:
+            there = f"a worker named {name} runs on another machine, seen {taken.seen_s:.0f} s ago"
+            raise UsageError(f"{there}; give this one another --name") from None
+        except Away as away:
+            raise HostUnavailable(str(away)) from None
 
     def _about(self) -> About:
         from teamchat.core.dispatch.dbos.tables import About
 
         return About(
+            machine=self._machine,
             jobs=self._jobs,
             agents=_offers(self._host),
             projects=tuple(project for project, _ in self._host.file.projects),
@@ -141,13 +167,20 @@ class _Worker:
         )
 
     def beat(self) -> None:
-        """Say that it is there. A database that does not answer is told once."""
+        """Say that it is there. A database that does not answer is told once. It ends if another has its name."""
+        from teamchat.core.dispatch.dbos.tables import NameTaken
+
         if self._host.running:
             self._busy = time.monotonic()
         try:
             self._tables.beat(self._host.name, self._host.executor, self._about())
             if self._service and not self._closing and self._service.open():
                 self._busy = time.monotonic()
+        except NameTaken:
+            if not self.taken:
+                self._ends.asked = 2  # home has given up what runs here
+                self._ends.told.set()
+            self.taken = True
         except (Away, HostUnavailable) as error:
             if not self._away:
                 self._say(f"{error}; tries again")

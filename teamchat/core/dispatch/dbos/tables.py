@@ -36,8 +36,9 @@ LONGEST_ABOUT = 1 << 20  # characters of what a worker says of itself
 
 
 class About(msgspec.Struct, frozen=True):
-    """What a worker says of itself; the fields are those of `HostSeen`."""
+    """What a worker says of itself; the fields are those of `HostSeen`. `machine` has a name that no other has."""
 
+    machine: str = ""
     jobs: int = 1
     agents: dict[str, AgentOffer] = msgspec.field(default_factory=dict)
     projects: tuple[Project, ...] = ()
@@ -56,6 +57,14 @@ class HostRow(msgspec.Struct, frozen=True):
     executor: str
     seen_s: float
     about: About | None
+
+
+class NameTaken(Exception):
+    """Another machine runs a worker of the name, seen `seen_s` seconds ago."""
+
+    def __init__(self, seen_s: float) -> None:
+        super().__init__(seen_s)
+        self.seen_s = seen_s
 
 
 def address(text: str) -> URL:
@@ -204,13 +213,35 @@ class HostTables:
             return str(error.orig).strip().splitlines()[0]
         return None
 
-    def beat(self, name: str, executor: str, about: About) -> None:
-        """Note that the worker is there."""
+    def claim(self, name: str, executor: str, about: About, dead_s: float) -> None:
+        """Note that the worker begins, in place of an earlier one of its machine, or of one that is dead.
+
+        Raises `NameTaken` for one of another machine that is there.
+        """
         with self._begun() as connection:
-            row = {"executor": executor, "seen": self._now, "about": msgspec.json.encode(about).decode()}
-            changed = connection.execute(sa.update(self._hosts).where(self._hosts.c.name == name).values(row))
-            if not changed.rowcount:
-                connection.execute(sa.insert(self._hosts).values(name=name, **row))
+            if found := self._row(connection, name):
+                there = found.about.machine if found.about else ""
+                if there != about.machine and found.seen_s <= dead_s:
+                    raise NameTaken(found.seen_s)
+                connection.execute(sa.delete(self._hosts).where(self._hosts.c.name == name))
+            connection.execute(sa.insert(self._hosts).values(name=name, **self._values(executor, about)))
+
+    def beat(self, name: str, executor: str, about: About) -> None:
+        """Note that the worker is there. Raises `NameTaken` if another one has its name now."""
+        with self._begun() as connection:
+            mine = (self._hosts.c.name == name) & (self._hosts.c.executor == executor)
+            values = self._values(executor, about)
+            if connection.execute(sa.update(self._hosts).where(mine).values(values)).rowcount:
+                return
+            if found := self._row(connection, name):
+                raise NameTaken(found.seen_s)
+            connection.execute(sa.insert(self._hosts).values(name=name, **values))
+
+    def _values(self, executor: str, about: About) -> dict[str, Any]:
+        return {"executor": executor, "seen": self._now, "about": msgspec.json.encode(about).decode()}
+
+    def _row(self, connection: sa.Connection, name: str) -> HostRow | None:
+        return next((row for row in self._rows(connection) if row.name == name), None)
 
     def leave(self, name: str, executor: str) -> None:
         """Note that the worker has ended. Its row goes, if no other process has taken its name since."""
@@ -220,14 +251,14 @@ class HostTables:
 
     def rows(self) -> list[HostRow]:
         """The workers, by name."""
-        table = self._hosts.c
         with self._begun() as connection:
-            found = connection.execute(
-                sa.select(table.name, table.executor, (self._now - table.seen).label("age"), table.about).order_by(
-                    table.name
-                )
-            )
-            return [HostRow(name, executor, max(0.0, float(age)), _about(text)) for name, executor, age, text in found]
+            return self._rows(connection)
+
+    def _rows(self, connection: sa.Connection) -> list[HostRow]:
+        table = self._hosts.c
+        age = (self._now - table.seen).label("age")
+        found = connection.execute(sa.select(table.name, table.executor, age, table.about).order_by(table.name))
+        return [HostRow(name, executor, max(0.0, float(age)), _about(text)) for name, executor, age, text in found]
 
     def close(self) -> None:
         self._engine.dispose()
