@@ -59,7 +59,7 @@ def hosts(
             for line in _lines(host, dispatch.clock):
                 typer.echo(printable(line))
     if not found and not as_json:
-        note("no worker has been seen; on a host: teamchat worker --init, then teamchat worker")
+        note("no worker is there; on a host: teamchat worker --init, then teamchat worker")
 
 
 def _state(host: HostSeen, clock: Clock) -> str:

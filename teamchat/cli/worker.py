@@ -37,6 +37,7 @@ def worker(
     from teamchat.cli.output.lines import note
     from teamchat.core.agents import normalize_agent_type
     from teamchat.core.dispatch.connect import need_address
+    from teamchat.core.dispatch.order import ANY
     from teamchat.core.errors import HostUnavailable, UnknownName, UsageError
     from teamchat.core.routing.names import LONGEST_NAME, valid_name
     from teamchat.core.text.clean import printable
@@ -62,6 +63,8 @@ def worker(
     name = name or socket.gethostname().partition(".")[0]
     if not valid_name(name) or len(name) > LONGEST_NAME:
         raise UsageError(f"--name: expected letters, digits, _ . and -, got {name!r}")
+    if name.casefold() == ANY:
+        raise UsageError(f"--name: {name!r} is every host in a team file; give this one another")
     file = read_host_file(path)
     if agent:
         keys = [normalize_agent_type(one) for one in agent]

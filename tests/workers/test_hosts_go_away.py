@@ -155,6 +155,31 @@ def test_a_turn_that_ended_while_home_was_dead_is_stored(lab: Lab) -> None:
     assert host.starts == 1
 
 
+def test_resume_says_that_a_turn_was_interrupted_whose_worker_and_home_were_killed(lab: Lab) -> None:
+    host = lab.host("alpha")
+    host.offers({"writer": [host.agent("echo begun; [ -e $HOME/again ] || sleep 300")]})
+    worker = host.worker().ready()
+    lab.team(MAX)
+    sent = lab.start("send", "[NEXT:max] Hi")
+    until(lambda: "begun" in lab.written)
+    sent.kill()
+    worker.kill()
+    ended(sent)
+    (host.folder / "home" / "again").touch()
+    host.worker().ready()
+    resumed = lab.cli("resume")
+    assert (resumed.code, resumed.out) == (0, "max:\nbegun\n\n"), resumed.err
+    assert "turn 1 (max) was interrupted: alpha was started anew while it ran" in resumed.err
+    assert host.starts == 2
+
+
+def test_a_group_without_a_database_is_told_once(lab: Lab) -> None:
+    lab.team(MAX, MAX.replace("max", "sue"))
+    voted = lab.cli("run", "vote", "--options", "yes,no", "Ready?", env={"TEAMCHAT_DATABASE": ""})
+    assert voted.code == 1
+    assert voted.err.count("TEAMCHAT_DATABASE is not set") == 1
+
+
 def test_a_turn_that_was_never_ordered_is_interrupted(lab: Lab) -> None:
     host = lab.host("alpha")
     host.offers({"writer": [host.agent(SLOW)]}).worker().ready()

@@ -76,6 +76,18 @@ def test_a_name_has_one_worker_on_a_machine_and_one_until_idle_ends_by_itself(la
     assert lab.hosts() == {}
 
 
+def test_a_worker_says_at_its_start_what_it_does_not_offer(lab: Lab, host: Host) -> None:
+    host.offers({"writer": [host.agent("echo one")], "gone": ["/no/such"]})
+    worker = host.worker().ready()
+    assert worker.log.read_text().splitlines() == [
+        "· does not offer gone: its program '/no/such' is not installed",
+        "· alpha is ready: writer; 1 at a time",
+    ]
+    assert list(lab.hosts()["alpha"]["agents"]) == ["writer"]  # type: ignore[call-overload]
+    named = host.worker("--name", "Any")
+    assert (named.process.wait(TIMEOUT_S), "'Any' is every host in a team file" in named.log.read_text()) == (2, True)
+
+
 def test_a_name_has_one_worker_on_all_machines(lab: Lab, host: Host) -> None:
     other = lab.host("alpha", "elsewhere")
     for one in (host, other):

@@ -166,7 +166,7 @@ def _pause(run: Concluded, kind: PauseKind, reason: str) -> Conclusion:
 def _failures(run: Concluded, routes: tuple[Route, ...], *, alone: bool, all_of_it: bool = True) -> Conclusion:
     """Members failed. They and the routes behind them are held. `all_of_it`: no member of the group replied."""
     failures = [run.tally.failures[route.number] for route in routes if route.number in run.tally.failures]
-    reason = "; ".join(failure.reason for failure in failures)
+    reason = "; ".join(dict.fromkeys(failure.reason for failure in failures))
     if any(failure.code is ExitCode.INTERRUPTED for failure in failures):
         return _pause(run, PauseKind.INTERRUPTED, reason)
     untrusted = any(failure.code is ExitCode.NOT_TRUSTED for failure in failures)

@@ -76,6 +76,8 @@ async def _followed(run: Run, turn: Turn, end: EndTurn) -> None:
         hosted.stop()
     hosted.follow_in(folder)
     finished = await followed(hosted, ending, HOST_CLOCKS, run.stopper, Collector(tell), partial(ran_on, hosted))
+    if failure := finished.outcome.failure:  # what the command does next may say nothing of it
+        run.emit(Warned(f"turn {turn.number} ({turn.member}) {failure.reason}"))
     end(turn, finished.with_questions())
 
 

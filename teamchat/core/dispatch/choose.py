@@ -57,4 +57,4 @@ def why_none(hosts: Iterable[HostSeen], wanted: Wanted, dead_s: float) -> str:
     seen = [host for host in hosts if wanted.named(host)]
     reasons = [f"{host.name} {wanted.lacks(host, dead_s) or 'is there'}" for host in seen]
     missing = [f"{name} was never seen" for name in wanted.names if name != ANY and all(h.name != name for h in seen)]
-    return "; ".join((*reasons, *missing)) or "no worker was ever seen"
+    return "; ".join((*reasons, *missing)) or "no worker is there"

@@ -7,12 +7,11 @@ import os
 from collections.abc import Mapping
 from importlib.util import find_spec
 
-from teamchat.core.dispatch.dispatch import INSTALL, Away, Clock, Dispatch
+from teamchat.core.dispatch.dispatch import EXAMPLE, INSTALL, Away, Clock, Dispatch
 from teamchat.core.errors import HostUnavailable, UsageError
 
 VARIABLE = "TEAMCHAT_DATABASE"
 CLOCK = "TEAMCHAT_HOST_CLOCK"
-EXAMPLE = "export TEAMCHAT_DATABASE='postgresql:///teamchat?host=/run/postgresql'"
 
 
 def clock_of(env: Mapping[str, str]) -> Clock:

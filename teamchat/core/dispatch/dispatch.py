@@ -10,6 +10,7 @@ from msgspec import Struct, field
 from teamchat.core.dispatch.order import Order, Piece, Project
 from teamchat.runners.base import Access
 
+EXAMPLE = "export TEAMCHAT_DATABASE='postgresql:///teamchat?host=/run/postgresql'"
 INSTALL = "pipx install --force '.[workers]'"
 
 

@@ -218,17 +218,24 @@ class HostedTurn:
         elif host.seen_s < 2 * clock.beat_s:  # an older row may be of before the turn began
             self._missed += 1
         if self.began:
-            gone = _gone(host, clock.dead_s, self.began.executor)
-            if gone is None and self._missed > MOST_MISSED:
-                gone = "runs it no more, and says no end of it,"
-            if gone is None:
-                self._doubted = False
-            elif not self._doubted:  # it may have written its end and left since: that is read first
-                self._doubted, self._looked = True, -math.inf
-            else:
-                await self._dispatch.cancel(self.name)  # should it be there still, it can say nothing more
-                raise _Over(self._lost(f"was interrupted: {self.host} {gone} while it ran"))
-            return
+            await self._look_at_running(host, self.began.executor)
+        else:
+            await self._look_at_waiting(host)
+
+    async def _look_at_running(self, host: HostSeen | None, executor: str) -> None:
+        gone = _gone(host, self._dispatch.clock.dead_s, executor)
+        if gone is None and self._missed > MOST_MISSED:
+            gone = "runs it no more, and says no end of it,"
+        if gone is None:
+            self._doubted = False
+        elif not self._doubted:  # it may have written its end and left since: that is read first
+            self._doubted, self._looked = True, -math.inf
+        else:
+            await self._dispatch.cancel(self.name)  # should it be there still, it can say nothing more
+            raise _Over(self._lost(f"was interrupted: {self.host} {gone} while it ran"))
+
+    async def _look_at_waiting(self, host: HostSeen | None) -> None:
+        clock = self._dispatch.clock
         gone = _gone(host, clock.dead_s, None)
         state = await self._dispatch.state(self.name)
         if state is None or state.waits:

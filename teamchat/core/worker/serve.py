@@ -22,9 +22,9 @@ from teamchat.core.dispatch.connect import clock_of
 from teamchat.core.dispatch.dispatch import AgentOffer, Away, Clock
 from teamchat.core.errors import HostUnavailable, UsageError
 from teamchat.core.files.folders import state_dir
-from teamchat.core.team.programs import Unusable, find_program
+from teamchat.core.team.programs import OTHERWISE, Unusable, find_program
 from teamchat.core.turn.machine import Cooldowns
-from teamchat.core.worker.host_file import HostFile
+from teamchat.core.worker.host_file import HostAgent, HostFile
 from teamchat.core.worker.turn import Host
 from teamchat.runners.records import installed_version
 from teamchat.version import VERSION
@@ -90,9 +90,11 @@ def serve(
         host = Host(name, os.urandom(8).hex(), file, folder / TURNS, places, env, cooldowns, [], set())
         worker = _Worker(host, machine_of(folder), tables, jobs, ends, say)
         worker.begin(clock.dead_s)
-        say(
-            f"{name} is ready: {', '.join(sorted(agent.spec.name for agent in file.agents.values()))}; {jobs} at a time"
-        )
+        lacks = {agent.spec.name: why for agent in file.agents.values() if (why := _unusable(host, agent))}
+        for agent, why in sorted(lacks.items()):
+            say(f"does not offer {agent}: its program {why}")
+        there = sorted({agent.spec.name for agent in file.agents.values()} - lacks.keys())
+        say(f"{name} is ready: {', '.join(there) or 'no agent'}; {jobs} at a time")
         idle_s = IDLE_S * clock.beat_s / Clock().beat_s
         while not worker.over():
             ends.told.wait(LOOK_S if ends.asked else clock.beat_s)
@@ -218,6 +220,14 @@ class _Worker:
     def leave(self) -> None:
         with contextlib.suppress(Away, HostUnavailable):
             self._tables.leave(self._host.name, self._host.executor)
+
+
+def _unusable(host: Host, agent: HostAgent) -> str | None:
+    """Why the agent cannot run here now; None if it can."""
+    found = find_program(agent.spec.command[0], host.env)
+    if not isinstance(found, Unusable):
+        return None
+    return f"{agent.spec.command[0]!r} {found.why.removesuffix(f'; {OTHERWISE}')}"
 
 
 def _offers(host: Host) -> dict[str, AgentOffer]:

@@ -17,7 +17,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, OperationalError, ProgrammingError
 
-from teamchat.core.dispatch.dispatch import INSTALL, AgentOffer, Away
+from teamchat.core.dispatch.dispatch import EXAMPLE, INSTALL, AgentOffer, Away
 from teamchat.core.dispatch.order import FORMAT, Project
 from teamchat.core.errors import HostUnavailable, UsageError
 from teamchat.version import VERSION
@@ -75,13 +75,11 @@ def address(text: str) -> URL:
     try:
         url = make_url(text)
     except (ArgumentError, ValueError):  # such as a port that is no number
-        raise UsageError(
-            "TEAMCHAT_DATABASE is no address of a database; it is like postgresql:///teamchat?host=/run/postgresql"
-        ) from None
+        raise UsageError("TEAMCHAT_DATABASE is no address of a database", EXAMPLE) from None
     if url.get_backend_name() == "sqlite":
         return url
     if url.get_backend_name() != "postgresql":
-        raise UsageError(f"TEAMCHAT_DATABASE: expected postgresql://..., got {url.get_backend_name()}://...")
+        raise UsageError(f"TEAMCHAT_DATABASE: expected postgresql://..., got {url.get_backend_name()}://...", EXAMPLE)
     asked = url.query.get("host", ())
     named = [*([asked] if isinstance(asked, str) else asked), *filter(None, [url.host])]
     places = [place for one in named for place in one.split(",")]  # PostgreSQL's library tries each of such a list
@@ -89,7 +87,8 @@ def address(text: str) -> URL:
     if strange or not places or not all(place.startswith("/") or place in LOOPBACK for place in places):
         raise UsageError(
             "TEAMCHAT_DATABASE must be on this machine: 127.0.0.1 or the folder of a Unix socket"
-            " (?host=/run/postgresql); ssh -L brings a database of another machine here"
+            " (?host=/run/postgresql); ssh -L brings a database of another machine here",
+            EXAMPLE,
         )
     for variable in ("PGHOST", "PGHOSTADDR", "PGSERVICE", "PGSERVICEFILE"):  # they would lead it elsewhere
         os.environ.pop(variable, None)
