@@ -32,6 +32,34 @@ def test_a_vote_over_two_workers(lab: Lab) -> None:
     assert lab.cli(*VOTE, "--new", "--host", "any").code == 0
 
 
+def test_a_best_of_that_reads_and_none_that_writes(lab: Lab) -> None:
+    host = lab.host("alpha")
+    answer = json.dumps({"winner": "A", "reasons": "short"})
+    script = f"if grep -q winner {shlex.quote(str(host.folder))}/prompt; then echo '{answer}'; else echo Done.; fi"
+    host.offers({"writer": [host.agent(script)]}, access="edit").worker("--jobs", "2").ready()
+    lab.team(member("max"), member("sarah"), member("lea"), more=OWN)
+    ran = lab.cli("run", "best", "--host", "any", "Do it")
+    assert ran.code == 0, ran.err
+    assert "picks " in ran.err
+    assert host.starts == 4
+    lab.team(member("max", 'access = "edit"'), member("sarah"), member("lea"), more=OWN)
+    refused = lab.cli("run", "best", "--new", "--host", "any", "Do it")
+    assert (refused.code, refused.err.count("\n")) == (2, 1), refused.err
+    assert "what max changes stays on its host" in refused.err
+    assert host.starts == 4
+
+
+@pytest.mark.parametrize("who", ["doer", "reviewer"])
+def test_until_it_is_right_takes_members_of_home(lab: Lab, who: str) -> None:
+    hosts = {"doer": ("any", ""), "reviewer": ("", "any")}[who]
+    more = [[f'host = "{host}"'] if host else [] for host in hosts]
+    lab.team(member("max", 'access = "edit"', *more[0]), member("sarah", *more[1]), more=OWN)
+    ran = lab.cli("run", "until", "--do", "max", "--review", "sarah", "--check", "true", "Do it")
+    assert (ran.code, ran.out) == (2, ""), ran.err
+    name = "max" if who == "doer" else "sarah"
+    assert f"{name} works on another machine: it needs a member without a host" in ran.err
+
+
 def test_who_does_not_trust_the_team_is_asked_as_ever(lab: Lab) -> None:
     lab.team(member("max"), member("sarah"), more=OWN)
     file = lab.project / "teamchat.toml"

@@ -63,6 +63,11 @@ def need_worktrees(team: Team, state: Path, session: int | None, process: Proces
     names = {call.target for call in step.calls if call.part.apart} if step else set[str]()
     writers = [member for member in team.ai_members if member.name in names and member.access != "read"]
     for member in writers:
+        if member.host:
+            raise UsageError(
+                f"{process.name or process.kind} compares what each member changes, and what {member.name} changes "
+                'stays on its host: give it access = "read", or no host'
+            )
         _need_repository(member, process)
     if session is not None and writers:
         _need_merged(state, session, writers)
@@ -234,6 +239,11 @@ def need_one_tree(team: Team, state: Path, process: Process) -> None:
         raise UsageError(
             f"{named} checks the files in your folder, and {apart[0]} works in a worktree of its own: "
             'set workspace = "shared" for it'
+        )
+    if away := [member.name for member in members if member.host]:
+        raise UsageError(
+            f"{named} checks the files in your folder, and {away[0]} works on another machine: "
+            "it needs a member without a host"
         )
     tops: dict[Path, str] = {}
     for what, folder in folders.items():
