@@ -17,11 +17,11 @@ from pathlib import Path
 
 from benchmarks.figure import Figure, Measures, Unavailable
 from benchmarks.timing import REPEATS, Took, interleaved
+from teamchat.runners.child.guardians import GUARDIANS
+from teamchat.runners.child.process import launch
+from teamchat.runners.child.running import FIRST_LINE, Launch
+from teamchat.runners.child.supervisor import Clocks, Stopper, run_turn
 from teamchat.runners.pipe import PipeOutput
-from teamchat.runners.process.guardians import GUARDIANS
-from teamchat.runners.process.process import launch
-from teamchat.runners.process.running import FIRST_LINE, Launch
-from teamchat.runners.process.supervisor import Clocks, Stopper, run_turn
 
 CLOCK = ("/bin/date", "+%s.%N")
 OWN_MEMORY = "grep -h ^Pss_Anon: /proc/$PPID/smaps_rollup"  # of the agent's parent

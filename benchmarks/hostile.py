@@ -48,8 +48,8 @@ from teamchat.core.text.redact import Redactor, redact_shapes
 from teamchat.core.text.words import match_query
 from teamchat.core.turn.events import AgentSpoke, Replied, TurnStarted
 from teamchat.core.turn.run import Run
+from teamchat.runners.child.supervisor import Stopper
 from teamchat.runners.events import TextDelta
-from teamchat.runners.process.supervisor import Stopper
 
 SMALL, LARGE = 1000, 5000  # KB
 MOST = 50  # times the floor, with `SMALL`

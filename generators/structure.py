@@ -19,7 +19,7 @@ def told(frame, event, argument):
     name = frame.f_code.co_filename
     if "/teamchat/" in name and frame.f_code.co_name != "<module>":
         files.add(name)
-        if name.endswith("runners/process/process.py") and frame.f_code.co_name == "__init__":
+        if name.endswith("runners/child/process.py") and frame.f_code.co_name == "__init__":
             depth = 0
             while frame:
                 depth += "/teamchat/" in frame.f_code.co_filename

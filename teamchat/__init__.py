@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from teamchat.core.team.team import AgentSpec, Member, Team
     from teamchat.core.turn import events
     from teamchat.core.turn.run import Run
-    from teamchat.runners.process.supervisor import Stopper
+    from teamchat.runners.child.supervisor import Stopper
 
 _HOME = {
     "AgentSpec": "core.team.team",
@@ -43,7 +43,7 @@ _HOME = {
     "Reply": "core.conversation.talk",
     "ResumeMode": "core.engine.events",
     "Run": "core.turn.run",
-    "Stopper": "runners.process.supervisor",
+    "Stopper": "runners.child.supervisor",
     "Talk": "core.conversation.talk",
     "Team": "core.team.team",
     "ask": "core.conversation.talk",

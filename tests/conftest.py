@@ -16,7 +16,7 @@ from hypothesis import settings
 from hypothesis.internal.conjecture import engine
 
 from teamchat.core.agents import CLIS
-from teamchat.runners.process.removal import remove
+from teamchat.runners.child.removal import remove
 from tests import forks
 from tests.core.fake_conversation import STORES
 from tests.program import ROOT, fake

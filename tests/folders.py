@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from teamchat.runners.process.removal import remove
+from teamchat.runners.child.removal import remove
 from tests.program import ROOT
 
 MEMORY, ROOM, FREE = Path("/dev/shm"), 4 << 30, 8 << 30  # bytes that it must have, and the machine's memory

@@ -239,7 +239,7 @@ def preload() -> None:
 def warm_up(folder: str) -> None:
     """Send messages in a world of their own: a child finds made what the program makes once, such as its schemas."""
     from teamchat.cli.app import run
-    from teamchat.runners.process.guardians import GUARDIANS
+    from teamchat.runners.child.guardians import GUARDIANS
 
     env, cwd, quiet = dict(os.environ), os.getcwd(), io.StringIO()  # noqa: PTH109 (bytes that are no UTF-8 stay)
     os.environ.update(dict.fromkeys(("HOME", "TEAMCHAT_HOME", "TMPDIR"), folder))

@@ -11,7 +11,7 @@ from teamchat.core.store.database import Database
 from teamchat.core.store.sessions import need_session
 from teamchat.core.team.find import load
 from teamchat.core.turn.run import Run, rules_of
-from teamchat.runners.process.supervisor import Stopper
+from teamchat.runners.child.supervisor import Stopper
 
 
 def hide(db: Database, *messages: str) -> None:

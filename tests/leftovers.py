@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from teamchat.runners.process.guardian import send_signal
+from teamchat.runners.child.guardian import send_signal
 
 MARK = "TEAMCHAT_TEST_RUN"
 TEST = "PYTEST_CURRENT_TEST"

@@ -84,7 +84,7 @@ def check_team(team: str | None, report: Report) -> ExitCode:
 
     from teamchat.core.doctor.examine import examine
     from teamchat.core.files.folders import config_dir
-    from teamchat.runners.process.command import capture
+    from teamchat.runners.child.command import capture
 
     report.all(examine(team, Path.cwd(), config_dir(), os.environ, capture, _hosts))
     return report.end()

@@ -38,8 +38,8 @@ def open(  # noqa: A001 (the command's name)
     from teamchat.core.team.trust import require
     from teamchat.core.text.clean import printable
     from teamchat.core.text.commands import saying
-    from teamchat.runners.process.process import foreground
-    from teamchat.runners.process.running import SpawnFailed
+    from teamchat.runners.child.process import foreground
+    from teamchat.runners.child.running import SpawnFailed
 
     need_person("sessions are opened")
     found = find_team(place.team)

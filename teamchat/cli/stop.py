@@ -22,7 +22,7 @@ def stop(place: Place) -> None:
     from teamchat.core.store.sessions import need_session
     from teamchat.core.store.turns import running_turns
     from teamchat.core.store.unsent import handed_over_to
-    from teamchat.runners.process.guardian import FIRST_PID
+    from teamchat.runners.child.guardian import FIRST_PID
 
     need_person("conversations are stopped")
     root = find_root(place.team)

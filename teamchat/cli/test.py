@@ -27,7 +27,7 @@ from teamchat.core.store.sessions import fence_key
 from teamchat.core.team.team import Team
 from teamchat.core.text.clean import printable, visible
 from teamchat.core.text.commands import saying
-from teamchat.runners.process.running import Identity
+from teamchat.runners.child.running import Identity
 
 
 class _Count:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from teamchat.runners.process.guardian import send_signal
+from teamchat.runners.child.guardian import send_signal
 from tests.runners.processes import Pids, clocks_wait_for
 
 

@@ -19,7 +19,7 @@ from teamchat.cli.chatting.layout import Footer, Shown
 from teamchat.cli.chatting.typing import AGAIN_S, STAYS
 from teamchat.cli.shared.workspace import lock_file, store_file
 from teamchat.core.files.session_lock import holder_of
-from teamchat.runners.process.guardian import send_signal
+from teamchat.runners.child.guardian import send_signal
 from tests.cli.helpers import queue, select
 from tests.program import Result, cli, run_here, start
 from tests.runners.processes import eventually

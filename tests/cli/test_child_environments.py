@@ -16,11 +16,11 @@ import pytest
 from teamchat.cli.chatting.files import Files
 from teamchat.core.conversation.permission import trust_store
 from teamchat.core.team.find import load
+from teamchat.runners.child import guardian
 from teamchat.runners.environment import is_teamchats_own
 from teamchat.runners.git_server import find_git
 from teamchat.runners.git_server.commands import Status
 from teamchat.runners.git_server.repository import Git
-from teamchat.runners.process import guardian
 from tests.cli.test_chat import chat, leave_after_clearing, types
 from tests.cli.test_open import FAKE as AT_TERMINAL
 from tests.cli.test_open import left, opened
@@ -277,23 +277,23 @@ METHODS = frozenset({"subprocess_exec", "subprocess_shell", "open_in_editor", "r
 THROUGH = frozenset(
     {
         ("cli/chatting/keys.py", "_edited", "subprocess.call"),
-        ("runners/process/command.py", "_started", "subprocess.Popen"),
-        ("runners/process/command.py", "tied", "subprocess.run"),
-        ("runners/process/guardians.py", "_started", "subprocess.Popen"),
-        ("runners/process/process.py", "foreground", "subprocess.Popen"),
+        ("runners/child/command.py", "_started", "subprocess.Popen"),
+        ("runners/child/command.py", "tied", "subprocess.run"),
+        ("runners/child/guardians.py", "_started", "subprocess.Popen"),
+        ("runners/child/process.py", "foreground", "subprocess.Popen"),
         ("runners/terminal/tty.py", "_spawn", "pexpect.spawn"),
     }
 )
 """What starts a process, each with `env=for_child(...)`."""
 OF_PS = frozenset(
     {
-        ("runners/process/guardian.py", "processes", "subprocess.Popen"),
-        ("runners/process/guardian.py", "named", "subprocess.run"),
+        ("runners/child/guardian.py", "processes", "subprocess.Popen"),
+        ("runners/child/guardian.py", "named", "subprocess.run"),
     }
 )
 """What starts macOS's ps, each with `env=_of_ps()`."""
 OTHERWISE = {
-    ("runners/process/guardian.py", "Guardian.start", "os.posix_spawn"): "gets the order's, from `Process._begin`",
+    ("runners/child/guardian.py", "Guardian.start", "os.posix_spawn"): "gets the order's, from `Process._begin`",
     ("core/team/templates/demo/checker.py", "<module>", "subprocess.run"): "is an agent's, which has none of them",
 }
 """What starts a process without it, and why that one does not get them either."""

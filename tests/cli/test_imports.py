@@ -31,7 +31,7 @@ HEAVY = frozenset(
         *("tomllib", "email", "http", "importlib.metadata", "multiprocessing"),
     }
 )
-AGENTS = frozenset({"asyncio", "concurrent.futures", "teamchat.runners.process.supervisor", "teamchat.core.turn.run"})
+AGENTS = frozenset({"asyncio", "concurrent.futures", "teamchat.runners.child.supervisor", "teamchat.core.turn.run"})
 PROCESSES = frozenset({"teamchat.cli.run"})
 UNUSED = PROCESSES | frozenset(
     {

@@ -98,7 +98,7 @@ def test_what_outlives_teamchat_and_its_guardian_is_ended_by_resume(
     world: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its private folder is that of the turn it was started by, not of the one that was cut short."""
-    monkeypatch.setattr("teamchat.runners.process.process.SETTLE_S", 0.1)  # nobody is left who would end it
+    monkeypatch.setattr("teamchat.runners.child.process.SETTLE_S", 0.1)  # nobody is left who would end it
     Path("teamchat.toml").write_text(TEAM.replace("hang", "deaf"))
     assert run_here("trust").code == 0
     process = start("send", "[NEXT:max] [NEXT:sarah] say early")

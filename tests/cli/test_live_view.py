@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from teamchat.runners.process.guardian import send_signal
+from teamchat.runners.child.guardian import send_signal
 from tests.cli.helpers import actors, objects
 from tests.cli.test_terminal import claude
 from tests.program import run_here

@@ -15,7 +15,7 @@ import pytest
 from teamchat.cli.shared.workspace import lock_file
 from teamchat.core.errors import ExitCode
 from teamchat.core.files.session_lock import look_at, session_lock
-from teamchat.runners.process.guardian import below, named, processes
+from teamchat.runners.child.guardian import below, named, processes
 from tests.cli.helpers import refused, select
 from tests.namespaces import refusal, unshared
 from tests.program import TIMEOUT_S, Result, argv, cli, run_here

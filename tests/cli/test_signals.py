@@ -139,7 +139,7 @@ def test_kill_9_of_teamchat_and_of_the_guardian_is_made_good_by_resume(
     pids: Pids, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As `pkill -9 -f teamchat` does: nobody is left to end the agent, until teamchat looks again."""
-    monkeypatch.setattr("teamchat.runners.process.process.SETTLE_S", 0.1)  # nobody is left who would end it
+    monkeypatch.setattr("teamchat.runners.child.process.SETTLE_S", 0.1)  # nobody is left who would end it
     actors({"max": ["tool", "+", "daemon", "+", "reply", "half", "+", "hang"], "sarah": []})
     process = start("send", "[NEXT: max, sarah] Go")
     pids.await_count(5)

@@ -29,9 +29,9 @@ from teamchat.core.team.team import BUILTIN_AGENTS, AgentSpec, Member, Team
 from teamchat.core.turn.events import Conclusion, ConversationEvent, Warned
 from teamchat.core.turn.machine import Machine, ReadyTurn
 from teamchat.core.turn.run import Hand, Run
+from teamchat.runners.child.running import Chunk, Exit, Launch
+from teamchat.runners.child.supervisor import Stopper
 from teamchat.runners.events import Failure
-from teamchat.runners.process.running import Chunk, Exit, Launch
-from teamchat.runners.process.supervisor import Stopper
 from tests.core.fake_machine import FakeMachine
 from tests.fakes.scripted import spoken
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from teamchat.core.team.team import Member
 from teamchat.core.turn.machine import Machine, ReadyTurn
 from teamchat.runners.base import Runner
-from teamchat.runners.process.running import Launch, Running
+from teamchat.runners.child.running import Launch, Running
 
 
 class FakeMachine(Machine):

@@ -29,14 +29,14 @@ from typing import Any
 
 import teamchat
 from teamchat.cli.app import main
-from teamchat.runners.process import guardian
+from teamchat.runners.child import guardian
 from tests.forks import preload
 
 CHANGES = ("os.mkdir", "os.remove", "os.rename", "os.rmdir", "os.truncate", "sqlite3.connect", "subprocess.Popen")
 KEEPS = ("COMMIT", "INSERT", "UPDATE", "DELETE", "PRAGMA journal_mode")
 PACKAGE = str(Path(teamchat.__file__).parent)
 # how often they look is not the same twice
-POLLING = tuple(f"{PACKAGE}/runners/process/{name}.py" for name in ("process", "supervisor"))
+POLLING = tuple(f"{PACKAGE}/runners/child/{name}.py" for name in ("process", "supervisor"))
 
 steps = mmap.mmap(-1, 8)  # shared with the process that is forked, so that it can be read when that one is dead
 last = 0

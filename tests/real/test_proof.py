@@ -18,7 +18,7 @@ from teamchat.core.doctor.versions import newest_proven
 from teamchat.core.errors import ExitCode
 from teamchat.core.team.team import INSTALL
 from teamchat.runners.base import Runner, Vendor
-from teamchat.runners.process.command import capture
+from teamchat.runners.child.command import capture
 from tests.installed import SAYS, install, program
 from tests.program import ROOT, fake
 from tests.real.clis import PINNED

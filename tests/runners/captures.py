@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Literal
 
 from teamchat.runners.base import EventParser, Runner, Verdict
+from teamchat.runners.child.supervisor import LineFramer
 from teamchat.runners.claude.runner import ClaudeRunner
 from teamchat.runners.codex.runner import CodexRunner
 from teamchat.runners.events import AgentEvent
 from teamchat.runners.gemini.runner import GeminiRunner
 from teamchat.runners.opencode.runner import OpencodeRunner
-from teamchat.runners.process.supervisor import LineFramer
 
 Cli = Literal["claude", "codex", "gemini", "opencode"]
 FOLDER = Path(__file__).parent.parent / "captures"

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import settings
 
 from teamchat.runners.base import StopRule
-from teamchat.runners.process.guardian import send_signal
-from teamchat.runners.process.process import Process
-from teamchat.runners.process.running import MAX_OUTPUT_BYTES, Launch
+from teamchat.runners.child.guardian import send_signal
+from teamchat.runners.child.process import Process
+from teamchat.runners.child.running import MAX_OUTPUT_BYTES, Launch
 from tests.leftovers import marked
 from tests.runners.processes import Pids, lives
 

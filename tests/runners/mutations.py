@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 from hypothesis import strategies as st
 
-from teamchat.runners.process.running import Chunk
+from teamchat.runners.child.running import Chunk
 from tests.runners.captures import Capture, Cli, captures
 
 T = TypeVar("T")

@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from teamchat.runners.process import supervisor as turn
-from teamchat.runners.process.guardian import below, processes, send_signal
-from teamchat.runners.process.process import Process
-from teamchat.runners.process.running import Chunk, Exit, Running
+from teamchat.runners.child import supervisor as turn
+from teamchat.runners.child.guardian import below, processes, send_signal
+from teamchat.runners.child.process import Process
+from teamchat.runners.child.running import Chunk, Exit, Running
 from tests.program import fake
 
 AGENT = Path(__file__).parent.parent / "fakes" / "agent.py"

@@ -12,6 +12,7 @@ from collections.abc import AsyncGenerator, Iterable
 from dataclasses import dataclass
 
 from teamchat.runners.base import Verdict
+from teamchat.runners.child.running import Chunk, Exit
 from teamchat.runners.events import (
     AgentEvent,
     Denied,
@@ -27,7 +28,6 @@ from teamchat.runners.events import (
     Usage,
     VendorSession,
 )
-from teamchat.runners.process.running import Chunk, Exit
 
 HANG = 3600.0
 

@@ -18,14 +18,14 @@ import pytest
 from hypothesis import given, settings
 
 from teamchat.runners.base import StopRule
+from teamchat.runners.child import live
+from teamchat.runners.child import supervisor as turn
+from teamchat.runners.child.live import LiveAgent
+from teamchat.runners.child.running import Chunk, Exit, HasEnded, Launch, Running
+from teamchat.runners.child.supervisor import UNSAID, Clocks, Stopper, TurnEnd, run_turn
 from teamchat.runners.claude.events import ClaudeEvents
 from teamchat.runners.claude.runner import LIVE
 from teamchat.runners.events import AgentEvent, Done, Error, Failure, Note
-from teamchat.runners.process import live
-from teamchat.runners.process import supervisor as turn
-from teamchat.runners.process.live import LiveAgent
-from teamchat.runners.process.running import Chunk, Exit, HasEnded, Launch, Running
-from teamchat.runners.process.supervisor import UNSAID, Clocks, Stopper, TurnEnd, run_turn
 from tests.leftovers import marked
 from tests.runners.mutations import PLANS, Damaged, damaged
 from tests.runners.processes import PATIENCE_S

@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from teamchat.runners import git_server, isolated
+from teamchat.runners import git_server
+from teamchat.runners.child import isolated
 from teamchat.runners.git_server.commands import TOOLS, Blame, Diff, Log, Show, Status, Tool
 from teamchat.runners.git_server.output import GitError, read_from_line, read_whole
 from teamchat.runners.git_server.repository import Git

@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 
 from teamchat.runners import json_events
 from teamchat.runners.base import EventParser, Runner, Verdict
+from teamchat.runners.child import supervisor
+from teamchat.runners.child.supervisor import LineFramer, framer_of
 from teamchat.runners.claude.runner import ClaudeRunner
 from teamchat.runners.codex.runner import CodexRunner
 from teamchat.runners.events import AgentEvent, Note, ToolResult
@@ -19,8 +21,6 @@ from teamchat.runners.gemini.runner import GeminiRunner
 from teamchat.runners.longest import ESCAPED, KEPT, LONGEST_REPLY, CutLine, ReplyText, cut
 from teamchat.runners.opencode.runner import OpencodeRunner
 from teamchat.runners.pipe import PipeRunner
-from teamchat.runners.process import supervisor
-from teamchat.runners.process.supervisor import LineFramer, framer_of
 from teamchat.runners.terminal.runner import TerminalRunner
 from teamchat.runners.untrusted_json import decode
 from tests.fakes.scripted import spoken

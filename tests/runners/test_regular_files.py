@@ -39,9 +39,9 @@ OTHERWISE = {
     "core/doctor/versions.py": (1, "a file of the package"),
     "core/doctor/parity.py": (1, "a file of the package"),
     "core/team/programs.py": (1, "the interpreter that runs this"),
-    "runners/process/command.py": (2, "files of /proc"),
-    "runners/process/guardian.py": (1, "a file of /proc"),
-    "runners/process/process.py": (2, "a file that it has just made"),
+    "runners/child/command.py": (2, "files of /proc"),
+    "runners/child/guardian.py": (1, "a file of /proc"),
+    "runners/child/process.py": (2, "a file that it has just made"),
     "runners/regular_files.py": (1, "the function itself"),
 }
 

@@ -7,11 +7,11 @@ import json
 import pytest
 
 from teamchat.runners.base import EventParser, Runner
+from teamchat.runners.child.supervisor import LineFramer
 from teamchat.runners.claude.runner import ClaudeRunner
 from teamchat.runners.codex.runner import CodexRunner
 from teamchat.runners.gemini.runner import GeminiRunner
 from teamchat.runners.opencode.runner import OpencodeRunner
-from teamchat.runners.process.supervisor import LineFramer
 from teamchat.runners.untrusted_json import decode
 from tests.fakes.scripted import spoken
 

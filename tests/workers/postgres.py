@@ -22,7 +22,7 @@ from types import FrameType
 
 import psycopg
 
-from teamchat.runners.process.removal import remove
+from teamchat.runners.child.removal import remove
 
 VARIABLE = "TEAMCHAT_DATABASE"
 PLACES = "POSTGRES_PATH"

@@ -86,7 +86,7 @@ from teamchat.core.text.commands import saying
 from teamchat.core.turn.events import Conclusion, ConversationEvent, MessageStored, TurnFinished, TurnStarted, Warned
 from teamchat.core.turn.run import Hand, rules_of
 from teamchat.patterns import regex
-from teamchat.runners.process.supervisor import Stopper
+from teamchat.runners.child.supervisor import Stopper
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer

@@ -10,7 +10,7 @@ from pathlib import Path
 from threading import Thread
 
 from teamchat.patterns import regex
-from teamchat.runners.process.command import run
+from teamchat.runners.child.command import run
 
 LISTED = ("git", "ls-files", "-co", "--exclude-standard", "-z")
 FRESH_S = 5.0  # after which a list is made again

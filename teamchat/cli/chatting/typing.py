@@ -36,7 +36,7 @@ from teamchat.core.store.unsent import Unsent, edit_unsent, keep_unsent, put_bac
 from teamchat.core.team.team import Team
 from teamchat.core.text.clean import printable
 from teamchat.core.turn.run import Hand
-from teamchat.runners.process.supervisor import Stopper
+from teamchat.runners.child.supervisor import Stopper
 
 # Tracks which parts of the prompt's text were pasted in several lines. They hold no commands and no markers.
 #

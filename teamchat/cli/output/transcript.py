@@ -29,8 +29,8 @@ from teamchat.core.turn.events import (
     TurnStarted,
     Warned,
 )
+from teamchat.runners.child.supervisor import SILENT
 from teamchat.runners.events import SHOWN_ONLY, Note
-from teamchat.runners.process.supervisor import SILENT
 
 CHANGING = ("time_ms", "seconds", "first_byte_s", "session")
 

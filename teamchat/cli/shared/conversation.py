@@ -52,8 +52,8 @@ from teamchat.core.turn.caller import find_caller
 from teamchat.core.turn.events import Conclusion, ConversationEvent, Warned
 from teamchat.core.turn.machine import Cooldowns, Machine, TrustedMachine
 from teamchat.core.turn.run import Hand, Run
-from teamchat.runners.process.guardians import GUARDIANS
-from teamchat.runners.process.supervisor import Stopper
+from teamchat.runners.child.guardians import GUARDIANS
+from teamchat.runners.child.supervisor import Stopper
 
 if TYPE_CHECKING:
     from teamchat.cli.shared.hooks import Hooks
@@ -551,7 +551,7 @@ def give(command: str, conclusion: Conclusion, session: str) -> None:
     import json
 
     from teamchat.cli.output.jsonl import result_line
-    from teamchat.runners.process.command import run_alone
+    from teamchat.runners.child.command import run_alone
 
     result = json.dumps(result_line(session, conclusion), ensure_ascii=False) + "\n"
     try:

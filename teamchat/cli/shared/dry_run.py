@@ -32,7 +32,7 @@ from teamchat.core.turn.attempts import passed_over
 from teamchat.core.turn.events import ConversationEvent, TodoChanged, Warned
 from teamchat.core.turn.machine import Cooldowns
 from teamchat.core.turn.run import Run
-from teamchat.runners.process.supervisor import Stopper
+from teamchat.runners.child.supervisor import Stopper
 
 
 def explain(request: Request) -> int:

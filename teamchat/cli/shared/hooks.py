@@ -33,8 +33,8 @@ from teamchat.core.turn.events import (
     TurnStarted,
 )
 from teamchat.runners.base import StopRule
-from teamchat.runners.process.process import launch
-from teamchat.runners.process.running import Chunk, Launch, SpawnFailed
+from teamchat.runners.child.process import launch
+from teamchat.runners.child.running import Chunk, Launch, SpawnFailed
 from teamchat.runners.untrusted_json import one_line
 
 LONGEST_S = 10.0  # that a hook may take

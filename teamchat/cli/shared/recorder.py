@@ -32,8 +32,8 @@ from teamchat.core.team.team import Member, Team
 from teamchat.core.turn.events import Conclusion
 from teamchat.core.turn.machine import Cooldowns, Machine, ReadyTurn
 from teamchat.runners.base import Job, Runner, Slash
-from teamchat.runners.process.running import Launch, Running
-from teamchat.runners.process.supervisor import Stopper
+from teamchat.runners.child.running import Launch, Running
+from teamchat.runners.child.supervisor import Stopper
 
 if TYPE_CHECKING:
     from teamchat.core.turn.hosting import Place

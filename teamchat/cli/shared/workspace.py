@@ -335,7 +335,7 @@ def begin_run(team: Team, *, record: Path | None, trust: bool, runs: bool = True
     if not runs:
         return
     need_trust(team, give=trust)
-    from teamchat.runners.process.guardians import GUARDIANS
+    from teamchat.runners.child.guardians import GUARDIANS
 
     with contextlib.suppress(OSError):  # the turn fails with a reason
         GUARDIANS.prepare()

@@ -26,8 +26,8 @@ from teamchat.core.store.turn_events import stored_events
 from teamchat.core.store.turns import Turn, partial_of, turn_numbers, turns_of
 from teamchat.core.text.clean import visible
 from teamchat.core.text.line_diff import unified_diff
+from teamchat.runners.child.supervisor import SILENT, UNSAID
 from teamchat.runners.file_changes import FileChanges
-from teamchat.runners.process.supervisor import SILENT, UNSAID
 
 SETUP = (
     "access", "access_note", "why", "answers", "request", "attempt", "model", "inert_mentions", "trimmed", "memory",

@@ -12,8 +12,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from teamchat.runners.process.running import MAX_OUTPUT_BYTES, Chunk
-from teamchat.runners.process.supervisor import LineFramer
+from teamchat.runners.child.running import MAX_OUTPUT_BYTES, Chunk
+from teamchat.runners.child.supervisor import LineFramer
 
 CUT = "…"  # the mark at a cut, at the end of one text or the beginning of the next
 SHORTEST = 6  # characters; a shorter part of a key is worthless

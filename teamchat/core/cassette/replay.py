@@ -28,10 +28,10 @@ from teamchat.core.text.clean import printable
 from teamchat.core.text.commands import saying
 from teamchat.core.turn.machine import Machine, ReadyTurn
 from teamchat.runners.base import Runner, Slash
+from teamchat.runners.child.running import Chunk, CutShort, Exit, Identity, Launch, Running
+from teamchat.runners.child.supervisor import Stopper
 from teamchat.runners.events import Failure
 from teamchat.runners.file_changes import FileChanges
-from teamchat.runners.process.running import Chunk, CutShort, Exit, Identity, Launch, Running
-from teamchat.runners.process.supervisor import Stopper
 
 if TYPE_CHECKING:
     from teamchat.core.turn.hosting import Place

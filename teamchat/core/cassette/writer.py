@@ -37,8 +37,8 @@ from teamchat.core.text.redact import Redactor
 from teamchat.core.text.secret_words import secrets_in
 from teamchat.patterns import regex
 from teamchat.runners.base import Slash
+from teamchat.runners.child.running import Chunk, CutShort
 from teamchat.runners.file_changes import FileChanges, NoCheckpoint
-from teamchat.runners.process.running import Chunk, CutShort
 
 
 def check_recording(file: Path) -> None:

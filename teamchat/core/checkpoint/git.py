@@ -11,8 +11,8 @@ from msgspec import Struct, field
 
 from teamchat.core.errors import CheckpointFailed
 from teamchat.core.text.clean import printable
+from teamchat.runners.child.command import Ended, Printing, printing, run, tied
 from teamchat.runners.git_server import find_git
-from teamchat.runners.process.command import Ended, Printing, printing, run, tied
 
 PASSED = ("HOME", "XDG_CONFIG_HOME", "TMPDIR")  # where the user's list of ignored files is
 USERS_OWN = ("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM")

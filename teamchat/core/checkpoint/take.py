@@ -44,7 +44,7 @@ from teamchat.core.checkpoint.values import (
 )
 from teamchat.core.errors import CheckpointFailed
 from teamchat.patterns import regex
-from teamchat.runners.process.command import run
+from teamchat.runners.child.command import run
 from teamchat.runners.regular_files import read_regular
 
 # A walk through a work tree by `lstat` alone: what is there, before git opens any of it.

@@ -29,7 +29,7 @@ from teamchat.core.store.unsent import kept_of
 from teamchat.core.text.clean import printable
 from teamchat.core.text.commands import command_of
 from teamchat.core.worktrees.records import Worktree, all_of, keep
-from teamchat.runners.process.removal import remove
+from teamchat.runners.child.removal import remove
 
 _ASIDE = "before-move"
 

@@ -28,11 +28,11 @@ from teamchat.core.turn.machine import scratch_of
 from teamchat.core.turn.work_trees import WorkTrees
 from teamchat.patterns import regex
 from teamchat.runners.base import Verdict
+from teamchat.runners.child.process import open_output, settle, sweep
+from teamchat.runners.child.removal import remove
+from teamchat.runners.child.running import FIRST_LINE, LIVE
 from teamchat.runners.events import SHOWN_ONLY, Failure, FailureKind
 from teamchat.runners.file_changes import FileChanges
-from teamchat.runners.process.process import open_output, settle, sweep
-from teamchat.runners.process.removal import remove
-from teamchat.runners.process.running import FIRST_LINE, LIVE
 
 TURNS = "turns"  # the folder of a workspace in which turns keep their output
 _OURS = regex(rf"[0-9a-f]{{16}}({re.escape(LIVE)})?")

@@ -41,8 +41,8 @@ from teamchat.core.turn.caller import find_caller
 from teamchat.core.turn.events import Conclusion, ConversationEvent, Replied
 from teamchat.core.turn.machine import Cooldowns, TrustedMachine
 from teamchat.core.turn.run import Run
+from teamchat.runners.child.supervisor import Stopper
 from teamchat.runners.events import Usage
-from teamchat.runners.process.supervisor import Stopper
 
 HOLDER = "a Python program"
 ANSWERED = (ExitCode.DONE, ExitCode.HUMAN_ASKED, ExitCode.NO_VERDICT)

@@ -13,9 +13,9 @@ from msgspec import DecodeError, Struct, ValidationError, field
 from msgspec.json import Decoder, encode
 
 from teamchat.runners.base import Access, Memory
+from teamchat.runners.child.running import MAX_OUTPUT_BYTES
 from teamchat.runners.events import Failure, FailureKind
 from teamchat.runners.longest import LONGEST_REPLY
-from teamchat.runners.process.running import MAX_OUTPUT_BYTES
 
 FORMAT = 1
 """The version of everything here. Home and worker must have the same one."""

@@ -43,8 +43,8 @@ from teamchat.core.team.trust import TrustStore, needs, trust_command
 from teamchat.core.text.secret_words import masked
 from teamchat.patterns import regex
 from teamchat.runners.base import Runner
+from teamchat.runners.child.running import SpawnFailed
 from teamchat.runners.edits import in_words
-from teamchat.runners.process.running import SpawnFailed
 
 _OPTION = regex(r"--[A-Za-z][\w-]*|-[A-Za-z]")
 _REFUSED = regex(

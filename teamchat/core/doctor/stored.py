@@ -21,7 +21,7 @@ from teamchat.core.store.checking import problems
 from teamchat.core.store.database import GONE, Database, was_there
 from teamchat.core.store.rescue import lost, rescue, row_counts
 from teamchat.core.text.commands import unused
-from teamchat.runners.process.removal import remove
+from teamchat.runners.child.removal import remove
 
 
 class Backup(Struct, frozen=True):

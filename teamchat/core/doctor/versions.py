@@ -13,8 +13,8 @@ from teamchat.core.errors import ExitCode
 from teamchat.core.team.team import INSTALL
 from teamchat.patterns import regex
 from teamchat.runners.base import Runner, Vendor
+from teamchat.runners.child.running import SpawnFailed
 from teamchat.runners.failures import ending
-from teamchat.runners.process.running import SpawnFailed
 
 Rows = Mapping[str, Mapping[str, str]]
 """For each row its `state`, as `make ledger` found it, and its `text` unless that is "ok"."""
@@ -54,7 +54,7 @@ def reports_denials(runner: Runner, version: str | None) -> bool:
 
 
 Ask = Callable[[Sequence[str], Mapping[str, str], Path, float], tuple[int | None, bytes]]
-"""Asks a program for its version, as `capture` of `runners/process/command.py` does."""
+"""Asks a program for its version, as `capture` of `runners/child/command.py` does."""
 
 NEUTRAL = Path("/")
 """The folder in which a CLI starts that is only asked for its version or its help: no project is there, or above."""

@@ -17,7 +17,7 @@ from teamchat.core.files.folders import FULL, NO_ROOM, WRITABLE
 from teamchat.core.text.clean import printable
 from teamchat.core.text.commands import quote, saying
 from teamchat.patterns import regex
-from teamchat.runners.process.guardian import FIRST_PID, depth_of, named, number_here, processes
+from teamchat.runners.child.guardian import FIRST_PID, depth_of, named, number_here, processes
 
 POLL_S = 0.1
 STARTING_S = 2.0

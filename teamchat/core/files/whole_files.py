@@ -11,7 +11,7 @@ from pathlib import Path
 
 from teamchat.core.errors import StoreError
 from teamchat.core.files.folders import WRITABLE, state_dir
-from teamchat.runners.process.removal import remove
+from teamchat.runners.child.removal import remove
 
 PRIVATE = 0o600
 

@@ -17,7 +17,7 @@ from teamchat.core.messages import Span
 from teamchat.core.store.database import Database
 from teamchat.core.store.messages import spans, stored_spans
 from teamchat.core.store.rows import Row
-from teamchat.runners.process.guardian import named, number_here
+from teamchat.runners.child.guardian import named, number_here
 
 
 class Unsent(Struct, frozen=True):

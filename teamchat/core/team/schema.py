@@ -25,8 +25,8 @@ from teamchat.core.team.team import MOST, TOKENS, Limits, Member, Team, Workspac
 from teamchat.core.text.durations import parse_duration
 from teamchat.patterns import regex
 from teamchat.runners.base import Access, Memory
+from teamchat.runners.child.running import MAX_OUTPUT_BYTES
 from teamchat.runners.environment import is_teamchats_own
-from teamchat.runners.process.running import MAX_OUTPUT_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -53,9 +53,9 @@ from teamchat.core.text.clean import printable
 from teamchat.core.text.commands import saying
 from teamchat.patterns import regex
 from teamchat.runners.base import Access
+from teamchat.runners.child import guardian
+from teamchat.runners.child.running import LIVE
 from teamchat.runners.events import Usage
-from teamchat.runners.process import guardian
-from teamchat.runners.process.running import LIVE
 
 VARIABLE = "TEAMCHAT_TURN_TOKEN"
 ORDER: tuple[Access, ...] = ("read", "edit", "full")

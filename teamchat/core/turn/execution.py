@@ -17,6 +17,18 @@ from teamchat.core.store.turn_events import TimedEvent
 from teamchat.core.turn.machine import Machine, ReadyTurn
 from teamchat.core.turn.watching import files_that_run, may_write
 from teamchat.runners.base import Runner
+from teamchat.runners.child.process import make_private
+from teamchat.runners.child.running import (
+    FolderReplaced,
+    HasEnded,
+    Identity,
+    Launch,
+    Running,
+    SpawnFailed,
+    Stays,
+    start_error,
+)
+from teamchat.runners.child.supervisor import NO_LIMITS, Clocks, Stopper, TurnEnd, run_turn
 from teamchat.runners.events import (
     SHOWN_ONLY,
     AgentEvent,
@@ -30,18 +42,6 @@ from teamchat.runners.events import (
 )
 from teamchat.runners.file_changes import FileChanges, NoCheckpoint, WorkTree
 from teamchat.runners.longest import LONGEST_REPLY
-from teamchat.runners.process.process import make_private
-from teamchat.runners.process.running import (
-    FolderReplaced,
-    HasEnded,
-    Identity,
-    Launch,
-    Running,
-    SpawnFailed,
-    Stays,
-    start_error,
-)
-from teamchat.runners.process.supervisor import NO_LIMITS, Clocks, Stopper, TurnEnd, run_turn
 from teamchat.runners.records import installed_version, login_variables, with_source
 
 NOT_STARTED: Mapping[type[Exception], FailureKind] = {HasEnded: FailureKind.AGENT, FolderReplaced: FailureKind.REFUSED}

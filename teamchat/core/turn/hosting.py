@@ -23,7 +23,7 @@ from teamchat.core.dispatch.project import project_of
 from teamchat.core.errors import HostUnavailable, Interrupted
 from teamchat.core.receipt import Ran
 from teamchat.core.team.team import AgentSpec, Member, Team
-from teamchat.runners.process.supervisor import Stopper
+from teamchat.runners.child.supervisor import Stopper
 from teamchat.version import VERSION
 
 LOOK_S = 0.5  # between two looks for a host that is not there

@@ -15,7 +15,7 @@ from teamchat.core.turn.machine import ReadyTurn
 from teamchat.runners.events import Usage
 
 if TYPE_CHECKING:
-    from teamchat.runners.process.live import LiveAgent
+    from teamchat.runners.child.live import LiveAgent
 
 
 class _Kept(Struct):
@@ -60,7 +60,7 @@ class LivePool:
             self._processes.remove(life)
             await life.agent.close()
             life.agent.remove()  # the next command finds what cannot be removed
-        from teamchat.runners.process.live import LiveAgent
+        from teamchat.runners.child.live import LiveAgent
 
         self._processes.append(_Kept(name, LiveAgent(rule), turn.setup))
         return turn, self._processes[-1].agent

@@ -29,9 +29,9 @@ from teamchat.core.text.commands import quote
 from teamchat.core.turn.caller import find_caller
 from teamchat.core.turn.watching import watched
 from teamchat.runners.base import Command, Job, Runner, Slash
-from teamchat.runners.process.process import Process
-from teamchat.runners.process.running import Launch, Running
-from teamchat.runners.process.supervisor import Clocks, Stopper
+from teamchat.runners.child.process import Process
+from teamchat.runners.child.running import Launch, Running
+from teamchat.runners.child.supervisor import Clocks, Stopper
 from teamchat.runners.regular_files import read_regular
 
 if TYPE_CHECKING:

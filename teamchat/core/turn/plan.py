@@ -26,8 +26,8 @@ from teamchat.core.text.redact import redact_shapes
 from teamchat.core.text.secret_words import masked, secrets_in
 from teamchat.core.turn.machine import Machine, ReadyTurn, TurnReason
 from teamchat.runners.base import Command, Job, Runner, Slash
+from teamchat.runners.child.supervisor import NO_CLOCKS, Clocks
 from teamchat.runners.environment import HIDDEN, changed_variables
-from teamchat.runners.process.supervisor import NO_CLOCKS, Clocks
 
 if TYPE_CHECKING:
     from teamchat.core.turn.hosting import Place

@@ -35,10 +35,10 @@ from teamchat.core.turn.machine import Cooldowns, Machine, ReadyTurn
 from teamchat.core.turn.watching import in_thread, may_write
 from teamchat.core.turn.work_trees import WorkTrees, owner_of, refs_of
 from teamchat.core.worktrees import any_made
+from teamchat.runners.child.removal import remove
+from teamchat.runners.child.supervisor import Stopper
 from teamchat.runners.events import Usage
 from teamchat.runners.file_changes import NoCheckpoint, WorkTree
-from teamchat.runners.process.removal import remove
-from teamchat.runners.process.supervisor import Stopper
 
 if TYPE_CHECKING:
     from teamchat.core.turn.hosting import Hosting, Place

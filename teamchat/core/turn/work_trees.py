@@ -20,8 +20,8 @@ from teamchat.core.checkpoint.values import CheckpointLimits, GitRepository, NoR
 from teamchat.core.errors import CheckpointFailed
 from teamchat.core.store.database import Database
 from teamchat.core.store.sessions import fence_key, name_of
+from teamchat.runners.child.supervisor import Stopper
 from teamchat.runners.file_changes import FileChanges, NoCheckpoint
-from teamchat.runners.process.supervisor import Stopper
 
 if TYPE_CHECKING:
     from teamchat.core.checkpoint.take import Begun

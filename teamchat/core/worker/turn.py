@@ -25,11 +25,11 @@ from teamchat.core.turn.plan import start_of, told_variables
 from teamchat.core.turn.watching import watched
 from teamchat.core.worker.host_file import HostAgent, HostFile
 from teamchat.runners.base import Command, Job
+from teamchat.runners.child.process import Process, make_private
+from teamchat.runners.child.removal import remove
+from teamchat.runners.child.running import Chunk, CutShort, Exit, Identity, Launch, Running, SpawnFailed
+from teamchat.runners.child.supervisor import Clocks, Stopper, TurnEnd, run_turn
 from teamchat.runners.events import Failure, FailureKind
-from teamchat.runners.process.process import Process, make_private
-from teamchat.runners.process.removal import remove
-from teamchat.runners.process.running import Chunk, CutShort, Exit, Identity, Launch, Running, SpawnFailed
-from teamchat.runners.process.supervisor import Clocks, Stopper, TurnEnd, run_turn
 from teamchat.runners.records import installed_version, login_variables
 from teamchat.version import VERSION
 

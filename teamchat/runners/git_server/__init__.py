@@ -26,7 +26,7 @@ def server_command(cwd: Path, folder: Path, env: Mapping[str, str]) -> tuple[str
     run a program, so it lies where no agent works. git itself is looked for now, by the member's environment: what an
     agent puts on its PATH later is not it.
     """
-    from teamchat.runners.isolated import isolated_command
+    from teamchat.runners.child.isolated import isolated_command
 
     return isolated_command("teamchat.runners.git_server.serve", str(cwd), str(folder), find_git(env) or "git")
 

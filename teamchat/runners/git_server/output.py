@@ -8,7 +8,7 @@ from typing import IO
 
 from msgspec import Struct
 
-from teamchat.runners.process.command import Ended, printing, run
+from teamchat.runners.child.command import Ended, printing, run
 
 LONGEST_S = 30.0  # a command may take
 LARGEST = 32_000  # bytes of a page: Codex cuts what is longer in the middle, Gemini and Claude put it into a file

@@ -21,11 +21,11 @@ from mcp_types import (
 )
 from pydantic import ValidationError
 
+from teamchat.runners.child.running import start_error
 from teamchat.runners.git_server import NAME
 from teamchat.runners.git_server.commands import TOOLS
 from teamchat.runners.git_server.output import GitError
 from teamchat.runners.git_server.repository import Git
-from teamchat.runners.process.running import start_error
 
 REFUSALS = (OSError, ValueError, RuntimeError)
 """What the system raises for a path: `ValueError` for a null byte, `RuntimeError` for links that form a loop."""

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from teamchat.core.turn import execution, plan
-from teamchat.runners.process.running import Launch
-from teamchat.runners.process.supervisor import Clocks
+from teamchat.runners.child.running import Launch
+from teamchat.runners.child.supervisor import Clocks
 from tests.cli.contract.vendor_output import ANSWER, EVENTFUL, GONE, HALF, LIVE, VOICES, Voice, lines, raw
 from tests.cli.helpers import actors, objects, queue, said, select
 from tests.program import Result, run_here

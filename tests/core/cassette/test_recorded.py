@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from teamchat.core.cassette.player import STOPPED, NotRecorded, Player, RecordedTurn, Recorder
-from teamchat.runners.process.process import launch
-from teamchat.runners.process.running import Chunk, Exit, Identity, Launch, Running
+from teamchat.runners.child.process import launch
+from teamchat.runners.child.running import Chunk, Exit, Identity, Launch, Running
 
 MAX = Identity("max", "plain", "You are Max")
 

@@ -20,8 +20,8 @@ from teamchat.core.checks.command import CheckRun
 from teamchat.core.conversation.inputs import Message
 from teamchat.core.errors import UsageError
 from teamchat.core.team.find import load
+from teamchat.runners.child.running import Chunk, Exit, Identity
 from teamchat.runners.file_changes import FileChange, FileChanges, NoCheckpoint
-from teamchat.runners.process.running import Chunk, Exit, Identity
 from tests.core.full_disk import files_of_at_most
 from tests.scripted_team import crew
 

@@ -14,7 +14,7 @@ import pytest
 
 from teamchat.core.checkpoint.refs import trees_of
 from teamchat.core.errors import CheckpointFailed
-from teamchat.runners.process.command import tied
+from teamchat.runners.child.command import tied
 from tests.core.checkpoint.worktree import WorkTree
 from tests.runners.processes import eventually, lives
 

@@ -23,11 +23,11 @@ from teamchat.core.check import LARGEST_OUTPUT, Check, NotRun
 from teamchat.core.checks import command
 from teamchat.core.checks.command import CheckRun, Output, check_environment, follow, launch_of, run_command
 from teamchat.runners.base import StopRule
+from teamchat.runners.child.guardian import send_signal
+from teamchat.runners.child.process import Process
+from teamchat.runners.child.running import MAX_OUTPUT_BYTES
+from teamchat.runners.child.supervisor import Stopper
 from teamchat.runners.environment import GIT_LOCAL
-from teamchat.runners.process.guardian import send_signal
-from teamchat.runners.process.process import Process
-from teamchat.runners.process.running import MAX_OUTPUT_BYTES
-from teamchat.runners.process.supervisor import Stopper
 from tests.leftovers import marked
 from tests.namespaces import apart
 from tests.program import ROOT
@@ -437,7 +437,7 @@ import asyncio, sys
 from pathlib import Path
 from teamchat.core.check import Check
 from teamchat.core.checks.command import run_command
-from teamchat.runners.process.supervisor import Stopper
+from teamchat.runners.child.supervisor import Stopper
 disk = Path(sys.argv[1])
 check = Check("tests", "echo begins; yes")
 run = run_command(

@@ -28,8 +28,8 @@ from teamchat.core.store.summaries import summary_before
 from teamchat.core.team.team import KEPT_TOKENS, Team
 from teamchat.core.turn.events import Conclusion, SummaryStored, TurnFinished, TurnStarted
 from teamchat.core.turn.machine import ReadyTurn
+from teamchat.runners.child.running import Launch
 from teamchat.runners.events import ToolCall, ToolResult
-from teamchat.runners.process.running import Launch
 from tests import hiding
 from tests.core.fake_conversation import Fails, Hangs, Reply, Stage, team_of
 

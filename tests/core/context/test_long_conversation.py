@@ -12,7 +12,7 @@ from teamchat.assemblers.truncation import BYTES_PER_TOKEN
 from teamchat.core.errors import ExitCode
 from teamchat.core.messages import NewMessage, Routing, Speaker
 from teamchat.core.store.messages import SqliteLog
-from teamchat.runners.process.running import Launch
+from teamchat.runners.child.running import Launch
 from tests.core.fake_conversation import Stage, team_of
 
 MESSAGES = 2_000

@@ -32,7 +32,7 @@ from teamchat.core.store.undos import Undo, unfinished_undo
 from teamchat.core.store.usage import total_used, used
 from teamchat.core.team.team import Limits
 from teamchat.core.turn.run import rules_of
-from teamchat.runners.process.running import Launch
+from teamchat.runners.child.running import Launch
 from tests.core.fake_conversation import Fails, Hangs, Reply, Stage, team_of
 
 

@@ -21,8 +21,8 @@ from teamchat.core.files.folders import config_dir, state_path, workspace_path
 from teamchat.core.team.find import load
 from teamchat.core.team.programs import job_of
 from teamchat.runners import git_server
+from teamchat.runners.child.running import SpawnFailed
 from teamchat.runners.edits import in_words
-from teamchat.runners.process.running import SpawnFailed
 from tests.installed import SAYS, install
 from tests.real.clis import PINNED
 

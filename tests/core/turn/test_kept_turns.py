@@ -21,8 +21,8 @@ from teamchat.core.store.turns import partial_of
 from teamchat.core.turn import ending as kept
 from teamchat.core.turn.events import Conclusion
 from teamchat.core.turn.execution import FinishedTurn
+from teamchat.runners.child.running import Launch
 from teamchat.runners.events import Denied, Failure, FailureKind, Text, ToolCall, ToolResult, Usage
-from teamchat.runners.process.running import Launch
 from tests.core.fake_conversation import Fails, Reply, Stage, team_of
 
 

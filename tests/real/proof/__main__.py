@@ -8,7 +8,7 @@ import os
 import msgspec
 
 from teamchat.core.doctor.checks import Check
-from teamchat.runners.process.command import capture
+from teamchat.runners.child.command import capture
 from tests.real.proof.prove import prove
 
 

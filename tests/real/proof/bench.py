@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from teamchat.runners.base import Job, Runner, Vendor
-from teamchat.runners.process.live import LiveAgent
+from teamchat.runners.child.live import LiveAgent
 from tests.real.model.home import home_environment, plant
 from tests.real.model.replies import Reply, Request
 from tests.real.model.selftest import NOTE, SelfTest

@@ -11,12 +11,12 @@ from msgspec import Struct
 
 from teamchat.core.doctor.ask import PATIENCE, LoneTurn, not_started, private_folder
 from teamchat.runners.base import Runner, Verdict
+from teamchat.runners.child import guardian
+from teamchat.runners.child.process import Process
+from teamchat.runners.child.removal import remove
+from teamchat.runners.child.running import OwnFileFailed, SpawnFailed
+from teamchat.runners.child.supervisor import Clocks, Stopper, TurnEnd, run_turn
 from teamchat.runners.events import AgentEvent, FailureKind
-from teamchat.runners.process import guardian
-from teamchat.runners.process.process import Process
-from teamchat.runners.process.removal import remove
-from teamchat.runners.process.running import OwnFileFailed, SpawnFailed
-from teamchat.runners.process.supervisor import Clocks, Stopper, TurnEnd, run_turn
 from teamchat.runners.untrusted_json import decode
 from tests.real.model.table import SELF_TESTS
 

@@ -16,10 +16,10 @@ from msgspec.structs import replace
 
 from teamchat.core.cassette.player import Player, RecordedTurn, Recorder
 from teamchat.runners.base import Job, Terminal
+from teamchat.runners.child.process import launch
+from teamchat.runners.child.running import Launch, Running
+from teamchat.runners.child.supervisor import Clocks, Stopper, TurnEnd, run_turn
 from teamchat.runners.events import AgentEvent, Failure, FailureKind, Note, Started, Text, TextDelta
-from teamchat.runners.process.process import launch
-from teamchat.runners.process.running import Launch, Running
-from teamchat.runners.process.supervisor import Clocks, Stopper, TurnEnd, run_turn
 from teamchat.runners.terminal.runner import TerminalRunner
 from tests.program import fake
 from tests.runners.processes import PATIENCE_S, Pids, clocks_wait_for, eventually
@@ -359,7 +359,7 @@ def test_a_guardians_tree_dies_with_teamchat(take: Take, pids: Pids) -> None:
 import asyncio, os, sys
 from pathlib import Path
 from teamchat.runners.base import Job, Terminal
-from teamchat.runners.process.process import Launch, Process
+from teamchat.runners.child.process import Launch, Process
 from teamchat.runners.terminal.runner import TerminalRunner
 folder = Path({str(pids.file.parent)!r})
 command = TerminalRunner().command(Job({repl("silent")!r}, folder, folder, terminal=Terminal(">>> ")))

@@ -17,11 +17,10 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from teamchat.runners.base import LiveRule
-from teamchat.runners.events import Failure
-from teamchat.runners.process import guardian
-from teamchat.runners.process.process import Process, make_private
-from teamchat.runners.process.removal import remove
-from teamchat.runners.process.running import (
+from teamchat.runners.child import guardian
+from teamchat.runners.child.process import Process, make_private
+from teamchat.runners.child.removal import remove
+from teamchat.runners.child.running import (
     BEGINS,
     FIRST_LINE,
     LIVE,
@@ -33,6 +32,7 @@ from teamchat.runners.process.running import (
     OwnFileFailed,
     start_error,
 )
+from teamchat.runners.events import Failure
 
 LOOK_S = 0.5  # how often the process is checked between two turns
 CLOSE_S = 2.0  # for the CLI to exit by itself once its input has ended

@@ -28,11 +28,9 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from pathlib import Path
 from typing import BinaryIO, Literal
 
-from teamchat.runners.environment import for_child
-from teamchat.runners.events import Failure, FailureKind
-from teamchat.runners.process import guardian
-from teamchat.runners.process.guardians import GUARDIANS, Guardian, end
-from teamchat.runners.process.running import (
+from teamchat.runners.child import guardian
+from teamchat.runners.child.guardians import GUARDIANS, Guardian, end
+from teamchat.runners.child.running import (
     FIRST_LINE,
     Chunk,
     CutShort,
@@ -43,6 +41,8 @@ from teamchat.runners.process.running import (
     SpawnFailed,
     start_error,
 )
+from teamchat.runners.environment import for_child
+from teamchat.runners.events import Failure, FailureKind
 
 _HOW = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_CLOEXEC  # Linux can enter unreadable folders
 

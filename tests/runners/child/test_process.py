@@ -18,11 +18,11 @@ from pathlib import Path
 import pytest
 
 from teamchat.runners.base import StopRule
-from teamchat.runners.process import guardian
-from teamchat.runners.process import process as process_module
-from teamchat.runners.process.guardians import Guardians
-from teamchat.runners.process.process import Process, launch
-from teamchat.runners.process.running import FIRST_LINE, Chunk, Launch, SpawnFailed
+from teamchat.runners.child import guardian
+from teamchat.runners.child import process as process_module
+from teamchat.runners.child.guardians import Guardians
+from teamchat.runners.child.process import Process, launch
+from teamchat.runners.child.running import FIRST_LINE, Chunk, Launch, SpawnFailed
 from tests.leftovers import marked
 from tests.runners.conftest import Start
 from tests.runners.processes import (
@@ -94,7 +94,7 @@ def test_arguments_and_environment_survive_whatever_locale_teamchat_runs_in(
     program = f"""
 import asyncio, os, sys
 from pathlib import Path
-from teamchat.runners.process.process import Launch, launch
+from teamchat.runners.child.process import Launch, launch
 async def main():
     env = {{"VALUE": os.environ["VALUE"]}}
     argv = ("/bin/sh", "-c", 'printf "%s|%s" "$1" "$VALUE"', "sh", sys.argv[1])
@@ -186,7 +186,7 @@ def test_two_floods_at_once_neither_block_nor_fill_the_memory(tmp_path: Path) ->
     program = f"""
 import asyncio, resource, sys
 from pathlib import Path
-from teamchat.runners.process.process import Launch, launch
+from teamchat.runners.child.process import Launch, launch
 async def main():
     sizes = {{"out": 0, "err": 0}}
     what = Launch({agent("flood-both", "100")!r}, Path("/"), {{}}, b"", Path({str(tmp_path)!r}) / "turn")
@@ -230,7 +230,7 @@ def test_output_over_the_limit_ends_the_agent_and_is_kept_up_to_the_limit(start:
 
 
 def test_output_over_the_limit_is_read_for_so_long_only(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("teamchat.runners.process.process.DRAIN_S", 0.0)
+    monkeypatch.setattr("teamchat.runners.child.process.DRAIN_S", 0.0)
     process = start(agent("endless"), max_output=5_000_000)
 
     async def main() -> int:
@@ -496,7 +496,7 @@ def test_an_agent_that_ends_at_once_is_followed_to_its_end(
         assert eventually(lambda: b'"exit"' in control.recv(4096, socket.MSG_PEEK))
         return found(control)
 
-    monkeypatch.setattr("teamchat.runners.process.process.first_report", late)
+    monkeypatch.setattr("teamchat.runners.child.process.first_report", late)
     scratch = tmp_path / "scratch"
     scratch.mkdir()
     assert follow(start(agent("exit-with", "3"), scratch=scratch)).end == (3, ())
@@ -542,7 +542,7 @@ def test_the_limit_is_another_one_for_each_turn_and_too_high_to_matter() -> None
 def test_what_is_dead_and_not_reaped_is_not_waited_for(tmp_path: Path) -> None:
     """Where the first process of a container reaps nobody, the guardian of a killed teamchat stays a zombie."""
     scratch = os.fsencode(tmp_path)
-    mark = f"from teamchat.runners.process import guardian; guardian._mark({scratch!r})"
+    mark = f"from teamchat.runners.child import guardian; guardian._mark({scratch!r})"
     command = [sys.executable, "-c", f"{mark}; print(flush=True); input()"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=ROOT) as dead:
         assert dead.stdout
@@ -662,7 +662,7 @@ def test_everything_is_gone_soon_after_teamchat_was_killed_whatever_the_grace(pi
 import asyncio
 from pathlib import Path
 from teamchat.runners.base import StopRule
-from teamchat.runners.process.process import Launch, launch
+from teamchat.runners.child.process import Launch, launch
 async def main():
     argv, env = {argv!r}, {marked({"AGENT_PIDS": str(pids.file)})!r}
     stop = StopRule(grace_s={PATIENT.grace_s})
@@ -691,7 +691,7 @@ def test_killed_while_it_makes_the_private_folder_teamchat_leaves_none(tmp_path:
     program = f"""
 import os, signal
 from pathlib import Path
-from teamchat.runners.process.process import Launch, launch
+from teamchat.runners.child.process import Launch, launch
 def prepare():
     Path({str(scratch)!r}).mkdir()
     if {when!r} != "made":

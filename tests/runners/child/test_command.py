@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from teamchat.runners.process.command import Ended, capture, printing, run, run_alone
-from teamchat.runners.process.guardian import send_signal
-from teamchat.runners.process.running import SpawnFailed
+from teamchat.runners.child.command import Ended, capture, printing, run, run_alone
+from teamchat.runners.child.guardian import send_signal
+from teamchat.runners.child.running import SpawnFailed
 from tests.runners.processes import PATIENCE_S, Pids, agent, eventually, lives, shell
 
 ENV = {"PATH": os.environ["PATH"]}

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from teamchat.runners.process.guardians import Guardians, end
+from teamchat.runners.child.guardians import Guardians, end
 from tests.program import ROOT
 from tests.runners.processes import children, descriptors, eventually, state
 
@@ -74,7 +74,7 @@ def test_one_that_is_not_needed_ends_and_leaves_nothing(guardians: Guardians) ->
 def test_one_that_was_started_ahead_ends_with_teamchat_though_it_was_stopped() -> None:
     program = (
         "import os, signal, time\n"
-        "from teamchat.runners.process.guardians import GUARDIANS\n"
+        "from teamchat.runners.child.guardians import GUARDIANS\n"
         "GUARDIANS.prepare()\n"
         "ahead = GUARDIANS._ahead[0].pid\n"
         "time.sleep(0.5)\n"  # it has begun

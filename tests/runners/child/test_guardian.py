@@ -18,7 +18,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from teamchat.runners.process import guardian
+from teamchat.runners.child import guardian
 from tests.leftovers import marked
 from tests.namespaces import apart
 from tests.runners.processes import PATIENCE_S, Pids, agent, eventually, lives, shell
@@ -275,7 +275,7 @@ LOW = (1, 0, -1, -2, -(1 << 31))
 @pytest.mark.parametrize("number", LOW)
 def test_no_signal_is_sent_to_a_number_below_2(number: int, *, group: bool) -> None:
     """Tried where it could end no more than a shell, its child and an interpreter."""
-    code = f"from teamchat.runners.process import guardian as g; g.send_signal({number}, 9, group={group})"
+    code = f"from teamchat.runners.child import guardian as g; g.send_signal({number}, 9, group={group})"
     script = 'sleep 60 & "$@"; echo "ended with $?"; kill $! && echo survived'
     assert apart(script, sys.executable, "-c", code).stdout == "ended with 0\nsurvived\n"
 

@@ -236,7 +236,7 @@ def _remove(folder: bytes) -> None:
     from pathlib import Path
 
     sys.path.append(str(Path(__file__).absolute().parents[3]))  # -I leaves it out
-    from teamchat.runners.process import removal
+    from teamchat.runners.child import removal
 
     removal.remove(folder)
 

@@ -16,8 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from teamchat.runners.process import removal
-from teamchat.runners.process.removal import remove
+from teamchat.runners.child import removal
+from teamchat.runners.child.removal import remove
 from tests.runners.processes import descriptors
 
 LEVELS = 1010  # beyond PATH_MAX, and beyond Python's recursion limit
@@ -231,7 +231,7 @@ def test_what_is_mounted_is_not_touched_and_said(folder: Path, elsewhere: Path, 
     script = f"""
         mount {mount.format(elsewhere=elsewhere, place=at)} || exit 77
         mkdir -p {at}/mine
-        {sys.executable} -c 'from teamchat.runners.process.removal import remove; print(remove("{folder}"))'
+        {sys.executable} -c 'from teamchat.runners.child.removal import remove; print(remove("{folder}"))'
         find {folder} -name mine -exec rmdir {{}} + -print
     """
     ran = subprocess.run(["unshare", "-r", "-m", "sh", "-c", script], capture_output=True, text=True, check=False)

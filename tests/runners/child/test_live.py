@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from teamchat.runners.base import LiveRule
-from teamchat.runners.process.live import LiveAgent
-from teamchat.runners.process.running import FIRST_LINE, Launch, SpawnFailed
+from teamchat.runners.child.live import LiveAgent
+from teamchat.runners.child.running import FIRST_LINE, Launch, SpawnFailed
 from tests.leftovers import marked
 from tests.runners.processes import PATIENCE_S, Ran, following, shell
 

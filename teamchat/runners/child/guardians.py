@@ -9,8 +9,8 @@ import socket
 import subprocess
 from collections.abc import Sequence
 
+from teamchat.runners.child import guardian
 from teamchat.runners.environment import for_child
-from teamchat.runners.process import guardian
 
 START_S = 30.0  # for a guardian to start; it takes 20 milliseconds
 Guardian = tuple["subprocess.Popen[bytes]", socket.socket]

@@ -22,9 +22,9 @@ from typing import IO, Any, Literal
 
 from msgspec import Struct
 
+from teamchat.runners.child import guardian
+from teamchat.runners.child.running import SpawnFailed, start_error
 from teamchat.runners.environment import for_child
-from teamchat.runners.process import guardian
-from teamchat.runners.process.running import SpawnFailed, start_error
 
 _LONGEST = 1 << 16  # bytes of what `capture` returns, and of stderr of a program that is read while it prints
 

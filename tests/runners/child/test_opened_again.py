@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from teamchat.runners.process.process import EMPTIED
-from teamchat.runners.process.running import Chunk, CutShort
+from teamchat.runners.child.process import EMPTIED
+from teamchat.runners.child.running import Chunk, CutShort
 from tests.cli.helpers import objects
 from tests.program import run_here
 from tests.runners.conftest import Start

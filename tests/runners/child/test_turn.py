@@ -17,15 +17,15 @@ import pytest
 from msgspec.structs import replace
 
 from teamchat.runners.base import EventParser, StopRule
+from teamchat.runners.child import supervisor as turn
+from teamchat.runners.child.process import Process, launch
+from teamchat.runners.child.running import Launch, Running
+from teamchat.runners.child.supervisor import Clocks, Stopper, TurnEnd, run_turn
 from teamchat.runners.claude.events import ClaudeEvents
 from teamchat.runners.codex.events import CodexEvents
 from teamchat.runners.events import AgentEvent, Denied, Failure, FailureKind, Note, Text, TextDelta, Usage
 from teamchat.runners.gemini.events import GeminiEvents
 from teamchat.runners.pipe import PipeOutput
-from teamchat.runners.process import supervisor as turn
-from teamchat.runners.process.process import Process, launch
-from teamchat.runners.process.running import Launch, Running
-from teamchat.runners.process.supervisor import Clocks, Stopper, TurnEnd, run_turn
 from tests.fakes.scripted import spoken
 from tests.leftovers import marked
 from tests.runners.processes import PATIENCE_S, Pids, agent, children, eventually

@@ -21,6 +21,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from teamchat.runners.base import EventParser, Verdict
+from teamchat.runners.child.running import Chunk, CutShort, Running
 from teamchat.runners.events import (
     AgentEvent,
     Denied,
@@ -41,7 +42,6 @@ from teamchat.runners.events import (
 )
 from teamchat.runners.file_changes import FileChanges, NoCheckpoint
 from teamchat.runners.longest import ESCAPED, KEPT, LONGEST_REPLY, CutLine, cut
-from teamchat.runners.process.running import Chunk, CutShort, Running
 from teamchat.runners.untrusted_json import one_line
 
 

@@ -3,8 +3,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from teamchat.runners.child.supervisor import LineFramer, framer_of
 from teamchat.runners.pipe import PipeOutput
-from teamchat.runners.process.supervisor import LineFramer, framer_of
 
 CHUNKS = st.lists(st.binary() | st.sampled_from([b"\n", b"\r", "\u2028".encode(), b"a\nb"]))
 
