@@ -9,13 +9,11 @@ puts an unwanted file into the prompt.
 
 from __future__ import annotations
 
-import os
 import re
-from collections.abc import Callable, Iterable, Iterator
-from pathlib import Path
+from collections.abc import Callable, Iterator
 
 from teamchat.patterns import regex
-from teamchat.runners.base import Prepared, Slash, Vendor
+from teamchat.runners.base import Prepared
 from teamchat.runners.untrusted_json import scalar
 
 _CHECKS = 10_000  # existence checks per prompt; after that everything is escaped, so that hostile text costs no time
@@ -82,42 +80,3 @@ def _candidates(prompt: str, start: int) -> Iterator[str]:
             yield _ESCAPED.sub(r"\1", prompt[start:end])
         if end - start > _LONGEST_PATH:
             return
-
-
-# A `/command` that a person typed: the file that defines it, if it is a custom command or a skill.
-#
-# A name without such a file stays text, and the person is told: a CLI's own commands (`/clear`, `/config`) are for a
-# person at its terminal.
-
-LARGEST = 1 << 20  # bytes of a command's file
-_COMMAND = regex(r"/([\w-][\w.-]*(?::[\w-][\w.-]*)*)(?=\s|$)", re.ASCII)
-
-
-def command_name(typed: str) -> str | None:
-    """The name of the command at the beginning of this text: `git:commit` of `/git:commit all`; None without one."""
-    found = _COMMAND.match(typed)
-    return found[1] if found else None
-
-
-def unknown(typed: str, vendor: Vendor) -> Slash | None:
-    """A command without a defining file; None for text without one, or with a path of this machine (`/tmp`)."""
-    name = command_name(typed)
-    if name is None or os.path.lexists(f"/{name}"):
-        return None
-    return Slash(
-        typed,
-        "",
-        refused=f"{vendor} has no custom command of that name, and its built-in ones work only on its own screen",
-    )
-
-
-def first_file(paths: Iterable[Path]) -> Path | None:
-    """The first of these that is a regular file small enough for a command."""
-    return next((path for path in paths if _is_command(path)), None)
-
-
-def _is_command(path: Path) -> bool:
-    try:
-        return path.is_file() and path.stat().st_size <= LARGEST
-    except (OSError, ValueError):
-        return False

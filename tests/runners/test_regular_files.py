@@ -21,7 +21,7 @@ from teamchat.runners.codex.configuration import skill_names
 from teamchat.runners.codex.runner import used_in
 from teamchat.runners.gemini.settings import trusts
 from teamchat.runners.regular_files import read_regular
-from teamchat.runners.untrusted_json import table_in
+from teamchat.runners.settings_json import table_in
 
 READS = re.compile(r"""\.read_text\(|\.read_bytes\(|(?<!def )(?<!os\.)\bopen\((?:encoding|file,|path,|"r)""")
 OTHERWISE = {

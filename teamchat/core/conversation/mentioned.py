@@ -17,8 +17,8 @@ from teamchat.core.store.images import LARGEST_IMAGE, MOST_IMAGES, Image, image_
 from teamchat.core.team.team import Member, Team
 from teamchat.core.text.clean import printable
 from teamchat.patterns import regex
-from teamchat.runners.mentions import command_name
 from teamchat.runners.regular_files import open_regular, read_regular
+from teamchat.runners.slash_commands import command_name
 from teamchat.runners.untrusted_json import listed
 
 _MENTION = regex(r'(?<!\S)@(?:"(?P<quoted>[^"\n]{1,4096})"|(?P<word>[^\s"]\S{0,4095}))')

@@ -41,8 +41,9 @@ from teamchat.runners.events import (
     Usage,
 )
 from teamchat.runners.file_changes import FileChanges, NoCheckpoint, WorkTree
+from teamchat.runners.logins import login_variables, with_source
 from teamchat.runners.longest import LONGEST_REPLY
-from teamchat.runners.records import installed_version, login_variables, with_source
+from teamchat.runners.versions import installed_version
 
 NOT_STARTED: Mapping[type[Exception], FailureKind] = {HasEnded: FailureKind.AGENT, FolderReplaced: FailureKind.REFUSED}
 

@@ -266,7 +266,7 @@ class Machine:
         """The custom command that a typed text begins with, or an unknown one; None if it begins with none."""
         if runner.vendor is None:
             return None
-        from teamchat.runners.mentions import unknown
+        from teamchat.runners.slash_commands import unknown
 
         return (runner.slash.find(typed, job) if runner.slash else None) or unknown(typed, runner.vendor)
 

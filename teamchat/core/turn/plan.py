@@ -85,7 +85,7 @@ def everything_exists(_member: Member, _runner: Runner) -> Callable[[str], bool]
 
 def not_on_hosts(member: Member, typed: str) -> Slash | None:
     """The custom command that a typed text begins with, which no host gets."""
-    from teamchat.runners.mentions import command_name
+    from teamchat.runners.slash_commands import command_name
 
     if command_name(typed) is None:
         return None

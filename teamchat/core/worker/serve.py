@@ -26,7 +26,7 @@ from teamchat.core.team.programs import OTHERWISE, Unusable, find_program
 from teamchat.core.turn.machine import Cooldowns
 from teamchat.core.worker.host_file import HostAgent, HostFile
 from teamchat.core.worker.turn import Host
-from teamchat.runners.records import installed_version
+from teamchat.runners.versions import installed_version
 from teamchat.version import VERSION
 
 if TYPE_CHECKING:

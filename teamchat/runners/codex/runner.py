@@ -39,8 +39,9 @@ from teamchat.runners.codex.configuration import servers as users_servers
 from teamchat.runners.codex.events import CodexEvents, usage_of
 from teamchat.runners.edits import edits
 from teamchat.runners.events import Usage
+from teamchat.runners.logins import is_there, stored, variables_login
 from teamchat.runners.mentions import Existing, inert
-from teamchat.runners.records import MOST, first_lines, is_there, stored, text_of, used_at, variables_login
+from teamchat.runners.records import MOST, first_lines, text_of, used_at
 from teamchat.runners.regular_files import open_regular
 from teamchat.runners.untrusted_json import decode, listed
 

@@ -29,15 +29,18 @@ from teamchat.runners.base import (
     StopRule,
 )
 from teamchat.runners.edits import edits
-from teamchat.runners.environment import gemini_folder
 from teamchat.runners.gemini.events import GeminiEvents
 from teamchat.runners.gemini.settings import other_files, policy, settings_files, started, system_defaults, trusts
 from teamchat.runners.gemini.settings import servers as users_servers
-from teamchat.runners.mentions import LARGEST, command_name, escaped_mention, first_file, inert, mention
-from teamchat.runners.records import MOST, elsewhere, first_lines, is_there, stored, text_of, used_at, variables_login
+from teamchat.runners.logins import elsewhere, is_there, stored, variables_login
+from teamchat.runners.mentions import escaped_mention, inert, mention
+from teamchat.runners.records import MOST, first_lines, text_of, used_at
 from teamchat.runners.regular_files import read_regular, read_regular_text
+from teamchat.runners.settings_json import broken
+from teamchat.runners.slash_commands import LARGEST, command_name, first_file
 from teamchat.runners.toml import loads
-from teamchat.runners.untrusted_json import broken, listed
+from teamchat.runners.untrusted_json import listed
+from teamchat.runners.user_folders import gemini_folder
 
 # Gemini's custom commands that a person calls by `/name` (observed at 0.61.0).
 #

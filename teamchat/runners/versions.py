@@ -1,0 +1,33 @@
+"""Finds the version of a CLI without running it: `--version` takes Gemini a second and a half (0.61.0).
+
+npm installs a program as a link into its package, whose package.json has the version. A version manager's script,
+which finds the real program, belongs to no package, so its version is unknown.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from teamchat.runners.regular_files import read_regular
+from teamchat.runners.untrusted_json import decode, one_line
+
+LARGEST = 1 << 20  # bytes; those of Claude, Codex and Gemini have at most 1,500
+
+
+def installed_version(program: str, package: str | None) -> str | None:
+    """The version of the npm package that `program` belongs to; None if it does not belong to `package`."""
+    if package is None:
+        return None
+    for folder in Path(os.path.realpath(program)).parents:
+        match _description(folder / "package.json"):
+            case {"name": name, "version": str(version)} if name == package:
+                return one_line(version)
+    return None
+
+
+def _description(path: Path) -> dict[str, object] | None:
+    try:
+        return decode(read_regular(path, LARGEST))
+    except (OSError, ValueError):
+        return None
