@@ -33,7 +33,7 @@ from teamchat.core.conversation.undo_files import plan_undo_of_files
 from teamchat.core.receipt import Outcome, Setup
 from teamchat.core.store.turns import Turn
 from teamchat.core.turn.work_trees import WorkTrees, refs_of
-from teamchat.runners.file_changes import FileChanges
+from teamchat.runners.untrusted.file_changes import FileChanges
 
 RUNS = 5
 IN_A_FOLDER = 20

@@ -14,7 +14,7 @@ from typing import Any
 
 from teamchat.core.agents import AGENT_TYPES, CLIS
 from teamchat.core.team import schema as model
-from teamchat.runners.untrusted_json import listed
+from teamchat.runners.untrusted.json import listed
 
 TABLES = {  # how a reader knows a table, by the model that reads it
     "TeamTable": "[team]",

@@ -77,7 +77,7 @@ def blocks(answer: Answer) -> Iterator[str]:
     from teamchat.cli.output.lines import turn_line
     from teamchat.core.messages import name_of
     from teamchat.core.text.clean import printable
-    from teamchat.runners.untrusted_json import one_line
+    from teamchat.runners.untrusted.json import one_line
 
     yield printable(f"{answer.session.name}, after {answer.to.id}")
     for said in answer.asked or (answer.to,):

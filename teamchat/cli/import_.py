@@ -78,7 +78,7 @@ def wants_task(task: str, *, asks: bool) -> bool:
 def without_task(found: Imported) -> Imported:
     from msgspec.structs import replace
 
-    from teamchat.runners.untrusted_json import one_line
+    from teamchat.runners.untrusted.json import one_line
 
     left_out = f"left out: the task {one_line(found.transcript.task or '', 200)!r} (--yes takes it)"
     return replace(found, transcript=replace(found.transcript, task=None), remarks=(*found.remarks, left_out))

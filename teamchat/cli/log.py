@@ -217,7 +217,7 @@ def print_clear(clear: Clear | None, *, as_json: bool) -> None:
         return
     from teamchat.cli.output.lines import moment
     from teamchat.core.text.clean import printable
-    from teamchat.runners.untrusted_json import one_line
+    from teamchat.runners.untrusted.json import one_line
 
     if as_json:
         from teamchat.cli.output.jsonl import write_line

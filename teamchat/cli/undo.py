@@ -91,7 +91,7 @@ def undo_the_clear(run: Run, clear: Clear, *, yes: bool, dry_run: bool, as_json:
     from teamchat.cli.shared.typed import placed_here
     from teamchat.cli.shared.undoing import agreed
     from teamchat.core.conversation.undoing import take_back_clear
-    from teamchat.runners.untrusted_json import one_line
+    from teamchat.runners.untrusted.json import one_line
 
     lines = [f"prompts include {clear.through} and earlier messages again"]
     if clear.task is not None:

@@ -15,7 +15,7 @@ from teamchat.core.errors import CODES, ExitCode
 from teamchat.core.text.clean import printable
 from teamchat.runners.base import Access, Memory
 from teamchat.runners.events import Denied, Failure, Usage
-from teamchat.runners.file_changes import FileChanges, NoCheckpoint
+from teamchat.runners.untrusted.file_changes import FileChanges, NoCheckpoint
 
 Purpose = Literal["reply", "summary", "lessons"]
 """What a turn is to give: a message of the conversation, or something that is made of it."""

@@ -290,7 +290,7 @@ class Runner(ABC):
         `exists` tells whether the target of a mention exists: a path (as written, relative to the member's
         cwd), or a skill.
         """
-        from teamchat.runners.untrusted_json import scalar  # the table of agents needs none
+        from teamchat.runners.untrusted.json import scalar  # the table of agents needs none
 
         return Prepared(scalar(prompt).encode())
 

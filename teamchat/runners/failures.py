@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from teamchat.patterns import regex
 from teamchat.runners.events import Failure, FailureKind
-from teamchat.runners.untrusted_json import one_line
+from teamchat.runners.untrusted.json import one_line
 
 # The matching is linear: each character is read once, and nothing is tried again.
 _SEQUENCE = (

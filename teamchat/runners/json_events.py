@@ -36,7 +36,7 @@ from teamchat.runners.events import (
 )
 from teamchat.runners.failures import Voice, classify, ending, failure, is_blank, last_words, no_answer
 from teamchat.runners.longest import LONGEST_REPLY, CutLine, ReplyText, cut
-from teamchat.runners.untrusted_json import decode, one_line, summary
+from teamchat.runners.untrusted.json import decode, one_line, summary
 
 _TROUBLES, _PROGRESS = (Retry, Error), (TextDelta, Text, Thinking, ToolCall)
 _JUNK_NOTES = 20  # per turn: a program that prints no JSON at all must not flood the record

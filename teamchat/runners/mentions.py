@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 
 from teamchat.patterns import regex
 from teamchat.runners.base import Prepared
-from teamchat.runners.untrusted_json import scalar
+from teamchat.runners.untrusted.json import scalar
 
 _CHECKS = 10_000  # existence checks per prompt; after that everything is escaped, so that hostile text costs no time
 _LONGEST_NAME = 255  # characters of one path component

@@ -19,7 +19,7 @@ from teamchat.core.conversation.permission import trust_store
 from teamchat.core.team.find import load
 from teamchat.core.turn.turn_tree import TurnTree
 from teamchat.core.turn.work_trees import WorkTrees
-from teamchat.runners.file_changes import NoCheckpoint
+from teamchat.runners.untrusted.file_changes import NoCheckpoint
 from tests.cli.helpers import objects, refused, said, select
 from tests.core.checkpoint.worktree import WorkTree
 from tests.program import Result, ended, run_here, start

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from teamchat.runners.base import Vendor
-from teamchat.runners.file_changes import FileChanges
+from teamchat.runners.untrusted.file_changes import FileChanges
 from tests.hostile_git import git
 from tests.real.model.server import prompt, system_text
 from tests.real.processes import FOUND, SIZES, copy_ship, ship

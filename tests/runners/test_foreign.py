@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from teamchat.runners.untrusted_json import amount, count, decode, flat, one_line, scalar, summary, total
+from teamchat.runners.untrusted.json import amount, count, decode, flat, one_line, scalar, summary, total
 
 
 @given(st.text())

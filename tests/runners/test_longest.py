@@ -22,7 +22,7 @@ from teamchat.runners.longest import ESCAPED, KEPT, LONGEST_REPLY, CutLine, Repl
 from teamchat.runners.opencode.runner import OpencodeRunner
 from teamchat.runners.pipe import PipeRunner
 from teamchat.runners.terminal.runner import TerminalRunner
-from teamchat.runners.untrusted_json import decode
+from teamchat.runners.untrusted.json import decode
 from tests.fakes.scripted import spoken
 from tests.trials import some
 

@@ -12,7 +12,7 @@ from teamchat.runners.claude.runner import ClaudeRunner
 from teamchat.runners.codex.runner import CodexRunner
 from teamchat.runners.gemini.runner import GeminiRunner
 from teamchat.runners.opencode.runner import OpencodeRunner
-from teamchat.runners.untrusted_json import decode
+from teamchat.runners.untrusted.json import decode
 from tests.fakes.scripted import spoken
 
 NOISE = {

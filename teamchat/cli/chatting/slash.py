@@ -26,7 +26,7 @@ from teamchat.core.team.problems import line_of as line_in_file
 from teamchat.core.team.programs import job_of
 from teamchat.core.team.team import Member, Team
 from teamchat.patterns import regex
-from teamchat.runners.regular_files import read_regular_text
+from teamchat.runners.untrusted.regular_files import read_regular_text
 
 OUTSIDE = frozenset({"init", "chat", "watch", "import", "demo", "replay", "test", "worker"})
 """The commands that do not run in chat: they need the terminal for themselves, or start a session of their own."""

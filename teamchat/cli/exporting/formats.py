@@ -20,7 +20,7 @@ from teamchat.core.store.usage import Spent
 from teamchat.core.text.clean import printable
 from teamchat.core.transcripts.transcript import ChangedFile, MemberTurn, RanCheck, Step, Transcript
 from teamchat.runners.events import ToolCall, ToolResult
-from teamchat.runners.untrusted_json import one_line
+from teamchat.runners.untrusted.json import one_line
 
 FOLDER = "."  # of every member: a transcript's paths are relative already
 LONGEST_STEP = 200  # characters

@@ -40,7 +40,7 @@ from teamchat.core.messages import name_of
 from teamchat.core.text.clean import visible
 from teamchat.core.transcripts.transcript import MemberTurn, RanCheck, Said, Step, Transcript
 from teamchat.patterns import regex
-from teamchat.runners.untrusted_json import one_line
+from teamchat.runners.untrusted.json import one_line
 
 LONGEST_OUTPUT = 20_000  # characters of a tool's output; JSON has all of it
 WIDEST_BAR = 20  # steps, each a class of the style sheet: the policy allows no style of an element

@@ -20,7 +20,7 @@ from teamchat.core.engine.processes.words import Result
 from teamchat.core.text.clean import printable, visible
 from teamchat.core.transcripts.transcript import MemberTurn, RanCheck, Said, Transcript
 from teamchat.patterns import regex
-from teamchat.runners.untrusted_json import one_line
+from teamchat.runners.untrusted.json import one_line
 
 BLOCK, WIDEST_BAR = "█", 12
 MOST_LINES, LONGEST_LINE = 20, 500  # of what a check wrote, the characters of a line

@@ -58,7 +58,7 @@ from teamchat.runners.events import (
     ToolResult,
     Usage,
 )
-from teamchat.runners.file_changes import FileChange, FileChanges
+from teamchat.runners.untrusted.file_changes import FileChange, FileChanges
 
 MOST_PIECES = 150  # of a reply that streams
 LEAST_PIECE = 24  # characters

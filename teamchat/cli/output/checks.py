@@ -11,8 +11,8 @@ from teamchat.cli.output.patch import MARKS, counted
 from teamchat.core.receipt import KILLED
 from teamchat.core.text.clean import printable, visible
 from teamchat.patterns import regex
-from teamchat.runners.file_changes import FileChanges
-from teamchat.runners.untrusted_json import first_of
+from teamchat.runners.untrusted.file_changes import FileChanges
+from teamchat.runners.untrusted.json import first_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -53,7 +53,7 @@ from teamchat.runners.events import (
     ToolResult,
     Usage,
 )
-from teamchat.runners.file_changes import NoCheckpoint
+from teamchat.runners.untrusted.file_changes import NoCheckpoint
 
 if TYPE_CHECKING:
     from teamchat.core.engine.process import Process

@@ -18,7 +18,7 @@ from teamchat.core.text.clean import printable, visible
 from teamchat.core.text.commands import quote
 from teamchat.core.turn.events import Conclusion, GroupCompared, LessonsFound
 from teamchat.runners.events import Usage
-from teamchat.runners.file_changes import FileChange
+from teamchat.runners.untrusted.file_changes import FileChange
 
 if TYPE_CHECKING:
     from teamchat.core.store.lessons import Lesson

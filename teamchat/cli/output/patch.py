@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from teamchat.cli.output.lines import plural
 from teamchat.core.text.clean import printable, visible
 from teamchat.patterns import regex
-from teamchat.runners.file_changes import FileChange
+from teamchat.runners.untrusted.file_changes import FileChange
 
 MARKS = {"added": "new", "changed": "", "deleted": "deleted", "mode": "x bit", "type": "another type"}
 _BOLD, _RED, _GREEN, _CYAN, _END = "\x1b[1m", "\x1b[31m", "\x1b[32m", "\x1b[36m", "\x1b[m"

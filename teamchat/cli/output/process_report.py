@@ -22,7 +22,7 @@ from teamchat.core.engine.processes.words import (
     vote_line,
     vote_title,
 )
-from teamchat.runners.untrusted_json import listed
+from teamchat.runners.untrusted.json import listed
 
 
 def described(process: Process) -> str:

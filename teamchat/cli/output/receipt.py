@@ -28,8 +28,8 @@ from teamchat.core.text.clean import printable, visible
 from teamchat.patterns import regex
 from teamchat.runners import git_server
 from teamchat.runners.events import Denied, Usage
-from teamchat.runners.file_changes import FileChange, NoCheckpoint
-from teamchat.runners.untrusted_json import one_line
+from teamchat.runners.untrusted.file_changes import FileChange, NoCheckpoint
+from teamchat.runners.untrusted.json import one_line
 
 COLUMN = 12  # where the values begin, and what was done at a time
 TRY = f"  {'try':<9} "

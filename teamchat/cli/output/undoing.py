@@ -15,7 +15,7 @@ from teamchat.core.engine.state import Route, RouteStatus
 from teamchat.core.messages import name_of
 from teamchat.core.text.clean import printable
 from teamchat.core.text.commands import quote
-from teamchat.runners.untrusted_json import one_line
+from teamchat.runners.untrusted.json import one_line
 
 LONGEST = 60  # characters of a message
 

@@ -35,7 +35,7 @@ from teamchat.core.turn.events import (
 from teamchat.runners.base import StopRule
 from teamchat.runners.child.process import launch
 from teamchat.runners.child.running import Chunk, Launch, SpawnFailed
-from teamchat.runners.untrusted_json import one_line
+from teamchat.runners.untrusted.json import one_line
 
 LONGEST_S = 10.0  # that a hook may take
 REST_S = 30.0  # for the hooks that are left when the run is over

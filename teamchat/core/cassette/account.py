@@ -27,7 +27,7 @@ from teamchat.core.store.turns import Turn, partial_of, turn_numbers, turns_of
 from teamchat.core.text.clean import visible
 from teamchat.core.text.line_diff import unified_diff
 from teamchat.runners.child.supervisor import SILENT, UNSAID
-from teamchat.runners.file_changes import FileChanges
+from teamchat.runners.untrusted.file_changes import FileChanges
 
 SETUP = (
     "access", "access_note", "why", "answers", "request", "attempt", "model", "inert_mentions", "trimmed", "memory",

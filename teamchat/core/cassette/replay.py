@@ -31,7 +31,7 @@ from teamchat.runners.base import Runner, Slash
 from teamchat.runners.child.running import Chunk, CutShort, Exit, Identity, Launch, Running
 from teamchat.runners.child.supervisor import Stopper
 from teamchat.runners.events import Failure
-from teamchat.runners.file_changes import FileChanges
+from teamchat.runners.untrusted.file_changes import FileChanges
 
 if TYPE_CHECKING:
     from teamchat.core.turn.hosting import Place

@@ -38,7 +38,7 @@ from teamchat.core.text.secret_words import secrets_in
 from teamchat.patterns import regex
 from teamchat.runners.base import Slash
 from teamchat.runners.child.running import Chunk, CutShort
-from teamchat.runners.file_changes import FileChanges, NoCheckpoint
+from teamchat.runners.untrusted.file_changes import FileChanges, NoCheckpoint
 
 
 def check_recording(file: Path) -> None:

@@ -14,7 +14,7 @@ from teamchat.core.text.clean import printable
 from teamchat.core.text.commands import command_of
 from teamchat.patterns import regex
 from teamchat.runners.git_server import find_git
-from teamchat.runners.regular_files import read_regular
+from teamchat.runners.untrusted.regular_files import read_regular
 
 if TYPE_CHECKING:
     from collections.abc import Callable

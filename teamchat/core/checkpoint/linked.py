@@ -21,7 +21,7 @@ from teamchat.core.checkpoint.shadow import keep_file, open_shadow
 from teamchat.core.checkpoint.values import GitRepository, folders_of
 from teamchat.core.errors import CheckpointFailed
 from teamchat.core.files.whole_files import write_private
-from teamchat.runners.regular_files import read_regular
+from teamchat.runners.untrusted.regular_files import read_regular
 
 _LONGEST_S = 60.0
 _LINKS = ("refs", "packed-refs", "objects")

@@ -35,7 +35,7 @@ from teamchat.core.errors import CheckpointFailed
 from teamchat.core.files.exchange import BETWEEN, exchange, move
 from teamchat.core.text.clean import printable
 from teamchat.core.text.commands import command_of
-from teamchat.runners.regular_files import read_regular
+from teamchat.runners.untrusted.regular_files import read_regular
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC

@@ -29,7 +29,7 @@ from msgspec.structs import replace
 from teamchat.core.checkpoint.git import GitFailed, GitProgram, git_environment
 from teamchat.core.checkpoint.values import EXECUTABLE, GitRepository, LeftOut, TreeEntry
 from teamchat.core.errors import CheckpointFailed
-from teamchat.runners.regular_files import read_regular
+from teamchat.runners.untrusted.regular_files import read_regular
 
 # What a checkpoint knows beside its tree: permissions, and what it leaves out. It stands in the message of its commit.
 #

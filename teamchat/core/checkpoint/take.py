@@ -45,7 +45,7 @@ from teamchat.core.checkpoint.values import (
 from teamchat.core.errors import CheckpointFailed
 from teamchat.patterns import regex
 from teamchat.runners.child.command import run
-from teamchat.runners.regular_files import read_regular
+from teamchat.runners.untrusted.regular_files import read_regular
 
 # A walk through a work tree by `lstat` alone: what is there, before git opens any of it.
 

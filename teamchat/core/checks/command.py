@@ -25,7 +25,7 @@ from teamchat.runners.child.process import Process
 from teamchat.runners.child.running import FIRST_LINE, Chunk, Exit, Launch, SpawnFailed
 from teamchat.runners.child.supervisor import Alarm, Stopper, limit_in_words
 from teamchat.runners.environment import GIT_LOCAL, for_child, is_secret
-from teamchat.runners.file_changes import FileChanges, NoCheckpoint
+from teamchat.runners.untrusted.file_changes import FileChanges, NoCheckpoint
 
 SHELL = ("/bin/sh", "-c")
 ONE_STREAM = (*SHELL, 'exec 2>&1; exec "$@"', "sh")  # one file for both streams keeps the order of what is written

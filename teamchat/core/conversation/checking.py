@@ -24,7 +24,7 @@ from teamchat.core.store.turns import Turn, turns_of_member
 from teamchat.core.turn.events import CheckFinished, CheckStarted, Conclusion, Warned
 from teamchat.core.turn.run import Run
 from teamchat.core.turn.watching import in_thread
-from teamchat.runners.file_changes import FileChanges, NoCheckpoint
+from teamchat.runners.untrusted.file_changes import FileChanges, NoCheckpoint
 
 if TYPE_CHECKING:
     from teamchat.core.engine.process import Finding

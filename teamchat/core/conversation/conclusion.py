@@ -24,7 +24,7 @@ from teamchat.core.store.database import Database
 from teamchat.core.team.team import Team
 from teamchat.core.turn.events import Conclusion
 from teamchat.core.turn.run import RESUME, SKIP, Tally, TurnFailure, hint_for
-from teamchat.runners.untrusted_json import one_line
+from teamchat.runners.untrusted.json import one_line
 
 if TYPE_CHECKING:
     from teamchat.core.store.checks import CheckRecord

@@ -13,7 +13,7 @@ from teamchat.core.checkpoint.take import has_secret_name
 from teamchat.core.checkpoint.values import GitRepository, Lines, NoRepository, What, readable
 from teamchat.core.errors import CheckpointFailed
 from teamchat.core.store.turns import Turn
-from teamchat.runners.file_changes import FileChange, FileChanges, NoCheckpoint
+from teamchat.runners.untrusted.file_changes import FileChange, FileChanges, NoCheckpoint
 
 
 class Difference(Struct, frozen=True):

@@ -25,7 +25,7 @@ from teamchat.core.store.routes import load_state
 from teamchat.core.store.sessions import Session
 from teamchat.core.team.team import Member, Team
 from teamchat.core.turn.run import rules_of
-from teamchat.runners.untrusted_json import listed
+from teamchat.runners.untrusted.json import listed
 
 
 def check_message(

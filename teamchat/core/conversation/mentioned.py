@@ -17,9 +17,9 @@ from teamchat.core.store.images import LARGEST_IMAGE, MOST_IMAGES, Image, image_
 from teamchat.core.team.team import Member, Team
 from teamchat.core.text.clean import printable
 from teamchat.patterns import regex
-from teamchat.runners.regular_files import open_regular, read_regular
 from teamchat.runners.slash_commands import command_name
-from teamchat.runners.untrusted_json import listed
+from teamchat.runners.untrusted.json import listed
+from teamchat.runners.untrusted.regular_files import open_regular, read_regular
 
 _MENTION = regex(r'(?<!\S)@(?:"(?P<quoted>[^"\n]{1,4096})"|(?P<word>[^\s"]\S{0,4095}))')
 _OUTSIDE = ("/", "~", "../")

@@ -27,8 +27,8 @@ from teamchat.core.team.problems import nearest
 from teamchat.core.team.team import Member, Team
 from teamchat.core.text.commands import quote
 from teamchat.core.turn.caller import Caller
-from teamchat.runners.file_changes import FileChanges
-from teamchat.runners.untrusted_json import listed
+from teamchat.runners.untrusted.file_changes import FileChanges
+from teamchat.runners.untrusted.json import listed
 
 
 def check_process(state: State, process: Process) -> None:

@@ -32,7 +32,7 @@ from teamchat.runners.child.process import open_output, settle, sweep
 from teamchat.runners.child.removal import remove
 from teamchat.runners.child.running import FIRST_LINE, LIVE
 from teamchat.runners.events import SHOWN_ONLY, Failure, FailureKind
-from teamchat.runners.file_changes import FileChanges
+from teamchat.runners.untrusted.file_changes import FileChanges
 
 TURNS = "turns"  # the folder of a workspace in which turns keep their output
 _OURS = regex(rf"[0-9a-f]{{16}}({re.escape(LIVE)})?")

@@ -19,7 +19,7 @@ from teamchat.core.turn.events import Difference, GroupCompared, SameLines, Warn
 from teamchat.core.turn.run import Run
 from teamchat.core.worktrees import merging
 from teamchat.core.worktrees.records import Opened, find, opened
-from teamchat.runners.file_changes import FileChange
+from teamchat.runners.untrusted.file_changes import FileChange
 
 _Compared = tuple[Opened, merging.Difference]
 

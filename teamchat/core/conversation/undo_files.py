@@ -35,7 +35,7 @@ from teamchat.core.store.undos import Undo
 from teamchat.core.text.clean import printable
 from teamchat.core.turn.work_trees import WorkTrees
 from teamchat.core.worktrees.records import Opened, all_of, opened
-from teamchat.runners.file_changes import FileChange, FileChanges, NoCheckpoint
+from teamchat.runners.untrusted.file_changes import FileChange, FileChanges, NoCheckpoint
 
 # What an undo of turns in a worktree leaves in the user's files, since it was merged after the turns.
 

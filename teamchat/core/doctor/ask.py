@@ -25,8 +25,8 @@ from teamchat.runners.child.removal import remove
 from teamchat.runners.child.running import Launch, Running, SpawnFailed
 from teamchat.runners.child.supervisor import Clocks, Stopper, TurnEnd, run_turn
 from teamchat.runners.events import Failure, FailureKind, Usage
-from teamchat.runners.logins import login_variables, with_source
-from teamchat.runners.untrusted_json import one_line
+from teamchat.runners.homes.logins import login_variables, with_source
+from teamchat.runners.untrusted.json import one_line
 
 QUESTION = "Reply with the one word OK. Use no tools."
 CLOCKS = Clocks(first_byte_s=60.0, stall_s=120.0, total_s=120.0)

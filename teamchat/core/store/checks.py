@@ -14,7 +14,7 @@ from teamchat.core.check import Check, CheckResult
 from teamchat.core.store.database import Database
 from teamchat.core.store.rows import Row, dump, load
 from teamchat.core.store.texts import Packed, get_text, put_text
-from teamchat.runners.file_changes import FileChanges, NoCheckpoint
+from teamchat.runners.untrusted.file_changes import FileChanges, NoCheckpoint
 
 REMOVED = "*" * 6  # or more stand for a secret in a recording
 CheckRowStatus = Literal["running", "green", "red", "not_run"]

@@ -18,7 +18,7 @@ from teamchat.core.store.database import Database
 from teamchat.core.store.sessions import session_names
 from teamchat.core.text.clean import printable
 from teamchat.core.text.commands import command_of
-from teamchat.runners.regular_files import read_regular
+from teamchat.runners.untrusted.regular_files import read_regular
 
 NAME = "folder.json"
 _LARGEST = 1 << 16

@@ -12,7 +12,7 @@ from msgspec import Struct, convert, to_builtins
 from msgspec.json import encode
 
 from teamchat.core.receipt import Outcome
-from teamchat.runners.file_changes import FileChanges, NoCheckpoint
+from teamchat.runners.untrusted.file_changes import FileChanges, NoCheckpoint
 
 LATEST = 253_402_300_799.0
 """The last second of the year 9999, which is as far as dates go."""

@@ -20,8 +20,8 @@ from teamchat.core.routing.names import fold, valid_name
 from teamchat.core.team.problems import TeamFileProblem, nearest
 from teamchat.core.team.team import BUILTIN_AGENTS, AgentSpec, Limits, Member, Team, default_human, folder_name
 from teamchat.runners.base import Terminal
-from teamchat.runners.regular_files import LARGEST, read_regular
-from teamchat.runners.untrusted_json import listed
+from teamchat.runners.untrusted.json import listed
+from teamchat.runners.untrusted.regular_files import LARGEST, read_regular
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, cast
 from teamchat.core.errors import StoreError
 from teamchat.core.files.folders import state_path
 from teamchat.core.files.whole_files import locked_beside, put_in_place, write_private
-from teamchat.runners.regular_files import read_regular
+from teamchat.runners.untrusted.regular_files import read_regular
 from teamchat.version import VERSION
 
 if TYPE_CHECKING:

@@ -91,7 +91,7 @@ def _checked(text: str) -> TeamFile:
 
     from teamchat.core.team.problems import TeamFileProblem
     from teamchat.core.team.schema import parse
-    from teamchat.runners.toml import TooDeep, loads
+    from teamchat.runners.untrusted.toml import TooDeep, loads
 
     try:
         return parse(loads(text, DEEPEST))

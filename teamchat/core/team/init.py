@@ -20,8 +20,8 @@ from teamchat.core.team.find import FILE_NAME, Which
 from teamchat.core.team.team import BUILTIN_AGENTS, INSTALL, Member, default_human
 from teamchat.core.text.commands import command_of, unused
 from teamchat.runners.base import Access, Login
-from teamchat.runners.regular_files import read_regular_text
-from teamchat.runners.toml import in_toml
+from teamchat.runners.untrusted.regular_files import read_regular_text
+from teamchat.runners.untrusted.toml import in_toml
 
 
 class Seat(Struct, frozen=True):

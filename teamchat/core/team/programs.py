@@ -21,7 +21,7 @@ from teamchat.core.text.commands import quote
 from teamchat.runners import git_server
 from teamchat.runners.base import Job, Runner
 from teamchat.runners.environment import GIT_LOCAL, environment
-from teamchat.runners.regular_files import open_regular
+from teamchat.runners.untrusted.regular_files import open_regular
 
 LONGEST_FIRST_LINE = 256  # bytes that Linux reads of it
 ELF = b"\x7fELF"

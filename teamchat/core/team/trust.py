@@ -29,7 +29,7 @@ from teamchat.core.text.clean import printable
 from teamchat.core.text.commands import quote
 from teamchat.patterns import regex
 from teamchat.runners.environment import is_secret
-from teamchat.runners.regular_files import open_regular, read_regular
+from teamchat.runners.untrusted.regular_files import open_regular, read_regular
 
 # The files whose content decides what a team's trusted commands do.
 #

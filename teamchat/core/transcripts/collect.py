@@ -47,7 +47,7 @@ from teamchat.core.transcripts.transcript import (
 from teamchat.core.worktrees.records import all_of
 from teamchat.runners.base import NOT_ENFORCED
 from teamchat.runners.events import Usage
-from teamchat.runners.file_changes import FileChanges
+from teamchat.runners.untrusted.file_changes import FileChanges
 
 FIXED = frozenset({"id", "type", "kind", "status", "what", "access", "session", "team"})
 """The fields whose words are the format's own, or name something."""

@@ -39,7 +39,7 @@ from teamchat.core.transcripts.transcript import (
     mapped,
     turn_fields,
 )
-from teamchat.runners.untrusted_json import not_too_deep, one_line
+from teamchat.runners.untrusted.json import not_too_deep, one_line
 
 LARGEST = 256 << 20  # bytes of a file; reading takes about ten times as much memory
 MOST_ENTRIES = 200_000

@@ -22,7 +22,7 @@ from teamchat.core.store.rows import LATEST
 from teamchat.core.store.turns import TurnStatus
 from teamchat.core.store.usage import Spent
 from teamchat.runners.base import Access
-from teamchat.runners.file_changes import Kind
+from teamchat.runners.untrusted.file_changes import Kind
 
 Count = Annotated[int, Field(ge=0, le=10**15)]
 Seconds = Annotated[float, Field(ge=0, le=10**9, allow_inf_nan=False)]

@@ -31,7 +31,7 @@ from teamchat.core.turn.execution import FinishedTurn
 from teamchat.core.turn.run import Run
 from teamchat.runners.child.running import MAX_OUTPUT_BYTES
 from teamchat.runners.events import AgentEvent, Failure, FailureKind, Usage
-from teamchat.runners.regular_files import read_regular
+from teamchat.runners.untrusted.regular_files import read_regular
 
 # The end of a turn that cannot be stored is kept beside the store, until the next command stores it.
 #

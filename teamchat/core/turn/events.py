@@ -16,7 +16,7 @@ from teamchat.core.routing.todos import Change
 from teamchat.core.store.checks import CheckRecord
 from teamchat.core.store.turns import Turn
 from teamchat.runners.events import AgentEvent, Usage
-from teamchat.runners.file_changes import FileChange
+from teamchat.runners.untrusted.file_changes import FileChange
 
 if TYPE_CHECKING:
     from teamchat.core.engine.process import Part, Process

@@ -40,10 +40,10 @@ from teamchat.runners.events import (
     ToolResult,
     Usage,
 )
-from teamchat.runners.file_changes import FileChanges, NoCheckpoint, WorkTree
-from teamchat.runners.logins import login_variables, with_source
+from teamchat.runners.homes.logins import login_variables, with_source
+from teamchat.runners.homes.versions import installed_version
 from teamchat.runners.longest import LONGEST_REPLY
-from teamchat.runners.versions import installed_version
+from teamchat.runners.untrusted.file_changes import FileChanges, NoCheckpoint, WorkTree
 
 NOT_STARTED: Mapping[type[Exception], FailureKind] = {HasEnded: FailureKind.AGENT, FolderReplaced: FailureKind.REFUSED}
 

@@ -32,7 +32,7 @@ from teamchat.runners.base import Command, Job, Runner, Slash
 from teamchat.runners.child.process import Process
 from teamchat.runners.child.running import Launch, Running
 from teamchat.runners.child.supervisor import Clocks, Stopper
-from teamchat.runners.regular_files import read_regular
+from teamchat.runners.untrusted.regular_files import read_regular
 
 if TYPE_CHECKING:
     from teamchat.core.check import Check

@@ -38,7 +38,7 @@ from teamchat.core.worktrees import any_made
 from teamchat.runners.child.removal import remove
 from teamchat.runners.child.supervisor import Stopper
 from teamchat.runners.events import Usage
-from teamchat.runners.file_changes import NoCheckpoint, WorkTree
+from teamchat.runners.untrusted.file_changes import NoCheckpoint, WorkTree
 
 if TYPE_CHECKING:
     from teamchat.core.turn.hosting import Hosting, Place

@@ -23,7 +23,7 @@ from teamchat.core.checkpoint.values import (
     readable,
 )
 from teamchat.core.errors import CheckpointFailed
-from teamchat.runners.file_changes import FileChange, FileChanges, NoCheckpoint
+from teamchat.runners.untrusted.file_changes import FileChange, FileChanges, NoCheckpoint
 
 MOST_LISTED = 1_000  # changed files on a receipt; the checkpoints have all
 _NOT_NAMED = ("private", "output")  # unless it has changed

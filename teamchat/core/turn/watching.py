@@ -25,8 +25,8 @@ from teamchat.core.team.team import BUILTIN_AGENTS, AgentSpec, Member
 from teamchat.patterns import regex
 from teamchat.runners.child.running import Chunk, CutShort, Exit, Launch, Running
 from teamchat.runners.events import Failure
-from teamchat.runners.file_changes import NoCheckpoint
-from teamchat.runners.regular_files import read_regular
+from teamchat.runners.untrusted.file_changes import NoCheckpoint
+from teamchat.runners.untrusted.regular_files import read_regular
 
 T = TypeVar("T")
 

@@ -21,7 +21,7 @@ from teamchat.core.errors import CheckpointFailed
 from teamchat.core.store.database import Database
 from teamchat.core.store.sessions import fence_key, name_of
 from teamchat.runners.child.supervisor import Stopper
-from teamchat.runners.file_changes import FileChanges, NoCheckpoint
+from teamchat.runners.untrusted.file_changes import FileChanges, NoCheckpoint
 
 if TYPE_CHECKING:
     from teamchat.core.checkpoint.take import Begun

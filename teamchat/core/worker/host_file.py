@@ -21,8 +21,8 @@ from teamchat.core.team.problems import TeamFileProblem, first_problem
 from teamchat.core.team.programs import Unusable, find_program
 from teamchat.core.team.team import AgentSpec
 from teamchat.runners.base import Access
-from teamchat.runners.regular_files import read_regular
-from teamchat.runners.toml import in_toml, loads
+from teamchat.runners.untrusted.regular_files import read_regular
+from teamchat.runners.untrusted.toml import in_toml, loads
 
 NAME = "host.toml"
 INIT = "teamchat worker --init"

@@ -26,7 +26,8 @@ from teamchat.core.team.programs import OTHERWISE, Unusable, find_program
 from teamchat.core.turn.machine import Cooldowns
 from teamchat.core.worker.host_file import HostAgent, HostFile
 from teamchat.core.worker.turn import Host
-from teamchat.runners.versions import installed_version
+from teamchat.runners.homes.versions import installed_version
+from teamchat.runners.untrusted.regular_files import read_regular_text
 from teamchat.version import VERSION
 
 if TYPE_CHECKING:
@@ -115,7 +116,7 @@ def machine_of(folder: Path) -> str:
         new = path.with_suffix(".new")
         new.write_text(os.urandom(8).hex())
         new.replace(path)
-    return path.read_text()
+    return read_regular_text(path)
 
 
 class _Worker:

@@ -30,8 +30,8 @@ from teamchat.runners.child.removal import remove
 from teamchat.runners.child.running import Chunk, CutShort, Exit, Identity, Launch, Running, SpawnFailed
 from teamchat.runners.child.supervisor import Clocks, Stopper, TurnEnd, run_turn
 from teamchat.runners.events import Failure, FailureKind
-from teamchat.runners.logins import login_variables
-from teamchat.runners.versions import installed_version
+from teamchat.runners.homes.logins import login_variables
+from teamchat.runners.homes.versions import installed_version
 from teamchat.version import VERSION
 
 BATCH_S = 0.03  # in which output is gathered: a row of the database takes milliseconds

@@ -20,7 +20,7 @@ from teamchat.core.files.whole_files import locked_beside, put_in_place, write_p
 from teamchat.core.routing.names import fold
 from teamchat.core.worktrees import FOLDER
 from teamchat.patterns import regex
-from teamchat.runners.regular_files import read_regular
+from teamchat.runners.untrusted.regular_files import read_regular
 
 _LARGEST = 1 << 16
 _UNFIT = regex(r"[^\w.-]+|\.(?=\.)")

@@ -10,7 +10,7 @@ from msgspec import Struct, field
 
 from teamchat.runners.base import StopRule
 from teamchat.runners.events import Failure
-from teamchat.runners.file_changes import FileChanges, NoCheckpoint, WorkTree
+from teamchat.runners.untrusted.file_changes import FileChanges, NoCheckpoint, WorkTree
 
 LIVE = ".live"  # the folder of a kept process is named after its first turn, with this suffix
 BEGINS = "begins"  # this file in the folder of a kept process's turn has the offset at which the turn's output begins

@@ -40,9 +40,9 @@ from teamchat.runners.events import (
     Usage,
     VendorSession,
 )
-from teamchat.runners.file_changes import FileChanges, NoCheckpoint
 from teamchat.runners.longest import ESCAPED, KEPT, LONGEST_REPLY, CutLine, cut
-from teamchat.runners.untrusted_json import one_line
+from teamchat.runners.untrusted.file_changes import FileChanges, NoCheckpoint
+from teamchat.runners.untrusted.json import one_line
 
 
 class Framer(Protocol):

@@ -28,9 +28,9 @@ from teamchat.runners.events import (
     VendorSession,
 )
 from teamchat.runners.failures import Voice, is_blank
-from teamchat.runners.file_changes import lines_of
 from teamchat.runners.json_events import JsonEvents, questions_text
-from teamchat.runners.untrusted_json import amount, count, flat, one_line, summary, total
+from teamchat.runners.untrusted.file_changes import lines_of
+from teamchat.runners.untrusted.json import amount, count, flat, one_line, summary, total
 
 # What a turn of Claude has used (2.1.197, 2.1.260, 2.1.330): by its `result`, or by its requests when that is
 # nothing.

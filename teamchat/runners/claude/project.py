@@ -20,12 +20,12 @@ from pathlib import Path
 from teamchat.patterns import regex
 from teamchat.runners import git_server
 from teamchat.runners.base import Job
-from teamchat.runners.markdown_head import harmless
-from teamchat.runners.regular_files import read_regular, read_regular_text
-from teamchat.runners.settings_json import table_in, table_of
-from teamchat.runners.untrusted_json import decode
-from teamchat.runners.user_folders import claude_folder, claude_record, user_home
-from teamchat.runners.versions import installed_version
+from teamchat.runners.homes.folders import claude_folder, claude_record, user_home
+from teamchat.runners.homes.versions import installed_version
+from teamchat.runners.untrusted.json import decode
+from teamchat.runners.untrusted.markdown_head import harmless
+from teamchat.runners.untrusted.regular_files import read_regular, read_regular_text
+from teamchat.runners.untrusted.settings_json import table_in, table_of
 
 # The folders of a project in Claude's view: those up to its root, and the one that its notes are about (2.1.330).
 

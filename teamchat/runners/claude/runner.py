@@ -33,12 +33,12 @@ from teamchat.runners.claude.events import ClaudeEvents
 from teamchat.runners.claude.project import folders, lacks, of_trusted, shows, tools, version_of
 from teamchat.runners.claude.project import servers as servers_there
 from teamchat.runners.edits import edits
-from teamchat.runners.logins import elsewhere, is_there, stored, variables_login
+from teamchat.runners.homes.folders import claude_folder, claude_record
+from teamchat.runners.homes.logins import elsewhere, is_there, stored, variables_login
+from teamchat.runners.homes.records import MOST, first_lines, text_of, used_at
 from teamchat.runners.mentions import Existing, escaped_mention, inert, mention
-from teamchat.runners.records import MOST, first_lines, text_of, used_at
 from teamchat.runners.slash_commands import command_name, first_file
-from teamchat.runners.untrusted_json import listed, scalar
-from teamchat.runners.user_folders import claude_folder, claude_record
+from teamchat.runners.untrusted.json import listed, scalar
 
 # Whether Claude Code has a login, as far as can be seen without running it (observed at 2.1.197 and 2.1.330).
 

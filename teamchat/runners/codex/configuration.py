@@ -20,9 +20,9 @@ from pathlib import Path
 from teamchat.patterns import regex
 from teamchat.runners import git_server
 from teamchat.runners.base import Job
-from teamchat.runners.regular_files import open_regular, read_regular_text
-from teamchat.runners.toml import in_toml, loads
-from teamchat.runners.untrusted_json import one_line, scalar
+from teamchat.runners.untrusted.json import one_line, scalar
+from teamchat.runners.untrusted.regular_files import open_regular, read_regular_text
+from teamchat.runners.untrusted.toml import in_toml, loads
 
 OFF = {"command": 'command="false",enabled=false', "url": 'url="http://127.0.0.1:9",enabled=false'}
 ON = 'enabled=true,default_tools_approval_mode="approve"'

@@ -28,7 +28,7 @@ from teamchat.runners.events import (
 )
 from teamchat.runners.failures import Voice
 from teamchat.runners.json_events import JsonEvents
-from teamchat.runners.untrusted_json import count, flat, one_line, summary
+from teamchat.runners.untrusted.json import count, flat, one_line, summary
 
 VOICE = Voice(
     login="codex login",

@@ -39,11 +39,11 @@ from teamchat.runners.codex.configuration import servers as users_servers
 from teamchat.runners.codex.events import CodexEvents, usage_of
 from teamchat.runners.edits import edits
 from teamchat.runners.events import Usage
-from teamchat.runners.logins import is_there, stored, variables_login
+from teamchat.runners.homes.logins import is_there, stored, variables_login
+from teamchat.runners.homes.records import MOST, first_lines, text_of, used_at
 from teamchat.runners.mentions import Existing, inert
-from teamchat.runners.records import MOST, first_lines, text_of, used_at
-from teamchat.runners.regular_files import open_regular
-from teamchat.runners.untrusted_json import decode, listed
+from teamchat.runners.untrusted.json import decode, listed
+from teamchat.runners.untrusted.regular_files import open_regular
 
 # Whether Codex has a login, as far as can be seen without running it (observed at 0.169.0).
 

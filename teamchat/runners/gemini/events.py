@@ -25,9 +25,9 @@ from teamchat.runners.events import (
     VendorSession,
 )
 from teamchat.runners.failures import Voice, plain
-from teamchat.runners.file_changes import lines_of
 from teamchat.runners.json_events import JsonEvents, questions_text
-from teamchat.runners.untrusted_json import count, flat, one_line, summary
+from teamchat.runners.untrusted.file_changes import lines_of
+from teamchat.runners.untrusted.json import count, flat, one_line, summary
 
 VOICE = Voice(
     login="gemini",

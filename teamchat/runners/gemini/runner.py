@@ -32,15 +32,15 @@ from teamchat.runners.edits import edits
 from teamchat.runners.gemini.events import GeminiEvents
 from teamchat.runners.gemini.settings import other_files, policy, settings_files, started, system_defaults, trusts
 from teamchat.runners.gemini.settings import servers as users_servers
-from teamchat.runners.logins import elsewhere, is_there, stored, variables_login
+from teamchat.runners.homes.folders import gemini_folder
+from teamchat.runners.homes.logins import elsewhere, is_there, stored, variables_login
+from teamchat.runners.homes.records import MOST, first_lines, text_of, used_at
 from teamchat.runners.mentions import escaped_mention, inert, mention
-from teamchat.runners.records import MOST, first_lines, text_of, used_at
-from teamchat.runners.regular_files import read_regular, read_regular_text
-from teamchat.runners.settings_json import broken
 from teamchat.runners.slash_commands import LARGEST, command_name, first_file
-from teamchat.runners.toml import loads
-from teamchat.runners.untrusted_json import listed
-from teamchat.runners.user_folders import gemini_folder
+from teamchat.runners.untrusted.json import listed
+from teamchat.runners.untrusted.regular_files import read_regular, read_regular_text
+from teamchat.runners.untrusted.settings_json import broken
+from teamchat.runners.untrusted.toml import loads
 
 # Gemini's custom commands that a person calls by `/name` (observed at 0.61.0).
 #

@@ -14,11 +14,11 @@ from pathlib import Path
 
 from teamchat.runners import git_server
 from teamchat.runners.base import Job
-from teamchat.runners.regular_files import read_regular
-from teamchat.runners.settings_json import table_in, table_of
-from teamchat.runners.toml import in_toml
-from teamchat.runners.untrusted_json import decode
-from teamchat.runners.user_folders import gemini_folder
+from teamchat.runners.homes.folders import gemini_folder
+from teamchat.runners.untrusted.json import decode
+from teamchat.runners.untrusted.regular_files import read_regular
+from teamchat.runners.untrusted.settings_json import table_in, table_of
+from teamchat.runners.untrusted.toml import in_toml
 
 LOOKING = ("list_directory", "read_file", "read_many_files", "grep_search", "glob")
 WEB = ("google_web_search", "web_fetch")

@@ -23,7 +23,7 @@ from msgspec import Struct
 
 from teamchat.patterns import regex
 from teamchat.runners.git_server.output import LONGEST_S, GitError, Page, read_from_line, read_whole
-from teamchat.runners.regular_files import open_regular
+from teamchat.runners.untrusted.regular_files import open_regular
 
 _SMALL = 4096  # bytes of a file that only says where something is
 _LINKS = ("objects", "refs", "packed-refs", "logs", "info", "shallow", "reftable")

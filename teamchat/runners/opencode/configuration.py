@@ -21,9 +21,9 @@ from pathlib import Path
 from teamchat.patterns import regex
 from teamchat.runners import git_server
 from teamchat.runners.base import Job
-from teamchat.runners.settings_json import json5_in, table_of
-from teamchat.runners.untrusted_json import one_line
-from teamchat.runners.user_folders import user_home
+from teamchat.runners.homes.folders import user_home
+from teamchat.runners.untrusted.json import one_line
+from teamchat.runners.untrusted.settings_json import json5_in, table_of
 
 AGENT = "teamchat"
 MACHINES = (Path("/etc/opencode"), Path("/Library/Application Support/opencode"))

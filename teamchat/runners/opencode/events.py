@@ -28,9 +28,9 @@ from teamchat.runners.events import (
     VendorSession,
 )
 from teamchat.runners.failures import Voice
-from teamchat.runners.file_changes import lines_of
 from teamchat.runners.json_events import JsonEvents
-from teamchat.runners.untrusted_json import amount, count, one_line, summary, total
+from teamchat.runners.untrusted.file_changes import lines_of
+from teamchat.runners.untrusted.json import amount, count, one_line, summary, total
 
 VOICE = Voice(login="opencode auth login", noise=regex(r"^timestamp=|permission requested: "))
 KINDS = {

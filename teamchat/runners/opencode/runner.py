@@ -13,12 +13,12 @@ from types import MappingProxyType
 
 from teamchat.runners.base import Access, Command, EventParser, Images, Job, Limit, Login, Runner, Sessions
 from teamchat.runners.edits import edits
-from teamchat.runners.logins import is_there
+from teamchat.runners.homes.folders import user_home
+from teamchat.runners.homes.logins import is_there
 from teamchat.runners.opencode.configuration import AGENT, content, misunderstood, unreadable
 from teamchat.runners.opencode.configuration import servers as users_servers
 from teamchat.runners.opencode.events import OpencodeEvents
-from teamchat.runners.untrusted_json import listed, scalar
-from teamchat.runners.user_folders import user_home
+from teamchat.runners.untrusted.json import listed, scalar
 
 # Whether opencode has a login, as far as that shows without running it (observed at 1.18.33).
 #

@@ -14,7 +14,7 @@ from teamchat.runners.events import AgentEvent, Done, Failure, FailureKind, Note
 from teamchat.runners.failures import Voice, ending, is_blank, last_words, no_answer
 from teamchat.runners.longest import LONGEST_REPLY, CutLine
 from teamchat.runners.pipe import PipeRunner
-from teamchat.runners.untrusted_json import decode, scalar
+from teamchat.runners.untrusted.json import decode, scalar
 
 _KEYS = regex(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _KINDS = frozenset(FailureKind)

@@ -4,7 +4,7 @@ import pytest
 
 from teamchat.cli.output.terminal.tools import action, changed, mark
 from teamchat.runners.events import ToolCall, ToolResult
-from teamchat.runners.file_changes import lines_of
+from teamchat.runners.untrusted.file_changes import lines_of
 
 AT = "/work/notes"
 

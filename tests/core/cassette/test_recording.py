@@ -21,7 +21,7 @@ from teamchat.core.conversation.inputs import Message
 from teamchat.core.errors import UsageError
 from teamchat.core.team.find import load
 from teamchat.runners.child.running import Chunk, Exit, Identity
-from teamchat.runners.file_changes import FileChange, FileChanges, NoCheckpoint
+from teamchat.runners.untrusted.file_changes import FileChange, FileChanges, NoCheckpoint
 from tests.core.full_disk import files_of_at_most
 from tests.scripted_team import crew
 

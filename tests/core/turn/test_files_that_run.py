@@ -19,7 +19,7 @@ from teamchat.core.team.team import BUILTIN_AGENTS, AgentSpec, Member
 from teamchat.core.turn.watching import MOST_LOOKED_AT, MOST_READ, files_that_run, may_write, watched
 from teamchat.runners.child.running import Chunk, Exit, Launch, Running
 from teamchat.runners.events import Failure
-from teamchat.runners.file_changes import NoCheckpoint
+from teamchat.runners.untrusted.file_changes import NoCheckpoint
 from tests.cli.helpers import actors, objects, steady
 from tests.core.fake_conversation import Stage, team_of
 from tests.fakes.scripted import spoken

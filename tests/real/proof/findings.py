@@ -20,7 +20,7 @@ from teamchat.core.errors import ExitCode
 from teamchat.patterns import regex
 from teamchat.runners.base import Limit, Runner
 from teamchat.runners.events import FailureKind, Note, Text, ToolCall, ToolResult
-from teamchat.runners.untrusted_json import one_line
+from teamchat.runners.untrusted.json import one_line
 from tests.real.model.replies import Request
 from tests.real.model.selftest import PLANTED, SelfTest
 from tests.real.model.server import messages, prompt, system_text

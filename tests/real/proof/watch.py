@@ -17,7 +17,7 @@ from teamchat.runners.child.removal import remove
 from teamchat.runners.child.running import OwnFileFailed, SpawnFailed
 from teamchat.runners.child.supervisor import Clocks, Stopper, TurnEnd, run_turn
 from teamchat.runners.events import AgentEvent, FailureKind
-from teamchat.runners.untrusted_json import decode
+from teamchat.runners.untrusted.json import decode
 from tests.real.model.table import SELF_TESTS
 
 CLOCKS = Clocks(first_byte_s=30.0, stall_s=30.0, total_s=90.0)

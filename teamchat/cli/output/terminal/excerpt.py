@@ -13,7 +13,7 @@ from teamchat.cli.output.terminal.look import Look
 from teamchat.cli.output.terminal.wrap import TAB, cells, folded
 from teamchat.core.errors import CheckpointFailed
 from teamchat.core.text.clean import visible
-from teamchat.runners.file_changes import FileChanges
+from teamchat.runners.untrusted.file_changes import FileChanges
 
 MOST = 12  # lines
 GREEN = 64  # as in `look.COLOURS`, readable on black and on white

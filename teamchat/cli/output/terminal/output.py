@@ -70,7 +70,7 @@ from teamchat.core.turn.events import (
 )
 from teamchat.runners.base import NOT_ENFORCED
 from teamchat.runners.events import AgentEvent, Denied, FailureKind, TextDelta, ToolCall
-from teamchat.runners.file_changes import FileChange
+from teamchat.runners.untrusted.file_changes import FileChange
 
 if TYPE_CHECKING:
     from teamchat.cli.output.terminal.doing import Subtasks

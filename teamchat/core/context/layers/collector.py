@@ -17,7 +17,7 @@ from teamchat.core.knowledge.files import Excerpt
 from teamchat.core.messages import ConversationMessage, name_of
 from teamchat.core.team import wording
 from teamchat.core.team.team import Member, Team
-from teamchat.runners.untrusted_json import listed
+from teamchat.runners.untrusted.json import listed
 
 # What teamchat itself tells a member: who is in the team, how to hand over, and which message to answer.
 #

@@ -17,8 +17,8 @@ from teamchat.core.messages import well_formed
 from teamchat.core.routing.names import fold
 from teamchat.core.text.clean import sequences, without_sequences
 from teamchat.patterns import regex
-from teamchat.runners.settings_json import LARGEST_JSON5
-from teamchat.runners.untrusted_json import not_too_deep
+from teamchat.runners.untrusted.json import not_too_deep
+from teamchat.runners.untrusted.settings_json import LARGEST_JSON5
 
 BLIND_LAYERS = (FRAMEWORK, LESSONS, KNOWLEDGE, SUMMARY)
 """All layers but the todo list, to which an answer that others may not see yet can add."""

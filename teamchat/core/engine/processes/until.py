@@ -40,7 +40,7 @@ from teamchat.core.engine.process import (
 from teamchat.core.engine.processes.replies import BLIND_LAYERS, written_object
 from teamchat.core.routing.requests import RouteRequest
 from teamchat.patterns import regex
-from teamchat.runners.untrusted_json import first_of, listed
+from teamchat.runners.untrusted.json import first_of, listed
 
 CHECK, REVIEWER, QUESTION = "check", "reviewer", "question"
 ROUNDS = 3  # without `--rounds`

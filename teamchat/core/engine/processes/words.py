@@ -17,7 +17,7 @@ from teamchat.core.engine.processes.replies import Written, written_list, writte
 from teamchat.core.engine.processes.until import UntilCheck, UntilReport, UntilReview
 from teamchat.core.engine.processes.vote import Vote, VoteReport
 from teamchat.core.routing.names import fold
-from teamchat.runners.untrusted_json import first_of, listed, one_line
+from teamchat.runners.untrusted.json import first_of, listed, one_line
 
 KEYS = {
     (Kind.VOTE, vote.MEMBER): {"option", "reason"},

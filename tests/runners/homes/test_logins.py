@@ -12,7 +12,7 @@ from teamchat.runners.claude.runner import ClaudeRunner, claude_login
 from teamchat.runners.codex.runner import CodexRunner
 from teamchat.runners.events import Failure, FailureKind
 from teamchat.runners.gemini.runner import GeminiRunner
-from teamchat.runners.logins import login_variables, with_source
+from teamchat.runners.homes.logins import login_variables, with_source
 from teamchat.runners.pipe import PipeRunner
 
 RUNNERS: dict[str, Runner] = {"claude": ClaudeRunner(), "codex": CodexRunner(), "gemini": GeminiRunner()}

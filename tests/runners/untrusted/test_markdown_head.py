@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from teamchat.runners.markdown_head import harmless
+from teamchat.runners.untrusted.markdown_head import harmless
 
 
 @pytest.mark.parametrize(

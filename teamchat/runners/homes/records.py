@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from teamchat.runners.regular_files import open_regular
-from teamchat.runners.untrusted_json import decode
+from teamchat.runners.untrusted.json import decode
+from teamchat.runners.untrusted.regular_files import open_regular
 
 READ = 1 << 18  # bytes at the beginning of a record in which its first prompt is looked for
 MOST = 200  # sessions that are listed

@@ -8,8 +8,8 @@ from functools import lru_cache
 from pathlib import Path
 
 from teamchat.patterns import regex
-from teamchat.runners.regular_files import LARGEST, read_regular, read_regular_text
-from teamchat.runners.untrusted_json import not_too_deep, one_line
+from teamchat.runners.untrusted.json import not_too_deep, one_line
+from teamchat.runners.untrusted.regular_files import LARGEST, read_regular, read_regular_text
 
 TOO_DEEP, NO_OBJECT = "lists or objects too deep in one another", "it holds no JSON object"
 LARGEST_JSON5 = 1 << 15  # bytes: the library takes a second for 20,000

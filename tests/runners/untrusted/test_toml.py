@@ -5,7 +5,7 @@ from contextlib import suppress
 
 import pytest
 
-from teamchat.runners.toml import TooDeep, in_toml, loads
+from teamchat.runners.untrusted.toml import TooDeep, in_toml, loads
 from tests.core.routing.marker_texts import grows_linearly
 
 

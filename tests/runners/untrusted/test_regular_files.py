@@ -20,8 +20,8 @@ from teamchat.runners.claude.project import shows
 from teamchat.runners.codex.configuration import skill_names
 from teamchat.runners.codex.runner import used_in
 from teamchat.runners.gemini.settings import trusts
-from teamchat.runners.regular_files import read_regular
-from teamchat.runners.settings_json import table_in
+from teamchat.runners.untrusted.regular_files import read_regular
+from teamchat.runners.untrusted.settings_json import table_in
 
 READS = re.compile(r"""\.read_text\(|\.read_bytes\(|(?<!def )(?<!os\.)\bopen\((?:encoding|file,|path,|"r)""")
 OTHERWISE = {
@@ -42,7 +42,7 @@ OTHERWISE = {
     "runners/child/command.py": (2, "files of /proc"),
     "runners/child/guardian.py": (1, "a file of /proc"),
     "runners/child/process.py": (2, "a file that it has just made"),
-    "runners/regular_files.py": (1, "the function itself"),
+    "runners/untrusted/regular_files.py": (1, "the function itself"),
 }
 
 

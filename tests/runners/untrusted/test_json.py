@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from teamchat.runners.untrusted_json import decode, scalar
+from teamchat.runners.untrusted.json import decode, scalar
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters()),

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from teamchat.runners.versions import LARGEST, installed_version
+from teamchat.runners.homes.versions import LARGEST, installed_version
 
 PACKAGE = "@google/gemini-cli"
 

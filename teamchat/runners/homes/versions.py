@@ -9,8 +9,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from teamchat.runners.regular_files import read_regular
-from teamchat.runners.untrusted_json import decode, one_line
+from teamchat.runners.untrusted.json import decode, one_line
+from teamchat.runners.untrusted.regular_files import read_regular
 
 LARGEST = 1 << 20  # bytes; those of Claude, Codex and Gemini have at most 1,500
 

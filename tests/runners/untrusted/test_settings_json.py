@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from teamchat.runners.settings_json import LARGEST_JSON5, broken, json5_in, table_in
+from teamchat.runners.untrusted.settings_json import LARGEST_JSON5, broken, json5_in, table_in
 from tests.core.routing.marker_texts import grows_linearly
 
 

@@ -1,0 +1,1 @@
+"""What the CLIs keep in their users' home folders: where it is, versions, logins, records of sessions."""
