@@ -54,7 +54,7 @@ def log(
     if full is not None and (as_json or number or follow):
         raise UsageError("--full, --json, --follow and -n exclude each other")
     if follow:
-        from teamchat.cli.shared.conversation import KEYBOARD
+        from teamchat.cli.shared.keyboard import KEYBOARD
 
         if KEYBOARD.get():
             raise UsageError("chat shows each message as it comes; --follow is for another terminal")

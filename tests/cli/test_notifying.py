@@ -12,8 +12,8 @@ from pathlib import Path
 import pexpect
 import pytest
 
-from teamchat.cli.shared import conversation
-from teamchat.cli.shared.conversation import alert
+from teamchat.cli.shared import notify
+from teamchat.cli.shared.notify import alert
 from teamchat.core.errors import ExitCode
 from teamchat.core.turn.events import Conclusion
 from tests.cli.helpers import actors, objects
@@ -93,7 +93,7 @@ def test_a_short_run_rings_nowhere(world: Path) -> None:
 
 def test_a_pipe_gets_nothing_of_it(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     crew(world, {"max": ["One."]})
-    monkeypatch.setattr(conversation, "AFTER_S", 0.0)
+    monkeypatch.setattr(notify, "AFTER_S", 0.0)
     monkeypatch.setenv("TERM", "xterm-kitty")
     ran = run_here("send", "[NEXT: max] Go")
     assert "\a" not in ran.out + ran.err
@@ -129,7 +129,7 @@ def test_its_failure_is_a_note_and_changes_no_exit_code(
 ) -> None:
     crew(world, {"max": ["One."]})
     if "sleep" in command:
-        monkeypatch.setattr(conversation, "PATIENCE_S", 0.2)
+        monkeypatch.setattr(notify, "PATIENCE_S", 0.2)
     ran = run_here("send", "--quiet", "--notify", command, "[NEXT: max] Go")
     assert (ran.code, ran.out, ran.err) == (0, "One.\n", told)
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from teamchat.cli.app import main
-from teamchat.cli.shared import conversation
+from teamchat.cli.shared import notify
 
-conversation.AFTER_S = 0.0
+notify.AFTER_S = 0.0
 
 if __name__ == "__main__":
     main()

@@ -52,7 +52,8 @@ from teamchat.cli.output.terminal.look import look_of
 from teamchat.cli.output.terminal.output import TerminalOutput
 from teamchat.cli.output.terminal.surface import Surface
 from teamchat.cli.output.terminal.wrap import wrapped
-from teamchat.cli.shared.conversation import KEYBOARD, converse
+from teamchat.cli.shared.conversation import converse
+from teamchat.cli.shared.keyboard import KEYBOARD
 from teamchat.cli.shared.options import Shown as ShownOptions
 from teamchat.cli.shared.report import complain
 from teamchat.cli.shared.showing import excerpts_of

@@ -15,7 +15,7 @@ from functools import partial
 from msgspec import Struct
 
 from teamchat.cli.output.lines import note
-from teamchat.cli.shared.conversation import TERMINATED_BY, Work
+from teamchat.cli.shared.console import TERMINATED_BY, Work
 from teamchat.cli.shared.options import Shown
 from teamchat.cli.shared.showing import choose_output
 from teamchat.cli.shared.typed import placed_here

@@ -18,7 +18,8 @@ from msgspec.structs import replace
 from teamchat.cli.output import Output, Silent
 from teamchat.cli.output.lines import note
 from teamchat.cli.output.transcript import Transcript
-from teamchat.cli.shared.conversation import Console, need_descriptors
+from teamchat.cli.shared.console import Console
+from teamchat.cli.shared.conversation import need_descriptors
 from teamchat.cli.shared.interrupts import raise_again
 from teamchat.cli.shared.options import Shown
 from teamchat.cli.shared.showing import choose_output, terminal_width

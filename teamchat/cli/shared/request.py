@@ -14,7 +14,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from teamchat.cli.output.lines import note, plural
-from teamchat.cli.shared.conversation import KEYBOARD, Work, converse
+from teamchat.cli.shared.console import Work
+from teamchat.cli.shared.conversation import converse
+from teamchat.cli.shared.keyboard import KEYBOARD
 from teamchat.cli.shared.options import NewPlace, RunOutput, Shown
 from teamchat.cli.shared.typed import PROGRAM, saying_what_to_type
 from teamchat.cli.shared.workspace import (
