@@ -29,7 +29,7 @@ from teamchat.cli.output import Output
 from teamchat.cli.output.plain import PlainOutput
 from teamchat.cli.output.terminal.output import TerminalOutput
 from teamchat.cli.output.terminal.surface import TerminalSurface
-from teamchat.cli.shared.piped import fenced, with_block
+from teamchat.cli.startup.piped import fenced, with_block
 from teamchat.core.cassette.redaction import CutRedactor
 from teamchat.core.context.context_manager import manager_of
 from teamchat.core.context.history import fence_code

@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 
 from benchmarks.timing import Took, run
-from teamchat.cli.shared.workspace import store_file
+from teamchat.cli.startup.workspace import store_file
 
 ROOT = Path(__file__).parent.parent
 TEAMCHAT = (sys.executable, "-m", "teamchat")

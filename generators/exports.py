@@ -17,8 +17,8 @@ from tempfile import TemporaryDirectory
 from msgspec.structs import replace
 
 from teamchat.cli.exporting.formats import Options, writer
-from teamchat.cli.shared.options import FormatName
-from teamchat.cli.shared.playback import open_stage
+from teamchat.cli.running.playback import open_stage
+from teamchat.cli.startup.options import FormatName
 from teamchat.core.cassette.format import parse_cassette
 from teamchat.core.cassette.player import Player
 from teamchat.core.cassette.replay import recorded_turn

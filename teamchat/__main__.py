@@ -8,7 +8,7 @@ import sys
 if __name__ == "__main__" and not sys.flags.safe_path:
     sys.path.pop(0)  # with `-m` the folder you are in, where a module would hide one of the standard library
 
-from teamchat.cli.shared.interrupts import end_at_once
+from teamchat.cli.startup.interrupts import end_at_once
 
 end_at_once()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from teamchat.cli.shared.workspace import open_store
+from teamchat.cli.startup.workspace import open_store
 from teamchat.core.conversation.recovery import turns_dir
 from teamchat.core.conversation.undoing import plan_undo, undo_conversation
 from teamchat.core.store.database import Database

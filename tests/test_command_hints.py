@@ -16,7 +16,7 @@ import pytest
 
 import teamchat
 from teamchat.cli.app import COMMANDS, LazyGroup
-from teamchat.cli.shared.typed import TAKERS, TYPED, placed
+from teamchat.cli.startup.typed import TAKERS, TYPED, placed
 from teamchat.core import errors
 from teamchat.core.text.commands import command_of
 

@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from teamchat.cli.shared.complete import members
-from teamchat.cli.shared.options import JsonOption, Place
+from teamchat.cli.startup.complete import members
+from teamchat.cli.startup.options import JsonOption, Place
 
 if TYPE_CHECKING:
     from teamchat.core.conversation.vendor_sessions import Candidates
@@ -29,8 +29,8 @@ def adopt(
     import os
 
     from teamchat.cli.output.lines import note
-    from teamchat.cli.shared.conversation import held_run
-    from teamchat.cli.shared.workspace import choose_session, find_team, need_person, open_store
+    from teamchat.cli.running.converse import held_run
+    from teamchat.cli.startup.workspace import choose_session, find_team, need_person, open_store
     from teamchat.core.conversation.vendor_sessions import cancel as cancel_it
     from teamchat.core.conversation.vendor_sessions import candidates, carry_out, chosen
     from teamchat.core.errors import ExitCode, UsageError
@@ -74,7 +74,7 @@ def print_candidates(there: Candidates, *, as_json: bool) -> None:
     """Each session with its name, when it was last used, and its first words."""
     from teamchat.cli.output.jsonl import write_line
     from teamchat.cli.output.lines import moment, note
-    from teamchat.cli.shared.typed import placed_here
+    from teamchat.cli.startup.typed import placed_here
     from teamchat.core.routing.markers import first_words
     from teamchat.core.text.clean import printable
     from teamchat.core.text.commands import command_of

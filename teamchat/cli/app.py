@@ -23,9 +23,9 @@ from typing import Annotated, Any, Literal
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from teamchat.cli.shared.interrupts import end_at_once
-from teamchat.cli.shared.report import prepare, reported
-from teamchat.cli.shared.typed import PROGRAM, TYPED, line_of, name_program
+from teamchat.cli.startup.interrupts import end_at_once
+from teamchat.cli.startup.report import prepare, reported
+from teamchat.cli.startup.typed import PROGRAM, TYPED, line_of, name_program
 from teamchat.core.errors import ExitCode, UsageError
 from teamchat.version import VERSION
 
@@ -171,7 +171,7 @@ FAMILIAR = ("status", "version")
 
 @cache
 def _command(name: str) -> Any:
-    from teamchat.cli.shared.options import panels, spread
+    from teamchat.cli.startup.options import panels, spread
 
     own = f"{name}_" if iskeyword(name) else name
     module = import_module(f"teamchat.cli.{own}")

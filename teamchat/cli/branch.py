@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from teamchat.cli.shared.options import JsonOption, Place, session_name
+from teamchat.cli.startup.options import JsonOption, Place, session_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -35,8 +35,8 @@ def branch(
     """Begin a conversation that has the messages of this one so far. Both go on by themselves."""
     from teamchat.cli.output.jsonl import session_fields, write_line
     from teamchat.cli.output.lines import note
-    from teamchat.cli.shared.typed import placed_here
-    from teamchat.cli.shared.workspace import find_root, need_person, open_store
+    from teamchat.cli.startup.typed import placed_here
+    from teamchat.cli.startup.workspace import find_root, need_person, open_store
     from teamchat.core.conversation.branching import branch as begin
     from teamchat.core.conversation.branching import turns_after
     from teamchat.core.store.listing import title_of
@@ -78,7 +78,7 @@ def begun_lines(db: Database, made: Session, parent: Session, last: str, back: s
     import os
 
     from teamchat.cli.output.lines import plural
-    from teamchat.cli.shared.typed import placed_here
+    from teamchat.cli.startup.typed import placed_here
     from teamchat.core.store.routes import open_routes
     from teamchat.core.text.commands import saying
 
@@ -95,7 +95,7 @@ def begun_lines(db: Database, made: Session, parent: Session, last: str, back: s
 
 def file_lines(later: Sequence[Later], last: str) -> Iterator[str]:
     """That the files are as before, and the commands for what turns after the message `last` have changed in them."""
-    from teamchat.cli.shared.typed import placed_here
+    from teamchat.cli.startup.typed import placed_here
     from teamchat.core.text.commands import quote
 
     yield "the files stay as they are"

@@ -4,8 +4,8 @@ from typing import Annotated
 
 import typer
 
-from teamchat.cli.shared.complete import people
-from teamchat.cli.shared.options import NotifyOption, Place, TimeoutOption, TitleOption, TrustOption
+from teamchat.cli.startup.complete import people
+from teamchat.cli.startup.options import NotifyOption, Place, TimeoutOption, TitleOption, TrustOption
 
 
 def chat(
@@ -33,7 +33,7 @@ def chat(
         raise UsageError("chat needs a terminal that can move its cursor; TERM is dumb", saying())
 
     from teamchat.cli.chatting.chat import begin
-    from teamchat.cli.shared.typed import PROGRAM
+    from teamchat.cli.startup.typed import PROGRAM
 
     PROGRAM.set("teamchat")  # chat names its own commands in place of these
 

@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from teamchat.cli.shared.complete import checks
-from teamchat.cli.shared.options import NoWaitOption, Place, Shown, TrustOption
+from teamchat.cli.startup.complete import checks
+from teamchat.cli.startup.options import NoWaitOption, Place, Shown, TrustOption
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,8 +37,8 @@ def check(
     from contextlib import nullcontext
 
     from teamchat.cli.output.lines import note
-    from teamchat.cli.shared.conversation import converse
-    from teamchat.cli.shared.workspace import choose_session, find_team, need_trust, open_store
+    from teamchat.cli.running.converse import converse
+    from teamchat.cli.startup.workspace import choose_session, find_team, need_trust, open_store
     from teamchat.core.conversation.permission import check_runs_commands
     from teamchat.core.store.sessions import begun
 

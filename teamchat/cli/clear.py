@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from teamchat.cli.shared.options import JsonOption, Place
+from teamchat.cli.startup.options import JsonOption, Place
 
 
 def clear(place: Place, as_json: JsonOption = False) -> None:
@@ -9,10 +9,10 @@ def clear(place: Place, as_json: JsonOption = False) -> None:
     The record and the todo list stay. The next undo brings all of it back.
     """
     from teamchat.cli.output.lines import note
-    from teamchat.cli.shared.conversation import held_run
-    from teamchat.cli.shared.hooks import tell_hooks
-    from teamchat.cli.shared.typed import placed_here
-    from teamchat.cli.shared.workspace import need_person, open_store, team_or_nobody
+    from teamchat.cli.running.converse import held_run
+    from teamchat.cli.running.hooks import tell_hooks
+    from teamchat.cli.startup.typed import placed_here
+    from teamchat.cli.startup.workspace import need_person, open_store, team_or_nobody
     from teamchat.core.conversation.undoing import check_may_clear
     from teamchat.core.store.sessions import need_session
     from teamchat.core.turn.events import TaskChanged

@@ -4,8 +4,8 @@ from typing import Annotated
 
 import typer
 
-from teamchat.cli.shared.complete import members
-from teamchat.cli.shared.options import Limits, Place, Shown
+from teamchat.cli.startup.complete import members
+from teamchat.cli.startup.options import Limits, Place, Shown
 
 
 def compact(
@@ -27,8 +27,8 @@ def compact(
 
     Nothing is lost: the log keeps every message, and prompts still quote what people said last.
     """
-    from teamchat.cli.shared.conversation import converse
-    from teamchat.cli.shared.workspace import find_team, need_trust, open_store, session_to_continue
+    from teamchat.cli.running.converse import converse
+    from teamchat.cli.startup.workspace import find_team, need_trust, open_store, session_to_continue
     from teamchat.core.conversation.summary import summariser_of
     from teamchat.core.store.sessions import touch_session
 

@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from teamchat.cli.shared.complete import sessions
-from teamchat.cli.shared.options import JsonOption, TeamOption, session_name
+from teamchat.cli.startup.complete import sessions
+from teamchat.cli.startup.options import JsonOption, TeamOption, session_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,7 +33,7 @@ def compare(
     as_json: JsonOption = False,
 ) -> None:
     """Show what two conversations answered to the same message, and how the files differ."""
-    from teamchat.cli.shared.workspace import find_root, open_store
+    from teamchat.cli.startup.workspace import find_root, open_store
     from teamchat.core.conversation.comparing import compare_answers, compare_trees
     from teamchat.core.errors import UsageError
     from teamchat.core.store.sessions import need_session
@@ -94,7 +94,7 @@ def blocks(answer: Answer) -> Iterator[str]:
 
 def shown(answer: Answer, reply: ConversationMessage) -> str:
     from teamchat.cli.output.long import as_shown
-    from teamchat.cli.shared.typed import placed_here
+    from teamchat.cli.startup.typed import placed_here
     from teamchat.core.text.commands import quote
 
     whole = placed_here(f"teamchat log --full {reply.id} --session {quote(answer.session.name)}")

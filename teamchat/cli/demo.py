@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from teamchat.cli.shared.options import SPEED, JsonOption, Shown
-from teamchat.cli.shared.typed import PROGRAM, TYPED, placed_here
+from teamchat.cli.startup.options import SPEED, JsonOption, Shown
+from teamchat.cli.startup.typed import PROGRAM, TYPED, placed_here
 from teamchat.core.agents import CLIS
 from teamchat.core.text.commands import quote
 
@@ -42,9 +42,9 @@ def _run() -> int:
     import tempfile
 
     from teamchat.cli.output.lines import note
-    from teamchat.cli.shared.options import NewPlace, RunOutput
-    from teamchat.cli.shared.request import Request, send_message
-    from teamchat.cli.shared.workspace import begin_run, find_team, need_person
+    from teamchat.cli.running.request import Request, send_message
+    from teamchat.cli.startup.options import NewPlace, RunOutput
+    from teamchat.cli.startup.workspace import begin_run, find_team, need_person
     from teamchat.core.conversation.inputs import Message, typed_spans
     from teamchat.core.engine.state import UNBOUNDED
     from teamchat.core.errors import ExitCode
@@ -104,7 +104,7 @@ def _play(speed: float, show: Shown) -> int:
     """The recorded session."""
     from importlib.resources import files
 
-    from teamchat.cli.shared.playback import play
+    from teamchat.cli.running.playback import play
     from teamchat.core.cassette.format import parse_cassette
     from teamchat.core.errors import ExitCode
 

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from teamchat.cli.shared.options import JsonOption, Place
+from teamchat.cli.startup.options import JsonOption, Place
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,7 +29,7 @@ def diff(
     import sys
 
     from teamchat.cli.output.lines import note
-    from teamchat.cli.shared.workspace import find_root, open_store
+    from teamchat.cli.startup.workspace import find_root, open_store
     from teamchat.core.conversation.differences import differences, why_unknown
     from teamchat.core.errors import CheckpointFailed, UsageError
     from teamchat.core.store.sessions import need_session
@@ -56,7 +56,7 @@ def diff(
 
 def turns_called(db: Database, session: Session, name: str | None) -> Sequence[Turn]:
     """The turns that a person means by `name`, side turns left out; none where no turn changed files."""
-    from teamchat.cli.shared.turn_called import check_name, turn_called
+    from teamchat.cli.startup.turn_called import check_name, turn_called
     from teamchat.core.errors import UsageError
     from teamchat.core.store.turns import last_turn_with_files, turns_between
 

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from teamchat.cli.shared.options import JsonOption, TeamOption
+from teamchat.cli.startup.options import JsonOption, TeamOption
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
@@ -30,7 +30,7 @@ def doctor(
     team: TeamOption = None, live: LiveOption = False, store: StoreOption = False, as_json: JsonOption = False
 ) -> int:
     """Check programs, versions, logins, folders and the store. Only --live calls a model."""
-    from teamchat.cli.shared.interrupts import raise_again
+    from teamchat.cli.startup.interrupts import raise_again
     from teamchat.core.errors import UsageError
 
     if store and live:
@@ -98,7 +98,7 @@ def _hosts(members: Sequence[Member], env: Mapping[str, str]) -> Iterator[Check]
 
 
 def look_at_store(team: str | None, report: Report) -> ExitCode:
-    from teamchat.cli.shared.workspace import find_root
+    from teamchat.cli.startup.workspace import find_root
     from teamchat.core.doctor.stored import examine_store
 
     report.all(examine_store(find_root(team)))
@@ -109,7 +109,7 @@ async def ask(option: str | None, report: Report) -> None:
     import os
 
     from teamchat.cli.output.lines import note
-    from teamchat.cli.shared.workspace import find_team, need_person, need_trust
+    from teamchat.cli.startup.workspace import find_team, need_person, need_trust
     from teamchat.core.conversation.permission import trust_store
     from teamchat.core.doctor.ask import QUESTION, ask_members
     from teamchat.core.errors import UsageError

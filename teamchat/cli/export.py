@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from teamchat.cli.output.long import as_stored, write_text
-from teamchat.cli.shared.options import FormatName, PatchesName, Place, finite
+from teamchat.cli.startup.options import FormatName, PatchesName, Place, finite
 from teamchat.core.errors import DiskFull, UsageError
 from teamchat.core.files.folders import FULL, NO_ROOM
 from teamchat.core.text.clean import printable
@@ -53,7 +53,7 @@ def export(
 
     from teamchat.cli.exporting.formats import Options, format_for, writer
     from teamchat.cli.output.lines import note, plural, size
-    from teamchat.cli.shared.workspace import find_root, open_store
+    from teamchat.cli.startup.workspace import find_root, open_store
     from teamchat.core.store.sessions import need_session
     from teamchat.core.text.clean import printable
     from teamchat.core.transcripts.collect import collect, redactor, without_secrets
@@ -83,7 +83,7 @@ def export(
 
 def team_for_secrets(option: str | None) -> Team | None:
     """The team, whose members' variables are secrets too. A broken team file does not hide what was said."""
-    from teamchat.cli.shared.workspace import find_team
+    from teamchat.cli.startup.workspace import find_team
     from teamchat.core.errors import TeamchatError
 
     try:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from teamchat.cli.shared.options import JsonOption
+from teamchat.cli.startup.options import JsonOption
 
 if TYPE_CHECKING:
     from teamchat.core.dispatch.dispatch import Clock, HostSeen
@@ -22,7 +22,7 @@ def hosts(
 
     from teamchat.cli.output.jsonl import write_line
     from teamchat.cli.output.lines import note
-    from teamchat.cli.shared.workspace import need_person
+    from teamchat.cli.startup.workspace import need_person
     from teamchat.core.dispatch.connect import connect, need_address
     from teamchat.core.dispatch.dispatch import Away
     from teamchat.core.errors import HostUnavailable

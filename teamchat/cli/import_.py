@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from teamchat.cli.shared.options import JsonOption, TeamOption, YesOption, session_name
+from teamchat.cli.startup.options import JsonOption, TeamOption, YesOption, session_name
 
 if TYPE_CHECKING:
     from teamchat.core.store.database import Database
@@ -34,7 +34,7 @@ def import_(
     --yes.
     """
     from teamchat.cli.output.lines import note
-    from teamchat.cli.shared.workspace import need_person
+    from teamchat.cli.startup.workspace import need_person
     from teamchat.core.errors import UsageError
     from teamchat.core.text.clean import printable
     from teamchat.core.transcripts.reading import read
@@ -94,7 +94,7 @@ def content_of(file: Path) -> bytes:
     """All of the file. Raises `PromptTooLarge`, and `UsageError` if it cannot be read."""
     import sys
 
-    from teamchat.cli.shared.piped import read_within
+    from teamchat.cli.startup.piped import read_within
     from teamchat.core.errors import UsageError
     from teamchat.core.transcripts.reading import LARGEST
 
@@ -112,7 +112,7 @@ def stored(found: Imported, name: str | None, team: str | None) -> Session:
     """The new session, named as in the file if that is free. Raises `UsageError` for a `name` that is taken."""
     from msgspec.structs import replace
 
-    from teamchat.cli.shared.workspace import find_root, open_store
+    from teamchat.cli.startup.workspace import find_root, open_store
     from teamchat.core.errors import UsageError
     from teamchat.core.store.sessions import find_session
     from teamchat.core.transcripts.reading import store
@@ -138,7 +138,7 @@ def is_free(db: Database, name: str) -> bool:
 
 def team_name(root: Path, option: str | None) -> str:
     """The team of this folder, for a conversation whose file names none."""
-    from teamchat.cli.shared.workspace import find_team
+    from teamchat.cli.startup.workspace import find_team
     from teamchat.core.errors import TeamchatError
 
     try:
@@ -149,7 +149,7 @@ def team_name(root: Path, option: str | None) -> str:
 
 def session_lines(made: Session, found: Imported) -> list[str]:
     from teamchat.cli.output.lines import plural
-    from teamchat.cli.shared.typed import placed_here
+    from teamchat.cli.startup.typed import placed_here
     from teamchat.core.text.commands import saying
 
     undone = sum(said.undone for said in found.transcript.said)

@@ -44,7 +44,7 @@ def init(
     """Write teamchat.toml for the agent CLIs you have, and trust it."""
     import os
 
-    from teamchat.cli.shared.typed import PROGRAM
+    from teamchat.cli.startup.typed import PROGRAM
     from teamchat.core.conversation.permission import check_gives_trust, check_no_hook, trust_store
     from teamchat.core.team.find import FILE_NAME, load
     from teamchat.core.team.init import check_free, installed_clis, plan, with_login, write_team

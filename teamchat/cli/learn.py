@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from teamchat.cli.output.lines import confirmed, learned, note, plural
-from teamchat.cli.shared.complete import members
-from teamchat.cli.shared.conversation import converse
-from teamchat.cli.shared.options import MOST_COUNTED, JsonOption, Limits, Place, Shown
-from teamchat.cli.shared.workspace import find_team, need_trust, open_store
+from teamchat.cli.running.converse import converse
+from teamchat.cli.startup.complete import members
+from teamchat.cli.startup.options import MOST_COUNTED, JsonOption, Limits, Place, Shown
+from teamchat.cli.startup.workspace import find_team, need_trust, open_store
 from teamchat.core.conversation.lessons import keep_lessons, learner_of
 from teamchat.core.errors import ExitCode, UsageError
 from teamchat.core.store.sessions import need_session
@@ -90,8 +90,8 @@ def learn(
     limits: Limits,
 ) -> int:
     """Store a lesson of this workspace. Prompts include it where it fits."""
-    from teamchat.cli.shared.bare_words import typed_text
-    from teamchat.cli.shared.workspace import find_root, need_person, open_store
+    from teamchat.cli.startup.bare_words import typed_text
+    from teamchat.cli.startup.workspace import find_root, need_person, open_store
     from teamchat.core.errors import UsageError
 
     text = typed_text(words, "lesson", forgetting)

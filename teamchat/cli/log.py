@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from teamchat.cli.shared.options import MOST_COUNTED, JsonOption, Place
+from teamchat.cli.startup.options import MOST_COUNTED, JsonOption, Place
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -44,7 +44,7 @@ def log(
     """Print the conversation, and what is waiting or paused."""
     from teamchat.cli.output.lines import note
     from teamchat.cli.output.long import as_stored, write_text
-    from teamchat.cli.shared.workspace import find_root, open_store
+    from teamchat.cli.startup.workspace import find_root, open_store
     from teamchat.core.errors import ExitCode, UsageError
     from teamchat.core.store.messages import SqliteLog
     from teamchat.core.store.sessions import need_session
@@ -54,7 +54,7 @@ def log(
     if full is not None and (as_json or number or follow):
         raise UsageError("--full, --json, --follow and -n exclude each other")
     if follow:
-        from teamchat.cli.shared.keyboard import KEYBOARD
+        from teamchat.cli.running.keyboard import KEYBOARD
 
         if KEYBOARD.get():
             raise UsageError("chat shows each message as it comes; --follow is for another terminal")
@@ -169,7 +169,7 @@ class Between:
 
 def was_killed(root: Path, db: Database, check: CheckRecord) -> bool:
     """True if the store says that the check runs, and teamchat was killed meanwhile."""
-    from teamchat.cli.shared.workspace import abandoned
+    from teamchat.cli.startup.workspace import abandoned
     from teamchat.core.store.checks import running_checks
 
     return check.status == "running" and check in abandoned(
@@ -202,7 +202,7 @@ def print_check(
     lines = [", ".join([check_line(check, abandoned=abandoned), *notes])]
     if sys.stdout.isatty() and (look := look_of(os.environ)).styles:
         from teamchat.cli.output.terminal.reading import check_lines
-        from teamchat.cli.shared.showing import terminal_width
+        from teamchat.cli.running.showing import terminal_width
 
         lines = check_lines(check, notes, terminal_width(), look, abandoned=abandoned)
         if among_notes:
@@ -248,7 +248,7 @@ def print_message(
         return
     from teamchat.cli.output.long import write_block
     from teamchat.cli.output.terminal.look import look_of
-    from teamchat.cli.shared.typed import placed_here
+    from teamchat.cli.startup.typed import placed_here
     from teamchat.core.messages import name_of
 
     back, whole_text = ("undone", "--all --full") if undone else ("", "--full")
@@ -257,7 +257,7 @@ def print_message(
         from teamchat.cli.output.terminal.reading import message_lines
 
         notes = [*([f"turn {turn}"] if turn else []), *([back] if back else [])]
-        from teamchat.cli.shared.showing import terminal_width
+        from teamchat.cli.running.showing import terminal_width
 
         lines = message_lines(message, notes, whole, team_names(team), terminal_width(), look)
         print("\n".join(["", *lines] if among_notes else [*lines, ""]), flush=True)
@@ -270,7 +270,7 @@ def print_message(
 @cache
 def team_names(team: str | None) -> tuple[str, ...]:
     """The members of the team here; none if its file cannot be read."""
-    from teamchat.cli.shared.workspace import find_team
+    from teamchat.cli.startup.workspace import find_team
     from teamchat.core.errors import TeamchatError
 
     try:
@@ -285,8 +285,8 @@ def follow_log(
     """Print each message that comes after the `last` one in the same way, and notes on turns."""
     from teamchat.cli.output import EachMessage, Output, Silent
     from teamchat.cli.output.plain import PlainOutput
-    from teamchat.cli.shared.watching import show_as_it_happens, team_to_show
-    from teamchat.cli.shared.workspace import lock_file
+    from teamchat.cli.running.watching import show_as_it_happens, team_to_show
+    from teamchat.cli.startup.workspace import lock_file
     from teamchat.core.conversation.following import Follower
     from teamchat.core.store.lineage import place_of
     from teamchat.core.turn.events import MessageStored, Replied
@@ -311,8 +311,8 @@ def queue_lines(root: Path, db: Database, session: Session, team: str | None) ->
     If teamchat was killed, also the command that continues the conversation.
     """
     from teamchat.cli.output.lines import called
-    from teamchat.cli.shared.typed import placed_here
-    from teamchat.cli.shared.workspace import abandoned
+    from teamchat.cli.startup.typed import placed_here
+    from teamchat.cli.startup.workspace import abandoned
     from teamchat.core.engine.state import Route, RouteStatus
     from teamchat.core.store.routes import open_routes
 
@@ -352,8 +352,8 @@ def result_lines(db: Database, session: Session) -> Iterator[str]:
     if process is None or not process.over:
         return
     from teamchat.cli.output.process_report import report_lines
-    from teamchat.cli.shared.showing import wrap_width
-    from teamchat.cli.shared.typed import placed_here
+    from teamchat.cli.running.showing import wrap_width
+    from teamchat.cli.startup.typed import placed_here
     from teamchat.core.engine.processes.table import STRATEGIES
     from teamchat.core.text.clean import printable
 
@@ -383,7 +383,7 @@ def how_routes_were_left(db: Database, session: Session) -> Mapping[int | None, 
 
 def who_left(names: set[str], session: Session, team: str | None) -> set[str]:
     """The names that no member has. Empty if the team file cannot be read, or is another session's."""
-    from teamchat.cli.shared.workspace import find_team
+    from teamchat.cli.startup.workspace import find_team
     from teamchat.core.errors import TeamchatError
     from teamchat.core.routing.names import fold
 

@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from teamchat.cli.shared.complete import members
-from teamchat.cli.shared.options import JsonOption, NoWaitOption, Place
+from teamchat.cli.startup.complete import members
+from teamchat.cli.startup.options import JsonOption, NoWaitOption, Place
 from teamchat.core.text.commands import quote
 
 if TYPE_CHECKING:
@@ -35,8 +35,8 @@ def merge(
     no_wait: NoWaitOption = False,
 ) -> int:
     """Bring a member's changes from its worktree into your files: all of them, or nothing if lines conflict."""
-    from teamchat.cli.shared.conversation import held
-    from teamchat.cli.shared.workspace import find_root, need_person, open_store
+    from teamchat.cli.running.converse import held
+    from teamchat.cli.startup.workspace import find_root, need_person, open_store
     from teamchat.core.errors import UsageError
     from teamchat.core.store.sessions import need_session
     from teamchat.core.worktrees.make import need_worktree, usable
@@ -68,8 +68,8 @@ def _list(place: Place, *, as_json: bool) -> int:
     """Who has something to merge, with the commands."""
     from teamchat.cli.output.jsonl import write_line
     from teamchat.cli.output.lines import note
-    from teamchat.cli.shared.typed import placed_here
-    from teamchat.cli.shared.workspace import find_root, open_store
+    from teamchat.cli.startup.typed import placed_here
+    from teamchat.cli.startup.workspace import find_root, open_store
     from teamchat.cli.worktrees import describe, lines
     from teamchat.core.store.sessions import need_session
     from teamchat.core.text.clean import printable
@@ -98,7 +98,7 @@ def _tell(state: Path, there: Opened, made: Merge, *, undo: bool, as_json: bool)
     from teamchat.cli.output.jsonl import write_line
     from teamchat.cli.output.lines import note, plural
     from teamchat.cli.output.undoing import kept_fields, kept_lines
-    from teamchat.cli.shared.typed import placed_here
+    from teamchat.cli.startup.typed import placed_here
     from teamchat.core.checkpoint.values import readable
     from teamchat.core.text.clean import printable
     from teamchat.core.turn.watching import files_that_run

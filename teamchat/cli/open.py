@@ -10,8 +10,8 @@ from typing import Annotated
 
 import typer
 
-from teamchat.cli.shared.complete import members
-from teamchat.cli.shared.options import NoWaitOption, Place, TrustOption
+from teamchat.cli.startup.complete import members
+from teamchat.cli.startup.options import NoWaitOption, Place, TrustOption
 
 
 def open(  # noqa: A001 (the command's name)
@@ -27,8 +27,8 @@ def open(  # noqa: A001 (the command's name)
     import sys
 
     from teamchat.cli.output.lines import note
-    from teamchat.cli.shared.conversation import held
-    from teamchat.cli.shared.workspace import find_team, need_person, need_trust, open_store
+    from teamchat.cli.running.converse import held
+    from teamchat.cli.startup.workspace import find_team, need_person, need_trust, open_store
     from teamchat.core.conversation.permission import trust_store
     from teamchat.core.conversation.vendor_sessions import plan_opening
     from teamchat.core.errors import AgentMissing, UsageError

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from teamchat.cli.shared.options import ConfirmOrShow, JsonOption, Place
+from teamchat.cli.startup.options import ConfirmOrShow, JsonOption, Place
 
 
 def redo(confirm: ConfirmOrShow, place: Place, as_json: JsonOption = False) -> None:
@@ -8,9 +8,9 @@ def redo(confirm: ConfirmOrShow, place: Place, as_json: JsonOption = False) -> N
     from teamchat.cli.output.jsonl import write_line
     from teamchat.cli.output.lines import note
     from teamchat.cli.output.undoing import file_fields, kept_fields, kept_lines, redo_lines, redone
-    from teamchat.cli.shared.conversation import held_run
-    from teamchat.cli.shared.undoing import check_dry_run, confirmed_and_done
-    from teamchat.cli.shared.workspace import need_person, open_store, team_or_nobody
+    from teamchat.cli.running.converse import held_run
+    from teamchat.cli.running.undo_asked import check_dry_run, confirmed_and_done
+    from teamchat.cli.startup.workspace import need_person, open_store, team_or_nobody
     from teamchat.core.conversation.undo_and_redo import carry_out_redo, propose_redo
     from teamchat.core.store.sessions import need_session
 

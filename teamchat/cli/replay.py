@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from teamchat.cli.shared.options import Shown, SpeedOption, TeamOption
+from teamchat.cli.startup.options import Shown, SpeedOption, TeamOption
 
 
 def replay(
@@ -22,8 +22,8 @@ def replay(
 
     A turn that was not recorded exits with 10 and shows the difference to the nearest recorded prompt.
     """
-    from teamchat.cli.shared.playback import play
-    from teamchat.cli.shared.workspace import find_team
+    from teamchat.cli.running.playback import play
+    from teamchat.cli.startup.workspace import find_team
     from teamchat.core.cassette.format import read_cassette
 
     cassette = read_cassette(file)

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from teamchat.cli.shared.options import JsonOption, Place
+from teamchat.cli.startup.options import JsonOption, Place
 
 
 def report(place: Place, as_json: JsonOption = False) -> int:
@@ -10,8 +10,8 @@ def report(place: Place, as_json: JsonOption = False) -> int:
     from teamchat.cli.output.jsonl import process_fields, write_line
     from teamchat.cli.output.process_report import lines_of
     from teamchat.cli.output.terminal.result import fitted
-    from teamchat.cli.shared.showing import wrap_width
-    from teamchat.cli.shared.workspace import find_root, open_store
+    from teamchat.cli.running.showing import wrap_width
+    from teamchat.cli.startup.workspace import find_root, open_store
     from teamchat.core.conversation.reporting import whole_report
     from teamchat.core.errors import ExitCode, UsageError
     from teamchat.core.store.routes import last_process

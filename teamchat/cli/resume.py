@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from teamchat.cli.shared.options import Asking, Options, Place, RunOutput, SendLimits
+from teamchat.cli.startup.options import Asking, Options, Place, RunOutput, SendLimits
 from teamchat.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def resume(
     At a terminal, and without one of these options, it shows what waits if that is more than one thing, and asks.
     """
     from teamchat.cli.output.lines import note
-    from teamchat.cli.shared.workspace import (
+    from teamchat.cli.startup.workspace import (
         begin_run,
         need_person,
         open_store,
@@ -70,7 +70,7 @@ def resume(
     else:
         team = team_with_session(place.team, place.session, limits.timeout)
     begin_run(team, record=output.record, trust=limits.trust, runs=not mode.drop)
-    from teamchat.cli.shared.request import run_input  # this import takes as long as git does
+    from teamchat.cli.running.request import run_input  # this import takes as long as git does
     from teamchat.core.conversation.inputs import Resume
     from teamchat.core.conversation.waiting import named_by, waiting_in
 
@@ -97,7 +97,7 @@ def picked(db: Database, session: Session, root: Path) -> Resume | None:
     """
     import sys
 
-    from teamchat.cli.shared.workspace import is_held
+    from teamchat.cli.startup.workspace import is_held
     from teamchat.core.conversation.inputs import Resume
     from teamchat.core.conversation.waiting import waiting_in
 

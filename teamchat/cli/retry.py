@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from teamchat.cli.shared.complete import members
-from teamchat.cli.shared.options import Confirm, Limits, Place, RunOutput, Shown
+from teamchat.cli.startup.complete import members
+from teamchat.cli.startup.options import Confirm, Limits, Place, RunOutput, Shown
 
 if TYPE_CHECKING:
     from teamchat.core.team.team import Team
@@ -27,11 +27,11 @@ def retry(
     """Undo the last turn and run it again, with another member if you name one."""
     from teamchat.cli.output.lines import note
     from teamchat.cli.output.undoing import kept_lines, undo_lines, undone
-    from teamchat.cli.shared.conversation import held_run
-    from teamchat.cli.shared.request import run_input
-    from teamchat.cli.shared.typed import placed_here
-    from teamchat.cli.shared.undoing import confirmed_and_done
-    from teamchat.cli.shared.workspace import need_trust, open_store, session_to_continue, team_with_session
+    from teamchat.cli.running.converse import held_run
+    from teamchat.cli.running.request import run_input
+    from teamchat.cli.running.undo_asked import confirmed_and_done
+    from teamchat.cli.startup.typed import placed_here
+    from teamchat.cli.startup.workspace import need_trust, open_store, session_to_continue, team_with_session
     from teamchat.core.conversation.inputs import Resume
     from teamchat.core.conversation.undo_and_redo import carry_out_undo, propose_retry
     from teamchat.core.conversation.undoing import give_call

@@ -7,8 +7,8 @@ import typer
 from typer.core import TyperCommand
 from typer.exceptions import TyperException
 
-from teamchat.cli.shared.complete import ai_members, checks, doers, processes
-from teamchat.cli.shared.options import MOST_COUNTED, Asking, Attached, NewPlace, Options, RunLimits, SendOutput
+from teamchat.cli.startup.complete import ai_members, checks, doers, processes
+from teamchat.cli.startup.options import MOST_COUNTED, Asking, Attached, NewPlace, Options, RunLimits, SendOutput
 from teamchat.core.engine.process import MOST_ROUNDS
 
 if TYPE_CHECKING:
@@ -190,9 +190,9 @@ def run(
     """
     from msgspec.structs import replace
 
-    from teamchat.cli.shared.piped import read_message
-    from teamchat.cli.shared.request import Request, send_message
-    from teamchat.cli.shared.workspace import begin_run, find_team
+    from teamchat.cli.running.request import Request, send_message
+    from teamchat.cli.startup.piped import read_message
+    from teamchat.cli.startup.workspace import begin_run, find_team
 
     team = find_team(place.team, limits.timeout)
     wanted = _process_for(team, process, settings.settings, output.verdicts)
@@ -213,7 +213,7 @@ def run(
         expand=message.expand,
     )
     if output.dry_run:
-        from teamchat.cli.shared.dry_run import explain
+        from teamchat.cli.running.dry_run import explain
 
         return explain(request)
     notes = (*pausing(team, wanted, request.bounds), *reviewing(team, wanted))
@@ -222,7 +222,7 @@ def run(
 
 def _on_hosts(team: Team, names: Sequence[str], process: Process) -> Team:
     """The team whose members work on hosts in this run. Raises `NotTrusted` where no person has typed them."""
-    from teamchat.cli.shared.workspace import need_person
+    from teamchat.cli.startup.workspace import need_person
     from teamchat.core.errors import UsageError
     from teamchat.core.team.build import on_hosts
     from teamchat.core.team.problems import TeamFileProblem
@@ -236,7 +236,7 @@ def _on_hosts(team: Team, names: Sequence[str], process: Process) -> Team:
 
 def with_a_task() -> str:
     """What was typed, with a task behind it; an example if that is too long for a line."""
-    from teamchat.cli.shared.typed import TYPED, line_of
+    from teamchat.cli.startup.typed import TYPED, line_of
 
     typed = TYPED.get()
     return (line_of(*typed, "Your task") if typed[:1] == ["run"] else None) or EXAMPLE
@@ -248,7 +248,7 @@ def _process_for(team: Team, word: str, settings: ProcessSettings, verdicts: Seq
 
     process = process_of(team, word, settings)
     if verdicts and process.kind == "vote":
-        from teamchat.cli.shared.verdict import check_options
+        from teamchat.cli.startup.verdict import check_options
 
         check_options(verdicts, process.options)
     if verdicts and process.kind == "until":

@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from teamchat.cli.shared import complete
-from teamchat.cli.shared.options import MOST_COUNTED, JsonOption, TeamOption, session_name
+from teamchat.cli.startup import complete
+from teamchat.cli.startup.options import MOST_COUNTED, JsonOption, TeamOption, session_name
 
 if TYPE_CHECKING:
     from teamchat.core.store.search import Hit
@@ -62,7 +62,7 @@ def search(
     import time
 
     from teamchat.cli.output.lines import note
-    from teamchat.cli.shared.workspace import find_root, open_store
+    from teamchat.cli.startup.workspace import find_root, open_store
     from teamchat.core.store import search as stored
     from teamchat.core.store.listing import title_of
     from teamchat.core.store.sessions import all_sessions, need_session
@@ -117,7 +117,7 @@ def _show(hit: Hit, session: Session, title: str, *, as_json: bool) -> None:
     """Print a hit with the command that prints the whole message."""
     import sys
 
-    from teamchat.cli.shared.typed import placed_here
+    from teamchat.cli.startup.typed import placed_here
     from teamchat.core.text.commands import command_of
 
     undone = ["--all"] if hit.undone else []

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from teamchat.cli.shared.options import Following, MessageOptions, NewPlace, SendLimits, SendOutput
+from teamchat.cli.startup.options import Following, MessageOptions, NewPlace, SendLimits, SendOutput
 
 Words = Annotated[
     list[str] | None,
@@ -31,14 +31,14 @@ def send(
     """
     from msgspec.structs import replace
 
-    from teamchat.cli.shared.workspace import begin_run, find_team
+    from teamchat.cli.startup.workspace import begin_run, find_team
     from teamchat.core.engine.state import UNBOUNDED
 
     team = find_team(place.team, limits.timeout)
     if not output.dry_run:
         begin_run(team, record=output.record, trust=limits.trust)
-    from teamchat.cli.shared.piped import read_message, without_calls  # these imports take as long as git
-    from teamchat.cli.shared.request import Request, send_message
+    from teamchat.cli.running.request import Request, send_message
+    from teamchat.cli.startup.piped import read_message, without_calls  # these imports take as long as git
 
     largest = None if message.cut else team.max_bytes
     to = ",".join(message.to) if message.to else None
@@ -56,7 +56,7 @@ def send(
         anyway=message.anyway,
     )
     if output.dry_run:
-        from teamchat.cli.shared.dry_run import explain
+        from teamchat.cli.running.dry_run import explain
 
         return explain(request)
     return send_message(

@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from teamchat.cli.shared import complete
-from teamchat.cli.shared.options import JsonOption, TeamOption, session_name
+from teamchat.cli.startup import complete
+from teamchat.cli.startup.options import JsonOption, TeamOption, session_name
 
 if TYPE_CHECKING:
     from teamchat.core.store.sessions import Session
@@ -26,8 +26,8 @@ def delete(
 ) -> None:
     """Delete a conversation for good: its messages, turns and receipts. The agents' own session files stay."""
     from teamchat.cli.output.lines import note
-    from teamchat.cli.shared.conversation import held
-    from teamchat.cli.shared.workspace import find_root, need_person, open_store
+    from teamchat.cli.running.converse import held
+    from teamchat.cli.startup.workspace import find_root, need_person, open_store
     from teamchat.cli.worktrees import removed_lines
     from teamchat.core.conversation.recovery import clean_turns, turns_dir
     from teamchat.core.conversation.vendor_sessions import delete_session
@@ -104,8 +104,8 @@ def rename(
 ) -> None:
     """Give a conversation another title. Its name, which --session takes, stays."""
     from teamchat.cli.output.lines import note
-    from teamchat.cli.shared.options import session_title
-    from teamchat.cli.shared.workspace import find_root, need_person, open_store
+    from teamchat.cli.startup.options import session_title
+    from teamchat.cli.startup.workspace import find_root, need_person, open_store
     from teamchat.core.store.listing import title_of
     from teamchat.core.store.sessions import need_session, rename_session
 
@@ -129,7 +129,7 @@ def move(
     from pathlib import Path
 
     from teamchat.cli.output.lines import confirmed, note, plural
-    from teamchat.cli.shared.workspace import find_root, need_person
+    from teamchat.cli.startup.workspace import find_root, need_person
     from teamchat.core.conversation import moving
     from teamchat.core.errors import UsageError
     from teamchat.core.text.clean import printable
@@ -170,7 +170,7 @@ def list_sessions(ctx: typer.Context, team: TeamOption = None, as_json: JsonOpti
 
     from teamchat.cli.output.lines import note
     from teamchat.cli.output.listing import plain_line, state_of, table
-    from teamchat.cli.shared.workspace import find_root, is_held, note_moved, open_store
+    from teamchat.cli.startup.workspace import find_root, is_held, note_moved, open_store
     from teamchat.core.errors import UsageError
     from teamchat.core.store import listing
     from teamchat.core.store.checks import running_checks

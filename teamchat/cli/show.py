@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from teamchat.cli.shared.options import JsonOption, Place
+from teamchat.cli.startup.options import JsonOption, Place
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -71,8 +71,8 @@ def show(
     from teamchat.cli.output.jsonl import write_line
     from teamchat.cli.output.long import as_stored, write_text
     from teamchat.cli.output.receipt import receipt_fields
-    from teamchat.cli.shared.turn_called import check_name, names_check, said_by_a_person, turn_called
-    from teamchat.cli.shared.workspace import abandoned, find_root, open_store
+    from teamchat.cli.startup.turn_called import check_name, names_check, said_by_a_person, turn_called
+    from teamchat.cli.startup.workspace import abandoned, find_root, open_store
     from teamchat.core.errors import UsageError
     from teamchat.core.store.sessions import need_session
     from teamchat.core.store.summaries import summary_of
@@ -116,8 +116,8 @@ def show_check(place: Place, name: str, *, reply: bool, as_json: bool) -> None:
 
     from teamchat.cli.output.checks import check_receipt_fields, in_lines
     from teamchat.cli.output.jsonl import write_line
-    from teamchat.cli.shared.turn_called import check_called
-    from teamchat.cli.shared.workspace import abandoned, find_root, open_store
+    from teamchat.cli.startup.turn_called import check_called
+    from teamchat.cli.startup.workspace import abandoned, find_root, open_store
     from teamchat.core.conversation.recovery import output_folder, written_by_check
     from teamchat.core.store.checks import output_of, running_checks
     from teamchat.core.store.sessions import need_session
@@ -141,8 +141,8 @@ def show_check(place: Place, name: str, *, reply: bool, as_json: bool) -> None:
 def print_check(check: CheckRecord, output: bytes, *, abandoned: bool) -> None:
     from teamchat.cli.output.checks import in_lines, receipt_lines
     from teamchat.cli.output.long import as_shown, write_text
-    from teamchat.cli.shared.showing import wrap_width
-    from teamchat.cli.shared.typed import placed_here
+    from teamchat.cli.running.showing import wrap_width
+    from teamchat.cli.startup.typed import placed_here
 
     width = wrap_width()
     for line in receipt_lines(check, abandoned=abandoned):
@@ -183,8 +183,8 @@ def print_receipt(db: Database, turn: Turn, chosen: Session, *, abandoned: bool)
 
     from teamchat.cli.output.long import as_shown, write_text
     from teamchat.cli.output.receipt import partial_head, receipt_lines
-    from teamchat.cli.shared.showing import wrap_width
-    from teamchat.cli.shared.typed import TYPED, placed, placed_here
+    from teamchat.cli.running.showing import wrap_width
+    from teamchat.cli.startup.typed import TYPED, placed, placed_here
     from teamchat.core.store.turn_events import stored_events
     from teamchat.core.store.turns import session_of
     from teamchat.runners.failures import is_blank

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from teamchat.cli.shared.options import Place
+from teamchat.cli.startup.options import Place
 
 PATIENCE_S = 15.0
 
@@ -13,8 +13,8 @@ def stop(place: Place) -> None:
     import time
 
     from teamchat.cli.output.lines import note
-    from teamchat.cli.shared.typed import placed_here
-    from teamchat.cli.shared.workspace import abandoned, find_root, lock_file, need_person, open_store, session_typed
+    from teamchat.cli.startup.typed import placed_here
+    from teamchat.cli.startup.workspace import abandoned, find_root, lock_file, need_person, open_store, session_typed
     from teamchat.core.conversation.recovery import how_left
     from teamchat.core.errors import SessionBusy, TeamchatError
     from teamchat.core.files.session_lock import look_at

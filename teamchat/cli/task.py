@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from teamchat.cli.shared.options import Place
+from teamchat.cli.startup.options import Place
 
 CLEAR = "teamchat task --clear"
 
@@ -22,9 +22,9 @@ def task(
 ) -> None:
     """Show or set the task that every member is told."""
     from teamchat.cli.output.lines import note
-    from teamchat.cli.shared.bare_words import typed_text
-    from teamchat.cli.shared.typed import placed_here
-    from teamchat.cli.shared.workspace import find_root, need_person, open_store, session_to_note_in
+    from teamchat.cli.startup.bare_words import typed_text
+    from teamchat.cli.startup.typed import placed_here
+    from teamchat.cli.startup.workspace import find_root, need_person, open_store, session_to_note_in
     from teamchat.core.context.context_manager import TASK_CUT, ContextManager
     from teamchat.core.errors import UsageError
     from teamchat.core.store.messages import SqliteLog
@@ -49,7 +49,7 @@ def task(
                 manager.set_team_task(text)
         kept = manager.get_team_task()
         if clear or text is not None:
-            from teamchat.cli.shared.hooks import tell_hooks
+            from teamchat.cli.running.hooks import tell_hooks
             from teamchat.core.turn.events import TaskChanged
 
             tell_hooks(place.team, chosen.name, TaskChanged(kept))

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from teamchat.cli.shared.options import JsonOption, TeamOption
+from teamchat.cli.startup.options import JsonOption, TeamOption
 
 if TYPE_CHECKING:
     from teamchat.core.engine.process import NamedProcess
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 def team(team: TeamOption = None, as_json: JsonOption = False) -> None:
     """Show the members: what each may read and do, and the CLI flags that enforce it."""
     from teamchat.cli.output.jsonl import write_line
-    from teamchat.cli.shared.workspace import find_team
+    from teamchat.cli.startup.workspace import find_team
     from teamchat.core.conversation.permission import trust_store
     from teamchat.core.team.trust import needs, trust_command
     from teamchat.core.text.clean import printable

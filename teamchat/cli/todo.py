@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from msgspec import to_builtins
 
-from teamchat.cli.shared.complete import people
-from teamchat.cli.shared.options import JsonOption, Place
+from teamchat.cli.startup.complete import people
+from teamchat.cli.startup.options import JsonOption, Place
 
 if TYPE_CHECKING:
     from teamchat.core.routing.todos import Change, Todo, Wish
@@ -57,7 +57,7 @@ def todo(
     """Show or change the conversation's todo list. Every member gets it."""
     import contextlib
 
-    from teamchat.cli.shared.workspace import find_root, find_team, need_person, open_store, session_to_note_in
+    from teamchat.cli.startup.workspace import find_root, find_team, need_person, open_store, session_to_note_in
     from teamchat.core.conversation.addressing import person
     from teamchat.core.conversation.permission import check_no_hook
     from teamchat.core.errors import UsageError
@@ -121,8 +121,8 @@ def action_of(word: str, words: list[str]) -> Action:
     """The action of that name. Raises `UsageError` with a hint of the command that was probably meant."""
     from difflib import get_close_matches
 
-    from teamchat.cli.shared.bare_words import READS, numbers_of
-    from teamchat.cli.shared.typed import line_of
+    from teamchat.cli.startup.bare_words import READS, numbers_of
+    from teamchat.cli.startup.typed import line_of
     from teamchat.core.errors import UsageError
     from teamchat.core.routing.requests import quoted
 
@@ -178,7 +178,7 @@ def adding(words: list[str]) -> tuple[Wish, ...]:
 
 def finishing(words: list[str]) -> tuple[Wish, ...]:
     """What `3 4`, `3,4` and `#3` mean."""
-    from teamchat.cli.shared.bare_words import numbers_of
+    from teamchat.cli.startup.bare_words import numbers_of
     from teamchat.core.errors import UsageError
     from teamchat.core.routing.requests import quoted
     from teamchat.core.routing.todos import Finish

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from teamchat.cli.shared.options import ConfirmOrShow, JsonOption, Place
+from teamchat.cli.startup.options import ConfirmOrShow, JsonOption, Place
 
 if TYPE_CHECKING:
     from teamchat.core.store.summaries import Clear
@@ -36,11 +36,11 @@ def undo(
         undo_lines,
         undone,
     )
-    from teamchat.cli.shared.conversation import held_run
-    from teamchat.cli.shared.turn_called import check_name, turn_here
-    from teamchat.cli.shared.typed import placed_here
-    from teamchat.cli.shared.undoing import check_dry_run, confirmed_and_done
-    from teamchat.cli.shared.workspace import need_person, open_store, team_or_nobody
+    from teamchat.cli.running.converse import held_run
+    from teamchat.cli.running.undo_asked import check_dry_run, confirmed_and_done
+    from teamchat.cli.startup.turn_called import check_name, turn_here
+    from teamchat.cli.startup.typed import placed_here
+    from teamchat.cli.startup.workspace import need_person, open_store, team_or_nobody
     from teamchat.core.conversation.undo_and_redo import carry_out_undo, propose_undo
     from teamchat.core.conversation.undoing import clear_to_undo
     from teamchat.core.errors import UsageError
@@ -88,8 +88,8 @@ def undo_the_clear(run: Run, clear: Clear, *, yes: bool, dry_run: bool, as_json:
     """Bring back what `teamchat clear` has left out, since which nothing was said or run."""
     from teamchat.cli.output.jsonl import write_line
     from teamchat.cli.output.lines import note
-    from teamchat.cli.shared.typed import placed_here
-    from teamchat.cli.shared.undoing import agreed
+    from teamchat.cli.running.undo_asked import agreed
+    from teamchat.cli.startup.typed import placed_here
     from teamchat.core.conversation.undoing import take_back_clear
     from teamchat.runners.untrusted.json import one_line
 

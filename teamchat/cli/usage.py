@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.cells import cell_len
 
-from teamchat.cli.shared.options import JsonOption, Place
+from teamchat.cli.startup.options import JsonOption, Place
 from teamchat.core.text.clean import printable
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def usage(
     import shutil
 
     from teamchat.cli.output.jsonl import write_line
-    from teamchat.cli.shared.workspace import find_root, open_store
+    from teamchat.cli.startup.workspace import find_root, open_store
     from teamchat.core.errors import UsageError
     from teamchat.core.store.sessions import need_session
     from teamchat.core.store.usage import children_in, total_used, used

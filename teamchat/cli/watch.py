@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from teamchat.cli.shared.options import MOST_COUNTED, JsonOption, Place, Shown, StreamOption
+from teamchat.cli.startup.options import MOST_COUNTED, JsonOption, Place, Shown, StreamOption
 
 
 def watch(
@@ -25,9 +25,9 @@ def watch(
     from teamchat.cli.output.lines import note
     from teamchat.cli.output.long import write_block
     from teamchat.cli.output.plain import PlainOutput
-    from teamchat.cli.shared.showing import choose_output
-    from teamchat.cli.shared.watching import show_as_it_happens, team_to_show
-    from teamchat.cli.shared.workspace import find_root, lock_file, open_store
+    from teamchat.cli.running.showing import choose_output
+    from teamchat.cli.running.watching import show_as_it_happens, team_to_show
+    from teamchat.cli.startup.workspace import find_root, lock_file, open_store
     from teamchat.core.conversation.following import Follower
     from teamchat.core.messages import name_of
     from teamchat.core.store.messages import SqliteLog

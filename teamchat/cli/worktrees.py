@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from teamchat.cli.shared.complete import members
-from teamchat.cli.shared.options import JsonOption, Place, spread
+from teamchat.cli.startup.complete import members
+from teamchat.cli.startup.options import JsonOption, Place, spread
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,8 +27,8 @@ def remove(
 ) -> None:
     """Remove a member's worktree. One that has what nothing else has stays, unless you say --force."""
     from teamchat.cli.output.lines import note
-    from teamchat.cli.shared.conversation import held
-    from teamchat.cli.shared.workspace import find_root, need_person, open_store
+    from teamchat.cli.running.converse import held
+    from teamchat.cli.startup.workspace import find_root, need_person, open_store
     from teamchat.core.errors import UsageError
     from teamchat.core.store.sessions import need_session
     from teamchat.core.worktrees import remove as removing
@@ -78,7 +78,7 @@ def list_worktrees(ctx: typer.Context, place: Place, as_json: JsonOption = False
     """List the members' own git worktrees, or remove one. What is not merged of each is there, too."""
     from teamchat.cli.output.jsonl import write_line
     from teamchat.cli.output.lines import note
-    from teamchat.cli.shared.workspace import find_root, open_store
+    from teamchat.cli.startup.workspace import find_root, open_store
     from teamchat.core.errors import UsageError
     from teamchat.core.store.sessions import need_session
     from teamchat.core.text.clean import printable

@@ -9,7 +9,7 @@ import sqlite3
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from teamchat.cli.shared.workspace import store_file
+from teamchat.cli.startup.workspace import store_file
 from teamchat.core.conversation.permission import trust_store
 from teamchat.core.team.find import load
 from teamchat.core.text.words import spaced

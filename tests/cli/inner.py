@@ -9,7 +9,7 @@ import sys
 from contextlib import closing
 from pathlib import Path
 
-from teamchat.cli.shared.workspace import store_file
+from teamchat.cli.startup.workspace import store_file
 from teamchat.core.conversation.permission import trust_store
 from teamchat.core.team.find import load
 from teamchat.core.turn.caller import VARIABLE

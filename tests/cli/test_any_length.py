@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import pytest
 
 from benchmarks.filled_store import MEMBERS, PERSON, fill
-from teamchat.cli.shared.workspace import store_file
+from teamchat.cli.startup.workspace import store_file
 from teamchat.core.text.words import spaced
 from tests.program import run_here
 from tests.scripted_team import crew

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from teamchat.cli.shared import workspace
-from teamchat.cli.shared.workspace import open_store
+from teamchat.cli.startup import workspace
+from teamchat.cli.startup.workspace import open_store
 from teamchat.core.conversation.vendor_sessions import delete_session
 from teamchat.core.store import sessions
 from teamchat.core.store.database import Database

@@ -17,7 +17,7 @@ import pytest
 from teamchat.cli.app import BEGINNING
 from teamchat.cli.chatting.layout import Footer, Shown
 from teamchat.cli.chatting.typing import AGAIN_S, STAYS
-from teamchat.cli.shared.workspace import lock_file, store_file
+from teamchat.cli.startup.workspace import lock_file, store_file
 from teamchat.core.files.session_lock import holder_of
 from teamchat.runners.child.guardian import send_signal
 from tests.cli.helpers import queue, select

@@ -9,7 +9,7 @@ import pytest
 
 from teamchat.cli.chatting.slash import NOT_BEGUN
 from teamchat.cli.chatting.typing import STOPPED, UNDOES
-from teamchat.cli.shared.workspace import store_file
+from teamchat.cli.startup.workspace import store_file
 from tests.cli.helpers import queue, select
 from tests.cli.test_chat import CTRL_U, ENTER, ESCAPE, begun, chat, leave, line, stands, types
 from tests.program import run_here

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from teamchat.cli.shared.workspace import lock_file
+from teamchat.cli.startup.workspace import lock_file
 from teamchat.core.conversation.permission import trust_store
 from teamchat.core.files.session_lock import session_lock
 from tests.cli.checked import checked_crew

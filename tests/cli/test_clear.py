@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from teamchat.cli.shared.workspace import store_file
+from teamchat.cli.startup.workspace import store_file
 from teamchat.core.conversation.permission import trust_store
 from teamchat.core.store.checking import problems
 from teamchat.core.store.database import Database

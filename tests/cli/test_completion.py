@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from teamchat.cli.app import COMMANDS
-from teamchat.cli.shared.workspace import open_store
+from teamchat.cli.startup.workspace import open_store
 from teamchat.core.engine.processes.table import TAKES
 from teamchat.core.store.sessions import create_session
 from tests.cli.helpers import refused

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from teamchat.cli.shared.piped import fenced
+from teamchat.cli.startup.piped import fenced
 from tests.cli.helpers import notes, objects, refused, rows, steady, turn
 from tests.program import Result, run_here
 from tests.scripted_team import crew

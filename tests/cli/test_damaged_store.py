@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from teamchat.cli.shared.workspace import store_file
+from teamchat.cli.startup.workspace import store_file
 from teamchat.core.errors import ExitCode
 from tests.cli.helpers import select
 from tests.cli.test_any_arguments import assert_complaint

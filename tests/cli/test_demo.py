@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from teamchat.cli.shared.typed import PROGRAM, TYPED, named
+from teamchat.cli.startup.typed import PROGRAM, TYPED, named
 from tests.program import Result, cli, ended, start
 from tests.screens import screen
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from teamchat.cli.shared.workspace import store_file
+from teamchat.cli.startup.workspace import store_file
 from teamchat.core.messages import NewMessage, Speaker
 from teamchat.core.store.checking import problems
 from teamchat.core.store.database import GONE, Database

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from teamchat.cli.shared.workspace import store_file
+from teamchat.cli.startup.workspace import store_file
 from tests.cli.helpers import FILE, actors, queue, refused, rows
 from tests.program import TIMEOUT_S, Result, ended, fake, run_here, start
 from tests.runners.processes import eventually

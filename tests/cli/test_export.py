@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from teamchat.cli.exporting.formats import Options, when, writer
-from teamchat.cli.shared.options import FormatName
+from teamchat.cli.startup.options import FormatName
 from teamchat.core.context.snapshot import from_json
 from teamchat.core.conversation.permission import trust_store
 from teamchat.core.errors import ExitCode

@@ -13,7 +13,7 @@ import pytest
 from typer import Typer
 
 from teamchat.cli.app import COMMANDS, DAILY, EXAMPLES, LazyGroup
-from teamchat.cli.shared.options import groups_of
+from teamchat.cli.startup.options import groups_of
 from teamchat.core.engine.processes.table import TAKES
 from tests.cli.helpers import refused
 from tests.program import Result, run_here

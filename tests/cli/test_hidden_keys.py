@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 from typing import get_args
 
-from teamchat.cli.shared.options import FormatName
+from teamchat.cli.startup.options import FormatName
 from teamchat.core.text.clean import told
 from tests.core.text.test_key_shapes import COMMONEST, filled
 from tests.program import run_here

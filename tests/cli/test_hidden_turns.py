@@ -13,7 +13,7 @@ from pathlib import Path
 import pexpect
 import pytest
 
-from teamchat.cli.shared.workspace import store_file
+from teamchat.cli.startup.workspace import store_file
 from teamchat.core.conversation.permission import trust_store
 from teamchat.core.store.database import BUSY_S
 from tests.cli.inner import APART, errors, inner, select, spender, team

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from teamchat.cli.shared.workspace import store_file
+from teamchat.cli.startup.workspace import store_file
 from tests.cli.helpers import FILE, actors, objects, steady
 from tests.program import ROOT, Result, argv, run_here
 from tests.scripted_team import crew

@@ -9,7 +9,7 @@ from pathlib import Path
 import pexpect
 import pytest
 
-from teamchat.cli.shared.workspace import open_store
+from teamchat.cli.startup.workspace import open_store
 from teamchat.core.conversation.lessons import keep_lessons
 from teamchat.core.store.lessons import add_lesson
 from tests.cli.helpers import notes, objects, queue, refused, rows, said, steady

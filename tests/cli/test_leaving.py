@@ -11,7 +11,7 @@ BEGIN = """
 import atexit, sys, threading, time
 from concurrent.futures import ThreadPoolExecutor
 from teamchat.cli.app import leave
-from teamchat.cli.shared.report import prepare
+from teamchat.cli.startup.report import prepare
 prepare()
 """
 PIPE = 64 * 1024  # bytes that a pipe holds

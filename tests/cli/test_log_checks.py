@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from teamchat.cli.shared.workspace import open_store
+from teamchat.cli.startup.workspace import open_store
 from teamchat.core.store.checks import checks_of, mark_checks_undone
 from tests.cli.checked import checked_crew, repository, until
 from tests.cli.helpers import objects

@@ -251,7 +251,7 @@ def test_looking_changes_nothing_and_needs_neither_trust_nor_a_team_that_can_be_
 @said
 @pytest.mark.parametrize("command", [*LOOKING, ["sessions"]])
 def test_looking_goes_on_while_the_conversation_runs(command: list[str]) -> None:
-    from teamchat.cli.shared.workspace import store_file
+    from teamchat.cli.startup.workspace import store_file
     from teamchat.core.files.session_lock import session_lock
     from teamchat.core.store.database import Database
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pexpect
 import pytest
 
-from teamchat.cli.shared.workspace import lock_file, store_file
+from teamchat.cli.startup.workspace import lock_file, store_file
 from teamchat.core.checkpoint import restore
 from teamchat.core.conversation import moving
 from teamchat.core.conversation.permission import trust_store

@@ -12,8 +12,8 @@ from pathlib import Path
 import pexpect
 import pytest
 
-from teamchat.cli.shared import notify
-from teamchat.cli.shared.notify import alert
+from teamchat.cli.running import notify
+from teamchat.cli.running.notify import alert
 from teamchat.core.errors import ExitCode
 from teamchat.core.turn.events import Conclusion
 from tests.cli.helpers import actors, objects

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from teamchat.cli.shared.piped import ASKED, COUNTED, JUDGED, LARGEST_MESSAGE, decoded_text, fenced, with_block
+from teamchat.cli.startup.piped import ASKED, COUNTED, JUDGED, LARGEST_MESSAGE, decoded_text, fenced, with_block
 from teamchat.core.cassette.format import HumanLine, read_cassette
 from teamchat.core.errors import UsageError
 from teamchat.core.routing.markers import MarkerKind, scan

@@ -12,7 +12,7 @@ from pathlib import Path
 import pexpect
 import pytest
 
-from teamchat.cli.shared.workspace import lock_file
+from teamchat.cli.startup.workspace import lock_file
 from teamchat.core.errors import ExitCode
 from teamchat.core.files.session_lock import look_at, session_lock
 from teamchat.runners.child.guardian import below, named, processes

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from teamchat.cli.shared.workspace import store_file
+from teamchat.cli.startup.workspace import store_file
 from teamchat.core.check import Check, CheckResult
 from teamchat.core.store.checks import begin_check, end_check
 from teamchat.core.store.database import Database

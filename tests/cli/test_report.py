@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from teamchat.cli.shared.report import reported
+from teamchat.cli.startup.report import reported
 
 
 def test_too_little_memory_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:

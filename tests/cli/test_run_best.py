@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from teamchat.cli.shared.workspace import store_file
+from teamchat.cli.startup.workspace import store_file
 from teamchat.core.context.layers import differences
 from teamchat.core.context.layers.collector import LayerText
 from teamchat.core.conversation.permission import trust_store

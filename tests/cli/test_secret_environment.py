@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from teamchat.cli.shared.workspace import store_file
+from teamchat.cli.startup.workspace import store_file
 from teamchat.core.files.folders import state_dir
 from tests.program import cli, run_here
 from tests.scripted_team import crew

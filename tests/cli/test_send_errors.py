@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from teamchat.cli.shared.workspace import store_file
+from teamchat.cli.startup.workspace import store_file
 from tests.cli.helpers import FILE, actors, mistake, notes, refused, rows, said, steady, turn
 from tests.installed import install
 from tests.program import Result, cli, ended, run_here, start

@@ -12,7 +12,7 @@ import pyte
 import pytest
 
 from teamchat.cli.output.listing import age, clock
-from teamchat.cli.shared.workspace import store_file
+from teamchat.cli.startup.workspace import store_file
 from teamchat.core.store import listing
 from teamchat.core.store.database import Database
 from tests.cli.helpers import notes, objects, refused, steady

@@ -10,7 +10,7 @@ from pathlib import Path
 import pexpect
 import pytest
 
-from teamchat.cli.shared.workspace import lock_file, store_file
+from teamchat.cli.startup.workspace import lock_file, store_file
 from teamchat.core.store.database import Database
 from teamchat.core.store.messages import index_messages
 from teamchat.core.store.sessions import BEFORE_MESSAGES, need_session, remove_session

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from teamchat.cli.shared.workspace import lock_file
+from teamchat.cli.startup.workspace import lock_file
 from teamchat.core.errors import ExitCode
 from teamchat.core.files.session_lock import session_lock
 from tests.cli.helpers import objects, refused

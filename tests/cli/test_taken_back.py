@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from teamchat.cli.shared.workspace import open_store
+from teamchat.cli.startup.workspace import open_store
 from teamchat.core.errors import ExitCode
 from tests.cli.helpers import notes, objects, refused
 from tests.hiding import hide, undo

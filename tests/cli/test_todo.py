@@ -95,7 +95,7 @@ def test_the_history_says_who_changed_what_and_when() -> None:
 
 
 def test_what_was_taken_back_is_in_the_history_and_not_on_the_list(made: Crew) -> None:
-    from teamchat.cli.shared.workspace import open_store
+    from teamchat.cli.startup.workspace import open_store
 
     assert run_here("send", "--as", "kailai", "Go [TODO: a]").code == 0
     with open_store(made.file.parent) as db:

@@ -17,7 +17,7 @@ from threading import Event, Thread
 
 import pytest
 
-from teamchat.cli.shared.workspace import store_file
+from teamchat.cli.startup.workspace import store_file
 from tests.cli.test_worktrees import commit
 from tests.cli.test_worktrees import shell as team
 from tests.core.checkpoint.worktree import WorkTree

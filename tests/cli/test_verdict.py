@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from teamchat.cli.output.terminal.look import look_of
 from teamchat.cli.output.terminal.output import closing
-from teamchat.cli.shared.verdict import verdict_of, verdict_words, with_verdict
+from teamchat.cli.startup.verdict import verdict_of, verdict_words, with_verdict
 from teamchat.core.errors import ExitCode, UsageError
 from teamchat.core.turn.events import Conclusion, Verdict
 from tests.cli.helpers import notes, objects, queue, refused

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from teamchat.cli.shared.workspace import store_file
+from teamchat.cli.startup.workspace import store_file
 from tests.cli.checked import checked_crew, repository
 from tests.cli.checked import until as run_until
 from tests.cli.helpers import FILE, actors, notes, objects, refused

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from teamchat.cli.shared.workspace import store_file
+from teamchat.cli.startup.workspace import store_file
 from teamchat.core.conversation.permission import trust_store
 from teamchat.core.team.find import load
 from tests.cli.helpers import objects, refused

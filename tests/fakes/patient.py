@@ -13,7 +13,7 @@ GRACE_S = 600.0
 base.StopRule = partial(base.StopRule, grace_s=GRACE_S)  # type: ignore[assignment,misc] # before the runners have it
 
 from teamchat.cli.app import main  # noqa: E402
-from teamchat.cli.shared import second_signal  # noqa: E402
+from teamchat.cli.running import second_signal  # noqa: E402
 
 second_signal.ANSWER_S = GRACE_S
 

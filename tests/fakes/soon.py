@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from teamchat.cli.app import main
-from teamchat.cli.shared import notify
+from teamchat.cli.running import notify
 
 notify.AFTER_S = 0.0
 

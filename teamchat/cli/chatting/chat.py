@@ -52,12 +52,12 @@ from teamchat.cli.output.terminal.look import look_of
 from teamchat.cli.output.terminal.output import TerminalOutput
 from teamchat.cli.output.terminal.surface import Surface
 from teamchat.cli.output.terminal.wrap import wrapped
-from teamchat.cli.shared.conversation import converse
-from teamchat.cli.shared.keyboard import KEYBOARD
-from teamchat.cli.shared.options import Shown as ShownOptions
-from teamchat.cli.shared.report import complain
-from teamchat.cli.shared.showing import excerpts_of
-from teamchat.cli.shared.workspace import (
+from teamchat.cli.running.converse import converse
+from teamchat.cli.running.keyboard import KEYBOARD
+from teamchat.cli.running.showing import excerpts_of
+from teamchat.cli.startup.options import Shown as ShownOptions
+from teamchat.cli.startup.report import complain
+from teamchat.cli.startup.workspace import (
     check_title,
     find_team,
     need_person,

@@ -19,8 +19,8 @@ from msgspec import Struct
 
 from teamchat.cli.app import COMMANDS, meant, program
 from teamchat.cli.output.terminal.wrap import wrapped
-from teamchat.cli.shared.report import reported
-from teamchat.cli.shared.typed import TAKERS, TYPED, TYPED_HERE, has, line_of, named
+from teamchat.cli.startup.report import reported
+from teamchat.cli.startup.typed import TAKERS, TYPED, TYPED_HERE, has, line_of, named
 from teamchat.core.errors import ExitCode, UsageError
 from teamchat.core.team.problems import line_of as line_in_file
 from teamchat.core.team.programs import job_of

@@ -20,8 +20,8 @@ from teamchat.cli.chatting.dragged import at_path, dragged_images, ends_image
 from teamchat.cli.chatting.layout import Shown
 from teamchat.cli.chatting.slash import WAITS, WORKING, Command, command_of, habit_of, opens, options_in_chat
 from teamchat.cli.output.lines import FOLDED_LINES, fold_label
-from teamchat.cli.shared.options import session_title
-from teamchat.cli.shared.workspace import choose_session, is_held
+from teamchat.cli.startup.options import session_title
+from teamchat.cli.startup.workspace import choose_session, is_held
 from teamchat.core.conversation.addressing import Addressed
 from teamchat.core.conversation.entry import check_message
 from teamchat.core.conversation.inputs import Message, typed_spans

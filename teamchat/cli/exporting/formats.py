@@ -13,7 +13,7 @@ from msgspec import Struct
 from teamchat.cli.output.lines import duration, plural, short_number
 from teamchat.cli.output.patch import MARKS, counted
 from teamchat.cli.output.terminal.tools import action, mark
-from teamchat.cli.shared.options import FormatName
+from teamchat.cli.startup.options import FormatName
 from teamchat.core.errors import UsageError
 from teamchat.core.messages import ConversationMessage, name_of
 from teamchat.core.store.usage import Spent

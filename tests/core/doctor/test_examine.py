@@ -11,7 +11,7 @@ from types import MappingProxyType
 import pytest
 from msgspec.structs import replace
 
-from teamchat.cli.shared.workspace import open_store
+from teamchat.cli.startup.workspace import open_store
 from teamchat.core.agents import AGENT_TYPES, CLIS
 from teamchat.core.conversation.permission import trust_store
 from teamchat.core.doctor.checks import Check, exit_code

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from teamchat.cli.shared.workspace import open_store
+from teamchat.cli.startup.workspace import open_store
 from teamchat.core.messages import ConversationMessage, Routing, Speaker
 from teamchat.core.store.sessions import Session
 from teamchat.core.transcripts.reading import store

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from teamchat.cli.shared.workspace import open_store
+from teamchat.cli.startup.workspace import open_store
 from teamchat.core.errors import ExitCode
 from teamchat.core.files.folders import state_dir
 from teamchat.core.store.turns import turns_of

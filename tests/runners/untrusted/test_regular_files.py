@@ -30,7 +30,7 @@ OTHERWISE = {
     "cli/exporting/html.py": (3, "files of the package"),
     "cli/help.py": (2, "a page of the package"),
     "cli/import_.py": (1, "a file that the user names, which may be a pipe"),
-    "cli/shared/piped.py": (1, "a file that the user names for this message, which may be a pipe"),
+    "cli/startup/piped.py": (1, "a file that the user names for this message, which may be a pipe"),
     "core/checkpoint/linked.py": (1, "a file of the state folder"),
     "core/checkpoint/refs.py": (1, "a file of the state folder"),
     "core/checkpoint/shadow.py": (1, "files of the state folder"),

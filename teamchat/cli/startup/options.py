@@ -15,7 +15,7 @@ import typer
 from msgspec import Struct
 from msgspec.structs import replace
 
-from teamchat.cli.shared.complete import members, people, sessions, teams
+from teamchat.cli.startup.complete import members, people, sessions, teams
 from teamchat.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -277,7 +277,7 @@ class RunOutput(Shown, frozen=True):
         """The words of `--verdict`, () without it."""
         if self.verdict is None:
             return ()
-        from teamchat.cli.shared.verdict import verdict_words
+        from teamchat.cli.startup.verdict import verdict_words
 
         return verdict_words(self.verdict)
 

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING
 
 from teamchat.cli.output import Output
 from teamchat.cli.output.lines import note
-from teamchat.cli.shared.console import TERMINATED_BY, AtEnd, Console, Listen, Work
-from teamchat.cli.shared.keyboard import KEYBOARD, Keyboard
-from teamchat.cli.shared.notify import tell
-from teamchat.cli.shared.options import Shown
-from teamchat.cli.shared.showing import choose_output
-from teamchat.cli.shared.typed import placed
-from teamchat.cli.shared.workspace import lock_file, session_typed
+from teamchat.cli.running.console import TERMINATED_BY, AtEnd, Console, Listen, Work
+from teamchat.cli.running.keyboard import KEYBOARD, Keyboard
+from teamchat.cli.running.notify import tell
+from teamchat.cli.running.showing import choose_output
+from teamchat.cli.startup.options import Shown
+from teamchat.cli.startup.typed import placed
+from teamchat.cli.startup.workspace import lock_file, session_typed
 from teamchat.core.conversation.coordinator import ConversationCoordinator
 from teamchat.core.conversation.permission import trust_store
 from teamchat.core.conversation.recovery import turns_dir
@@ -89,7 +89,7 @@ def converse(
         if caller := find_caller():
             caller.note(db, session)
         elif team.hooks:
-            from teamchat.cli.shared.hooks import Hooks
+            from teamchat.cli.running.hooks import Hooks
 
             console.hooks = Hooks(team, session.name, trust_store(), console.warn, lambda: console.stopper.asked)
         run = Run(
@@ -118,7 +118,7 @@ def converse(
 
 
 def _judged(work: Work, words: Sequence[str]) -> Work:
-    from teamchat.cli.shared.verdict import replies_of, with_verdict
+    from teamchat.cli.startup.verdict import replies_of, with_verdict
 
     async def judged(coordinator: ConversationCoordinator) -> Conclusion:
         ended = await work(coordinator)

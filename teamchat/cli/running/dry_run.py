@@ -10,9 +10,9 @@ from teamchat.assemblers.truncation import approx_tokens
 from teamchat.cli.output.lines import called, exact, group_of, plural, refusal, todo_line
 from teamchat.cli.output.process_report import described
 from teamchat.cli.output.receipt import block_lines, cut_lines, memory_in_words, short
-from teamchat.cli.shared.request import Request
-from teamchat.cli.shared.typed import saying_what_to_type
-from teamchat.cli.shared.workspace import calling, choose_session, open_store
+from teamchat.cli.running.request import Request
+from teamchat.cli.startup.typed import saying_what_to_type
+from teamchat.cli.startup.workspace import calling, choose_session, open_store
 from teamchat.core.context.layers.collector import LayerText
 from teamchat.core.conversation.coordinator import ConversationCoordinator
 from teamchat.core.conversation.entry import check_message

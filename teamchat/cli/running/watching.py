@@ -16,9 +16,9 @@ from msgspec.structs import replace
 
 from teamchat.cli.output import Output
 from teamchat.cli.output.lines import note
-from teamchat.cli.shared.console import ENDS, TERMINATED_BY
-from teamchat.cli.shared.typed import placed
-from teamchat.cli.shared.workspace import find_team, session_typed
+from teamchat.cli.running.console import ENDS, TERMINATED_BY
+from teamchat.cli.startup.typed import placed
+from teamchat.cli.startup.workspace import find_team, session_typed
 from teamchat.core.conversation.following import Follower
 from teamchat.core.errors import ExitCode, TeamchatError
 from teamchat.core.store.sessions import Session

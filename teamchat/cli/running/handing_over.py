@@ -15,12 +15,12 @@ from functools import partial
 from msgspec import Struct
 
 from teamchat.cli.output.lines import note
-from teamchat.cli.shared.console import TERMINATED_BY, Work
-from teamchat.cli.shared.options import Shown
-from teamchat.cli.shared.showing import choose_output
-from teamchat.cli.shared.typed import placed_here
-from teamchat.cli.shared.watching import asked_to_end, show_as_it_happens
-from teamchat.cli.shared.workspace import lock_file
+from teamchat.cli.running.console import TERMINATED_BY, Work
+from teamchat.cli.running.showing import choose_output
+from teamchat.cli.running.watching import asked_to_end, show_as_it_happens
+from teamchat.cli.startup.options import Shown
+from teamchat.cli.startup.typed import placed_here
+from teamchat.cli.startup.workspace import lock_file
 from teamchat.core.conversation.coordinator import ConversationCoordinator
 from teamchat.core.conversation.following import Follower
 from teamchat.core.conversation.inputs import Message
@@ -88,7 +88,7 @@ class HandedOver(Struct, frozen=True):
     def _judged(self, message: str, verdict: Sequence[str], ended: Conclusion) -> Conclusion:
         if not verdict:
             return ended
-        from teamchat.cli.shared.verdict import replies_to_all, with_verdict
+        from teamchat.cli.startup.verdict import replies_to_all, with_verdict
 
         return with_verdict(ended, verdict, replies_to_all(self.db, self.session.id, (message,)))
 

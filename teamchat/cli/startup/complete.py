@@ -79,7 +79,7 @@ def sessions(ctx: typer.Context, incomplete: str) -> list[str]:
     """For `--session`: the sessions of this workspace, the newest first."""
 
     def names() -> Iterable[str]:
-        from teamchat.cli.shared.workspace import find_root
+        from teamchat.cli.startup.workspace import find_root
         from teamchat.core.files.folders import STORE_NAME, workspace_path
         from teamchat.core.store.sessions import session_names
 
@@ -92,7 +92,7 @@ def moved(ctx: typer.Context, incomplete: str) -> list[str]:
     """For `sessions move`: the folders that are gone and may be this one."""
 
     def names() -> Iterable[str]:
-        from teamchat.cli.shared.workspace import find_root
+        from teamchat.cli.startup.workspace import find_root
         from teamchat.core.store.origin import moved_from
         from teamchat.core.text.commands import quote
 

@@ -14,12 +14,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from teamchat.cli.output.lines import note, plural
-from teamchat.cli.shared.console import Work
-from teamchat.cli.shared.conversation import converse
-from teamchat.cli.shared.keyboard import KEYBOARD
-from teamchat.cli.shared.options import NewPlace, RunOutput, Shown
-from teamchat.cli.shared.typed import PROGRAM, saying_what_to_type
-from teamchat.cli.shared.workspace import (
+from teamchat.cli.running.console import Work
+from teamchat.cli.running.converse import converse
+from teamchat.cli.running.keyboard import KEYBOARD
+from teamchat.cli.startup.options import NewPlace, RunOutput, Shown
+from teamchat.cli.startup.typed import PROGRAM, saying_what_to_type
+from teamchat.cli.startup.workspace import (
     calling,
     choose_session,
     continued_session,
@@ -104,7 +104,7 @@ def send_message(
         run = partial(run_input, team, db, session, sent, output, bounds=request.bounds, wait=wait, ask=ask)
         shared = not (own_run or sent.images or calling())
         if wait and shared and is_held(team.root, session.id):
-            from teamchat.cli.shared.handing_over import hand_over_to_run, sent_there
+            from teamchat.cli.running.handing_over import hand_over_to_run, sent_there
 
             hand = partial(hand_over_to_run, team, db, session, sent)
             code = sent_there(hand, lambda work: run(work=work), output, output.verdicts, follow=follow)
@@ -158,7 +158,7 @@ def run_input(
     while True:
         record = None
         if output.record is not None:
-            from teamchat.cli.shared.recorder import recorded
+            from teamchat.cli.running.recorder import recorded
 
             record = partial(recorded, output.record, given, bounds)
         code = converse(

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 from teamchat.cli.output.lines import confirmed, note
-from teamchat.cli.shared.typed import typed_with
+from teamchat.cli.startup.typed import typed_with
 from teamchat.core.checkpoint.restore import Kept
 from teamchat.core.conversation.undo_and_redo import RedoProposal, UndoProposal
 from teamchat.core.conversation.undo_files import refuse_conflicts

@@ -152,7 +152,7 @@ class Hooks:
 def tell_hooks(option: str | None, session: str, event: ConversationEvent) -> None:
     """Run the hook of an event that happened outside of a run, if the team of `--team` has one."""
     from teamchat.cli.output.lines import note
-    from teamchat.cli.shared.workspace import find_team
+    from teamchat.cli.startup.workspace import find_team
     from teamchat.core.conversation.permission import trust_store
     from teamchat.core.turn.caller import find_caller
 

@@ -14,7 +14,7 @@ from typing import Any, TextIO
 import typer
 from typer.exceptions import TyperException
 
-from teamchat.cli.shared.typed import behind_dashes, commands, placed, retyped
+from teamchat.cli.startup.typed import behind_dashes, commands, placed, retyped
 from teamchat.core.errors import ExitCode, TeamchatError, UnknownPerson
 from teamchat.core.text.clean import printable
 from teamchat.core.text.commands import quote, saying

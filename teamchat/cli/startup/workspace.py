@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
-from teamchat.cli.shared.typed import BEGINNERS, IN_SESSION, TYPED, line_of, typed_with, was_typed
+from teamchat.cli.startup.typed import BEGINNERS, IN_SESSION, TYPED, line_of, typed_with, was_typed
 from teamchat.core.conversation import permission
 from teamchat.core.errors import (
     AgentMissing,

@@ -16,8 +16,8 @@ from msgspec.structs import replace
 
 from teamchat.cli.output import Output
 from teamchat.cli.output.lines import closing_lines, note
-from teamchat.cli.shared.report import output_lost, silence
-from teamchat.cli.shared.typed import PROGRAM, named
+from teamchat.cli.startup.report import output_lost, silence
+from teamchat.cli.startup.typed import PROGRAM, named
 from teamchat.core.conversation.coordinator import ConversationCoordinator
 from teamchat.core.errors import ExitCode
 from teamchat.core.text.clean import visible
@@ -25,8 +25,8 @@ from teamchat.core.turn.events import Conclusion, ConversationEvent, Warned
 from teamchat.runners.child.supervisor import Stopper
 
 if TYPE_CHECKING:
-    from teamchat.cli.shared.hooks import Hooks
-from teamchat.cli.shared.second_signal import ends_at_second
+    from teamchat.cli.running.hooks import Hooks
+from teamchat.cli.running.second_signal import ends_at_second
 
 Work = Callable[[ConversationCoordinator], Awaitable[Conclusion]]
 Listen = Callable[[ConversationEvent], None]

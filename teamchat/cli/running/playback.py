@@ -18,11 +18,11 @@ from msgspec.structs import replace
 from teamchat.cli.output import Output, Silent
 from teamchat.cli.output.lines import note
 from teamchat.cli.output.transcript import Transcript
-from teamchat.cli.shared.console import Console
-from teamchat.cli.shared.conversation import need_descriptors
-from teamchat.cli.shared.interrupts import raise_again
-from teamchat.cli.shared.options import Shown
-from teamchat.cli.shared.showing import choose_output, terminal_width
+from teamchat.cli.running.console import Console
+from teamchat.cli.running.converse import need_descriptors
+from teamchat.cli.running.showing import choose_output, terminal_width
+from teamchat.cli.startup.interrupts import raise_again
+from teamchat.cli.startup.options import Shown
 from teamchat.core.cassette.account import account, differences, progress_mark
 from teamchat.core.cassette.format import Cassette, CheckLine, EndLine, HumanLine, ProcessLine, RecordedRun, ResumeLine
 from teamchat.core.cassette.player import Player, RecordedTurn

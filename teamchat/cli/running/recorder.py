@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from teamchat.cli.output.lines import note
 from teamchat.cli.output.transcript import Transcript
-from teamchat.cli.shared.console import Work
+from teamchat.cli.running.console import Work
 from teamchat.core.cassette.account import account, progress_mark, standing
 from teamchat.core.cassette.player import RecordedTurn, Recorder, Recording, nameless
 from teamchat.core.cassette.replay import identity_of, not_started, without_prompt

@@ -1,0 +1,1 @@
+"""What parses and begins a command: words, options, pipes, the workspace, and how errors become exits."""
