@@ -29,7 +29,7 @@ from teamchat.core.checkpoint.plan import plan_restore
 from teamchat.core.checkpoint.restore import Restore, restore
 from teamchat.core.checkpoint.take import take
 from teamchat.core.checkpoint.values import Checkpoint, GitRepository, Step
-from teamchat.core.conversation.undo_files import plan_undo_of_files
+from teamchat.core.conversation.undo.files import plan_undo_of_files
 from teamchat.core.receipt import Outcome, Setup
 from teamchat.core.store.turns import Turn
 from teamchat.core.turn.work_trees import WorkTrees, refs_of

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from teamchat.cli.startup.workspace import open_store
 from teamchat.core.conversation.recovery import turns_dir
-from teamchat.core.conversation.undoing import plan_undo, undo_conversation
+from teamchat.core.conversation.undo.messages import plan_undo, undo_conversation
 from teamchat.core.store.database import Database
 from teamchat.core.store.sessions import need_session
 from teamchat.core.team.find import load

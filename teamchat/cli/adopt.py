@@ -8,7 +8,7 @@ from teamchat.cli.startup.complete import members
 from teamchat.cli.startup.options import JsonOption, Place
 
 if TYPE_CHECKING:
-    from teamchat.core.conversation.vendor_sessions import Candidates
+    from teamchat.core.conversation.sessions.adopt import Candidates
 
 
 def adopt(
@@ -31,8 +31,8 @@ def adopt(
     from teamchat.cli.output.lines import note
     from teamchat.cli.running.converse import held_run
     from teamchat.cli.startup.workspace import choose_session, find_team, need_person, open_store
-    from teamchat.core.conversation.vendor_sessions import cancel as cancel_it
-    from teamchat.core.conversation.vendor_sessions import candidates, carry_out, chosen
+    from teamchat.core.conversation.sessions.adopt import cancel as cancel_it
+    from teamchat.core.conversation.sessions.adopt import candidates, carry_out, chosen
     from teamchat.core.errors import ExitCode, UsageError
     from teamchat.core.store.sessions import begun, need_session
     from teamchat.core.text.clean import printable

@@ -9,7 +9,7 @@ from teamchat.cli.startup.options import JsonOption, Place, session_name
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from teamchat.core.conversation.branching import Later
+    from teamchat.core.conversation.sessions.branch import Later
     from teamchat.core.store.database import Database
     from teamchat.core.store.sessions import Session
 
@@ -37,8 +37,8 @@ def branch(
     from teamchat.cli.output.lines import note
     from teamchat.cli.startup.typed import placed_here
     from teamchat.cli.startup.workspace import find_root, need_person, open_store
-    from teamchat.core.conversation.branching import branch as begin
-    from teamchat.core.conversation.branching import turns_after
+    from teamchat.core.conversation.sessions.branch import branch as begin
+    from teamchat.core.conversation.sessions.branch import turns_after
     from teamchat.core.store.listing import title_of
     from teamchat.core.store.messages import SqliteLog
     from teamchat.core.store.sessions import check_there, need_session

@@ -13,7 +13,7 @@ def clear(place: Place, as_json: JsonOption = False) -> None:
     from teamchat.cli.running.hooks import tell_hooks
     from teamchat.cli.startup.typed import placed_here
     from teamchat.cli.startup.workspace import need_person, open_store, team_or_nobody
-    from teamchat.core.conversation.undoing import check_may_clear
+    from teamchat.core.conversation.undo.messages import check_may_clear
     from teamchat.core.store.sessions import need_session
     from teamchat.core.turn.events import TaskChanged
 

@@ -10,7 +10,7 @@ from teamchat.cli.startup.options import JsonOption, TeamOption, session_name
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from teamchat.core.conversation.comparing import Answer, Trees
+    from teamchat.core.conversation.sessions.compare import Answer, Trees
     from teamchat.core.messages import ConversationMessage
 
 WIDE = 100  # columns of a terminal that has room for two texts
@@ -34,7 +34,7 @@ def compare(
 ) -> None:
     """Show what two conversations answered to the same message, and how the files differ."""
     from teamchat.cli.startup.workspace import find_root, open_store
-    from teamchat.core.conversation.comparing import compare_answers, compare_trees
+    from teamchat.core.conversation.sessions.compare import compare_answers, compare_trees
     from teamchat.core.errors import UsageError
     from teamchat.core.store.sessions import need_session
 

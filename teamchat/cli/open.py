@@ -30,7 +30,7 @@ def open(  # noqa: A001 (the command's name)
     from teamchat.cli.running.converse import held
     from teamchat.cli.startup.workspace import find_team, need_person, need_trust, open_store
     from teamchat.core.conversation.permission import trust_store
-    from teamchat.core.conversation.vendor_sessions import plan_opening
+    from teamchat.core.conversation.sessions.open import plan_opening
     from teamchat.core.errors import AgentMissing, UsageError
     from teamchat.core.files.whole_files import temporary_folder
     from teamchat.core.store.sessions import need_session

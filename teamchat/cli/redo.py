@@ -11,7 +11,7 @@ def redo(confirm: ConfirmOrShow, place: Place, as_json: JsonOption = False) -> N
     from teamchat.cli.running.converse import held_run
     from teamchat.cli.running.undo_asked import check_dry_run, confirmed_and_done
     from teamchat.cli.startup.workspace import need_person, open_store, team_or_nobody
-    from teamchat.core.conversation.undo_and_redo import carry_out_redo, propose_redo
+    from teamchat.core.conversation.undo.proposal import carry_out_redo, propose_redo
     from teamchat.core.store.sessions import need_session
 
     if not confirm.dry_run:

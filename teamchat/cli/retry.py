@@ -33,8 +33,8 @@ def retry(
     from teamchat.cli.startup.typed import placed_here
     from teamchat.cli.startup.workspace import need_trust, open_store, session_to_continue, team_with_session
     from teamchat.core.conversation.inputs import Resume
-    from teamchat.core.conversation.undo_and_redo import carry_out_undo, propose_retry
-    from teamchat.core.conversation.undoing import give_call
+    from teamchat.core.conversation.undo.messages import give_call
+    from teamchat.core.conversation.undo.proposal import carry_out_undo, propose_retry
     from teamchat.core.engine.events import ResumeMode
     from teamchat.core.errors import ExitCode
     from teamchat.core.store.sessions import touch_session

@@ -30,7 +30,7 @@ def delete(
     from teamchat.cli.startup.workspace import find_root, need_person, open_store
     from teamchat.cli.worktrees import removed_lines
     from teamchat.core.conversation.recovery import clean_turns, turns_dir
-    from teamchat.core.conversation.vendor_sessions import delete_session
+    from teamchat.core.conversation.sessions.delete import delete_session
     from teamchat.core.store.lineage import refuse_branches
     from teamchat.core.store.sessions import need_session
     from teamchat.core.text.clean import printable
@@ -130,7 +130,7 @@ def move(
 
     from teamchat.cli.output.lines import confirmed, note, plural
     from teamchat.cli.startup.workspace import find_root, need_person
-    from teamchat.core.conversation import moving
+    from teamchat.core.conversation.sessions import move as moving
     from teamchat.core.errors import UsageError
     from teamchat.core.text.clean import printable
     from teamchat.core.text.commands import command_of

@@ -41,8 +41,8 @@ def undo(
     from teamchat.cli.startup.turn_called import check_name, turn_here
     from teamchat.cli.startup.typed import placed_here
     from teamchat.cli.startup.workspace import need_person, open_store, team_or_nobody
-    from teamchat.core.conversation.undo_and_redo import carry_out_undo, propose_undo
-    from teamchat.core.conversation.undoing import clear_to_undo
+    from teamchat.core.conversation.undo.messages import clear_to_undo
+    from teamchat.core.conversation.undo.proposal import carry_out_undo, propose_undo
     from teamchat.core.errors import UsageError
     from teamchat.core.store.sessions import need_session
 
@@ -90,7 +90,7 @@ def undo_the_clear(run: Run, clear: Clear, *, yes: bool, dry_run: bool, as_json:
     from teamchat.cli.output.lines import note
     from teamchat.cli.running.undo_asked import agreed
     from teamchat.cli.startup.typed import placed_here
-    from teamchat.core.conversation.undoing import take_back_clear
+    from teamchat.core.conversation.undo.messages import take_back_clear
     from teamchat.runners.untrusted.json import one_line
 
     lines = [f"prompts include {clear.through} and earlier messages again"]

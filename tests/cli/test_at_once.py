@@ -11,7 +11,7 @@ import pytest
 
 from teamchat.cli.startup import workspace
 from teamchat.cli.startup.workspace import open_store
-from teamchat.core.conversation.vendor_sessions import delete_session
+from teamchat.core.conversation.sessions.delete import delete_session
 from teamchat.core.store import sessions
 from teamchat.core.store.database import Database
 from teamchat.core.store.sessions import Session, create_session, need_session

@@ -15,8 +15,8 @@ import pytest
 
 from teamchat.cli.startup.workspace import lock_file, store_file
 from teamchat.core.checkpoint import restore
-from teamchat.core.conversation import moving
 from teamchat.core.conversation.permission import trust_store
+from teamchat.core.conversation.sessions import move as moving
 from teamchat.core.files.folders import workspace_path
 from teamchat.core.store.origin import NAME
 from teamchat.core.team.find import load

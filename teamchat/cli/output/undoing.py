@@ -8,9 +8,9 @@ from teamchat.cli.output.lines import called, plural
 from teamchat.cli.output.patch import MARKS, counted
 from teamchat.core.checkpoint.restore import Kept
 from teamchat.core.checkpoint.values import readable
-from teamchat.core.conversation.undo_and_redo import RedoProposal, UndoProposal
-from teamchat.core.conversation.undo_files import FilesPlan
-from teamchat.core.conversation.undoing import UndoPlan
+from teamchat.core.conversation.undo.files import FilesPlan
+from teamchat.core.conversation.undo.messages import UndoPlan
+from teamchat.core.conversation.undo.proposal import RedoProposal, UndoProposal
 from teamchat.core.engine.state import Route, RouteStatus
 from teamchat.core.messages import name_of
 from teamchat.core.text.clean import printable

@@ -9,8 +9,8 @@ from typing import TypeVar
 from teamchat.cli.output.lines import confirmed, note
 from teamchat.cli.startup.typed import typed_with
 from teamchat.core.checkpoint.restore import Kept
-from teamchat.core.conversation.undo_and_redo import RedoProposal, UndoProposal
-from teamchat.core.conversation.undo_files import refuse_conflicts
+from teamchat.core.conversation.undo.files import refuse_conflicts
+from teamchat.core.conversation.undo.proposal import RedoProposal, UndoProposal
 from teamchat.core.errors import UsageError
 from teamchat.core.text.clean import visible
 

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from teamchat.core.cassette.format import Entry
-from teamchat.core.conversation.branching import branch
 from teamchat.core.conversation.inputs import Message, typed_spans
+from teamchat.core.conversation.sessions.branch import branch
 from teamchat.core.errors import NearMiss
 from teamchat.core.routing.markers import WhyNot, read_markers
 from teamchat.core.store.messages import SqliteLog

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from msgspec.structs import replace
 
-from teamchat.core.conversation.branching import branch
+from teamchat.core.conversation.sessions.branch import branch
 from teamchat.core.store.checking import problems
 from teamchat.core.store.database import Database
 from teamchat.core.store.sessions import remove_session

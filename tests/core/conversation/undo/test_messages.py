@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from teamchat.core.conversation.undoing import (
+from teamchat.core.conversation.undo.messages import (
     UndoPlan,
     give_call,
     plan_undo,

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from teamchat.core.conversation.branching import branch
-from teamchat.core.conversation.undoing import plan_undo, redo_conversation, undo_conversation, undo_to_redo
-from teamchat.core.conversation.vendor_sessions import delete_session
+from teamchat.core.conversation.sessions.branch import branch
+from teamchat.core.conversation.sessions.delete import delete_session
+from teamchat.core.conversation.undo.messages import plan_undo, redo_conversation, undo_conversation, undo_to_redo
 from teamchat.core.errors import NoMessage, UsageError
 from teamchat.core.messages import NewMessage
 from teamchat.core.routing.todos import Add, Finish

@@ -17,7 +17,7 @@ from teamchat.core.checkpoint.find import find_repository
 from teamchat.core.checkpoint.refs import git_command
 from teamchat.core.checkpoint.restore import FilesChanged, Kept, kept_commands
 from teamchat.core.checkpoint.values import NoRepository
-from teamchat.core.conversation.undo_files import (
+from teamchat.core.conversation.undo.files import (
     FilesPlan,
     Merged,
     merged_since,
@@ -25,7 +25,7 @@ from teamchat.core.conversation.undo_files import (
     plan_undo_of_files,
     refuse_conflicts,
 )
-from teamchat.core.conversation.undoing import (
+from teamchat.core.conversation.undo.messages import (
     UndoPlan,
     check_not_called,
     plan_undo,

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from teamchat.core.conversation.branching import turns_after
 from teamchat.core.conversation.differences import Difference, differences, why_unknown
+from teamchat.core.conversation.sessions.branch import turns_after
 from teamchat.core.errors import CheckpointFailed, UsageError
 from teamchat.core.messages import ConversationMessage
 from teamchat.core.store.database import Database

@@ -1,0 +1,1 @@
+"""Whole sessions: branched, compared, moved, deleted, and those of agent CLIs opened and adopted."""

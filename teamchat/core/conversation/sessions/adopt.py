@@ -1,0 +1,115 @@
+"""Letting a member continue a session that a person began in the member's CLI.
+
+The member's next turn continues a copy of it and gets the whole conversation besides; the person's own session stays
+as it is. A message tells the others, who have not seen the words of that session.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+
+from msgspec import Struct
+
+from teamchat.core.errors import UnknownName, UsageError
+from teamchat.core.messages import NewMessage, Speaker
+from teamchat.core.routing.markers import first_words
+from teamchat.core.store.database import Database
+from teamchat.core.store.turns import last_turn_of
+from teamchat.core.store.vendor_sessions import (
+    Adoption,
+    adopt,
+    adopted_by,
+    adoption_of,
+    forget_adoption,
+    vendor_sessions,
+)
+from teamchat.core.team.programs import environment_of
+from teamchat.core.team.team import Member, Team
+from teamchat.core.text.commands import command_of
+from teamchat.core.text.redact import redact_shapes
+from teamchat.core.turn.run import Run
+from teamchat.runners.base import KeptSession
+
+TEAMCHAT = Speaker("teamchat", "teamchat", type="system")
+
+
+class Candidates(Struct, frozen=True):
+    """The sessions of a member's CLI in its folder, the newest first, without those that members began."""
+
+    member: Member
+    agent: str
+    kept: Sequence[KeptSession]
+
+
+def candidates(db: Database, team: Team, member: Member, inherited: Mapping[str, str]) -> Candidates:
+    """What the member could continue, in the folder in which it works.
+
+    Raises `UnknownName` for a person, and `UsageError` if the member continues no sessions or its CLI lists none.
+    """
+    if member.type == "human":
+        raise UnknownName(f"{member.name} is a person, who has no session to continue", "teamchat team")
+    agent = team.agent_of(member)
+    runner = agent.type.runner
+    if runner.sessions is None or runner.sessions.kept is None:
+        raise UsageError(f"{member.name}'s program ({agent.name}) has no sessions that could be adopted")
+    if member.memory == "fresh":
+        raise UsageError(
+            f"{member.name}'s memory is fresh: each of its turns begins a session of its own;"
+            ' give it memory = "resume" in the team file'
+        )
+    if member.workspace == "worktree":
+        raise UsageError(f"{member.name} works in a worktree of its own, where {agent.name} finds no session of yours")
+    env = environment_of(runner, inherited, keep=member.env_keep, add=member.env)
+    own, kept = vendor_sessions(db), runner.sessions.kept(env, member.cwd)
+    return Candidates(member, agent.name, [one for one in kept if one.id not in own])
+
+
+def chosen(found: Candidates, name: str | None) -> KeptSession:
+    """The session of that name or of a name that begins so, or the newest. Raises `UnknownName`."""
+    fits = [kept for kept in found.kept if name is None or kept.id == name or kept.id.startswith(name)]
+    exact = [kept for kept in fits if kept.id == name]
+    who = found.member.name
+    if name is None and fits:
+        return fits[0]
+    if len(exact or fits) == 1:
+        return (exact or fits)[0]
+    hint = command_of("teamchat", "adopt", who) if found.kept else None
+    if fits:
+        raise UnknownName(f"{len(fits)} sessions of {found.agent} begin with {name!r}", hint)
+    which = f" {name!r}" if name is not None else ""
+    raise UnknownName(f"there is no session{which} of {found.agent} in {found.member.cwd}", hint)
+
+
+def carry_out(run: Run, found: Candidates, kept: KeptSession) -> str:
+    """Store that the member continues the session, and the message that tells of it. Returns its text.
+
+    Raises `UsageError` while members wait: they would answer that message.
+    """
+    if run.state.queue:
+        waiting = ", ".join(route.target for route in run.state.queue)
+        raise UsageError(f"this conversation waits for {waiting}; continue it first", "teamchat resume")
+    day = time.strftime("%Y-%m-%d", time.localtime(kept.at))
+    text = (
+        f"{found.member.name} continues a session begun in {found.agent} and last used on {day},"
+        f" whose words the others do not see: {first_words(redact_shapes(kept.first)[0])}"
+    )
+    with run.transaction():
+        stored = run.manager.add_message(NewMessage(text, TEAMCHAT))
+        adopt(run.db, run.session, Adoption(found.member.name, found.agent, kept.id, stored.id))
+    return text
+
+
+def cancel(run: Run, member: Member) -> None:
+    """Let the member begin sessions of its own again. Raises `UsageError` if a turn has continued the session."""
+    if adoption_of(run.db, run.session, member.name) is None:
+        last = last_turn_of(run.db, run.session, member.name)
+        if last and adopted_by(run.db, run.session, member.name):
+            raise UsageError(
+                f"{member.name} has continued it in turn {last.number} or before",
+                command_of("teamchat", "undo", str(last.number), "--conversation"),
+            )
+        raise UsageError(f"{member.name} adopts no session", command_of("teamchat", "adopt", member.name))
+    with run.transaction():
+        forget_adoption(run.db, run.session, member.name)
+        run.manager.add_message(NewMessage(f"{member.name} continues no session from elsewhere", TEAMCHAT))
