@@ -99,7 +99,7 @@ def _tell(state: Path, there: Opened, made: Merge, *, undo: bool, as_json: bool)
     from teamchat.cli.output.lines import note, plural
     from teamchat.cli.output.undoing import kept_fields, kept_lines
     from teamchat.cli.startup.typed import placed_here
-    from teamchat.core.checkpoint.values import readable
+    from teamchat.core.checkpoint.paths import readable
     from teamchat.core.text.clean import printable
     from teamchat.core.turn.watching import files_that_run
     from teamchat.core.worktrees.remove import submodules

@@ -105,7 +105,7 @@ def list_worktrees(ctx: typer.Context, place: Place, as_json: JsonOption = False
 
 def describe(state: Path, tree: Worktree) -> dict[str, Any]:
     """A worktree as `--json` shows it; `problem` says why it cannot be compared."""
-    from teamchat.core.checkpoint.values import readable
+    from teamchat.core.checkpoint.paths import readable
     from teamchat.core.worktrees.merging import difference
     from teamchat.core.worktrees.records import opened
     from teamchat.core.worktrees.remove import only_there

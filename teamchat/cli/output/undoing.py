@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 
 from teamchat.cli.output.lines import called, plural
 from teamchat.cli.output.patch import MARKS, counted
+from teamchat.core.checkpoint.paths import readable
 from teamchat.core.checkpoint.restore import Kept
-from teamchat.core.checkpoint.values import readable
 from teamchat.core.conversation.undo.files import FilesPlan
 from teamchat.core.conversation.undo.messages import UndoPlan
 from teamchat.core.conversation.undo.proposal import RedoProposal, UndoProposal

@@ -7,7 +7,8 @@ import stat
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from teamchat.core.checkpoint.values import TreeEntry, folders_of
+from teamchat.core.checkpoint.paths import folders_of
+from teamchat.core.checkpoint.values import TreeEntry
 
 
 def status_at(top: Path, path: str) -> os.stat_result | None:

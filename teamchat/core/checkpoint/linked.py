@@ -17,8 +17,9 @@ from msgspec.structs import replace
 
 from teamchat.core.checkpoint.find import find_repository
 from teamchat.core.checkpoint.git import GitFailed, GitProgram
+from teamchat.core.checkpoint.paths import folders_of
 from teamchat.core.checkpoint.shadow import keep_file, open_shadow
-from teamchat.core.checkpoint.values import GitRepository, folders_of
+from teamchat.core.checkpoint.values import GitRepository
 from teamchat.core.errors import CheckpointFailed
 from teamchat.core.files.whole_files import write_private
 from teamchat.runners.untrusted.regular_files import read_regular

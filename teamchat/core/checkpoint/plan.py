@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
-from teamchat.core.checkpoint.values import SUBMODULE, Conflict, PathChange, RestorePlan, Step, TreeEntry, folders_of
+from teamchat.core.checkpoint.paths import folders_of
+from teamchat.core.checkpoint.values import SUBMODULE, Conflict, PathChange, RestorePlan, Step, TreeEntry
 
 
 class _Path(Struct):

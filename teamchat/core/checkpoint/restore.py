@@ -29,8 +29,9 @@ from typing import IO, Any, Self
 from msgspec import Struct, field
 
 from teamchat.core.checkpoint.compare import object_reader
+from teamchat.core.checkpoint.paths import is_safe, readable
 from teamchat.core.checkpoint.shadow import keep_file, open_shadow
-from teamchat.core.checkpoint.values import EXECUTABLE, LINK, SUBMODULE, GitRepository, TreeEntry, is_safe, readable
+from teamchat.core.checkpoint.values import EXECUTABLE, LINK, SUBMODULE, GitRepository, TreeEntry
 from teamchat.core.errors import CheckpointFailed
 from teamchat.core.files.exchange import BETWEEN, exchange, move
 from teamchat.core.text.clean import printable

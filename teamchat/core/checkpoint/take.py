@@ -7,16 +7,14 @@ takes a rule away.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import re
 import stat
 import sys
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, suppress
-from hashlib import sha256
 from heapq import nlargest
 from itertools import chain
 from pathlib import Path
@@ -27,6 +25,9 @@ from msgspec.structs import replace
 from teamchat.core.checkpoint.compare import tree_with
 from teamchat.core.checkpoint.disk import status_at
 from teamchat.core.checkpoint.git import GitFailed, GitProgram
+from teamchat.core.checkpoint.ignored import RULES, all_rules
+from teamchat.core.checkpoint.paths import folders_of, is_safe, is_within, readable
+from teamchat.core.checkpoint.private import is_private, umask
 from teamchat.core.checkpoint.refs import check_ref, noted_at, set_ref
 from teamchat.core.checkpoint.shadow import Shadow, keep_file, notes, notes_of, open_shadow, store_notes
 from teamchat.core.checkpoint.values import (
@@ -37,181 +38,11 @@ from teamchat.core.checkpoint.values import (
     LeftOut,
     TreeEntry,
     Why,
-    folders_of,
-    is_safe,
-    is_within,
-    readable,
 )
+from teamchat.core.checkpoint.walk import Walk, stamp_of, walk
 from teamchat.core.errors import CheckpointFailed
 from teamchat.patterns import regex
 from teamchat.runners.child.command import run
-from teamchat.runners.untrusted.regular_files import read_regular
-
-# A walk through a work tree by `lstat` alone: what is there, before git opens any of it.
-
-
-class Walk(Struct):
-    """`files` has the permissions of regular files and `inodes` their numbers, `folders` the permissions of folders.
-
-    `rules` are what git would open by its name and is no regular file.
-    """
-
-    files: dict[str, int] = field(default_factory=dict)
-    inodes: dict[str, int] = field(default_factory=dict)
-    folders: dict[str, int] = field(default_factory=dict)
-    rules: list[str] = field(default_factory=list)
-
-
-def walk(top: Path, without: Collection[str]) -> Walk:
-    """What is in the work tree, but not in the folders `without` nor in nested repositories."""
-    found = Walk()
-    waiting = [""]
-    while waiting:
-        folder = waiting.pop()
-        here = _entries(f"{top}/{folder}")
-        if folder and ".git" in here:
-            found.folders.pop(folder, None)
-            continue
-        for name, status in here.items():
-            path = f"{folder}/{name}" if folder else name
-            if stat.S_ISREG(status.st_mode):
-                found.files[path] = stat.S_IMODE(status.st_mode)
-                found.inodes[path] = status.st_ino
-            elif stat.S_ISDIR(status.st_mode):
-                if name != ".git" and path not in without:
-                    found.folders[path] = stat.S_IMODE(status.st_mode)
-                    waiting.append(path)
-            elif name in READ_BY_GIT and not stat.S_ISLNK(status.st_mode):
-                found.rules.append(path)
-    return found
-
-
-def stamp_of(folder: str) -> str:
-    """What changes with any file in the work tree of a submodule, by `lstat` alone: git runs nowhere in it.
-
-    Empty where it is not fetched. What git keeps of it, its commits, is no part of that.
-    """
-    if not os.path.lexists(f"{folder}/.git"):
-        return ""
-    found = sha256()
-    waiting = [""]
-    while waiting:
-        inner = waiting.pop()
-        for name, status in sorted(_entries(f"{folder}/{inner}").items()):
-            path = f"{inner}/{name}" if inner else name
-            if name == ".git":
-                continue
-            if stat.S_ISDIR(status.st_mode):
-                waiting.append(path)
-                continue
-            told = f"{status.st_mode:o} {status.st_size} {status.st_mtime_ns} {status.st_ino}"
-            found.update(os.fsencode(path) + b"\0" + told.encode() + b"\0")
-    return found.hexdigest()
-
-
-def _entries(folder: str) -> dict[str, os.stat_result]:
-    """What is in a folder, by name; empty for one that cannot be read or is gone."""
-    found = {}
-    with contextlib.suppress(OSError), os.scandir(folder) as entries:
-        for entry in entries:
-            with contextlib.suppress(OSError):
-                found[entry.name] = entry.stat(follow_symlinks=False)
-    return found
-
-
-# What the signatures of gitrob (github.com/michenriksen/gitrob) name, without histories, databases and sources; what
-# the manuals of these programs say of their passwords and tokens; and the names that people give to such notes.
-# Untracked files that are the user's secrets, by their names or their permissions.
-
-_NAMES = regex(
-    r"""
-    \.env(\..+|rc)? | .+\.env
-    | .+\.(pem|key|p8|pk8|p12|pkcs12|pfx|jks|jceks|bks|keystore|keypair|ppk|kdbx?|psafe3|asc|gpg|ovpn|tblk|bek|fve)
-    | .+\.(keychain|agilekeychain|kwallet)
-    | .+_(rsa|dsa|ecdsa|ed25519)(_sk)?
-    | \.?netrc | _netrc | \.pgpass | \.my\.cnf | \.mylogin\.cnf | \.npmrc | \.pypirc | \.htpasswd | proftpdpasswd
-    | \.git-credentials | \.dockercfg | \.dockerconfigjson | \.s3cfg | \.boto | \.(muttrc|msmtprc|esmtprc|fetchmailrc)
-    | \.vault-token | \.?vault[._-]?pass(word)?(\.txt)? | \.remote-sync\.json | sftp-config\.json
-    | (filezilla|recentservers|sitemanager)\.xml | secret_token\.rb
-    | \.?credentials?(\..+)? | .+[._-]credentials?(\.json)? | client_secret.*\.json | service[._-]?account.*\.json
-    | \.?secrets?(\.(ya?ml|json|toml|ini|txt|env|cfg|conf|properties))? | kubeconfig | .+\.tfvars(\.json)?
-    | terraform\.tfstate(\.backup)?
-    | \.?((access|auth|api|bearer)[._-]?)?(tokens?|passwords?|passwd|api[._-]?keys?|private[._-]?key)
-    | (.+[._-])?(tokens?|passwords?|passwd|api[._-]?keys?|private[._-]?key)\.(txt|csv)
-    """,
-    re.IGNORECASE | re.VERBOSE,
-)
-_COPIED = regex(r"(\.(bak|backup|old|orig|save|copy)|~)+$", re.IGNORECASE)  # what is added to the name of a copy
-_SAMPLES = regex(r".*\.(example|sample|template|dist)", re.IGNORECASE)
-_FOLDERS = frozenset({".ssh", ".aws", ".gnupg", ".kube", ".docker", ".azure", ".gcloud"})
-_USUAL = 0o022
-
-
-def is_private(path: str, bits: int, umask: int) -> bool:
-    """Whether an untracked file is left out: its owner keeps it from others, or its name is one of secrets."""
-    return bool(0o666 & ~umask & 0o077 & ~bits) or has_secret_name(path)
-
-
-def has_secret_name(path: str) -> bool:
-    """Whether a path is named as people name their secrets."""
-    *folders, name = path.split("/")
-    named = _NAMES.fullmatch(_COPIED.sub("", name)) and not _SAMPLES.fullmatch(name)
-    return bool(named) or not _FOLDERS.isdisjoint(folders)
-
-
-def umask() -> int:
-    """The umask of this process, which only a change of it would tell where there is no `/proc`."""
-    try:
-        for line in Path("/proc/self/status").read_text().splitlines():
-            if line.startswith("Umask:"):
-                return int(line.split()[1], 8)
-    except (OSError, ValueError):
-        pass
-    return _USUAL
-
-
-# The rules of what is ignored, as they are at one moment, in one list for `git ls-files --exclude-from`.
-
-RULES = ".gitignore"
-READ_BY_GIT = (RULES, ".gitattributes", ".gitmodules")
-_SPECIAL = regex(rb"([\\*?\[ ])")
-_BOM = b"\xef\xbb\xbf"
-
-
-def all_rules(top: Path, files: Iterable[str], ignored: Iterable[str], others: bytes) -> bytes:
-    """The rules of the `.gitignore` files, after the `others`; `ignored` are folders and files that stay ignored.
-
-    A rule of a deeper folder comes later and so rules, as in git.
-    """
-    listed = [others]
-    for file in sorted(files, key=lambda path: path.count("/")):
-        try:
-            content = b"" if (top / file).is_symlink() else read_regular(top / file)  # as git, which follows none
-        except (OSError, ValueError):
-            continue
-        folder = os.fsencode(file).rpartition(b"/")[0]
-        listed += list(_below(folder, content)) if folder else [content]
-    listed += [b"/" + _SPECIAL.sub(rb"\\\1", os.fsencode(path)) for path in ignored if _can_be_written(path)]
-    return b"\n".join(listed) + b"\n"
-
-
-def _can_be_written(path: str) -> bool:
-    return "\n" not in path and not path.endswith("\r")
-
-
-def _below(folder: bytes, content: bytes) -> Iterator[bytes]:
-    """The rules of a file in a folder, as they are written at the top."""
-    if b"\n" in folder:
-        return
-    start = b"/" + _SPECIAL.sub(rb"\\\1", folder) + b"/"
-    for line in content.removeprefix(_BOM).split(b"\n"):
-        rule = line.removesuffix(b"\r")
-        if not rule.strip(b" ") or rule.startswith(b"#"):
-            continue
-        sign, rule = (b"!", rule[1:]) if rule.startswith(b"!") else (b"", rule)
-        anchored = b"/" in rule.rstrip(b" ").removesuffix(b"/")
-        yield sign + start + (rule.removeprefix(b"/") if anchored else b"**/" + rule)
-
 
 _OTHERS = ("ls-files", "-z", "--others")
 _DIFFER = ("diff-files", "-z", "--raw", "--no-renames", "--ignore-submodules=dirty")  # git would run itself in these

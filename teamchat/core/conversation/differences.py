@@ -9,8 +9,9 @@ from msgspec import Struct
 
 from teamchat.core.checkpoint.compare import changes, has_tree, left_out_changes, patch, stat
 from teamchat.core.checkpoint.find import find_repository
-from teamchat.core.checkpoint.take import has_secret_name
-from teamchat.core.checkpoint.values import GitRepository, Lines, NoRepository, What, readable
+from teamchat.core.checkpoint.paths import readable
+from teamchat.core.checkpoint.private import has_secret_name
+from teamchat.core.checkpoint.values import GitRepository, Lines, NoRepository, What
 from teamchat.core.errors import CheckpointFailed
 from teamchat.core.store.turns import Turn
 from teamchat.runners.untrusted.file_changes import FileChange, FileChanges, NoCheckpoint

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from teamchat.core.checkpoint.compare import changes, entries
 from teamchat.core.checkpoint.merge import merge
-from teamchat.core.checkpoint.values import readable
+from teamchat.core.checkpoint.paths import readable
 from teamchat.core.conversation.grouping import colliding, set_apart
 from teamchat.core.engine.process import Process
 from teamchat.core.engine.state import Route

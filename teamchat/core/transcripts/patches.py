@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-from teamchat.core.checkpoint.take import has_secret_name
+from teamchat.core.checkpoint.private import has_secret_name
 from teamchat.core.conversation.differences import differences
 from teamchat.core.errors import CheckpointFailed
 from teamchat.core.store.turns import Turn

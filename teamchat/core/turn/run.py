@@ -12,7 +12,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from teamchat.core.checkpoint.find import known_reason
-from teamchat.core.checkpoint.values import readable
+from teamchat.core.checkpoint.paths import readable
 from teamchat.core.context.context_manager import ContextManager, manager_of
 from teamchat.core.context.layers.sources import Compared, collector_of
 from teamchat.core.engine.decide import decide, guard

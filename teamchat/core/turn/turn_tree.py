@@ -11,17 +11,9 @@ from pathlib import Path
 from msgspec import Struct
 
 from teamchat.core.checkpoint.compare import changes_and_lines, left_out_changes
+from teamchat.core.checkpoint.paths import is_within, readable
 from teamchat.core.checkpoint.take import Begun, end_and_begin, end_turn
-from teamchat.core.checkpoint.values import (
-    Checkpoint,
-    CheckpointLimits,
-    GitRepository,
-    Lines,
-    PathChange,
-    What,
-    is_within,
-    readable,
-)
+from teamchat.core.checkpoint.values import Checkpoint, CheckpointLimits, GitRepository, Lines, PathChange, What
 from teamchat.core.errors import CheckpointFailed
 from teamchat.runners.untrusted.file_changes import FileChange, FileChanges, NoCheckpoint
 

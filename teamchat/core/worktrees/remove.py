@@ -22,11 +22,12 @@ from teamchat.core.checkpoint.compare import entries
 from teamchat.core.checkpoint.find import find_repository
 from teamchat.core.checkpoint.git import GitFailed, GitProgram, git_environment
 from teamchat.core.checkpoint.linked import refuse_links, unlink
+from teamchat.core.checkpoint.paths import readable
 from teamchat.core.checkpoint.refs import refs_below, set_refs
 from teamchat.core.checkpoint.restore import KEPT, is_spare
 from teamchat.core.checkpoint.shadow import open_shadow
 from teamchat.core.checkpoint.take import take
-from teamchat.core.checkpoint.values import SUBMODULE, GitRepository, TreeEntry, readable
+from teamchat.core.checkpoint.values import SUBMODULE, GitRepository, TreeEntry
 from teamchat.core.errors import CheckpointFailed, UsageError
 from teamchat.core.text.clean import printable
 from teamchat.core.text.commands import quote

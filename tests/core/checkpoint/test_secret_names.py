@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from teamchat.core.checkpoint.take import is_private
+from teamchat.core.checkpoint.private import is_private
 
 SECRETS = (
     ".env", ".env.local", ".envrc", "prod.env", "server.pem", "tls.key", "AuthKey_1.p8", "a.pkcs12", "vault.kdbx",

@@ -15,7 +15,8 @@ from msgspec import Struct
 
 from teamchat.core.checkpoint import compare
 from teamchat.core.checkpoint.find import find_repository
-from teamchat.core.checkpoint.values import GitRepository, NoRepository, readable
+from teamchat.core.checkpoint.paths import readable
+from teamchat.core.checkpoint.values import GitRepository, NoRepository
 from teamchat.core.context.layers.collector import LayerText
 from teamchat.core.text.clean import printable, told
 from teamchat.core.text.redact import redact_shapes

@@ -12,21 +12,12 @@ from msgspec.structs import replace
 from teamchat.core.checkpoint.compare import changes, entries, kind_of, left_out_changes, left_out_of, stat
 from teamchat.core.checkpoint.disk import in_the_way
 from teamchat.core.checkpoint.find import find_repository
+from teamchat.core.checkpoint.paths import is_within, readable
 from teamchat.core.checkpoint.plan import plan_restore
 from teamchat.core.checkpoint.refs import tree_of, trees_of
 from teamchat.core.checkpoint.restore import Kept, Restore, restore
 from teamchat.core.checkpoint.take import take, take_restored
-from teamchat.core.checkpoint.values import (
-    Conflict,
-    GitRepository,
-    Lines,
-    NoRepository,
-    RestorePlan,
-    Step,
-    TreeEntry,
-    is_within,
-    readable,
-)
+from teamchat.core.checkpoint.values import Conflict, GitRepository, Lines, NoRepository, RestorePlan, Step, TreeEntry
 from teamchat.core.conversation.differences import known_changes
 from teamchat.core.errors import CheckpointFailed
 from teamchat.core.store.checks import CheckRecord
