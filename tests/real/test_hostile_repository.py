@@ -14,7 +14,7 @@ import pytest
 
 from teamchat.core.errors import ExitCode
 from teamchat.runners.base import Access, Vendor
-from teamchat.runners.opencode.runner import NAMES
+from teamchat.runners.opencode.project import NAMES
 from tests.real import clis
 from tests.real.hostile_repository import DIFF, PROMISED, Planted, plant, rewritten, without
 from tests.real.model.replies import Reply

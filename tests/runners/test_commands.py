@@ -14,8 +14,8 @@ import pytest
 from msgspec.structs import replace
 
 from teamchat.runners.base import Access, Job, Limit, Memory, Runner, StopRule
-from teamchat.runners.claude.project import ACTS_LATER, WEB
 from teamchat.runners.claude.runner import IN_TURNS_ONLY, ClaudeRunner
+from teamchat.runners.claude.tools import ACTS_LATER, WEB
 from teamchat.runners.codex.runner import CodexRunner
 from teamchat.runners.edits import KINDS, in_words
 from teamchat.runners.gemini.runner import GeminiRunner

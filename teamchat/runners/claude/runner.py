@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
-import sys
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from signal import Signals
 from types import MappingProxyType
@@ -18,124 +16,26 @@ from teamchat.runners.base import (
     EventParser,
     Images,
     Job,
-    KeptSession,
     Limit,
     LiveRule,
     Login,
     Prepared,
     Runner,
     Sessions,
-    Slash,
     SlashRule,
     StopRule,
 )
 from teamchat.runners.claude.events import ClaudeEvents
-from teamchat.runners.claude.project import folders, lacks, of_trusted, shows, tools, version_of
-from teamchat.runners.claude.project import servers as servers_there
+from teamchat.runners.claude.folders import version_of
+from teamchat.runners.claude.login import claude_login
+from teamchat.runners.claude.project import lacks, of_trusted
+from teamchat.runners.claude.records import kept_in
+from teamchat.runners.claude.slash_commands import find, input_line, with_command
+from teamchat.runners.claude.tools import servers as servers_there
+from teamchat.runners.claude.tools import tools
 from teamchat.runners.edits import edits
-from teamchat.runners.homes.folders import claude_folder, claude_record
-from teamchat.runners.homes.logins import elsewhere, is_there, stored, variables_login
-from teamchat.runners.homes.records import MOST, first_lines, text_of, used_at
 from teamchat.runners.mentions import Existing, escaped_mention, inert, mention
-from teamchat.runners.slash_commands import command_name, first_file
 from teamchat.runners.untrusted.json import listed, scalar
-
-# Whether Claude Code has a login, as far as can be seen without running it (observed at 2.1.197 and 2.1.330).
-
-CLAUDE_KEYS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN")  # it sends both (observed at 2.1.197 and 2.1.330)
-CLAUDE_TOKEN = "CLAUDE_CODE_OAUTH_TOKEN"  # noqa: S105 (its name); sent without a key only, and before a stored login
-CLAUDE_CLOUDS = ("CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX", "CLAUDE_CODE_USE_FOUNDRY")
-
-
-def claude_login(env: Mapping[str, str], platform: str = sys.platform) -> Login:
-    if (
-        login := elsewhere(env, CLAUDE_CLOUDS)
-        or variables_login(env, *CLAUDE_KEYS)
-        or variables_login(env, CLAUDE_TOKEN)
-    ):
-        return login
-    folder = claude_folder(env)
-    if is_there(credentials := folder / ".credentials.json"):
-        return stored(credentials)
-    if platform == "darwin":
-        return Login(None, "the macOS keychain may hold one")
-    for file in (claude_record(env), folder / "settings.json"):
-        if is_there(file):
-            return Login(None, f"no key is set and there is no {credentials}, but {file} may name one")
-    keys = f"{', '.join(CLAUDE_KEYS)} or {CLAUDE_TOKEN}"
-    return Login(False, f"no {keys} is set, and there is no {credentials}", "claude auth login")
-
-
-# Claude's sessions of a folder, from its own records (observed at 2.1.330).
-
-_NO_NAME = regex(r"[^A-Za-z0-9]")
-
-
-def kept_in(env: Mapping[str, str], cwd: Path) -> Iterator[KeptSession]:
-    """The sessions that Claude finds in that folder, the newest first. Those of its subagents are left out."""
-    folder = claude_folder(env) / "projects" / _NO_NAME.sub("-", os.path.realpath(cwd))
-    for file in sorted(folder.glob("*.jsonl"), key=used_at, reverse=True)[:MOST]:
-        if first := _first_prompt(file):
-            yield KeptSession(file.stem, used_at(file), first)
-
-
-def _first_prompt(file: Path) -> str | None:
-    for line in first_lines(file):
-        match line:
-            case {"isSidechain": True} | {"isMeta": True}:
-                continue
-            case {"type": "user", "message": {"content": content}}:
-                said = text_of(content).strip()
-                if said and not said.startswith("<"):  # else what a command of Claude printed
-                    return said
-    return None
-
-
-# Claude's custom commands and skills that a person calls by `/name` (observed at 2.1.330).
-#
-# Claude expands a command at the beginning of the last block of a message, and nothing in the blocks before it: so
-# the prompt goes as one block, and the command as another one behind it.
-
-SINCE = (2, 1, 260)  # the oldest version that was seen to expand it so; 2.1.197 answers no message that ends its input
-TOO_OLD = "Claude Code before 2.1.260 does not expand it behind a prompt"
-_BLOCKS = b'{"type": "user", "message": {"role": "user", "content": ['
-
-
-def find(typed: str, job: Job) -> Slash | None:
-    name = command_name(typed)
-    file = first_file(_files(name, job)) if name else None
-    if file is None:
-        return None
-    version = version_of(job.program[0], job.env)
-    return Slash(typed, str(file), refused=TOO_OLD if version and version < SINCE else None)
-
-
-def _files(name: str, job: Job) -> Iterator[Path]:
-    places = [claude_folder(job.env)]
-    if job.project_settings or shows(job):
-        places += (folder / ".claude" for folder in folders(job.cwd))
-    for folder in places:
-        yield folder / "commands" / f"{name.replace(':', '/')}.md"
-        yield folder / "skills" / name / "SKILL.md"
-
-
-def with_command(stdin: bytes, slash: Slash) -> bytes:
-    """The line of input that has the prompt and, as a block of its own, the command."""
-    return _line([{"type": "text", "text": text} for text in (stdin.decode(), slash.typed)])
-
-
-def input_line(stdin: bytes) -> bytes:
-    """The line of input for a process that stays; what `with_command` made is one already.
-
-    No prompt begins like that: a heading opens it.
-    """
-    return stdin if stdin.startswith(_BLOCKS) else _line(stdin.decode())
-
-
-def _line(content: str | list[Mapping[str, str]]) -> bytes:
-    message = {"type": "user", "message": {"role": "user", "content": content}}
-    return json.dumps(message, ensure_ascii=False).encode() + b"\n"
-
 
 ACCESS: Mapping[Access, tuple[str, ...]] = MappingProxyType(
     {

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import re
-import shlex
-import shutil
-from collections.abc import Callable, Collection, Iterator, Mapping
-from itertools import islice
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
@@ -18,7 +14,6 @@ from teamchat.runners.base import (
     EventParser,
     Images,
     Job,
-    KeptSession,
     Limit,
     Login,
     Prepared,
@@ -26,146 +21,18 @@ from teamchat.runners.base import (
     Sessions,
     StopRule,
 )
-from teamchat.runners.codex.configuration import (
-    home,
-    known_skills,
-    misunderstood,
-    servers_of,
-    trusting,
-    users_settings,
-    without_project,
-)
+from teamchat.runners.codex.configuration import misunderstood, servers_of, trusting
 from teamchat.runners.codex.configuration import servers as users_servers
-from teamchat.runners.codex.events import CodexEvents, usage_of
+from teamchat.runners.codex.events import CodexEvents
+from teamchat.runners.codex.git import without_filters
+from teamchat.runners.codex.login import codex_login
+from teamchat.runners.codex.project import without_project
+from teamchat.runners.codex.records import kept_in
+from teamchat.runners.codex.skills import known_skills
+from teamchat.runners.codex.usage import used_in
 from teamchat.runners.edits import edits
-from teamchat.runners.events import Usage
-from teamchat.runners.homes.logins import is_there, stored, variables_login
-from teamchat.runners.homes.records import MOST, first_lines, text_of, used_at
 from teamchat.runners.mentions import Existing, inert
-from teamchat.runners.untrusted.json import decode, listed
-from teamchat.runners.untrusted.regular_files import open_regular
-
-# Whether Codex has a login, as far as can be seen without running it (observed at 0.169.0).
-
-
-def codex_login(env: Mapping[str, str]) -> Login:
-    """It takes OPENAI_API_KEY only by `codex login`, or where a model provider of its configuration names it."""
-    if wrong := misunderstood(env):
-        return Login(None, wrong)
-    settings = users_settings(env)
-    if login := _of_provider(settings, env) or variables_login(env, "CODEX_API_KEY"):
-        return login
-    if is_there(file := home(env) / "auth.json"):
-        return stored(file)
-    if settings.get("cli_auth_credentials_store", "file") != "file":
-        return Login(None, "the system's keyring may hold one")
-    if env.get("OPENAI_API_KEY"):
-        told = "printenv OPENAI_API_KEY | codex login --with-api-key"
-        return Login(False, f"there is no {file}, and codex does not use OPENAI_API_KEY by itself", told)
-    return Login(False, f"no CODEX_API_KEY is set, and there is no {file}", "codex login")
-
-
-def _of_provider(settings: Mapping[str, object], env: Mapping[str, str]) -> Login | None:
-    """The login of a model provider that the user defines; None if Codex's own login counts."""
-    match settings:
-        case {"model_provider": str(name), "model_providers": dict(tables)} if isinstance(tables.get(name), dict):
-            provider = tables[name]
-        case {"model_provider": str(name)} if name != "openai":
-            provider = {}
-        case _:
-            return None
-    if provider.get("requires_openai_auth") is True:
-        return None
-    key = provider.get("env_key")
-    if not isinstance(key, str):
-        return Login(None, f"its model provider {name!r} has a login of its own")
-    if env.get(key):
-        return Login(True, f"{key} is set, the key of its model provider {name!r}", variables=(key,))
-    return Login(False, f"{key} is not set, the key of its model provider {name!r}")
-
-
-def kept_in(env: Mapping[str, str], cwd: Path) -> Iterator[KeptSession]:
-    """The sessions that were begun in that folder, the newest first."""
-    here = os.path.realpath(cwd)
-    files = sorted(home(env).glob("sessions/*/*/*/rollout-*.jsonl"), key=lambda file: file.name, reverse=True)
-    found = (kept for file in files if (kept := _kept(file, here)))
-    return iter(sorted(islice(found, MOST), key=lambda kept: kept.at, reverse=True))
-
-
-def _kept(file: Path, here: str) -> KeptSession | None:
-    session = None
-    for line in first_lines(file):
-        match line:
-            case {"type": "session_meta", "payload": {"id": str(name), "cwd": str(cwd)}}:
-                if os.path.realpath(cwd) != here:
-                    return None
-                session = session or name
-            case {"payload": {"type": "item_completed", "item": {"type": "UserMessage", "content": content}}}:
-                return KeptSession(session, used_at(file), text_of(content).strip()) if session else None
-            case {"payload": {"type": "user_message", "message": str(said)}}:
-                return KeptSession(session, used_at(file), said.strip()) if session else None
-    return None
-
-
-# The git that Codex itself runs, without the programs that a repository names (observed at 0.150.0 to 0.169.0).
-#
-# Codex asks git about the repository outside of its sandbox, under every access. It switches hooks and
-# `core.fsmonitor` off for that, but `git status` still runs the filters of `.git/config`. So the first git on its
-# PATH is a script that fails at this one call. Codex only tells its vendor from it whether there are changes. Every
-# other call goes to the real git. The script lies in a folder `.codex`, which Codex's sandbox lets no command write.
-
-_SCRIPT = """\
-#!/bin/sh
-case " $* " in *" core.fsmonitor=false"*" status "*) exit 128 ;; esac
-exec {git} "$@"
-"""
-
-
-def without_filters(scratch: Path, env: Mapping[str, str]) -> tuple[dict[str, str], dict[Path, bytes]]:
-    """The PATH with the script's folder before all others, and the script; nothing if git is missing."""
-    search = env.get("PATH", os.defpath)
-    git = shutil.which("git", path=search)
-    if git is None:
-        return {}, {}
-    script = scratch / ".codex" / "bin" / "git"
-    return {"PATH": f"{script.parent}{os.pathsep}{search}"}, {script: _SCRIPT.format(git=shlex.quote(git)).encode()}
-
-
-# The total usage of a Codex session, from its own file (observed at 0.169.0).
-#
-# Codex's events count tokens over a session, including those that a person has used there by hand. The file says how
-# many those were. It is an internal file of Codex: if it is not as expected, nothing is known.
-
-TAIL = 1024 * 1024  # bytes at the end of a file; the count comes right after each answer
-
-
-def used_in(env: Mapping[str, str], session: str) -> Usage | None:
-    """The usage of that session up to now; None if its file does not show it."""
-    from glob import escape  # few turns continue a session that somebody used by hand
-
-    home = Path(env.get("CODEX_HOME") or Path(env.get("HOME", "/"), ".codex"))
-    try:
-        for file in home.glob(f"sessions/*/*/*/rollout-*-{escape(session)}.jsonl"):
-            return _last_count(_tail(file))
-    except (OSError, ValueError):  # a session's name that no file can have
-        pass
-    return None
-
-
-def _tail(file: Path) -> bytes:
-    with open_regular(file) as opened:
-        opened.seek(max(os.fstat(opened.fileno()).st_size - TAIL, 0))
-        return opened.read(TAIL)
-
-
-def _last_count(tail: bytes) -> Usage | None:
-    for line in reversed(tail.split(b"\n")):
-        if b'"token_count"' in line:
-            match decode(line):
-                case {"payload": {"type": "token_count", "info": {"total_token_usage": dict(usage)}}}:
-                    return usage_of(usage)
-    return None
-
+from teamchat.runners.untrusted.json import listed
 
 WORKSPACE = (  # whatever the user's configuration adds to it
     *(

@@ -7,7 +7,6 @@ them.
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -15,8 +14,6 @@ from pathlib import Path
 from teamchat.runners import git_server
 from teamchat.runners.base import Job
 from teamchat.runners.homes.folders import gemini_folder
-from teamchat.runners.untrusted.json import decode
-from teamchat.runners.untrusted.regular_files import read_regular
 from teamchat.runners.untrusted.settings_json import table_in, table_of
 from teamchat.runners.untrusted.toml import in_toml
 
@@ -100,96 +97,3 @@ def _defaults_of_machine(env: Mapping[str, str]) -> Path:
         return Path(moved)
     settings = env.get("GEMINI_CLI_SYSTEM_SETTINGS_PATH", "/etc/gemini-cli/settings.json")
     return Path(settings).parent / "system-defaults.json"
-
-
-# Keeps Gemini from the project's `.env` and `.gemini/settings.json` (observed at 0.55.1, 0.58.0 and 0.61.0).
-#
-# Gemini loads the nearest `.gemini/.env` or `.env` upwards of its folder, also with `--skip-trust`. A variable in it
-# can take the user's key elsewhere, replace the system prompt or, by BASH_ENV, run the project's commands. No flag
-# switches that off, and what a file would set cannot be listed beforehand. So Node loads a module before Gemini. In
-# that process the files do not exist, whenever they are written and whatever is in them, and a broken settings file
-# stops no turn. The user's files, in the home folder, are read as in the plain CLI.
-#
-# The same module brings teamchat's git server to a member that has it, for which Gemini has no flag.
-
-NOWHERE = "/of-teamchat-in-this-process-alone/settings.json"
-_MODULE = """\
-"use strict";
-const fs = require("node:fs");
-const os = require("node:os");
-const path = require("node:path");
-
-const before = %s;  // NODE_OPTIONS as it was: programs that Gemini starts are not concerned
-if (before === null) delete process.env.NODE_OPTIONS;
-else process.env.NODE_OPTIONS = before;
-
-const { existsSync, readFileSync, realpathSync } = fs;
-const home = path.resolve(process.env.GEMINI_CLI_HOME || os.homedir());
-const homes = existsSync(home) ? [home, realpathSync(home)] : [home];
-
-function isTheUsers(file) {
-  const folder = path.dirname(file);
-  return homes.some((one) => {
-    const own = path.join(one, ".gemini");
-    return folder === one || folder === own || folder.startsWith(path.join(own, "extensions") + path.sep);
-  });
-}
-
-const hides = %s;  // what a project has
-const brought = %s;  // a file that is nowhere else: its path and its text; null for none
-
-function isHidden(name) {
-  if (!hides || typeof name !== "string") return false;
-  const file = path.resolve(name);
-  return (path.basename(file) === ".env" || file.endsWith(path.join("/.gemini", "settings.json"))) && !isTheUsers(file);
-}
-
-function isBrought(name) {
-  return brought !== null && name === brought.path;
-}
-
-fs.existsSync = (name) => isBrought(name) || (!isHidden(name) && existsSync(name));
-fs.readFileSync = (name, ...options) => {
-  if (isBrought(name)) return brought.text;
-  if (!isHidden(name)) return readFileSync(name, ...options);
-  throw Object.assign(new Error(`ENOENT: no such file or directory, open '${name}'`), { code: "ENOENT" });
-};
-require("node:module").syncBuiltinESMExports();
-"""
-
-
-def other_files(job: Job, defaults: str | None) -> tuple[dict[str, str], dict[Path, bytes]]:
-    """The variables with which Node loads the module first, and the module's file; none where nothing is to change.
-
-    `defaults` are settings below the user's. Gemini takes them only from a file that nobody but root can change, or
-    that is not there when it looks who owns it.
-    """
-    if job.project_settings and defaults is None:
-        return {}, {}
-    module, before = job.scratch / "users-own-env.cjs", job.env.get("NODE_OPTIONS")
-    require = f"--require {json.dumps(str(module), ensure_ascii=False)}"
-    variables = {"NODE_OPTIONS": f"{require} {before}" if before else require}
-    brought = None if defaults is None else {"path": NOWHERE, "text": defaults}
-    if defaults is not None:
-        variables["GEMINI_CLI_SYSTEM_DEFAULTS_PATH"] = NOWHERE
-    values = (before, not job.project_settings, brought)
-    return variables, {module: (_MODULE % tuple(map(json.dumps, values))).encode()}
-
-
-# Whether the user trusts a folder in Gemini, by Gemini's own record (observed at 0.61.0).
-
-
-def trusts(cwd: Path, env: Mapping[str, str]) -> bool:
-    """True if the longest matching rule trusts the folder. A record that cannot be read trusts nothing."""
-    file = Path(env.get("GEMINI_CLI_TRUSTED_FOLDERS_PATH") or gemini_folder(env) / "trustedFolders.json")
-    try:
-        rules = decode(read_regular(file)) or {}
-    except (OSError, ValueError):
-        return False
-    here = Path(os.path.realpath(cwd))
-    holding = [(len(path), level) for path, level in rules.items() if here.is_relative_to(_folder(path, level))]
-    return bool(holding) and max(holding, key=lambda rule: rule[0])[1] in {"TRUST_FOLDER", "TRUST_PARENT"}
-
-
-def _folder(path: str, level: object) -> str:
-    return os.path.realpath(Path(path).parent if level == "TRUST_PARENT" else path)

@@ -6,82 +6,18 @@ in a configuration that is passed in a variable and overrides every file. `--aut
 
 from __future__ import annotations
 
-import os
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
 from teamchat.runners.base import Access, Command, EventParser, Images, Job, Limit, Login, Runner, Sessions
 from teamchat.runners.edits import edits
-from teamchat.runners.homes.folders import user_home
-from teamchat.runners.homes.logins import is_there
 from teamchat.runners.opencode.configuration import AGENT, content, misunderstood, unreadable
 from teamchat.runners.opencode.configuration import servers as users_servers
 from teamchat.runners.opencode.events import OpencodeEvents
+from teamchat.runners.opencode.login import opencode_login
+from teamchat.runners.opencode.project import OFF, START, plugins
 from teamchat.runners.untrusted.json import listed, scalar
-
-# Whether opencode has a login, as far as that shows without running it (observed at 1.18.33).
-#
-# Each model is a provider's, and each provider has a login of its own: a stored one, a variable, or one in the
-# configuration. Some models need none.
-
-
-def opencode_login(env: Mapping[str, str]) -> Login:
-    """Never a plain no: a model without a login may be all that is asked."""
-    if env.get("OPENCODE_AUTH_CONTENT"):
-        return Login(True, "OPENCODE_AUTH_CONTENT is set", variables=("OPENCODE_AUTH_CONTENT",))
-    folder = Path(env.get("XDG_DATA_HOME") or user_home(env) / ".local" / "share") / "opencode"
-    if is_there(file := folder / "auth.json"):
-        return Login(True, f"{file} is there", variables=None)
-    if env.get("OPENCODE_API_KEY"):
-        return Login(True, "OPENCODE_API_KEY is set", variables=("OPENCODE_API_KEY",))
-    return Login(None, f"there is no {file}, but its configuration may name one, and some models need none")
-
-
-# The parts of a project that opencode obeys (observed at 1.18.33), and the variables that prevent it.
-#
-# OPENCODE_DISABLE_PROJECT_CONFIG keeps the project's `opencode.json`, its agents, commands, tools and MCP servers
-# from a turn. Plugins are loaded a second time by code that looks at no variable: neither that one nor OPENCODE_PURE
-# keeps a project's plugin from running in a turn of any access. So a turn in such a project is refused before it
-# starts.
-#
-# opencode is a program of Bun. Bun obeys the `tsconfig.json` and `jsconfig.json` of the folder in which it starts,
-# and of the folders above, for the program's own imports: their `paths` can replace any of them. So opencode starts
-# in `/`.
-
-START = Path("/")
-_SWITCH = "OPENCODE_DISABLE_PROJECT_CONFIG"
-OFF = {_SWITCH: "1", "OPENCODE_DISABLE_EXTERNAL_SKILLS": "1"}  # skills of .claude and .agents, also of the user
-NAMES = (
-    "opencode.json", "opencode.jsonc", ".opencode/opencode.json", ".opencode/opencode.jsonc", ".opencode/plugin",
-    ".opencode/plugins",
-)  # fmt: skip
-
-
-def plugins(env: Mapping[str, str]) -> str | None:
-    """Why no turn of this environment begins: it would run plugins of its project."""
-    there = _config_of_project(env)
-    if there is None:
-        return None
-    return f"opencode runs the plugins that {there} names, with any options; set project_settings = true"
-
-
-def _config_of_project(env: Mapping[str, str]) -> Path | None:
-    """What may name plugins, in a turn of this environment that is to obey nothing of its project; None for nothing.
-
-    PWD is the folder of the turn. What opencode finds in the home folder is the user's.
-    """
-    if not env.get(_SWITCH) or not env.get("PWD"):
-        return None
-    return next((file for file in _places(Path(env["PWD"]), env.get("HOME")) if os.path.lexists(file)), None)
-
-
-def _places(cwd: Path, home: str | None) -> Iterator[Path]:
-    own = {Path(home), Path(os.path.realpath(home))} if home else set()
-    real = Path(os.path.realpath(cwd))
-    folders = dict.fromkeys((cwd, *cwd.parents, real, *real.parents))
-    return (folder / name for folder in folders if folder not in own for name in NAMES)
-
 
 ACCESS: Mapping[Access, tuple[str, ...]] = MappingProxyType(
     {"read": ("--agent", AGENT), "edit": ("--agent", AGENT), "full": ("--auto",)}

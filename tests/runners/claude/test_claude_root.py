@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from teamchat.runners.claude.project import noted_at, servers
+from teamchat.runners.claude.folders import noted_at
+from teamchat.runners.claude.tools import servers
 
 LIKE_GIT = ("-c", "user.name=a", "-c", "user.email=a@b.example", "-c", "init.defaultBranch=main")
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from teamchat.runners.base import Command
-from teamchat.runners.codex.runner import without_filters
+from teamchat.runners.codex.git import without_filters
 
 OWN = ("-c", "safe.bareRepository=explicit", "-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false")
 

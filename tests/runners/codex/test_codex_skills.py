@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from teamchat.runners.codex import configuration as codex_skills
-from teamchat.runners.codex.configuration import EVERY, is_skill, skill_names
+from teamchat.runners.codex.skills import EVERY, is_skill, skill_names
 
 
 def put(folder: Path, text: str) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from teamchat.runners.codex.configuration import CUT, LARGEST, without_project
+from teamchat.runners.codex.project import CUT, LARGEST, without_project
 from teamchat.runners.untrusted.toml import in_toml
 
 UP = "Always say ROOT."

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from teamchat.runners.base import Job
-from teamchat.runners.gemini.settings import NOWHERE, other_files
+from teamchat.runners.gemini.project import NOWHERE, other_files
 
 NODE = shutil.which("node")
 LOOKS = """

@@ -9,7 +9,8 @@ import pytest
 from msgspec.structs import replace
 
 from teamchat.runners.base import Access, Job
-from teamchat.runners.opencode.runner import NAMES, OpencodeRunner
+from teamchat.runners.opencode.project import NAMES
+from teamchat.runners.opencode.runner import OpencodeRunner
 
 RUNNER = OpencodeRunner()
 

@@ -17,9 +17,9 @@ from teamchat.core.team.programs import OTHERWISE as INSTALL_IT
 from teamchat.core.team.programs import Unusable, find_program
 from teamchat.runners.base import Job
 from teamchat.runners.claude.project import shows
-from teamchat.runners.codex.configuration import skill_names
-from teamchat.runners.codex.runner import used_in
-from teamchat.runners.gemini.settings import trusts
+from teamchat.runners.codex.skills import skill_names
+from teamchat.runners.codex.usage import used_in
+from teamchat.runners.gemini.folder_trust import trusts
 from teamchat.runners.untrusted.regular_files import read_regular
 from teamchat.runners.untrusted.settings_json import table_in
 

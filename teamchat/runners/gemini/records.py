@@ -1,0 +1,65 @@
+"""Gemini's sessions of a folder, from its own records (observed at 0.61.0).
+
+Gemini has no option that forks a session. It accepts a copy of the record under another name.
+"""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from teamchat.runners.base import KeptSession
+from teamchat.runners.homes.folders import gemini_folder
+from teamchat.runners.homes.records import MOST, first_lines, text_of, used_at
+from teamchat.runners.untrusted.regular_files import read_regular, read_regular_text
+
+_LONGEST_PATH = 1 << 16  # bytes of the file that names a project's folder
+
+
+def kept_in(env: Mapping[str, str], cwd: Path) -> Iterator[KeptSession]:
+    """The sessions that Gemini finds in that folder, the newest first."""
+    for file in sorted(_records(env, cwd), key=used_at, reverse=True)[:MOST]:
+        session, first = _head(file)
+        if session and first:
+            yield KeptSession(session, used_at(file), first)
+
+
+def forked(env: Mapping[str, str], cwd: Path, session: str) -> tuple[str, Mapping[Path, bytes]]:
+    """The name of a copy of the session, and its record, which is to be written. No record if the session is gone."""
+    name = str(uuid.uuid4())
+    for file in _records(env, cwd):
+        if _head(file)[0] == session:
+            try:
+                record = read_regular(file)
+            except (OSError, ValueError):
+                break
+            copy = file.with_name(f"{file.stem.rpartition('-')[0]}-{name[:8]}.jsonl")
+            return name, {copy: record.replace(session.encode(), name.encode())}
+    return name, {}
+
+
+def _records(env: Mapping[str, str], cwd: Path) -> Iterator[Path]:
+    here = os.path.realpath(cwd)
+    for root in gemini_folder(env).glob("tmp/*/.project_root"):
+        try:
+            project = read_regular_text(root, errors="replace", most=_LONGEST_PATH).strip()
+        except (OSError, ValueError):
+            continue
+        if os.path.realpath(project) == here:
+            yield from root.parent.glob("chats/session-*.jsonl")
+
+
+def _head(file: Path) -> tuple[str | None, str | None]:
+    """The name of the session, and its first prompt."""
+    session = None
+    for line in first_lines(file):
+        match line:
+            case {"sessionId": str(name), "kind": "main"}:
+                session = name
+            case {"type": "user", "content": content}:
+                said = text_of(content).strip()
+                if said and not said.startswith("<session_context>"):
+                    return session, said
+    return session, None
