@@ -24,7 +24,7 @@ from teamchat.core.receipt import Outcome, Setup
 from teamchat.core.store.counting import COUNT
 from teamchat.core.store.database import Database
 from teamchat.core.store.lineage import share_messages
-from teamchat.core.store.messages import index_messages
+from teamchat.core.store.message_index import index_messages
 from teamchat.core.store.rows import dump
 from teamchat.core.store.schema import RECOUNT
 from teamchat.core.store.turns import Before

@@ -14,7 +14,7 @@ import pexpect
 
 from generators.chatting import instead, sessions
 from generators.screen import Terminal
-from teamchat.cli.exporting.screen import drawn
+from teamchat.cli.exporting.svg import drawn
 
 ROOT = Path(__file__).parents[1]
 IMAGES = ROOT / "docs" / "images"

@@ -75,7 +75,7 @@ def print_candidates(there: Candidates, *, as_json: bool) -> None:
     from teamchat.cli.output.jsonl import write_line
     from teamchat.cli.output.lines import moment, note
     from teamchat.cli.startup.typed import placed_here
-    from teamchat.core.routing.markers import first_words
+    from teamchat.core.routing.titles import first_words
     from teamchat.core.text.clean import printable
     from teamchat.core.text.commands import command_of
 

@@ -49,7 +49,7 @@ def init(
     from teamchat.core.team.find import FILE_NAME, load
     from teamchat.core.team.init import check_free, installed_clis, plan, with_login, write_team
     from teamchat.core.team.team import login_name
-    from teamchat.core.team.trust import needs
+    from teamchat.core.team.trust_needs import needs
     from teamchat.core.text.clean import printable
     from teamchat.core.text.commands import quote
     from teamchat.core.turn.caller import find_caller

@@ -101,7 +101,7 @@ def _tell(state: Path, there: Opened, made: Merge, *, undo: bool, as_json: bool)
     from teamchat.cli.startup.typed import placed_here
     from teamchat.core.checkpoint.paths import readable
     from teamchat.core.text.clean import printable
-    from teamchat.core.turn.watching import files_that_run
+    from teamchat.core.turn.files_that_run import files_that_run
     from teamchat.core.worktrees.remove import submodules
 
     member, left = there.tree.member, [readable(path) for path in submodules(state, there)]

@@ -14,7 +14,8 @@ def team(team: TeamOption = None, as_json: JsonOption = False) -> None:
     from teamchat.cli.output.jsonl import write_line
     from teamchat.cli.startup.workspace import find_team
     from teamchat.core.conversation.permission import trust_store
-    from teamchat.core.team.trust import needs, trust_command
+    from teamchat.core.team.trust import trust_command
+    from teamchat.core.team.trust_needs import needs
     from teamchat.core.text.clean import printable
 
     found = find_team(team)

@@ -8,7 +8,7 @@ def trust(team: TeamOption = None) -> None:
     from teamchat.cli.output.lines import note
     from teamchat.cli.startup.workspace import find_team, need_person
     from teamchat.core.conversation.permission import check_gives_trust, check_not_hidden, trust_store
-    from teamchat.core.team.trust import needs
+    from teamchat.core.team.trust_needs import needs
     from teamchat.core.text.clean import printable
 
     need_person("trust is given")

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 
 from teamchat.core.context.snapshot import to_json
 from teamchat.core.errors import ExitCode
+from teamchat.core.transcripts.json_form import to_json as transcript_json
 from teamchat.core.transcripts.reading import LARGEST
-from teamchat.core.transcripts.transcript import to_json as transcript_json
 from tests.cli.helpers import notes, objects, queue, refused, rows, said
 from tests.cli.test_terminal import terminal
 from tests.core.transcripts.examples import EXAMPLE, conversation, keep

@@ -12,7 +12,7 @@ import pytest
 
 from teamchat.cli.startup.workspace import lock_file, store_file
 from teamchat.core.store.database import Database
-from teamchat.core.store.messages import index_messages
+from teamchat.core.store.message_index import index_messages
 from teamchat.core.store.sessions import BEFORE_MESSAGES, need_session, remove_session
 from tests.cli.helpers import notes, queue, refused, rows
 from tests.lock_holder import holder

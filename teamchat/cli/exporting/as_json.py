@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 from teamchat.cli.exporting.formats import Options
 from teamchat.core.context import snapshot
-from teamchat.core.transcripts.transcript import Transcript, to_json, to_lines
+from teamchat.core.transcripts.json_form import to_json, to_lines
+from teamchat.core.transcripts.transcript import Transcript
 
 
 def write_object(transcript: Transcript, options: Options) -> Iterator[str]:

@@ -5,24 +5,16 @@ A transcript is played as the events that the terminal showed, one turn after th
 
 from __future__ import annotations
 
-import io
-import json
-import math
-import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from msgspec import Struct
 from msgspec.structs import replace
-from rich._export_format import CONSOLE_SVG_FORMAT
-from rich.ansi import AnsiDecoder
-from rich.console import Console
 
-from teamchat.cli.exporting.formats import FOLDER, Options
-from teamchat.cli.output.lines import plural
+from teamchat.cli.exporting.formats import FOLDER
 from teamchat.cli.output.terminal.look import Look
 from teamchat.cli.output.terminal.output import TerminalOutput
-from teamchat.cli.output.terminal.surface import SIZE, Surface, TerminalSurface
+from teamchat.cli.output.terminal.surface import Surface
 from teamchat.core.check import CheckResult
 from teamchat.core.engine.state import Route
 from teamchat.core.messages import ConversationMessage
@@ -42,7 +34,6 @@ from teamchat.core.turn.events import (
     TurnStarted,
     Warned,
 )
-from teamchat.patterns import regex
 from teamchat.runners.events import (
     AgentEvent,
     Denied,
@@ -227,119 +218,3 @@ def _outcome(turn: MemberTurn) -> Outcome:
         files=tuple(file.path for file in turn.files),
         changes=FileChanges("", "", "", tuple(known), turn.more_files) if known else None,
     )
-
-
-# An asciicast (version 2): the conversation as a terminal showed it, with a marker where each turn begins.
-#
-# A pause is as long as it was, and never longer than `max_pause`; the clock in the picture shows the time that it
-# took.
-
-FRAME_S = 0.1
-LAST_S = 2.0  # how long the last frame stays
-COLUMNS, ROWS = SIZE
-
-
-class _Tape(io.RawIOBase):
-    """What a terminal would get, and when: `at` by the recording's clock, `now` by the conversation's. In seconds."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.at = self.now = 0.0
-        self._lines: list[str] = []
-
-    def write(self, data: bytes | memoryview, /) -> int:  # type: ignore[override]
-        self.put("o", bytes(data).decode("utf-8", "replace").replace("\n", "\r\n"))
-        return len(data)
-
-    def put(self, kind: str, text: str) -> None:
-        self._lines.append(json.dumps([round(self.at, 3), kind, text], ensure_ascii=False) + "\n")
-
-    def wait(self, seconds: float, most: float, moved: Callable[[], None]) -> None:
-        """Let that time pass, in `most` seconds of the recording; `moved` is called for each frame."""
-        frames = math.ceil(min(seconds, most) / FRAME_S)
-        for _ in range(frames):
-            self.at += min(seconds, most) / frames
-            self.now += seconds / frames
-            moved()
-
-    def taken(self) -> list[str]:
-        """The lines since the last call."""
-        lines, self._lines = self._lines, []
-        return lines
-
-
-def write_cast(transcript: Transcript, options: Options) -> Iterator[str]:
-    shown = harmless(transcript)
-    head = {
-        "version": 2,
-        "width": COLUMNS,
-        "height": ROWS,
-        "timestamp": transcript.began_ms // 1000,
-        "title": shown.title or shown.session,
-        "env": {"TERM": "xterm-256color"},
-    }
-    yield json.dumps(head, ensure_ascii=False) + "\n"
-    tape = _Tape()
-    output = shown_on(TerminalSurface(tape, moves=True), shown, now=lambda: tape.now)
-    for moment in moments(shown):
-        tape.wait(moment.pause, options.max_pause, output.tick)
-        if moment.marker:
-            tape.put("m", moment.marker)
-        output(moment.event)
-        yield from tape.taken()
-    output.close()
-    tape.at += LAST_S
-    tape.put("o", "")
-    yield from tape.taken()
-
-
-PICTURE_COLUMNS, PICTURE_ROWS = 100, 36
-# without the fonts that would be fetched
-TEMPLATE = re.sub(r"\s*(?:@font-face \{\{.*?\}\}|<!--.*?-->)", "", CONSOLE_SVG_FORMAT, flags=re.DOTALL)
-_NOT_IN_XML = regex("[\ufffe\uffff]")
-
-
-class _Written:
-    """A surface that keeps the finished lines."""
-
-    width, height = PICTURE_COLUMNS, PICTURE_ROWS
-
-    def __init__(self) -> None:
-        self.text = io.StringIO()
-
-    def write(self, text: str) -> None:
-        self.text.write(text)
-
-    def show(self, lines: Sequence[str]) -> None: ...
-
-
-def write_svg(transcript: Transcript, options: Options) -> Iterator[str]:
-    """The end of the conversation. If it is not all, the first line says how much."""
-    del options
-    surface = _Written()
-    last = harmless(replace(transcript, entries=transcript.entries[-PICTURE_ROWS:]))  # each has a line at least
-    output = shown_on(surface, last, now=lambda: 0.0)
-    ends = list[int]()  # of the messages: how many lines there are then
-    for moment in moments(last):
-        output(moment.event)
-        if isinstance(moment.event, MessageStored | Replied):
-            ends.append(surface.text.getvalue().count("\n"))
-    output.close()
-    lines = surface.text.getvalue().rstrip("\n").split("\n")
-    total = len(list(transcript.said))
-    if len(lines) > PICTURE_ROWS or len(ends) < total:
-        first = max(len(lines) - PICTURE_ROWS + 2, 0)
-        shown = sum(end > first for end in ends)
-        part = f"the last {shown:,} of {plural(total, 'message')}" if shown < total else "the first lines are left out"
-        lines = [Look().dim(f"· {part}"), "", *lines[first:]]
-    yield drawn("\n".join(lines), PICTURE_COLUMNS, last.title or last.session)
-
-
-def drawn(text: str, columns: int, title: str) -> str:
-    """The lines of a terminal with that many columns, with their colours, as a picture in a window."""
-    console = Console(record=True, width=columns, file=io.StringIO(), force_terminal=True)
-    for line in AnsiDecoder().decode(text):
-        console.print(line)
-    console.print()  # rich cuts the last line of a picture at its feet
-    picture = console.export_svg(title=title, unique_id="terminal", code_format=TEMPLATE)
-    return _NOT_IN_XML.sub("\ufffd", picture)

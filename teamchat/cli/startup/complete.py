@@ -25,7 +25,7 @@ def members(ctx: typer.Context, incomplete: str) -> list[str]:
     before = _LAST_NAME.sub("", incomplete)
 
     def names() -> Iterable[str]:
-        from teamchat.core.routing.markers import parse_targets
+        from teamchat.core.routing.targets import parse_targets
 
         team = _team(ctx)
         named = {name for target in parse_targets(before) for name in target.names}
@@ -40,7 +40,7 @@ def ai_members(ctx: typer.Context, incomplete: str) -> list[str]:
     before = _LAST_NAME.sub("", incomplete)
 
     def names() -> Iterable[str]:
-        from teamchat.core.routing.markers import parse_targets
+        from teamchat.core.routing.targets import parse_targets
 
         named = {name for target in parse_targets(before) for name in target.names}
         return (before + member.name for member in _team(ctx).ai_members if member.name not in named)

@@ -36,7 +36,7 @@ def session_name(name: str | None) -> str | None:
 def session_title(title: str | None) -> str | None:
     if title is None:
         return None
-    from teamchat.core.routing.markers import LONGEST_TITLE
+    from teamchat.core.routing.titles import LONGEST_TITLE
 
     line = " ".join(title.split())
     if not (line and line.isprintable()):

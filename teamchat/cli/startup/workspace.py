@@ -42,7 +42,8 @@ from teamchat.core.store.sessions import (
 )
 from teamchat.core.team.find import FILE_NAME, find_team_file, resolve_team
 from teamchat.core.team.team import Team, folder_name
-from teamchat.core.team.trust import Standing, needs
+from teamchat.core.team.trust import Standing
+from teamchat.core.team.trust_needs import needs
 from teamchat.core.text.commands import quote, saying
 
 T = TypeVar("T")

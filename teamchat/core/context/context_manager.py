@@ -33,7 +33,8 @@ from teamchat.core.context.history import (
 )
 from teamchat.core.messages import MAX_TEAM_TASK_BYTES, ConversationMessage, NewMessage, Said, well_formed
 from teamchat.core.store.database import Database
-from teamchat.core.store.messages import MemoryLog, MessageLog, SqliteLog
+from teamchat.core.store.message_log import MemoryLog, MessageLog
+from teamchat.core.store.messages import SqliteLog
 from teamchat.core.store.sessions import fence_key
 from teamchat.core.store.summaries import clear_before, summary_before
 from teamchat.core.team import wording

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from teamchat.assemblers.parts import AssemblerInput, PromptContextMessage
 from teamchat.core.messages import ConversationMessage, Said, name_of
 from teamchat.core.routing.markers import quoted_text
-from teamchat.core.store.messages import MessageLog
+from teamchat.core.store.message_log import MessageLog
 from teamchat.core.team import wording
 from teamchat.core.team.team import Member, Team
 from teamchat.core.text.redact import redact_shapes

@@ -19,7 +19,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from pydantic.alias_generators import to_camel
 
 from teamchat.core.messages import ConversationMessage, Routing, Speaker, SpeakerType, now_ms, well_formed
-from teamchat.core.store.messages import free_number, next_number
+from teamchat.core.store.message_log import free_number, next_number
 
 MOST_MS = 2**63 - 1  # a store holds no more
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -12,7 +12,7 @@ from teamchat.core.engine.decide import asker_gone, default_target
 from teamchat.core.engine.state import State
 from teamchat.core.errors import NearMiss, NotTrusted, UnknownName, UnknownPerson, UsageError
 from teamchat.core.messages import Span, Speaker, well_formed
-from teamchat.core.routing.markers import Author, Marker, MarkerKind, Target, WhyNot, read_markers, touches
+from teamchat.core.routing.markers import Author, Marker, MarkerKind, WhyNot, read_markers, touches
 from teamchat.core.routing.names import Directory, Unknown, fold, match_member
 from teamchat.core.routing.requests import (
     ALL,
@@ -30,6 +30,7 @@ from teamchat.core.routing.requests import (
     quoted,
     resolve,
 )
+from teamchat.core.routing.targets import Target
 from teamchat.core.routing.todos import Wish
 from teamchat.core.team.team import Member, Team
 from teamchat.core.team.wording import BEFORE_EXAMPLE

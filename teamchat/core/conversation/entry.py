@@ -20,7 +20,8 @@ from teamchat.core.messages import ConversationMessage, NewMessage, Routing, Spe
 from teamchat.core.routing.markers import quoted_text
 from teamchat.core.store.database import Database
 from teamchat.core.store.images import Image
-from teamchat.core.store.messages import MemoryLog, SqliteLog, next_number
+from teamchat.core.store.message_log import MemoryLog, next_number
+from teamchat.core.store.messages import SqliteLog
 from teamchat.core.store.routes import load_state
 from teamchat.core.store.sessions import Session
 from teamchat.core.team.team import Member, Team

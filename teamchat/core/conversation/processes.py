@@ -17,9 +17,9 @@ from teamchat.core.engine.processes.table import STRATEGIES, TAKES, kind_in_word
 from teamchat.core.engine.state import Rules, State
 from teamchat.core.errors import UnknownName, UsageError
 from teamchat.core.receipt import Outcome
-from teamchat.core.routing.markers import Target
 from teamchat.core.routing.names import fold
 from teamchat.core.routing.requests import resolve
+from teamchat.core.routing.targets import Target
 from teamchat.core.store.database import Database
 from teamchat.core.store.routes import part_of
 from teamchat.core.store.turns import Turn, turns_of_member

@@ -8,8 +8,8 @@ from msgspec import Struct
 
 from teamchat.core.engine.state import Route, RouteStatus
 from teamchat.core.errors import NoMessage, UnknownName
-from teamchat.core.routing.markers import first_words
 from teamchat.core.routing.requests import quoted
+from teamchat.core.routing.titles import first_words
 from teamchat.core.store.database import Database
 from teamchat.core.store.messages import SqliteLog
 from teamchat.core.store.routes import open_routes

@@ -39,7 +39,8 @@ from teamchat.core.store.schema import create
 from teamchat.core.team.find import resolve_team
 from teamchat.core.team.programs import Unusable, environment_of, find_program, job_of, may, need_tools
 from teamchat.core.team.team import BUILTIN_AGENTS, INSTALL, AgentSpec, Member, Team
-from teamchat.core.team.trust import TrustStore, needs, trust_command
+from teamchat.core.team.trust import TrustStore, trust_command
+from teamchat.core.team.trust_needs import needs
 from teamchat.core.text.secret_words import masked
 from teamchat.patterns import regex
 from teamchat.runners.base import Runner

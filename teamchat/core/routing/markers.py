@@ -28,124 +28,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from teamchat.core.messages import NewMessage, Span
+from teamchat.core.routing.edits import Edit, without_edits
+from teamchat.core.routing.targets import Target, parse_targets
 from teamchat.core.routing.todos import todo_text
 from teamchat.core.text.clean import sequences, told
 from teamchat.patterns import regex
 
 if TYPE_CHECKING:
     from teamchat.core.routing.markdown import Places
-
-# Takes parts out of a text and tidies the lines that they were in.
-
-_RUN_OF_SPACES = regex(r"\s{2,}")
-_LINE_END = regex(r"\r\n|\n|\r|\Z")
-_BREAK = regex(r"[\r\n]")
-
-
-class Edit(Struct, frozen=True, gc=False):
-    """The characters from `start` up to `end` are taken out; `tidy` says whether their lines are tidied."""
-
-    start: int
-    end: int
-    tidy: bool
-
-
-def without_edits(text: str, edits: Sequence[Edit]) -> str:
-    """The text without the edits (in order, not overlapping), and without blank lines at its beginning and end.
-
-    In a tidied line runs of spaces become one and the ends are trimmed, except the indentation of a line that begins
-    with text; when nothing is left the line goes. Lines that an edit joins are one line.
-    """
-    lines: list[str] = []
-    done = at = 0
-    while at < len(edits):
-        begin = line_start(text, done, edits[at].start)
-        lines.append(text[done:begin])
-        parts: list[str] = []
-        lead, end, done = None, begin, begin
-        while at < len(edits) and (edits[at].start < done or not parts):
-            edit = edits[at]
-            parts.append(text[begin : edit.start])
-            if edit.tidy and lead is None:
-                lead = "".join(parts)
-            begin, at = edit.end, at + 1
-            if begin > end:
-                end, done = line_end(text, begin)
-        parts.append(text[begin:end])
-        line = "".join(parts) if lead is None else _tidied("".join(parts), lead)
-        if line or lead is None:
-            lines.append(line + text[end:done])
-    lines.append(text[done:])
-    return _without_blank_ends("".join(lines))
-
-
-def line_start(text: str, begin: int, at: int) -> int:
-    """Where the line of `at` begins, which is not before `begin`."""
-    return max(text.rfind("\n", begin, at) + 1, text.rfind("\r", begin, at) + 1, begin)
-
-
-def line_end(text: str, at: int) -> tuple[int, int]:
-    """Where the line of `at` ends, and where the next one begins."""
-    found = _LINE_END.search(text, at)
-    return found.span() if found else (len(text), len(text))
-
-
-def _tidied(line: str, lead: str) -> str:
-    """A line without an edit; `lead` is its text before the edit."""
-    indentation = lead[: len(lead) - len(lead.lstrip())] if lead.strip() else ""
-    words = _RUN_OF_SPACES.sub(" ", line.strip())
-    return indentation + words if words else ""
-
-
-def _without_blank_ends(text: str) -> str:
-    body = text.rstrip()
-    words = body.lstrip()
-    indentation = _BREAK.split(body[: len(body) - len(words)])[-1]
-    return indentation + words + _BREAK.split(text[len(body) :])[0] if words else ""
-
-
-Priority = Literal[1, 2, 3]
-
-_SEPARATOR = regex("[,，、]")
-_PLUS = regex("[+＋]")
-_SIGN = regex("[,，、+＋!！#＃]")
-_BEFORE_PRIORITY = frozenset("!！#＃")
-_PRIORITY = regex("[!！#＃][PpＰｐ]([1-3１-３])")
-_PRIORITIES: dict[int, Priority] = {1: 1, 2: 2, 3: 3}
-
-
-class Target(Struct, frozen=True):
-    """Who is asked to speak: one name, or the names of a group that speaks at the same time. 1 is the most urgent."""
-
-    names: tuple[str, ...]
-    priority: Priority = 2
-
-
-def parse_targets(body: str) -> tuple[Target, ...]:
-    """The targets in order. Empty names are left out, and the most urgent priority of a group is that of all of it.
-
-    `!P4` is no priority but part of a name. Nobody has that name, so it is reported.
-    """
-    if _SIGN.search(body) is None:  # as most are, of which a text may have a hundred thousand
-        return (Target((name,)),) if (name := body.strip()) else ()
-    targets = {item: _target(item) for item in {*_SEPARATOR.split(body)}}  # many repeat themselves where there are many
-    return tuple(target for item in _SEPARATOR.split(body) if (target := targets[item]))
-
-
-def _target(item: str) -> Target | None:
-    if _SIGN.search(item) is None:
-        return Target((name,)) if (name := item.strip()) else None
-    names: list[str] = []
-    priorities: list[int] = []
-    for part in _PLUS.split(item):
-        name = part.strip()
-        if name[-3:-2] in _BEFORE_PRIORITY and (priority := _PRIORITY.fullmatch(name[-3:])):
-            priorities.append(int(priority[1]))
-            name = name[:-3].rstrip()
-        if name:
-            names.append(name)
-    return Target(tuple(names), _PRIORITIES[min(priorities, default=2)]) if names else None
-
 
 Author = Literal["human", "ai"]
 
@@ -426,37 +316,3 @@ def quoted_text(message: NewMessage) -> str:
     """The text that a prompt quotes: without markers, and in an agent's message without invisible characters."""
     author: Author = "human" if message.speaker.type == "human" else "ai"
     return read_markers(message.content, author, message.pasted).quoted
-
-
-LONGEST_TITLE = 100  # characters of a title that a person gives
-LONGEST_FIRST_WORDS = 60
-READ = 4000  # characters of a message in which its first words are looked for
-_FENCES = ("```", "~~~")
-
-
-def first_words(text: str) -> str:
-    """The first words of a message without its markers and fenced code, on one line; cut at a word with `…`.
-
-    A message of nothing but fenced code gives the first words of that, and an empty one nothing.
-    """
-    said = strip_markers(told(text[:READ]))
-    words = _without_fences(said).split() or [word for word in said.split() if not word.startswith(_FENCES)]
-    line = " ".join(words)
-    if len(line) <= LONGEST_FIRST_WORDS:
-        return line
-    cut = line[:LONGEST_FIRST_WORDS]
-    return (cut[: cut.rfind(" ")] if " " in cut else cut[:-1]).rstrip() + "…"
-
-
-def _without_fences(text: str) -> str:
-    if not any(fence in text for fence in _FENCES):  # as most have none
-        return text
-    from teamchat.core.routing.asides import Place
-    from teamchat.core.routing.markdown import places_of
-
-    parts, end = [], 0
-    for span in places_of(text).spans:
-        if span.place is Place.FENCE:
-            parts.append(text[end : span.start])
-            end = span.end
-    return "\n".join([*parts, text[end:]])

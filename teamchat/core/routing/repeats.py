@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, pairwise
 
 from teamchat.core.messages import Span
-from teamchat.core.routing.markers import Marker, line_end, line_start
+from teamchat.core.routing.edits import line_end, line_start
+from teamchat.core.routing.markers import Marker
 from teamchat.patterns import regex
 
 _LINE = regex(r"(?<![^\r\n])[^\S\r\n]*+\S[^\r\n]*+")  # that is not blank

@@ -25,13 +25,11 @@ from teamchat.core.routing.markers import (
     Author,
     Marker,
     MarkerKind,
-    Priority,
-    Target,
     WhyNot,
-    parse_targets,
     touches,
 )
 from teamchat.core.routing.names import Ambiguous, Directory, Found, Named, Unknown, fold, valid_name
+from teamchat.core.routing.targets import Priority, Target, parse_targets
 from teamchat.core.routing.todos import Add, Finish, Wish, todo_number
 from teamchat.core.text.invisible import INVISIBLE, TURNS
 from teamchat.patterns import regex

@@ -9,7 +9,7 @@ from typing import TypeVar
 from msgspec import Struct
 
 from teamchat.core.engine.state import Route
-from teamchat.core.routing.markers import READ, first_words
+from teamchat.core.routing.titles import READ, first_words
 from teamchat.core.store.database import Database
 from teamchat.core.store.lineage import MESSAGES, parent_of
 from teamchat.core.store.messages import NEWEST_FIRST, NOT_HIDDEN, OLDEST_FIRST

@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from teamchat.core.errors import DiskFull
 from teamchat.core.store.database import Database
-from teamchat.core.store.messages import index_messages
+from teamchat.core.store.message_index import index_messages
 from teamchat.core.store.rows import Row
 from teamchat.core.store.turns import LARGEST
 from teamchat.core.text.words import Part, Piece, match_of, snippet

@@ -31,6 +31,7 @@ from teamchat.core.store.usage import spent
 from teamchat.core.team.team import Team
 from teamchat.core.text.commands import command_of
 from teamchat.core.text.redact import Redactor
+from teamchat.core.transcripts.json_form import turn_from_json
 from teamchat.core.transcripts.patches import patch_of
 from teamchat.core.transcripts.transcript import (
     ChangedFile,
@@ -42,7 +43,6 @@ from teamchat.core.transcripts.transcript import (
     StepKind,
     Transcript,
     mapped,
-    turn_from_json,
 )
 from teamchat.core.worktrees.records import all_of
 from teamchat.runners.base import NOT_ENFORCED

@@ -26,19 +26,15 @@ from teamchat.core.store.messages import SqliteLog
 from teamchat.core.store.sessions import Session, create_session, need_session, set_beginning
 from teamchat.core.store.summaries import add_clear
 from teamchat.core.text.clean import printable
-from teamchat.core.transcripts.transcript import (
+from teamchat.core.transcripts.json_form import (
     LATEST_MS,
     LONGEST_NAME,
-    MemberTurn,
-    RanCheck,
-    Said,
-    Transcript,
     entry_fields,
     from_json,
     from_lines,
-    mapped,
     turn_fields,
 )
+from teamchat.core.transcripts.transcript import MemberTurn, RanCheck, Said, Transcript, mapped
 from teamchat.runners.untrusted.json import not_too_deep, one_line
 
 LARGEST = 256 << 20  # bytes of a file; reading takes about ten times as much memory

@@ -23,7 +23,8 @@ from teamchat.core.files.whole_files import locked_beside, write_private
 from teamchat.core.receipt import Purpose, Ran, Setup
 from teamchat.core.team.programs import Unusable, need_tools
 from teamchat.core.team.team import AgentSpec, Member, Team
-from teamchat.core.team.trust import TrustStore, require, untrusted_copies
+from teamchat.core.team.trust import TrustStore, require
+from teamchat.core.team.trusted_files import untrusted_copies
 from teamchat.core.text.clean import printable
 from teamchat.core.text.commands import quote
 from teamchat.core.turn.caller import find_caller

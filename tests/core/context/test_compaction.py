@@ -22,7 +22,8 @@ from teamchat.core.conversation.summary import reach, recent_people
 from teamchat.core.engine.events import PauseKind
 from teamchat.core.errors import AgentMissing, ExitCode, UsageError
 from teamchat.core.messages import NewMessage, Routing, Said, Speaker
-from teamchat.core.store.messages import MemoryLog, SqliteLog
+from teamchat.core.store.message_log import MemoryLog
+from teamchat.core.store.messages import SqliteLog
 from teamchat.core.store.rows import dump
 from teamchat.core.store.summaries import summary_before
 from teamchat.core.team.team import KEPT_TOKENS, Team

@@ -16,7 +16,7 @@ from teamchat.core.context.context_manager import ContextManager, manager_of
 from teamchat.core.errors import UsageError
 from teamchat.core.messages import ConversationMessage, NewMessage, Routing, Said, Speaker
 from teamchat.core.store.database import Database
-from teamchat.core.store.messages import MemoryLog
+from teamchat.core.store.message_log import MemoryLog
 from teamchat.core.store.sessions import create_session
 from teamchat.core.team import wording
 from tests.core.fake_conversation import Stage, team_of

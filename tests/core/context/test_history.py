@@ -5,7 +5,7 @@ import pytest
 from teamchat.assemblers.parts import PromptContextMessage
 from teamchat.core.context.history import Context, deduplicate, format_addressees, read_context
 from teamchat.core.messages import ConversationMessage, NewMessage, Routing, Said, Speaker
-from teamchat.core.store.messages import MemoryLog
+from teamchat.core.store.message_log import MemoryLog
 
 KAILAI = Speaker("u1", "kailai", type="human")
 MAX = Speaker("m1", "max", type="ai")

@@ -8,16 +8,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from teamchat.core.routing.markers import (
-    LONGEST_NAMES,
-    Marker,
-    MarkerKind,
-    Target,
-    WhyNot,
-    parse_targets,
-    scan,
-    strip_markers,
-)
+from teamchat.core.routing.markers import LONGEST_NAMES, Marker, MarkerKind, WhyNot, scan, strip_markers
+from teamchat.core.routing.targets import Target, parse_targets
 from tests.core.routing.marker_texts import PATHOLOGICAL, grows_linearly, marked_up
 from tests.trials import some
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from teamchat.core.routing import markers, requests
-from teamchat.core.routing.markers import Target, scan, strip_markers
+from teamchat.core.routing.markers import scan, strip_markers
 from teamchat.core.routing.requests import (
     Problem,
     ProblemKind,
@@ -19,6 +19,7 @@ from teamchat.core.routing.requests import (
     resolve,
     shortened,
 )
+from teamchat.core.routing.targets import Target
 from teamchat.core.routing.todos import Add, Finish
 
 

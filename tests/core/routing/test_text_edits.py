@@ -9,7 +9,7 @@ from itertools import accumulate
 from hypothesis import given
 from hypothesis import strategies as st
 
-from teamchat.core.routing.markers import Edit, without_edits
+from teamchat.core.routing.edits import Edit, without_edits
 
 SPACES = [" ", "  ", "\t", "\u2028", "\u00a0", "\n", "\r", "\r\n"]
 WORDS = ["a", "bc", *SPACES, "[NEXT: a]", "\\[NEXT: a]", "[TEAM_TASK]\n"]

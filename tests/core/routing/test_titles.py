@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from teamchat.core.routing.markers import LONGEST_FIRST_WORDS, first_words
+from teamchat.core.routing.titles import LONGEST_FIRST_WORDS, first_words
 from tests.core.routing.marker_texts import marked_up
 
 

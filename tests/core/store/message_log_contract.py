@@ -8,7 +8,7 @@ import pytest
 
 from teamchat.core.errors import UsageError
 from teamchat.core.messages import ConversationMessage, NewMessage, Routing, Speaker
-from teamchat.core.store.messages import MessageLog
+from teamchat.core.store.message_log import MessageLog
 
 KAILAI = Speaker("kailai", "Kai Lai", type="human")
 MAX = Speaker("max", "Max", role_title="Architect", type="ai")

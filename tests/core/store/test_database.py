@@ -13,7 +13,7 @@ from teamchat.core.errors import DamagedStore, ExitCode, StoreError
 from teamchat.core.files.folders import WRITABLE
 from teamchat.core.store import database
 from teamchat.core.store.database import Database
-from teamchat.core.store.messages import index_messages
+from teamchat.core.store.message_index import index_messages
 from teamchat.core.store.schema import VERSION
 from teamchat.core.store.sessions import all_sessions, create_session
 from tests.program import ROOT

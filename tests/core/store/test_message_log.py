@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from teamchat.core.store.messages import MemoryLog
+from teamchat.core.store.message_log import MemoryLog
 from tests.core.store.message_log_contract import MessageLogContract, draft
 
 

@@ -10,7 +10,8 @@ from msgspec.structs import replace
 from teamchat.core.context.context_manager import ContextManager
 from teamchat.core.errors import UsageError
 from teamchat.core.store.database import Database
-from teamchat.core.store.messages import MessageLog, SqliteLog
+from teamchat.core.store.message_log import MessageLog
+from teamchat.core.store.messages import SqliteLog
 from teamchat.core.store.sessions import create_session
 from tests.core.store.message_log_contract import KAILAI, MAX, MessageLogContract, draft, ids
 from tests.core.store.test_stored_turns import some_turn

@@ -12,17 +12,9 @@ from msgspec.structs import replace
 from teamchat.core.errors import ExitCode, NotTrusted, StoreError
 from teamchat.core.files.folders import WRITABLE
 from teamchat.core.team.find import installed_team, load, resolve_team
-from teamchat.core.team.trust import (
-    LARGEST_KEPT,
-    LONGEST_LINE,
-    REMEMBERED,
-    Standing,
-    TrustStore,
-    covered,
-    fingerprint,
-    needs,
-    require,
-)
+from teamchat.core.team.trust import REMEMBERED, Standing, TrustStore, require
+from teamchat.core.team.trust_changes import LARGEST_KEPT, LONGEST_LINE
+from teamchat.core.team.trust_needs import covered, fingerprint, needs
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from teamchat.core.team.find import load
-from teamchat.core.team.trust import LARGE, MOST_FOLDERS, TrustStore, file_states
+from teamchat.core.team.trust import TrustStore
+from teamchat.core.team.trusted_files import LARGE, MOST_FOLDERS, file_states
 
 MEMBER = '[[members]]\nname = "al"\nagent = "own"\n'
 CLAUDE = '[[members]]\nname = "max"\nagent = "claude"\n'

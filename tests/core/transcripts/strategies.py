@@ -7,8 +7,9 @@ from msgspec.structs import replace
 
 from teamchat.core.messages import ConversationMessage, Routing, Speaker
 from teamchat.core.routing.names import fold, valid_name
+from teamchat.core.transcripts.json_form import LATEST_MS
 from teamchat.core.transcripts.reading import POSING
-from teamchat.core.transcripts.transcript import LATEST_MS, ChangedFile, MemberTurn, Said, Step, Transcript
+from teamchat.core.transcripts.transcript import ChangedFile, MemberTurn, Said, Step, Transcript
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 # what a name can have

@@ -13,8 +13,9 @@ from msgspec.structs import replace
 
 from teamchat.core.context.snapshot import to_json as to_snapshot
 from teamchat.core.messages import MAX_TEAM_TASK_BYTES, Speaker
+from teamchat.core.transcripts.json_form import to_json
 from teamchat.core.transcripts.reading import MOST_ENTRIES, Imported, read
-from teamchat.core.transcripts.transcript import MemberTurn, Said, to_json
+from teamchat.core.transcripts.transcript import MemberTurn, Said
 from tests.core.transcripts.examples import BEGAN, EXAMPLE, conversation
 from tests.program import ROOT
 

@@ -17,8 +17,9 @@ from teamchat.core.store.checking import problems
 from teamchat.core.store.database import Database
 from teamchat.core.store.sessions import remove_session
 from teamchat.core.transcripts.collect import collect, redactor, without_secrets
+from teamchat.core.transcripts.json_form import to_json, to_lines
 from teamchat.core.transcripts.reading import Imported, read, store
-from teamchat.core.transcripts.transcript import Transcript, to_json, to_lines
+from teamchat.core.transcripts.transcript import Transcript
 from tests.core.transcripts.examples import EXAMPLE
 from tests.core.transcripts.strategies import transcripts
 

@@ -13,7 +13,8 @@ from teamchat.cli.output.terminal.look import BAR, Look
 from teamchat.cli.output.terminal.markdown import Block, Blocks
 from teamchat.cli.output.terminal.tools import action, changed, mark
 from teamchat.cli.output.terminal.wrap import cells, cut, wrapped
-from teamchat.core.routing.markers import Author, Edit, MarkerKind, scan, touches, without_edits
+from teamchat.core.routing.edits import Edit, without_edits
+from teamchat.core.routing.markers import Author, MarkerKind, scan, touches
 from teamchat.core.text.clean import VisibleCleaner, visible
 from teamchat.patterns import regex
 from teamchat.runners.events import AgentEvent, Denied, Note, Retry, Text, TextDelta, ToolCall, ToolResult

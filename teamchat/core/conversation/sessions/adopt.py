@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from teamchat.core.errors import UnknownName, UsageError
 from teamchat.core.messages import NewMessage, Speaker
-from teamchat.core.routing.markers import first_words
+from teamchat.core.routing.titles import first_words
 from teamchat.core.store.database import Database
 from teamchat.core.store.turns import last_turn_of
 from teamchat.core.store.vendor_sessions import (

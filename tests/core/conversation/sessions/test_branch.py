@@ -22,7 +22,8 @@ from teamchat.core.store.checking import problems
 from teamchat.core.store.database import Database
 from teamchat.core.store.images import Image, images_of, put_images
 from teamchat.core.store.lineage import MESSAGES, OF_ID, parent_of
-from teamchat.core.store.messages import MessageLog, SqliteLog
+from teamchat.core.store.message_log import MessageLog
+from teamchat.core.store.messages import SqliteLog
 from teamchat.core.store.rescue import rescue
 from teamchat.core.store.sessions import Session, all_sessions, create_session, last_session
 from teamchat.core.store.todos import clear_todos, note_todos, todos_of

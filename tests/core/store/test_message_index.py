@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from teamchat.core.store import messages
+from teamchat.core.store import message_index
 from teamchat.core.store.checking import problems
 from teamchat.core.store.database import Database
 from teamchat.core.store.messages import SqliteLog
@@ -34,12 +34,12 @@ def waiting(db: Database) -> int:
 def test_messages_wait_until_there_are_many_or_one_is_long_or_a_search_comes(
     db: Database, session: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(messages, "INDEXED_TOGETHER", 4)
+    monkeypatch.setattr(message_index, "INDEXED_TOGETHER", 4)
     log = SqliteLog(db, session)
     for wait in (1, 2, 3, 0, 1):
         log.append(draft("word"))
         assert waiting(db) == wait
-    log.append(draft("word " * messages.LONG))
+    log.append(draft("word " * message_index.LONG))
     assert waiting(db) == 0
     log.append(draft("word"))
     assert found(db, "word") == [f"msg-{number}" for number in range(1, 8)]
@@ -56,7 +56,7 @@ def test_what_a_killed_process_has_stored_is_found_by_the_next(db: Database, ses
 def test_what_was_not_stored_after_all_is_not_in_the_index(
     db: Database, session: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(messages, "INDEXED_TOGETHER", 2)
+    monkeypatch.setattr(message_index, "INDEXED_TOGETHER", 2)
     log = SqliteLog(db, session)
     log.append(draft("word"))
     with db.taken_back():
@@ -72,10 +72,10 @@ def test_many_that_wait_are_added_in_short_transactions(
     log = SqliteLog(db, session)
     for _ in range(5):
         log.append(draft("word"))
-    monkeypatch.setattr(messages, "AT_ONCE", 8)
+    monkeypatch.setattr(message_index, "AT_ONCE", 8)
     commits: list[str] = []
     db._connection.set_trace_callback(lambda sql: commits.append(sql) if sql == "COMMIT" else None)
-    messages.index_messages(db)
+    message_index.index_messages(db)
     assert (len(commits), waiting(db)) == (3, 0), "two words at once"
     assert len(found(db, "word")) == 5
 
@@ -103,7 +103,7 @@ def test_a_search_from_a_time_on_finds_what_was_said_since_in_whatever_order(sec
         closing(Database(Path(folder) / "teamchat.db")) as db,
         pytest.MonkeyPatch.context() as patch,
     ):
-        patch.setattr(messages, "INDEXED_TOGETHER", 2)
+        patch.setattr(message_index, "INDEXED_TOGETHER", 2)
         log = SqliteLog(db, create_session(db, "team", None).id)
         said = [(log.append(replace(draft("word"), timestamp=1000 * at)).id, at) for at in seconds]
         hits = search(db, Search(search_parts("word"), since=since), 0)[0]
@@ -137,7 +137,7 @@ def test_whatever_is_said_deleted_and_searched_every_word_is_found_where_it_is(s
             else:
                 if name not in sessions:
                     sessions[name], said[name] = create_session(db, "team", None, name).id, []
-                text = "one long " * messages.LONG if step == "say long" else step
+                text = "one long " * message_index.LONG if step == "say long" else step
                 message = SqliteLog(db, sessions[name]).append(draft(text)).id
                 said[name] += [message] * ("one" in text)
         hits = [(hit.session, hit.message) for hit in search(db, Search(search_parts("one")), 0)[0]]

@@ -1,0 +1,44 @@
+"""The first words of a message, and what a title may be."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from teamchat.core.text.clean import told
+
+if TYPE_CHECKING:
+    pass
+from teamchat.core.routing.markers import strip_markers
+
+LONGEST_TITLE = 100  # characters of a title that a person gives
+LONGEST_FIRST_WORDS = 60
+READ = 4000  # characters of a message in which its first words are looked for
+_FENCES = ("```", "~~~")
+
+
+def first_words(text: str) -> str:
+    """The first words of a message without its markers and fenced code, on one line; cut at a word with `…`.
+
+    A message of nothing but fenced code gives the first words of that, and an empty one nothing.
+    """
+    said = strip_markers(told(text[:READ]))
+    words = _without_fences(said).split() or [word for word in said.split() if not word.startswith(_FENCES)]
+    line = " ".join(words)
+    if len(line) <= LONGEST_FIRST_WORDS:
+        return line
+    cut = line[:LONGEST_FIRST_WORDS]
+    return (cut[: cut.rfind(" ")] if " " in cut else cut[:-1]).rstrip() + "…"
+
+
+def _without_fences(text: str) -> str:
+    if not any(fence in text for fence in _FENCES):  # as most have none
+        return text
+    from teamchat.core.routing.asides import Place
+    from teamchat.core.routing.markdown import places_of
+
+    parts, end = [], 0
+    for span in places_of(text).spans:
+        if span.place is Place.FENCE:
+            parts.append(text[end : span.start])
+            end = span.end
+    return "\n".join([*parts, text[end:]])
