@@ -26,17 +26,13 @@ def modules(folder: Path) -> dict[Path, str]:
 
 
 def glued(texts: Mapping[Path, str]) -> Iterator[str]:
-    """Comments that stand alone between two definitions, as the head of a module does."""
+    """Comments that stand alone between the definitions of a module, as the head of another one does."""
     for path, text in texts.items():
-        defined = [
-            node for node in ast.parse(text).body if not isinstance(node, ast.Import | ast.ImportFrom | ast.Expr)
-        ]
-        if not defined:
-            continue
-        first = min(node.lineno for node in defined)
+        body = ast.parse(text).body
+        imported = [node.end_lineno or 0 for node in body if isinstance(node, ast.Import | ast.ImportFrom)]
         lines = ["", *text.splitlines(), ""]
-        inside = {line for node in defined for line in range(node.lineno, (node.end_lineno or node.lineno) + 1)}
-        for number in range(first, len(lines) - 1):
+        inside = {line for node in body for line in range(node.lineno, (node.end_lineno or node.lineno) + 1)}
+        for number in range(max(imported, default=1) + 1, len(lines) - 1):
             if not lines[number].startswith("#") or number in inside or lines[number - 1].startswith("#"):
                 continue
             end = next(last for last in range(number, len(lines)) if not lines[last].startswith("#"))

@@ -72,7 +72,8 @@ from teamchat.core.conversation.coordinator import ConversationCoordinator
 from teamchat.core.conversation.mentioned import what_becomes
 from teamchat.core.conversation.permission import trust_store
 from teamchat.core.conversation.waiting import on_hold, waiting_in
-from teamchat.core.engine.decide import default_target, fitted
+from teamchat.core.engine.decide import default_target
+from teamchat.core.engine.fitting import fitted
 from teamchat.core.engine.state import State
 from teamchat.core.errors import ExitCode, SessionBusy, TeamchatError, UnknownName, UsageError
 from teamchat.core.store.database import Database

@@ -19,7 +19,7 @@ from prompt_toolkit.widgets import CompletionsToolbar, SearchToolbar
 from teamchat.cli.output.lines import folded
 from teamchat.cli.output.terminal.look import BAR
 from teamchat.core.conversation.mentioned import with_labels
-from teamchat.core.routing.requests import with_calls
+from teamchat.core.routing.at_calls import with_calls
 from teamchat.core.store.unsent import Unsent
 from teamchat.core.text.clean import printable
 

@@ -28,8 +28,8 @@ from teamchat.core.conversation.inputs import Message, typed_spans
 from teamchat.core.conversation.mentioned import illustrated, image_label, image_name, mentioned_images
 from teamchat.core.errors import ExitCode, TeamchatError, UsageError
 from teamchat.core.messages import Span
+from teamchat.core.routing.at_calls import inside_note, names_inside, split_calls, with_calls
 from teamchat.core.routing.markers import touches
-from teamchat.core.routing.requests import inside_note, names_inside, split_calls, with_calls
 from teamchat.core.store.database import Database
 from teamchat.core.store.sessions import Session, current_session, find_session, is_bare, remove_session
 from teamchat.core.store.unsent import Unsent, edit_unsent, keep_unsent, put_back_unsent, remove_unsent, unsent_of

@@ -10,7 +10,7 @@ from teamchat.core.engine.process import Kind, Process
 from teamchat.core.engine.processes.best import BestReport
 from teamchat.core.engine.processes.debate import DebateReport
 from teamchat.core.engine.processes.mapreduce import MapReduceReport
-from teamchat.core.engine.processes.until import UntilReport
+from teamchat.core.engine.processes.until_report import UntilReport
 from teamchat.core.engine.processes.vote import VoteReport
 from teamchat.core.engine.processes.words import (
     best_lines,

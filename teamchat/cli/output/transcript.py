@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from teamchat.cli.output.jsonl import JsonOutput
 from teamchat.cli.output.plain import PlainOutput
-from teamchat.core.engine.processes.until import UntilReport
+from teamchat.core.engine.processes.until_report import UntilReport
 from teamchat.core.turn.events import (
     AgentSpoke,
     CheckFinished,

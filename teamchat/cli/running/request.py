@@ -33,11 +33,11 @@ from teamchat.core.conversation.coordinator import ConversationCoordinator
 from teamchat.core.conversation.entry import check_message
 from teamchat.core.conversation.inputs import Input, Message, Resume, typed_spans
 from teamchat.core.conversation.waiting import waiting_in
-from teamchat.core.engine.decide import fitted
 from teamchat.core.engine.events import ResumeMode
+from teamchat.core.engine.fitting import fitted
 from teamchat.core.engine.state import UNBOUNDED, Bounds
 from teamchat.core.errors import ExitCode, TeamchatError
-from teamchat.core.routing.requests import split_calls
+from teamchat.core.routing.at_calls import split_calls
 from teamchat.core.store.database import Database
 from teamchat.core.store.routes import load_state
 from teamchat.core.store.sessions import Session, begun, last_session

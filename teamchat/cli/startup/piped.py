@@ -60,7 +60,7 @@ def read_message(
 
 def without_calls(message: Message, members: Sequence[Named]) -> Message:
     """The message without the names of its typed lines that begin with `@name`: it goes to them, too."""
-    from teamchat.core.routing.requests import split_calls
+    from teamchat.core.routing.at_calls import split_calls
 
     through = message.typed_through
     called, typed, _ = split_calls(message.text[:through], members)

@@ -22,7 +22,7 @@ from teamchat.core.cassette.team import RecordedTeam
 from teamchat.core.check import CheckStatus, NotRun
 from teamchat.core.checked_structs import Checked
 from teamchat.core.conversation.inputs import Message, Resume, typed_spans
-from teamchat.core.engine.decide import MAX_WAITING
+from teamchat.core.engine.draft import MAX_WAITING
 from teamchat.core.engine.events import PauseKind, ResumeMode
 from teamchat.core.engine.process import MOST_ROUNDS, Kind, Process, ProcessCheck
 from teamchat.core.engine.state import Bounds

@@ -12,18 +12,16 @@ from teamchat.core.engine.decide import asker_gone, default_target
 from teamchat.core.engine.state import State
 from teamchat.core.errors import NearMiss, NotTrusted, UnknownName, UnknownPerson, UsageError
 from teamchat.core.messages import Span, Speaker, well_formed
+from teamchat.core.routing.at_calls import ALL, at_notes, first_strangers
 from teamchat.core.routing.markers import Author, Marker, MarkerKind, WhyNot, read_markers, touches
 from teamchat.core.routing.names import Directory, Unknown, fold, match_member
 from teamchat.core.routing.requests import (
-    ALL,
     Hint,
     Problem,
     ProblemKind,
     Resolution,
     RouteRequest,
-    at_notes,
     few,
-    first_strangers,
     hints,
     near_miss_lines,
     parse_to,

@@ -20,7 +20,7 @@ from teamchat.core.conversation.posting import Parsed, Posted, Posting, Teller
 from teamchat.core.conversation.recovery import clean_turns, kept_turns, recover_checks, recover_turns
 from teamchat.core.conversation.typed_ahead import Outgoing, TypedAhead
 from teamchat.core.conversation.waiting import named_by, waiting_in
-from teamchat.core.engine.decide import budget_guard, decide
+from teamchat.core.engine.decide import decide
 from teamchat.core.engine.events import (
     Action,
     Deliver,
@@ -39,6 +39,7 @@ from teamchat.core.engine.events import (
     StopRequested,
     TurnEnded,
 )
+from teamchat.core.engine.guards import budget_guard
 from teamchat.core.engine.state import Route, State
 from teamchat.core.errors import (
     ExitCode,

@@ -12,7 +12,7 @@ from teamchat.core.context.context_manager import ContextManager
 from teamchat.core.context.history import LENGTH
 from teamchat.core.conversation.addressing import Addressed, address, address_task
 from teamchat.core.conversation.inputs import Message
-from teamchat.core.engine.decide import fitted
+from teamchat.core.engine.fitting import fitted
 from teamchat.core.engine.process import Part
 from teamchat.core.engine.state import Route, State
 from teamchat.core.errors import NoRoom, UsageError

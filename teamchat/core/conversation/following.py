@@ -19,8 +19,8 @@ from teamchat.core.conversation.conclusion import conclude, conclude_checks, con
 from teamchat.core.conversation.lessons import lessons_in
 from teamchat.core.conversation.recovery import how_left, output_folder
 from teamchat.core.conversation.turn_output import TurnOutput
-from teamchat.core.engine.decide import guard
 from teamchat.core.engine.events import CheckNotRun, GroupFailed, HumanAsked, Idle, Paused, PauseKind, TurnFailed
+from teamchat.core.engine.guards import guard
 from teamchat.core.engine.state import OPEN, Route, RouteStatus, State
 from teamchat.core.errors import ExitCode
 from teamchat.core.files.session_lock import holder_of

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from teamchat.core.engine.process import Process
 from teamchat.core.engine.processes.table import STRATEGIES
-from teamchat.core.engine.processes.until import MemberUsed, UntilReport
+from teamchat.core.engine.processes.until_report import MemberUsed, UntilReport
 from teamchat.core.store.checks import CheckRecord, checks_behind
 from teamchat.core.store.database import Database
 from teamchat.core.store.messages import SqliteLog

@@ -7,13 +7,12 @@ actions and stores the state.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
-from itertools import takewhile
-from typing import TYPE_CHECKING, Any
+from collections.abc import Collection
+from typing import TYPE_CHECKING
 
-from msgspec import Struct, field
 from msgspec.structs import replace
 
+from teamchat.core.engine.draft import Draft
 from teamchat.core.engine.events import (
     Action,
     CheckBegan,
@@ -31,15 +30,12 @@ from teamchat.core.engine.events import (
     MemberAnswered,
     Moved,
     NotCalled,
-    NotDropped,
     Paused,
     PauseKind,
-    PutAside,
     Queued,
     Reassigned,
     Recovered,
     Redone,
-    Refused,
     Released,
     Resumed,
     ResumeMode,
@@ -56,296 +52,14 @@ from teamchat.core.engine.events import (
     Undone,
     WorkBegan,
 )
+from teamchat.core.engine.fitting import fit_queue, now_called
+from teamchat.core.engine.guards import granted, guard, time_guard
 from teamchat.core.engine.process import DOER, PERSON, Call, Done, Handout, Kind, Part, Process, Tried
-from teamchat.core.engine.state import OPEN, AlsoCalled, LastSaid, Route, RouteStatus, Rules, State
-from teamchat.core.routing.names import fold
+from teamchat.core.engine.state import OPEN, Route, RouteStatus, State
 from teamchat.core.routing.requests import RouteRequest
 
 if TYPE_CHECKING:
-    from teamchat.core.engine.process import Finding
-
-LIMIT_NAMES = {
-    PauseKind.TIME: "limits.minutes",
-    PauseKind.TOKENS: "limits.tokens",
-    PauseKind.COST: "limits.cost_usd",
-    PauseKind.LOOP: "limits.rounds",
-}
-
-
-Limit = tuple[bool, PauseKind, str]
-
-
-def guard(state: State, now: float) -> Paused | None:
-    """The limit that is reached, if any: no turn may begin."""
-    rules = state.rules
-    return _first(
-        rules,
-        (_reached(state.turns, rules.max_turns), PauseKind.TURNS, _turns(state)),
-        (now - state.since > rules.max_seconds, PauseKind.TIME, _minutes(rules)),
-        *_budgets(state),
-        (_reached(state.stale, rules.max_stale), PauseKind.LOOP, f"the last {state.stale} replies said nothing new"),
-    )
-
-
-def time_guard(state: State, now: float) -> Paused | None:
-    """The limit of time, if it is reached: no check may begin."""
-    rules = state.rules
-    return _first(rules, (now - state.since > rules.max_seconds, PauseKind.TIME, _minutes(rules)))
-
-
-def budget_guard(state: State) -> Paused | None:
-    """The budget that is used up, if any."""
-    return _first(state.rules, *_budgets(state))
-
-
-def _budgets(state: State) -> tuple[Limit, Limit]:
-    rules = state.rules
-    return (
-        (_reached(state.tokens, rules.max_tokens), PauseKind.TOKENS, f"{state.tokens:,} tokens are spent"),
-        (_reached(state.cost_usd, rules.max_cost_usd), PauseKind.COST, f"${state.cost_usd:.2f} are spent"),
-    )
-
-
-def _first(rules: Rules, *limits: Limit) -> Paused | None:
-    names = {**LIMIT_NAMES, PauseKind.TURNS: rules.turns_limit}
-    return next((Paused(kind, f"{reason} ({names[kind]})") for over, kind, reason in limits if over), None)
-
-
-def granted(state: State, now: float) -> State:
-    """The state after a resume: turns and time count from zero, and a used-up budget is granted once more."""
-    return replace(
-        state,
-        turns=0,
-        since=now,
-        stale=0,
-        tokens=0 if _reached(state.tokens, state.rules.max_tokens) else state.tokens,
-        cost_usd=0.0 if _reached(state.cost_usd, state.rules.max_cost_usd) else state.cost_usd,
-    )
-
-
-def _turns(state: State) -> str:
-    return f"{state.turns} turn{'s' if state.turns != 1 else ''} since the last human message"
-
-
-def _minutes(rules: Rules) -> str:
-    return f"{rules.max_seconds / 60:g} minutes since the last human message"
-
-
-def _reached(value: float, limit: float | None) -> bool:
-    return limit is not None and value >= limit
-
-
-MAX_WAITING = 50
-
-
-def _is_same_call(route: Route, head: Route) -> bool:
-    """Whether the member of the route `head` is called again, for the same person's message."""
-    again = route.target == head.target and route.request == head.request
-    alone = route.group is None and route.part is None
-    return again and alone and route.status is RouteStatus.WAITING and route.as_of is None
-
-
-class Draft(Struct):
-    """The state that is being changed at the time `now`, and the actions so far."""
-
-    state: State
-    now: float
-    actions: list[Action] = field(default_factory=list)
-
-    def put(self, queue: Iterable[Route]) -> None:
-        self.state = replace(self.state, queue=tuple(queue))
-
-    def remove(self, route: Route) -> None:
-        self.put(other for other in self.state.queue if other is not route)
-
-    def drop(self, routes: tuple[Route, ...]) -> None:
-        """Take the routes out of the queue. A process continues without their parts."""
-        for route in routes:
-            if route.part:
-                self.finish(route, route.target, None)
-        self.put(route for route in self.state.queue if route not in routes)
-        self.actions += [Dropped(route) for route in routes]
-
-    def join(self, head: Route) -> Route:
-        """The route with the calls of its member that wait right behind it: one turn answers all of them.
-
-        A turn that was tried already answers what it was to answer then.
-        """
-        if head.part or head.as_of or head.status is not RouteStatus.WAITING:
-            return head
-        behind = self.state.queue[self.state.queue.index(head) + 1 :]
-        same = tuple(takewhile(lambda route: _is_same_call(route, head), behind))
-        also = tuple(AlsoCalled(route.by, route.parent) for route in same)
-        joined = replace(head, also=(*head.also, *also))
-        self.put(joined if route is head else route for route in self.state.queue if route not in same)
-        self.actions += [Dropped(replace(route, status=RouteStatus.JOINED)) for route in same]
-        return joined
-
-    def drop_named(self, names: tuple[str, ...] | None, agent: str | None = None) -> None:
-        """Drop the routes to these names; None is DROP: ALL. A route that has its reply stays.
-
-        An `agent` drops only what agents have queued, and nothing of a process.
-        """
-        named = tuple(
-            route
-            for route in self.state.queue
-            if route.status is not RouteStatus.ANSWERED and (names is None or route.target in names)
-        )
-        kept = tuple(route for route in named if agent and (route.part or route.by not in self.state.rules.ai))
-        self.drop(tuple(route for route in named if route not in kept))
-        self.actions += [NotDropped(route, agent or "") for route in kept]
-
-    def finish(self, route: Route, member: str, message: str | None, finding: Finding | None = None) -> None:
-        """Note in the process that the part of the route is over: `message` is the reply, None if it was skipped."""
-        process = self.state.process
-        if process is None or route.part is None:
-            return
-        part = replace(route.part, instead="", prompt="")  # which every later turn would store once more
-        done = Done(part, member, message, finding)
-        self.state = replace(self.state, process=replace(process, done=(*process.done, done)))
-
-    def said(self, route: Route, speaker: str, message: str) -> None:
-        """A member has answered the call of the route: those who wait for the same request answer its reply.
-
-        So do those who wait to answer what the member said before, if a person has asked it again: that is a
-        correction. Other work of other members leaves what they answer as it is.
-        """
-        by = tuple(dict.fromkeys((speaker, route.target)))
-        asked_by_person = route.parent == route.request
-
-        def continues(last: LastSaid) -> bool:
-            return route.request in last.requests or (asked_by_person and not set(by).isdisjoint(last.by))
-
-        told = (replace(last, message=message, by=by) if continues(last) else last for last in self.state.last_said)
-        self.state = replace(self.state, last_said=tuple(told))
-
-    def asked(self, message: str, question: Route | None, before: LastSaid | None) -> None:
-        """A person has said something: the answer to a question belongs to the work that asked, else it is new work."""
-        all_said = self.state.last_said
-        asking = next((last for last in all_said if question and question.request in last.requests), None)
-        others = tuple(last for last in all_said if last is not asking)
-        requests = (*(asking.requests if asking else ()), message)
-        said = replace(before or LastSaid((), message), requests=requests)
-        self.state = replace(self.state, last_said=(*others, said))
-
-    def forget(self) -> None:
-        """Drop what was said for requests of which nothing is left to do."""
-        process = self.state.process
-        needed = {route.request for route in self.state.queue}
-        if process and not process.over:
-            needed.add(process.request)
-        kept = tuple(last for last in self.state.last_said if not needed.isdisjoint(last.requests))
-        if kept != self.state.last_said:
-            self.state = replace(self.state, last_said=kept)
-
-    def hold_all(self) -> None:
-        """Hold the whole queue, except people who are asked and what is set aside: only a resume continues it."""
-        stay = (RouteStatus.ASKED, RouteStatus.ASIDE)
-        self.put(
-            route if route.status in stay else replace(route, status=RouteStatus.HELD) for route in self.state.queue
-        )
-
-    def put_aside(self, numbers: Collection[int]) -> None:
-        """Set the held routes of these numbers aside, and what is held of their groups."""
-        named = [route for route in self.state.held if route.number in numbers]
-        together = {mate.number for route in named for mate in self.state.mates(route)}
-        for route in self.state.held:
-            if route.number in together:
-                self.change(route.number, status=RouteStatus.ASIDE)
-                self.actions.append(PutAside(route))
-
-    def not_begun(self) -> None:
-        """The routes whose turns were to run, but have not begun, wait again."""
-        self.put(
-            replace(route, status=RouteStatus.WAITING) if route.status is RouteStatus.RUNNING else route
-            for route in self.state.queue
-        )
-
-    def change(self, number: int, **changes: Any) -> None:
-        self.put(replace(route, **changes) if route.number == number else route for route in self.state.queue)
-
-    def answers(self, number: int, message: str) -> None:
-        """Fix what the turn of the route answers, and that of a mate which begins after a pause."""
-        for mate in self.state.mates(self.state.route(number)):
-            self.change(mate.number, as_of=mate.as_of or message)
-
-    def allowed(self, requests: tuple[RouteRequest, ...], by: str, message: str) -> tuple[RouteRequest, ...]:
-        """What an agent asks for that the run's bounds allow: with `only` nothing but questions to people."""
-        rules = self.state.rules
-        kept = tuple(wish for wish in requests if not rules.only or wish.target in rules.humans)
-        self.actions += [NotCalled(wish.target, by, message) for wish in requests if wish not in kept]
-        return kept
-
-    def enqueue(self, requests: tuple[RouteRequest, ...], like: Route, *, ahead: bool) -> None:
-        """Queue what a message asks for: `ahead` of what waits (a person's) or behind it (an agent's), by priority.
-
-        A target that waits for the same message is not queued again. Above `MAX_WAITING` a route is refused.
-        """
-        number, queue = self.state.next_route, self.state.queue
-        there = {route.target for route in queue if route.parent == like.parent}
-        new = [
-            replace(like, number=number + index, target=wish.target, priority=wish.priority, group=wish.group)
-            for index, wish in enumerate(wish for wish in requests if wish.target not in there)
-        ]
-        no_room = (RouteStatus.RUNNING, RouteStatus.ASIDE)
-        room = max(MAX_WAITING - sum(route.status not in no_room for route in queue), 0)
-        kept, refused = new[:room], new[room:]
-        self.state = replace(self.state, next_route=number + len(new))
-        # sorted() is stable: within a priority the order of the list is the order of speaking
-        self.put(sorted((*kept, *queue) if ahead else (*queue, *kept), key=lambda route: route.priority))
-        self.actions += [Queued(route) for route in kept] + [Refused(route, MAX_WAITING) for route in refused]
-
-
-# Fitting queued routes to a team file that changed while they waited.
-#
-# A route has the name of its member at the time of the call. The member may have another spelling now, may have left
-# the team, or may have become a person or an agent.
-
-
-def fitted(state: State) -> State:
-    """The state with its queue as `fit_queue` leaves it."""
-    draft = Draft(state, 0.0)
-    fit_queue(draft)
-    return draft.state
-
-
-def fit_queue(draft: Draft) -> None:
-    """Fit the queue to the team as it is now.
-
-    A question to a person who has left goes to the only person there is; with several people it is dropped.
-    A call of an agent that has left stays: its turn fails with the reason, and `resume --skip` continues without it.
-    """
-    queue, rules = draft.state.queue, draft.state.rules
-    gone = frozenset(_gone(draft, rules))
-    fitted = tuple(_fitted(route, rules) for route in queue if route not in gone)
-    if fitted != queue:
-        draft.put(fitted)
-        for route in gone:
-            draft.finish(route, route.target, None)
-        draft.actions += [Dropped(route, left=True) for route in queue if route in gone]
-
-
-def _gone(draft: Draft, rules: Rules) -> Iterator[Route]:
-    for route in draft.state.queue:
-        if route.status is RouteStatus.ASKED and now_called(route.target, rules) is None and len(rules.humans) != 1:
-            yield route
-
-
-def _fitted(route: Route, rules: Rules) -> Route:
-    target = now_called(route.target, rules)
-    if route.status is not RouteStatus.ASKED:
-        return route if target in (None, route.target) else replace(route, target=target or "")
-    if target is None:
-        return replace(route, target=rules.humans[0])
-    return replace(route, target=target, status=RouteStatus.ASKED if target in rules.humans else RouteStatus.WAITING)
-
-
-def now_called(name: str, rules: Rules) -> str | None:
-    """The current spelling of that member's name; None if it has left the team."""
-    if name in rules.ai or name in rules.humans:
-        return name
-    folded = fold(name)
-    return next((now for now in (*rules.ai, *rules.humans) if fold(now) == folded), None)
+    pass
 
 
 def go_on(draft: Draft) -> None:

@@ -27,7 +27,7 @@ from msgspec import Struct
 from msgspec.json import decode, encode
 from msgspec.structs import asdict, replace
 
-from teamchat.core.engine.decide import guard
+from teamchat.core.engine.guards import guard
 from teamchat.core.engine.state import Rules
 from teamchat.core.errors import (
     CODES,

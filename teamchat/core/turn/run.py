@@ -15,8 +15,9 @@ from teamchat.core.checkpoint.find import known_reason
 from teamchat.core.checkpoint.paths import readable
 from teamchat.core.context.context_manager import ContextManager, manager_of
 from teamchat.core.context.layers.sources import Compared, collector_of
-from teamchat.core.engine.decide import decide, guard
+from teamchat.core.engine.decide import decide
 from teamchat.core.engine.events import Action, Dropped, Event, Paused, WorkBegan
+from teamchat.core.engine.guards import guard
 from teamchat.core.engine.state import UNBOUNDED, Bounds, Route, RouteStatus, Rules, State
 from teamchat.core.errors import AgentMissing, ExitCode, NoMessage, NotTrusted, TeamchatError, UsageError
 from teamchat.core.messages import ConversationMessage, Span, Speaker

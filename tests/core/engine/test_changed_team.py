@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from teamchat.core.engine.decide import fitted
 from teamchat.core.engine.events import ResumeMode
+from teamchat.core.engine.fitting import fitted
 from teamchat.core.engine.state import Rules
 from teamchat.core.errors import ExitCode, TeamchatError
 from teamchat.core.store.checking import problems

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from teamchat.core.engine.decide import MAX_WAITING, asker_gone, default_target
+from teamchat.core.engine.decide import asker_gone, default_target
+from teamchat.core.engine.draft import MAX_WAITING
 from teamchat.core.engine.events import (
     Dropped,
     HumanAsked,

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from msgspec.structs import replace
 
-from teamchat.core.engine.decide import MAX_WAITING, decide
+from teamchat.core.engine.decide import decide
+from teamchat.core.engine.draft import MAX_WAITING
 from teamchat.core.engine.events import (
     Action,
     Deliver,

@@ -48,7 +48,9 @@ from teamchat.core.engine.process import (
     ReviewFinding,
     Tried,
 )
-from teamchat.core.engine.processes.until import GOES, UNTIL, read_review, report, result, turns
+from teamchat.core.engine.processes.until import GOES, UNTIL, turns
+from teamchat.core.engine.processes.until_report import report, result
+from teamchat.core.engine.processes.until_review import read_review
 from teamchat.core.engine.state import Route, RouteStatus, Rules, State
 from teamchat.core.routing.requests import RouteRequest
 

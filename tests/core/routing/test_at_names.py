@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from teamchat.core.routing.requests import at_notes, first_strangers, split_calls, with_calls
+from teamchat.core.routing.at_calls import at_notes, first_strangers, split_calls, with_calls
 from teamchat.core.team.team import Member
 from tests.core.routing.marker_texts import grows_linearly
 

@@ -11,7 +11,7 @@ from msgspec import Struct
 from teamchat.assemblers.truncation import truncate_middle
 from teamchat.core.context.layers.collector import LayerContext, LayerText
 from teamchat.core.engine.process import DOER, Review
-from teamchat.core.engine.processes.until import read_review
+from teamchat.core.engine.processes.until_review import read_review
 from teamchat.core.engine.processes.words import in_place
 from teamchat.core.messages import well_formed
 from teamchat.core.routing.markers import strip_markers

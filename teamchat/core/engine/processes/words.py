@@ -8,13 +8,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from msgspec import Struct
 
 from teamchat.core.engine.process import Ballot, Kind, Part, Plan, Position, Process, Review, ReviewFinding, Synthesis
-from teamchat.core.engine.processes import best, debate, mapreduce, until, vote
+from teamchat.core.engine.processes import best, debate, mapreduce, until, until_review, vote
 from teamchat.core.engine.processes.best import BestReport
 from teamchat.core.engine.processes.debate import DebateReport
 from teamchat.core.engine.processes.hierarchical import HierarchicalReport
 from teamchat.core.engine.processes.mapreduce import MapReduceReport, SubtaskStatus
 from teamchat.core.engine.processes.replies import Written, written_list, written_object
-from teamchat.core.engine.processes.until import UntilCheck, UntilReport, UntilReview
+from teamchat.core.engine.processes.until_report import UntilCheck, UntilReport, UntilReview
 from teamchat.core.engine.processes.vote import Vote, VoteReport
 from teamchat.core.routing.names import fold
 from teamchat.runners.untrusted.json import first_of, listed, one_line
@@ -110,7 +110,7 @@ def _pick(part: Part, speaker: str, written: Written) -> Iterator[str]:
 
 def _review(speaker: str, reply: str, round_: int) -> Iterator[str]:
     """`carol: PASS`, or `carol: FAIL`, and each finding."""
-    review = until.read_review(reply, round_)
+    review = until_review.read_review(reply, round_)
     if not isinstance(review, Review) or review.more:
         return
     yield f"{speaker}: {'PASS' if review.passed else 'FAIL'}"

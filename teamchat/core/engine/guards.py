@@ -1,0 +1,83 @@
+"""The limits of a conversation: turns, time, tokens and money, each of which pauses it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from teamchat.core.engine.events import Paused, PauseKind
+from teamchat.core.engine.state import Rules, State
+
+if TYPE_CHECKING:
+    pass
+
+LIMIT_NAMES = {
+    PauseKind.TIME: "limits.minutes",
+    PauseKind.TOKENS: "limits.tokens",
+    PauseKind.COST: "limits.cost_usd",
+    PauseKind.LOOP: "limits.rounds",
+}
+
+
+Limit = tuple[bool, PauseKind, str]
+
+
+def guard(state: State, now: float) -> Paused | None:
+    """The limit that is reached, if any: no turn may begin."""
+    rules = state.rules
+    return _first(
+        rules,
+        (_reached(state.turns, rules.max_turns), PauseKind.TURNS, _turns(state)),
+        (now - state.since > rules.max_seconds, PauseKind.TIME, _minutes(rules)),
+        *_budgets(state),
+        (_reached(state.stale, rules.max_stale), PauseKind.LOOP, f"the last {state.stale} replies said nothing new"),
+    )
+
+
+def time_guard(state: State, now: float) -> Paused | None:
+    """The limit of time, if it is reached: no check may begin."""
+    rules = state.rules
+    return _first(rules, (now - state.since > rules.max_seconds, PauseKind.TIME, _minutes(rules)))
+
+
+def budget_guard(state: State) -> Paused | None:
+    """The budget that is used up, if any."""
+    return _first(state.rules, *_budgets(state))
+
+
+def _budgets(state: State) -> tuple[Limit, Limit]:
+    rules = state.rules
+    return (
+        (_reached(state.tokens, rules.max_tokens), PauseKind.TOKENS, f"{state.tokens:,} tokens are spent"),
+        (_reached(state.cost_usd, rules.max_cost_usd), PauseKind.COST, f"${state.cost_usd:.2f} are spent"),
+    )
+
+
+def _first(rules: Rules, *limits: Limit) -> Paused | None:
+    names = {**LIMIT_NAMES, PauseKind.TURNS: rules.turns_limit}
+    return next((Paused(kind, f"{reason} ({names[kind]})") for over, kind, reason in limits if over), None)
+
+
+def granted(state: State, now: float) -> State:
+    """The state after a resume: turns and time count from zero, and a used-up budget is granted once more."""
+    return replace(
+        state,
+        turns=0,
+        since=now,
+        stale=0,
+        tokens=0 if _reached(state.tokens, state.rules.max_tokens) else state.tokens,
+        cost_usd=0.0 if _reached(state.cost_usd, state.rules.max_cost_usd) else state.cost_usd,
+    )
+
+
+def _turns(state: State) -> str:
+    return f"{state.turns} turn{'s' if state.turns != 1 else ''} since the last human message"
+
+
+def _minutes(rules: Rules) -> str:
+    return f"{rules.max_seconds / 60:g} minutes since the last human message"
+
+
+def _reached(value: float, limit: float | None) -> bool:
+    return limit is not None and value >= limit
