@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.document import Document
 
-from teamchat.cli.chatting.typing import Pastes
+from teamchat.cli.chatting.pastes import Pastes
 from teamchat.cli.output.lines import fold_label, folded
 from teamchat.core.store.images import LARGEST_IMAGE
 from tests.cli.helpers import select

@@ -28,7 +28,7 @@ from prompt_toolkit.search import stop_search
 from prompt_toolkit.selection import SelectionState, SelectionType
 
 from teamchat.cli.chatting.layout import Shown
-from teamchat.cli.chatting.typing import Pastes
+from teamchat.cli.chatting.pastes import Pastes
 from teamchat.core.files.whole_files import temporary_folder
 from teamchat.core.messages import Span, well_formed
 from teamchat.runners.environment import for_child

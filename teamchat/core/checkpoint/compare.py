@@ -11,7 +11,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from teamchat.core.checkpoint.git import GitFailed, GitProgram, git_environment
-from teamchat.core.checkpoint.shadow import Notes, notes_of, store_notes
+from teamchat.core.checkpoint.notes import Notes, notes_of, store_notes
 from teamchat.core.checkpoint.values import GitRepository, Lines, PathChange, TreeEntry, What
 from teamchat.core.errors import CheckpointFailed
 

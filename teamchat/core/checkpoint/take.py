@@ -26,10 +26,11 @@ from teamchat.core.checkpoint.compare import tree_with
 from teamchat.core.checkpoint.disk import status_at
 from teamchat.core.checkpoint.git import GitFailed, GitProgram
 from teamchat.core.checkpoint.ignored import RULES, all_rules
+from teamchat.core.checkpoint.notes import notes, notes_of, store_notes
 from teamchat.core.checkpoint.paths import folders_of, is_safe, is_within, readable
 from teamchat.core.checkpoint.private import is_private, umask
 from teamchat.core.checkpoint.refs import check_ref, noted_at, set_ref
-from teamchat.core.checkpoint.shadow import Shadow, keep_file, notes, notes_of, open_shadow, store_notes
+from teamchat.core.checkpoint.shadow import Shadow, keep_file, open_shadow
 from teamchat.core.checkpoint.values import (
     SUBMODULE,
     Checkpoint,

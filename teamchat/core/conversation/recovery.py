@@ -50,7 +50,7 @@ def output_folder(db: Database, turn: Turn | CheckRecord) -> Path | None:
 
 def how_left(db: Database, turn: Turn) -> str:
     """What became of a turn that the store says is running, and that no process runs."""
-    from teamchat.core.turn.ending import has_end
+    from teamchat.core.turn.kept_end import has_end
 
     folder = output_folder(db, turn)
     if folder and has_end(folder):
@@ -70,7 +70,7 @@ def recover_turns(db: Database, session: int, folder: Path, trees: WorkTrees) ->
 def kept_turns(db: Database, session: int, folder: Path) -> Iterator[tuple[Turn, FinishedTurn]]:
     """The turns whose ends could not be stored, with their kept ends."""
     for turn in running_turns(db, session):
-        from teamchat.core.turn.ending import read_end
+        from teamchat.core.turn.kept_end import read_end
 
         own = folder / turn.folder.name
         if _OURS.fullmatch(own.name) and (finished := read_end(own)):
@@ -168,7 +168,7 @@ def _end(db: Database, turn: Turn, finished: FinishedTurn, folder: Path | None) 
     try:
         end_turn(db, turn, "interrupted", finished.outcome, partial)
     except DiskFull:
-        from teamchat.core.turn.ending import free_output, keep_end
+        from teamchat.core.turn.kept_end import free_output, keep_end
 
         if folder is None or not keep_end(folder, finished):
             raise

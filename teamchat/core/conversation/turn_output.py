@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from teamchat.core.agents import AGENT_TYPES
 from teamchat.core.store.turns import Turn
-from teamchat.core.turn.ending import read_end
+from teamchat.core.turn.kept_end import read_end
 from teamchat.runners.base import Verdict
 from teamchat.runners.child.process import open_output, read_more
 from teamchat.runners.child.running import BEGINS, FIRST_LINE, MAX_OUTPUT_BYTES

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from teamchat.cli.output.terminal.markdown import LONGEST, MOST, PER_BLOCK, Block, Blocks
+from teamchat.cli.output.terminal.blocks import LONGEST, MOST, PER_BLOCK, Block, Blocks
 
 LINES = st.sampled_from(
     ["", "text", "# head", "- item", "  - inner", "1. one", "```py", "```", "~~~", "    code", "> said", "| a | b |"]

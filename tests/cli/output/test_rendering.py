@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from teamchat.cli.output.terminal import wrap
+from teamchat.cli.output.terminal.blocks import Block, Blocks
 from teamchat.cli.output.terminal.look import COLOURS, Look, colours_of, look_of
-from teamchat.cli.output.terminal.markdown import LEXERS, Block, Blocks, rendered
+from teamchat.cli.output.terminal.markdown import LEXERS, rendered
 from teamchat.cli.output.terminal.wrap import cells, cut, folded, styled_cells, wrapped
 from teamchat.core.text.clean import visible
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from teamchat.core.context.layers.collector import MAX_BYTES, framework_text, turn_note
+from teamchat.core.context.layers.framework import MAX_BYTES, framework_text, turn_note
 from teamchat.core.engine.state import AlsoCalled, Route
 from teamchat.core.messages import ConversationMessage, NewMessage, Routing, Speaker
 from teamchat.core.routing.markers import scan

@@ -9,8 +9,8 @@ from typing import Literal
 
 from msgspec.structs import replace
 
+from teamchat.cli.output.terminal.blocks import Block, Blocks
 from teamchat.cli.output.terminal.look import BAR, Look
-from teamchat.cli.output.terminal.markdown import Block, Blocks
 from teamchat.cli.output.terminal.tools import action, changed, mark
 from teamchat.cli.output.terminal.wrap import cells, cut, wrapped
 from teamchat.core.routing.edits import Edit, without_edits

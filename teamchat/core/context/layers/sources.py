@@ -15,7 +15,8 @@ from msgspec import Struct
 
 from teamchat.assemblers.parts import DIFFERENCES, FRAMEWORK, KNOWLEDGE, LESSONS, RESULTS, SUMMARY, TODO
 from teamchat.assemblers.truncation import BYTES_PER_TOKEN, byte_length, truncate_middle
-from teamchat.core.context.layers.collector import ContextCollector, LayerContext, LayerText, Source, framework_text
+from teamchat.core.context.layers.collector import ContextCollector, LayerContext, LayerText, Source
+from teamchat.core.context.layers.framework import framework_text
 from teamchat.core.engine.process import Part
 from teamchat.core.knowledge.files import Excerpt
 from teamchat.core.routing.markers import strip_markers

@@ -17,14 +17,8 @@ from teamchat.core.checkpoint.find import find_repository
 from teamchat.core.checkpoint.refs import git_command
 from teamchat.core.checkpoint.restore import FilesChanged, Kept, kept_commands
 from teamchat.core.checkpoint.values import NoRepository
-from teamchat.core.conversation.undo.files import (
-    FilesPlan,
-    Merged,
-    merged_since,
-    plan_redo_of_files,
-    plan_undo_of_files,
-    refuse_conflicts,
-)
+from teamchat.core.conversation.undo.files import FilesPlan, plan_redo_of_files, plan_undo_of_files, refuse_conflicts
+from teamchat.core.conversation.undo.merged import Merged, merged_since
 from teamchat.core.conversation.undo.messages import (
     UndoPlan,
     check_not_called,

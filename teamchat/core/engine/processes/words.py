@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from msgspec import Struct
 
 from teamchat.core.engine.process import Ballot, Kind, Part, Plan, Position, Process, Review, ReviewFinding, Synthesis
-from teamchat.core.engine.processes import best, debate, mapreduce, until, until_review, vote
+from teamchat.core.engine.processes import best, debate, mapreduce, until, until_review, until_round, vote
 from teamchat.core.engine.processes.best import BestReport
 from teamchat.core.engine.processes.debate import DebateReport
 from teamchat.core.engine.processes.hierarchical import HierarchicalReport
@@ -25,7 +25,7 @@ KEYS = {
     (Kind.DEBATE, debate.ROUND): {"position", "changed"},
     (Kind.DEBATE, debate.SYNTHESIS): {"agree", "dissent"},
     (Kind.BEST, best.JUDGE): {"winner", "reasons"},
-    (Kind.UNTIL, until.REVIEWER): {"round", "verdict", "findings"},
+    (Kind.UNTIL, until_round.REVIEWER): {"round", "verdict", "findings"},
 }
 """The keys of the JSON that a part asks for. One with others is shown as it was written, so that nothing is lost."""
 PLANS = (Kind.MAPREDUCE, mapreduce.PLANNER)

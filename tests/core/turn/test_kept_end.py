@@ -18,7 +18,7 @@ from teamchat.core.receipt import Outcome
 from teamchat.core.store import database
 from teamchat.core.store.turn_events import TimedEvent
 from teamchat.core.store.turns import partial_of
-from teamchat.core.turn import ending as kept
+from teamchat.core.turn import kept_end
 from teamchat.core.turn.events import Conclusion
 from teamchat.core.turn.execution import FinishedTurn
 from teamchat.runners.child.running import Launch
@@ -129,7 +129,7 @@ def test_what_nothing_can_keep_is_told(stage: Stage) -> None:
         raise OSError(errno.ENOSPC, "full")
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(kept, "write_private", full)
+        patch.setattr(kept_end, "write_private", full)
         locked(stage, "max", lambda: stage.send("Begin", to="max"))
     (told,) = stage.warnings
     assert told.startswith("what max said is not stored: the store ")
@@ -151,7 +151,7 @@ def test_on_a_full_disk_only_a_reply_that_its_cli_calls_complete_counts(stage: S
 def test_junk_in_its_place_is_a_turn_that_was_interrupted(stage: Stage, junk: bytes, *, packed: bool) -> None:
     locked(stage, "max", lambda: stage.send("Begin", to="max"))
     (folder,) = (stage.folder / "turns").iterdir()
-    (folder / kept.NAME).write_bytes(zlib.compress(junk) if packed else junk)
+    (folder / kept_end.NAME).write_bytes(zlib.compress(junk) if packed else junk)
     stage.open()
     (turn,) = stage.turns
     assert (turn.status, partial_of(stage.db, turn)) == ("interrupted", "Plan it. [NEXT: sarah]")
@@ -173,21 +173,21 @@ def test_what_is_kept_is_what_was(tmp_path: Path) -> None:
         TimedEvent(1.0, Text("水 \ud800")),
     )
     turn = FinishedTurn(outcome, "nul \0 \ud800", interrupted=True, vendor_session="session", events=events)
-    assert kept.read_end(tmp_path / "new") is None
-    assert kept.keep_end(tmp_path / "new", turn)
-    assert kept.read_end(tmp_path / "new") == turn
+    assert kept_end.read_end(tmp_path / "new") is None
+    assert kept_end.keep_end(tmp_path / "new", turn)
+    assert kept_end.read_end(tmp_path / "new") == turn
 
 
 def test_no_more_is_taken_in_than_a_turn_can_come_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An agent can write to the folder of its turn: few bytes must not become many."""
-    assert kept.keep_end(tmp_path, FinishedTurn(Outcome(0, 1.0), "x" * 10_000))
-    assert kept.read_end(tmp_path) is not None
-    monkeypatch.setattr(kept, "LARGEST_WRITTEN", 10_000)
-    assert kept.read_end(tmp_path) is None
-    file = tmp_path / kept.NAME
+    assert kept_end.keep_end(tmp_path, FinishedTurn(Outcome(0, 1.0), "x" * 10_000))
+    assert kept_end.read_end(tmp_path) is not None
+    monkeypatch.setattr(kept_end, "LARGEST_WRITTEN", 10_000)
+    assert kept_end.read_end(tmp_path) is None
+    file = tmp_path / kept_end.NAME
     monkeypatch.undo()
     file.write_bytes(file.read_bytes()[:-1])
-    assert kept.read_end(tmp_path) is None
+    assert kept_end.read_end(tmp_path) is None
 
 
 def test_the_output_makes_room_on_a_full_disk(stage: Stage) -> None:
@@ -201,16 +201,16 @@ def test_the_output_makes_room_on_a_full_disk(stage: Stage) -> None:
         return None
 
     stage.answers = answers
-    free = kept.free_output
+    free = kept_end.free_output
 
     def freed(folder: Path) -> None:
-        assert (folder / kept.NAME).exists(), "nothing else has the reply then"
+        assert (folder / kept_end.NAME).exists(), "nothing else has the reply then"
         free(folder)
         assert (folder / "stdout").stat().st_size == 0
         stage.db.execute("PRAGMA max_page_count = 100000")
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("teamchat.core.turn.ending.free_output", freed)
+        patch.setattr("teamchat.core.turn.kept_end.free_output", freed)
         assert stage.send("Begin", to="max").code is ExitCode.DONE
     assert stage.said[1] == f"max: {reply}"
     assert len(stage.warnings) == 1, "what is wrong with the reply is said once"

@@ -1,0 +1,85 @@
+"""What a checkpoint knows beside its tree: permissions, and what it leaves out. It stands in the message of its commit.
+
+The commit has no parents, no author and no time, so that the same files have the same id.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from teamchat.core.checkpoint.git import GitProgram
+from teamchat.core.checkpoint.values import EXECUTABLE, LeftOut, TreeEntry
+
+_FILE = "100644"
+_NOBODY = {
+    "GIT_AUTHOR_NAME": "teamchat",
+    "GIT_AUTHOR_EMAIL": "teamchat",
+    "GIT_AUTHOR_DATE": "@0 +0000",
+    "GIT_COMMITTER_NAME": "teamchat",
+    "GIT_COMMITTER_EMAIL": "teamchat",
+    "GIT_COMMITTER_DATE": "@0 +0000",
+}
+
+
+class Notes(Struct, frozen=True):
+    """`usual` has the permissions of most files by their modes in git, `bits` those of the others by their paths.
+
+    `folders` has those of the folders that are not `usual_folder`. `left_out`: paths, why, and a stamp of each.
+    """
+
+    usual: dict[str, int] = {}
+    bits: dict[str, int] = {}
+    usual_folder: int | None = None
+    folders: dict[str, int] = {}
+    left_out: tuple[tuple[str, str, str], ...] = ()
+
+    def bits_of(self, path: str, mode: str) -> int | None:
+        """The permissions of a file; None of a link or a submodule, and where nobody knows them."""
+        return self.bits.get(path, self.usual.get(mode))
+
+    def with_entries(self, paths: Mapping[str, TreeEntry | None]) -> Notes:
+        """The notes of the same files but these."""
+        bits = {path: some for path, some in self.bits.items() if path not in paths}
+        for path, entry in paths.items():
+            if entry and entry.bits is not None and entry.bits != self.usual.get(entry.mode):
+                bits[path] = entry.bits
+        return replace(self, bits=dict(sorted(bits.items())))
+
+
+def notes(files: Mapping[str, int], folders: Mapping[str, int], left_out: Iterable[LeftOut]) -> Notes:
+    """The notes of files and folders, by their paths with their permissions."""
+    usual: dict[str, int] = {}
+    counted = Counter(files.values())
+    for some in sorted(counted, key=lambda bits: (-counted[bits], bits)):
+        usual.setdefault(EXECUTABLE if some & 0o100 else _FILE, some)
+    as_usual = set(usual.values())
+    others = {path: files[path] for path in sorted(path for path, some in files.items() if some not in as_usual)}
+    modes = Counter(folders.values())
+    usual_folder = min(modes, key=lambda bits: (-modes[bits], bits)) if modes else None
+    unusual = {path: folders[path] for path in sorted(folders) if folders[path] != usual_folder}
+    named = tuple(sorted((one.path, one.why, one.stamp) for one in left_out))
+    return Notes(usual, others, usual_folder, unusual, named)
+
+
+def store_notes(git: GitProgram, tree: str, found: Notes) -> str:
+    """The id of the checkpoint that has the tree and the notes."""
+    message = json.dumps({name: getattr(found, name) for name in Notes.__struct_fields__}, separators=(",", ":"))
+    commit = replace(git, env={**git.env, **_NOBODY})("commit-tree", tree, given=message.encode() + b"\n")
+    return commit.decode().strip()
+
+
+def notes_of(git: GitProgram, name: str) -> Notes:
+    """The notes of a checkpoint; none of a plain tree."""
+    head, _, content = git("cat-file", "--batch", given=f"{name}\n".encode()).partition(b"\n")
+    if b" commit " not in head:
+        return Notes()
+    try:
+        found = json.loads(content.partition(b"\n\n")[2])
+        return Notes(**{**found, "left_out": tuple(map(tuple, found["left_out"]))})
+    except (ValueError, TypeError, KeyError):
+        return Notes()
