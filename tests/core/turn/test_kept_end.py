@@ -210,7 +210,7 @@ def test_the_output_makes_room_on_a_full_disk(stage: Stage) -> None:
         stage.db.execute("PRAGMA max_page_count = 100000")
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("teamchat.core.turn.kept_end.free_output", freed)
+        patch.setattr("teamchat.core.turn.ending.free_output", freed)
         assert stage.send("Begin", to="max").code is ExitCode.DONE
     assert stage.said[1] == f"max: {reply}"
     assert len(stage.warnings) == 1, "what is wrong with the reply is said once"
