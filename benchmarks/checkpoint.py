@@ -28,7 +28,7 @@ from teamchat.core.checkpoint.find import find_repository
 from teamchat.core.checkpoint.plan import plan_restore
 from teamchat.core.checkpoint.restore import Restore, restore
 from teamchat.core.checkpoint.take import take
-from teamchat.core.checkpoint.values import Checkpoint, GitRepository, Step
+from teamchat.core.checkpoint.values import Checkpoint, GitRepository, TurnChanges
 from teamchat.core.conversation.undo.files import plan_undo_of_files
 from teamchat.core.receipt import Outcome, Setup
 from teamchat.core.store.turns import Turn
@@ -162,7 +162,7 @@ def undo(found: GitRepository, top: Path, state: Path, checkpoint: Callable[[str
     after = checkpoint("after")
     made = changes(found, before.tree, after.tree)
     known = entries(found, after.tree)
-    plan = plan_restore([Step(made)], known)
+    plan = plan_restore([TurnChanges(made)], known)
     assert len(plan.restore) == UNDONE
 
     def change(_run: int) -> None:
@@ -175,7 +175,7 @@ def undo(found: GitRepository, top: Path, state: Path, checkpoint: Callable[[str
 
     def compared() -> None:
         known = entries(found, after.tree)
-        plan = plan_restore([Step(changes(found, before.tree, after.tree))], known)
+        plan = plan_restore([TurnChanges(changes(found, before.tree, after.tree))], known)
         restore(state, [Restore(found, known, plan.restore)])
 
     took = seconds(compared, change)

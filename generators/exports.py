@@ -16,7 +16,7 @@ from tempfile import TemporaryDirectory
 
 from msgspec.structs import replace
 
-from teamchat.cli.exporting.formats import Options, writer
+from teamchat.cli.exporting.formats import ExportOptions, writer
 from teamchat.cli.running.playback import open_stage
 from teamchat.cli.startup.options import FormatName
 from teamchat.core.cassette.format import parse_cassette
@@ -51,7 +51,7 @@ def demo(speed: float = 1.0) -> Transcript:
 
 
 def exported(transcript: Transcript, name: FormatName) -> str:
-    return "".join(writer(name)(transcript, Options()))
+    return "".join(writer(name)(transcript, ExportOptions()))
 
 
 def write_screenshots(page: str, folder: Path) -> None:

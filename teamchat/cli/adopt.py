@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from teamchat.cli.startup.complete import members
-from teamchat.cli.startup.options import JsonOption, Place
+from teamchat.cli.startup.options import JsonOption, PlaceOptions
 
 if TYPE_CHECKING:
     from teamchat.core.conversation.sessions.adopt import Candidates
@@ -19,7 +19,7 @@ def adopt(
     last: Annotated[bool, typer.Option("--last", help="The newest session.")] = False,
     cancel: Annotated[bool, typer.Option("--cancel", help="Adopt nothing, unless a turn has done so already.")] = False,
     *,
-    place: Place,
+    place: PlaceOptions,
     as_json: JsonOption = False,
 ) -> int:
     """Let a member continue a session that you began in its CLI. Without ID and --last the sessions are listed.

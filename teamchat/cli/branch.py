@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from teamchat.cli.startup.options import JsonOption, Place, session_name
+from teamchat.cli.startup.options import JsonOption, PlaceOptions, session_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -29,7 +29,7 @@ def branch(
         typer.Option("--at", metavar="MESSAGE", help="The last message to keep, such as msg-4 (default: the newest)."),
     ] = None,
     *,
-    place: Place,
+    place: PlaceOptions,
     as_json: JsonOption = False,
 ) -> None:
     """Begin a conversation that has the messages of this one so far. Both go on by themselves."""

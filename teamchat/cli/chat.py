@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from teamchat.cli.startup.complete import people
-from teamchat.cli.startup.options import NotifyOption, Place, TimeoutOption, TitleOption, TrustOption
+from teamchat.cli.startup.options import NotifyOption, PlaceOptions, TimeoutOption, TitleOption, TrustOption
 
 
 def chat(
@@ -13,7 +13,7 @@ def chat(
         str | None, typer.Option("--as", metavar="NAME", autocompletion=people, help="The person you speak as.")
     ] = None,
     *,
-    place: Place,
+    place: PlaceOptions,
     new: Annotated[bool, typer.Option("--new", help="Start a new conversation, named by --session if given.")] = False,
     title: TitleOption = None,
     timeout: TimeoutOption = None,

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from teamchat.cli.startup.complete import checks
-from teamchat.cli.startup.options import NoWaitOption, Place, Shown, TrustOption
+from teamchat.cli.startup.options import NoWaitOption, PlaceOptions, ShownOptions, TrustOption
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,8 +24,8 @@ def check(
         ),
     ] = None,
     *,
-    place: Place,
-    shown: Shown,
+    place: PlaceOptions,
+    shown: ShownOptions,
     trust: TrustOption = False,
     no_wait: NoWaitOption = False,
 ) -> int:

@@ -1,9 +1,9 @@
 from __future__ import annotations
 
-from teamchat.cli.startup.options import JsonOption, Place
+from teamchat.cli.startup.options import JsonOption, PlaceOptions
 
 
-def clear(place: Place, as_json: JsonOption = False) -> None:
+def clear(place: PlaceOptions, as_json: JsonOption = False) -> None:
     """Begin history, summary and the agents' own sessions anew here, and remove the task.
 
     The record and the todo list stay. The next undo brings all of it back.

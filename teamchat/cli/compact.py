@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from teamchat.cli.startup.complete import members
-from teamchat.cli.startup.options import Limits, Place, Shown
+from teamchat.cli.startup.options import LimitOptions, PlaceOptions, ShownOptions
 
 
 def compact(
@@ -19,9 +19,9 @@ def compact(
         ),
     ] = None,
     *,
-    place: Place,
-    shown: Shown,
-    limits: Limits,
+    place: PlaceOptions,
+    shown: ShownOptions,
+    limits: LimitOptions,
 ) -> int:
     """Summarise the conversation. Later prompts get the summary instead of the old messages.
 

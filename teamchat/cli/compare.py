@@ -10,7 +10,7 @@ from teamchat.cli.startup.options import JsonOption, TeamOption, session_name
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from teamchat.core.conversation.sessions.compare import Answer, Trees
+    from teamchat.core.conversation.sessions.compare import SessionAnswer, Trees
     from teamchat.core.messages import ConversationMessage
 
 WIDE = 100  # columns of a terminal that has room for two texts
@@ -50,7 +50,7 @@ def compare(
         print_trees(answers, trees, stat=stat)
 
 
-def print_answers(answers: tuple[Answer, Answer]) -> None:
+def print_answers(answers: tuple[SessionAnswer, SessionAnswer]) -> None:
     """Side by side at a terminal that is wide enough, else one below the other."""
     import shutil
     import sys
@@ -72,7 +72,7 @@ def print_answers(answers: tuple[Answer, Answer]) -> None:
     Console(width=width, highlight=False).print(table)
 
 
-def blocks(answer: Answer) -> Iterator[str]:
+def blocks(answer: SessionAnswer) -> Iterator[str]:
     """What came after the message: who asked what, the replies, and a line for each turn."""
     from teamchat.cli.output.lines import turn_line
     from teamchat.core.messages import name_of
@@ -92,7 +92,7 @@ def blocks(answer: Answer) -> Iterator[str]:
     yield ""
 
 
-def shown(answer: Answer, reply: ConversationMessage) -> str:
+def shown(answer: SessionAnswer, reply: ConversationMessage) -> str:
     from teamchat.cli.output.long import as_shown
     from teamchat.cli.startup.typed import placed_here
     from teamchat.core.text.commands import quote
@@ -101,7 +101,7 @@ def shown(answer: Answer, reply: ConversationMessage) -> str:
     return as_shown(reply.content, whole).strip()
 
 
-def print_trees(answers: tuple[Answer, Answer], trees: Trees, *, stat: bool) -> None:
+def print_trees(answers: tuple[SessionAnswer, SessionAnswer], trees: Trees, *, stat: bool) -> None:
     import sys
 
     from teamchat.cli.output.lines import note
@@ -124,7 +124,7 @@ def print_trees(answers: tuple[Answer, Answer], trees: Trees, *, stat: bool) -> 
         note(printable(f"the files cannot be compared: {line}"))
 
 
-def write_json(answers: tuple[Answer, Answer], trees: Trees) -> None:
+def write_json(answers: tuple[SessionAnswer, SessionAnswer], trees: Trees) -> None:
     from msgspec import to_builtins
 
     from teamchat.cli.output.jsonl import message_fields, outcome_fields, write_line

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from teamchat.cli.startup.options import SPEED, JsonOption, Shown
+from teamchat.cli.startup.options import SPEED, JsonOption, ShownOptions
 from teamchat.cli.startup.typed import PROGRAM, TYPED, placed_here
 from teamchat.core.agents import CLIS
 from teamchat.core.text.commands import quote
@@ -33,7 +33,7 @@ def demo(
     --speed and --json play the recorded session, too.
     """
     if recorded or as_json or speed is not None:
-        return _play(1.0 if speed is None else speed, Shown(as_json))
+        return _play(1.0 if speed is None else speed, ShownOptions(as_json))
     return _run()
 
 
@@ -100,7 +100,7 @@ In a folder of yours, {own[0]}:
   {PROGRAM.get()} init{own[1]}"""
 
 
-def _play(speed: float, show: Shown) -> int:
+def _play(speed: float, show: ShownOptions) -> int:
     """The recorded session."""
     from importlib.resources import files
 

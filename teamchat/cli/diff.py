@@ -4,12 +4,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from teamchat.cli.startup.options import JsonOption, Place
+from teamchat.cli.startup.options import JsonOption, PlaceOptions
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from teamchat.core.conversation.differences import Difference
+    from teamchat.core.conversation.differences import TreeDifference
     from teamchat.core.store.database import Database
     from teamchat.core.store.sessions import Session
     from teamchat.core.store.turns import Turn
@@ -22,7 +22,7 @@ def diff(
     ] = None,
     stat: Annotated[bool, typer.Option("--stat", help="List the files with the number of changed lines.")] = False,
     *,
-    place: Place,
+    place: PlaceOptions,
     as_json: JsonOption = False,
 ) -> None:
     """Show what turns changed in the files; behind a pipe a patch, which git apply takes."""
@@ -74,7 +74,7 @@ def turns_called(db: Database, session: Session, name: str | None) -> Sequence[T
     return [turn for turn in turns_between(db, session.id, first.number, last.number) if turn.outcome]
 
 
-def write(found: Sequence[Difference], *, stat: bool, as_json: bool) -> None:
+def write(found: Sequence[TreeDifference], *, stat: bool, as_json: bool) -> None:
     import sys
 
     from teamchat.cli.output.jsonl import write_line

@@ -9,7 +9,7 @@ from teamchat.cli.startup.options import JsonOption, TeamOption
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
 
-    from teamchat.core.doctor.checks import Check
+    from teamchat.core.doctor.checks import DoctorCheck
     from teamchat.core.errors import ExitCode
     from teamchat.core.team.team import Member
 
@@ -49,9 +49,9 @@ class Report:
 
     def __init__(self, as_json: bool) -> None:
         self.as_json = as_json
-        self.checks: list[Check] = []
+        self.checks: list[DoctorCheck] = []
 
-    def __call__(self, check: Check, width: int) -> None:
+    def __call__(self, check: DoctorCheck, width: int) -> None:
         from teamchat.cli.output.jsonl import write_line
 
         self.checks.append(check)
@@ -62,7 +62,7 @@ class Report:
         else:
             print(line(check, width), flush=True)
 
-    def all(self, checks: Iterable[Check]) -> None:
+    def all(self, checks: Iterable[DoctorCheck]) -> None:
         found = list(checks)
         width = max(len(check.member or "") for check in found)
         for check in found:
@@ -90,7 +90,7 @@ def check_team(team: str | None, report: Report) -> ExitCode:
     return report.end()
 
 
-def _hosts(members: Sequence[Member], env: Mapping[str, str]) -> Iterator[Check]:
+def _hosts(members: Sequence[Member], env: Mapping[str, str]) -> Iterator[DoctorCheck]:
     """Look for the members' hosts; only a team that has some loads what asks their database."""
     from teamchat.core.dispatch.look import check_hosts
 
@@ -157,7 +157,7 @@ def finished(work: Coroutine[object, object, None], report: Report) -> ExitCode:
     return report.end()
 
 
-def line(check: Check, width: int) -> str:
+def line(check: DoctorCheck, width: int) -> str:
     """A finding for a person, then the commands to type on lines of their own. `width` is that of the longest name."""
     from teamchat.core.text.clean import printable
 

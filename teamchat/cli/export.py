@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from teamchat.cli.output.long import as_stored, write_text
-from teamchat.cli.startup.options import FormatName, PatchesName, Place, finite
+from teamchat.cli.startup.options import FormatName, PatchesName, PlaceOptions, finite
 from teamchat.core.errors import DiskFull, UsageError
 from teamchat.core.files.folders import FULL, NO_ROOM
 from teamchat.core.text.clean import printable
@@ -43,7 +43,7 @@ def export(
         typer.Option("--max-pause", metavar="SECONDS", min=0, callback=finite, help="The longest pause of a cast."),
     ] = 1.5,
     *,
-    place: Place,
+    place: PlaceOptions,
 ) -> None:
     """Write the conversation as Markdown, a web page, data or a recording.
 
@@ -51,7 +51,7 @@ def export(
     """
     import os
 
-    from teamchat.cli.exporting.formats import Options, format_for, writer
+    from teamchat.cli.exporting.formats import ExportOptions, format_for, writer
     from teamchat.cli.output.lines import note, plural, size
     from teamchat.cli.startup.workspace import find_root, open_store
     from teamchat.core.store.sessions import need_session
@@ -70,7 +70,7 @@ def export(
         whole = collect(db, need_session(db, place.session), redact, most)
     shown = whole if everything else whole.without_undone
     transcript, secrets = without_secrets(shown, redact)
-    written = write_to(file, write(transcript, Options(max_pause)))
+    written = write_to(file, write(transcript, ExportOptions(max_pause)))
     messages, undone = len(list(shown.said)), len(list(whole.said)) - len(list(shown.said))
     counts = f"{plural(messages, 'message')}, {plural(secrets, 'secret')} redacted"
     what = f"session {whole.session}" if file is None else f"wrote {printable(str(file))} ({size(written)})"

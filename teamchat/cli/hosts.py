@@ -8,7 +8,7 @@ import typer
 from teamchat.cli.startup.options import JsonOption
 
 if TYPE_CHECKING:
-    from teamchat.core.dispatch.dispatch import Clock, HostSeen
+    from teamchat.core.dispatch.dispatch import HostClock, HostSeen
 
 
 def hosts(
@@ -62,7 +62,7 @@ def hosts(
         note("no worker is there; on a host: teamchat worker --init, then teamchat worker")
 
 
-def _state(host: HostSeen, clock: Clock) -> str:
+def _state(host: HostSeen, clock: HostClock) -> str:
     if host.trouble:
         return host.trouble
     if host.seen_s > clock.dead_s:
@@ -70,7 +70,7 @@ def _state(host: HostSeen, clock: Clock) -> str:
     return "takes nothing new" if host.ending else f"{host.busy} of {host.jobs} jobs"
 
 
-def _fields(host: HostSeen, clock: Clock) -> dict[str, object]:
+def _fields(host: HostSeen, clock: HostClock) -> dict[str, object]:
     return {
         "name": host.name,
         "there": host.seen_s <= clock.dead_s and not host.ending and host.trouble is None,
@@ -89,7 +89,7 @@ def _fields(host: HostSeen, clock: Clock) -> dict[str, object]:
     }
 
 
-def _lines(host: HostSeen, clock: Clock) -> Iterator[str]:
+def _lines(host: HostSeen, clock: HostClock) -> Iterator[str]:
     yield f"{host.name}: {_state(host, clock)}"
     for name, one in host.agents.items():
         cools = f", cools down for {one.cools_s:.0f} s" if one.cools_s else ""

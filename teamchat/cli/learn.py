@@ -8,7 +8,7 @@ import typer
 from teamchat.cli.output.lines import confirmed, learned, note, plural
 from teamchat.cli.running.converse import converse
 from teamchat.cli.startup.complete import members
-from teamchat.cli.startup.options import MOST_COUNTED, JsonOption, Limits, Place, Shown
+from teamchat.cli.startup.options import MOST_COUNTED, JsonOption, LimitOptions, PlaceOptions, ShownOptions
 from teamchat.cli.startup.workspace import find_team, need_trust, open_store
 from teamchat.core.conversation.lessons import keep_lessons, learner_of
 from teamchat.core.errors import ExitCode, UsageError
@@ -50,7 +50,7 @@ def learn_from_session(
     with open_store(found.root) as db:
         chosen = need_session(db, session)
         keep_as = chosen.name if yes else None
-        show = Shown(as_json)
+        show = ShownOptions(as_json)
         code = converse(
             found, db, chosen, show, lambda coordinator: coordinator.learn(member, keep_as), wait=wait, listen=listen
         )
@@ -85,9 +85,9 @@ def learn(
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", help="Store the lessons without asking.")] = False,
     *,
-    place: Place,
+    place: PlaceOptions,
     as_json: JsonOption = False,
-    limits: Limits,
+    limits: LimitOptions,
 ) -> int:
     """Store a lesson of this workspace. Prompts include it where it fits."""
     from teamchat.cli.startup.bare_words import typed_text

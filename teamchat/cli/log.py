@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from teamchat.cli.startup.options import MOST_COUNTED, JsonOption, Place
+from teamchat.cli.startup.options import MOST_COUNTED, JsonOption, PlaceOptions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -38,7 +38,7 @@ def log(
         bool, typer.Option("--all", help="Include messages that were undone, marked as such.")
     ] = False,
     *,
-    place: Place,
+    place: PlaceOptions,
     as_json: JsonOption = False,
 ) -> int:
     """Print the conversation, and what is waiting or paused."""

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from teamchat.cli.startup.complete import members
-from teamchat.cli.startup.options import JsonOption, NoWaitOption, Place
+from teamchat.cli.startup.options import JsonOption, NoWaitOption, PlaceOptions
 from teamchat.core.text.commands import quote
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def merge(
     ] = False,
     undo: Annotated[bool, typer.Option("--undo", help="Put your files back as before the last merge.")] = False,
     *,
-    place: Place,
+    place: PlaceOptions,
     as_json: JsonOption = False,
     no_wait: NoWaitOption = False,
 ) -> int:
@@ -64,7 +64,7 @@ def merge(
     return _tell(state, there, made, undo=undo, as_json=as_json)
 
 
-def _list(place: Place, *, as_json: bool) -> int:
+def _list(place: PlaceOptions, *, as_json: bool) -> int:
     """Who has something to merge, with the commands."""
     from teamchat.cli.output.jsonl import write_line
     from teamchat.cli.output.lines import note

@@ -11,14 +11,14 @@ from typing import Annotated
 import typer
 
 from teamchat.cli.startup.complete import members
-from teamchat.cli.startup.options import NoWaitOption, Place, TrustOption
+from teamchat.cli.startup.options import NoWaitOption, PlaceOptions, TrustOption
 
 
 def open(  # noqa: A001 (the command's name)
     member: Annotated[
         str, typer.Argument(metavar="MEMBER", autocompletion=members, help="The member whose session to open.")
     ],
-    place: Place,
+    place: PlaceOptions,
     trust: TrustOption = False,
     no_wait: NoWaitOption = False,
 ) -> int:

@@ -1,9 +1,9 @@
 from __future__ import annotations
 
-from teamchat.cli.startup.options import ConfirmOrShow, JsonOption, Place
+from teamchat.cli.startup.options import ConfirmOrShow, JsonOption, PlaceOptions
 
 
-def redo(confirm: ConfirmOrShow, place: Place, as_json: JsonOption = False) -> None:
+def redo(confirm: ConfirmOrShow, place: PlaceOptions, as_json: JsonOption = False) -> None:
     """Redo what the newest undo has undone, unless something was said or run since."""
     from teamchat.cli.output.jsonl import write_line
     from teamchat.cli.output.lines import note

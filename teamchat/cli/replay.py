@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from teamchat.cli.startup.options import Shown, SpeedOption, TeamOption
+from teamchat.cli.startup.options import ShownOptions, SpeedOption, TeamOption
 
 
 def replay(
@@ -16,7 +16,7 @@ def replay(
         bool, typer.Option("--verify", help="Compare everything stored and printed with the recording.")
     ] = False,
     *,
-    shown: Shown,
+    shown: ShownOptions,
 ) -> int:
     """Play a recorded conversation in a temporary store, without running any agent.
 

@@ -1,9 +1,9 @@
 from __future__ import annotations
 
-from teamchat.cli.startup.options import JsonOption, Place
+from teamchat.cli.startup.options import JsonOption, PlaceOptions
 
 
-def report(place: Place, as_json: JsonOption = False) -> int:
+def report(place: PlaceOptions, as_json: JsonOption = False) -> int:
     """Print what the last process came to, as at its end."""
     from msgspec import to_builtins
 

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from teamchat.cli.startup.options import Asking, Options, Place, RunOutput, SendLimits
+from teamchat.cli.startup.options import Asking, OptionGroup, PlaceOptions, RunOutput, SendLimits
 from teamchat.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from teamchat.core.store.sessions import Session
 
 
-class Mode(Options, frozen=True):
+class Mode(OptionGroup, frozen=True):
     """What is done about the turn that failed."""
 
     retry: Annotated[bool, typer.Option("--retry", help="Run the failed turn again (the default).")] = False
@@ -40,7 +40,7 @@ def resume(
     ] = None,
     *,
     mode: Mode,
-    place: Place,
+    place: PlaceOptions,
     output: RunOutput,
     limits: SendLimits,
     asking: Asking,

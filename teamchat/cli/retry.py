@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from teamchat.cli.startup.complete import members
-from teamchat.cli.startup.options import Confirm, Limits, Place, RunOutput, Shown
+from teamchat.cli.startup.options import Confirm, LimitOptions, PlaceOptions, RunOutput, ShownOptions
 
 if TYPE_CHECKING:
     from teamchat.core.team.team import Team
@@ -20,9 +20,9 @@ def retry(
     ] = None,
     *,
     confirm: Confirm,
-    place: Place,
-    shown: Shown,
-    limits: Limits,
+    place: PlaceOptions,
+    shown: ShownOptions,
+    limits: LimitOptions,
 ) -> int:
     """Undo the last turn and run it again, with another member if you name one."""
     from teamchat.cli.output.lines import note

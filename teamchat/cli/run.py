@@ -8,7 +8,7 @@ from typer.core import TyperCommand
 from typer.exceptions import TyperException
 
 from teamchat.cli.startup.complete import ai_members, checks, doers, processes
-from teamchat.cli.startup.options import MOST_COUNTED, Asking, Attached, NewPlace, Options, RunLimits, SendOutput
+from teamchat.cli.startup.options import MOST_COUNTED, Asking, Attached, NewPlace, OptionGroup, RunLimits, SendOutput
 from teamchat.core.engine.process import MOST_ROUNDS
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ HostOption = Annotated[
 ]
 
 
-class ProcessOptions(Options, frozen=True):
+class ProcessOptions(OptionGroup, frozen=True):
     panel = "The process"
     members: MembersOption = None
     rounds: RoundsOption = None
@@ -144,7 +144,7 @@ class ProcessOptions(Options, frozen=True):
         )
 
 
-class Command(TyperCommand):
+class RunCommand(TyperCommand):
     """`run KIND --help` shows the options of that kind alone."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:

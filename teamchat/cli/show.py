@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from teamchat.cli.startup.options import JsonOption, Place
+from teamchat.cli.startup.options import JsonOption, PlaceOptions
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -61,7 +61,7 @@ def show(
         bool, typer.Option("--system", help="Print the exact system text that the agent got by a flag.")
     ] = False,
     *,
-    place: Place,
+    place: PlaceOptions,
     as_json: JsonOption = False,
 ) -> None:
     """Show the receipt of a turn: its input, permissions and result.
@@ -110,7 +110,7 @@ def show(
             print_receipt(db, found, chosen, abandoned=left)
 
 
-def show_check(place: Place, name: str, *, reply: bool, as_json: bool) -> None:
+def show_check(place: PlaceOptions, name: str, *, reply: bool, as_json: bool) -> None:
     """Show the receipt of the check of that name, or only its output."""
     import sys
 

@@ -1,11 +1,11 @@
 from __future__ import annotations
 
-from teamchat.cli.startup.options import Place
+from teamchat.cli.startup.options import PlaceOptions
 
 PATIENCE_S = 15.0
 
 
-def stop(place: Place) -> None:
+def stop(place: PlaceOptions) -> None:
     """Stop a conversation that is running in another terminal. Its turn ends cleanly; the queue is kept."""
     import contextlib
     import os

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from teamchat.cli.startup.options import Place
+from teamchat.cli.startup.options import PlaceOptions
 
 CLEAR = "teamchat task --clear"
 
@@ -18,7 +18,7 @@ def task(
     ] = None,
     clear: Annotated[bool, typer.Option("--clear", help="Remove the task.")] = False,
     *,
-    place: Place,
+    place: PlaceOptions,
 ) -> None:
     """Show or set the task that every member is told."""
     from teamchat.cli.output.lines import note

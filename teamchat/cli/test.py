@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from teamchat.cli.output.jsonl import write_line
 from teamchat.cli.output.lines import plural
 from teamchat.cli.running.playback import Played, Stage, open_stage
-from teamchat.cli.running.recorder import Listening
+from teamchat.cli.running.recorder import RecordingMachine
 from teamchat.cli.startup.interrupts import raise_again
 from teamchat.cli.startup.options import JsonOption, TeamOption
 from teamchat.core.cassette.account import standing_of, text_difference
@@ -34,7 +34,7 @@ class _Count:
     def __init__(self) -> None:
         self.cassettes = self.changed = 0
 
-    def add(self, checked: Checked) -> None:
+    def add(self, checked: TestedRecording) -> None:
         self.cassettes += 1
         self.changed += not checked.same
 
@@ -44,7 +44,7 @@ class _Count:
 
 
 class CheckedText(_Count):
-    def __call__(self, checked: Checked) -> None:
+    def __call__(self, checked: TestedRecording) -> None:
         self.add(checked)
         print(f"{printable(str(checked.file))}: {_word(checked)}")
         for (member, what, lines), turns in checked.changes.items():
@@ -58,7 +58,7 @@ class CheckedText(_Count):
         return self.code
 
 
-def _word(checked: Checked) -> str:
+def _word(checked: TestedRecording) -> str:
     if checked.problem:
         return f"cannot be played: {visible(checked.problem)}"
     if checked.updated:
@@ -67,7 +67,7 @@ def _word(checked: Checked) -> str:
 
 
 class CheckedJson(_Count):
-    def __call__(self, checked: Checked) -> None:
+    def __call__(self, checked: TestedRecording) -> None:
         self.add(checked)
         changes = [
             {"member": member, "what": what, "turns": turns, "diff": list(lines)}
@@ -109,7 +109,7 @@ def test(
     return output.finish()
 
 
-class Checked(Struct):
+class TestedRecording(Struct):
     """The changes in a cassette's prompts: each difference with its turns, by member and text.
 
     `problem` says why the cassette could not be played to its end.
@@ -154,9 +154,9 @@ def cassettes_in(where: Path) -> Sequence[Path]:
     return found
 
 
-def check(file: Path, team: Team | None, *, update: bool) -> Checked:
+def check(file: Path, team: Team | None, *, update: bool) -> TestedRecording:
     """Play the cassette with the team (None: its own). With `update`, it gets today's prompts. Raises `Interrupted`."""
-    checked = Checked(file)
+    checked = TestedRecording(file)
     try:
         cassette = read_cassette(file)
         _play(cassette, team, checked)
@@ -172,7 +172,7 @@ def check(file: Path, team: Team | None, *, update: bool) -> Checked:
     return checked
 
 
-def _play(cassette: Cassette, team: Team | None, checked: Checked) -> None:
+def _play(cassette: Cassette, team: Team | None, checked: TestedRecording) -> None:
     with open_stage(cassette, lambda turns: LenientPlayer(turns, math.inf, checked.meet), None, team) as stage:
         left = [turn.identity.member for played in _all_runs(stage) for turn in played.left]
     if left:
@@ -206,7 +206,7 @@ def _rewrite(file: Path, cassette: Cassette, team: Team | None) -> None:
                 source = sources[turn.key]
                 writer.turn(replace(turn, argv=source.argv, env_names=source.env_names, at=source.at))
 
-            heard = replace(stage, heard=lambda machine: Listening(machine, writer, keep))
+            heard = replace(stage, heard=lambda machine: RecordingMachine(machine, writer, keep))
             for played in _all_runs(
                 heard, lambda run: writer.input(run.input.input, run.input.cooling, run.input.bounds)
             ):

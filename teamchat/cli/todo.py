@@ -7,7 +7,7 @@ import typer
 from msgspec import to_builtins
 
 from teamchat.cli.startup.complete import people
-from teamchat.cli.startup.options import JsonOption, Place
+from teamchat.cli.startup.options import JsonOption, PlaceOptions
 
 if TYPE_CHECKING:
     from teamchat.core.routing.todos import Change, Todo, Wish
@@ -20,7 +20,7 @@ ADD = "teamchat todo add 'Write the tests'"
 CLOSES = ("rm", "remove", "delete", "del", "close", "complete", "finish", "check")
 
 
-class Action(StrEnum):
+class TodoAction(StrEnum):
     LIST = "list"
     ADD = "add"
     DONE = "done"
@@ -28,7 +28,7 @@ class Action(StrEnum):
 
 
 def actions(incomplete: str) -> list[str]:
-    return [action for action in Action if action.startswith(incomplete)]
+    return [action for action in TodoAction if action.startswith(incomplete)]
 
 
 def todo(
@@ -40,7 +40,7 @@ def todo(
             autocompletion=actions,
             help="What to do: list (the default), add, done or clear.",
         ),
-    ] = Action.LIST,
+    ] = TodoAction.LIST,
     words: Annotated[
         list[str] | None,
         typer.Argument(metavar="WORDS...", show_default=False, help="The text to add, or the numbers that are done."),
@@ -51,7 +51,7 @@ def todo(
         str | None, typer.Option("--as", metavar="NAME", autocompletion=people, help="The person who makes the change.")
     ] = None,
     *,
-    place: Place,
+    place: PlaceOptions,
     as_json: JsonOption = False,
 ) -> None:
     """Show or change the conversation's todo list. Every member gets it."""
@@ -66,28 +66,28 @@ def todo(
 
     given = words or []
     action = action_of(what, given)
-    if (everything or history) and action is not Action.LIST:
+    if (everything or history) and action is not TodoAction.LIST:
         raise UsageError(f"--all and --history are for listing, not for {action}", "teamchat todo --all")
-    if action is Action.CLEAR:
+    if action is TodoAction.CLEAR:
         need_person("the todo list is cleared")
-    if action is not Action.LIST:
+    if action is not TodoAction.LIST:
         check_no_hook("the todo list is changed")
-    if action in (Action.LIST, Action.CLEAR):
+    if action in (TodoAction.LIST, TodoAction.CLEAR):
         if given:
             raise UsageError(f"{action} takes no text", ADD)
     elif not given:
-        raise UsageError(f"{action} what?", ADD if action is Action.ADD else LIST)
-    found = None if action is Action.LIST else find_team(place.team)
+        raise UsageError(f"{action} what?", ADD if action is TodoAction.ADD else LIST)
+    found = None if action is TodoAction.LIST else find_team(place.team)
     with open_store(found.root if found else find_root(place.team)) as db, contextlib.ExitStack() as noting:
         if found is None:
             print_todos(db, need_session(db, place.session), everything=everything, history=history, as_json=as_json)
             return
-        if action is Action.ADD and find_caller() is None:
+        if action is TodoAction.ADD and find_caller() is None:
             chosen, caller = noting.enter_context(session_to_note_in(db, place.team, place.session)), None
         else:
             chosen, caller = session_of_todos(db, place.session, as_)
         by = caller or (found.humans[0] if as_ is None else person(found, as_)).name
-        if action is Action.CLEAR:
+        if action is TodoAction.CLEAR:
             clear(db, chosen, by, as_json=as_json)
         else:
             change(db, chosen, action, given, by, as_json=as_json)
@@ -117,7 +117,7 @@ def session_of_todos(db: Database, name: str | None, speaker: str | None) -> tup
     return chosen, turn.speaker.role_name
 
 
-def action_of(word: str, words: list[str]) -> Action:
+def action_of(word: str, words: list[str]) -> TodoAction:
     """The action of that name. Raises `UsageError` with a hint of the command that was probably meant."""
     from difflib import get_close_matches
 
@@ -126,20 +126,20 @@ def action_of(word: str, words: list[str]) -> Action:
     from teamchat.core.errors import UsageError
     from teamchat.core.routing.requests import quoted
 
-    if word in (*Action, *READS):
-        return Action.LIST if word in READS else Action(word)
+    if word in (*TodoAction, *READS):
+        return TodoAction.LIST if word in READS else TodoAction(word)
     numbers = numbers_of(words)
     hint: str | None = LIST
-    if close := get_close_matches(word.lower(), Action, n=1, cutoff=0.8):
+    if close := get_close_matches(word.lower(), TodoAction, n=1, cutoff=0.8):
         hint = line_of("todo", close[0], *words)
     elif word in CLOSES and numbers and None not in numbers.values():
         hint = line_of("todo", "done", *words)
     elif word not in CLOSES and None in numbers_of([word]).values():
         hint = line_of("todo", "add", word, *words)
-    raise UsageError(f"todo has {', '.join([*Action][:-1])} and {[*Action][-1]}, not {quoted(word)}", hint)
+    raise UsageError(f"todo has {', '.join([*TodoAction][:-1])} and {[*TodoAction][-1]}, not {quoted(word)}", hint)
 
 
-def change(db: Database, session: Session, action: Action, words: list[str], by: str, *, as_json: bool) -> None:
+def change(db: Database, session: Session, action: TodoAction, words: list[str], by: str, *, as_json: bool) -> None:
     """Apply what is possible. Raises `UnknownName` for an unknown number, `UsageError` if nothing changed."""
     from teamchat.cli.output.jsonl import todo_fields, write_line
     from teamchat.cli.output.lines import note, todo_line
@@ -149,7 +149,7 @@ def change(db: Database, session: Session, action: Action, words: list[str], by:
 
     with db.transaction():
         check_there(db, session)
-        noted = note_todos(db, session.id, adding(words) if action is Action.ADD else finishing(words), by)
+        noted = note_todos(db, session.id, adding(words) if action is TodoAction.ADD else finishing(words), by)
     for problem in noted.problems if noted.changes and not noted.unknown else ():
         note(problem)
     for number in noted.already:

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from teamchat.cli.startup.options import ConfirmOrShow, JsonOption, Place
+from teamchat.cli.startup.options import ConfirmOrShow, JsonOption, PlaceOptions
 
 if TYPE_CHECKING:
     from teamchat.core.store.summaries import Clear
@@ -21,7 +21,7 @@ def undo(
     conversation: Annotated[bool, typer.Option("--conversation", help="Undo the conversation only.")] = False,
     *,
     confirm: ConfirmOrShow,
-    place: Place,
+    place: PlaceOptions,
     as_json: JsonOption = False,
 ) -> None:
     """Undo the last turn, or all from TURN on: words, queue and files."""

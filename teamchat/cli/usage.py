@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.cells import cell_len
 
-from teamchat.cli.startup.options import JsonOption, Place
+from teamchat.cli.startup.options import JsonOption, PlaceOptions
 from teamchat.core.text.clean import printable
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ HEAD = ("member", "model", "memory", "turns", "input", "cached", "output", "cost
 
 def usage(
     ctx: typer.Context,
-    place: Place,
+    place: PlaceOptions,
     everything: Annotated[bool, typer.Option("--all", help="Add up all conversations of this workspace.")] = False,
     as_json: JsonOption = False,
 ) -> None:

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from teamchat.cli.startup.options import MOST_COUNTED, JsonOption, Place, Shown, StreamOption
+from teamchat.cli.startup.options import MOST_COUNTED, JsonOption, PlaceOptions, ShownOptions, StreamOption
 
 
 def watch(
@@ -13,7 +13,7 @@ def watch(
     ] = 3,
     until_done: Annotated[bool, typer.Option("--until-done", help="End with the run, and with its exit code.")] = False,
     *,
-    place: Place,
+    place: PlaceOptions,
     as_json: JsonOption = False,
     stream: StreamOption = False,
 ) -> int:
@@ -33,7 +33,7 @@ def watch(
     from teamchat.core.store.messages import SqliteLog
     from teamchat.core.store.sessions import need_session
 
-    show = Shown(as_json, stream)
+    show = ShownOptions(as_json, stream)
     root = find_root(place.team)
     with open_store(root) as db:
         chosen = need_session(db, place.session)

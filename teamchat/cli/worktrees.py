@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from teamchat.cli.startup.complete import members
-from teamchat.cli.startup.options import JsonOption, Place, spread
+from teamchat.cli.startup.options import JsonOption, PlaceOptions, spread
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,7 +23,7 @@ def remove(
     everything: Annotated[bool, typer.Option("--all", help="Remove the worktrees of all members.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Move what only the worktree has elsewhere.")] = False,
     *,
-    place: Place,
+    place: PlaceOptions,
 ) -> None:
     """Remove a member's worktree. One that has what nothing else has stays, unless you say --force."""
     from teamchat.cli.output.lines import note
@@ -74,7 +74,7 @@ worktrees.command()(spread(remove))
 
 @worktrees.callback()
 @spread
-def list_worktrees(ctx: typer.Context, place: Place, as_json: JsonOption = False) -> None:
+def list_worktrees(ctx: typer.Context, place: PlaceOptions, as_json: JsonOption = False) -> None:
     """List the members' own git worktrees, or remove one. What is not merged of each is there, too."""
     from teamchat.cli.output.jsonl import write_line
     from teamchat.cli.output.lines import note

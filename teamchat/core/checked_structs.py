@@ -14,7 +14,7 @@ from pydantic import GetCoreSchemaHandler
 from pydantic_core import CoreSchema, core_schema
 
 
-class Checked:
+class CheckedStruct:
     """Has pydantic check a Struct by a dataclass of the same fields, whose JSON schema it also gets."""
 
     def __get_pydantic_core_schema__(self, kind: type[Struct], handler: GetCoreSchemaHandler) -> CoreSchema:
@@ -34,7 +34,7 @@ class Checked:
 def _checked(hint: Any) -> Any:
     """The type with all Structs in it checked."""
     if isinstance(hint, type) and issubclass(hint, Struct):
-        return Annotated[hint, Checked()]
+        return Annotated[hint, CheckedStruct()]
     args = tuple(map(_checked, get_args(hint)))
     if args == get_args(hint):
         return hint

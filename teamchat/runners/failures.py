@@ -102,7 +102,7 @@ _TELLING = regex(
 )
 
 
-class Voice(Struct, frozen=True):
+class FailureWords(Struct, frozen=True):
     """How one CLI words its failures: its login command, and the stderr lines to ignore."""
 
     login: str
@@ -141,7 +141,7 @@ def _by_status(status: int | None) -> FailureKind | None:
     return None
 
 
-def failure(voice: Voice, message: str, status: int | None = None, kind: FailureKind | None = None) -> Failure:
+def failure(voice: FailureWords, message: str, status: int | None = None, kind: FailureKind | None = None) -> Failure:
     """The failure that the CLI reports with `message`."""
     kind = kind or classify(message, status)
     said = plain(message)
@@ -175,7 +175,7 @@ def _json_message(text: str) -> str | None:
     return None
 
 
-def last_words(stderr: str, voice: Voice) -> str:
+def last_words(stderr: str, voice: FailureWords) -> str:
     """The most useful line of stderr: the last that mentions an error, else the last that is not noise.
 
     A line that ends in a colon is joined with the next one.
@@ -188,7 +188,7 @@ def last_words(stderr: str, voice: Voice) -> str:
     return one_line(" ".join(lines[at : at + 2]), _REASON) if lines[at].endswith(":") else lines[at]
 
 
-def no_answer(stderr: str, voice: Voice) -> Failure:
+def no_answer(stderr: str, voice: FailureWords) -> Failure:
     """The failure of a program that reports success, prints nothing that is visible, and perhaps says why on stderr."""
     words = last_words(stderr, voice)
     kind = classify(words)

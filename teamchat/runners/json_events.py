@@ -34,8 +34,8 @@ from teamchat.runners.events import (
     ToolResult,
     Usage,
 )
-from teamchat.runners.failures import Voice, classify, ending, failure, is_blank, last_words, no_answer
-from teamchat.runners.longest import LONGEST_REPLY, CutLine, ReplyText, cut
+from teamchat.runners.failures import FailureWords, classify, ending, failure, is_blank, last_words, no_answer
+from teamchat.runners.longest import LONGEST_REPLY, ReplyText, ShortenedLine, cut
 from teamchat.runners.untrusted.json import decode, one_line, summary
 
 _TROUBLES, _PROGRESS = (Retry, Error), (TextDelta, Text, Thinking, ToolCall)
@@ -47,7 +47,7 @@ class JsonEvents(ABC):
     answered = False
     longest = LONGEST_REPLY
 
-    def __init__(self, voice: Voice) -> None:
+    def __init__(self, voice: FailureWords) -> None:
         self.voice = voice
         self.said: list[list[str]] = []  # texts, each in blocks that follow each other
         self.goes_on = False  # whether the next block follows the last one
@@ -83,7 +83,7 @@ class JsonEvents(ABC):
             if event is None:
                 found += self._streamed(pieces)
                 found += self._note_junk(line)
-            elif len(line) > longest or isinstance(line, CutLine):
+            elif len(line) > longest or isinstance(line, ShortenedLine):
                 found += self._streamed(pieces)
                 found += self._read_long(line, event)
             elif (text := self.piece(event)) is not None:
@@ -98,14 +98,14 @@ class JsonEvents(ABC):
 
     def _read_long(self, line: bytes, event: dict[str, object]) -> Iterator[AgentEvent]:
         """The events of a line that is longer than a reply may be. Of what is no reply, most is left out."""
-        text, was_cut = self.piece(event), isinstance(line, CutLine)
+        text, was_cut = self.piece(event), isinstance(line, ShortenedLine)
         found = list(self.read(event) if text is None else self.stream(text))
         if text is not None:
             self.live.over = self.live.over or was_cut
         elif self.done or any(isinstance(one, Text) for one in found):
             self.cut = self.cut or was_cut
         else:
-            size = line.size if isinstance(line, CutLine) else len(line)
+            size = line.size if isinstance(line, ShortenedLine) else len(line)
             found = [Note(f"left out most of a line of {size:,} bytes, which is no part of its reply"), *found]
         for one in found:
             self._watch(one)

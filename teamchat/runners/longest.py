@@ -26,7 +26,7 @@ def _gap(size: int, unit: str) -> str:
     return f"…({size:,} {unit} left out)…"  # the mark at which what is recorded looks for parts of a secret
 
 
-class CutLine(bytes):
+class ShortenedLine(bytes):
     """A line of `size` bytes without its middle.
 
     The line is still JSON where the middle was inside a string, as it is when a text or an image makes it long.

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from teamchat.runners.base import Command, EventParser, Job, Runner, Verdict
 from teamchat.runners.events import AgentEvent, Failure, FailureKind, TextDelta
-from teamchat.runners.failures import Voice, ending, is_blank, last_words, no_answer
+from teamchat.runners.failures import FailureWords, ending, is_blank, last_words, no_answer
 from teamchat.runners.longest import LONGEST_REPLY, ReplyText
 
 
@@ -40,7 +40,7 @@ class PipeOutput:
     def finish(self, exit_code: int, stderr_tail: str) -> Verdict:
         self._add(self._decoder.decode(b"", final=True))
         was_cut, text = self._text.over, str(self._text)
-        voice = Voice(login="")
+        voice = FailureWords(login="")
         if exit_code != 0:
             words = last_words(stderr_tail, voice)
             failed: Failure | None = Failure(FailureKind.AGENT, ending(exit_code) + (f": {words}" if words else ""))

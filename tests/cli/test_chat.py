@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from teamchat.cli.app import BEGINNING
-from teamchat.cli.chatting.layout import Footer, Shown
+from teamchat.cli.chatting.layout import ChatLines, Footer
 from teamchat.cli.chatting.typing import AGAIN_S, STAYS
 from teamchat.cli.startup.workspace import lock_file, store_file
 from teamchat.core.files.session_lock import holder_of
@@ -196,8 +196,8 @@ def test_what_is_typed_while_a_member_works_is_shown_as_queued_and_sent_after_th
 
 
 def test_what_members_do_stands_below_an_empty_line_unless_it_continues_a_text() -> None:
-    assert Shown(live=("⠋ max  thinking",)).above == ["", "⠋ max  thinking"]
-    assert Shown(live=("▌ I did", "⠋ max  writing")).above == ["▌ I did", "⠋ max  writing"]
+    assert ChatLines(live=("⠋ max  thinking",)).above == ["", "⠋ max  thinking"]
+    assert ChatLines(live=("▌ I did", "⠋ max  writing")).above == ["▌ I did", "⠋ max  writing"]
 
 
 @contextmanager

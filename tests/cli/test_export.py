@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from teamchat.cli.exporting.formats import Options, when, writer
+from teamchat.cli.exporting.formats import ExportOptions, when, writer
 from teamchat.cli.startup.options import FormatName
 from teamchat.core.context.snapshot import from_json
 from teamchat.core.conversation.permission import trust_store
@@ -314,7 +314,7 @@ def headings(markdown: str) -> list[str]:
 
 @given(text=st.text(st.sampled_from("#`~<>!-=*_ \n\r\ta1.[]()|&\u2028\x85\x0b\x0c\x1b")) | st.just(HOSTILE))
 def test_no_text_passes_for_another_speaker(text: str) -> None:
-    markdown = "".join(writer("md")(conversation("Hi", text, "Bye"), Options()))
+    markdown = "".join(writer("md")(conversation("Hi", text, "Bye"), ExportOptions()))
 
     assert headings(markdown) == ["s1", "kai", "max", "kai"]
 
@@ -323,7 +323,7 @@ def test_no_text_passes_for_another_speaker(text: str) -> None:
 def test_no_name_passes_for_markdown(text: str) -> None:
     transcript = Transcript(text, text, None, BEGAN, conversation("Hi").entries)
 
-    markdown = "".join(writer("md")(transcript, Options()))
+    markdown = "".join(writer("md")(transcript, ExportOptions()))
 
     assert len(headings(markdown)) == 2
 
@@ -331,7 +331,7 @@ def test_no_name_passes_for_markdown(text: str) -> None:
 @given(transcript=transcripts)
 def test_any_transcript_can_be_written_in_every_format(transcript: Transcript) -> None:
     for name in get_args(FormatName):
-        assert "".join(writer(name)(transcript, Options())).encode()
+        assert "".join(writer(name)(transcript, ExportOptions())).encode()
 
 
 def test_of_a_long_text_of_a_failed_turn_the_beginning_is_exported_and_that_is_said(world: Path) -> None:

@@ -15,7 +15,7 @@ from xml.etree import ElementTree as ET
 import pyte
 import pytest
 
-from teamchat.cli.exporting.formats import Options, writer
+from teamchat.cli.exporting.formats import ExportOptions, writer
 from teamchat.core.transcripts.transcript import Transcript
 from tests.core.transcripts.examples import EXAMPLE, conversation, keep
 from tests.core.transcripts.hostile import hostile
@@ -28,12 +28,12 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 
 def cast(transcript: Transcript, max_pause: float = 1.5) -> tuple[dict[str, Any], list[Event]]:
-    head, *events = "".join(writer("cast")(transcript, Options(max_pause))).removesuffix("\n").split("\n")
+    head, *events = "".join(writer("cast")(transcript, ExportOptions(max_pause))).removesuffix("\n").split("\n")
     return json.loads(head), [tuple(json.loads(line)) for line in events]
 
 
 def svg(transcript: Transcript) -> ET.Element:
-    return ET.fromstring("".join(writer("svg")(transcript, Options())))  # noqa: S314 (our own)
+    return ET.fromstring("".join(writer("svg")(transcript, ExportOptions())))  # noqa: S314 (our own)
 
 
 def frames(events: list[Event], columns: int, rows: int) -> Iterator[tuple[float, str]]:
@@ -156,7 +156,7 @@ def shown_in(picture: ET.Element) -> str:
 
 
 def test_the_picture_shows_the_last_screen_and_fetches_nothing() -> None:
-    picture = "".join(writer("svg")(EXAMPLE.without_undone, Options()))
+    picture = "".join(writer("svg")(EXAMPLE.without_undone, ExportOptions()))
 
     shown = shown_in(ET.fromstring(picture))  # noqa: S314 (our own)
     for text in ("sarah failed: the login was refused", "max", "✗ exit 1", "→ sarah", "0:58 · 24k tokens · $0.11"):

@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from teamchat.cli.exporting.formats import Options, writer
+from teamchat.cli.exporting.formats import ExportOptions, writer
 from teamchat.cli.exporting.html import MOST_RENDERED, rendered
 from teamchat.core.messages import ConversationMessage, Speaker
-from teamchat.core.transcripts.transcript import Said, Transcript
+from teamchat.core.transcripts.transcript import SaidEntry, Transcript
 from tests.chromium import ALARM, PROGRAM, Chromium, chromium
 from tests.core.transcripts.examples import BEGAN, EXAMPLE, FAILED, TURN, conversation, keep
 from tests.core.transcripts.hostile import HOSTILE, hostile
@@ -23,7 +23,7 @@ from tests.trials import TIMES, trials
 
 
 def page(transcript: Transcript) -> str:
-    return "".join(writer("html")(transcript, Options()))
+    return "".join(writer("html")(transcript, ExportOptions()))
 
 
 # --- the text of the page
@@ -227,7 +227,7 @@ def test_every_text_can_be_read_on_light_and_on_dark_paper(browser: Chromium, tm
     code = "```python\n# why\n@a\ndef f(x: int) -> str:\n    return f'{x}' + \"y\" * 0x1F or None\n```"
     names = [f"member{number}" for number in range(8)]
     said = (
-        Said(ConversationMessage(code, Speaker(name, name, type="ai"), timestamp=BEGAN, id=name), TURN)
+        SaidEntry(ConversationMessage(code, Speaker(name, name, type="ai"), timestamp=BEGAN, id=name), TURN)
         for name in names
     )
     browser.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])

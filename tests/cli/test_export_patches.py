@@ -8,7 +8,7 @@ import re
 import pytest
 
 from teamchat.cli.exporting.formats import spent_line
-from teamchat.core.store.usage import Spent
+from teamchat.core.store.usage import UsageSums
 from tests.cli.helpers import refused
 from tests.cli.test_worktrees import commit, shell
 from tests.cli.test_worktrees import tree as tree  # noqa: PLC0414 (a fixture)
@@ -59,6 +59,8 @@ def test_only_the_newest_turns_have_patches(tree: WorkTree, monkeypatch: pytest.
 
 
 def test_totals_say_of_how_many_turns_they_are() -> None:
-    known = Spent(5, 130.0, 5, 40_000, 5, 0.32, 2)
+    known = UsageSums(5, 130.0, 5, 40_000, 5, 0.32, 2)
     assert spent_line(known) == "5 turns · 2m10s · 40k tokens · $0.32 (2 of 5 turns report a cost)"
-    assert spent_line(Spent(1, None, 0, None, 0, None, 0)) == "1 turn · time unknown · tokens unknown · cost unknown"
+    assert (
+        spent_line(UsageSums(1, None, 0, None, 0, None, 0)) == "1 turn · time unknown · tokens unknown · cost unknown"
+    )

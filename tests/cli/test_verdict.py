@@ -13,7 +13,7 @@ from teamchat.cli.output.terminal.look import look_of
 from teamchat.cli.output.terminal.output import closing
 from teamchat.cli.startup.verdict import verdict_of, verdict_words, with_verdict
 from teamchat.core.errors import ExitCode, UsageError
-from teamchat.core.turn.events import Conclusion, Verdict
+from teamchat.core.turn.events import Conclusion, RunVerdict
 from tests.cli.helpers import notes, objects, queue, refused
 from tests.program import Result, run_here
 from tests.scripted_team import crew
@@ -228,7 +228,7 @@ TABLE = [*((text, "PASS", 0) for text in PASSES), *((text, None, 15) for text in
 @pytest.mark.parametrize(("text", "word", "code"), TABLE)
 def test_a_word_opens_the_gate_only_in_a_form_that_is_listed(text: str, word: str | None, code: int) -> None:
     ended = with_verdict(Conclusion(ExitCode.DONE, text), WORDS)
-    assert (ended.verdict, ended.code) == (Verdict(word), code)
+    assert (ended.verdict, ended.code) == (RunVerdict(word), code)
 
 
 @pytest.mark.parametrize("text", [text for text, _, _ in TABLE if "FAIL" not in text and "NEEDS" not in text])
@@ -271,7 +271,7 @@ def test_no_label_and_no_line_before_with_a_negation_opens_the_gate(
 @pytest.mark.parametrize("code", [code for code in ExitCode if code is not ExitCode.DONE])
 def test_a_run_that_stopped_short_keeps_its_exit_code_and_has_no_verdict(code: ExitCode) -> None:
     ended = with_verdict(Conclusion(code, "PASS", "why", "hint"), WORDS)
-    assert (ended.code, ended.reason, ended.hint, ended.verdict) == (code, "why", "hint", Verdict(None))
+    assert (ended.code, ended.reason, ended.hint, ended.verdict) == (code, "why", "hint", RunVerdict(None))
 
 
 @pytest.mark.parametrize(

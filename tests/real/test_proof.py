@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from teamchat.core.agents import AGENT_TYPES, CLIS
-from teamchat.core.doctor.checks import Check, exit_code
+from teamchat.core.doctor.checks import DoctorCheck, exit_code
 from teamchat.core.doctor.versions import newest_proven
 from teamchat.core.errors import ExitCode
 from teamchat.core.team.team import INSTALL
@@ -52,12 +52,12 @@ def put(world: Path, monkeypatch: pytest.MonkeyPatch) -> Put:
     return put
 
 
-Rows = dict[tuple[str, str], Check]
+Rows = dict[tuple[str, str], DoctorCheck]
 
 
 def proved() -> tuple[ExitCode, Rows]:
     """What the proof finds: the exit code of its findings, and the rows by CLI and what they are about."""
-    told: list[Check] = []
+    told: list[DoctorCheck] = []
     asyncio.run(prove(os.environ["PATH"], capture, told.append))
     return exit_code(told), {(check.member or "", check.what): check for check in told}
 
@@ -165,7 +165,7 @@ def test_a_process_that_should_stay_and_leaves_fails(put: Put) -> None:
     assert text == "kept running, it ended after its first turn" or "did not answer 'Two.'" in text
 
 
-def kept_running(world: Path) -> Check:
+def kept_running(world: Path) -> DoctorCheck:
     """What is found of the installed Claude as a process that stays."""
     with ModelServer() as server:
         folder = world / "tmp"
@@ -191,7 +191,7 @@ def test_a_file_of_teamchat_that_cannot_be_made_is_not_the_clis_fault(
 
     monkeypatch.setattr(Path, "hardlink_to", no_links)
     words = "not known: a file of teamchat's own could not be made: Operation not permitted"
-    assert kept_running(world) == Check(None, "stays", "unknown", words)
+    assert kept_running(world) == DoctorCheck(None, "stays", "unknown", words)
 
 
 def test_a_process_that_ends_in_the_middle_of_a_line_fails(put: Put) -> None:
@@ -285,10 +285,10 @@ def test_a_proof_that_breaks_off_keeps_what_it_found_out(put: Put, monkeypatch: 
     put("claude")
     put("codex")
 
-    def breaks(_turn: Observed, runner: Runner, _tool: str) -> Check:
+    def breaks(_turn: Observed, runner: Runner, _tool: str) -> DoctorCheck:
         if runner.vendor == "claude":
             raise ValueError("I/O operation on closed file")
-        return Check(None, "stop", "ok", "")
+        return DoctorCheck(None, "stop", "ok", "")
 
     monkeypatch.setattr("tests.real.proof.findings.stops_in_a_tool", breaks)
     _, rows = proved()

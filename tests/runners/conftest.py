@@ -11,7 +11,7 @@ from hypothesis import settings
 
 from teamchat.runners.base import StopRule
 from teamchat.runners.child.guardian import send_signal
-from teamchat.runners.child.process import Process
+from teamchat.runners.child.process import ChildProcess
 from teamchat.runners.child.running import MAX_OUTPUT_BYTES, Launch
 from tests.leftovers import marked
 from tests.runners.processes import Pids, lives
@@ -32,7 +32,7 @@ class Start(Protocol):
         scratch: Path | None = None,
         stop: StopRule | None = None,
         max_output: int = MAX_OUTPUT_BYTES,
-    ) -> Process: ...
+    ) -> ChildProcess: ...
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ def pids(tmp_path: Path) -> Iterator[Pids]:
 
 @pytest.fixture
 def start(tmp_path: Path, pids: Pids) -> Iterator[Start]:
-    started: list[Process] = []
+    started: list[ChildProcess] = []
 
     def run(
         argv: tuple[str, ...],
@@ -56,8 +56,8 @@ def start(tmp_path: Path, pids: Pids) -> Iterator[Start]:
         scratch: Path | None = None,
         stop: StopRule | None = None,
         max_output: int = MAX_OUTPUT_BYTES,
-    ) -> Process:
-        process = Process(
+    ) -> ChildProcess:
+        process = ChildProcess(
             Launch(
                 argv=argv,
                 cwd=cwd or tmp_path,

@@ -16,7 +16,7 @@ import pytest
 
 from teamchat.runners.child import supervisor as turn
 from teamchat.runners.child.guardian import below, processes, send_signal
-from teamchat.runners.child.process import Process
+from teamchat.runners.child.process import ChildProcess
 from teamchat.runners.child.running import Chunk, Exit, Running
 from tests.program import fake
 
@@ -165,7 +165,7 @@ def no_tracing() -> bool:
     return sys.platform != "linux" or (scope.exists() and scope.read_text().strip() != "0")
 
 
-def guardian_of(process: Process) -> int:
+def guardian_of(process: ChildProcess) -> int:
     return processes()[process.pid][0]
 
 

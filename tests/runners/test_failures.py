@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from teamchat.runners.events import FailureKind
-from teamchat.runners.failures import Voice, classify, ending, failure, last_words, plain
+from teamchat.runners.failures import FailureWords, classify, ending, failure, last_words, plain
 
-VOICE = Voice(login="log in", noise=re.compile("^noise"))
+VOICE = FailureWords(login="log in", noise=re.compile("^noise"))
 
 
 @pytest.mark.parametrize(

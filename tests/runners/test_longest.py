@@ -18,7 +18,7 @@ from teamchat.runners.claude.runner import ClaudeRunner
 from teamchat.runners.codex.runner import CodexRunner
 from teamchat.runners.events import AgentEvent, Note, ToolResult
 from teamchat.runners.gemini.runner import GeminiRunner
-from teamchat.runners.longest import ESCAPED, KEPT, LONGEST_REPLY, CutLine, ReplyText, cut
+from teamchat.runners.longest import ESCAPED, KEPT, LONGEST_REPLY, ReplyText, ShortenedLine, cut
 from teamchat.runners.opencode.runner import OpencodeRunner
 from teamchat.runners.pipe import PipeRunner
 from teamchat.runners.terminal.runner import TerminalRunner
@@ -90,7 +90,7 @@ def test_a_line_without_its_middle_is_json(text: str, ascii_only: bool, chunk: i
     framer = LineFramer(2 * KEPT)
     found = [one for at in range(0, len(line), chunk) for one in framer.push(line[at : at + chunk])]
     found += framer.push(b"\nrest")
-    assert isinstance(found[0], CutLine)
+    assert isinstance(found[0], ShortenedLine)
     assert found[0].size == len(line)
     assert len(found[0]) < 2 * KEPT + 100
     event = decode(found[0])

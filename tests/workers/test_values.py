@@ -12,7 +12,7 @@ import pickle
 import pytest
 
 from teamchat.core.dispatch.dbos.client import DbosDispatch, rest_of
-from teamchat.core.dispatch.dispatch import Clock
+from teamchat.core.dispatch.dispatch import HostClock
 from teamchat.core.dispatch.order import Order, Project, Unreadable
 from teamchat.version import VERSION
 from tests.workers.hosts import Host, Lab, until
@@ -34,7 +34,7 @@ def order(turn: str) -> Order:
 
 
 async def enqueued(lab: Lab, turn: str) -> None:
-    dispatch = DbosDispatch(lab.database, Clock())
+    dispatch = DbosDispatch(lab.database, HostClock())
     try:
         await dispatch.enqueue(order(turn))
     finally:
@@ -100,7 +100,7 @@ def test_a_streams_value_ends_the_turn_at_home(lab: Lab, host: Host, form: str) 
 @pytest.mark.parametrize("column", ["output", "error"])
 def test_the_rest_of_a_turn_is_not_read_at_home(lab: Lab, column: str, form: str) -> None:
     async def asked() -> None:
-        dispatch = DbosDispatch(lab.database, Clock())
+        dispatch = DbosDispatch(lab.database, HostClock())
         try:
             turn = order("bad")
             await dispatch.enqueue(turn)

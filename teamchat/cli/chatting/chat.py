@@ -26,16 +26,16 @@ from prompt_toolkit.document import Document
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 
 from teamchat.cli.chatting.files import Files
-from teamchat.cli.chatting.layout import Footer, Shown
+from teamchat.cli.chatting.layout import ChatLines, Footer
 from teamchat.cli.chatting.picker import pick
-from teamchat.cli.chatting.screen import Screen
+from teamchat.cli.chatting.screen import ChatScreen
 from teamchat.cli.chatting.slash import (
     BEGINS,
     NOT_BEGUN,
     OF_CHAT,
     PRINTS,
     WORDS,
-    Command,
+    SlashCommand,
     explained,
     how_to_set,
     in_chat,
@@ -45,7 +45,7 @@ from teamchat.cli.chatting.slash import (
     opens,
     run_command,
 )
-from teamchat.cli.chatting.typing import Item, Leave, Place, Send, Stop, Typing
+from teamchat.cli.chatting.typing import ChatPlace, Item, Leave, Send, Stop, Typing
 from teamchat.cli.output import Output
 from teamchat.cli.output.lines import Unreported, note, plural, short_number
 from teamchat.cli.output.terminal.look import look_of
@@ -55,7 +55,7 @@ from teamchat.cli.output.terminal.wrap import wrapped
 from teamchat.cli.running.converse import converse
 from teamchat.cli.running.keyboard import KEYBOARD
 from teamchat.cli.running.showing import excerpts_of
-from teamchat.cli.startup.options import Shown as ShownOptions
+from teamchat.cli.startup.options import ShownOptions
 from teamchat.cli.startup.report import complain
 from teamchat.cli.startup.workspace import (
     check_title,
@@ -103,10 +103,10 @@ class Chat:
     """One chat of the main thread. `load` reads the team file again before each run."""
 
     db: Database
-    place: Place
+    place: ChatPlace
     load: Callable[[], Team]
     inbox: SimpleQueue[Item] = field(default_factory=SimpleQueue)
-    shown: Shown = field(default_factory=Shown)
+    shown: ChatLines = field(default_factory=ChatLines)
     locked_out: bool = False  # another process runs the session
     hidden: bool = False  # a command has the terminal
     hand: Hand = field(default_factory=Hand)  # `held_back` is what an earlier chat has left and nobody has asked for
@@ -118,7 +118,7 @@ class Chat:
     def __post_init__(self) -> None:
         self.typing = Typing(self.place, self.inbox, self.shown, self.hand, self._open_again)
         history = history_in(store_file(self.place.team.root).parent)
-        self.screen = Screen(self.typing, self.shown, history, completer(self.place, (*WORDS, *OF_CHAT)))
+        self.screen = ChatScreen(self.typing, self.shown, history, completer(self.place, (*WORDS, *OF_CHAT)))
         self.typing.tell = self._tell
         self.typing.run_now = self._run_now
 
@@ -155,7 +155,7 @@ class Chat:
                     self._send()
                 case Stop():
                     self.locked_out = False
-                case Command():
+                case SlashCommand():
                     self._run_command(item)
                 case Leave(code=code):
                     ended_itself = code == ExitCode.INTERRUPTED != self.code
@@ -220,7 +220,7 @@ class Chat:
 
     # --- commands
 
-    def _run_command(self, command: Command) -> None:
+    def _run_command(self, command: SlashCommand) -> None:
         if command.words[0] == "new":
             self._begin_another(" ".join(command.words[1:]))
         elif self._picks(command.words):
@@ -284,11 +284,11 @@ class Chat:
         self._tell("· the next message begins another conversation")
         self._say_who_answers()
 
-    def _run_now(self, command: Command) -> None:
+    def _run_now(self, command: SlashCommand) -> None:
         """Run a command while members work, in the screen's thread."""
         self.screen.run_hidden(lambda: self._run(command))
 
-    def _run(self, command: Command) -> None:
+    def _run(self, command: SlashCommand) -> None:
         """Run it. Whatever fails in it is a line, because the chat goes on, and with it a turn that runs."""
         print(f"\n{command.line}")
         token = KEYBOARD.set(self)  # also in the screen's thread
@@ -493,7 +493,7 @@ def begin(
             raise UsageError(f"session {session!r} already exists", saying("--session", there.name))
         if session and not (there or new):
             raise UnknownName(no_session(db, session), "teamchat sessions")
-        place = Place(found, team, who, session, new, title, notify=notify)
+        place = ChatPlace(found, team, who, session, new, title, notify=notify)
         continued = place.find(db)
         if len(found.humans) > 1:
             place.speaker = person(found, who, state_of(db, continued, place) if continued else None).name
@@ -507,18 +507,18 @@ def begin(
         return Chat(db, place, lambda: find_team(team, timeout)).run()
 
 
-def question_to(db: Database, session: Session | None, place: Place) -> str | None:
+def question_to(db: Database, session: Session | None, place: ChatPlace) -> str | None:
     """The member whose question the person at the keyboard is asked."""
     asked = state_of(db, session, place).answered_by(place.you) if session else None
     return asked.by if asked else None
 
 
-def state_of(db: Database, session: Session, place: Place) -> State:
+def state_of(db: Database, session: Session, place: ChatPlace) -> State:
     """The queue of the session, with the team as it is now."""
     return fitted(load_state(db, session.id, rules_of(place.team)))
 
 
-def footer_of(db: Database, session: Session | None, place: Place) -> Footer:
+def footer_of(db: Database, session: Session | None, place: ChatPlace) -> Footer:
     team, name = place.team, session.name if session else "new session"
     title = title_of(db, session) if session else place.title or ""
     members = plural(len(team.members), "member")
@@ -591,7 +591,7 @@ NOTE = "· "  # begins a line of teamchat's own
 class Above(io.TextIOBase):
     """Writes above the prompt, and to the stream itself while the prompt is hidden."""
 
-    def __init__(self, stream: TextIO, screen: Screen) -> None:
+    def __init__(self, stream: TextIO, screen: ChatScreen) -> None:
         self._stream, self._screen = stream, screen
         self._line = ""
         self.buffer = _Bytes(self)
@@ -680,7 +680,7 @@ def offered(
     return 0, []
 
 
-def completer(place: Place, commands: Sequence[str]) -> Completer:
+def completer(place: ChatPlace, commands: Sequence[str]) -> Completer:
     """Offers the members of chat's team, except the person at the keyboard, and the files of its repository."""
     files = Files(place.team.root)
 

@@ -27,7 +27,7 @@ from prompt_toolkit.keys import Keys
 from prompt_toolkit.search import stop_search
 from prompt_toolkit.selection import SelectionState, SelectionType
 
-from teamchat.cli.chatting.layout import Shown
+from teamchat.cli.chatting.layout import ChatLines
 from teamchat.cli.chatting.pastes import Pastes
 from teamchat.core.files.whole_files import temporary_folder
 from teamchat.core.messages import Span, well_formed
@@ -55,8 +55,8 @@ COMMANDS = {"c-t": "/todo", "c-o": "/show"}
 class Prompt(Struct, frozen=True):
     """What the keys of the prompt work on. `refresh` draws it again, `suspend` stops the program as Ctrl-Z does."""
 
-    typist: Typist
-    shown: Shown
+    typist: ChatKeys
+    shown: ChatLines
     buffer: Buffer
     pastes: Pastes
     refresh: Callable[[], None]
@@ -78,7 +78,7 @@ class Prompt(Struct, frozen=True):
 
 
 def bindings(
-    typist: Typist, shown: Shown, buffer: Buffer, refresh: Callable[[], None], suspend: Callable[[], None]
+    typist: ChatKeys, shown: ChatLines, buffer: Buffer, refresh: Callable[[], None], suspend: Callable[[], None]
 ) -> KeyBindings:
     keys = KeyBindings()
     prompt = Prompt(typist, shown, buffer, Pastes(buffer, typist.tell), refresh, suspend)
@@ -248,12 +248,12 @@ def _keys_of_others(keys: KeyBindings, prompt: Prompt) -> None:
             prompt.typist.commanded(line)
 
 
-async def _suspended(do: Callable[[], None], shown: Shown) -> None:
+async def _suspended(do: Callable[[], None], shown: ChatLines) -> None:
     async with without_prompt(shown):
         do()
 
 
-async def _edit(pastes: Pastes, shown: Shown) -> None:
+async def _edit(pastes: Pastes, shown: ChatLines) -> None:
     """Let the person edit the text in their editor. All that comes back was typed."""
     text, _ = pastes.whole()
     try:
@@ -277,7 +277,7 @@ def _edited(text: str) -> str | None:
 
 
 @asynccontextmanager
-async def without_prompt(shown: Shown) -> AsyncIterator[None]:
+async def without_prompt(shown: ChatLines) -> AsyncIterator[None]:
     """Remove the prompt and show it again. What is typed meanwhile and nobody reads comes to the prompt."""
     try:
         async with in_terminal():
@@ -286,7 +286,7 @@ async def without_prompt(shown: Shown) -> AsyncIterator[None]:
         shown.back_at = time.monotonic()
 
 
-class Typist(Protocol):
+class ChatKeys(Protocol):
     """What the keys do. Every method runs in the screen's thread.
 
     `asked` is the text that Enter sends once more. `tell` writes a line above the prompt.

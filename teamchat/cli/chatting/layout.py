@@ -56,7 +56,7 @@ class Footer(Struct, frozen=True):
         return _cut(line, columns) if columns > 0 else ""
 
 
-class Shown(Struct):
+class ChatLines(Struct):
     """What the lines say. `asked` is the member that asks. `notice` replaces the footer until the next key.
 
     While it `works` the footer says how to stop it. `images` go with the typed text, and some are `labelled` in it.
@@ -90,7 +90,7 @@ class Shown(Struct):
         return [f"queued: {more} more", *lines] if more > 0 else lines
 
 
-def layout_of(shown: Shown, buffer: Buffer) -> Layout:
+def layout_of(shown: ChatLines, buffer: Buffer) -> Layout:
     def rule() -> AnyFormattedText:
         return [("fg:ansibrightblack", "─" * (_columns() - 1))]
 
@@ -126,11 +126,11 @@ def _columns() -> int:
     return get_app().output.get_size().columns
 
 
-def _prefix(shown: Shown, line: int, wrap: int) -> StyleAndTextTuples:
+def _prefix(shown: ChatLines, line: int, wrap: int) -> StyleAndTextTuples:
     return [("bold", shown.label)] if line == wrap == 0 else [("", " " * get_cwidth(shown.label))]
 
 
-def _queued_lines(shown: Shown) -> StyleAndTextTuples:
+def _queued_lines(shown: ChatLines) -> StyleAndTextTuples:
     lines = shown.queued()
     width = _columns() - 1
     told = [_cut(line, width) for line in lines[:-1]]
@@ -139,14 +139,14 @@ def _queued_lines(shown: Shown) -> StyleAndTextTuples:
     return [("fg:ansibrightblack", "\n".join([*told, f"{last}{gap}{EDIT}"]))]
 
 
-def _image_line(shown: Shown) -> StyleAndTextTuples:
+def _image_line(shown: ChatLines) -> StyleAndTextTuples:
     """`image: red.png   Backspace removes it`; the end of a long line goes first."""
     names, hint = ", ".join(shown.images), f"   {REMOVES}" if shown.labelled else ""
     line = f"image{'s' * (len(shown.images) > 1)}: {names}"
     return [("fg:ansibrightblack", _cut(line, max(1, _columns() - 1 - len(hint))) + hint)]
 
 
-def _footer(shown: Shown) -> StyleAndTextTuples:
+def _footer(shown: ChatLines) -> StyleAndTextTuples:
     width = _columns() - 1
     if shown.notice:
         return [("", _cut(f"  {shown.notice}", width))]

@@ -25,7 +25,7 @@ from teamchat.core.routing.markers import touches
 from teamchat.core.text.clean import printable
 
 
-class Part(Struct, frozen=True):
+class PastedPart(Struct, frozen=True):
     """A pasted part of the prompt's text, from `start` to `end`. A label has the pasted text as its `content`."""
 
     start: int
@@ -42,7 +42,7 @@ class Pastes:
     """Follows the pasted parts of a buffer's text."""
 
     def __init__(self, buffer: Buffer, tell: Callable[[str], None] = lambda _line: None) -> None:
-        self._buffer, self._before, self._parts = buffer, buffer.text, list[Part]()
+        self._buffer, self._before, self._parts = buffer, buffer.text, list[PastedPart]()
         self._tell = tell
         self._all_typed = False
         self._contents: dict[str, str] = {}  # by label: a label that was cut may be put back by Ctrl-Y or an undo
@@ -91,14 +91,14 @@ class Pastes:
 
     def put(self, text: str, pasted: tuple[Span, ...] = ()) -> None:
         """Put a text into the prompt, of which only these parts were pasted."""
-        shown, parts, done = "", list[Part](), 0
+        shown, parts, done = "", list[PastedPart](), 0
         images = (span for span in self._spans_of_images(text) if not touches(*span, pasted))
         for start, end in sorted([*pasted, *images]):
             shown += text[done:start]
             content = text[start:end]
             known = (label for label, one in self._contents.items() if one == content)
             label = next(known, None) or self._label_of(content)
-            parts.append(Part(len(shown), len(shown) + len(label), None if label == content else content))
+            parts.append(PastedPart(len(shown), len(shown) + len(label), None if label == content else content))
             shown, done = shown + label, end
         shown += text[done:]
         self._parts, self._all_typed = [], True
@@ -138,7 +138,7 @@ class Pastes:
         moved = (_moved(part, begin, removed_to, added_to) for part in self._parts if part not in broken)
         self._parts = [part for part in moved if part]
         added = "" if self._all_typed else now[begin:added_to]
-        new = [Part(begin, added_to)] if len(added) > 1 and "\n" in added else list(self._labels_in(added, begin))
+        new = [PastedPart(begin, added_to)] if len(added) > 1 and "\n" in added else list(self._labels_in(added, begin))
         self._parts = sorted([*self._parts, *new], key=lambda part: part.start)
         if broken:  # a label goes as a whole
             start, end = min(broken[0].start, begin), max(broken[-1].end + added_to - removed_to, added_to)
@@ -150,7 +150,7 @@ class Pastes:
     def _take_dragged(self) -> None:
         """Put a label in place of a path that a terminal has typed behind nothing but images."""
         shown = self._buffer.text
-        images = [Part(0, 0), *(part for part in self._parts if part.is_image)]
+        images = [PastedPart(0, 0), *(part for part in self._parts if part.is_image)]
         begin = images[-1].end
         typed, before = shown[begin:], "".join(shown[one.end : two.start] for one, two in pairwise(images))
         if before.strip() or self._buffer.cursor_position < len(shown) or not ends_image(typed):
@@ -160,10 +160,10 @@ class Pastes:
             text = f"{shown[:begin]}{gap}{' '.join(dict.fromkeys(labels))}"
             self._buffer.document = Document(text, len(text))
 
-    def _labels_in(self, added: str, begin: int) -> Iterator[Part]:
+    def _labels_in(self, added: str, begin: int) -> Iterator[PastedPart]:
         for label, content in self._contents.items():
             if (at := added.find(label)) >= 0:
-                yield Part(begin + at, begin + at + len(label), content)
+                yield PastedPart(begin + at, begin + at + len(label), content)
 
 
 def _joined(letter: str) -> bool:
@@ -180,7 +180,7 @@ def _alike(one: str, other: str) -> int:
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
 
 
-def _moved(part: Part, begin: int, removed_to: int, added_to: int) -> Part | None:
+def _moved(part: PastedPart, begin: int, removed_to: int, added_to: int) -> PastedPart | None:
     """The part after the characters from `begin` to `removed_to` were replaced by those to `added_to`."""
     if part.end <= begin:
         return part

@@ -31,8 +31,8 @@ from prompt_toolkit.key_binding.key_processor import KeyPress
 from prompt_toolkit.keys import Keys
 from prompt_toolkit.output.vt100 import Vt100_Output
 
-from teamchat.cli.chatting.keys import ALONE, Typist, bindings, without_prompt
-from teamchat.cli.chatting.layout import CHROME, Shown, layout_of
+from teamchat.cli.chatting.keys import ALONE, ChatKeys, bindings, without_prompt
+from teamchat.cli.chatting.layout import CHROME, ChatLines, layout_of
 from teamchat.cli.output.terminal.look import named_light
 from teamchat.core.text.clean import clean
 from teamchat.patterns import regex
@@ -46,7 +46,7 @@ NARROWEST, WIDEST = 20, 300
 SIZE = Size(24, 80)  # of a terminal that does not say
 
 
-class Terminal(Vt100Input):
+class ChatTerminal(Vt100Input):
     """The keys of a terminal, where an Esc that nothing follows for `ALONE_S` is the key `ALONE`."""
 
     _before = 0  # how many Escs came last, of which another one told that they begin nothing
@@ -65,11 +65,11 @@ class Terminal(Vt100Input):
 
 
 @dataclass
-class Screen:
+class ChatScreen:
     """`shown` is what the lines around the prompt say. `call` lets the screen's thread do something."""
 
-    typist: Typist
-    shown: Shown
+    typist: ChatKeys
+    shown: ChatLines
     history: History
     completer: Completer
     app: Application[None] = field(init=False)
@@ -87,7 +87,7 @@ class Screen:
         )
         reads, writes = open(0, closefd=False), open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115 (stay open)
         self._modes = termios.tcgetattr(0)
-        self._input = Terminal(reads)
+        self._input = ChatTerminal(reads)
         self._output = Vt100_Output(writes, self._terminal_size, os.environ.get("TERM"), enable_cpr=False)
         self._thread = Thread(target=self._run, name="prompt", daemon=True)
 

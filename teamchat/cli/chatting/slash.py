@@ -129,7 +129,7 @@ _WORD = regex(r"/([^\W\d][^\s]*|\?)")
 _FILE_NAME = regex(r"\.\w")
 
 
-class Command(Struct, frozen=True):
+class SlashCommand(Struct, frozen=True):
     """A command of chat: its words, and the line that was typed."""
 
     words: tuple[str, ...]
@@ -145,7 +145,7 @@ def habit_of(text: str) -> list[str]:
     return [f"✗ {line.split()[0]} is not sent: {does} {SENDS}" for does in told]
 
 
-def command_of(line: str, team: Team | None = None) -> Command | None:
+def command_of(line: str, team: Team | None = None) -> SlashCommand | None:
     """Parse a typed line as a command; None for a message.
 
     A line is a message if its first word has a second `/`, looks like a file name, or is an existing path. Raises
@@ -165,7 +165,7 @@ def command_of(line: str, team: Team | None = None) -> Command | None:
         words = _with_text(word, rest.strip()) if word in {*TEXT_BEHIND, "new"} else shlex.split(rest)
     except ValueError as error:
         raise UsageError(f"{found[0]}: {str(error).lower()}") from None
-    return Command((word, *words), line.strip())
+    return SlashCommand((word, *words), line.strip())
 
 
 def _is_path(word: str) -> bool:

@@ -11,8 +11,8 @@ from queue import SimpleQueue
 import typer
 from msgspec import Struct
 
-from teamchat.cli.chatting.layout import Shown
-from teamchat.cli.chatting.slash import WAITS, WORKING, Command, command_of, habit_of, opens, options_in_chat
+from teamchat.cli.chatting.layout import ChatLines
+from teamchat.cli.chatting.slash import WAITS, WORKING, SlashCommand, command_of, habit_of, opens, options_in_chat
 from teamchat.cli.startup.options import session_title
 from teamchat.cli.startup.workspace import choose_session, is_held
 from teamchat.core.conversation.addressing import Addressed
@@ -32,7 +32,7 @@ from teamchat.core.turn.run import Hand
 from teamchat.runners.child.supervisor import Stopper
 
 
-class Place(Struct):
+class ChatPlace(Struct):
     """Where chat is: the team, as loaded and as typed, the person, the session, and what tells of the end of a run.
 
     A session that it does not continue begins with the first message, with the `name` and `title` that were typed.
@@ -83,13 +83,13 @@ class Place(Struct):
                 self.session = None
 
 
-class Kept:
+class WaitingMessages:
     """For the thread that has made `db`. `waiting` has the messages in the order typed, as of the last look.
 
     One of them may be `edited` in the prompt: it stays in the store until its new text is, or until it is removed.
     """
 
-    def __init__(self, db: Database, place: Place, hand: Hand) -> None:
+    def __init__(self, db: Database, place: ChatPlace, hand: Hand) -> None:
         self._db, self._place, self._hand = db, place, hand
         self.waiting: list[Unsent] = []
         self.edited: Unsent | None = None
@@ -178,7 +178,7 @@ class Leave(Struct, frozen=True):
     code: int = ExitCode.DONE
 
 
-Item = Send | Stop | Command | Leave | BaseException
+Item = Send | Stop | SlashCommand | Leave | BaseException
 """What the main thread is to do; an error of the screen's thread ends chat."""
 
 
@@ -189,13 +189,13 @@ class Typing:
     """
 
     def __init__(
-        self, place: Place, inbox: SimpleQueue[Item], shown: Shown, hand: Hand, open_db: Callable[[], Database]
+        self, place: ChatPlace, inbox: SimpleQueue[Item], shown: ChatLines, hand: Hand, open_db: Callable[[], Database]
     ) -> None:
         self.place, self.inbox, self.shown, self.hand = place, inbox, shown, hand
         self.stopper: Stopper | None = None
         self.leaving = False
         self.tell: Callable[[str], None]
-        self.run_now: Callable[[Command], None]
+        self.run_now: Callable[[SlashCommand], None]
         self.asked: str | None = None
         self._notes: list[str] = []  # of what was told before the message was sent
         self._open_db, self._stops = open_db, 0
@@ -204,7 +204,7 @@ class Typing:
 
     def began(self) -> None:
         self._db = self._open_db()
-        self._kept = Kept(self._db, self.place, self.hand)
+        self._kept = WaitingMessages(self._db, self.place, self.hand)
         self.look()
 
     def look(self) -> None:
@@ -287,7 +287,7 @@ class Typing:
     def pictured(self, text: str, pasted: tuple[Span, ...]) -> tuple[str, ...]:
         return mentioned_images(text, pasted, self.place.team.root)
 
-    def _command(self, command: Command) -> None:
+    def _command(self, command: SlashCommand) -> None:
         word = command.words[0]
         if word == "quit":
             self.left()

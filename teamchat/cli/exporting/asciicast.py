@@ -11,7 +11,7 @@ import json
 import math
 from collections.abc import Callable, Iterator
 
-from teamchat.cli.exporting.formats import Options
+from teamchat.cli.exporting.formats import ExportOptions
 from teamchat.cli.exporting.screen import harmless, moments, shown_on
 from teamchat.cli.output.terminal.surface import SIZE, TerminalSurface
 from teamchat.core.transcripts.transcript import Transcript
@@ -50,7 +50,7 @@ class _Tape(io.RawIOBase):
         return lines
 
 
-def write_cast(transcript: Transcript, options: Options) -> Iterator[str]:
+def write_cast(transcript: Transcript, options: ExportOptions) -> Iterator[str]:
     shown = harmless(transcript)
     head = {
         "version": 2,

@@ -16,9 +16,9 @@ from teamchat.cli.output.terminal.tools import action, mark
 from teamchat.cli.startup.options import FormatName
 from teamchat.core.errors import UsageError
 from teamchat.core.messages import ConversationMessage, name_of
-from teamchat.core.store.usage import Spent
+from teamchat.core.store.usage import UsageSums
 from teamchat.core.text.clean import printable
-from teamchat.core.transcripts.transcript import ChangedFile, MemberTurn, RanCheck, Step, Transcript
+from teamchat.core.transcripts.transcript import ChangedFile, MemberTurn, RanCheck, Transcript, TranscriptStep
 from teamchat.runners.events import ToolCall, ToolResult
 from teamchat.runners.untrusted.json import one_line
 
@@ -49,7 +49,7 @@ def heading(message: ConversationMessage) -> str:
     return f"{name_of(message)} → {to}" if to else name_of(message)
 
 
-def step_line(step: Step) -> str:
+def step_line(step: TranscriptStep) -> str:
     """A step on one line: `read notes/cli.py`, `ran pytest -q ✗ exit 1`."""
     call = ToolCall("", step.name, step.text)
     does = action(call, FOLDER)
@@ -94,7 +94,7 @@ def changed_file(file: ChangedFile) -> str:
     return counted(file.path, file.added, file.removed, MARKS[file.what])
 
 
-def spent_line(spent: Spent) -> str:
+def spent_line(spent: UsageSums) -> str:
     """`5 turns · 2m10s · 40k tokens · $0.32 (2 of 5 turns report a cost)`"""
     shown = (
         (None if spent.seconds is None else duration(spent.seconds), spent.of_seconds, "time"),
@@ -113,13 +113,13 @@ def _of(turns: int, text: str | None, known: int, what: str) -> str:
 DEFAULT: FormatName = "md"
 
 
-class Options(Struct, frozen=True):
+class ExportOptions(Struct, frozen=True):
     """`max_pause` is the longest pause of a `cast`, in seconds."""
 
     max_pause: float = 1.5
 
 
-Write = Callable[[Transcript, Options], Iterator[str]]
+Write = Callable[[Transcript, ExportOptions], Iterator[str]]
 _FORMATS: dict[FormatName, tuple[str, tuple[str, ...]]] = {
     "md": ("markdown.write", (".md", ".markdown")),
     "html": ("html.write", (".html", ".htm")),

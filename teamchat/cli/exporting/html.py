@@ -22,7 +22,7 @@ from pygments.lexers import get_lexer_by_name
 
 from teamchat.cli.exporting.formats import (
     LONGEST_STEP,
-    Options,
+    ExportOptions,
     changed_file,
     check_line,
     footer,
@@ -38,7 +38,7 @@ from teamchat.cli.output.terminal.output import ACCESS, NOT_BOUNDED
 from teamchat.core.engine.processes.words import Result
 from teamchat.core.messages import name_of
 from teamchat.core.text.clean import visible
-from teamchat.core.transcripts.transcript import MemberTurn, RanCheck, Said, Step, Transcript
+from teamchat.core.transcripts.transcript import MemberTurn, RanCheck, SaidEntry, Transcript, TranscriptStep
 from teamchat.patterns import regex
 from teamchat.runners.untrusted.json import one_line
 
@@ -47,7 +47,7 @@ WIDEST_BAR = 20  # steps, each a class of the style sheet: the policy allows no 
 _OWN_ID = regex(r"msg-[0-9]{1,18}")
 
 
-def write(transcript: Transcript, options: Options) -> Iterator[str]:
+def write(transcript: Transcript, options: ExportOptions) -> Iterator[str]:
     del options
     colours = colours_of(transcript.speakers)
     yield from _head(transcript, colours)
@@ -55,7 +55,9 @@ def write(transcript: Transcript, options: Options) -> Iterator[str]:
         if isinstance(entry, RanCheck):
             yield _check(entry, number)
         else:
-            yield from _said(entry, number, colours) if isinstance(entry, Said) else _unanswered(entry, number, colours)
+            yield from (
+                _said(entry, number, colours) if isinstance(entry, SaidEntry) else _unanswered(entry, number, colours)
+            )
     if transcript.result:
         yield from _result(transcript.result, colours)
     if transcript.merges:
@@ -99,7 +101,7 @@ def _legend(transcript: Transcript, colours: Mapping[str, int]) -> str:
     """Who speaks: the CLI, the model and the access of each member."""
     people = {said.message.speaker.role_name for said in transcript.said if said.message.speaker.type == "human"}
     models: dict[tuple[str, str, str], dict[str, None]] = {}
-    turns = (entry.turn if isinstance(entry, Said) else entry for entry in transcript.entries)
+    turns = (entry.turn if isinstance(entry, SaidEntry) else entry for entry in transcript.entries)
     for turn in turns:
         if isinstance(turn, MemberTurn):
             access = ACCESS[turn.access] if turn.bounded else NOT_BOUNDED
@@ -143,7 +145,7 @@ def _who(name: str, colours: Mapping[str, int]) -> str:
     return f'<span class="who c{colours[name]}">{escaped(name)}</span>' if name in colours else escaped(name)
 
 
-def _said(said: Said, number: int, colours: Mapping[str, int]) -> Iterator[str]:
+def _said(said: SaidEntry, number: int, colours: Mapping[str, int]) -> Iterator[str]:
     message = said.message
     to = ", ".join(message.routing.resolved_addressees)
     who = f"<b>{escaped(name_of(message))}</b>" + (f" → {escaped(to)}" if to else "")
@@ -216,7 +218,7 @@ def _steps(turn: MemberTurn) -> str:
     return f'<details class="steps"><summary>{", ".join(counts)}</summary>\n{inner}</details>\n'
 
 
-def _step(step: Step) -> str:
+def _step(step: TranscriptStep) -> str:
     if step.kind == "said":
         return f'<div class="text" dir="auto">{rendered(step.text)}</div>\n'
     line = escaped(step_line(step))

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from teamchat.cli.exporting.formats import (
     LONGEST_STEP,
-    Options,
+    ExportOptions,
     changed_file,
     check_line,
     footer,
@@ -18,7 +18,7 @@ from teamchat.cli.exporting.formats import (
 from teamchat.cli.output.checks import in_lines
 from teamchat.core.engine.processes.words import Result
 from teamchat.core.text.clean import printable, visible
-from teamchat.core.transcripts.transcript import MemberTurn, RanCheck, Said, Transcript
+from teamchat.core.transcripts.transcript import MemberTurn, RanCheck, SaidEntry, Transcript
 from teamchat.patterns import regex
 from teamchat.runners.untrusted.json import one_line
 
@@ -27,7 +27,7 @@ MOST_LINES, LONGEST_LINE = 20, 500  # of what a check wrote, the characters of a
 SPECIAL = regex(r"[\\`*_\[\]<>~&|]|^[#+\-=:](?=.)|(?<=^\d)[.)]")
 
 
-def write(transcript: Transcript, options: Options) -> Iterator[str]:
+def write(transcript: Transcript, options: ExportOptions) -> Iterator[str]:
     del options
     yield f"# {_plain(transcript.session)}\n\n"
     yield f"Team {_plain(transcript.team)}, begun {when(transcript.began_ms)}.\n"
@@ -39,7 +39,7 @@ def write(transcript: Transcript, options: Options) -> Iterator[str]:
         if isinstance(entry, RanCheck):
             yield from _check(entry)
         else:
-            yield from _said(entry) if isinstance(entry, Said) else _unanswered(entry)
+            yield from _said(entry) if isinstance(entry, SaidEntry) else _unanswered(entry)
     if transcript.result:
         yield from _result(transcript.result)
     if transcript.merges:
@@ -60,7 +60,7 @@ def _result(result: Result) -> Iterator[str]:
     yield from (f"- {_plain(line)}\n" for line in result.lines)
 
 
-def _said(said: Said) -> Iterator[str]:
+def _said(said: SaidEntry) -> Iterator[str]:
     message = said.message
     yield f"\n## {_plain(heading(message))}\n\n"
     facts = [_plain(message.id), when(message.timestamp)]

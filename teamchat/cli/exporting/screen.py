@@ -22,7 +22,7 @@ from teamchat.core.receipt import Outcome, Setup
 from teamchat.core.store.checks import CheckRecord
 from teamchat.core.store.turns import Turn
 from teamchat.core.text.clean import printable, visible
-from teamchat.core.transcripts.transcript import MemberTurn, RanCheck, Said, Step, Transcript, mapped
+from teamchat.core.transcripts.transcript import MemberTurn, RanCheck, SaidEntry, Transcript, TranscriptStep, mapped
 from teamchat.core.turn.events import (
     AgentSpoke,
     CheckFinished,
@@ -103,7 +103,7 @@ def moments(transcript: Transcript) -> Iterator[Moment]:
             ended_ms, reading = max(ended_ms, began + round(1000 * (entry.seconds or 0))), 0.0
             continue
         turn = entry if isinstance(entry, MemberTurn) else entry.turn
-        message = replace(entry.message, content=entry.shown) if isinstance(entry, Said) else None
+        message = replace(entry.message, content=entry.shown) if isinstance(entry, SaidEntry) else None
         began_ms = turn.began_ms if turn else message.timestamp if message else ended_ms
         pause = max((began_ms - ended_ms) / 1000, reading)
         yield from _turn(number, turn, message, pause) if turn else _said(number, message, pause)
@@ -155,7 +155,7 @@ def _pieces(text: str) -> Iterator[str]:
     return (text[at : at + size] for at in range(0, len(text), size))
 
 
-def _event(step: Step, place: int) -> AgentEvent:
+def _event(step: TranscriptStep, place: int) -> AgentEvent:
     if step.kind == "tool":
         return ToolCall(str(place), step.name, step.text)
     return Denied(step.name, step.text) if step.kind == "denied" else SAID[step.kind](step.text)

@@ -11,7 +11,7 @@ from rich._export_format import CONSOLE_SVG_FORMAT
 from rich.ansi import AnsiDecoder
 from rich.console import Console
 
-from teamchat.cli.exporting.formats import Options
+from teamchat.cli.exporting.formats import ExportOptions
 from teamchat.cli.exporting.screen import harmless, moments, shown_on
 from teamchat.cli.output.lines import plural
 from teamchat.cli.output.terminal.look import Look
@@ -39,7 +39,7 @@ class _Written:
     def show(self, lines: Sequence[str]) -> None: ...
 
 
-def write_svg(transcript: Transcript, options: Options) -> Iterator[str]:
+def write_svg(transcript: Transcript, options: ExportOptions) -> Iterator[str]:
     """The end of the conversation. If it is not all, the first line says how much."""
     del options
     surface = _Written()

@@ -43,7 +43,7 @@ class _Part(Struct, frozen=True):
     printed: list[str]
 
 
-class Transcript:
+class RunTranscript:
     """Records what a run shows: `shown` the objects of `--json --stream`, `printed` the lines of a piped run."""
 
     def __init__(self) -> None:

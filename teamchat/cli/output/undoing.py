@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from teamchat.cli.output.lines import called, plural
 from teamchat.cli.output.patch import MARKS, counted
 from teamchat.core.checkpoint.paths import readable
-from teamchat.core.checkpoint.restore import Kept
+from teamchat.core.checkpoint.restore import KeptFile
 from teamchat.core.conversation.undo.files import FilesPlan
 from teamchat.core.conversation.undo.messages import UndoPlan
 from teamchat.core.conversation.undo.proposal import RedoProposal, UndoProposal
@@ -104,7 +104,7 @@ def _file_lines(files: FilesPlan, does: str, *, force: bool) -> Iterator[str]:
         yield printable(line)
 
 
-def kept_lines(kept: Sequence[Kept]) -> Iterator[str]:
+def kept_lines(kept: Sequence[KeptFile]) -> Iterator[str]:
     """Where something is now that no checkpoint has, and the command that brings it back."""
     for one in kept:
         path, place = printable(readable(one.path)), printable(readable(str(one.place)))
@@ -113,7 +113,7 @@ def kept_lines(kept: Sequence[Kept]) -> Iterator[str]:
             yield f"try: {one.command}"
 
 
-def kept_fields(kept: Sequence[Kept]) -> list[dict[str, str]]:
+def kept_fields(kept: Sequence[KeptFile]) -> list[dict[str, str]]:
     return [{"top": str(one.top), "path": readable(one.path), "place": readable(str(one.place))} for one in kept]
 
 

@@ -18,7 +18,7 @@ from teamchat.cli.running.console import TERMINATED_BY, AtEnd, Console, Listen, 
 from teamchat.cli.running.keyboard import KEYBOARD, Keyboard
 from teamchat.cli.running.notify import tell
 from teamchat.cli.running.showing import choose_output
-from teamchat.cli.startup.options import Shown
+from teamchat.cli.startup.options import ShownOptions
 from teamchat.cli.startup.typed import placed
 from teamchat.cli.startup.workspace import lock_file, session_typed
 from teamchat.core.conversation.coordinator import ConversationCoordinator
@@ -55,7 +55,7 @@ def converse(
     team: Team,
     db: Database,
     session: Session,
-    show: Shown,
+    show: ShownOptions,
     work: Work,
     *,
     wait: bool = True,
@@ -132,7 +132,7 @@ def _console(
     team: Team,
     db: Database,
     session: Session,
-    show: Shown,
+    show: ShownOptions,
     listen: Listen | None,
     at_end: AtEnd | None,
 ) -> Console:

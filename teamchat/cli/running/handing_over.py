@@ -18,7 +18,7 @@ from teamchat.cli.output.lines import note
 from teamchat.cli.running.console import TERMINATED_BY, Work
 from teamchat.cli.running.showing import choose_output
 from teamchat.cli.running.watching import asked_to_end, show_as_it_happens
-from teamchat.cli.startup.options import Shown
+from teamchat.cli.startup.options import ShownOptions
 from teamchat.cli.startup.typed import placed_here
 from teamchat.cli.startup.workspace import lock_file
 from teamchat.core.conversation.coordinator import ConversationCoordinator
@@ -73,7 +73,7 @@ class HandedOver(Struct, frozen=True):
             raise AlreadySent
         return await coordinator.send_unsent(own=self.unsent.id)
 
-    def show_replies(self, show: Shown, verdict: Sequence[str]) -> ExitCode:
+    def show_replies(self, show: ShownOptions, verdict: Sequence[str]) -> ExitCode:
         """Show the replies that the message leads to. Returns their exit code."""
         message = self.sent()
         assert message is not None, self.unsent
@@ -113,7 +113,7 @@ def hand_over_to_run(team: Team, db: Database, session: Session, message: Messag
 def sent_there(
     hand: Callable[[], HandedOver | None],
     run: Callable[[Work], ExitCode],
-    show: Shown,
+    show: ShownOptions,
     verdict: Sequence[str],
     *,
     follow: bool,

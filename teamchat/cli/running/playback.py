@@ -17,12 +17,12 @@ from msgspec.structs import replace
 
 from teamchat.cli.output import Output, Silent
 from teamchat.cli.output.lines import note
-from teamchat.cli.output.transcript import Transcript
+from teamchat.cli.output.transcript import RunTranscript
 from teamchat.cli.running.console import Console
 from teamchat.cli.running.converse import need_descriptors
 from teamchat.cli.running.showing import choose_output, terminal_width
 from teamchat.cli.startup.interrupts import raise_again
-from teamchat.cli.startup.options import Shown
+from teamchat.cli.startup.options import ShownOptions
 from teamchat.core.cassette.account import account, differences, progress_mark
 from teamchat.core.cassette.format import Cassette, CheckLine, EndLine, HumanLine, ProcessLine, RecordedRun, ResumeLine
 from teamchat.core.cassette.player import Player, RecordedTurn
@@ -46,7 +46,9 @@ DIFFERS = ExitCode.MEMBER_FAILED  # the exit code if something differs from the 
 Plays = Callable[[Iterable[RecordedTurn]], Player]
 
 
-def play(cassette: Cassette, show: Shown, *, speed: float = 1.0, team: Team | None = None, verify: bool = False) -> int:
+def play(
+    cassette: Cassette, show: ShownOptions, *, speed: float = 1.0, team: Team | None = None, verify: bool = False
+) -> int:
     """Replay every input in order, in a temporary store, with `team` instead of the recorded one.
 
     The exit code is that of the last input. With `verify` it is 0, or 1 if something differs from the recording.
@@ -82,7 +84,7 @@ class Played(Struct):
 
     left: list[RecordedTurn]
     left_checks: list[CheckLine]
-    transcript: Transcript = field(default_factory=Transcript)
+    transcript: RunTranscript = field(default_factory=RunTranscript)
     stored: dict[str, Any] = field(default_factory=dict)
     code: ExitCode = ExitCode.DONE
     paused: PauseKind | None = None
@@ -90,7 +92,7 @@ class Played(Struct):
 
 
 @contextmanager
-def open_stage(cassette: Cassette, plays: Plays, show: Shown | None, team: Team | None) -> Iterator[Stage]:
+def open_stage(cassette: Cassette, plays: Plays, show: ShownOptions | None, team: Team | None) -> Iterator[Stage]:
     """A temporary place to replay in. `plays` makes the player of a run. With `show` None nothing is shown."""
     raise_again()
     with tempfile.TemporaryDirectory(prefix="teamchat-replay-") as folder:
@@ -133,7 +135,7 @@ class Stage(Struct, frozen=True):
     session: Session
     folder: Path
     plays: Plays
-    show: Shown | None
+    show: ShownOptions | None
     heard: Callable[[Machine], Machine] = lambda machine: machine
 
     def play(self, run: RecordedRun) -> Played:

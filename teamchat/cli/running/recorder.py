@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from teamchat.cli.output.lines import note
-from teamchat.cli.output.transcript import Transcript
+from teamchat.cli.output.transcript import RunTranscript
 from teamchat.cli.running.console import Work
 from teamchat.core.cassette.account import account, progress_mark, standing
 from teamchat.core.cassette.player import RecordedTurn, Recorder, Recording, nameless
@@ -36,7 +36,7 @@ from teamchat.runners.child.running import Launch, Running
 from teamchat.runners.child.supervisor import Stopper
 
 if TYPE_CHECKING:
-    from teamchat.core.turn.hosting import Place
+    from teamchat.core.turn.hosting import HostPlace
 
 Keep = Callable[[RecordedTurn], None]
 LABEL = "TEAMCHAT_CASSETTE_LABEL"  # set if no real model gave the recorded replies
@@ -44,11 +44,11 @@ LABEL = "TEAMCHAT_CASSETTE_LABEL"  # set if no real model gave the recorded repl
 
 def recorded(
     file: Path, given: Input, bounds: Bounds, team: Team, db: Database, session: Session, work: Work, machine: Machine
-) -> tuple[Work, Machine, Transcript]:
+) -> tuple[Work, Machine, RunTranscript]:
     """The `Record` of that file, which begins with the input."""
     key = fence_key(db, session.id)
     writer = CassetteWriter(file, team, os.environ, os.environ.get(LABEL), fence_key=key)
-    transcript = Transcript()
+    transcript = RunTranscript()
     cooldowns = Cooldowns(state_dir() / "cooldowns.json")
 
     async def record(coordinator: ConversationCoordinator) -> Conclusion:
@@ -69,10 +69,10 @@ def recorded(
             note(str(error))
         return conclusion
 
-    return record, Listening(machine, writer), transcript
+    return record, RecordingMachine(machine, writer), transcript
 
 
-class Listening(Machine):
+class RecordingMachine(Machine):
     """Another machine. Each turn that passes through it is recorded by the writer, or by `keep` if that is given."""
 
     def __init__(self, inner: Machine, writer: CassetteWriter, keep: Keep | None = None) -> None:
@@ -94,7 +94,7 @@ class Listening(Machine):
     def start(self, what: Launch) -> Running:
         return self._recorder(what)
 
-    def place(self, member: Member) -> Place | None:
+    def place(self, member: Member) -> HostPlace | None:
         try:
             return self._inner.place(member)
         except TeamchatError as error:

@@ -17,7 +17,7 @@ from teamchat.cli.output.lines import note, plural
 from teamchat.cli.running.console import Work
 from teamchat.cli.running.converse import converse
 from teamchat.cli.running.keyboard import KEYBOARD
-from teamchat.cli.startup.options import NewPlace, RunOutput, Shown
+from teamchat.cli.startup.options import NewPlace, RunOutput, ShownOptions
 from teamchat.cli.startup.typed import PROGRAM, saying_what_to_type
 from teamchat.cli.startup.workspace import (
     calling,
@@ -205,7 +205,7 @@ class Asked(Struct):
         return replace(conclusion, hint=None)
 
 
-def you_at_terminal(team: Team, speaker: str | None, show: Shown) -> str | None:
+def you_at_terminal(team: Team, speaker: str | None, show: ShownOptions) -> str | None:
     """The person who can be asked here; None in a script, a pipe, an agent's turn and chat, which asks by itself."""
     if not show.talks or KEYBOARD.get() or not (sys.stdin.isatty() and sys.stdout.isatty()):
         return None

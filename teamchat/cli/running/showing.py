@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
-from teamchat.cli.startup.options import Shown
+from teamchat.cli.startup.options import ShownOptions
 from teamchat.cli.startup.report import standard_output
 from teamchat.cli.startup.typed import placed_here
 from teamchat.core.team.team import Team
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from teamchat.cli.output.terminal.excerpt import Excerpts
 
 
-def choose_output(team: Team, session: str, show: Shown, *, receipts: bool = True, told: bool = False) -> Output:
+def choose_output(team: Team, session: str, show: ShownOptions, *, receipts: bool = True, told: bool = False) -> Output:
     """JSON or quiet output if requested, the terminal's if stdout is a terminal, else plain blocks.
 
     Without `receipts` a terminal names no command that shows a turn's receipt. `told`: a run before has said

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from teamchat.cli.output.lines import confirmed, note
 from teamchat.cli.startup.typed import typed_with
-from teamchat.core.checkpoint.restore import Kept
+from teamchat.core.checkpoint.restore import KeptFile
 from teamchat.core.conversation.undo.files import refuse_conflicts
 from teamchat.core.conversation.undo.proposal import RedoProposal, UndoProposal
 from teamchat.core.errors import UsageError
@@ -21,13 +21,13 @@ def confirmed_and_done(
     propose: Callable[[], P],
     show: Callable[[P], Iterable[str]],
     question: str,
-    do: Callable[[P], tuple[Kept, ...]],
+    do: Callable[[P], tuple[KeptFile, ...]],
     *,
     yes: bool,
     dry_run: bool = False,
     force: bool = False,
     as_json: bool = False,
-) -> tuple[P, tuple[Kept, ...] | None]:
+) -> tuple[P, tuple[KeptFile, ...] | None]:
     """The proposal, and what was kept if it was done: after a yes to the question, or without one if `yes`.
 
     `show` makes its lines, which `as_json` omits. Raises `UsageError` where there is nobody to ask or files changed

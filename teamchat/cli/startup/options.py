@@ -191,7 +191,7 @@ ExplainOption = Annotated[
 ]
 
 
-class Options(Struct, frozen=True):
+class OptionGroup(Struct, frozen=True):
     """A group of options: each field is declared like a parameter of a command. `panel` is its heading in a long help.
 
     What excludes what is checked when the group is made, with `UsageError`.
@@ -203,12 +203,12 @@ class Options(Struct, frozen=True):
     @classmethod
     def fields(cls) -> tuple[str, ...]:
         """The names of the options in the order of the help."""
-        inherited = cls.__mro__[1].fields() if issubclass(cls.__mro__[1], Options) else ()
+        inherited = cls.__mro__[1].fields() if issubclass(cls.__mro__[1], OptionGroup) else ()
         own = tuple(name for name in cls.__struct_fields__ if name not in inherited)
         return (*own, *inherited) if cls.own_first else (*inherited, *own)
 
 
-class Place(Options, frozen=True):
+class PlaceOptions(OptionGroup, frozen=True):
     """Which team, and which of its conversations."""
 
     panel = "Which conversation"
@@ -216,14 +216,14 @@ class Place(Options, frozen=True):
     session: SessionOption = None
 
 
-class NewPlace(Place, frozen=True):
+class NewPlace(PlaceOptions, frozen=True):
     """A conversation that may begin with the command."""
 
     new: NewOption = False
     title: TitleOption = None
 
 
-class Attached(Options, frozen=True):
+class Attached(OptionGroup, frozen=True):
     """The speaker of a message, and what goes with its words."""
 
     panel = "The message"
@@ -241,7 +241,7 @@ class MessageOptions(Attached, frozen=True):
     anyway: AnywayOption = False
 
 
-class Shown(Options, frozen=True):
+class ShownOptions(OptionGroup, frozen=True):
     """How a run is shown."""
 
     panel = "What is printed"
@@ -261,7 +261,7 @@ class Shown(Options, frozen=True):
         return not (self.as_json or self.quiet)
 
 
-class RunOutput(Shown, frozen=True):
+class RunOutput(ShownOptions, frozen=True):
     """How a run is shown, told, recorded and judged."""
 
     notify: NotifyOption = None
@@ -288,7 +288,7 @@ class SendOutput(RunOutput, frozen=True):
     dry_run: ExplainOption = False
 
 
-class Limits(Options, frozen=True):
+class LimitOptions(OptionGroup, frozen=True):
     """What a turn may take, and whether it may run at all."""
 
     panel = "Limits and permission"
@@ -297,7 +297,7 @@ class Limits(Options, frozen=True):
     no_wait: NoWaitOption = False
 
 
-class RunLimits(Limits, frozen=True):
+class RunLimits(LimitOptions, frozen=True):
     """The limits of a turn and of the whole run."""
 
     own_first = True
@@ -321,7 +321,7 @@ class SendLimits(RunLimits, frozen=True):
         return replace(super().bounds, only=self.only)
 
 
-class Asking(Options, frozen=True):
+class Asking(OptionGroup, frozen=True):
     """Whether a member's question is asked at the terminal."""
 
     ask: AskOption = False
@@ -338,7 +338,7 @@ class Following(Asking, frozen=True):
     follow: FollowOption = False
 
 
-class Confirm(Options, frozen=True):
+class Confirm(OptionGroup, frozen=True):
     """What is done without asking."""
 
     yes: YesOption = False
@@ -351,10 +351,10 @@ class ConfirmOrShow(Confirm, frozen=True):
     dry_run: DryRunOption = False
 
 
-def groups_of(command: Callable[..., Any]) -> Mapping[str, type[Options]]:
+def groups_of(command: Callable[..., Any]) -> Mapping[str, type[OptionGroup]]:
     """The parameters of a command that are groups of options."""
     hints = get_type_hints(command, include_extras=True)
-    return {name: kind for name, kind in hints.items() if isinstance(kind, type) and issubclass(kind, Options)}
+    return {name: kind for name, kind in hints.items() if isinstance(kind, type) and issubclass(kind, OptionGroup)}
 
 
 def spread(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -108,7 +108,7 @@ IN_OUR_WORDS = (  # Typer's messages to programmers
 )
 
 
-class Ending:
+class CommandExit:
     """The exit code of a command."""
 
     code: int = ExitCode.DONE
@@ -119,12 +119,12 @@ class Ending:
 
 
 @contextlib.contextmanager
-def reported(args: Sequence[str] = (), *, hints: bool = True) -> Iterator[Ending]:
+def reported(args: Sequence[str] = (), *, hints: bool = True) -> Iterator[CommandExit]:
     """Turn what a command raises into its exit code. A person typed `args`. Without `hints` an error is one line.
 
     A traceback is a bug of teamchat, never the user's.
     """
-    ending = Ending()
+    ending = CommandExit()
     try:
         yield ending
         sys.stdout.flush()

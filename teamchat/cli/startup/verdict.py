@@ -22,7 +22,7 @@ from teamchat.core.store.routes import replies_to, requests_of
 from teamchat.core.text.clean import clean
 from teamchat.core.text.last_word import folded, last_word
 from teamchat.core.text.verdict import verdict_in
-from teamchat.core.turn.events import Conclusion, Verdict
+from teamchat.core.turn.events import Conclusion, RunVerdict
 
 LEAST = 2  # words
 LONGEST = 100  # characters of a word
@@ -72,13 +72,13 @@ def with_verdict(conclusion: Conclusion, words: Sequence[str], replies: Sequence
     All `replies` must give the first word. Without `replies` the result of the process decides.
     """
     if conclusion.code is not ExitCode.DONE:
-        return replace(conclusion, verdict=Verdict(None))
+        return replace(conclusion, verdict=RunVerdict(None))
     word, why = _of_result(conclusion, words) if replies is None else _of_replies(replies, words)
     if word is None:
-        return replace(conclusion, code=ExitCode.NO_VERDICT, reason=why, verdict=Verdict(None))
+        return replace(conclusion, code=ExitCode.NO_VERDICT, reason=why, verdict=RunVerdict(None))
     if word == words[0]:
-        return replace(conclusion, verdict=Verdict(word))
-    return replace(conclusion, code=ExitCode.OTHER_VERDICT, reason=f"the verdict is {word}", verdict=Verdict(word))
+        return replace(conclusion, verdict=RunVerdict(word))
+    return replace(conclusion, code=ExitCode.OTHER_VERDICT, reason=f"the verdict is {word}", verdict=RunVerdict(word))
 
 
 def _of_replies(replies: Sequence[str], words: Sequence[str]) -> tuple[str | None, str]:

@@ -20,7 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError,
 from teamchat.core.agents import ProtocolName
 from teamchat.core.cassette.team import RecordedTeam
 from teamchat.core.check import CheckStatus, NotRun
-from teamchat.core.checked_structs import Checked
+from teamchat.core.checked_structs import CheckedStruct
 from teamchat.core.conversation.inputs import Message, Resume, typed_spans
 from teamchat.core.engine.draft import MAX_WAITING
 from teamchat.core.engine.events import PauseKind, ResumeMode
@@ -113,7 +113,7 @@ class ProcessLine(Line):
     most: Annotated[int, Field(ge=0, le=MAX_WAITING)] = 0
     options: tuple[str, ...] = ()
     do: str = ""
-    checks: tuple[Annotated[ProcessCheck, Checked()], ...] = ()
+    checks: tuple[Annotated[ProcessCheck, CheckedStruct()], ...] = ()
     review: tuple[str, ...] = ()
     fallbacks: dict[str, tuple[str, ...]] = {}
 
@@ -242,7 +242,7 @@ class TurnLine(Line):
     left: list[str] = []
     changed: list[str] = []
     not_all_looked_at: bool = False
-    files: Annotated[FileChanges, Checked()] | Annotated[NoCheckpoint, Checked()] | None = None
+    files: Annotated[FileChanges, CheckedStruct()] | Annotated[NoCheckpoint, CheckedStruct()] | None = None
     error: ErrorLine | None = None
     ran: RanLine | None = None
 
@@ -279,7 +279,7 @@ class CheckLine(Line):
     output64: str | None = None
     output_bytes: Annotated[int, Field(ge=0)] = 0
     left: tuple[str, ...] = ()
-    files: Annotated[FileChanges, Checked()] | Annotated[NoCheckpoint, Checked()] | None = None
+    files: Annotated[FileChanges, CheckedStruct()] | Annotated[NoCheckpoint, CheckedStruct()] | None = None
     at: Seconds = 0.0
 
     @model_validator(mode="after")

@@ -34,7 +34,7 @@ from teamchat.runners.events import Failure
 from teamchat.runners.untrusted.file_changes import FileChanges
 
 if TYPE_CHECKING:
-    from teamchat.core.turn.hosting import Place
+    from teamchat.core.turn.hosting import HostPlace
 
 LONGEST_COMPARED = 100_000  # characters; the worst cost of comparing is their square
 NO_HOST = "host"
@@ -179,7 +179,7 @@ class RecordedMachine(Machine):
         line = self._upcoming(member)
         return Slash(**line.slash.model_dump()) if line and line.slash else None
 
-    def place(self, member: Member) -> Place | None:
+    def place(self, member: Member) -> HostPlace | None:
         from teamchat.core.turn.hosting import place_of_old  # only a member with `host` needs it
 
         line = self._upcoming(member)

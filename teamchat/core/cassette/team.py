@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 
 from teamchat.core.agents import normalize_agent_type
 from teamchat.core.check import Check, without_place
-from teamchat.core.checked_structs import Checked
+from teamchat.core.checked_structs import CheckedStruct
 from teamchat.core.routing.names import fold, valid_name
 from teamchat.core.team.checks import circle_of
 from teamchat.core.team.team import MOST, AgentSpec, Limits, Member, Team
@@ -46,10 +46,10 @@ class RecordedTeam(BaseModel):
     fence: bool = False  # the default for older recordings, like the next two: their prompts had none
     max_message_tokens: int = Field(default=10**9, ge=10)
     redact: bool = False
-    limits: Annotated[Limits, Checked()]
-    members: tuple[Annotated[Member, Checked()], ...]
-    agents: dict[str, Annotated[AgentSpec, Checked()]]
-    checks: dict[str, Annotated[Check, Checked()]] = {}
+    limits: Annotated[Limits, CheckedStruct()]
+    members: tuple[Annotated[Member, CheckedStruct()], ...]
+    agents: dict[str, Annotated[AgentSpec, CheckedStruct()]]
+    checks: dict[str, Annotated[Check, CheckedStruct()]] = {}
 
     @field_validator("name")
     @classmethod

@@ -11,7 +11,7 @@ from msgspec import Struct, field
 
 from teamchat.core.errors import CheckpointFailed
 from teamchat.core.text.clean import printable
-from teamchat.runners.child.command import Ended, Printing, printing, run, tied
+from teamchat.runners.child.command import CommandEnd, Printing, printing, run, tied
 from teamchat.runners.git_server import find_git
 
 PASSED = ("HOME", "XDG_CONFIG_HOME", "TMPDIR")  # where the user's list of ignored files is
@@ -61,7 +61,7 @@ class GitProgram(Struct, frozen=True):
         """What git prints. Raises `GitFailed`, and `CheckpointFailed` where git cannot run or takes too long."""
         return self.run(*arguments, given=given).out
 
-    def run(self, *arguments: str, given: bytes = b"") -> Ended:
+    def run(self, *arguments: str, given: bytes = b"") -> CommandEnd:
         """The same with what git says on stderr."""
         try:
             ended = run(

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from msgspec import Struct
 
 from teamchat.core.checkpoint.paths import folders_of
-from teamchat.core.checkpoint.values import SUBMODULE, Conflict, PathChange, RestorePlan, Step, TreeEntry
+from teamchat.core.checkpoint.values import SUBMODULE, Conflict, PathChange, RestorePlan, TreeEntry, TurnChanges
 
 
 class _Path(Struct):
@@ -22,7 +22,7 @@ class _Path(Struct):
         self.left = change.new
 
 
-def plan_restore(steps: Sequence[Step], current: Mapping[str, TreeEntry | None]) -> RestorePlan:
+def plan_restore(steps: Sequence[TurnChanges], current: Mapping[str, TreeEntry | None]) -> RestorePlan:
     """How to undo `steps`, which are in the order in which they were done.
 
     `current` has every path that there is now; one that it has not, or has as None, is not there. A path is a conflict
@@ -46,7 +46,7 @@ def plan_restore(steps: Sequence[Step], current: Mapping[str, TreeEntry | None])
     )
 
 
-def _follow(steps: Iterable[Step]) -> dict[str, _Path]:
+def _follow(steps: Iterable[TurnChanges]) -> dict[str, _Path]:
     touched: dict[str, _Path] = {}
     for step in steps:
         for change in step.changes:

@@ -63,7 +63,7 @@ class Restore(Struct, frozen=True):
     keep: Collection[str] = ()
 
 
-class Kept(Struct, frozen=True):
+class KeptFile(Struct, frozen=True):
     """Something that no checkpoint has, or that somebody still writes to: it was at `path`, and is at `place` now."""
 
     top: Path
@@ -82,18 +82,18 @@ class FilesChanged(CheckpointFailed):
     `kept` is what could not go back.
     """
 
-    def __init__(self, paths: Sequence[str], kept: Sequence[Kept] = ()) -> None:
+    def __init__(self, paths: Sequence[str], kept: Sequence[KeptFile] = ()) -> None:
         self.paths, self.kept = tuple(paths), tuple(kept)
         named = printable(", ".join(readable(path) for path in paths))
         super().__init__(f"nothing was done: {named} changed meanwhile, by somebody else", kept_commands(kept))
 
 
-def kept_commands(kept: Sequence[Kept]) -> str | None:
+def kept_commands(kept: Sequence[KeptFile]) -> str | None:
     """A command for each that brings it back; None where all names are fit for no terminal."""
     return "\n".join(one.command for one in kept if one.command.isprintable()) or None
 
 
-def restore(state_folder: Path, parts: Sequence[Restore], *, force: bool = False) -> tuple[Kept, ...]:
+def restore(state_folder: Path, parts: Sequence[Restore], *, force: bool = False) -> tuple[KeptFile, ...]:
     """Make every path what it is to be: its bytes, its permissions, its symbolic link. Returns what was kept.
 
     A folder that this leaves empty goes. A submodule stays as it is. What is neither known nor wanted is kept with
@@ -139,7 +139,7 @@ def _told(failed: Mapping[str, str]) -> str:
     return f"not put back: {named}{f' and {more} more' if more > 0 else ''}; everything else is"
 
 
-def recover(state_folder: Path) -> tuple[Kept, ...]:
+def recover(state_folder: Path) -> tuple[KeptFile, ...]:
     """Complete what killed processes left aside: what is no checkpoint's goes back to its place, or is kept.
 
     Raises `CheckpointFailed`.
@@ -148,7 +148,7 @@ def recover(state_folder: Path) -> tuple[Kept, ...]:
         names = sorted(os.listdir(state_folder / RESTORING))  # noqa: PTH208 (a list is quicker)
     except FileNotFoundError:
         return ()
-    kept: list[Kept] = []
+    kept: list[KeptFile] = []
     for name in names:
         try:
             if work := _Work.left_behind(state_folder, name):
@@ -406,9 +406,9 @@ class _Work(Struct):
 
     # ending
 
-    def end(self) -> list[Kept]:
+    def end(self) -> list[KeptFile]:
         """Remove what is aside and a checkpoint's, keep the rest, and forget the journal."""
-        kept: list[Kept] = []
+        kept: list[KeptFile] = []
         for step in self.steps:
             for place in self._places(step):
                 kept += self._dispose(step, place)
@@ -432,7 +432,7 @@ class _Work(Struct):
             return range(_BESIDE + 1)
         return () if step.place is None else (step.place,)
 
-    def complete(self) -> list[Kept]:
+    def complete(self) -> list[KeptFile]:
         """Return to its place what a killed process had taken out and no checkpoint has, or keep it."""
         for step in self.steps:
             for place in self._places(step):
@@ -458,7 +458,7 @@ class _Work(Struct):
             if not _is(at, aside, step.wanted, self.form):
                 exchange(at, aside, folder, name)
 
-    def _dispose(self, step: _Step, place: int) -> Iterator[Kept]:
+    def _dispose(self, step: _Step, place: int) -> Iterator[KeptFile]:
         try:
             with self._at(place, step) as (at, new):
                 with contextlib.suppress(FileNotFoundError):
@@ -475,7 +475,7 @@ class _Work(Struct):
         except (FileNotFoundError, NotADirectoryError):
             return
 
-    def _keep(self, at: int, aside: str, step: _Step, place: int) -> Kept:
+    def _keep(self, at: int, aside: str, step: _Step, place: int) -> KeptFile:
         if place == _BESIDE:
             home = self.top / step.path.rpartition("/")[0]
         else:
@@ -488,7 +488,7 @@ class _Work(Struct):
                 name = f"{wanted.name}-{number + 1}" if number else wanted.name
                 with contextlib.suppress(FileExistsError):
                     move(at, aside, folder, name)
-                    return Kept(self.top, step.path, wanted.parent / name)
+                    return KeptFile(self.top, step.path, wanted.parent / name)
         finally:
             os.close(folder)
         raise OSError(errno.EEXIST, "there is no free name to keep it")

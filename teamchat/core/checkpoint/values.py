@@ -135,7 +135,7 @@ class Lines(Struct, frozen=True):
     removed: int | None
 
 
-class Step(Struct, frozen=True):
+class TurnChanges(Struct, frozen=True):
     """What one turn changed."""
 
     changes: tuple[PathChange, ...]

@@ -21,7 +21,7 @@ from msgspec.structs import replace
 from teamchat.core.agents import CLIS
 from teamchat.core.check import LARGEST_OUTPUT, Check, CheckResult, NotRun
 from teamchat.core.files.room import is_full
-from teamchat.runners.child.process import Process
+from teamchat.runners.child.process import ChildProcess
 from teamchat.runners.child.running import FIRST_LINE, Chunk, Exit, Launch, SpawnFailed
 from teamchat.runners.child.supervisor import Alarm, Stopper, limit_in_words
 from teamchat.runners.environment import GIT_LOCAL, for_child, is_secret
@@ -119,7 +119,7 @@ async def follow(check: Check, what: Launch, stopper: Stopper) -> CheckRun:
     if not check.command:  # a shell with nothing to run would end with exit code 0
         return CheckRun(_not_run("missing", "could not be started: its command is empty"), b"")
     try:
-        process = Process(what)
+        process = ChildProcess(what)
     except SpawnFailed as error:
         return CheckRun(_not_run("missing", f"could not be started: {error}"), b"")
     run = _Run(check, process, stopper)
@@ -130,7 +130,7 @@ async def follow(check: Check, what: Launch, stopper: Stopper) -> CheckRun:
     return CheckRun(result, run.output.kept(written))
 
 
-class Output:
+class CheckOutput:
     """Keeps the beginning and the end of what is written, in at most `largest` bytes, however much comes."""
 
     def __init__(self, largest: int = LARGEST_OUTPUT) -> None:
@@ -158,8 +158,8 @@ class Output:
 class _Run:
     """A check that runs: its output, and why teamchat ended it (`cut`), if it did."""
 
-    def __init__(self, check: Check, process: Process, stopper: Stopper) -> None:
-        self.output = Output()
+    def __init__(self, check: Check, process: ChildProcess, stopper: Stopper) -> None:
+        self.output = CheckOutput()
         self.cut: _Cut | None = None
         self.emptied = False  # its output, by itself
         self._check, self._process, self._stopper = check, process, stopper

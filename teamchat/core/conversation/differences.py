@@ -17,7 +17,7 @@ from teamchat.core.store.turns import Turn
 from teamchat.runners.untrusted.file_changes import FileChange, FileChanges, NoCheckpoint
 
 
-class Difference(Struct, frozen=True):
+class TreeDifference(Struct, frozen=True):
     """How one work tree differs from before the turn `first` to after the turn `last`, whoever changed it."""
 
     repository: GitRepository
@@ -46,7 +46,7 @@ class Difference(Struct, frozen=True):
         return patch(self.repository, self.old, self.new, binary=binary)
 
 
-def differences(state_folder: Path, turns: Sequence[Turn]) -> tuple[Difference, ...]:
+def differences(state_folder: Path, turns: Sequence[Turn]) -> tuple[TreeDifference, ...]:
     """One difference for each work tree that the turns, which are in order, worked in.
 
     Raises `CheckpointFailed` where a work tree or its checkpoints are no longer there.
@@ -72,7 +72,7 @@ def patch_to_read(state_folder: Path, found: FileChanges, most: int) -> Iterator
     return patch(repository, found.before, found.after, binary=False, only=texts[:most], around=1)
 
 
-def _difference(state_folder: Path, top: Path, found: Sequence[tuple[Turn, FileChanges]]) -> Difference:
+def _difference(state_folder: Path, top: Path, found: Sequence[tuple[Turn, FileChanges]]) -> TreeDifference:
     repository = find_repository(top, state_folder)
     if isinstance(repository, NoRepository):
         raise CheckpointFailed(f"the files in {top} cannot be compared: {repository.reason}")
@@ -80,7 +80,7 @@ def _difference(state_folder: Path, top: Path, found: Sequence[tuple[Turn, FileC
     for turn, tree in ((first[0], first[1].before), (last, ended.after)):
         if not has_tree(repository, tree):
             raise CheckpointFailed(f"the checkpoints of turn {turn.number} are no longer there (keep_checkpoints)")
-    return Difference(repository, first[1].before, ended.after, first[0].number, found[-1][0].number)
+    return TreeDifference(repository, first[1].before, ended.after, first[0].number, found[-1][0].number)
 
 
 def _end(turn: Turn) -> tuple[float, int]:

@@ -15,7 +15,7 @@ from teamchat.core.engine.state import Route
 from teamchat.core.errors import CheckpointFailed
 from teamchat.core.store.turns import Turn
 from teamchat.core.text.commands import quote
-from teamchat.core.turn.events import Difference, GroupCompared, SameLines, Warned
+from teamchat.core.turn.events import GroupCompared, SameLines, UnmergedChanges, Warned
 from teamchat.core.turn.run import Run
 from teamchat.core.worktrees import merging
 from teamchat.core.worktrees.records import Opened, find, opened
@@ -103,13 +103,13 @@ def _differences(run: Run, names: Sequence[str]) -> Iterator[_Compared]:
             yield there, found
 
 
-def _told(compared: _Compared) -> Difference:
+def _told(compared: _Compared) -> UnmergedChanges:
     there, found = compared
     files = (
         FileChange(readable(change.path), change.what, found.lines[change.path].added, found.lines[change.path].removed)
         for change in found.changes
     )
-    return Difference(there.tree.member, there.tree.branch, str(there.tree.folder), tuple(files))
+    return UnmergedChanges(there.tree.member, there.tree.branch, str(there.tree.folder), tuple(files))
 
 
 def _same_lines(one: _Compared, other: _Compared) -> Iterator[SameLines]:

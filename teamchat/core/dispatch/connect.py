@@ -7,23 +7,23 @@ import os
 from collections.abc import Mapping
 from importlib.util import find_spec
 
-from teamchat.core.dispatch.dispatch import EXAMPLE, INSTALL, Away, Clock, Dispatch
+from teamchat.core.dispatch.dispatch import EXAMPLE, INSTALL, Away, Dispatch, HostClock
 from teamchat.core.errors import HostUnavailable, UsageError
 
 VARIABLE = "TEAMCHAT_DATABASE"
 CLOCK = "TEAMCHAT_HOST_CLOCK"
 
 
-def clock_of(env: Mapping[str, str]) -> Clock:
+def clock_of(env: Mapping[str, str]) -> HostClock:
     """The times of hosts; tests multiply them by `TEAMCHAT_HOST_CLOCK`. Raises `UsageError`."""
-    clock, given = Clock(), env.get(CLOCK) or "1"
+    clock, given = HostClock(), env.get(CLOCK) or "1"
     try:
         factor = float(given)
     except ValueError:
         factor = math.nan
     if not 0 < factor < math.inf:
         raise UsageError(f"{CLOCK}: expected a number above 0, got {given!r}")
-    return Clock(*(factor * seconds for seconds in (clock.beat_s, clock.dead_s, clock.wait_s, clock.alone_s)))
+    return HostClock(*(factor * seconds for seconds in (clock.beat_s, clock.dead_s, clock.wait_s, clock.alone_s)))
 
 
 def need_address(env: Mapping[str, str] = os.environ) -> str:

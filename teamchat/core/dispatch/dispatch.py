@@ -14,7 +14,7 @@ EXAMPLE = "export TEAMCHAT_DATABASE='postgresql:///teamchat?host=/run/postgresql
 INSTALL = "pipx install --force '.[workers]'"
 
 
-class Clock(Struct, frozen=True):
+class HostClock(Struct, frozen=True):
     """The times of hosts, in seconds. Tests make them shorter by one factor (`TEAMCHAT_HOST_CLOCK`).
 
     A worker says each `beat_s` that it is there. It counts as dead `dead_s` after the last time, and nobody is declared
@@ -78,7 +78,7 @@ class Away(Exception):
 class Dispatch(Protocol):
     """Carries orders to hosts, and their pieces back. Every method may raise `Away`."""
 
-    clock: Clock
+    clock: HostClock
 
     async def enqueue(self, order: Order) -> None:
         """Give the order to the queue of its host. The same order a second time changes nothing."""

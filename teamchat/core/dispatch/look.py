@@ -9,22 +9,22 @@ from teamchat.core.dispatch.choose import Wanted, choose, why_none
 from teamchat.core.dispatch.connect import connect
 from teamchat.core.dispatch.dispatch import Away
 from teamchat.core.dispatch.project import project_of
-from teamchat.core.doctor.checks import Check
+from teamchat.core.doctor.checks import DoctorCheck
 from teamchat.core.errors import TeamchatError
 from teamchat.core.team.team import Member
 
 
-def check_hosts(members: Sequence[Member], env: Mapping[str, str]) -> Iterator[Check]:
+def check_hosts(members: Sequence[Member], env: Mapping[str, str]) -> Iterator[DoctorCheck]:
     """The finding about each of the members; a single one if their database cannot be asked."""
     try:
         dispatch = connect(env)
     except TeamchatError as error:
-        yield Check(None, "hosts", "warning", str(error), hint=error.hint)
+        yield DoctorCheck(None, "hosts", "warning", str(error), hint=error.hint)
         return
     try:
         hosts = asyncio.run(dispatch.hosts())
     except Away as away:
-        yield Check(None, "hosts", "warning", str(away))
+        yield DoctorCheck(None, "hosts", "warning", str(away))
         return
     finally:
         dispatch.close()
@@ -32,11 +32,13 @@ def check_hosts(members: Sequence[Member], env: Mapping[str, str]) -> Iterator[C
         try:
             wanted = Wanted(member.host, member.agent or "", member.access, project_of(member.cwd))
         except TeamchatError as error:
-            yield Check(member.name, "host", "warning", str(error), hint=error.hint)
+            yield DoctorCheck(member.name, "host", "warning", str(error), hint=error.hint)
             continue
         found = choose(hosts, wanted, dispatch.clock.dead_s, {})
         if found:
-            yield Check(member.name, "host", "ok", f"{found.name}, {found.free} of {found.jobs} jobs free", found.name)
+            yield DoctorCheck(
+                member.name, "host", "ok", f"{found.name}, {found.free} of {found.jobs} jobs free", found.name
+            )
         else:
             why = why_none(hosts, wanted, dispatch.clock.dead_s)
-            yield Check(member.name, "host", "warning", f"none can run it now: {why}", hint="teamchat hosts")
+            yield DoctorCheck(member.name, "host", "warning", f"none can run it now: {why}", hint="teamchat hosts")

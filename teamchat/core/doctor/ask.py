@@ -11,7 +11,7 @@ from pathlib import Path
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from teamchat.core.doctor.checks import Check
+from teamchat.core.doctor.checks import DoctorCheck
 from teamchat.core.doctor.examine import refused_arguments
 from teamchat.core.errors import CODES, ExitCode, StoreError
 from teamchat.core.files.folders import WRITABLE
@@ -33,25 +33,25 @@ CLOCKS = Clocks(first_byte_s=60.0, stall_s=120.0, total_s=120.0)
 PATIENCE = {FailureKind.RATE_LIMIT: 1, FailureKind.OVERLOADED: 1}  # no CLI may spend minutes on retries
 
 
-async def ask_members(team: Team, env: Mapping[str, str]) -> AsyncIterator[Check]:
+async def ask_members(team: Team, env: Mapping[str, str]) -> AsyncIterator[DoctorCheck]:
     """Ask the members one after another, each in its own folder with read access; nothing is stored.
 
     Raises `StoreError` or OSError when no temporary folder can be made.
     """
     for member in team.ai_members:
         if member.host:
-            yield Check(member.name, "answer", "unknown", f"not asked: it runs on {member.hosts}")
+            yield DoctorCheck(member.name, "answer", "unknown", f"not asked: it runs on {member.hosts}")
             continue
         yield replace(await _ask(team, member, env), member=member.name)
 
 
-async def _ask(team: Team, member: Member, inherited: Mapping[str, str]) -> Check:
+async def _ask(team: Team, member: Member, inherited: Mapping[str, str]) -> DoctorCheck:
     agent = team.agent_of(member)
     runner = agent.type.runner
     env = {**inherited, **member.env}
     if isinstance(found := find_program(agent.command[0], env), Unusable):
         text = f"{agent.command[0]!r} {found.why}"
-        return Check(None, "program", "failed", text, hint=found.hint, code=ExitCode.AGENT_UNAVAILABLE)
+        return DoctorCheck(None, "program", "failed", text, hint=found.hint, code=ExitCode.AGENT_UNAVAILABLE)
     if not member.has_folder:
         return _failed(f"there is no {member.cwd}", ExitCode.AGENT_UNAVAILABLE)
     if refusal := runner.refusal("read", env):
@@ -62,16 +62,16 @@ async def _ask(team: Team, member: Member, inherited: Mapping[str, str]) -> Chec
         return _answer(await run_alone(question), member)
 
 
-def _answer(end: TurnEnd, member: Member) -> Check:
+def _answer(end: TurnEnd, member: Member) -> DoctorCheck:
     if end.failure:
         its_args = "its args are not taken: " if member.args and refused_arguments(end.failure.reason) else ""
         return _failed(its_args + end.failure.reason, CODES[end.failure.kind], end.failure.hint)
     text = f"{one_line(end.text, 40)!r} after {end.seconds:.1f} s, {_used(end.usage)}"
-    return Check(None, "answer", "ok", text, one_line(end.text, 40))
+    return DoctorCheck(None, "answer", "ok", text, one_line(end.text, 40))
 
 
-def _failed(reason: str, code: ExitCode, hint: str | None = None) -> Check:
-    return Check(None, "answer", "failed", reason, hint=hint, code=code)
+def _failed(reason: str, code: ExitCode, hint: str | None = None) -> DoctorCheck:
+    return DoctorCheck(None, "answer", "failed", reason, hint=hint, code=code)
 
 
 def _used(usage: Usage | None) -> str:

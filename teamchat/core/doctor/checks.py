@@ -12,7 +12,7 @@ from teamchat.core.errors import ExitCode, TeamchatError
 State = Literal["ok", "note", "warning", "unknown", "failed"]
 
 
-class Check(Struct, frozen=True):
+class DoctorCheck(Struct, frozen=True):
     """A finding about a member (None: about all of them), in one line for a person.
 
     `what` is the program, version, args, login, access, tools, reads, folder, files or host of a member; else the
@@ -29,18 +29,18 @@ class Check(Struct, frozen=True):
     code: ExitCode = ExitCode.DONE
 
 
-def failed(what: str, error: TeamchatError) -> Check:
+def failed(what: str, error: TeamchatError) -> DoctorCheck:
     """The finding for an error."""
-    return Check(None, what, "failed", str(error), hint=error.hint, code=error.code)
+    return DoctorCheck(None, what, "failed", str(error), hint=error.hint, code=error.code)
 
 
-def not_installed(install: str, *, needed: bool) -> Check:
+def not_installed(install: str, *, needed: bool) -> DoctorCheck:
     """The finding that an agent's program is missing. `install` is the command that installs it."""
     if needed:
-        return Check(None, "program", "failed", "not installed", hint=install, code=ExitCode.AGENT_UNAVAILABLE)
-    return Check(None, "program", "note", "not installed", hint=install)
+        return DoctorCheck(None, "program", "failed", "not installed", hint=install, code=ExitCode.AGENT_UNAVAILABLE)
+    return DoctorCheck(None, "program", "note", "not installed", hint=install)
 
 
-def exit_code(checks: Iterable[Check]) -> ExitCode:
+def exit_code(checks: Iterable[DoctorCheck]) -> ExitCode:
     """The exit code: a broken team file (2) comes before a member that cannot run (11), the store (13) last."""
     return min((check.code for check in checks if check.state == "failed"), default=ExitCode.DONE)

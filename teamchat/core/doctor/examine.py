@@ -21,7 +21,7 @@ from msgspec.structs import replace
 
 from teamchat.core.agents import AGENT_TYPES
 from teamchat.core.checkpoint.find import why_none
-from teamchat.core.doctor.checks import Check, failed, not_installed
+from teamchat.core.doctor.checks import DoctorCheck, failed, not_installed
 from teamchat.core.doctor.versions import ANSWER_S, NEUTRAL, Ask, check_version
 from teamchat.core.errors import (
     AgentMissing,
@@ -57,7 +57,7 @@ _REFUSED = regex(
 
 def check_arguments(
     args: Iterable[str], program: str, runner: Runner, env: Mapping[str, str], ask: Ask
-) -> Check | None:
+) -> DoctorCheck | None:
     """A finding about the options in `args`; None if there are none. Blocks.
 
     A CLI may take an option that its help leaves out, so an option that the help lacks is only a warning.
@@ -72,14 +72,14 @@ def check_arguments(
     except SpawnFailed:
         return None  # the check of the version reports it
     if code or not said:
-        return Check(None, "args", "unknown", f"`{typed}` did not answer")
+        return DoctorCheck(None, "args", "unknown", f"`{typed}` did not answer")
     strange = [option for option in options if not _named(option, said.decode(errors="replace"))]
     if strange:
         named = ", ".join(masked(strange, ()))
-        return Check(
+        return DoctorCheck(
             None, "args", "warning", f"`{typed}` does not name {named}: a misspelt option fails every turn", named
         )
-    return Check(None, "args", "ok", f"named by `{typed}`: {', '.join(options)}", ", ".join(options))
+    return DoctorCheck(None, "args", "ok", f"named by `{typed}`: {', '.join(options)}", ", ".join(options))
 
 
 def refused_arguments(reason: str) -> bool:
@@ -100,10 +100,10 @@ def _named(option: str, help_text: str) -> bool:
 CANNOT_RUN = ExitCode.AGENT_UNAVAILABLE
 
 
-LookForHosts = Callable[[Sequence[Member], Mapping[str, str]], Iterator[Check]]
+LookForHosts = Callable[[Sequence[Member], Mapping[str, str]], Iterator[DoctorCheck]]
 
 
-def look_for_none(_members: Sequence[Member], _env: Mapping[str, str]) -> Iterator[Check]:
+def look_for_none(_members: Sequence[Member], _env: Mapping[str, str]) -> Iterator[DoctorCheck]:
     """Finds nothing about hosts."""
     return iter(())
 
@@ -124,7 +124,7 @@ class _Post(Struct, frozen=True):
 
 def check_members(
     team: Team, env: Mapping[str, str], ask: Ask, *, trusted: bool, hosts: LookForHosts = look_for_none
-) -> Iterator[Check]:
+) -> Iterator[DoctorCheck]:
     """The findings about every AI member, in order. All programs are asked for their versions at the same time."""
     posts = [_post(team, member, env) for member in team.ai_members]
     asked = [post for post in posts if not post.member.host and (trusted or not post.member.env)]
@@ -135,10 +135,10 @@ def check_members(
         yield from hosts(hosted, env)
 
 
-def _on_host(member: Member) -> Iterator[Check]:
+def _on_host(member: Member) -> Iterator[DoctorCheck]:
     """What is known here of a member that runs on a host."""
     text = f"runs on {member.hosts}, whose program, version and login are not looked for here"
-    yield Check(member.name, "program", "note", text)
+    yield DoctorCheck(member.name, "program", "note", text)
     yield _folder(member)
 
 
@@ -150,15 +150,19 @@ def _post(team: Team, member: Member, inherited: Mapping[str, str]) -> _Post:
     return _Post(member, agent, runner, env, find_program(agent.command[0], env))
 
 
-def _findings(post: _Post, versions: Mapping[str, Check], arguments: Mapping[str, Check]) -> Iterator[Check]:
+def _findings(
+    post: _Post, versions: Mapping[str, DoctorCheck], arguments: Mapping[str, DoctorCheck]
+) -> Iterator[DoctorCheck]:
     member = post.member
     if isinstance(post.program, Unusable):
         text = f"{post.agent.command[0]!r} {post.program.why}"
-        yield Check(member.name, "program", "failed", text, hint=post.program.hint, code=CANNOT_RUN)
+        yield DoctorCheck(member.name, "program", "failed", text, hint=post.program.hint, code=CANNOT_RUN)
     else:
-        yield Check(member.name, "program", "ok", post.program, post.program)
+        yield DoctorCheck(member.name, "program", "ok", post.program, post.program)
     if isinstance(post.program, str) and post.is_builtin:
-        not_asked = Check(None, "version", "unknown", "not checked: the team file sets variables and is not trusted")
+        not_asked = DoctorCheck(
+            None, "version", "unknown", "not checked: the team file sets variables and is not trusted"
+        )
         yield replace(versions.get(post.program, not_asked), member=member.name)
     if member.name in arguments:
         yield replace(arguments[member.name], member=member.name)
@@ -168,46 +172,48 @@ def _findings(post: _Post, versions: Mapping[str, Check], arguments: Mapping[str
     yield _access(post)
     yield from _edits(post)
     yield from _tools(post)
-    yield Check(member.name, "reads", "note", post.runner.reads_note(job_of(member, post.agent, post.env)))
+    yield DoctorCheck(member.name, "reads", "note", post.runner.reads_note(job_of(member, post.agent, post.env)))
     yield _folder(member)
     yield from _files(member)
 
 
-def _settings(post: _Post) -> Iterator[Check]:
+def _settings(post: _Post) -> Iterator[DoctorCheck]:
     """The settings files that keep a CLI from starting. Codex's configuration is checked with its login."""
     for file, why in post.runner.unreadable(job_of(post.member, post.agent, post.env)):
         text = f"{file} cannot be read: {why}"
-        yield Check(post.member.name, "settings", "failed", text, str(file), code=CANNOT_RUN)
+        yield DoctorCheck(post.member.name, "settings", "failed", text, str(file), code=CANNOT_RUN)
 
 
-def _login(post: _Post) -> Iterator[Check]:
+def _login(post: _Post) -> Iterator[DoctorCheck]:
     login = post.runner.login(post.member.cwd, post.env)
     if login is None:
         return
     if login.there:
-        yield Check(post.member.name, "login", "ok", login.reason, "yes")
+        yield DoctorCheck(post.member.name, "login", "ok", login.reason, "yes")
     elif login.there is None or post.member.args:  # its arguments may contain one
-        yield Check(post.member.name, "login", "unknown", login.reason, "unknown")
+        yield DoctorCheck(post.member.name, "login", "unknown", login.reason, "unknown")
     else:
-        yield Check(post.member.name, "login", "failed", login.reason, "no", login.hint, CANNOT_RUN)
+        yield DoctorCheck(post.member.name, "login", "failed", login.reason, "no", login.hint, CANNOT_RUN)
 
 
-def _access(post: _Post) -> Check:
+def _access(post: _Post) -> DoctorCheck:
     member = post.member
     if refusal := post.runner.refusal(member.access, post.env):
-        return Check(member.name, "access", "failed", f"{member.access}: {refusal}", member.access, code=CANNOT_RUN)
+        return DoctorCheck(
+            member.name, "access", "failed", f"{member.access}: {refusal}", member.access, code=CANNOT_RUN
+        )
     note = f"{member.access}: {may(member, post.runner)}"
-    return Check(member.name, "access", "note", note, member.access)
+    return DoctorCheck(member.name, "access", "note", note, member.access)
 
 
-def _edits(post: _Post) -> Iterator[Check]:
+def _edits(post: _Post) -> Iterator[DoctorCheck]:
     """What its CLI allows and refuses to an `edit` member."""
     if post.runner.edits and post.member.access == "edit":
         for name, those in in_words(post.runner.edits):
-            yield Check(post.member.name, name, "note", those)
+            yield DoctorCheck(post.member.name, name, "note", those)
 
 
-def _tools(post: _Post) -> Iterator[Check]:
+def _tools(post: _Post) -> Iterator[DoctorCheck]:
     """Checks whether the servers and the package that its keys name are installed."""
     member = post.member
     given = [*(member.mcp or ()), *(["git"] if member.git else [])]
@@ -217,39 +223,39 @@ def _tools(post: _Post) -> Iterator[Check]:
         need_tools(member, post.agent, post.runner, post.env)
     except TeamchatError as error:
         told = str(error).removeprefix(f"{member.name}: ")
-        yield Check(member.name, "tools", "failed", told, hint=error.hint, code=CANNOT_RUN)
+        yield DoctorCheck(member.name, "tools", "failed", told, hint=error.hint, code=CANNOT_RUN)
     else:
-        yield Check(member.name, "tools", "ok", ", ".join(given), ", ".join(given))
+        yield DoctorCheck(member.name, "tools", "ok", ", ".join(given), ", ".join(given))
 
 
-def _folder(member: Member) -> Check:
+def _folder(member: Member) -> DoctorCheck:
     folder = str(member.cwd)
     if member.has_folder:
-        return Check(member.name, "folder", "ok", folder, folder)
-    return Check(member.name, "folder", "failed", f"there is no {folder}", folder, code=CANNOT_RUN)
+        return DoctorCheck(member.name, "folder", "ok", folder, folder)
+    return DoctorCheck(member.name, "folder", "failed", f"there is no {folder}", folder, code=CANNOT_RUN)
 
 
-def _files(member: Member) -> Iterator[Check]:
+def _files(member: Member) -> Iterator[DoctorCheck]:
     """Warns where git does not read the repository in which the member works."""
     missing = why_none(member.cwd)
     if missing and missing.refused:
         text = f"what changes is not recorded, and undo cannot restore it: {missing.reason}"
-        yield Check(member.name, "files", "warning", text, str(member.cwd), missing.hint)
+        yield DoctorCheck(member.name, "files", "warning", text, str(member.cwd), missing.hint)
 
 
-def _arguments(posts: Iterable[_Post], ask: Ask) -> dict[str, Check]:
+def _arguments(posts: Iterable[_Post], ask: Ask) -> dict[str, DoctorCheck]:
     """The findings about the arguments of each member that has some."""
     with_args = [post for post in posts if isinstance(post.program, str) and post.is_builtin and post.member.args]
     with ThreadPoolExecutor() as pool:
 
-        def look(post: _Post) -> Check | None:
+        def look(post: _Post) -> DoctorCheck | None:
             return check_arguments(post.member.args, str(post.program), post.runner, post.env, ask)
 
         found = pool.map(look, with_args)
         return {post.member.name: check for post, check in zip(with_args, found, strict=True) if check}
 
 
-def _versions(posts: Iterable[_Post], ask: Ask) -> dict[str, Check]:
+def _versions(posts: Iterable[_Post], ask: Ask) -> dict[str, DoctorCheck]:
     """The version of each program, by its path."""
     programs = {post.program: post for post in posts if isinstance(post.program, str) and post.is_builtin}
     with ThreadPoolExecutor() as pool:
@@ -267,7 +273,7 @@ def examine(
     env: Mapping[str, str],
     ask: Ask,
     hosts: LookForHosts = look_for_none,
-) -> Iterator[Check]:
+) -> Iterator[DoctorCheck]:
     """Every finding about the team of `--team`, or of this folder: its members, the store, its file, Python.
 
     `hosts` looks for those of the members that run on one.
@@ -288,21 +294,21 @@ def examine(
             yield from _absent(needed=False)
         yield from _stored(team.root)
         yield file
-    yield Check(None, "python", "ok", f"{platform.python_version()}, {sys.executable}", platform.python_version())
+    yield DoctorCheck(None, "python", "ok", f"{platform.python_version()}, {sys.executable}", platform.python_version())
     yield _sqlite()
 
 
-def _absent(*, needed: bool) -> Iterator[Check]:
+def _absent(*, needed: bool) -> Iterator[DoctorCheck]:
     """The built-in agents that are not installed, if no team file says which ones are needed."""
     for spec in BUILTIN_AGENTS.values():
         if not shutil.which(spec.command[0]):
             yield replace(not_installed(INSTALL[spec.name], needed=needed), member=spec.name)
 
 
-def _file(team: Team) -> Check:
+def _file(team: Team) -> DoctorCheck:
     if team.path is None:
         text = "no team file: the installed CLIs are the team, and only read"
-        return Check(None, "team", "note", text, hint="teamchat init")
+        return DoctorCheck(None, "team", "note", text, hint="teamchat init")
     path = str(team.path)
     try:
         standing = TrustStore(state_path() / TRUST_NAME).standing(team)
@@ -310,19 +316,19 @@ def _file(team: Team) -> Check:
         return failed("team", error)
     wanted = [need.line for need in needs(team)]
     if standing.trusted:
-        return Check(None, "team", "ok", f"{path}, {'trusted' if wanted else 'needs no trust'}", path)
+        return DoctorCheck(None, "team", "ok", f"{path}, {'trusted' if wanted else 'needs no trust'}", path)
     told = f"{path} {standing.text}: {'; '.join(standing.changes or wanted)}"
-    return Check(None, "team", "warning", told, path, trust_command(team))
+    return DoctorCheck(None, "team", "warning", told, path, trust_command(team))
 
 
-def _stored(root: Path) -> Iterator[Check]:
+def _stored(root: Path) -> Iterator[DoctorCheck]:
     """The store, and where it has no conversation, those that the folder may have had under another name."""
     yield _store(root)
     if not has_sessions(workspace_path(root)) and (moved := told_of_moved(root)):
-        yield Check(None, "moved", "warning", moved[0], hint=moved[1])
+        yield DoctorCheck(None, "moved", "warning", moved[0], hint=moved[1])
 
 
-def _store(root: Path) -> Check:
+def _store(root: Path) -> DoctorCheck:
     """Checks whether the workspace's store can be written, or created."""
     file = workspace_path(root) / STORE_NAME
     try:
@@ -330,7 +336,7 @@ def _store(root: Path) -> Check:
             db = Database(file)
             try:
                 with db.taken_back():
-                    return Check(None, "store", "ok", str(file), str(file))
+                    return DoctorCheck(None, "store", "ok", str(file), str(file))
             finally:
                 db.close()
         if was_there(file):
@@ -340,10 +346,10 @@ def _store(root: Path) -> Check:
         return failed("store", error)
     except OSError as error:
         return failed("store", StoreError(f"{file} cannot be made: {error.strerror}; {WRITABLE}"))
-    return Check(None, "store", "ok", f"{file}, made by the first message", str(file))
+    return DoctorCheck(None, "store", "ok", f"{file}, made by the first message", str(file))
 
 
-def _sqlite() -> Check:
+def _sqlite() -> DoctorCheck:
     """Checks whether Python's SQLite has the features that the store needs."""
     version = sqlite3.sqlite_version
     connection = sqlite3.connect(":memory:", isolation_level=None)
@@ -351,7 +357,7 @@ def _sqlite() -> Check:
         create(connection)
     except sqlite3.Error as error:
         text = f"{version} cannot hold the store (3.37 or newer with FTS5 can): {error}"
-        return Check(None, "sqlite", "failed", text, version, code=ExitCode.STORE)
+        return DoctorCheck(None, "sqlite", "failed", text, version, code=ExitCode.STORE)
     finally:
         connection.close()
-    return Check(None, "sqlite", "ok", version, version)
+    return DoctorCheck(None, "sqlite", "ok", version, version)

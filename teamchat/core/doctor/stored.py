@@ -13,7 +13,7 @@ from shlex import quote
 from msgspec import Struct
 from msgspec.structs import replace
 
-from teamchat.core.doctor.checks import Check, failed
+from teamchat.core.doctor.checks import DoctorCheck, failed
 from teamchat.core.errors import DamagedStore, StoreError
 from teamchat.core.files.folders import STORE_NAME, workspace_path
 from teamchat.core.files.whole_files import temporary_folder, write_private
@@ -60,7 +60,7 @@ NO_BACKUP = f"{NOTHING}, and there is no backup: this command makes one of each 
 TOLD = ("session", "message", "turn")
 
 
-def examine_store(root: Path) -> Iterator[Check]:
+def examine_store(root: Path) -> Iterator[DoctorCheck]:
     """Check and back up the store of the workspace `root`. What can be read of a damaged one goes into a new folder."""
     file = workspace_path(root) / STORE_NAME
     if file.exists():
@@ -71,10 +71,10 @@ def examine_store(root: Path) -> Iterator[Check]:
         if whole:
             yield _earlier(whole, file, better=True)
     else:
-        yield Check(None, "store", "ok", f"{file}, made by the first message", str(file))
+        yield DoctorCheck(None, "store", "ok", f"{file}, made by the first message", str(file))
 
 
-def _examine(file: Path) -> Iterator[Check]:
+def _examine(file: Path) -> Iterator[DoctorCheck]:
     try:
         with closing(Database(file, as_it_is=True)) as db:
             backup = _backup(db)  # before anything in it changes
@@ -92,13 +92,13 @@ def _examine(file: Path) -> Iterator[Check]:
                 yield _of_damaged(backup)
                 yield from _rescued(file)
             else:
-                yield Check(None, "store", "ok", f"{file}, every page, reference and row", str(file))
+                yield DoctorCheck(None, "store", "ok", f"{file}, every page, reference and row", str(file))
                 yield backup
     except StoreError as error:
         yield replace(failed("store", error), hint=None)
 
 
-def _backup(db: Database) -> Check:
+def _backup(db: Database) -> DoctorCheck:
     """Back the store up with SQLite, which includes concurrent writes. A file that SQLite cannot read is copied."""
     to = unused(db.path.with_name(f"{db.path.stem}-{time.strftime('%Y%m%d-%H%M%S')}.backup"))
     try:
@@ -111,19 +111,19 @@ def _backup(db: Database) -> Check:
         with suppress(OSError):
             to.unlink(missing_ok=True)  # a part of a store is no backup
         return failed("backup", StoreError(f"{to} cannot be written: {error.strerror}"))
-    return Check(None, "backup", "ok", str(to), str(to))
+    return DoctorCheck(None, "backup", "ok", str(to), str(to))
 
 
-def _of_damaged(backup: Check) -> Check:
+def _of_damaged(backup: DoctorCheck) -> DoctorCheck:
     """The copy of a damaged file, under a name that no backup has."""
     if backup.value is None:  # the copy could not be written
         return backup
     file = Path(backup.value)
     to = file.rename(unused(file.with_suffix(".damaged")))
-    return Check(None, "copy", "note", f"{to}, a copy of the damaged file", str(to))
+    return DoctorCheck(None, "copy", "note", f"{to}, a copy of the damaged file", str(to))
 
 
-def _rescued(file: Path) -> Iterator[Check]:
+def _rescued(file: Path) -> Iterator[DoctorCheck]:
     """What could be rescued, and the newest undamaged backup. The command restores whichever has more."""
     whole = newest_whole(file)
     folder = unused(file.parent.with_name(f"{file.parent.name}.rescued"))
@@ -142,7 +142,7 @@ def _rescued(file: Path) -> Iterator[Check]:
 
 def _of_rescue(
     file: Path, folder: Path, found: dict[str, int], missing: dict[str, int | None], whole: Backup | None
-) -> Check:
+) -> DoctorCheck:
     away, better = _away(file.parent), not (whole and _has_all(whole.numbers, found))
     if not any(found.values()):
         remove(folder)
@@ -150,13 +150,13 @@ def _of_rescue(
     gone = ", ".join(_number(number, noun) for noun, number in missing.items())
     text = f"{_told(found)}, in {folder}{f'; lost: {gone}' if gone else ''}"
     hint = f"{away} && mv {quote(str(folder))} {quote(str(file.parent))}"
-    return Check(None, "rescued", "warning" if gone else "ok", text, str(folder), hint if better else None)
+    return DoctorCheck(None, "rescued", "warning" if gone else "ok", text, str(folder), hint if better else None)
 
 
-def _earlier(whole: Backup, store: Path, *, better: bool) -> Check:
+def _earlier(whole: Backup, store: Path, *, better: bool) -> DoctorCheck:
     hint = whole.put_back(store, _aside(store.parent)) if better else None
     text = f"{whole.file}, the newest whole one: {_told(whole.numbers)}"
-    return Check(None, "backup", "note", text, str(whole.file), hint)
+    return DoctorCheck(None, "backup", "note", text, str(whole.file), hint)
 
 
 def _has_all(numbers: dict[str, int], others: dict[str, int]) -> bool:

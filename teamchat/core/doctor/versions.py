@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
-from teamchat.core.doctor.checks import Check
+from teamchat.core.doctor.checks import DoctorCheck
 from teamchat.core.errors import ExitCode
 from teamchat.core.team.team import INSTALL
 from teamchat.patterns import regex
@@ -65,7 +65,7 @@ _NOT_STARTED = (126, 127)  # the exit code of shells and `env` for a script with
 
 def check_version(
     name: str, program: str, runner: Runner, env: Mapping[str, str], ask: Ask, answer_s: float = ANSWER_S
-) -> Check:
+) -> DoctorCheck:
     """The finding about the version that the program of the built-in agent `name` reports. Blocks."""
     try:
         code, said = ask((str(Path(program).absolute()), "--version"), env, NEUTRAL, answer_s)
@@ -74,26 +74,26 @@ def check_version(
     if code in _NOT_STARTED:
         return _broken(f"--version {ending(code)}: what it needs to run is missing")
     if code is None:
-        return Check(None, "version", "warning", f"--version gave no answer in {answer_s:g} s")
+        return DoctorCheck(None, "version", "warning", f"--version gave no answer in {answer_s:g} s")
     version = _VERSION.search(said)
     if code or version is None:
-        return Check(None, "version", "warning", f"--version {ending(code)}, and printed no version")
+        return DoctorCheck(None, "version", "warning", f"--version {ending(code)}, and printed no version")
     assert runner.vendor
     return _known(version[0].decode(), runner.vendor, INSTALL[name])
 
 
-def _broken(text: str) -> Check:
-    return Check(None, "version", "failed", text, code=ExitCode.AGENT_UNAVAILABLE)
+def _broken(text: str) -> DoctorCheck:
+    return DoctorCheck(None, "version", "failed", text, code=ExitCode.AGENT_UNAVAILABLE)
 
 
-def _known(version: str, vendor: Vendor, upgrade: str) -> Check:
+def _known(version: str, vendor: Vendor, upgrade: str) -> DoctorCheck:
     """What the ledger has on this version."""
     newest, missing = newest_proven(vendor), shortfalls(vendor, version)
     beside = "" if version == newest else f"; the newest proven is {newest}"
     if missing:
         text = f"{version}, proven but for {', '.join(missing)}{beside}"
-        return Check(None, "version", "warning", text, version, upgrade)
+        return DoctorCheck(None, "version", "warning", text, version, upgrade)
     if missing is not None:
-        return Check(None, "version", "ok", f"{version}, proven{beside}", version)
+        return DoctorCheck(None, "version", "ok", f"{version}, proven{beside}", version)
     untested = f"{version}, not tested; the newest proven is {newest}"
-    return Check(None, "version", "warning", untested, version, f"{upgrade}@{newest}")
+    return DoctorCheck(None, "version", "warning", untested, version, f"{upgrade}@{newest}")

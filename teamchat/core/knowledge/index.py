@@ -58,7 +58,7 @@ class _Row(NamedTuple):
     problem: str
 
 
-class Hit(Struct, frozen=True):
+class KnowledgeHit(Struct, frozen=True):
     """A piece of a file. A higher `score` is a better match; it is 0 when nothing was searched for."""
 
     file: KnowledgeFile
@@ -235,7 +235,7 @@ class OpenIndex:
         self._db.execute("DELETE FROM pieces WHERE file = ?", (row,))
         self._db.execute("DELETE FROM files WHERE id = ?", (row,))
 
-    def whole(self, files: dict[int, KnowledgeFile]) -> list[Hit]:
+    def whole(self, files: dict[int, KnowledgeFile]) -> list[KnowledgeHit]:
         """Every piece of these files, in order."""
         rows = self._db.execute(
             """SELECT file, number, first, last, heading, bytes, text FROM pieces
@@ -243,10 +243,10 @@ class OpenIndex:
             (_ids(files),),
         )
         place = {row: number for number, row in enumerate(files)}
-        hits = [(place[row], Hit(files[row], *rest)) for row, *rest in rows]
+        hits = [(place[row], KnowledgeHit(files[row], *rest)) for row, *rest in rows]
         return [hit for _, hit in sorted(hits, key=lambda pair: (pair[0], pair[1].number))]
 
-    def search(self, files: dict[int, KnowledgeFile], query: str) -> list[Hit]:
+    def search(self, files: dict[int, KnowledgeFile], query: str) -> list[KnowledgeHit]:
         """The pieces of these files that match best, best first. A word in a heading counts twice."""
         rows = self._db.execute(
             """SELECT file, number, first, last, pieces.heading, bytes, text, -bm25(words, 2.0, 1.0) AS score
@@ -254,7 +254,7 @@ class OpenIndex:
             AND file IN (SELECT value FROM json_each(?)) ORDER BY score DESC, pieces.id LIMIT ?""",
             (query, _ids(files), CANDIDATES),
         )
-        return [Hit(files[row], *rest) for row, *rest in rows]
+        return [KnowledgeHit(files[row], *rest) for row, *rest in rows]
 
 
 def _ids(files: Iterable[int]) -> str:
@@ -269,7 +269,7 @@ _WORD = regex(r"[^\s。！？；]*(?:[\s。！？；]+|\Z)")
 _FENCE = regex(r" {0,3}(`{3,}|~{3,})")
 
 
-class Piece(Struct, frozen=True):
+class FilePiece(Struct, frozen=True):
     """The lines `first` to `last` of a file, or parts of them. `heading` names the headings above them."""
 
     text: str
@@ -278,14 +278,14 @@ class Piece(Struct, frozen=True):
     heading: str = ""
 
 
-def cut_pieces(text: str, *, markdown: bool) -> list[Piece]:
+def cut_pieces(text: str, *, markdown: bool) -> list[FilePiece]:
     """All of `text` in order, each piece at most `LARGEST` bytes. The cost is linear."""
-    pieces: list[Piece] = []
+    pieces: list[FilePiece] = []
     line = 1
     for heading, section in _sections(text) if markdown else [("", text)]:
         for part in _fitting(section):
             next_line = line + part.count("\n")
-            pieces.append(Piece(part, line, max(line, next_line - part.endswith("\n")), heading))
+            pieces.append(FilePiece(part, line, max(line, next_line - part.endswith("\n")), heading))
             line = next_line
     return pieces
 

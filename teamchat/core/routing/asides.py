@@ -24,7 +24,7 @@ _EMPTY_COMMENT = regex(r"<!--(?:-?>|-->)")
 _SEEN = regex(r"[^\r\n]")
 
 
-class Place(StrEnum):
+class Aside(StrEnum):
     """A part of a text that is shown rather than said."""
 
     FENCE = "fence"
@@ -39,7 +39,7 @@ class Span(Struct, frozen=True):
 
     start: int
     end: int
-    place: Place
+    place: Aside
 
 
 class Asides(Struct, frozen=True):
@@ -86,11 +86,11 @@ class _Reader:
             elif closing := self._closed_by(tag):
                 begin, end = tag.start(), closing.end()
             elif tag.start() == begins:
-                return Asides((Span(0, len(self._text), Place.THOUGHT),), tag[0])
+                return Asides((Span(0, len(self._text), Aside.THOUGHT),), tag[0])
             else:
                 continue
             if end > begin:
-                self._spans.append(Span(begin, end, Place.COMMENT if tag["comment"] else Place.THOUGHT))
+                self._spans.append(Span(begin, end, Aside.COMMENT if tag["comment"] else Aside.THOUGHT))
                 at = end
                 thought = thought if tag["comment"] else end
         return Asides(tuple(self._spans))

@@ -18,7 +18,7 @@ from itertools import islice
 
 from msgspec import Struct, field
 
-from teamchat.core.routing.asides import NO_ASIDES, Asides, Place, Span, asides, blanked
+from teamchat.core.routing.asides import NO_ASIDES, Aside, Asides, Span, asides, blanked
 from teamchat.patterns import regex
 
 _END = r"(?>\r\n|\n|\r)"
@@ -55,15 +55,15 @@ class Places:
     def _begins(self) -> list[int]:
         return [span.start for span in self.asides.spans]
 
-    def at(self, position: int) -> Place | None:
+    def at(self, position: int) -> Aside | None:
         """What the character at `position` is part of."""
         return _place_at(position, self._begins, self.asides.spans) or self._in_markdown(position)
 
-    def _in_markdown(self, position: int) -> Place | None:
+    def _in_markdown(self, position: int) -> Aside | None:
         return _place_at(position, self._starts, self.spans)
 
 
-def _place_at(position: int, starts: list[int], spans: tuple[Span, ...]) -> Place | None:
+def _place_at(position: int, starts: list[int], spans: tuple[Span, ...]) -> Aside | None:
     index = bisect_right(starts, position) - 1
     return spans[index].place if index >= 0 and position < spans[index].end else None
 
@@ -77,7 +77,7 @@ def places_of(text: str, *, thinks: bool = False) -> Places:
 def own_words(reply: str) -> str:
     """The reply with spaces in the place of its quotes and asides."""
     places = places_of(reply, thinks=True)
-    own = blanked(reply, [(span.start, span.end) for span in places.spans if span.place is Place.QUOTE])
+    own = blanked(reply, [(span.start, span.end) for span in places.spans if span.place is Aside.QUOTE])
     return blanked(own, [(span.start, span.end) for span in places.asides.spans])
 
 
@@ -113,7 +113,7 @@ class _Blocks(Struct):
         while at < len(self.text):
             at = self._line_in_fence(self.fence, at) if self.fence else self._line(at)
         if self.fence:
-            self.spans.append(Span(self.fence.start, len(self.text), Place.FENCE))
+            self.spans.append(Span(self.fence.start, len(self.text), Aside.FENCE))
         self._end_paragraph()
         return self.spans
 
@@ -124,7 +124,7 @@ class _Blocks(Struct):
         end = line.start("end")
         out = line.end("indent") < end and _column(line["indent"]) < fence.base
         if out or ((closing := _FENCE_END.match(self.text, at)) and _closes(closing, fence)):
-            self.spans.append(Span(fence.start, at if out else end, Place.FENCE))
+            self.spans.append(Span(fence.start, at if out else end, Aside.FENCE))
             self.fence = None
         return at if out else line.end()
 
@@ -160,7 +160,7 @@ class _Blocks(Struct):
     def _quote(self, line: re.Match[str], at: int) -> None:
         if self.quoted == line.start() and not self.items:
             at = self.spans.pop().start
-        self.spans.append(Span(at, line.start("end"), Place.QUOTE))
+        self.spans.append(Span(at, line.start("end"), Aside.QUOTE))
         self.quoted = -1 if self.items else line.end()
 
     def _base(self, kept: int | None = None) -> int:
@@ -228,7 +228,7 @@ def _code_spans(text: str, start: int, end: int) -> list[Span]:
             closing.popleft()
         if closing and opened < behind:
             index = closing[0]
-            spans.append(Span(opened, runs[index][1], Place.CODE))
+            spans.append(Span(opened, runs[index][1], Aside.CODE))
         index += 1
     return spans
 

@@ -33,12 +33,12 @@ def first_words(text: str) -> str:
 def _without_fences(text: str) -> str:
     if not any(fence in text for fence in _FENCES):  # as most have none
         return text
-    from teamchat.core.routing.asides import Place
+    from teamchat.core.routing.asides import Aside
     from teamchat.core.routing.markdown import places_of
 
     parts, end = [], 0
     for span in places_of(text).spans:
-        if span.place is Place.FENCE:
+        if span.place is Aside.FENCE:
             parts.append(text[end : span.start])
             end = span.end
     return "\n".join([*parts, text[end:]])

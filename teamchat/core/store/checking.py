@@ -32,7 +32,7 @@ from teamchat.core.text.clean import printable
 MOST_SHOWN = 5  # problems of one kind
 
 
-class Kind(Struct, frozen=True):
+class CheckedRows(Struct, frozen=True):
     """The rows of a table, in the order of their `key`, and what makes values of them; `more` are columns it needs."""
 
     noun: str
@@ -86,30 +86,30 @@ def _hide(row: Row) -> None:
 
 
 KINDS = (
-    Kind("session", "sessions", "id", _session, ", 0 AS not_counted"),
-    Kind("lineage", "lineage", "session, through", _lineage),
-    Kind("text", "texts", "hash", a_text),
-    Kind("undo", "undos", "id", _undo),
-    Kind("turn", "turns", "id", _turn),
-    Kind("check", "checks", "id", a_check),
-    Kind("child", "children", "session, turn, store, child", a_child),
-    Kind("event", "turn_events", "turn, number", an_event),
-    Kind("message", "messages", "id", a_message, ", NULL AS agent"),
-    Kind("hidden message", "hides", "session, message", _hide),
-    Kind("route", "routes", "session, number", a_route),
-    Kind("todo change", "todo_changes", "id", a_change, ", 0 AS hidden"),
-    Kind("summary", "summaries", "id", _summary),
-    Kind("image", "images", "session, message, number", an_image),
-    Kind("unsent message", "unsent", "id", an_unsent_message),
-    Kind("adopted session", "adoptions", "session, member", an_adoption),
-    Kind("imported entry", "imported_entries", "session, number", an_imported_entry),
-    Kind("clear", "clears", "id", a_clear, ", '' AS message"),
-    Kind("lesson", "lessons", "id", a_lesson),
+    CheckedRows("session", "sessions", "id", _session, ", 0 AS not_counted"),
+    CheckedRows("lineage", "lineage", "session, through", _lineage),
+    CheckedRows("text", "texts", "hash", a_text),
+    CheckedRows("undo", "undos", "id", _undo),
+    CheckedRows("turn", "turns", "id", _turn),
+    CheckedRows("check", "checks", "id", a_check),
+    CheckedRows("child", "children", "session, turn, store, child", a_child),
+    CheckedRows("event", "turn_events", "turn, number", an_event),
+    CheckedRows("message", "messages", "id", a_message, ", NULL AS agent"),
+    CheckedRows("hidden message", "hides", "session, message", _hide),
+    CheckedRows("route", "routes", "session, number", a_route),
+    CheckedRows("todo change", "todo_changes", "id", a_change, ", 0 AS hidden"),
+    CheckedRows("summary", "summaries", "id", _summary),
+    CheckedRows("image", "images", "session, message, number", an_image),
+    CheckedRows("unsent message", "unsent", "id", an_unsent_message),
+    CheckedRows("adopted session", "adoptions", "session, member", an_adoption),
+    CheckedRows("imported entry", "imported_entries", "session, number", an_imported_entry),
+    CheckedRows("clear", "clears", "id", a_clear, ", '' AS message"),
+    CheckedRows("lesson", "lessons", "id", a_lesson),
 )
 """In an order in which rows refer to earlier ones, except the messages of turns."""
 SUMS = (
-    Kind("sum of turns", "usage", "session, member, model, memory", a_usage_row),
-    Kind("sum of turns", "vendor_usage", "session, member, vendor_session", a_vendor_usage),
+    CheckedRows("sum of turns", "usage", "session, member, model, memory", a_usage_row),
+    CheckedRows("sum of turns", "vendor_usage", "session, member, vendor_session", a_vendor_usage),
 )
 """Made from the turns: a rescue makes them anew."""
 REFERENCES = (
@@ -166,7 +166,7 @@ def problems(db: Database) -> Iterator[str]:
         yield from (f"{article} {kind.noun} cannot be read: {wrong}" for wrong in _unreadable(db, kind)[:MOST_SHOWN])
 
 
-def _unreadable(db: Database, kind: Kind) -> list[str]:
+def _unreadable(db: Database, kind: CheckedRows) -> list[str]:
     wrong: list[str] = []
     try:
         for row in db.each(lambda row: row, kind.rows()):

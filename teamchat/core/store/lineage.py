@@ -93,7 +93,7 @@ def owner_of(db: Database, place: int) -> int:
     return db.number("SELECT session FROM messages WHERE id = ?", place)
 
 
-class Part(Struct, frozen=True):
+class LineagePart(Struct, frozen=True):
     """The messages that a session has from one session: those up to the id `through` in the store."""
 
     session: int
@@ -101,10 +101,10 @@ class Part(Struct, frozen=True):
     through: int
 
 
-def parts_from(db: Database, session: int, place: int) -> list[Part]:
+def parts_from(db: Database, session: int, place: int) -> list[LineagePart]:
     """Where the messages of a session are from that of the id `place` on, in order."""
     return db.values(
-        lambda row: Part(row.integer("ancestor"), row.text("name"), row.integer("through")),
+        lambda row: LineagePart(row.integer("ancestor"), row.text("name"), row.integer("through")),
         """SELECT ancestor, name, through FROM lineage JOIN sessions ON sessions.id = ancestor
         WHERE session = ? AND through >= ? ORDER BY through""",
         session, place,

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from teamchat.core.errors import DamagedStore
-from teamchat.core.store.checking import KINDS, Kind
+from teamchat.core.store.checking import KINDS, CheckedRows
 from teamchat.core.store.database import NO_VALUE, Database
 from teamchat.core.store.lessons import a_lesson
 from teamchat.core.store.rows import Row
@@ -109,18 +109,18 @@ def lost(damaged: Database, kept: dict[str, int]) -> dict[str, int | None]:
     return {noun: number for noun, number in missing.items() if number != 0}
 
 
-def _missing(damaged: Database, kind: Kind, kept: int) -> int | None:
+def _missing(damaged: Database, kind: CheckedRows, kept: int) -> int | None:
     for index in ("NOT INDEXED", ""):  # where rows cannot be read, an index may still have all of them
         with contextlib.suppress(DamagedStore):
             return max(0, damaged.number(_counting(kind, index)) - kept)
     return None
 
 
-def _counting(kind: Kind, index: str = "") -> str:
+def _counting(kind: CheckedRows, index: str = "") -> str:
     return f"SELECT COUNT(*) FROM {kind.table} {index}"  # noqa: S608 (our own names)
 
 
-def _copy(damaged: Database, new: Database, kind: Kind) -> None:
+def _copy(damaged: Database, new: Database, kind: CheckedRows) -> None:
     known = [row["name"] for row in new.rows(f"PRAGMA table_info({kind.table})")]
     for row in _rows(damaged, kind):
         columns = [name for name in known if row.has(name)]
@@ -133,7 +133,7 @@ def _copy(damaged: Database, new: Database, kind: Kind) -> None:
             )
 
 
-def _rows(damaged: Database, kind: Kind) -> Iterator[Row]:
+def _rows(damaged: Database, kind: CheckedRows) -> Iterator[Row]:
     """The rows from either end up to where the file is damaged."""
     for backwards in (False, True):
         with contextlib.suppress(DamagedStore):

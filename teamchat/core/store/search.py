@@ -9,7 +9,7 @@ from teamchat.core.store.database import Database
 from teamchat.core.store.message_index import index_messages
 from teamchat.core.store.rows import Row
 from teamchat.core.store.turns import LARGEST
-from teamchat.core.text.words import Part, Piece, match_of, snippet
+from teamchat.core.text.words import Phrase, SnippetPiece, match_of, snippet
 
 COUNTED = 1000  # hits beyond those that are shown; counting all hits of a common word would take long
 VISIBLE_IN = """CASE
@@ -45,7 +45,7 @@ class Search(Struct, frozen=True):
     `since` is in seconds since 1970. `undone` includes messages that were undone.
     """
 
-    parts: tuple[Part, ...]
+    parts: tuple[Phrase, ...]
     session: int | None = None
     member: str | None = None
     since: float | None = None
@@ -60,7 +60,7 @@ class Hit(Struct, frozen=True):
     speaker: str
     at: float
     undone: bool
-    snippet: tuple[Piece, ...]
+    snippet: tuple[SnippetPiece, ...]
 
 
 def search(db: Database, what: Search, limit: int) -> tuple[list[Hit], int]:

@@ -171,7 +171,7 @@ def _children_usage(row: Row) -> ChildrenUsage:
     return ChildrenUsage(row["turns"] or 0, int(row["tokens"] or 0), row["cost_usd"] or 0.0)
 
 
-class Spent(Struct, frozen=True):
+class UsageSums(Struct, frozen=True):
     """What the ended turns of a session took. Each sum is of those `of` whose turns it is known; None is unknown."""
 
     turns: int
@@ -183,7 +183,7 @@ class Spent(Struct, frozen=True):
     of_cost: int
 
 
-def spent(db: Database, session: int) -> Spent:
+def spent(db: Database, session: int) -> UsageSums:
     sql = """SELECT COUNT(*) AS turns, SUM(seconds) AS seconds, COUNT(seconds) AS of_seconds, SUM(tokens) AS tokens,
             COUNT(tokens) AS of_tokens, SUM(cost_usd) AS cost_usd, COUNT(cost_usd) AS of_cost
         FROM (SELECT json_extract(outcome, '$.seconds') AS seconds,
@@ -194,8 +194,8 @@ def spent(db: Database, session: int) -> Spent:
     return db.the(a_spent, sql, session)
 
 
-def a_spent(row: Row) -> Spent:
-    return Spent(
+def a_spent(row: Row) -> UsageSums:
+    return UsageSums(
         row.count("turns"),
         row.real_or_none("seconds"),
         row.count("of_seconds"),

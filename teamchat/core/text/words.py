@@ -73,21 +73,21 @@ _END = f"(?!{_LETTER})"
 _SPACE = regex(r"\s+")
 
 
-class Part(NamedTuple):
+class Phrase(NamedTuple):
     """Words that follow each other in a message. With `prefix` the last one is the beginning of a word."""
 
     words: str
     prefix: bool = False
 
 
-class Piece(NamedTuple):
+class SnippetPiece(NamedTuple):
     """A part of a snippet on one line. `found` says that it was searched."""
 
     text: str
     found: bool
 
 
-def search_parts(text: str) -> tuple[Part, ...]:
+def search_parts(text: str) -> tuple[Phrase, ...]:
     """The words, "phrases" and beginnings (`prefix*`) of a search. A message must have all of them.
 
     What has no letter and no digit is left out.
@@ -96,19 +96,19 @@ def search_parts(text: str) -> tuple[Part, ...]:
     return tuple(islice(_parts(written), MOST_PARTS))
 
 
-def _parts(text: str) -> Iterator[Part]:
+def _parts(text: str) -> Iterator[Phrase]:
     for found in _PART.finditer(text):
         words = found[1] if found[3] is None else found[3]
         if _WORDS.search(words):
-            yield Part(words, bool(found[2]) or words.endswith("*"))
+            yield Phrase(words, bool(found[2]) or words.endswith("*"))
 
 
-def match_of(parts: Sequence[Part]) -> str:
+def match_of(parts: Sequence[Phrase]) -> str:
     """What FTS5 is asked for: a quoted string is words to it, so no text can be its syntax."""
     return " ".join(f'"{spaced(part.words)}"' + " *" * part.prefix for part in parts)
 
 
-def snippet(text: str, parts: Sequence[Part]) -> tuple[Piece, ...]:
+def snippet(text: str, parts: Sequence[Phrase]) -> tuple[SnippetPiece, ...]:
     """The beginning of what was found in a text, with what is around it; the text's beginning if nothing is found.
 
     FTS5's own snippet takes minutes for a long text in which every word is found.
@@ -121,25 +121,25 @@ def snippet(text: str, parts: Sequence[Part]) -> tuple[Piece, ...]:
     if begin and (space := _SPACE.search(text, begin, first)):
         begin = space.end()
     pieces = _pieces(text[begin:end], folded[begin:end], patterns)
-    around = [Piece("…", found=False)] * (begin > 0), [Piece("…", found=False)] * (end < len(text))
+    around = [SnippetPiece("…", found=False)] * (begin > 0), [SnippetPiece("…", found=False)] * (end < len(text))
     return (*around[0], *pieces, *around[1])
 
 
-def _pieces(text: str, folded: str, patterns: Sequence[re.Pattern[str]]) -> Iterator[Piece]:
+def _pieces(text: str, folded: str, patterns: Sequence[re.Pattern[str]]) -> Iterator[SnippetPiece]:
     """The text, cut around what was found."""
     spans = sorted(found.span() for pattern in patterns for found in pattern.finditer(folded))
     at = 0
     for begin, end in spans:
         if begin > at:
-            yield Piece(_SPACE.sub(" ", text[at:begin]), found=False)
+            yield SnippetPiece(_SPACE.sub(" ", text[at:begin]), found=False)
         if begin >= at:
-            yield Piece(_SPACE.sub(" ", text[begin:end]), found=True)
+            yield SnippetPiece(_SPACE.sub(" ", text[begin:end]), found=True)
             at = end
     if at < len(text):
-        yield Piece(_SPACE.sub(" ", text[at:]), found=False)
+        yield SnippetPiece(_SPACE.sub(" ", text[at:]), found=False)
 
 
-def _first(folded: str, part: Part, pattern: re.Pattern[str]) -> int:
+def _first(folded: str, part: Phrase, pattern: re.Pattern[str]) -> int:
     """Where a part is found first; -1 if it is not. `find` is ten times as fast as a pattern."""
     word, at = _words_of(part)[0], -1
     while (at := folded.find(word, at + 1)) >= 0:
@@ -148,7 +148,7 @@ def _first(folded: str, part: Part, pattern: re.Pattern[str]) -> int:
     return -1
 
 
-def _pattern(part: Part) -> re.Pattern[str]:
+def _pattern(part: Phrase) -> re.Pattern[str]:
     *before, last = _words_of(part)
     return re.compile(r"[\W_]*".join((*map(_alone, before), _alone(last, f"{_LETTER}*" if part.prefix else _END))))
 
@@ -157,7 +157,7 @@ def _alone(word: str, end: str = _END) -> str:
     return re.escape(word) if _APART.match(word) else f"(?<!{_LETTER}){re.escape(word)}{end}"
 
 
-def _words_of(part: Part) -> list[str]:
+def _words_of(part: Phrase) -> list[str]:
     return _WORDS.findall(_folded(part.words))
 
 

@@ -20,7 +20,7 @@ from teamchat.core.store.checks import CheckRecord, every_check, output_of, ran_
 from teamchat.core.store.database import Database
 from teamchat.core.store.images import image_names
 from teamchat.core.store.imported import ImportedEntry, imported_entries
-from teamchat.core.store.lineage import Part, parts_from, place_of
+from teamchat.core.store.lineage import LineagePart, parts_from, place_of
 from teamchat.core.store.messages import SqliteLog
 from teamchat.core.store.routes import part_of, process_of
 from teamchat.core.store.sessions import Session
@@ -38,10 +38,10 @@ from teamchat.core.transcripts.transcript import (
     Entry,
     MemberTurn,
     RanCheck,
-    Said,
-    Step,
+    SaidEntry,
     StepKind,
     Transcript,
+    TranscriptStep,
     mapped,
 )
 from teamchat.core.worktrees.records import all_of
@@ -126,7 +126,7 @@ def collect(db: Database, session: Session, redact: Callable[[str], str], patche
         turn, gone = turns.of_messages.get(message.id), message.id in hidden
         turn = replace(turn, undone=gone) if turn else None
         entries.append(
-            Said(
+            SaidEntry(
                 replace(message, turn_id=None, agent=None, typed=0),
                 turn,
                 images.get(message.id, ()),
@@ -195,7 +195,7 @@ def _with_checks(
     """The entries with each check before the first of them that is behind it."""
     waits = next(checks, None)
     for entry in entries:
-        if isinstance(entry, Said):
+        if isinstance(entry, SaidEntry):
             turn, moment = entry.turn if entry.message.id in turns.own else None, entry.message.timestamp
         else:
             turn = entry if isinstance(entry, MemberTurn) and id(entry) in turns.own_after else None
@@ -240,7 +240,7 @@ def _add_imported(turns: _Turns, images: dict[str, tuple[str, ...]], entries: It
                 turns.of_messages[entry.message] = turn
 
 
-def _is_part(db: Database, session: Session, part: Part, turn: Turn) -> bool:
+def _is_part(db: Database, session: Session, part: LineagePart, turn: Turn) -> bool:
     """Whether a turn without a message in the session belongs to it. One of a branch's parent may have come later."""
     if turn.route is None or (turn.outcome and turn.outcome.reply):
         return False
@@ -257,7 +257,7 @@ def _member_turn(
     events, all_ = first_events(db, turn.id, MOST_STEPS, LONGEST + OVERLAP)
     steps = list(_untold(_steps(events, _folder(turn)), (reply, text)))
     if not all_:
-        steps.append(Step(_at(events[-1]), "note", NO_MORE_STEPS))
+        steps.append(TranscriptStep(_at(events[-1]), "note", NO_MORE_STEPS))
     usage = (outcome and outcome.usage) or Usage()
     changes = outcome.known_changes if outcome else None
     reported = outcome.files if outcome and not changes else ()
@@ -302,20 +302,20 @@ def _access_note(turn: Turn) -> str:
     return (ran.access_note if ran else "") or turn.setup.access_note
 
 
-def _steps(events: list[StoredEvent], folder: str) -> Iterator[Step]:
+def _steps(events: list[StoredEvent], folder: str) -> Iterator[TranscriptStep]:
     """The steps of a turn in that folder, to which the paths of tools are made relative."""
     results = {id(call): result for call, result in tool_calls(events)}
     for event in events:
         if result := results.get(id(event)):
             call, came = event.data, result.data
             text = _relative(call["summary"], folder)
-            yield Step(_at(event), "tool", text, call["name"], came["output"], bool(came.get("failed")))
+            yield TranscriptStep(_at(event), "tool", text, call["name"], came["output"], bool(came.get("failed")))
         elif event.type in STEPS:
             kind, name = STEPS[event.type]
-            yield Step(_at(event), kind, _relative(event.data[name], folder), event.data.get("tool", ""))
+            yield TranscriptStep(_at(event), kind, _relative(event.data[name], folder), event.data.get("tool", ""))
 
 
-def _untold(steps: Iterable[Step], told: tuple[str, str]) -> Iterator[Step]:
+def _untold(steps: Iterable[TranscriptStep], told: tuple[str, str]) -> Iterator[TranscriptStep]:
     """The steps without what was said in the reply, or in what a failed turn had written, of which the end is cut."""
     reply, text = told
     for step in steps:

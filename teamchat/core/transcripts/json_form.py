@@ -13,19 +13,19 @@ from typing import Annotated, Any, Literal
 from msgspec import to_builtins
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, TypeAdapter, ValidationError, model_validator
 
-from teamchat.core.checked_structs import Checked
+from teamchat.core.checked_structs import CheckedStruct
 from teamchat.core.context.snapshot import Milliseconds
 from teamchat.core.messages import ConversationMessage, Routing, Speaker, SpeakerType
 from teamchat.core.routing.titles import LONGEST_TITLE
 from teamchat.core.store.rows import LATEST
-from teamchat.core.transcripts.transcript import Entry, MemberTurn, RanCheck, Said, Transcript
+from teamchat.core.transcripts.transcript import Entry, MemberTurn, RanCheck, SaidEntry, Transcript
 
 VERSION = 1
 LONGEST_NAME = 255  # characters of a team's name
 HEAD, MESSAGE, TURN, CHECK = "transcript", "message", "turn", "check"
 _Version = Literal[1]
-_Turn = Annotated[MemberTurn, Checked()]
-_Check = Annotated[RanCheck, Checked()]
+_Turn = Annotated[MemberTurn, CheckedStruct()]
+_Check = Annotated[RanCheck, CheckedStruct()]
 LATEST_MS = int(LATEST * 1000)
 
 
@@ -150,7 +150,7 @@ class _Message(_Model):
             raise ValueError("a speaker without id and name")
         return self
 
-    def value(self) -> Said:
+    def value(self) -> SaidEntry:
         message = ConversationMessage(
             id=self.id,
             content=self.text,
@@ -159,7 +159,7 @@ class _Message(_Model):
             timestamp=self.time_ms,
             stands_for=self.stands_for,
         )
-        return Said(message, self.turn, self.images, self.undone, self.cleared)
+        return SaidEntry(message, self.turn, self.images, self.undone, self.cleared)
 
 
 def _type(entry: object) -> object:

@@ -34,7 +34,7 @@ from teamchat.core.transcripts.json_form import (
     from_lines,
     turn_fields,
 )
-from teamchat.core.transcripts.transcript import MemberTurn, RanCheck, Said, Transcript, mapped
+from teamchat.core.transcripts.transcript import MemberTurn, RanCheck, SaidEntry, Transcript, mapped
 from teamchat.runners.untrusted.json import not_too_deep, one_line
 
 LARGEST = 256 << 20  # bytes of a file; reading takes about ten times as much memory
@@ -140,7 +140,7 @@ def _imported(transcript: Transcript) -> Imported:
     renamed = [(one.message.id, own) for one, own in zip(said, ids, strict=True) if one.message.id != own]
     own = iter(ids)
     entries = (
-        replace(entry, message=replace(entry.message, id=next(own))) if isinstance(entry, Said) else entry
+        replace(entry, message=replace(entry.message, id=next(own))) if isinstance(entry, SaidEntry) else entry
         for entry in transcript.entries
     )
     task = transcript.task and truncate_end(transcript.task, MAX_TEAM_TASK_BYTES)
@@ -199,7 +199,7 @@ def _of_snapshot(snapshot: dict[str, Any]) -> Imported:
     except ValueError:
         raise ValueError("it is no snapshot of version 1: a message, a speaker or a time is missing or wrong") from None
     began = conversation.messages[0].timestamp if conversation.messages else 0
-    entries = tuple(map(Said, conversation.messages))
+    entries = tuple(map(SaidEntry, conversation.messages))
     imported = _imported(Transcript("", "", conversation.team_task, min(max(began, 0), LATEST_MS), entries))
     renamed = _renamed([(one.old, one.new) for one in conversation.renamed])
     return replace(imported, remarks=(*imported.remarks, *renamed))

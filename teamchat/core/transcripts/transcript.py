@@ -14,7 +14,7 @@ from teamchat.core.engine.processes.words import Result
 from teamchat.core.messages import ConversationMessage
 from teamchat.core.store.checks import CheckRowStatus
 from teamchat.core.store.turns import TurnStatus
-from teamchat.core.store.usage import Spent
+from teamchat.core.store.usage import UsageSums
 from teamchat.runners.base import Access
 from teamchat.runners.untrusted.file_changes import Kind
 
@@ -23,7 +23,7 @@ Seconds = Annotated[float, Field(ge=0, le=10**9, allow_inf_nan=False)]
 StepKind = Literal["said", "tool", "denied", "question", "retry", "note", "error"]
 
 
-class Step(Struct, frozen=True):
+class TranscriptStep(Struct, frozen=True):
     """Something that a member did `at` so many seconds into its turn.
 
     `name` is the tool's, of a call that was made or denied. `output` and `failed` are the result of a call.
@@ -68,7 +68,7 @@ class MemberTurn(Struct, frozen=True):
     seconds: Seconds | None = None
     failure: str | None = None
     text: str = ""
-    steps: tuple[Step, ...] = ()
+    steps: tuple[TranscriptStep, ...] = ()
     files: tuple[ChangedFile, ...] = ()
     more_files: Count = 0
     input_tokens: Count | None = None
@@ -103,7 +103,7 @@ class RanCheck(Struct, frozen=True):
     undone: bool = False
 
 
-class Said(Struct, frozen=True):
+class SaidEntry(Struct, frozen=True):
     """A message, and the turn that it came from if that is known. `images` are the names of its images.
 
     `cleared`: prompts began after it. `words` is the reply to a process with its JSON in words; empty if it has none.
@@ -128,7 +128,7 @@ class Said(Struct, frozen=True):
         return tuple(words for words, holds in told if holds)
 
 
-Entry = Said | MemberTurn | RanCheck
+Entry = SaidEntry | MemberTurn | RanCheck
 """A message, a turn that gave none (one that failed, or one that is not over), or a check."""
 
 
@@ -168,19 +168,19 @@ class Transcript(Struct, frozen=True):
     title: str | None = None
     result: Result | None = None
     merges: tuple[str, ...] = ()
-    spent: Spent | None = None
+    spent: UsageSums | None = None
 
     @property
     def without_undone(self) -> Transcript:
         return replace(self, entries=tuple(entry for entry in self.entries if not entry.undone))
 
     @property
-    def said(self) -> Iterator[Said]:
-        return (entry for entry in self.entries if isinstance(entry, Said))
+    def said(self) -> Iterator[SaidEntry]:
+        return (entry for entry in self.entries if isinstance(entry, SaidEntry))
 
     @property
     def speakers(self) -> tuple[str, ...]:
         """The names of all who spoke or tried to, in the order of their first entry."""
         spoke = (entry for entry in self.entries if not isinstance(entry, RanCheck))
-        names = (entry.message.speaker.role_name if isinstance(entry, Said) else entry.member for entry in spoke)
+        names = (entry.message.speaker.role_name if isinstance(entry, SaidEntry) else entry.member for entry in spoke)
         return tuple(dict.fromkeys(names))

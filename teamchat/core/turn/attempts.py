@@ -50,7 +50,7 @@ from teamchat.core.turn.watching import in_thread
 from teamchat.runners.events import AgentEvent, FailureKind
 
 if TYPE_CHECKING:
-    from teamchat.core.turn.hosting import Place
+    from teamchat.core.turn.hosting import HostPlace
 
 RETRYABLE = (FailureKind.RATE_LIMIT, FailureKind.OVERLOADED)
 FALLBACK_ON = (FailureKind.RATE_LIMIT, FailureKind.OVERLOADED, FailureKind.LOGIN, FailureKind.MISSING)
@@ -152,7 +152,12 @@ class Attempts(Struct):
         return self.run.team.agent_of(member).name
 
     def plan(
-        self, route: Route, member: Member, scratch: Path = SCRATCH, place: Place | None = None, folder: Path = SCRATCH
+        self,
+        route: Route,
+        member: Member,
+        scratch: Path = SCRATCH,
+        place: HostPlace | None = None,
+        folder: Path = SCRATCH,
     ) -> ReadyTurn:
         """The turn of `member` for `route`; raises what `plan_reply` does."""
         run = self.run

@@ -105,7 +105,7 @@ class TurnFinished(Struct, frozen=True):
     partial: str = ""
 
 
-class Difference(Struct, frozen=True):
+class UnmergedChanges(Struct, frozen=True):
     """What a member has changed in its worktree and is not merged."""
 
     member: str
@@ -129,7 +129,7 @@ class GroupCompared(Struct, frozen=True):
     at whose end is told what is to be merged.
     """
 
-    differences: tuple[Difference, ...]
+    differences: tuple[UnmergedChanges, ...]
     conflicts: tuple[SameLines, ...]
     judged: bool = False
     goes_on: bool = False
@@ -208,7 +208,7 @@ ConversationEvent = (
 _ENDS = (*(ExitCode.DONE, ExitCode.OTHER_VERDICT, ExitCode.NO_VERDICT), *(ExitCode.CHECK_RED, ExitCode.REVIEW_FAILED))
 
 
-class Verdict(Struct, frozen=True):
+class RunVerdict(Struct, frozen=True):
     """The word of `--verdict` that a run ends with; None if it ends with none of them, or stopped short."""
 
     word: str | None
@@ -234,7 +234,7 @@ class Conclusion(Struct, frozen=True):
     denied: int | None = 0
     usage: Usage = field(default_factory=Usage)
     process: Struct | None = None
-    verdict: Verdict | None = None
+    verdict: RunVerdict | None = None
     repeated: tuple[Span, ...] = ()
 
     @property

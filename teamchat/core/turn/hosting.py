@@ -29,7 +29,7 @@ from teamchat.version import VERSION
 LOOK_S = 0.5  # between two looks for a host that is not there
 
 
-class Place(Struct, frozen=True):
+class HostPlace(Struct, frozen=True):
     """Where a turn runs: a host, the agent as the host runs it, and the project.
 
     `dispatch` carries it there. Without one nothing does: the turn is replayed.
@@ -76,10 +76,10 @@ class Place(Struct, frozen=True):
         return HostedTurn(self.dispatch, order.turn, order.host, self.say, order)
 
 
-def place_of_old(member: Member, host: str, protocol: ProtocolName) -> Place:
+def place_of_old(member: Member, host: str, protocol: ProtocolName) -> HostPlace:
     """Where a turn ran that is replayed."""
     spec = AgentSpec(member.agent or "", (member.agent or "",), protocol)
-    return Place(HostSeen(host, "", 0.0), spec, Project(), None, lambda _text: None)
+    return HostPlace(HostSeen(host, "", 0.0), spec, Project(), None, lambda _text: None)
 
 
 def ran_on(turn: HostedTurn) -> tuple[Ran, bool]:
@@ -106,7 +106,7 @@ class Hosting(Struct):
             self._dispatch = connect(os.environ)
         return self._dispatch
 
-    async def place(self, member: Member, team: Team, say: Callable[[str], None], stopper: Stopper) -> Place:
+    async def place(self, member: Member, team: Team, say: Callable[[str], None], stopper: Stopper) -> HostPlace:
         """Where the member's next turn runs. Waits for a host that is not there. Raises `HostUnavailable`."""
         dispatch = await asyncio.to_thread(self.connected)
         wanted = Wanted(member.host, member.agent or "", member.access, await self._project(member.cwd))
@@ -125,7 +125,7 @@ class Hosting(Struct):
                 hosts, found, why = (), None, str(away)
             if found:
                 self._reserved[found.name] += 1
-                return Place(found, self._agent(member, team, found), wanted.project, dispatch, say)
+                return HostPlace(found, self._agent(member, team, found), wanted.project, dispatch, say)
             if stopper.asked:
                 raise Interrupted(f"{member.name} was interrupted before its turn began")
             named = [host for host in hosts if wanted.named(host)]
@@ -136,7 +136,7 @@ class Hosting(Struct):
                 told = True
             await stopper.sleep(LOOK_S)
 
-    def ordered(self, place: Place) -> None:
+    def ordered(self, place: HostPlace) -> None:
         """Note that the turn of a place counts among the host's own, or does not run."""
         self._reserved[place.host.name] -= 1
 

@@ -30,7 +30,7 @@ from teamchat.core.text.commands import quote
 from teamchat.core.turn.caller import find_caller
 from teamchat.core.turn.watching import watched
 from teamchat.runners.base import Command, Job, Runner, Slash
-from teamchat.runners.child.process import Process
+from teamchat.runners.child.process import ChildProcess
 from teamchat.runners.child.running import Launch, Running
 from teamchat.runners.child.supervisor import Clocks, Stopper
 from teamchat.runners.untrusted.regular_files import read_regular
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from teamchat.core.check import Check
     from teamchat.core.checks.command import CheckRun
     from teamchat.core.dispatch.hosted import HostedTurn
-    from teamchat.core.turn.hosting import Place
+    from teamchat.core.turn.hosting import HostPlace
 
 LARGEST = 1 << 16  # bytes
 COOL_S = 60.0  # after a rate limit; CLIs do not say how long theirs lasts
@@ -243,7 +243,7 @@ class Machine:
             return what.elsewhere.turn(what)
         what = self.placed(what)
         watch = watched(what)
-        return watch(what.stays.turn(what) if what.stays else Process(what))
+        return watch(what.stays.turn(what) if what.stays else ChildProcess(what))
 
     def placed(self, what: Launch) -> Launch:
         """The launch in the folder in which it has to start."""
@@ -291,7 +291,7 @@ class Machine:
         """True when a person stopped the recorded run before a turn of that member, or of anybody."""
         return False
 
-    def place(self, _member: Member) -> Place | None:
+    def place(self, _member: Member) -> HostPlace | None:
         """Where the next turn of a member with a host ran, in a replay. Raises why none ran."""
         return None
 

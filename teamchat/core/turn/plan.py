@@ -30,7 +30,7 @@ from teamchat.runners.child.supervisor import NO_CLOCKS, Clocks
 from teamchat.runners.environment import HIDDEN, changed_variables
 
 if TYPE_CHECKING:
-    from teamchat.core.turn.hosting import Place
+    from teamchat.core.turn.hosting import HostPlace
 
 HOST_CLOCKS = Clocks(math.inf, math.inf, math.inf, math.inf)  # those of the turn run on its host
 DIGITS = 12  # of the digest that a receipt has in place of a value
@@ -49,7 +49,7 @@ def plan_reply(
     budget_usd: float | None = None,
     images: ImagesOf = no_images,
     request_of: RequestOf = lambda _turn: None,
-    place: Place | None = None,
+    place: HostPlace | None = None,
     folder: Path = SCRATCH,
 ) -> ReadyTurn:
     """Plan the turn of `route`. Nothing is started and nothing is written.
@@ -97,7 +97,7 @@ def plan_hosted(
     agent: AgentSpec,
     prompt: BuiltPrompt,
     reason: TurnReason,
-    place: Place,
+    place: HostPlace,
     folder: Path,
     scratch: Path,
     budget_usd: float | None = None,

@@ -43,7 +43,7 @@ from teamchat.runners.events import Usage
 from teamchat.runners.untrusted.file_changes import NoCheckpoint, WorkTree
 
 if TYPE_CHECKING:
-    from teamchat.core.turn.hosting import Hosting, Place
+    from teamchat.core.turn.hosting import Hosting, HostPlace
 
 RESUME = "teamchat resume"
 SKIP = f"{RESUME} --skip"
@@ -216,7 +216,7 @@ class Run:
 
         return Hosting(self.person)
 
-    async def place(self, member: Member, route: int | None = None) -> Place | None:
+    async def place(self, member: Member, route: int | None = None) -> HostPlace | None:
         """Where the next turn of the member runs, if it has a host. Raises `HostUnavailable`, or what was recorded."""
         if not member.host:
             return None
@@ -232,7 +232,7 @@ class Run:
             self.machine.no_host(member, error)
             raise
 
-    def ordered(self, place: Place | None) -> None:
+    def ordered(self, place: HostPlace | None) -> None:
         """Note that the turn of a place was given to its host, or runs nowhere."""
         if place and place.dispatch:
             self.hosting.ordered(place)

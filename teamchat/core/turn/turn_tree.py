@@ -22,7 +22,7 @@ _NOT_NAMED = ("private", "output")  # unless it has changed
 SLOW_S = 240.0  # a checkpoint that takes longer is told
 
 
-class Span(Struct, eq=False):
+class TurnSpan(Struct, eq=False):
     """When a turn, or a check, was at work in a work tree; `name` is that of its checkpoints. A check has number 0."""
 
     number: int
@@ -43,9 +43,9 @@ class TurnTree(Struct, frozen=True):
     folder: Path
     refs: str
     limits: Callable[[], CheckpointLimits]
-    spans: Sequence[Span]
+    spans: Sequence[TurnSpan]
     repository: GitRepository
-    span: Span
+    span: TurnSpan
     before: str
     begun: Begun | None = None
     keep: Callable[[str, Begun], None] | None = None

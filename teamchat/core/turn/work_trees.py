@@ -25,7 +25,7 @@ from teamchat.runners.untrusted.file_changes import FileChanges, NoCheckpoint
 
 if TYPE_CHECKING:
     from teamchat.core.checkpoint.take import Begun
-    from teamchat.core.turn.turn_tree import Span, TurnTree
+    from teamchat.core.turn.turn_tree import TurnSpan, TurnTree
     from teamchat.core.worktrees.records import Owner
 
 
@@ -63,7 +63,7 @@ class WorkTrees(Struct):
     folder: Path
     refs: str
     stopper: Stopper = field(default_factory=Stopper)
-    _spans: list[Span] = field(default_factory=list)
+    _spans: list[TurnSpan] = field(default_factory=list)
     seen: dict[Path, GitRepository] = field(default_factory=dict)
     refused: NoRepository | None = None
     _ended: _Ended | None = None
@@ -82,10 +82,10 @@ class WorkTrees(Struct):
             self.refused = repository if repository.refused else self.refused
             return NoCheckpoint(repository.reason)
         from teamchat.core.checkpoint.take import begin_turn, begin_with
-        from teamchat.core.turn.turn_tree import Span
+        from teamchat.core.turn.turn_tree import TurnSpan
 
         self.seen[repository.top] = repository
-        span = Span(number, name, repository.top, writes, time.monotonic())
+        span = TurnSpan(number, name, repository.top, writes, time.monotonic())
         self._spans.append(span)
         ref, ended, self._ended = f"{self.refs}/{name}/before", self._ended, None
         try:
@@ -113,7 +113,7 @@ class WorkTrees(Struct):
         if isinstance(repository, NoRepository):
             return NoCheckpoint(repository.reason)
         from teamchat.core.checkpoint.refs import tree_of
-        from teamchat.core.turn.turn_tree import Span
+        from teamchat.core.turn.turn_tree import TurnSpan
 
         try:
             before = tree_of(repository, self.folder, f"{self.refs}/{name}/before")
@@ -121,10 +121,10 @@ class WorkTrees(Struct):
             return NoCheckpoint(str(failed))
         if before is None:
             return NoCheckpoint("it was killed before its files were recorded")
-        span = Span(0, name, repository.top, False, 0.0)
+        span = TurnSpan(0, name, repository.top, False, 0.0)
         return self._tree(repository, span, before).changes(cwd)
 
-    def _tree(self, repository: GitRepository, span: Span, before: str, begun: Begun | None = None) -> TurnTree:
+    def _tree(self, repository: GitRepository, span: TurnSpan, before: str, begun: Begun | None = None) -> TurnTree:
         from teamchat.core.turn.turn_tree import TurnTree
 
         return TurnTree(self.folder, self.refs, self.limits, self._spans, repository, span, before, begun)

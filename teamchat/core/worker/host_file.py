@@ -36,7 +36,7 @@ class _Table(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
-class AgentTable(_Table):
+class HostAgentTable(_Table):
     command: Annotated[list[str], Field(min_length=1)]
     like: str | None = None
     access: Access = "read"
@@ -49,11 +49,11 @@ class ProjectTable(_Table):
 
 
 class HostTable(_Table):
-    agents: dict[str, AgentTable] = {}
+    agents: dict[str, HostAgentTable] = {}
     projects: list[ProjectTable] = []
 
 
-KEYS = {"agents": tuple(AgentTable.model_fields), "": (*HostTable.model_fields, *ProjectTable.model_fields)}
+KEYS = {"agents": tuple(HostAgentTable.model_fields), "": (*HostTable.model_fields, *ProjectTable.model_fields)}
 """The keys of each table, for the error about an unknown one."""
 
 

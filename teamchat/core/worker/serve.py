@@ -19,7 +19,7 @@ from msgspec import Struct, field
 
 from teamchat.core.conversation.recovery import clean_folder
 from teamchat.core.dispatch.connect import clock_of
-from teamchat.core.dispatch.dispatch import AgentOffer, Away, Clock
+from teamchat.core.dispatch.dispatch import AgentOffer, Away, HostClock
 from teamchat.core.errors import HostUnavailable, UsageError
 from teamchat.core.files.folders import state_dir
 from teamchat.core.team.programs import OTHERWISE, Unusable, find_program
@@ -96,7 +96,7 @@ def serve(
             say(f"does not offer {agent}: its program {why}")
         there = sorted({agent.spec.name for agent in file.agents.values()} - lacks.keys())
         say(f"{name} is ready: {', '.join(there) or 'no agent'}; {jobs} at a time")
-        idle_s = IDLE_S * clock.beat_s / Clock().beat_s
+        idle_s = IDLE_S * clock.beat_s / HostClock().beat_s
         while not worker.over():
             ends.told.wait(LOOK_S if ends.asked else clock.beat_s)
             ends.told.clear()

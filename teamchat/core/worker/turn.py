@@ -25,7 +25,7 @@ from teamchat.core.turn.plan import start_of, told_variables
 from teamchat.core.turn.watching import watched
 from teamchat.core.worker.host_file import HostAgent, HostFile
 from teamchat.runners.base import Command, Job
-from teamchat.runners.child.process import Process, make_private
+from teamchat.runners.child.process import ChildProcess, make_private
 from teamchat.runners.child.removal import remove
 from teamchat.runners.child.running import Chunk, CutShort, Exit, Identity, Launch, Running, SpawnFailed
 from teamchat.runners.child.supervisor import Clocks, Stopper, TurnEnd, run_turn
@@ -221,7 +221,7 @@ class HostTurn:
         make_private(folder)
         try:
             watch = await asyncio.to_thread(watched, what)
-            process = watch(Process(what))
+            process = watch(ChildProcess(what))
         except (SpawnFailed, OSError) as error:
             raise _Refused(Failure(FailureKind.MISSING, f"could not be started: {error}")) from None
         parser = runner.parser()

@@ -17,9 +17,9 @@ from teamchat.core.checkpoint.disk import in_the_way
 from teamchat.core.checkpoint.merge import Clash, Favour, merge
 from teamchat.core.checkpoint.plan import plan_restore
 from teamchat.core.checkpoint.refs import git_command, set_refs, tree_of
-from teamchat.core.checkpoint.restore import FilesChanged, Kept, Restore, restore
+from teamchat.core.checkpoint.restore import FilesChanged, KeptFile, Restore, restore
 from teamchat.core.checkpoint.take import take
-from teamchat.core.checkpoint.values import GitRepository, Lines, PathChange, Step, TreeEntry
+from teamchat.core.checkpoint.values import GitRepository, Lines, PathChange, TreeEntry, TurnChanges
 from teamchat.core.text.commands import command_of
 from teamchat.core.worktrees.make import unmerged
 from teamchat.core.worktrees.records import Opened
@@ -55,7 +55,7 @@ class Merge(Struct, frozen=True):
     changes: tuple[PathChange, ...] = ()
     clashes: tuple[Clash, ...] = ()
     done: bool = True
-    kept: tuple[Kept, ...] = ()
+    kept: tuple[KeptFile, ...] = ()
 
 
 def difference(state: Path, there: Opened) -> Difference:
@@ -102,7 +102,7 @@ def undo_merge(state: Path, there: Opened) -> Merge | None:
         return None
     made = changes(home, before, after)
     current = entries(home, take(home, state, tree.ref("seen")).tree)
-    plan = plan_restore([Step(made)], current)
+    plan = plan_restore([TurnChanges(made)], current)
     if plan.conflicts:
         found = (Clash(conflict.path, "changed since it was merged") for conflict in plan.conflicts)
         return Merge((), tuple(found), done=False)
@@ -148,7 +148,7 @@ def _complete(state: Path, there: Opened) -> Merge | None:
     if before is None or after is None or theirs is None:
         return None
     current = entries(home, take(home, state, tree.ref("seen")).tree)
-    if plan_restore([Step(changes(home, after, before))], current).conflicts:
+    if plan_restore([TurnChanges(changes(home, after, before))], current).conflicts:
         set_refs(home, state, {tree.ref(name): None for name in (_BEFORE, _AFTER, _THEIRS)})
         return None
     return _apply(state, there, before, after, theirs, current)

@@ -33,7 +33,7 @@ _WATCHES_S = 0.2  # seconds between two looks at what a program has used
 _PRIVATE = 0o077
 
 
-class Ended(Struct, frozen=True):
+class CommandEnd(Struct, frozen=True):
     """How a program ended. `code` is its exit code, None if it was killed, and `why` says what for."""
 
     code: int | None
@@ -51,7 +51,7 @@ def run(
     *,
     idle_s: float | None = None,
     stopped: Callable[[], bool] | None = None,
-) -> Ended:
+) -> CommandEnd:
     """Run a program on the input `given` until it and its output end. What it makes is the user's alone.
 
     It is killed after `seconds`, after `idle_s` in which it neither used the processor nor read or wrote (where the
@@ -68,9 +68,9 @@ def run(
                     out, err = process.communicate(timeout=watch.longest())
                 except TimeoutExpired:
                     if why := watch.over(process.pid):
-                        return Ended(None, b"", b"", why)
+                        return CommandEnd(None, b"", b"", why)
                 else:
-                    return Ended(process.returncode, out, err)
+                    return CommandEnd(process.returncode, out, err)
 
 
 class _Watch:
@@ -135,7 +135,7 @@ def capture(argv: Sequence[str], env: Mapping[str, str], cwd: Path, timeout_s: f
 
 def run_alone(
     argv: Sequence[str], cwd: Path, env: Mapping[str, str], seconds: float, given: bytes = b"", errors: int = STDOUT
-) -> Ended:
+) -> CommandEnd:
     """Run a program on the input `given`, and kill what its process group has left when it ends.
 
     `out` has what it wrote to stdout and, by default, to stderr. Raises `OSError` and `ValueError` if it cannot be
@@ -149,7 +149,7 @@ def run_alone(
             guardian.send_signal(process.pid, signal.SIGKILL, group=True)  # while its process still has the number
             code = process.wait()
         out.seek(0)
-        return Ended(None if late else code, out.read(_LONGEST), b"")
+        return CommandEnd(None if late else code, out.read(_LONGEST), b"")
 
 
 def _ends_within(process: Popen[bytes], seconds: float) -> bool:
@@ -171,11 +171,11 @@ class Printing:
         self._process, self._errors = process, errors
         self._late = False
 
-    def end(self) -> Ended:
+    def end(self) -> CommandEnd:
         """Wait for its end. `out` is what has not been read yet."""
         rest, code = self.out.read(), self._process.wait()
         self._errors.seek(0)
-        return Ended(None if self._late else code, rest, self._errors.read(_LONGEST))
+        return CommandEnd(None if self._late else code, rest, self._errors.read(_LONGEST))
 
     def time_out(self) -> None:
         self._late = True

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from teamchat.runners.base import LiveRule
 from teamchat.runners.child import guardian
-from teamchat.runners.child.process import Process, make_private
+from teamchat.runners.child.process import ChildProcess, make_private
 from teamchat.runners.child.removal import remove
 from teamchat.runners.child.running import (
     BEGINS,
@@ -44,7 +44,7 @@ class LiveAgent:
     def __init__(self, rule: LiveRule) -> None:
         self.rule = rule
         self.scratch: Path | None = None
-        self.process: Process | None = None
+        self.process: ChildProcess | None = None
         self._chunks: AsyncGenerator[Chunk | CutShort, None] | None = None
         self._read = 0  # bytes of the file of its output
         self._pending: deque[memoryview] = deque()  # cut without a copy: a prompt may be many MB
@@ -76,7 +76,7 @@ class LiveAgent:
             raise HasEnded("the process that was kept running has ended")
         if self.process is None:
             folder = what.folder.with_suffix(LIVE)
-            self.process = Process(replace(what, stdin=b"", folder=folder))
+            self.process = ChildProcess(replace(what, stdin=b"", folder=folder))
             self.scratch = what.scratch
             self._chunks = self.process.chunks()
             self._read = len(FIRST_LINE)

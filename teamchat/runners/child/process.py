@@ -83,7 +83,7 @@ EMPTIED = Failure(
 )
 
 
-class Process:
+class ChildProcess:
     """An agent under its guardian."""
 
     def __init__(self, launch: Launch) -> None:
@@ -478,4 +478,4 @@ def sweep(scratch: Path) -> None:
 
 def launch(what: Launch) -> Running:
     """Start a real process, or reuse one that was kept running. Raises `SpawnFailed`."""
-    return what.stays.turn(what) if what.stays else Process(what)
+    return what.stays.turn(what) if what.stays else ChildProcess(what)

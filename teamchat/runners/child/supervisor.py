@@ -40,7 +40,7 @@ from teamchat.runners.events import (
     Usage,
     VendorSession,
 )
-from teamchat.runners.longest import ESCAPED, KEPT, LONGEST_REPLY, CutLine, cut
+from teamchat.runners.longest import ESCAPED, KEPT, LONGEST_REPLY, ShortenedLine, cut
 from teamchat.runners.untrusted.file_changes import FileChanges, NoCheckpoint
 from teamchat.runners.untrusted.json import one_line
 
@@ -56,7 +56,7 @@ class Framer(Protocol):
 
 
 class LineFramer:
-    """Cuts a stream into lines. One over `longest` bytes comes as a `CutLine`."""
+    """Cuts a stream into lines. One over `longest` bytes comes as a `ShortenedLine`."""
 
     def __init__(self, longest: int = ESCAPED * LONGEST_REPLY) -> None:
         self._longest = longest
@@ -90,7 +90,7 @@ class LineFramer:
     def _whole(self) -> bytes:
         line, head = b"".join(self._open), self._head
         self._head = b""
-        return CutLine(head, line, self._size) if head else line
+        return ShortenedLine(head, line, self._size) if head else line
 
     def flush(self) -> list[bytes]:
         """The last line, if the stream ended without a newline."""

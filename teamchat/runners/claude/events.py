@@ -28,12 +28,12 @@ from teamchat.runners.events import (
     UsedSoFar,
     VendorSession,
 )
-from teamchat.runners.failures import Voice, is_blank
+from teamchat.runners.failures import FailureWords, is_blank
 from teamchat.runners.json_events import JsonEvents, questions_text
 from teamchat.runners.untrusted.file_changes import lines_of
 from teamchat.runners.untrusted.json import amount, count, flat, one_line, summary
 
-VOICE = Voice(login="claude auth login")
+VOICE = FailureWords(login="claude auth login")
 
 _EDITORS = frozenset({"Write", "Edit", "MultiEdit", "NotebookEdit"})
 _WRITERS = _EDITORS | {"Bash"}

@@ -26,11 +26,11 @@ from teamchat.runners.events import (
     Usage,
     VendorSession,
 )
-from teamchat.runners.failures import Voice
+from teamchat.runners.failures import FailureWords
 from teamchat.runners.json_events import JsonEvents
 from teamchat.runners.untrusted.json import count, flat, one_line, summary
 
-VOICE = Voice(
+VOICE = FailureWords(
     login="codex login",
     noise=regex(r"^(?:WARNING|warning):|^Reading (?:additional input|prompt)|failed to record rollout"),
 )

@@ -24,12 +24,12 @@ from teamchat.runners.events import (
     Usage,
     VendorSession,
 )
-from teamchat.runners.failures import Voice, plain
+from teamchat.runners.failures import FailureWords, plain
 from teamchat.runners.json_events import JsonEvents, questions_text
 from teamchat.runners.untrusted.file_changes import lines_of
 from teamchat.runners.untrusted.json import count, flat, one_line, summary
 
-VOICE = Voice(
+VOICE = FailureWords(
     login="gemini",
     noise=regex(
         r"^(?:Security )?Warning: |^\[STARTUP\]|^Ripgrep is not|^YOLO mode is|^Approval mode|^Loaded cached|^\s+at "

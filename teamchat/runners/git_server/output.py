@@ -8,7 +8,7 @@ from typing import IO
 
 from msgspec import Struct
 
-from teamchat.runners.child.command import Ended, printing, run
+from teamchat.runners.child.command import CommandEnd, printing, run
 
 LONGEST_S = 30.0  # a command may take
 LARGEST = 32_000  # bytes of a page: Codex cuts what is longer in the middle, Gemini and Claude put it into a file
@@ -53,7 +53,7 @@ def read_whole(argv: Sequence[str], cwd: Path, env: Mapping[str, str], longest_s
     return _in_time(run(argv, cwd, env, longest_s), longest_s).out
 
 
-def _in_time(ended: Ended, longest_s: float) -> Ended:
+def _in_time(ended: CommandEnd, longest_s: float) -> CommandEnd:
     if ended.code is None:
         raise GitError(f"git took longer than {longest_s:g} s and was stopped: name paths, or fewer commits")
     return ended

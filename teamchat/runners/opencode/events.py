@@ -27,12 +27,12 @@ from teamchat.runners.events import (
     UsedSoFar,
     VendorSession,
 )
-from teamchat.runners.failures import Voice
+from teamchat.runners.failures import FailureWords
 from teamchat.runners.json_events import JsonEvents
 from teamchat.runners.untrusted.file_changes import lines_of
 from teamchat.runners.untrusted.json import amount, count, one_line, summary, total
 
-VOICE = Voice(login="opencode auth login", noise=regex(r"^timestamp=|permission requested: "))
+VOICE = FailureWords(login="opencode auth login", noise=regex(r"^timestamp=|permission requested: "))
 KINDS = {
     "ContextOverflowError": FailureKind.TOO_LARGE,
     "ProviderAuthError": FailureKind.LOGIN,

@@ -11,8 +11,8 @@ from teamchat.patterns import regex
 from teamchat.runners.base import Command, EventParser, Job, Prepared, Verdict
 from teamchat.runners.child import isolated
 from teamchat.runners.events import AgentEvent, Done, Failure, FailureKind, Note, Started, Text, TextDelta
-from teamchat.runners.failures import Voice, ending, is_blank, last_words, no_answer
-from teamchat.runners.longest import LONGEST_REPLY, CutLine
+from teamchat.runners.failures import FailureWords, ending, is_blank, last_words, no_answer
+from teamchat.runners.longest import LONGEST_REPLY, ShortenedLine
 from teamchat.runners.pipe import PipeRunner
 from teamchat.runners.untrusted.json import decode, scalar
 
@@ -34,7 +34,7 @@ class TerminalEvents:
         self._failure: Failure | None = None
 
     def feed(self, *lines: bytes) -> Iterable[AgentEvent]:
-        self._cut = self._cut or any(isinstance(line, CutLine) for line in lines)
+        self._cut = self._cut or any(isinstance(line, ShortenedLine) for line in lines)
         return tuple(event for line in lines for event in self._read(decode(line)))
 
     def _read(self, told: dict[str, object] | None) -> Iterator[AgentEvent]:
@@ -58,7 +58,7 @@ class TerminalEvents:
         return ()
 
     def finish(self, exit_code: int, stderr_tail: str) -> Verdict:
-        voice = Voice(login="")
+        voice = FailureWords(login="")
         if self._answer is not None:
             failed = no_answer(stderr_tail, voice) if is_blank(self._answer) else None
             return Verdict(self._answer, failed, cut=self._cut)

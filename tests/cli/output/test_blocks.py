@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from teamchat.cli.output.terminal.blocks import LONGEST, MOST, PER_BLOCK, Block, Blocks
+from teamchat.cli.output.terminal.blocks import LONGEST, MOST, PER_BLOCK, Blocks, MarkdownBlock
 
 LINES = st.sampled_from(
     ["", "text", "# head", "- item", "  - inner", "1. one", "```py", "```", "~~~", "    code", "> said", "| a | b |"]
@@ -14,7 +14,7 @@ LINES = st.sampled_from(
 TEXTS = st.one_of(st.lists(LINES, max_size=30).map("\n".join), st.text(alphabet="a \n`~#-*1.>|", max_size=200))
 
 
-def blocks_of(*pieces: str) -> list[Block]:
+def blocks_of(*pieces: str) -> list[MarkdownBlock]:
     blocks = Blocks()
     return [*(block for piece in pieces for block in blocks.push(piece)), *blocks.flush()]
 
@@ -54,14 +54,14 @@ def test_paragraphs_headings_and_lists_are_blocks() -> None:
 
 def test_code_in_a_fence_has_its_language() -> None:
     assert blocks_of("Look:\n```py\nx = 1\n\ny = 2\n```\nSo.") == [
-        Block("markdown", "Look:\n"),
-        Block("code", "```py\nx = 1\n\ny = 2\n```\n", "x = 1\n\ny = 2\n", "py"),
-        Block("markdown", "So."),
+        MarkdownBlock("markdown", "Look:\n"),
+        MarkdownBlock("code", "```py\nx = 1\n\ny = 2\n```\n", "x = 1\n\ny = 2\n", "py"),
+        MarkdownBlock("markdown", "So."),
     ]
 
 
 def test_a_fence_that_is_not_closed_is_code_up_to_the_end() -> None:
-    assert blocks_of("```\nx")[0] == Block("code", "```\nx", "x", "")
+    assert blocks_of("```\nx")[0] == MarkdownBlock("code", "```\nx", "x", "")
 
 
 def test_a_fence_in_a_list_is_part_of_the_list() -> None:
@@ -75,14 +75,14 @@ def test_a_long_block_comes_in_parts_and_long_code_stays_code() -> None:
     code = blocks_of("```py\n" + "x = 1\n" * LONGEST + "```\nEnd")
     assert {(block.kind, block.language) for block in code[:-1]} == {("code", "py")}
     assert "".join(block.code for block in code) == "x = 1\n" * LONGEST
-    assert code[-1] == Block("markdown", "End")
+    assert code[-1] == MarkdownBlock("markdown", "End")
 
 
 def test_a_terminal_without_changing_lines_gets_every_line_at_once() -> None:
     blocks = Blocks(by_lines=True)
-    assert blocks.push("# One\ntw") == [Block("lines", "# One\n")]
-    assert blocks.push("o\n\nthree\n") == [Block("lines", "two\n\nthree\n")]
-    assert [*blocks.push("fo"), *blocks.push("ur"), *blocks.flush()] == [Block("lines", "four")]
+    assert blocks.push("# One\ntw") == [MarkdownBlock("lines", "# One\n")]
+    assert blocks.push("o\n\nthree\n") == [MarkdownBlock("lines", "two\n\nthree\n")]
+    assert [*blocks.push("fo"), *blocks.push("ur"), *blocks.flush()] == [MarkdownBlock("lines", "four")]
 
 
 @pytest.mark.parametrize("text", ["```\nx\n```\n", "# Head\n", "One\n\n", "word ", "\n", "- a\n", "```py\n", "x\n"])

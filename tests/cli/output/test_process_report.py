@@ -12,7 +12,7 @@ from teamchat.cli.output.terminal.voice import Voice
 from teamchat.cli.output.terminal.wrap import cells
 from teamchat.core.engine.process import Part
 from teamchat.core.engine.processes.best import BestReport, Candidate
-from teamchat.core.engine.processes.debate import Answer, ChangeOfMind, DebateReport
+from teamchat.core.engine.processes.debate import ChangeOfMind, DebateAnswer, DebateReport
 from teamchat.core.engine.processes.mapreduce import MapReduceReport, Subtask, SubtaskStatus
 from teamchat.core.engine.processes.sequential import SequentialReport
 from teamchat.core.engine.processes.vote import Vote, VoteReport
@@ -21,7 +21,7 @@ from teamchat.runners.events import TextDelta
 
 PLAIN = Look(styles=False, colours=False)
 VOTES = (Vote("max", "msg-2", "yes", "It works."), Vote("sarah", "msg-3", "no", ""))
-ANSWERS = tuple(Answer(name, 0, f"msg-{number}") for number, name in enumerate(("max", "sarah", "carol"), 2))
+ANSWERS = tuple(DebateAnswer(name, 0, f"msg-{number}") for number, name in enumerate(("max", "sarah", "carol"), 2))
 
 
 def voted(*votes: Vote, winner: str | None = None, tied: tuple[str, ...] = (), missing: tuple[str, ...] = ()) -> Struct:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from teamchat.cli.output.terminal import wrap
-from teamchat.cli.output.terminal.blocks import Block, Blocks
+from teamchat.cli.output.terminal.blocks import Blocks, MarkdownBlock
 from teamchat.cli.output.terminal.look import COLOURS, Look, colours_of, look_of
 from teamchat.cli.output.terminal.markdown import LEXERS, rendered
 from teamchat.cli.output.terminal.wrap import cells, cut, folded, styled_cells, wrapped
@@ -104,16 +104,16 @@ def test_a_table_that_has_no_room_is_shown_row_by_row() -> None:
 
 
 def test_code_is_coloured_only_in_known_languages() -> None:
-    code = Block("code", "", "def f():\n    return 1\n", "python")
+    code = MarkdownBlock("code", "", "def f():\n    return 1\n", "python")
     assert "\x1b[" in "".join(rendered(code, 80, Look()))
     assert rendered(code, 80, Look(colours=False)) == ["  def f():", "      return 1"]
-    other = Block("code", "", "def f():\n", "unknown")
+    other = MarkdownBlock("code", "", "def f():\n", "unknown")
     assert rendered(other, 80, Look()) == ["  def f():"]
 
 
 @pytest.mark.parametrize("name", sorted(set(LEXERS)))
 def test_every_lexer_is_there(name: str) -> None:
-    assert rendered(Block("code", "", "x = 1\n", name), 80, Look())
+    assert rendered(MarkdownBlock("code", "", "x = 1\n", name), 80, Look())
 
 
 class TestColours:
@@ -146,7 +146,7 @@ class TestColours:
         assert look_of(env) == look
 
     def test_code_on_white_has_no_pale_colour(self) -> None:
-        block = Block("code", "", "def f(x):\n    return 'word' + str(1)  # why", "python")
+        block = MarkdownBlock("code", "", "def f(x):\n    return 'word' + str(1)  # why", "python")
         pale = re.compile("\x1b\\[(?:[0-9]+;)*(?:32|33|36|37|9[0-7])m(?! )")
         dark, light = ("\n".join(rendered(block, 80, look)) for look in (Look(), Look(light=True)))
         assert pale.search(dark)

@@ -13,7 +13,7 @@ from teamchat.core.checkpoint.plan import plan_restore
 from teamchat.core.checkpoint.refs import prune
 from teamchat.core.checkpoint.restore import Restore, restore
 from teamchat.core.checkpoint.take import take
-from teamchat.core.checkpoint.values import GitRepository, Step
+from teamchat.core.checkpoint.values import GitRepository, TurnChanges
 from tests import hostile_git
 from tests.core.checkpoint.worktree import WorkTree
 
@@ -66,7 +66,7 @@ def test_nothing_that_the_repository_names_is_run(hostile: Path, traps: Path, tm
     assert stat(found, before.tree, after.tree)
     assert b"".join(patch(found, before.tree, after.tree))
     known = entries(found, after.tree)
-    plan = plan_restore([Step(made)], known)
+    plan = plan_restore([TurnChanges(made)], known)
     restore(state, [Restore(found, known, plan.restore)])
     assert (hostile / "notes.txt").read_text() == "first\nnot committed\n"
     assert prune(found, state, "s") == 2

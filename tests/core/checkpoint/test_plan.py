@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from teamchat.core.checkpoint.plan import plan_restore
-from teamchat.core.checkpoint.values import Conflict, PathChange, Step, TreeEntry, What
+from teamchat.core.checkpoint.values import Conflict, PathChange, TreeEntry, TurnChanges, What
 
 PATHS = ("a", "a/b", "a/b/c", "a.b", "d/e", "d/f", "g")
 Files = dict[str, TreeEntry]
@@ -28,10 +28,10 @@ contents = st.builds(file, st.sampled_from("xyz"), st.sampled_from(("100644", "1
 trees = st.dictionaries(st.sampled_from(PATHS), contents, max_size=5).filter(fits)
 
 
-def step(old: Files, new: Files) -> Step:
+def step(old: Files, new: Files) -> TurnChanges:
     """What turned these files into those."""
     differ = [path for path in sorted({*old, *new}) if old.get(path) != new.get(path)]
-    return Step(tuple(PathChange(path, _what(path, old, new), old.get(path), new.get(path)) for path in differ))
+    return TurnChanges(tuple(PathChange(path, _what(path, old, new), old.get(path), new.get(path)) for path in differ))
 
 
 def _what(path: str, old: Files, new: Files) -> What:
@@ -43,7 +43,7 @@ def after(files: Files, restored: Mapping[str, TreeEntry | None]) -> Files:
     return {path: entry for path, entry in both.items() if entry is not None}
 
 
-def touched(steps: list[Step]) -> set[str]:
+def touched(steps: list[TurnChanges]) -> set[str]:
     return {change.path for step in steps for change in step.changes}
 
 

@@ -19,7 +19,14 @@ from teamchat.core.checkpoint.find import find_repository
 from teamchat.core.checkpoint.plan import plan_restore
 from teamchat.core.checkpoint.restore import Restore, restore
 from teamchat.core.checkpoint.take import Begun, begin_turn, end_turn, take
-from teamchat.core.checkpoint.values import Checkpoint, CheckpointLimits, GitRepository, PathChange, Step, TreeEntry
+from teamchat.core.checkpoint.values import (
+    Checkpoint,
+    CheckpointLimits,
+    GitRepository,
+    PathChange,
+    TreeEntry,
+    TurnChanges,
+)
 
 Files = Mapping[bytes, tuple[str, bytes]]
 _TEMPLATES = Path(tempfile.mkdtemp(prefix="repositories-"))
@@ -97,7 +104,7 @@ class WorkTree:
 
     def undo(self, *trees: Checkpoint) -> None:
         """Put back what was before the first of these, each of which was taken after a turn but the first."""
-        steps = [Step(self.changes(old, new)) for old, new in pairwise(trees)]
+        steps = [TurnChanges(self.changes(old, new)) for old, new in pairwise(trees)]
         plan = plan_restore(steps, entries(self.repository, trees[-1].tree))
         assert plan.conflicts == ()
         self.restore(trees[-1], plan.restore)

@@ -21,10 +21,10 @@ from msgspec.structs import replace
 from teamchat.core.agents import CLIS
 from teamchat.core.check import LARGEST_OUTPUT, Check, NotRun
 from teamchat.core.checks import command
-from teamchat.core.checks.command import CheckRun, Output, check_environment, follow, launch_of, run_command
+from teamchat.core.checks.command import CheckOutput, CheckRun, check_environment, follow, launch_of, run_command
 from teamchat.runners.base import StopRule
 from teamchat.runners.child.guardian import send_signal
-from teamchat.runners.child.process import Process
+from teamchat.runners.child.process import ChildProcess
 from teamchat.runners.child.running import MAX_OUTPUT_BYTES
 from teamchat.runners.child.supervisor import Stopper
 from teamchat.runners.environment import GIT_LOCAL
@@ -266,7 +266,7 @@ def test_what_took_too_long_and_is_then_interrupted_has_taken_too_long(run: Run)
 @pytest.mark.parametrize(("timeout_s", "requests"), [(0.0, 0), (PATIENCE_S, 1), (PATIENCE_S, 2)])
 def test_what_has_ended_by_itself_is_judged_by_its_own_end(tmp_path: Path, timeout_s: float, requests: int) -> None:
     check, env, stopper = Check("tests", "exit 3", timeout_s), marked({"PATH": os.environ["PATH"]}), Stopper()
-    process = Process(launch_of(check, tmp_path, env, tmp_path / "folder", tmp_path / "scratch"))
+    process = ChildProcess(launch_of(check, tmp_path, env, tmp_path / "folder", tmp_path / "scratch"))
     told = select.poll()
     told.register(process._control, select.POLLIN)
     assert eventually(lambda: b"\n" in process._buffer or bool(told.poll(0)))
@@ -378,7 +378,7 @@ def parts(output: bytes) -> int:
 
 @given(st.lists(st.integers(0, 900), max_size=12))
 def test_output_is_whole_or_has_its_beginning_and_end_in_bounded_memory(sizes: list[int]) -> None:
-    output, data = Output(largest=500), bytes(number % 251 for number in range(sum(sizes)))
+    output, data = CheckOutput(largest=500), bytes(number % 251 for number in range(sum(sizes)))
     for end, size in zip(accumulate(sizes), sizes, strict=True):
         output.add(data[end - size : end])
         assert len(output._head) + len(output._tail) <= 3 * 500

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from teamchat.cli.startup.workspace import open_store
 from teamchat.core.agents import AGENT_TYPES, CLIS
 from teamchat.core.conversation.permission import trust_store
-from teamchat.core.doctor.checks import Check, exit_code
+from teamchat.core.doctor.checks import DoctorCheck, exit_code
 from teamchat.core.doctor.examine import examine
 from teamchat.core.errors import ExitCode, UnknownName
 from teamchat.core.files.folders import config_dir, state_path, workspace_path
@@ -48,11 +48,11 @@ class Programs:
         return self.code, self.says[Path(argv[0]).name].encode()
 
 
-def found(ask: Programs | None = None, option: str | None = None) -> list[Check]:
+def found(ask: Programs | None = None, option: str | None = None) -> list[DoctorCheck]:
     return list(examine(option, Path.cwd(), config_dir(), os.environ, ask or Programs()))
 
 
-def one(checks: list[Check], what: str, member: str | None = None) -> Check:
+def one(checks: list[DoctorCheck], what: str, member: str | None = None) -> DoctorCheck:
     """The only finding of that kind, about that member or about any."""
     (check,) = (check for check in checks if check.what == what and member in (None, check.member))
     return check
@@ -210,7 +210,9 @@ class TestArguments:
         {**SAYS, "codex": "codex-cli 0.169.0\n -c, --config <key=value>\n --no-color  --add-dir=<DIR>"}
     )
 
-    def args(self, text: str, help_: Mapping[str, str] = HELP, *, trusted: bool = True) -> tuple[list[Check], Programs]:
+    def args(
+        self, text: str, help_: Mapping[str, str] = HELP, *, trusted: bool = True
+    ) -> tuple[list[DoctorCheck], Programs]:
         FILE.write_text(ONE.replace("claude", "codex") + f"args = {text}\n")
         if trusted:
             trust_store().grant(load(FILE))
@@ -220,13 +222,13 @@ class TestArguments:
     def test_one_that_the_help_does_not_name_is_a_warning(self) -> None:
         checks, ask = self.args('["--colour", "red", "-c", "x=--y", "--dir=z", "--config", "-q", "--", "--after"]')
         words = "`codex exec --help` does not name --colour, --dir, -q: a misspelt option fails every turn"
-        assert checks == [Check("max", "args", "warning", words, "--colour, --dir, -q")]
+        assert checks == [DoctorCheck("max", "args", "warning", words, "--colour, --dir, -q")]
         assert [argv[1:] for argv in ask.asked] == [("--version",), ("exec", "--help")]
 
     def test_those_that_it_names_are_fine(self) -> None:
         checks, _ = self.args('["-c", "x=1", "--add-dir", "/x", "--no-color"]')
         assert checks == [
-            Check(
+            DoctorCheck(
                 "max",
                 "args",
                 "ok",
@@ -237,7 +239,7 @@ class TestArguments:
 
     def test_without_an_answer_nothing_is_known(self) -> None:
         checks, _ = self.args('["--x"]', {**SAYS, "codex": ""})
-        assert checks == [Check("max", "args", "unknown", "`codex exec --help` did not answer")]
+        assert checks == [DoctorCheck("max", "args", "unknown", "`codex exec --help` did not answer")]
 
     @pytest.mark.parametrize("text", ["[]", '["a prompt", "-", "---", "-12"]'])
     def test_without_options_nothing_is_asked(self, text: str) -> None:
@@ -343,7 +345,7 @@ class TestWithoutATeamFile:
         monkeypatch.setenv("CODEX_API_KEY", "k")
         checks = found()
         assert one(checks, "program", "codex").state == "ok"
-        assert one(checks, "program", "gemini") == Check(
+        assert one(checks, "program", "gemini") == DoctorCheck(
             "gemini", "program", "note", "not installed", hint="npm install -g @google/gemini-cli"
         )
         assert one(checks, "team").hint == "teamchat init"
@@ -417,11 +419,13 @@ class TestStore:
 
 
 def test_the_gravest_problem_first() -> None:
-    def failing(code: ExitCode) -> Check:
-        return Check(None, "", "failed", "", code=code)
+    def failing(code: ExitCode) -> DoctorCheck:
+        return DoctorCheck(None, "", "failed", "", code=code)
 
     store, agent, file = (failing(code) for code in (ExitCode.STORE, ExitCode.AGENT_UNAVAILABLE, ExitCode.USAGE))
     assert exit_code([store]) == ExitCode.STORE
     assert exit_code([store, agent]) == ExitCode.AGENT_UNAVAILABLE
     assert exit_code([store, agent, file]) == ExitCode.USAGE
-    assert exit_code([Check(None, "", state, "") for state in ("ok", "note", "warning", "unknown")]) == ExitCode.DONE
+    assert (
+        exit_code([DoctorCheck(None, "", state, "") for state in ("ok", "note", "warning", "unknown")]) == ExitCode.DONE
+    )

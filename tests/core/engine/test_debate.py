@@ -16,8 +16,8 @@ from teamchat.core.engine.processes.debate import (
     OWN,
     ROUND,
     SYNTHESIS,
-    Answer,
     ChangeOfMind,
+    DebateAnswer,
     DebateReport,
     report,
 )
@@ -252,7 +252,7 @@ def test_what_is_wrong_with_a_debate_is_said_before_it_begins(process: Process, 
 
 def test_every_field_of_the_report_is_described() -> None:
     page = (ROOT / "docs" / "processes.md").read_text().partition("## Debate")[2].partition("\n## ")[0]
-    fields = (*DebateReport.__struct_fields__, *Answer.__struct_fields__, *ChangeOfMind.__struct_fields__)
+    fields = (*DebateReport.__struct_fields__, *DebateAnswer.__struct_fields__, *ChangeOfMind.__struct_fields__)
     assert {name for name in fields if f"`{name}`" not in page} == set()
 
 

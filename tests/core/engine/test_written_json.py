@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from teamchat.core.engine.process import Fault
-from teamchat.core.engine.processes.replies import Written, written_list, written_object
+from teamchat.core.engine.processes.replies import WrittenValue, written_list, written_object
 from tests.trials import some, trials
 
 LEAVES = st.none() | st.booleans() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=20)
@@ -52,7 +52,7 @@ HOSTILE = st.lists(
 
 def written(text: str) -> Any:
     found = written_list(text)
-    return found.value if isinstance(found, Written) else found
+    return found.value if isinstance(found, WrittenValue) else found
 
 
 def why(text: str) -> str:
@@ -131,7 +131,7 @@ def test_a_reply_without_a_whole_list_is_said_to_have_none_and_where_it_breaks(t
 def test_an_object_is_found_as_the_last_line_in_a_fence_and_between_prose(text: str) -> None:
     found = written_object(text)
 
-    assert isinstance(found, Written)
+    assert isinstance(found, WrittenValue)
     assert found.value == {"a": "b"}
 
 
@@ -140,7 +140,7 @@ def test_an_object_is_found_as_the_last_line_in_a_fence_and_between_prose(text: 
 def test_a_tag_in_a_string_is_text(said: str, before: str) -> None:
     found = written_object(before + json.dumps({"a": said}, indent=1))
 
-    assert isinstance(found, Written)
+    assert isinstance(found, WrittenValue)
     assert found.value == {"a": said}
 
 
@@ -158,7 +158,7 @@ def test_the_rest_of_a_reply_can_be_told_from_its_json() -> None:
 
     found = written_object(text)
 
-    assert isinstance(found, Written)
+    assert isinstance(found, WrittenValue)
     assert text[: found.start] + text[found.end :] == "Yes, because.\n\n\nBye."
 
 
@@ -180,7 +180,7 @@ def test_an_object_on_the_last_line_is_found_after_anything(value: dict[str, Any
 
     found = written_object(text)
 
-    assert found == Written(value, len(text) - len(json.dumps(value)), len(text))
+    assert found == WrittenValue(value, len(text) - len(json.dumps(value)), len(text))
 
 
 @settings(max_examples=trials(200), deadline=None)
@@ -196,7 +196,7 @@ def test_nothing_is_read_of_a_list_that_is_cut_off(value: list[Any], data: st.Da
 @given(HOSTILE)
 def test_what_is_found_in_any_text_is_what_the_text_says_there(text: str) -> None:
     for found, kind in ((written_list(text), list), (written_object(text), dict)):
-        if isinstance(found, Written):
+        if isinstance(found, WrittenValue):
             assert isinstance(found.value, kind)
             inside = text[found.start : found.end].strip("` \n\t").removeprefix("json")
             assert json.loads(inside) == found.value
@@ -215,8 +215,8 @@ def test_a_long_hostile_text_is_read_in_time_linear_in_its_length(piece: str) ->
     """Twenty times as much takes hours in a quadratic reader."""
     text = piece * 100_000
 
-    assert isinstance(written_list(text), Written | Fault)
-    assert isinstance(written_object(text), Written | Fault)
+    assert isinstance(written_list(text), WrittenValue | Fault)
+    assert isinstance(written_object(text), WrittenValue | Fault)
 
 
 @pytest.mark.parametrize(

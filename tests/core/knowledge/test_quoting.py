@@ -10,16 +10,16 @@ from hypothesis import strategies as st
 from teamchat.assemblers.truncation import byte_length
 from teamchat.core.context.layers.knowledge import quote_best, quote_whole
 from teamchat.core.knowledge.files import Excerpt, KnowledgeFile
-from teamchat.core.knowledge.index import Hit, cut_pieces
+from teamchat.core.knowledge.index import KnowledgeHit, cut_pieces
 
 TEXT = "# A\n\none\n\n# B\n\ntwo\n\n# C\n\nthree\n"
 
 
-def hits_of(name: str, text: str) -> list[Hit]:
+def hits_of(name: str, text: str) -> list[KnowledgeHit]:
     """Every piece of a file."""
     file = KnowledgeFile(Path("/work") / name, name, len(text), 0, "")
     return [
-        Hit(file, number, piece.first, piece.last, piece.heading, byte_length(piece.text), piece.text, 1.0)
+        KnowledgeHit(file, number, piece.first, piece.last, piece.heading, byte_length(piece.text), piece.text, 1.0)
         for number, piece in enumerate(cut_pieces(text, markdown=True))
     ]
 

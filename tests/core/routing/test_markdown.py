@@ -8,15 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from teamchat.core.routing.asides import Place
+from teamchat.core.routing.asides import Aside
 from teamchat.core.routing.markdown import Places, is_escaped, open_fence
 from tests.core.routing.marker_texts import PATHOLOGICAL, grows_linearly, marked_up
 from tests.trials import some
 
-FENCE, CODE, QUOTE = Place.FENCE, Place.CODE, Place.QUOTE
+FENCE, CODE, QUOTE = Aside.FENCE, Aside.CODE, Aside.QUOTE
 
 
-def place_of(word: str, text: str) -> Place | None:
+def place_of(word: str, text: str) -> Aside | None:
     return Places(text).at(text.index(word))
 
 
@@ -152,7 +152,7 @@ def test_a_quote_is_a_line_that_begins_with_its_sign(text: str) -> None:
 
 
 @pytest.mark.parametrize(("gap", "place"), [(4, QUOTE), (5, None)])
-def test_what_is_more_than_four_columns_behind_the_sign_of_an_item_is_code(gap: int, place: Place | None) -> None:
+def test_what_is_more_than_four_columns_behind_the_sign_of_an_item_is_code(gap: int, place: Aside | None) -> None:
     assert place_of("X", f"-{' ' * gap}> X") is place
 
 
@@ -205,9 +205,9 @@ def test_spans_are_in_order_and_apart_in_any_text(text: str) -> None:
     assert all(one.end <= two.start for one, two in pairwise(spans))
 
 
-def _as_commonmark_reads(text: str) -> dict[str, Place | None]:
+def _as_commonmark_reads(text: str) -> dict[str, Aside | None]:
     """The place of each word `W1W` that is not in a quote or in indented code, where this module goes its own way."""
-    found: dict[str, Place | None] = {}
+    found: dict[str, Aside | None] = {}
     quotes = 0
     for token in MarkdownIt("commonmark").parse(text):
         quotes += token.nesting * (token.type in {"blockquote_open", "blockquote_close"})

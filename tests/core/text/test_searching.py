@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from teamchat.core.text.words import Part, match_of, search_parts, snippet
+from teamchat.core.text.words import Phrase, match_of, search_parts, snippet
 
 QUERIES = st.one_of(
     st.text(), st.text('ab"*-^:(){}+ \0'), st.lists(st.sampled_from(("AND", "OR", "NEAR(", '"', "a*"))).map(" ".join)
@@ -36,7 +36,7 @@ def marked(text: str, query: str) -> str:
     ],
 )
 def test_words_phrases_and_beginnings_are_told_apart(text: str, parts: list[tuple[str, bool]]) -> None:
-    assert search_parts(text) == tuple(Part(*part) for part in parts)
+    assert search_parts(text) == tuple(Phrase(*part) for part in parts)
 
 
 @pytest.mark.parametrize(

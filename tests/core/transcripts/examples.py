@@ -8,7 +8,7 @@ from teamchat.cli.startup.workspace import open_store
 from teamchat.core.messages import ConversationMessage, Routing, Speaker
 from teamchat.core.store.sessions import Session
 from teamchat.core.transcripts.reading import store
-from teamchat.core.transcripts.transcript import ChangedFile, MemberTurn, Said, Step, Transcript
+from teamchat.core.transcripts.transcript import ChangedFile, MemberTurn, SaidEntry, Transcript, TranscriptStep
 
 BEGAN = 1_795_000_000_000
 KAI = Speaker("kai", "kai", type="human")
@@ -23,10 +23,10 @@ TURN = MemberTurn(
     model="opus",
     seconds=58.2,
     steps=(
-        Step(0.5, "said", "I'll read how the options are built."),
-        Step(1.5, "tool", "notes/cli.py", "Read", "import typer\n"),
-        Step(2.0, "denied", "git push", "Bash"),
-        Step(4.0, "tool", "pytest -q", "Bash", "Exit code 1\n1 failed <b>\n", failed=True),
+        TranscriptStep(0.5, "said", "I'll read how the options are built."),
+        TranscriptStep(1.5, "tool", "notes/cli.py", "Read", "import typer\n"),
+        TranscriptStep(2.0, "denied", "git push", "Bash"),
+        TranscriptStep(4.0, "tool", "pytest -q", "Bash", "Exit code 1\n1 failed <b>\n", failed=True),
     ),
     files=(ChangedFile("notes/cli.py", "changed", 6, 1), ChangedFile("logo.png", "added")),
     input_tokens=20_000,
@@ -51,10 +51,10 @@ EXAMPLE = Transcript(
     "Keep it small",
     BEGAN,
     (
-        Said(ASKED, images=("plan.png",)),
+        SaidEntry(ASKED, images=("plan.png",)),
         FAILED,
-        Said(ConversationMessage(REPLY, MAX, Routing(("sarah",)), BEGAN + 60_000, id="msg-2"), TURN),
-        Said(ConversationMessage("Never mind", KAI, timestamp=BEGAN + 90_000, id="msg-3"), undone=True),
+        SaidEntry(ConversationMessage(REPLY, MAX, Routing(("sarah",)), BEGAN + 60_000, id="msg-2"), TURN),
+        SaidEntry(ConversationMessage("Never mind", KAI, timestamp=BEGAN + 90_000, id="msg-3"), undone=True),
     ),
 )
 
@@ -62,7 +62,7 @@ EXAMPLE = Transcript(
 def conversation(*texts: str) -> Transcript:
     """kai and max say these texts in turn."""
     said = (
-        Said(ConversationMessage(text, (KAI, MAX)[number % 2], timestamp=BEGAN + number, id=f"msg-{number + 1}"))
+        SaidEntry(ConversationMessage(text, (KAI, MAX)[number % 2], timestamp=BEGAN + number, id=f"msg-{number + 1}"))
         for number, text in enumerate(texts)
     )
     return Transcript("s1", "crew", None, BEGAN, tuple(said))

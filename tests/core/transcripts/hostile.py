@@ -6,7 +6,15 @@ import random
 from typing import get_args
 
 from teamchat.core.messages import ConversationMessage, Routing, Speaker
-from teamchat.core.transcripts.transcript import ChangedFile, MemberTurn, RanCheck, Said, Step, StepKind, Transcript
+from teamchat.core.transcripts.transcript import (
+    ChangedFile,
+    MemberTurn,
+    RanCheck,
+    SaidEntry,
+    StepKind,
+    Transcript,
+    TranscriptStep,
+)
 from tests.core.transcripts.examples import BEGAN
 
 HOSTILE = [
@@ -95,17 +103,19 @@ def hostile(seed: int) -> Transcript:
         return chance.choice(("", "\n\n", " ")).join(chance.sample(HOSTILE, chance.randint(1, 4)))
 
     def turn() -> MemberTurn:
-        steps = tuple(Step(1, kind, text(), text(), text(), failed=bool(seed % 2)) for kind in get_args(StepKind))
+        steps = tuple(
+            TranscriptStep(1, kind, text(), text(), text(), failed=bool(seed % 2)) for kind in get_args(StepKind)
+        )
         files = (ChangedFile(text(), "changed", 1, 2), ChangedFile(text()))
         return MemberTurn(
             seed, text(), text(), "read", BEGAN, "failed", text(), 1.0, text(), text(), steps, files, input_tokens=5
         )
 
-    def said(number: int) -> Said:
+    def said(number: int) -> SaidEntry:
         speaker = Speaker(text(), text(), role_title=text(), type=("ai", "human")[number % 2])
         routing = Routing((text(), text()), (text(),))
         message = ConversationMessage(text(), speaker, routing, BEGAN, stands_for=text(), id=f"{text()} {number}")
-        return Said(message, turn() if number % 2 else None, (text(),), undone=number == 3)
+        return SaidEntry(message, turn() if number % 2 else None, (text(),), undone=number == 3)
 
     def check() -> RanCheck:
         files = (ChangedFile(text(), "changed", 1, 2), ChangedFile(text()))

@@ -9,7 +9,7 @@ from teamchat.core.messages import ConversationMessage, Routing, Speaker
 from teamchat.core.routing.names import fold, valid_name
 from teamchat.core.transcripts.json_form import LATEST_MS
 from teamchat.core.transcripts.reading import POSING
-from teamchat.core.transcripts.transcript import ChangedFile, MemberTurn, Said, Step, Transcript
+from teamchat.core.transcripts.transcript import ChangedFile, MemberTurn, SaidEntry, Transcript, TranscriptStep
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 # what a name can have
@@ -26,7 +26,7 @@ counts = st.integers(0, 10**15)
 seconds = st.floats(0, 10**9)
 
 steps = st.builds(
-    Step,
+    TranscriptStep,
     seconds,
     st.sampled_from(["said", "tool", "denied", "question", "retry", "note", "error"]),
     texts,
@@ -79,18 +79,18 @@ messages = st.builds(
 
 
 @st.composite
-def said(draw: st.DrawFn) -> Said:
+def said(draw: st.DrawFn) -> SaidEntry:
     undone = draw(st.booleans())
     turn = draw(st.none() | turns.map(lambda turn: _marked(turn, undone=undone)))
-    return Said(draw(messages), turn, draw(st.lists(words, max_size=2).map(tuple)), undone)
+    return SaidEntry(draw(messages), turn, draw(st.lists(words, max_size=2).map(tuple)), undone)
 
 
 def _marked(turn: MemberTurn, *, undone: bool) -> MemberTurn:
     return replace(turn, undone=undone)
 
 
-def _unique(entries: list[Said | MemberTurn]) -> bool:
-    ids = [entry.message.id for entry in entries if isinstance(entry, Said)]
+def _unique(entries: list[SaidEntry | MemberTurn]) -> bool:
+    ids = [entry.message.id for entry in entries if isinstance(entry, SaidEntry)]
     return len(ids) == len(set(ids))
 
 

@@ -15,7 +15,7 @@ from teamchat.core.context.snapshot import to_json as to_snapshot
 from teamchat.core.messages import MAX_TEAM_TASK_BYTES, Speaker
 from teamchat.core.transcripts.json_form import to_json
 from teamchat.core.transcripts.reading import MOST_ENTRIES, Imported, read
-from teamchat.core.transcripts.transcript import MemberTurn, Said
+from teamchat.core.transcripts.transcript import MemberTurn, SaidEntry
 from tests.core.transcripts.examples import BEGAN, EXAMPLE, conversation
 from tests.program import ROOT
 
@@ -124,7 +124,7 @@ def test_a_name_that_no_member_could_have_is_replaced_wherever_a_prompt_shows_it
     found = imported(value)
 
     first, turn = found.transcript.entries[:2]
-    assert isinstance(first, Said)
+    assert isinstance(first, SaidEntry)
     assert isinstance(turn, MemberTurn)
     message = first.message
     assert (message.speaker.role_name, message.stands_for, turn.member) == ("imported-1",) * 3

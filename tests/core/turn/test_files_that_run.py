@@ -100,7 +100,7 @@ def test_what_is_there_as_it_was_is_not_marked(tmp_path: Path, script: str) -> N
 
 def test_repositories_in_too_many_folders_are_not_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     repository(tmp_path / "repo")
-    monkeypatch.setattr("teamchat.core.turn.watching.MOST_FOLDERS", 2)
+    monkeypatch.setattr("teamchat.core.turn.files_that_run.MOST_FOLDERS", 2)
     stage = done_by_shell(tmp_path, "echo x: >> Makefile; echo > sub/deep/.git/config", tmp_path / "repo")
     assert marked(stage) == ("Makefile",)
     assert stage.warnings == ["max changed files that run things: Makefile"]

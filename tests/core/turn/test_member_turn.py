@@ -26,7 +26,7 @@ from teamchat.core.turn.execution import FinishedTurn, execute
 from teamchat.core.turn.machine import Machine, ReadyTurn, check_runnable, scratch_of, steady_now, wait_to_start
 from teamchat.core.turn.plan import plan_reply
 from teamchat.runners import git_server
-from teamchat.runners.child.process import Process
+from teamchat.runners.child.process import ChildProcess
 from teamchat.runners.child.running import Launch
 from teamchat.runners.child.supervisor import Stopper
 from teamchat.runners.events import Denied, FailureKind, Note, TextDelta
@@ -272,8 +272,8 @@ def test_a_folder_that_is_replaced_before_the_process_starts_is_refused(stage: S
     runs(stage, "/bin/sh", "-c", "touch here; echo Hi")
     turn = made_ready(stage, cwd=stage.folder / "sub")
 
-    def launcher(what: Launch) -> Process:
-        return Process(replace(what, real_cwd=real))
+    def launcher(what: Launch) -> ChildProcess:
+        return ChildProcess(replace(what, real_cwd=real))
 
     end = asyncio.run(execute(turn, stage.folder / "turn", FakeMachine(launcher), Stopper(), nothing))
     assert end.outcome.failure is not None

@@ -7,12 +7,12 @@ import os
 
 import msgspec
 
-from teamchat.core.doctor.checks import Check
+from teamchat.core.doctor.checks import DoctorCheck
 from teamchat.runners.child.command import capture
 from tests.real.proof.prove import prove
 
 
-def tell(check: Check) -> None:
+def tell(check: DoctorCheck) -> None:
     print(msgspec.json.encode(check).decode(), flush=True)
 
 

@@ -15,7 +15,7 @@ from signal import SIGKILL
 
 from msgspec import Struct
 
-from teamchat.core.doctor.checks import Check, State
+from teamchat.core.doctor.checks import DoctorCheck, State
 from teamchat.core.errors import ExitCode
 from teamchat.patterns import regex
 from teamchat.runners.base import Limit, Runner
@@ -37,7 +37,9 @@ MOST_NAMES = 5  # event names in one row
 _FOLDER = regex(r"(?:teamchat|turn)-\w+")  # Codex tells its model which folders it may write
 
 
-def flags(turns: Sequence[tuple[str, Observed]], refusal: str | None = None, unheard: Sequence[int] = ()) -> Check:
+def flags(
+    turns: Sequence[tuple[str, Observed]], refusal: str | None = None, unheard: Sequence[int] = ()
+) -> DoctorCheck:
     """Whether the CLI starts with teamchat's options for each access, and obeys them.
 
     `refusal` says why full access is not tried. `unheard` has the lengths of system texts that never reached the
@@ -52,7 +54,7 @@ def flags(turns: Sequence[tuple[str, Observed]], refusal: str | None = None, unh
     return _row("flags", "ok", text + (f" (not tried: {refusal.partition(':')[0]})" if refusal else ""))
 
 
-def events(turn: Observed, test: SelfTest) -> Check:
+def events(turn: Observed, test: SelfTest) -> DoctorCheck:
     """Whether every event that teamchat reads came under its name, with the values that teamchat reads from it."""
     if not turn.began:
         return _row("events", "unknown", NO_TURN)
@@ -85,7 +87,7 @@ def _unread(turn: Observed) -> list[str]:
     return [name for name, there in learned.items() if not there]
 
 
-def stdin(sent: Sequence[tuple[bytes, Observed, Sequence[Request]]], limit: Limit) -> Check:
+def stdin(sent: Sequence[tuple[bytes, Observed, Sequence[Request]]], limit: Limit) -> DoctorCheck:
     """Whether each prompt arrived unchanged in the model's first request. The last prompt has the maximum size."""
     for given, turn, requests in sent:
         if not requests:
@@ -106,7 +108,7 @@ def stdin(sent: Sequence[tuple[bytes, Observed, Sequence[Request]]], limit: Limi
     return _row("stdin", "ok", text, f"{limit.size} {limit.unit}")
 
 
-def quotes_are_inert(asked: Sequence[tuple[str, Sequence[Request]]], keywords: Sequence[str]) -> list[Check]:
+def quotes_are_inert(asked: Sequence[tuple[str, Sequence[Request]]], keywords: Sequence[str]) -> list[DoctorCheck]:
     """Whether a prompt that only quotes mentions reached the model with nothing more than a prompt without mentions.
 
     `asked` has both prompts with the requests of their turns, `keywords` what the second one has of those.
@@ -127,14 +129,14 @@ def _words(text: str) -> list[str]:
     return sorted(re.findall(r"\w+", _FOLDER.sub("", text)))
 
 
-def _inert(what: str, added: Sequence[str]) -> Check:
+def _inert(what: str, added: Sequence[str]) -> DoctorCheck:
     quoted = "files, agents and skills" if what == "mentions" else "keywords"
     if added:
         return _row(what, "failed", f"{quoted} that others mention are acted on: {one_line(added[0], 80)!r}")
     return _row(what, "ok", f"{quoted} that others mention stay text")
 
 
-def later(turn: Observed) -> Check:
+def later(turn: Observed) -> DoctorCheck:
     """Whether a process that stays has no tool that acts after its turn. The model of `turn` called the known ones."""
     calls = {event.id: event.name for event in turn.events if isinstance(event, ToolCall)}
     done = [event for event in turn.events if isinstance(event, ToolResult) and event.id in calls]
@@ -145,7 +147,7 @@ def later(turn: Observed) -> Check:
     return _row("later", "ok", f"nothing acts after its turn: no {', '.join(calls.values())}")
 
 
-def left_alone(traps: Traps, asked: Sequence[Request]) -> Iterator[Check]:
+def left_alone(traps: Traps, asked: Sequence[Request]) -> Iterator[DoctorCheck]:
     """Whether a read turn obeyed no settings and no `.env` of its project, and started no server of the user."""
     told = "hooks and MCP servers of a project's settings"
     if traps.project:
@@ -163,7 +165,7 @@ def left_alone(traps: Traps, asked: Sequence[Request]) -> Iterator[Check]:
         yield _row("servers", "ok", "under read no MCP server of the user's starts")
 
 
-def session_continues(first: Observed, second: Observed, asked: Sequence[Request], said: str) -> Check:
+def session_continues(first: Observed, second: Observed, asked: Sequence[Request], said: str) -> DoctorCheck:
     """Whether a second turn continued the first one's session, so that its model received what was `said` again."""
     if first.end.vendor_session is None or not second.began:
         return _row("resume", "unknown", "not known: no session was begun" if second.began else NO_TURN)
@@ -174,7 +176,7 @@ def session_continues(first: Observed, second: Observed, asked: Sequence[Request
     return _row("resume", "ok", "a second turn continues the session of the first")
 
 
-def stays(turns: Sequence[Observed], runs: bool) -> Check:
+def stays(turns: Sequence[Observed], runs: bool) -> DoctorCheck:
     """Whether one process answered two turns and was ready for more."""
     if ours := turns[-1].ours:
         return _row("stays", "unknown", f"not known: {ours}")
@@ -189,7 +191,7 @@ def stays(turns: Sequence[Observed], runs: bool) -> Check:
     return _row("stays", "ok", f"kept running, it answers a second turn in {turns[-1].end.seconds:.1f} s")
 
 
-def stops_in_a_tool(turn: Observed, runner: Runner, tool: str) -> Check:
+def stops_in_a_tool(turn: Observed, runner: Runner, tool: str) -> DoctorCheck:
     """Whether stopping a turn that hangs in a tool ends it, with all processes of its tree."""
     if not turn.began:
         return _row("stop", "unknown", NO_TURN)
@@ -210,7 +212,9 @@ def stops_in_a_tool(turn: Observed, runner: Runner, tool: str) -> Check:
     return _row("stop", "ok", text, f"{stopped.seconds:.1f}")
 
 
-def denials(turn: Observed, requests: Sequence[Request], tries: int, written: Iterable[Path], runner: Runner) -> Check:
+def denials(
+    turn: Observed, requests: Sequence[Request], tries: int, written: Iterable[Path], runner: Runner
+) -> DoctorCheck:
     """Whether a read-only member wrote nothing when its model tried to, and the CLI reported the refusals."""
     if not turn.began:
         return _row("denials", "unknown", NO_TURN)
@@ -226,25 +230,25 @@ def denials(turn: Observed, requests: Sequence[Request], tries: int, written: It
     return _row("denials", "unknown", "under read nothing was written; it does not report refusals")
 
 
-def untried(what: str) -> Check:
+def untried(what: str) -> DoctorCheck:
     """The row of a check that would only have waited in vain."""
     return _row(what, "unknown", UNTRIED)
 
 
-def not_proven(what: str, error: Exception) -> Check:
+def not_proven(what: str, error: Exception) -> DoctorCheck:
     """The row of a check that raised an error itself."""
     return _row(what, "unknown", f"not known: the test broke off ({one_line(f'{type(error).__name__}: {error}')})")
 
 
-def turn_duration(small: Observed, all_s: float) -> Check:
+def turn_duration(small: Observed, all_s: float) -> DoctorCheck:
     """How long a turn takes when its model answers at once."""
     text = f"{small.end.seconds:.1f} s for a small turn, {all_s:.1f} s for all of these"
     return _row("time", "ok" if small.end.failure is None else "unknown", text, f"{small.end.seconds:.1f}")
 
 
-def _row(what: str, state: State, text: str, value: str | None = None) -> Check:
+def _row(what: str, state: State, text: str, value: str | None = None) -> DoctorCheck:
     code = ExitCode.MEMBER_FAILED if state == "failed" else ExitCode.DONE
-    return Check(None, what, state, text, value, code=code)
+    return DoctorCheck(None, what, state, text, value, code=code)
 
 
 def _reason(turn: Observed) -> str:

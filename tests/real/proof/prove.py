@@ -14,7 +14,7 @@ from functools import partial
 from msgspec.structs import replace
 
 from teamchat.core.agents import AGENT_TYPES
-from teamchat.core.doctor.checks import Check, not_installed
+from teamchat.core.doctor.checks import DoctorCheck, not_installed
 from teamchat.core.doctor.versions import Ask, check_version
 from teamchat.core.errors import StoreError
 from teamchat.core.files.whole_files import temporary_folder
@@ -33,7 +33,7 @@ PROMPT = (
     "The first line.\n\n-p --help\n/help\n@nobody @note.txt foo@example.org\n!ls $HOME `id` #note\n"
     "\0 \x07 \x1b[31m \x7f \r\n \r alone, 你好，世界 👩‍👩‍👧‍👦 é \u2028\u2029 \U0010ffff, and spaces at the end  \n"
 )
-Tell = Callable[[Check], None]
+Tell = Callable[[DoctorCheck], None]
 
 
 async def prove(path: str, ask: Ask, tell: Tell) -> None:
@@ -56,7 +56,7 @@ async def prove(path: str, ask: Ask, tell: Tell) -> None:
         await asyncio.gather(*proofs.values(), return_exceptions=True)
 
 
-async def _prove(name: str, program: str, path: str, ask: Ask) -> list[Check]:
+async def _prove(name: str, program: str, path: str, ask: Ask) -> list[DoctorCheck]:
     runner = AGENT_TYPES[name].runner
     with temporary_folder("doctor") as folder, ModelServer() as server:
         bench = Bench(runner, server, make_home(folder, server, path, name), folder)
@@ -67,9 +67,9 @@ async def _prove(name: str, program: str, path: str, ask: Ask) -> list[Check]:
     return [replace(check, hint=hint) if check.state == "failed" and check.hint is None else check for check in checks]
 
 
-async def _rows(bench: Bench) -> list[Check]:
+async def _rows(bench: Bench) -> list[DoctorCheck]:
     """A row for everything relied on, in the order of `rows.ORDER`; "unknown" if the proof did not get that far."""
-    found: dict[str, Check] = {}
+    found: dict[str, DoctorCheck] = {}
     absent = rows.untried
     try:
         async for check in _turns(bench):
@@ -88,7 +88,7 @@ async def _rows(bench: Bench) -> list[Check]:
     return [found.get(what) or absent(what) for what in expected if what in found or what != "time"]
 
 
-async def _turns(bench: Bench) -> AsyncIterator[Check]:
+async def _turns(bench: Bench) -> AsyncIterator[DoctorCheck]:
     """Run the turns and return their findings."""
     began, runner, test = time.monotonic(), bench.runner, bench.test
     said = runner.prepare(PROMPT, typed=range(0), exists=lambda path: path == NOTE).stdin

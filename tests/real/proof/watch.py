@@ -12,7 +12,7 @@ from msgspec import Struct
 from teamchat.core.doctor.ask import PATIENCE, LoneTurn, not_started, private_folder
 from teamchat.runners.base import Runner, Verdict
 from teamchat.runners.child import guardian
-from teamchat.runners.child.process import Process
+from teamchat.runners.child.process import ChildProcess
 from teamchat.runners.child.removal import remove
 from teamchat.runners.child.running import OwnFileFailed, SpawnFailed
 from teamchat.runners.child.supervisor import Clocks, Stopper, TurnEnd, run_turn
@@ -119,7 +119,7 @@ async def _observe(watch: Watch, scratch: Path) -> Observed:
             run_turn(process, witness, CLOCKS, stopper, events.extend, PATIENCE, watch.job.resumes)
         )
         stopped = None
-        if watch.hangs and isinstance(process, Process):
+        if watch.hangs and isinstance(process, ChildProcess):
             stopped = await _stop(process.pid, turn, stopper, watch.hangs)
     return Observed(watch.with_login(turn.result(), env), tuple(events), tuple(witness.names), stopped)
 

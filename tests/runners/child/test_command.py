@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from teamchat.runners.child.command import Ended, capture, printing, run, run_alone
+from teamchat.runners.child.command import CommandEnd, capture, printing, run, run_alone
 from teamchat.runners.child.guardian import send_signal
 from teamchat.runners.child.running import SpawnFailed
 from tests.runners.processes import PATIENCE_S, Pids, agent, eventually, lives, shell
@@ -19,8 +19,8 @@ ENV = {"PATH": os.environ["PATH"]}
 def test_input_output_and_end_are_the_same_in_both_ways(tmp_path: Path) -> None:
     echo = shell("read line; echo $line; echo err >&2; exit 3")
     with printing(echo, tmp_path, ENV, b"in\n") as program:
-        assert program.end() == Ended(3, b"in\n", b"err\n")
-    assert run(echo, tmp_path, ENV, PATIENCE_S, b"in\n") == Ended(3, b"in\n", b"err\n")
+        assert program.end() == CommandEnd(3, b"in\n", b"err\n")
+    assert run(echo, tmp_path, ENV, PATIENCE_S, b"in\n") == CommandEnd(3, b"in\n", b"err\n")
 
 
 def test_a_program_that_is_not_read_to_its_end_is_killed_with_its_group(tmp_path: Path) -> None:
@@ -31,8 +31,8 @@ def test_a_program_that_is_not_read_to_its_end_is_killed_with_its_group(tmp_path
 
 def test_a_program_that_takes_too_long_has_no_exit_code(tmp_path: Path) -> None:
     with printing(shell("exec sleep 600"), tmp_path, ENV, seconds=0.1) as program:
-        assert program.end() == Ended(None, b"", b"")
-    assert run(shell("exec sleep 600"), tmp_path, ENV, 0.1) == Ended(None, b"", b"")
+        assert program.end() == CommandEnd(None, b"", b"")
+    assert run(shell("exec sleep 600"), tmp_path, ENV, 0.1) == CommandEnd(None, b"", b"")
 
 
 def test_an_input_that_is_read_late_is_read_whole(tmp_path: Path) -> None:
@@ -87,12 +87,12 @@ def test_its_whole_group_is_killed_when_the_time_is_over(tmp_path: Path, pids: P
 
 def test_a_program_that_runs_alone_leaves_nothing_of_its_group(tmp_path: Path) -> None:
     ran = run_alone(shell("cat; echo err >&2; sleep 600 & echo $! > pid; exit 3"), tmp_path, ENV, PATIENCE_S, b"in\n")
-    assert ran == Ended(3, b"in\nerr\n", b"")
+    assert ran == CommandEnd(3, b"in\nerr\n", b"")
     assert eventually(lambda: not lives(int((tmp_path / "pid").read_text())))
 
 
 def test_a_program_that_runs_alone_is_killed_when_the_time_is_over(tmp_path: Path) -> None:
-    assert run_alone(shell("exec sleep 600"), tmp_path, ENV, 0.1, b"") == Ended(None, b"", b"")
+    assert run_alone(shell("exec sleep 600"), tmp_path, ENV, 0.1, b"") == CommandEnd(None, b"", b"")
 
 
 @pytest.mark.parametrize("program", ["/nowhere/claude", "nul\0"])

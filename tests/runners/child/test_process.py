@@ -21,7 +21,7 @@ from teamchat.runners.base import StopRule
 from teamchat.runners.child import guardian
 from teamchat.runners.child import process as process_module
 from teamchat.runners.child.guardians import Guardians
-from teamchat.runners.child.process import Process, launch
+from teamchat.runners.child.process import ChildProcess, launch
 from teamchat.runners.child.running import FIRST_LINE, Chunk, Launch, SpawnFailed
 from tests.leftovers import marked
 from tests.runners.conftest import Start
@@ -713,6 +713,6 @@ def test_a_process_that_was_never_followed_dies_with_its_object(tmp_path: Path, 
     what = Launch(agent("hang"), tmp_path, marked({"AGENT_PIDS": str(pids.file)}), b"", tmp_path / "turn")
     before = children()
     with pytest.warns(ResourceWarning):
-        Process(what)
+        ChildProcess(what)
     assert eventually(lambda: children() <= before)
     assert pids.alive() == []

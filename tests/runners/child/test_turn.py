@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from teamchat.runners.base import EventParser, StopRule
 from teamchat.runners.child import supervisor as turn
-from teamchat.runners.child.process import Process, launch
+from teamchat.runners.child.process import ChildProcess, launch
 from teamchat.runners.child.running import Launch, Running
 from teamchat.runners.child.supervisor import Clocks, Stopper, TurnEnd, run_turn
 from teamchat.runners.claude.events import ClaudeEvents
@@ -513,7 +513,7 @@ def test_a_claude_whose_login_is_refused_is_told_to_log_in(real: Real) -> None:
     assert (taken.failure.kind, taken.failure.hint) == (FailureKind.LOGIN, "claude auth login")
 
 
-def ended(process: Process) -> bool:
+def ended(process: ChildProcess) -> bool:
     process.poll()
     return process.exit is not None
 
@@ -541,7 +541,7 @@ def test_a_stop_from_a_thread_or_a_signal_is_heard_at_once(real: Real, by_signal
 def test_who_has_ended_by_itself_is_judged_by_that_while_its_output_is_told(real: Real, code: int) -> None:
     """A terminal may take minutes for it. Ctrl-C stores the reply, and does not throw it away."""
     process = real("again", "All of it. ", "2", "+", "exit-with", str(code))()
-    assert isinstance(process, Process)
+    assert isinstance(process, ChildProcess)
     stopper, told = Stopper(), 0
 
     def emit(events: Sequence[AgentEvent]) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from teamchat.runners.codex import configuration as codex_skills
+from teamchat.runners.codex import skills as codex_skills
 from teamchat.runners.codex.skills import EVERY, is_skill, skill_names
 
 

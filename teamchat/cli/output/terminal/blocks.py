@@ -24,7 +24,7 @@ _HEADING = regex(r" {0,3}#{1,6}(?:[ \t]|$)")
 Kind = Literal["markdown", "code", "plain", "lines"]
 
 
-class Block(Struct, frozen=True):
+class MarkdownBlock(Struct, frozen=True):
     """`text` is what was written; of code in a fence, `code` is what the fence holds, in that `language`.
 
     `lines` are whole lines, with those that are empty, or a part of a line that is too long.
@@ -55,9 +55,9 @@ class Blocks:
         self._fresh = True  # the opening line of the fence is in this block
         self._gap = self._list = False
 
-    def push(self, text: str) -> list[Block]:
+    def push(self, text: str) -> list[MarkdownBlock]:
         """The blocks that this piece completes."""
-        done: list[Block] = []
+        done: list[MarkdownBlock] = []
         at = 0
         while not self._by_lines and (end := text.find("\n", at) + 1):
             line, at = text[at:end], end
@@ -73,7 +73,7 @@ class Blocks:
             done += self._long()
         return done
 
-    def flush(self) -> list[Block]:
+    def flush(self) -> list[MarkdownBlock]:
         """The rest; what is pushed after it is another text."""
         line = "".join(self._tail)
         self._tail, self._tail_size = [], 0
@@ -91,19 +91,19 @@ class Blocks:
             size += len(part)
         return "".join(reversed(parts))
 
-    def _whole_lines(self, text: str, at: int) -> Iterator[Block]:
+    def _whole_lines(self, text: str, at: int) -> Iterator[MarkdownBlock]:
         """The lines that the text from `at` on completes, and what is held."""
         end = text.rfind("\n", at) + 1
         tail = self._tail if end else []
         if lines := "".join((*self._lines, *tail, text[at:end])):
-            yield Block("lines", lines)
+            yield MarkdownBlock("lines", lines)
         self._lines, self._size = [], 0
         if end:
             self._tail, self._tail_size = [], 0
 
-    def _line(self, line: str) -> Iterator[Block]:
+    def _line(self, line: str) -> Iterator[MarkdownBlock]:
         if self._by_lines:
-            yield Block("lines", line)
+            yield MarkdownBlock("lines", line)
         elif self._fence:
             yield from self._in_fence(line)
         elif not line.strip():
@@ -114,13 +114,13 @@ class Blocks:
         if self._size > LONGEST:
             yield from self._cut()
 
-    def _in_fence(self, line: str) -> Iterator[Block]:
+    def _in_fence(self, line: str) -> Iterator[MarkdownBlock]:
         self._add(line)
         found = _FENCE.match(line)
         if found and not found[3].strip() and found[2].startswith(self._fence):
             yield from self._cut(closed=True)
 
-    def _text(self, line: str) -> Iterator[Block]:
+    def _text(self, line: str) -> Iterator[MarkdownBlock]:
         item = bool(_ITEM.match(line))
         inside = self._list and line[:1] in " \t" and not (item and self._gap and line[:2] != "  ")
         if inside:
@@ -145,7 +145,7 @@ class Blocks:
         self._lines.append(line)
         self._size += len(line)
 
-    def _long(self) -> Iterator[Block]:
+    def _long(self) -> Iterator[MarkdownBlock]:
         """What there is of a line that is too long to wait for its end, up to a space."""
         line = "".join(self._tail)
         at = line.rfind(" ", LONGEST // 2) + 1 or len(line)
@@ -153,7 +153,7 @@ class Blocks:
         self._add(line[:at])
         yield from self._cut()
 
-    def _cut(self, *, closed: bool = False) -> Iterator[Block]:
+    def _cut(self, *, closed: bool = False) -> Iterator[MarkdownBlock]:
         """The open block, if there is one."""
         kind: Kind = "lines" if self._by_lines else "plain" if self._size > LONGEST else "markdown"
         text = "".join(self._lines)
@@ -163,7 +163,7 @@ class Blocks:
         self._lines, self._size, self._gap = [], 0, False
         if self._fence:
             code = "".join(lines[1 if fresh else 0 : -1 if closed else None])
-            block = Block("code", text, code, self._language)
+            block = MarkdownBlock("code", text, code, self._language)
             self._fresh = closed
             if closed:
                 self._fence = self._language = ""
@@ -172,4 +172,4 @@ class Blocks:
             return
         self._list = False
         if text:
-            yield Block(kind, text)
+            yield MarkdownBlock(kind, text)

@@ -18,7 +18,7 @@ from rich.table import Table
 from rich.text import Text
 from rich.theme import Theme
 
-from teamchat.cli.output.terminal.blocks import Block
+from teamchat.cli.output.terminal.blocks import MarkdownBlock
 from teamchat.cli.output.terminal.look import Look
 from teamchat.cli.output.terminal.wrap import TAB, cells, styled_cells, wrapped
 from teamchat.core.text.clean import visible
@@ -70,7 +70,7 @@ DARKER = {"cyan": 31, "bright_cyan": 31, "green": 64, "bright_green": 64, "yello
 NARROW_COLUMN = 6  # columns of the screen that a column of a table needs
 
 
-def rendered(block: Block, width: int, look: Look) -> list[str]:
+def rendered(block: MarkdownBlock, width: int, look: Look) -> list[str]:
     """The lines of a block, none wider than `width`, without empty ones around. The text is harmless already."""
     if block.kind == "code":
         return _code(block, width, look)
@@ -145,7 +145,7 @@ def _paint(segment: Segment, look: Look) -> str:
     return style.render(text, color_system=ColorSystem.EIGHT_BIT)
 
 
-def _code(block: Block, width: int, look: Look) -> list[str]:
+def _code(block: MarkdownBlock, width: int, look: Look) -> list[str]:
     lexer = LEXERS.get(block.language.lower())
     code = block.code.expandtabs(TAB).rstrip()
     inside = width - len(CODE_INDENT)
@@ -197,7 +197,7 @@ class _Code(CodeBlock):
     """Code in a list or a quote."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        block = Block("code", "", str(self.text), self.lexer_name)
+        block = MarkdownBlock("code", "", str(self.text), self.lexer_name)
         for line in _code(block, options.max_width, Look(styles=False, colours=False)):
             yield Text(line)
 

@@ -143,7 +143,7 @@ class TerminalOutput:
         self._began = False  # a member began to do something else, which is drawn at once
         self._closed = False
         self._lock = RLock()
-        self._clock = Clock(self.tick, self._load) if now is None else None
+        self._clock = Ticker(self.tick, self._load) if now is None else None
 
     def __call__(self, event: ConversationEvent) -> None:
         with self._lock:
@@ -599,7 +599,7 @@ def on_hold(routes: Collection[Route]) -> str:
     return visible(", then ".join(groups))
 
 
-class Clock:
+class Ticker:
     """The first `start` begins its thread, with `load`. It ends with `stop`, or if the function raises `OSError`."""
 
     def __init__(self, tick: Callable[[], None], load: Callable[[], None]) -> None:

@@ -9,7 +9,7 @@ from typing import Literal
 
 from msgspec.structs import replace
 
-from teamchat.cli.output.terminal.blocks import Block, Blocks
+from teamchat.cli.output.terminal.blocks import Blocks, MarkdownBlock
 from teamchat.cli.output.terminal.look import BAR, Look
 from teamchat.cli.output.terminal.tools import action, changed, mark
 from teamchat.cli.output.terminal.wrap import cells, cut, wrapped
@@ -185,7 +185,7 @@ class Voice:
         lines = list(wrapped(text, self.columns - 1))[-rows:] if text.strip() else []
         return [f"{bar} {line}".rstrip() for line in lines]
 
-    def _show(self, blocks: list[Block]) -> None:
+    def _show(self, blocks: list[MarkdownBlock]) -> None:
         for block in blocks:
             if block.kind == "lines":
                 self._lines(wrapped("\n" * (self.last == "text") + block.text.removesuffix("\n"), self.columns))

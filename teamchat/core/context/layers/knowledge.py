@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from teamchat.assemblers.truncation import BYTES_PER_TOKEN, byte_length, truncate_end
 from teamchat.core.context.layers.collector import LayerContext, LayerText
 from teamchat.core.knowledge.files import Excerpt, find_files
-from teamchat.core.knowledge.index import Hit, KnowledgeIndex
+from teamchat.core.knowledge.index import KnowledgeHit, KnowledgeIndex
 from teamchat.core.text.clean import printable
 from teamchat.core.text.words import match_query
 
@@ -26,7 +26,7 @@ LONGEST_HEADING = 200  # characters
 class _Part(Struct, frozen=True):
     """Adjacent pieces of a file. `why` says how they were found."""
 
-    hit: Hit
+    hit: KnowledgeHit
     why: str
     whole: bool = False
 
@@ -49,14 +49,14 @@ class _Part(Struct, frozen=True):
         return self.head + self.hit.text.strip("\r\n")
 
 
-def quote_whole(hits: Iterable[Hit], max_bytes: int) -> tuple[str, tuple[Excerpt, ...]] | None:
+def quote_whole(hits: Iterable[KnowledgeHit], max_bytes: int) -> tuple[str, tuple[Excerpt, ...]] | None:
     """All pieces of the files, in order. None if they take more than `max_bytes`."""
     joined = _joined([_Part(hit, "whole", whole=True) for hit in hits])
     parts = [part for part in joined if part.hit.text.strip()]
     return _written(parts) if sum(part.size for part in parts) <= max_bytes else None
 
 
-def quote_best(hits: Sequence[Hit], max_bytes: int) -> tuple[str, tuple[Excerpt, ...]]:
+def quote_best(hits: Sequence[KnowledgeHit], max_bytes: int) -> tuple[str, tuple[Excerpt, ...]]:
     """As many of the pieces as fit, the best first. The very best is cut if it is too long alone.
 
     They stay in the order of their files, a file with a better piece first. Adjacent pieces are joined.
@@ -84,7 +84,7 @@ def _joined(parts: Sequence[_Part]) -> list[_Part]:
     """The parts, each joined with those that directly follow it in its file."""
     joined: list[_Part] = []
     texts: list[list[str]] = []
-    ends: list[Hit] = []
+    ends: list[KnowledgeHit] = []
     for part in parts:
         if joined and ends[-1].file.path == part.hit.file.path and ends[-1].number + 1 == part.hit.number:
             texts[-1].append(part.hit.text)

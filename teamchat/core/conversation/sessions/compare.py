@@ -10,7 +10,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from teamchat.core.conversation.differences import Difference, differences, why_unknown
+from teamchat.core.conversation.differences import TreeDifference, differences, why_unknown
 from teamchat.core.conversation.sessions.branch import turns_after
 from teamchat.core.errors import CheckpointFailed, UsageError
 from teamchat.core.messages import ConversationMessage
@@ -22,7 +22,7 @@ from teamchat.core.store.turns import Turn
 from teamchat.core.text.commands import saying
 
 
-class Answer(Struct, frozen=True):
+class SessionAnswer(Struct, frozen=True):
     """What came after the message `to` in a session: the `replies` up to the next message of a person.
 
     `asked` is what people said before the replies. `turns` gave the replies, failed attempts among them.
@@ -35,7 +35,9 @@ class Answer(Struct, frozen=True):
     turns: tuple[Turn, ...]
 
 
-def compare_answers(db: Database, one: Session, other: Session, message: str | None = None) -> tuple[Answer, Answer]:
+def compare_answers(
+    db: Database, one: Session, other: Session, message: str | None = None
+) -> tuple[SessionAnswer, SessionAnswer]:
     """What came in both sessions after the last message that they share, or after `message`, which is one of the first.
 
     Raises `NoMessage`, and `UsageError` for sessions without a common message and where there is no reply yet.
@@ -101,7 +103,7 @@ def _answered(messages: Sequence[ConversationMessage]) -> Iterator[ConversationM
             yield said
 
 
-def _answer(db: Database, session: Session, to: str) -> Answer:
+def _answer(db: Database, session: Session, to: str) -> SessionAnswer:
     log = SqliteLog(db, session.id)
     asked, replies = _exchange(log.later(to))
     if not replies:
@@ -109,22 +111,22 @@ def _answer(db: Database, session: Session, to: str) -> Answer:
     ids = {reply.turn_id for reply in replies}
     later = [one.turn for one in turns_after(db, session, to) if one.turn.route is not None]
     last = max((place for place, turn in enumerate(later) if turn.id in ids), default=-1)
-    return Answer(session, log.get(to), asked, replies, tuple(later[: last + 1]))
+    return SessionAnswer(session, log.get(to), asked, replies, tuple(later[: last + 1]))
 
 
 class Trees(Struct, frozen=True):
     """How the files after one answer differ from those after another. `unknown` says why some cannot be compared."""
 
-    differences: tuple[Difference, ...]
+    differences: tuple[TreeDifference, ...]
     unknown: tuple[str, ...]
 
 
-def compare_trees(state_folder: Path, one: Answer, other: Answer) -> Trees:
+def compare_trees(state_folder: Path, one: SessionAnswer, other: SessionAnswer) -> Trees:
     """By the checkpoints after the last turns of both, in each work tree in which both have some."""
     unknown: list[str] = []
     first, second = _ends(state_folder, one, unknown), _ends(state_folder, other, unknown)
     found = (
-        Difference(end.repository, end.new, second[top].new, end.last, second[top].last)
+        TreeDifference(end.repository, end.new, second[top].new, end.last, second[top].last)
         for top, end in first.items()
         if top in second
     )
@@ -134,11 +136,11 @@ def compare_trees(state_folder: Path, one: Answer, other: Answer) -> Trees:
     return Trees(tuple(found), tuple(unknown))
 
 
-def _alone(answer: Answer, here: Iterable[str], there: Container[str]) -> list[str]:
+def _alone(answer: SessionAnswer, here: Iterable[str], there: Container[str]) -> list[str]:
     return [f"only session {answer.session.name} worked in {top}" for top in here if top not in there]
 
 
-def _ends(state_folder: Path, answer: Answer, unknown: list[str]) -> dict[str, Difference]:
+def _ends(state_folder: Path, answer: SessionAnswer, unknown: list[str]) -> dict[str, TreeDifference]:
     """The difference that an answer made in each work tree, by its path."""
     name = answer.session.name
     try:

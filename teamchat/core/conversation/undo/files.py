@@ -15,9 +15,17 @@ from teamchat.core.checkpoint.find import find_repository
 from teamchat.core.checkpoint.paths import is_within, readable
 from teamchat.core.checkpoint.plan import plan_restore
 from teamchat.core.checkpoint.refs import trees_of
-from teamchat.core.checkpoint.restore import Kept, Restore, restore
+from teamchat.core.checkpoint.restore import KeptFile, Restore, restore
 from teamchat.core.checkpoint.take import take, take_restored
-from teamchat.core.checkpoint.values import Conflict, GitRepository, Lines, NoRepository, RestorePlan, Step, TreeEntry
+from teamchat.core.checkpoint.values import (
+    Conflict,
+    GitRepository,
+    Lines,
+    NoRepository,
+    RestorePlan,
+    TreeEntry,
+    TurnChanges,
+)
 from teamchat.core.conversation.differences import known_changes
 from teamchat.core.errors import CheckpointFailed
 from teamchat.core.store.checks import CheckRecord
@@ -83,7 +91,7 @@ class FilesPlan(Struct, frozen=True):
         """The trees as they are."""
         return tuple(one.now for one in self.trees)
 
-    def apply(self, trees: WorkTrees, *, force: bool) -> tuple[Kept, ...]:
+    def apply(self, trees: WorkTrees, *, force: bool) -> tuple[KeptFile, ...]:
         """Put the files back. Whoever was killed does it again. Returns what was kept, as no checkpoint has it.
 
         Raises `FilesChanged` where somebody changes one meanwhile, and `CheckpointFailed`, also for some of them.
@@ -246,7 +254,7 @@ def _plan(
     changed = [(span, changes(repository, span.old, span.new)) for span in all_spans if span.old != span.new]
     current = {change.path: change.new for _, made in changed for change in made}
     first = {change.path: change.old for _, made in reversed(changed) for change in made}
-    plan = plan_restore([Step(made) for span, made in changed if span.ours], current)
+    plan = plan_restore([TurnChanges(made) for span, made in changed if span.ours], current)
     since = left_out_changes(repository, spans[-1].new, now.tree)
     own = {one.path for one in now.left_out if one.path not in since}
     ways = _ways(repository, plan, current, own)

@@ -17,7 +17,7 @@ from teamchat.core.worktrees.records import Opened, all_of, opened
 from teamchat.runners.untrusted.file_changes import FileChanges
 
 
-class Merged(Struct, frozen=True):
+class MergedChanges(Struct, frozen=True):
     """The paths of the user's files that have changes of these turns of a member.
 
     `last`: the last merge of the member's worktree brought all of them in, so that its undo removes them.
@@ -29,7 +29,7 @@ class Merged(Struct, frozen=True):
     last: bool
 
 
-def merged_since(state: Path, session: int, turns: Sequence[Turn]) -> Iterator[Merged]:
+def merged_since(state: Path, session: int, turns: Sequence[Turn]) -> Iterator[MergedChanges]:
     """What was merged of the turns, for each worktree of the session that can be read. Blocks while git reads."""
     found = [(turn, known) for turn in turns if (known := known_changes(turn))]
     for tree in all_of(state, session):
@@ -44,7 +44,7 @@ def merged_since(state: Path, session: int, turns: Sequence[Turn]) -> Iterator[M
             continue  # its checkpoints are gone, which the plan of the files says
 
 
-def _merged(state: Path, there: Opened, its: Sequence[tuple[Turn, FileChanges]]) -> Merged | None:
+def _merged(state: Path, there: Opened, its: Sequence[tuple[Turn, FileChanges]]) -> MergedChanges | None:
     if its[0][1].before == there.base:  # nothing was merged since
         return None
     known, last = entries(there.home, there.base), _of_last_merge(state, there)
@@ -57,7 +57,7 @@ def _merged(state: Path, there: Opened, its: Sequence[tuple[Turn, FileChanges]])
             turns.append(turn.number)
     if not turns:
         return None
-    return Merged(there.tree.member, tuple(map(readable, sorted(paths))), tuple(turns), paths.keys() <= last)
+    return MergedChanges(there.tree.member, tuple(map(readable, sorted(paths))), tuple(turns), paths.keys() <= last)
 
 
 def _of_last_merge(state: Path, there: Opened) -> frozenset[str]:

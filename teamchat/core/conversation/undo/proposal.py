@@ -15,10 +15,10 @@ from msgspec.structs import replace
 from teamchat.core.checkpoint.compare import changes
 from teamchat.core.checkpoint.find import find_repository
 from teamchat.core.checkpoint.refs import git_command
-from teamchat.core.checkpoint.restore import FilesChanged, Kept, kept_commands
+from teamchat.core.checkpoint.restore import FilesChanged, KeptFile, kept_commands
 from teamchat.core.checkpoint.values import NoRepository
 from teamchat.core.conversation.undo.files import FilesPlan, plan_redo_of_files, plan_undo_of_files, refuse_conflicts
-from teamchat.core.conversation.undo.merged import Merged, merged_since
+from teamchat.core.conversation.undo.merged import MergedChanges, merged_since
 from teamchat.core.conversation.undo.messages import (
     UndoPlan,
     check_not_called,
@@ -59,7 +59,7 @@ class UndoProposal(Struct, frozen=True):
     files: FilesPlan
     begun: Undo | None
     instead: tuple[str, ...]
-    merged: tuple[Merged, ...]
+    merged: tuple[MergedChanges, ...]
 
 
 class RedoProposal(Struct, frozen=True):
@@ -83,7 +83,7 @@ def propose_undo(run: Run, session: Session, turn: int | None, scope: Scope | No
         raise UsageError(f"the undo of turn {begun.turn} was interrupted", f"teamchat undo {begun.turn}")
     number = begun.number if begun else next_undo(run.db, session.id)
     wanted: Scope = scope or (begun.scope if begun else "both")
-    files, merged = FilesPlan(), tuple[Merged, ...]()
+    files, merged = FilesPlan(), tuple[MergedChanges, ...]()
     if wanted != "conversation":
         merged = tuple(merged_since(run.trees.folder, run.session, plan.turns))
         name = f"undo-{number}/{'again' if begun else 'before'}"
@@ -136,7 +136,7 @@ def _just_undone(run: Run, session: Session) -> Undo | None:
     return undo if undo.scope != "files" and run.state.held else None
 
 
-def carry_out_undo(run: Run, proposal: UndoProposal, *, force: bool) -> tuple[Kept, ...]:
+def carry_out_undo(run: Run, proposal: UndoProposal, *, force: bool) -> tuple[KeptFile, ...]:
     """Do it. Returns what was kept, as no checkpoint has it.
 
     Raises `CheckpointFailed` with nothing done where others changed files, unless `force` replaces them.
@@ -201,7 +201,7 @@ def _by_git(run: Run, undo: Undo) -> Sequence[str]:
     return found
 
 
-def carry_out_redo(run: Run, proposal: RedoProposal, *, force: bool) -> tuple[Kept, ...]:
+def carry_out_redo(run: Run, proposal: RedoProposal, *, force: bool) -> tuple[KeptFile, ...]:
     """Do it. Returns and raises `CheckpointFailed` as `carry_out_undo` does."""
     undo, files = proposal.undo, proposal.files
     refuse_conflicts(files, proposal.instead, force=force)

@@ -14,7 +14,7 @@ from sqlalchemy.exc import DBAPIError, OperationalError, ProgrammingError, SQLAl
 
 from teamchat.core.dispatch.dbos.tables import About, HostTables, address, differs
 from teamchat.core.dispatch.dbos.values import JsonSerializer
-from teamchat.core.dispatch.dispatch import Clock, HostSeen, TurnState
+from teamchat.core.dispatch.dispatch import HostClock, HostSeen, TurnState
 from teamchat.core.dispatch.order import FORMAT, Order, Piece, Unreadable, read_piece, read_pieces, written
 
 APPLICATION = "teamchat"
@@ -54,7 +54,7 @@ class DbosDispatch:
     Raises `HostUnavailable` where the database is not for this teamchat, `Away` and `UsageError`.
     """
 
-    def __init__(self, url: str, clock: Clock) -> None:
+    def __init__(self, url: str, clock: HostClock) -> None:
         self.clock = clock
         self.tables = HostTables(address(url))
         self.tables.check()

@@ -29,7 +29,7 @@ FOREVER_S = 10 * 365 * 86_400
 AGAIN = Failure(FailureKind.INTERRUPTED, "was begun before, and does not begin a second time by itself")
 
 
-class Work(Protocol):
+class HostedWork(Protocol):
     """A turn that runs in the event loop in which it was begun."""
 
     async def batch(self) -> list[Piece]:
@@ -53,7 +53,7 @@ class Work(Protocol):
         ...
 
 
-Begin = Callable[[str, str], Work]
+Begin = Callable[[str, str], HostedWork]
 """Begins the turn of an order, as its text, in an attempt of that name."""
 
 
@@ -139,7 +139,7 @@ def _register(begin: Begin) -> None:
         return await carry_out(order, holder, token)
 
 
-async def _carried_out(work: Work, keep_rest: Callable[[str, list[Piece]], Coroutine[None, None, None]]) -> None:
+async def _carried_out(work: HostedWork, keep_rest: Callable[[str, list[Piece]], Coroutine[None, None, None]]) -> None:
     """Stream what comes of the work, to its end."""
     name, batch = DBOS.workflow_id or "", list[Piece]()
     try:

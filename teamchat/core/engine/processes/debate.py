@@ -35,7 +35,7 @@ OWN = "your answer"
 LONGEST_POSITION = 10_000  # characters of one sentence; the store and `--json` repeat it with every step
 
 
-class Answer(Struct, frozen=True):
+class DebateAnswer(Struct, frozen=True):
     """A member's answer in a round. Without a `message` it was skipped; None is what the answer does not say.
 
     `by` is the member that answered in its place, None if it did itself.
@@ -67,7 +67,7 @@ class DebateReport(Struct, frozen=True):
 
     kind: str
     rounds: int
-    answers: tuple[Answer, ...]
+    answers: tuple[DebateAnswer, ...]
     changes: tuple[ChangeOfMind, ...]
     synthesis: str | None
     agree: tuple[str, ...] | None
@@ -210,16 +210,16 @@ def report(process: Process) -> DebateReport:
     )
 
 
-def _answer(member: str, number: int, done: Done) -> Answer:
+def _answer(member: str, number: int, done: Done) -> DebateAnswer:
     if done.message is None:
-        return Answer(member, number, None)
+        return DebateAnswer(member, number, None)
     by = stand_in(done, member)
     if not isinstance(done.finding, Position):
-        return Answer(member, number, done.message, by=by)
-    return Answer(member, number, done.message, done.finding.position, done.finding.changed, by)
+        return DebateAnswer(member, number, done.message, by=by)
+    return DebateAnswer(member, number, done.message, done.finding.position, done.finding.changed, by)
 
 
-def _changes(answers: tuple[Answer, ...]) -> Iterator[ChangeOfMind]:
+def _changes(answers: tuple[DebateAnswer, ...]) -> Iterator[ChangeOfMind]:
     held: dict[str, str] = {}
     for answer in answers:
         if answer.changed and answer.position is not None:

@@ -58,7 +58,7 @@ _BEGIN = regex(r'\[\s*+(?:["\[{\]]|-?\d|true\b|false\b|null\b|/[/*]|\Z)|\{\s*+(?
 _BRACKET = regex(r'"(?:[^"\\]|\\.)*+"?|//[^\n]*+|/\*(?:[^*]|\*(?!/))*+(?:\*/)?|[\[{]|[\]}]', re.DOTALL)
 
 
-class Written(Struct, frozen=True):
+class WrittenValue(Struct, frozen=True):
     """A value, and where in the text it is, with its fence if it has one."""
 
     value: Any
@@ -77,17 +77,17 @@ class _Fence(Struct, frozen=True):
     is_json: bool
 
 
-def written_list(reply: str) -> Written | Fault:
+def written_list(reply: str) -> WrittenValue | Fault:
     """The list that a reply was to be, or why there is none."""
     return _beside_asides(reply, lambda text: _in_fence(text, list) or _between_prose(text, list))
 
 
-def written_object(reply: str) -> Written | Fault:
+def written_object(reply: str) -> WrittenValue | Fault:
     """The object that a reply was to be, or to end with, or why there is none."""
     return _beside_asides(reply, _object)
 
 
-def _beside_asides(reply: str, find: Callable[[str], Written | Fault]) -> Written | Fault:
+def _beside_asides(reply: str, find: Callable[[str], WrittenValue | Fault]) -> WrittenValue | Fault:
     """What is found in a reply outside of its asides and escape sequences. Tags in a string of the JSON are text."""
     escapes = list(sequences(reply))
     if "<" not in reply and not escapes:
@@ -101,29 +101,33 @@ def _beside_asides(reply: str, find: Callable[[str], Written | Fault]) -> Writte
     if isinstance(found, Fault):
         ends = [span.end for span in asides_of(seen).spans]
         whole = find(seen) if ends else found
-        around_tag = isinstance(whole, Written) and any(whole.start < end < whole.end for end in ends)
+        around_tag = isinstance(whole, WrittenValue) and any(whole.start < end < whole.end for end in ends)
         return whole if around_tag else found
     if text[found.start : found.end] != reply[found.start : found.end]:
         whole = find(without_sequences(reply[found.start : found.end]))
-        return replace(found, value=whole.value) if isinstance(whole, Written) else found
+        return replace(found, value=whole.value) if isinstance(whole, WrittenValue) else found
     return found
 
 
-def _object(text: str) -> Written | Fault:
+def _object(text: str) -> WrittenValue | Fault:
     line = _stripped(text, _Span(text.rstrip().rfind("\n") + 1, len(text)))
     if text.startswith("{", line.start):
         last = _read(text, line, dict)
-        if isinstance(last, Written):
+        if isinstance(last, WrittenValue):
             return last
     return _in_fence(text, dict) or _between_prose(text, dict)
 
 
-def _in_fence(text: str, kind: type) -> Written | Fault | None:
+def _in_fence(text: str, kind: type) -> WrittenValue | Fault | None:
     fences = [fence for fence in _fences(text) if fence.is_json or _BEGIN.match(text, fence.inside.start)]
     if not fences:
         return None
     found = _read(text, fences[-1].inside, kind)
-    return Written(found.value, fences[-1].whole.start, fences[-1].whole.end) if isinstance(found, Written) else found
+    return (
+        WrittenValue(found.value, fences[-1].whole.start, fences[-1].whole.end)
+        if isinstance(found, WrittenValue)
+        else found
+    )
 
 
 def _fences(text: str) -> Iterator[_Fence]:
@@ -144,7 +148,7 @@ def _fence(text: str, opened: re.Match[str], close: int, end: int) -> _Fence:
     return _Fence(_Span(opened.start(), end), _stripped(text, _Span(opened.end(), close)), is_json)
 
 
-def _between_prose(text: str, kind: type) -> Written | Fault:
+def _between_prose(text: str, kind: type) -> WrittenValue | Fault:
     spans = list(_values(text))
     asked = [span for span in spans if text[span.start] == _OPENERS[kind]]
     on_lines = [span for span in asked if _begins_line(text, span.start)]
@@ -175,7 +179,7 @@ def _begins_line(text: str, start: int) -> bool:
     return start == 0 or text[start - 1] == "\n"
 
 
-def _read(text: str, span: _Span, kind: type) -> Written | Fault:
+def _read(text: str, span: _Span, kind: type) -> WrittenValue | Fault:
     try:
         value = not_too_deep(_parsed(text[span.start : span.end]))
         if "\\ud" in text[span.start : span.end].lower():  # may be half a character, which nothing can store
@@ -188,7 +192,7 @@ def _read(text: str, span: _Span, kind: type) -> Written | Fault:
         return Fault(str(error))
     if not isinstance(value, kind):
         return Fault(f"its JSON is not {'an' if kind is dict else 'a'} {_NAMES[kind]}")
-    return Written(value, span.start, span.end)
+    return WrittenValue(value, span.start, span.end)
 
 
 def _parsed(text: str) -> Any:

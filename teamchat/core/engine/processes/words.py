@@ -13,7 +13,7 @@ from teamchat.core.engine.processes.best import BestReport
 from teamchat.core.engine.processes.debate import DebateReport
 from teamchat.core.engine.processes.hierarchical import HierarchicalReport
 from teamchat.core.engine.processes.mapreduce import MapReduceReport, SubtaskStatus
-from teamchat.core.engine.processes.replies import Written, written_list, written_object
+from teamchat.core.engine.processes.replies import WrittenValue, written_list, written_object
 from teamchat.core.engine.processes.until_report import UntilCheck, UntilReport, UntilReview
 from teamchat.core.engine.processes.vote import Vote, VoteReport
 from teamchat.core.routing.names import fold
@@ -45,7 +45,7 @@ def in_words(part: Part | None, speaker: str, reply: str, workers: Sequence[str]
     if part is None or not has_form(part):
         return reply
     written = written_list(reply) if (part.kind, part.role) == PLANS else written_object(reply)
-    if not isinstance(written, Written):
+    if not isinstance(written, WrittenValue):
         return reply
     if isinstance(written.value, dict) and not written.value.keys() <= KEYS[Kind(part.kind), part.role]:
         return reply
@@ -62,7 +62,7 @@ def workers_of(process: Process | None, message: str) -> tuple[str, ...]:
     return process.members if any(done.message == message for done in process.of(mapreduce.PLANNER)) else ()
 
 
-def _words(part: Part, speaker: str, reply: str, written: Written, workers: Sequence[str]) -> Iterator[str]:
+def _words(part: Part, speaker: str, reply: str, written: WrittenValue, workers: Sequence[str]) -> Iterator[str]:
     if part.kind == Kind.BEST:
         yield from _pick(part, speaker, written)
         return
@@ -94,13 +94,13 @@ def _voted(speaker: str, option: str | None, reason: str) -> str:
     return f"{speaker} {'abstains' if option is None else f'votes {option}'}{f': {reason.strip()}' if reason else ''}"
 
 
-def _all_told(written: Written, said: Synthesis) -> bool:
+def _all_told(written: WrittenValue, said: Synthesis) -> bool:
     """Whether the words have everybody who is named: what is said of a lead who is no member does not count."""
     names = {fold(name) for name in (*written.value["agree"], *written.value["dissent"])}
     return names == {fold(name) for name in (*said.agree, *said.dissent)}
 
 
-def _pick(part: Part, speaker: str, written: Written) -> Iterator[str]:
+def _pick(part: Part, speaker: str, written: WrittenValue) -> Iterator[str]:
     label, reasons = best.picked(part.options, written.value)
     if label and reasons:
         names = dict(zip(part.options, part.compares, strict=False))
