@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from teamchat.core.conversation.processes import process_of
     from teamchat.core.conversation.talk import Reply, Talk, ask, conversation
     from teamchat.core.engine.events import ResumeMode
-    from teamchat.core.engine.process import ProcessSettings
+    from teamchat.core.engine.workflow import ProcessSettings
     from teamchat.core.files.session_lock import session_lock
     from teamchat.core.store.database import Database
     from teamchat.core.store.sessions import create_session
@@ -38,7 +38,7 @@ _HOME = {
     "Message": "core.conversation.inputs",
     "OPENCODE": "assemblers.formats",
     "PLAIN_TEXT": "assemblers.formats",
-    "ProcessSettings": "core.engine.process",
+    "ProcessSettings": "core.engine.workflow",
     "Resume": "core.conversation.inputs",
     "Reply": "core.conversation.talk",
     "ResumeMode": "core.engine.events",

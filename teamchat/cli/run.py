@@ -9,13 +9,13 @@ from typer.exceptions import TyperException
 
 from teamchat.cli.startup.complete import ai_members, checks, doers, processes
 from teamchat.cli.startup.options import MOST_COUNTED, Asking, Attached, NewPlace, OptionGroup, RunLimits, SendOutput
-from teamchat.core.engine.process import MOST_ROUNDS
+from teamchat.core.engine.workflow import MOST_ROUNDS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from teamchat.core.engine.process import Process, ProcessSettings
     from teamchat.core.engine.state import Bounds
+    from teamchat.core.engine.workflow import Process, ProcessSettings
     from teamchat.core.team.team import Team
 
 KIND = "teamchat.kind"  # of the process whose help is shown
@@ -126,7 +126,7 @@ class ProcessOptions(OptionGroup, frozen=True):
 
     @property
     def settings(self) -> ProcessSettings:
-        from teamchat.core.engine.process import ProcessSettings
+        from teamchat.core.engine.workflow import ProcessSettings
 
         return ProcessSettings(
             members=names_of("--members", self.members),

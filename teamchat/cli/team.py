@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 from teamchat.cli.startup.options import JsonOption, TeamOption
 
 if TYPE_CHECKING:
-    from teamchat.core.engine.process import NamedProcess
+    from teamchat.core.engine.workflow import NamedProcess
     from teamchat.core.team.team import Member, Team
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from teamchat.cli.app import program
 from teamchat.cli.chatting.slash import WAITS, WORDS, WORKING
-from teamchat.core.engine.process import Kind
+from teamchat.core.engine.workflow import Kind
 from tests.cli.test_chat import CTRL_U, ENTER, ESCAPE, PROMPT, begun, chat, leave, line, prompt_of, said, stands, types
 from tests.program import TIMEOUT_S, run_here
 from tests.screens import Screen, screen

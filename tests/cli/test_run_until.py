@@ -20,7 +20,7 @@ from teamchat.cli.run import reviewing
 from teamchat.core.checkpoint import take
 from teamchat.core.conversation.permission import trust_store
 from teamchat.core.conversation.processes import process_of
-from teamchat.core.engine.process import ProcessSettings
+from teamchat.core.engine.workflow import ProcessSettings
 from teamchat.core.team.find import load
 from tests.cli.helpers import objects, refused, said, select
 from tests.cli.inner import errors, inner

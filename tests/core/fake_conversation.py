@@ -19,7 +19,7 @@ from teamchat.core.agents import ProtocolName
 from teamchat.core.conversation.coordinator import ConversationCoordinator
 from teamchat.core.conversation.inputs import Message, Resume
 from teamchat.core.engine.events import ResumeMode
-from teamchat.core.engine.process import Process
+from teamchat.core.engine.workflow import Process
 from teamchat.core.messages import ConversationMessage
 from teamchat.core.store.database import Database
 from teamchat.core.store.messages import SqliteLog

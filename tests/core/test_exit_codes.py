@@ -4,7 +4,7 @@ from typing import get_args
 
 from teamchat.core.check import NotRun
 from teamchat.core.engine.events import PauseKind
-from teamchat.core.engine.process import OpenKind, StuckKind
+from teamchat.core.engine.workflow import OpenKind, StuckKind
 from teamchat.core.errors import CODES
 from teamchat.runners.events import FailureKind
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from teamchat.cli.app import main
 from teamchat.core.conversation.addressing import Prompts
 from teamchat.core.conversation.posting import Parsed, Posting
-from teamchat.core.engine.process import Part
+from teamchat.core.engine.workflow import Part
 from teamchat.core.team.team import Member
 
 ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) FROM n"

@@ -10,8 +10,8 @@ from msgspec import to_builtins
 
 from teamchat.assemblers.parts import Trimmed
 from teamchat.cli.output.listing import SessionState
-from teamchat.core.engine.process import Part
 from teamchat.core.engine.state import Route
+from teamchat.core.engine.workflow import Part
 from teamchat.core.messages import ConversationMessage
 from teamchat.core.receipt import QUANTITIES, Child, Outcome
 from teamchat.core.routing.todos import Change
@@ -56,7 +56,7 @@ from teamchat.runners.events import (
 from teamchat.runners.untrusted.file_changes import NoCheckpoint
 
 if TYPE_CHECKING:
-    from teamchat.core.engine.process import Process
+    from teamchat.core.engine.workflow import Process
 
 VERSION = 1
 STREAMED = ("text_delta", "text", "thinking")  # types of lines that only `--stream` prints

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from teamchat.core.engine.process import Kind, Process
 from teamchat.core.engine.processes.best import BestReport
 from teamchat.core.engine.processes.debate import DebateReport
 from teamchat.core.engine.processes.mapreduce import MapReduceReport
@@ -22,6 +21,7 @@ from teamchat.core.engine.processes.words import (
     vote_line,
     vote_title,
 )
+from teamchat.core.engine.workflow import Kind, Process
 from teamchat.runners.untrusted.json import listed
 
 

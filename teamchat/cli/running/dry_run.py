@@ -19,8 +19,8 @@ from teamchat.core.conversation.entry import check_message
 from teamchat.core.conversation.inputs import Message
 from teamchat.core.conversation.recovery import turns_dir
 from teamchat.core.engine.events import Action, Dropped, Paused, Refused
-from teamchat.core.engine.process import Process
 from teamchat.core.engine.state import Bounds, Route, RouteStatus
+from teamchat.core.engine.workflow import Process
 from teamchat.core.errors import PromptTooLarge, TeamchatError
 from teamchat.core.files.folders import state_dir
 from teamchat.core.routing.markers import read_markers

@@ -24,8 +24,8 @@ from teamchat.core.checked_structs import CheckedStruct
 from teamchat.core.conversation.inputs import Message, Resume, typed_spans
 from teamchat.core.engine.draft import MAX_WAITING
 from teamchat.core.engine.events import PauseKind, ResumeMode
-from teamchat.core.engine.process import MOST_ROUNDS, Kind, Process, ProcessCheck
 from teamchat.core.engine.state import Bounds
+from teamchat.core.engine.workflow import MOST_ROUNDS, Kind, Process, ProcessCheck
 from teamchat.core.errors import UsageError
 from teamchat.core.store.images import Image
 from teamchat.core.store.images import Kind as ImageKind

@@ -25,8 +25,8 @@ from teamchat.core.context.layers.collector import LayerContext
 from teamchat.core.conversation.inputs import Input, Message, Resume
 from teamchat.core.dispatch.connect import VARIABLE as DATABASE
 from teamchat.core.engine.events import PauseKind
-from teamchat.core.engine.process import Process
 from teamchat.core.engine.state import UNBOUNDED, Bounds
+from teamchat.core.engine.workflow import Process
 from teamchat.core.errors import TeamchatError, UsageError
 from teamchat.core.files.whole_files import write_private
 from teamchat.core.receipt import Ran

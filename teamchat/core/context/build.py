@@ -33,8 +33,8 @@ from teamchat.core.context.vendor_session import (
     session_for,
     session_key,
 )
-from teamchat.core.engine.process import Part
 from teamchat.core.engine.state import Route
+from teamchat.core.engine.workflow import Part
 from teamchat.core.errors import PromptTooLarge, UsageError
 from teamchat.core.messages import ConversationMessage
 from teamchat.core.routing.markers import quoted_text, read_markers, strip_markers

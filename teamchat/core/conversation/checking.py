@@ -14,8 +14,8 @@ from teamchat.core.check import Check, CheckResult, without_place
 from teamchat.core.conversation.conclusion import conclude_checks
 from teamchat.core.conversation.permission import check_runs_commands
 from teamchat.core.engine.events import Action, CheckBegan, CheckEnded
-from teamchat.core.engine.process import Checked, ProcessCheck, Review, Tried
 from teamchat.core.engine.state import Route
+from teamchat.core.engine.workflow import Checked, ProcessCheck, Review, Tried
 from teamchat.core.receipt import Outcome
 from teamchat.core.store.checks import CheckRecord, begin_check, end_check
 from teamchat.core.store.database import Database
@@ -27,7 +27,7 @@ from teamchat.core.turn.watching import in_thread
 from teamchat.runners.untrusted.file_changes import FileChanges, NoCheckpoint
 
 if TYPE_CHECKING:
-    from teamchat.core.engine.process import Finding
+    from teamchat.core.engine.workflow import Finding
 
 T = TypeVar("T")
 MOST_NAMED = 50  # files that a check has changed, as the process keeps them

@@ -17,8 +17,8 @@ from teamchat.core.engine.events import (
     Stuck,
     TurnFailed,
 )
-from teamchat.core.engine.process import Kind, Part
 from teamchat.core.engine.state import Route, State
+from teamchat.core.engine.workflow import Kind, Part
 from teamchat.core.errors import CODES, ExitCode, StoreGone, TeamchatError
 from teamchat.core.store.database import Database
 from teamchat.core.team.team import Team

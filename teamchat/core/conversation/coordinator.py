@@ -71,7 +71,7 @@ from teamchat.runners.events import Question
 if TYPE_CHECKING:
     from teamchat.core.check import Check
     from teamchat.core.conversation.summary import Summariser
-    from teamchat.core.engine.process import Process
+    from teamchat.core.engine.workflow import Process
 
 _Replied = tuple[Posted[TurnEnded], tuple[Action, ...]]
 """A stored reply, and what the engine wants next."""

@@ -13,8 +13,8 @@ from teamchat.core.context.history import LENGTH
 from teamchat.core.conversation.addressing import Addressed, address, address_task
 from teamchat.core.conversation.inputs import Message
 from teamchat.core.engine.fitting import fitted
-from teamchat.core.engine.process import Part
 from teamchat.core.engine.state import Route, State
+from teamchat.core.engine.workflow import Part
 from teamchat.core.errors import NoRoom, UsageError
 from teamchat.core.messages import ConversationMessage, NewMessage, Routing, Speaker
 from teamchat.core.routing.markers import quoted_text

@@ -13,7 +13,7 @@ from teamchat.core.messages import Span
 from teamchat.core.store.images import Image
 
 if TYPE_CHECKING:
-    from teamchat.core.engine.process import Process
+    from teamchat.core.engine.workflow import Process
 
 
 class Message(Struct, frozen=True, kw_only=True):

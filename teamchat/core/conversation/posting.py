@@ -39,8 +39,8 @@ from teamchat.core.engine.events import (
     Refused,
     TurnEnded,
 )
-from teamchat.core.engine.process import Kind, Part
 from teamchat.core.engine.state import LastSaid, Route
+from teamchat.core.engine.workflow import Kind, Part
 from teamchat.core.messages import ConversationMessage, NewMessage, Routing
 from teamchat.core.receipt import Outcome
 from teamchat.core.routing.requests import RouteRequest
@@ -68,7 +68,7 @@ from teamchat.patterns import regex
 from teamchat.runners.events import Text
 
 if TYPE_CHECKING:
-    from teamchat.core.engine.process import Finding, Process
+    from teamchat.core.engine.workflow import Finding, Process
 
 
 LOOK_BACK = 24  # messages; a speaker's own last reply is looked for among these
@@ -164,8 +164,8 @@ class Posting(Struct, frozen=True):
         process = self.run.state.process
         if process is None:
             return None
-        from teamchat.core.engine.process import Fault  # only `teamchat run` needs the processes
         from teamchat.core.engine.processes.table import STRATEGIES
+        from teamchat.core.engine.workflow import Fault  # only `teamchat run` needs the processes
 
         strategy = STRATEGIES[process.kind]
         if asks.repeated:

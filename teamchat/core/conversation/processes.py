@@ -12,9 +12,9 @@ from msgspec.structs import replace
 from teamchat.core.checkpoint.find import find_repository, why_none
 from teamchat.core.checkpoint.values import NoRepository
 from teamchat.core.conversation.permission import check_runs_commands
-from teamchat.core.engine.process import DEFAULTS, MOST_ROUNDS, Kind, NamedProcess, Process, ProcessSettings, Work
 from teamchat.core.engine.processes.table import STRATEGIES, TAKES, kind_in_words
 from teamchat.core.engine.state import Rules, State
+from teamchat.core.engine.workflow import DEFAULTS, MOST_ROUNDS, Kind, NamedProcess, Process, ProcessSettings, Work
 from teamchat.core.errors import UnknownName, UsageError
 from teamchat.core.receipt import Outcome
 from teamchat.core.routing.names import fold

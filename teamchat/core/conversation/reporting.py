@@ -9,9 +9,9 @@ from itertools import takewhile
 from msgspec import Struct
 from msgspec.structs import replace
 
-from teamchat.core.engine.process import Process
 from teamchat.core.engine.processes.table import STRATEGIES
 from teamchat.core.engine.processes.until_report import MemberUsed, UntilReport
+from teamchat.core.engine.workflow import Process
 from teamchat.core.store.checks import CheckRecord, checks_behind
 from teamchat.core.store.database import Database
 from teamchat.core.store.messages import SqliteLog

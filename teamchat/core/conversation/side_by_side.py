@@ -10,8 +10,8 @@ from teamchat.core.checkpoint.compare import changes, entries
 from teamchat.core.checkpoint.merge import merge
 from teamchat.core.checkpoint.paths import readable
 from teamchat.core.conversation.grouping import colliding, set_apart
-from teamchat.core.engine.process import Process
 from teamchat.core.engine.state import Route
+from teamchat.core.engine.workflow import Process
 from teamchat.core.errors import CheckpointFailed
 from teamchat.core.store.turns import Turn
 from teamchat.core.text.commands import quote

@@ -54,8 +54,8 @@ from teamchat.core.engine.events import (
 )
 from teamchat.core.engine.fitting import fit_queue, now_called
 from teamchat.core.engine.guards import granted, guard, time_guard
-from teamchat.core.engine.process import DOER, PERSON, Call, Done, Handout, Kind, Part, Process, Tried
 from teamchat.core.engine.state import OPEN, Route, RouteStatus, State
+from teamchat.core.engine.workflow import DOER, PERSON, Call, Done, Handout, Kind, Part, Process, Tried
 from teamchat.core.routing.requests import RouteRequest
 
 if TYPE_CHECKING:

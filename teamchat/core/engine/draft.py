@@ -10,12 +10,12 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from teamchat.core.engine.events import Action, Dropped, NotCalled, NotDropped, PutAside, Queued, Refused
-from teamchat.core.engine.process import Done
 from teamchat.core.engine.state import AlsoCalled, LastSaid, Route, RouteStatus, State
+from teamchat.core.engine.workflow import Done
 from teamchat.core.routing.requests import RouteRequest
 
 if TYPE_CHECKING:
-    from teamchat.core.engine.process import Finding
+    from teamchat.core.engine.workflow import Finding
 
 MAX_WAITING = 50
 

@@ -13,7 +13,7 @@ from teamchat.core.engine.state import LastSaid, Route, State
 from teamchat.core.routing.requests import RouteRequest
 
 if TYPE_CHECKING:
-    from teamchat.core.engine.process import Checked, Finding, Process, StuckKind
+    from teamchat.core.engine.workflow import Checked, Finding, Process, StuckKind
 
 
 class ResumeMode(StrEnum):

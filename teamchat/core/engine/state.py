@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from teamchat.core.engine.process import Part
+from teamchat.core.engine.workflow import Part
 
 if TYPE_CHECKING:
-    from teamchat.core.engine.process import Process
+    from teamchat.core.engine.workflow import Process
 
 
 class RouteStatus(StrEnum):

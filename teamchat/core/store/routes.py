@@ -9,13 +9,13 @@ from msgspec import convert
 from msgspec.json import encode
 from msgspec.structs import replace
 
-from teamchat.core.engine.process import Part
 from teamchat.core.engine.state import AlsoCalled, LastSaid, Route, RouteStatus, Rules, State
+from teamchat.core.engine.workflow import Part
 from teamchat.core.store.database import Database
 from teamchat.core.store.rows import Row, dump, load
 
 if TYPE_CHECKING:
-    from teamchat.core.engine.process import Process
+    from teamchat.core.engine.workflow import Process
 
 
 def load_state(db: Database, session: int, rules: Rules) -> State:
@@ -29,7 +29,7 @@ def process_of(row: Row) -> Process | None:
     written = row.json_or_none("process")
     if written is None:
         return None
-    from teamchat.core.engine.process import Process  # only `teamchat run` needs the processes
+    from teamchat.core.engine.workflow import Process  # only `teamchat run` needs the processes
 
     return load(Process, written)
 

@@ -21,7 +21,7 @@ from teamchat.core.store.texts import Packed, get_text, pack, put_text, stored_t
 from teamchat.core.store.turn_events import TimedEvent, put_events
 
 if TYPE_CHECKING:
-    from teamchat.core.engine.process import Process
+    from teamchat.core.engine.workflow import Process
 
 LARGEST = 2**63 - 1  # that SQLite holds
 TurnStatus = Literal["running", "answered", "done", "failed", "interrupted"]
@@ -62,7 +62,7 @@ class Before(Struct, frozen=True):
 
 
 def _process(written: str) -> Process:
-    from teamchat.core.engine.process import Process  # only `teamchat run` needs the processes
+    from teamchat.core.engine.workflow import Process  # only `teamchat run` needs the processes
 
     return load(Process, json.loads(written))
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from teamchat.core.check import Check
-    from teamchat.core.engine.process import NamedProcess
+    from teamchat.core.engine.workflow import NamedProcess
     from teamchat.core.team.schema import (
         AgentTable,
         CheckTable,

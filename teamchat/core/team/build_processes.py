@@ -5,8 +5,8 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from teamchat.core.engine.process import NamedProcess, ProcessSettings
 from teamchat.core.engine.processes.table import TAKES, takers
+from teamchat.core.engine.workflow import NamedProcess, ProcessSettings
 from teamchat.core.errors import UsageError
 from teamchat.core.routing.names import fold
 from teamchat.core.team.checks import named_check

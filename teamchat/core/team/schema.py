@@ -16,8 +16,8 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from teamchat.assemblers.truncation import byte_length
 from teamchat.core.agents import AGENT_TYPES
 from teamchat.core.check import CHECK_TIMEOUT_S
-from teamchat.core.engine.process import MOST_ROUNDS
 from teamchat.core.engine.processes.table import TAKES
+from teamchat.core.engine.workflow import MOST_ROUNDS
 from teamchat.core.messages import MAX_TEAM_TASK_BYTES
 from teamchat.core.routing.names import LONGEST_NAME, fold, valid_name
 from teamchat.core.team.problems import TeamFileProblem, first_problem

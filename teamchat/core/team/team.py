@@ -27,7 +27,7 @@ from teamchat.runners.longest import LONGEST_REPLY
 
 if TYPE_CHECKING:
     from teamchat.core.check import Check
-    from teamchat.core.engine.process import NamedProcess
+    from teamchat.core.engine.workflow import NamedProcess
 
 Workspace = Literal["shared", "worktree"]
 

@@ -20,8 +20,8 @@ from teamchat.assemblers.truncation import byte_length
 from teamchat.core.context.build import BuiltPrompt
 from teamchat.core.context.vendor_session import past_of
 from teamchat.core.engine.events import Paused, TurnBegan
-from teamchat.core.engine.process import Kind
 from teamchat.core.engine.state import Route
+from teamchat.core.engine.workflow import Kind
 from teamchat.core.errors import (
     CODES,
     AgentMissing,

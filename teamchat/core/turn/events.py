@@ -19,7 +19,7 @@ from teamchat.runners.events import AgentEvent, Usage
 from teamchat.runners.untrusted.file_changes import FileChange
 
 if TYPE_CHECKING:
-    from teamchat.core.engine.process import Part, Process
+    from teamchat.core.engine.workflow import Part, Process
     from teamchat.core.store.lessons import Lesson
     from teamchat.core.store.summaries import Summary
 

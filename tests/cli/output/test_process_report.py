@@ -10,13 +10,13 @@ from teamchat.cli.output.terminal.look import Look
 from teamchat.cli.output.terminal.result import drawn
 from teamchat.cli.output.terminal.voice import Voice
 from teamchat.cli.output.terminal.wrap import cells
-from teamchat.core.engine.process import Part
 from teamchat.core.engine.processes.best import BestReport, Candidate
 from teamchat.core.engine.processes.debate import ChangeOfMind, DebateAnswer, DebateReport
 from teamchat.core.engine.processes.mapreduce import MapReduceReport, Subtask, SubtaskStatus
 from teamchat.core.engine.processes.sequential import SequentialReport
 from teamchat.core.engine.processes.vote import Vote, VoteReport
 from teamchat.core.engine.processes.words import LONGEST_REASON, in_words, result_of
+from teamchat.core.engine.workflow import Part
 from teamchat.runners.events import TextDelta
 
 PLAIN = Look(styles=False, colours=False)

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from teamchat.cli.output.process_report import described
-from teamchat.core.engine.process import Kind, Process
+from teamchat.core.engine.workflow import Kind, Process
 
 ALL = ("max", "sarah", "carol")
 

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 from teamchat.cli.output.terminal.doing import WAITS, Doing, Subtasks
 from teamchat.cli.output.terminal.look import Look
 from teamchat.cli.output.terminal.wrap import cells
-from teamchat.core.engine.process import Done, Kind, Part, Plan, Process
 from teamchat.core.engine.state import Route
+from teamchat.core.engine.workflow import Done, Kind, Part, Plan, Process
 
 PLAIN = Look(styles=False, colours=False)
 

@@ -21,7 +21,7 @@ from teamchat.core.context.layers.collector import (
     Texts,
     texts_of,
 )
-from teamchat.core.engine.process import Part
+from teamchat.core.engine.workflow import Part
 from teamchat.core.messages import NewMessage, Speaker
 from tests.core.fake_conversation import team_of
 

@@ -9,8 +9,8 @@ import pytest
 from msgspec.structs import replace
 
 from teamchat.core.conversation.processes import process_of
-from teamchat.core.engine.process import MOST_ROUNDS, Kind, NamedProcess, Process, ProcessSettings
 from teamchat.core.engine.processes.table import STRATEGIES, TAKES
+from teamchat.core.engine.workflow import MOST_ROUNDS, Kind, NamedProcess, Process, ProcessSettings
 from teamchat.core.errors import ExitCode, TeamchatError, UnknownName, UsageError
 from teamchat.core.team.team import Limits, Member, Team
 

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from teamchat.core.conversation.following import Follower
 from teamchat.core.conversation.undo.messages import plan_undo, undo_conversation
-from teamchat.core.engine.process import Kind, Process, ProcessCheck
+from teamchat.core.engine.workflow import Kind, Process, ProcessCheck
 from teamchat.core.errors import ExitCode, StoreGone, UnknownName
 from teamchat.core.files.session_lock import session_lock
 from teamchat.core.messages import ConversationMessage

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from teamchat.core.engine.process import Kind, Process
 from teamchat.core.engine.processes.hierarchical import HierarchicalReport
+from teamchat.core.engine.workflow import Kind, Process
 from teamchat.core.errors import ExitCode, UsageError
 from tests.core.fake_conversation import Fails, Stage, team_of
 

@@ -10,8 +10,8 @@ import pytest
 from msgspec.structs import replace
 
 from teamchat.core.engine.events import ResumeMode
-from teamchat.core.engine.process import Kind, Process
 from teamchat.core.engine.processes.mapreduce import MapReduceReport, SubtaskStatus
+from teamchat.core.engine.workflow import Kind, Process
 from teamchat.core.errors import ExitCode
 from teamchat.core.team.team import Limits
 from teamchat.core.turn.events import Conclusion, MessageStored, Replied

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from teamchat.core.engine.events import ResumeMode
-from teamchat.core.engine.process import Kind, Process
 from teamchat.core.engine.processes.sequential import SequentialReport
+from teamchat.core.engine.workflow import Kind, Process
 from teamchat.core.errors import ExitCode, UsageError
 from tests.core.fake_conversation import Fails, Stage, team_of
 

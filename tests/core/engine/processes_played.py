@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 from msgspec.structs import replace
 
-from teamchat.core.engine.process import Call, Done, Process, Step
 from teamchat.core.engine.processes.table import STRATEGIES
+from teamchat.core.engine.workflow import Call, Done, Process, Step
 
 Says = Callable[[Call], str | None]
 MOST_STEPS = 200

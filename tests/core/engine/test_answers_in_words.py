@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from teamchat.core.engine.process import Part
 from teamchat.core.engine.processes.words import in_words
+from teamchat.core.engine.workflow import Part
 
 VOTE = Part("vote", "member", options=("800", "1200"))
 BLIND, ROUND = Part("debate", "blind"), Part("debate", "round", 1, 2)

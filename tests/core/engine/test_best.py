@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from teamchat.core.engine.events import HumanSpoke, Idle, ResumeMode, Stuck, TurnEnded
-from teamchat.core.engine.process import Done, Fault, Finding, Kind, Pick, Process, Step, Work
 from teamchat.core.engine.processes.best import BEST, BestReport, answers
 from teamchat.core.engine.processes.replies import letters
 from teamchat.core.engine.state import Rules
+from teamchat.core.engine.workflow import Done, Fault, Finding, Kind, Pick, Process, Step, Work
 from tests.core.engine.driver import Talk
 
 MEMBERS = ("max", "sarah", "carol")

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from teamchat.core.engine.process import Call, Fault, Kind, Position, Process, Synthesis
 from teamchat.core.engine.processes.debate import (
     BLIND,
     OWN,
@@ -22,6 +21,7 @@ from teamchat.core.engine.processes.debate import (
     report,
 )
 from teamchat.core.engine.processes.table import STRATEGIES
+from teamchat.core.engine.workflow import Call, Fault, Kind, Position, Process, Synthesis
 from teamchat.core.routing.names import fold
 from tests.core.engine.processes_played import Played, play
 from tests.program import ROOT

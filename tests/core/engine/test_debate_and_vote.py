@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from teamchat.core.engine.events import Idle
-from teamchat.core.engine.process import Kind, Process
 from teamchat.core.engine.processes import debate, vote
 from teamchat.core.engine.state import Route, Rules
+from teamchat.core.engine.workflow import Kind, Process
 from tests.core.engine.driver import AI, HUMANS
 from tests.core.engine.worked import CHAOS, Worked
 from tests.trials import trials

@@ -29,10 +29,10 @@ from teamchat.core.engine.events import (
     TurnBegan,
     TurnEnded,
 )
-from teamchat.core.engine.process import Fault, Finding, Kind, Part, Plan, Process
 from teamchat.core.engine.processes.mapreduce import MAPREDUCE, MapReduceReport
 from teamchat.core.engine.processes.table import STRATEGIES
 from teamchat.core.engine.state import Route, RouteStatus, Rules
+from teamchat.core.engine.workflow import Fault, Finding, Kind, Part, Plan, Process
 from tests.core.engine.driver import HUMANS, Talk
 from tests.trials import trials
 

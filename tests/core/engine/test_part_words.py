@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from teamchat.core.engine.process import Part
 from teamchat.core.engine.processes.table import part_in_short, part_in_words
+from teamchat.core.engine.workflow import Part
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from teamchat.core.engine.decide import decide
 from teamchat.core.engine.events import Deliver, Idle, RunGroup, RunTurn, Undone
-from teamchat.core.engine.process import Done, Handout, Kind, Process
 from teamchat.core.engine.state import RouteStatus, Rules, State
+from teamchat.core.engine.workflow import Done, Handout, Kind, Process
 from teamchat.core.store.database import Database
 from teamchat.core.store.routes import load_state, save_state
 from teamchat.core.store.sessions import create_session

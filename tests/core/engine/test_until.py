@@ -37,7 +37,11 @@ from teamchat.core.engine.events import (
     TurnEnded,
     TurnFailed,
 )
-from teamchat.core.engine.process import (
+from teamchat.core.engine.processes.until import GOES, UNTIL, turns
+from teamchat.core.engine.processes.until_report import report, result
+from teamchat.core.engine.processes.until_review import read_review
+from teamchat.core.engine.state import Route, RouteStatus, Rules, State
+from teamchat.core.engine.workflow import (
     Checked,
     Fault,
     Finding,
@@ -48,10 +52,6 @@ from teamchat.core.engine.process import (
     ReviewFinding,
     Tried,
 )
-from teamchat.core.engine.processes.until import GOES, UNTIL, turns
-from teamchat.core.engine.processes.until_report import report, result
-from teamchat.core.engine.processes.until_review import read_review
-from teamchat.core.engine.state import Route, RouteStatus, Rules, State
 from teamchat.core.routing.requests import RouteRequest
 
 RULES = Rules(("sarah", "carol", "max", "kim"), ("kai",), max_turns=1000)

@@ -11,9 +11,9 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from teamchat.core.engine.process import Ballot, Call, Fault, Kind, Process
 from teamchat.core.engine.processes.table import STRATEGIES
 from teamchat.core.engine.processes.vote import LONGEST_OPTION, Vote, VoteReport, fold_option, report
+from teamchat.core.engine.workflow import Ballot, Call, Fault, Kind, Process
 from tests.core.engine.processes_played import Played, play
 from tests.program import ROOT
 from tests.trials import trials

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from teamchat.core.engine.process import Fault
 from teamchat.core.engine.processes.replies import WrittenValue, written_list, written_object
+from teamchat.core.engine.workflow import Fault
 from tests.trials import some, trials
 
 LEAVES = st.none() | st.booleans() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=20)

@@ -21,9 +21,9 @@ from teamchat.core.engine.events import (
     TurnBegan,
     TurnEnded,
 )
-from teamchat.core.engine.process import Process
 from teamchat.core.engine.processes.table import STRATEGIES
 from teamchat.core.engine.state import Route
+from teamchat.core.engine.workflow import Process
 from teamchat.core.routing.requests import RouteRequest
 from tests.core.engine.driver import Talk
 

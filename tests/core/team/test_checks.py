@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from teamchat.core.check import CHECK_TIMEOUT_S, Check
-from teamchat.core.engine.process import ProcessSettings
 from teamchat.core.engine.processes.table import TAKES
+from teamchat.core.engine.workflow import ProcessSettings
 from teamchat.core.errors import TeamFileError, UsageError
 from teamchat.core.team.checks import LONGEST_LINE, named_check, with_needs
 from teamchat.core.team.find import load

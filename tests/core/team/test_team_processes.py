@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from teamchat.core.engine.process import NamedProcess, ProcessSettings
+from teamchat.core.engine.workflow import NamedProcess, ProcessSettings
 from teamchat.core.errors import TeamFileError
 from teamchat.core.team.find import load
 from teamchat.core.team.team import Team

@@ -11,9 +11,9 @@ from teamchat.cli.output.lines import plural, short_number
 from teamchat.cli.output.terminal.look import Look
 from teamchat.cli.output.terminal.tools import action
 from teamchat.cli.output.terminal.wrap import cells, cut, cut_before
-from teamchat.core.engine.process import Plan, Process
 from teamchat.core.engine.processes.mapreduce import PLANNER, REDUCER, WORKER
 from teamchat.core.engine.state import Route
+from teamchat.core.engine.workflow import Plan, Process
 from teamchat.core.text.clean import visible
 from teamchat.core.turn.events import TriesAgain
 from teamchat.runners.events import (

@@ -42,8 +42,8 @@ from teamchat.cli.output.terminal.surface import Surface
 from teamchat.cli.output.terminal.tools import action, changed
 from teamchat.cli.output.terminal.voice import WIDEST, Voice, arrows, without_calls
 from teamchat.cli.output.terminal.wrap import cells, wrapped
-from teamchat.core.engine.process import Part
 from teamchat.core.engine.state import Route
+from teamchat.core.engine.workflow import Part
 from teamchat.core.messages import ConversationMessage, name_of
 from teamchat.core.receipt import Outcome, Setup
 from teamchat.core.store.turns import Turn

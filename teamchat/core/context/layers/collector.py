@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from teamchat.assemblers.parts import DIFFERENCES, FRAMEWORK, KNOWLEDGE, LAYERS, LESSONS, RESULTS
 from teamchat.core.context.layers.framework import framework_text
-from teamchat.core.engine.process import Part
+from teamchat.core.engine.workflow import Part
 from teamchat.core.knowledge.files import Excerpt
 from teamchat.core.messages import ConversationMessage
 from teamchat.core.team.team import Member, Team

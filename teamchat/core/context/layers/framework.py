@@ -9,8 +9,8 @@ from __future__ import annotations
 import json
 
 from teamchat.assemblers.truncation import byte_length, truncate_end
-from teamchat.core.engine.process import Part
 from teamchat.core.engine.state import AlsoCalled, Route
+from teamchat.core.engine.workflow import Part
 from teamchat.core.errors import StoreError
 from teamchat.core.messages import ConversationMessage, name_of
 from teamchat.core.team import wording

@@ -17,7 +17,7 @@ from teamchat.assemblers.parts import DIFFERENCES, FRAMEWORK, KNOWLEDGE, LESSONS
 from teamchat.assemblers.truncation import BYTES_PER_TOKEN, byte_length, truncate_middle
 from teamchat.core.context.layers.collector import ContextCollector, LayerContext, LayerText, Source
 from teamchat.core.context.layers.framework import framework_text
-from teamchat.core.engine.process import Part
+from teamchat.core.engine.workflow import Part
 from teamchat.core.knowledge.files import Excerpt
 from teamchat.core.routing.markers import strip_markers
 from teamchat.core.routing.todos import rendered

@@ -16,7 +16,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from teamchat.assemblers.parts import DIFFERENCES
-from teamchat.core.engine.process import (
+from teamchat.core.engine.processes.replies import BLIND_LAYERS, letters, written_object, wrong_members
+from teamchat.core.engine.workflow import (
     Call,
     Done,
     Fault,
@@ -30,7 +31,6 @@ from teamchat.core.engine.process import (
     Strategy,
     Work,
 )
-from teamchat.core.engine.processes.replies import BLIND_LAYERS, letters, written_object, wrong_members
 from teamchat.core.routing.requests import RouteRequest
 from teamchat.core.text.commands import command_of
 from teamchat.core.text.last_word import LONGEST, one_at_end

@@ -13,7 +13,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from teamchat.core.engine.process import (
+from teamchat.core.engine.processes.replies import BLIND_LAYERS, letters, seats, stand_in, written_object, wrong_members
+from teamchat.core.engine.workflow import (
     Call,
     Done,
     Fault,
@@ -26,7 +27,6 @@ from teamchat.core.engine.process import (
     Strategy,
     Synthesis,
 )
-from teamchat.core.engine.processes.replies import BLIND_LAYERS, letters, seats, stand_in, written_object, wrong_members
 from teamchat.core.routing.names import fold
 from teamchat.core.routing.requests import RouteRequest, quoted
 

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from msgspec import Struct
 from msgspec.structs import replace
 
-from teamchat.core.engine.process import Call, Done, Fault, Finding, Handout, Kind, Part, Process, Step, Strategy
+from teamchat.core.engine.workflow import Call, Done, Fault, Finding, Handout, Kind, Part, Process, Step, Strategy
 from teamchat.core.routing.markers import MarkerKind, read_markers
 from teamchat.core.routing.requests import RouteRequest
 

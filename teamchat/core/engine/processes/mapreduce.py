@@ -15,7 +15,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from teamchat.assemblers.parts import FRAMEWORK, KNOWLEDGE, LESSONS
-from teamchat.core.engine.process import (
+from teamchat.core.engine.processes.replies import written_list
+from teamchat.core.engine.workflow import (
     Call,
     Done,
     Fault,
@@ -28,7 +29,6 @@ from teamchat.core.engine.process import (
     Step,
     Strategy,
 )
-from teamchat.core.engine.processes.replies import written_list
 from teamchat.core.routing.markers import read_markers
 from teamchat.core.routing.requests import RouteRequest
 

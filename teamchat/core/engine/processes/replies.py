@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from teamchat.assemblers.parts import FRAMEWORK, KNOWLEDGE, LESSONS, SUMMARY
-from teamchat.core.engine.process import Done, Fault, Process
+from teamchat.core.engine.workflow import Done, Fault, Process
 from teamchat.core.messages import well_formed
 from teamchat.core.routing.names import fold
 from teamchat.core.text.clean import sequences, without_sequences

@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 from msgspec import Struct
 
-from teamchat.core.engine.process import Call, Finding, Kind, Part, Process, Step, Strategy
+from teamchat.core.engine.workflow import Call, Finding, Kind, Part, Process, Step, Strategy
 from teamchat.core.routing.requests import RouteRequest
 
 MEMBER = "member"

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from teamchat.core.engine.process import Kind, Part, Strategy
 from teamchat.core.engine.processes.best import BEST
 from teamchat.core.engine.processes.debate import DEBATE
 from teamchat.core.engine.processes.hierarchical import HIERARCHICAL
@@ -13,6 +12,7 @@ from teamchat.core.engine.processes.mapreduce import MAPREDUCE
 from teamchat.core.engine.processes.sequential import SEQUENTIAL
 from teamchat.core.engine.processes.until import UNTIL
 from teamchat.core.engine.processes.vote import VOTE
+from teamchat.core.engine.workflow import Kind, Part, Strategy
 from teamchat.core.errors import StoreError
 
 STRATEGIES: Mapping[Kind, Strategy] = MappingProxyType(

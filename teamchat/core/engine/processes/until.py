@@ -15,7 +15,20 @@ from types import MappingProxyType
 from msgspec.structs import replace
 
 from teamchat.assemblers.parts import DIFFERENCES, RESULTS
-from teamchat.core.engine.process import (
+from teamchat.core.engine.processes.replies import BLIND_LAYERS
+from teamchat.core.engine.processes.until_report import report, result
+from teamchat.core.engine.processes.until_review import read
+from teamchat.core.engine.processes.until_round import (
+    CHECK,
+    QUESTION,
+    REVIEWER,
+    Seen,
+    answer_of,
+    check_call,
+    pending_check,
+    trees_of,
+)
+from teamchat.core.engine.workflow import (
     DOER,
     PERSON,
     Call,
@@ -31,19 +44,6 @@ from teamchat.core.engine.process import (
     Step,
     Strategy,
     Tried,
-)
-from teamchat.core.engine.processes.replies import BLIND_LAYERS
-from teamchat.core.engine.processes.until_report import report, result
-from teamchat.core.engine.processes.until_review import read
-from teamchat.core.engine.processes.until_round import (
-    CHECK,
-    QUESTION,
-    REVIEWER,
-    Seen,
-    answer_of,
-    check_call,
-    pending_check,
-    trees_of,
 )
 from teamchat.runners.untrusted.json import listed
 

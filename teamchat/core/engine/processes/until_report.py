@@ -8,8 +8,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from teamchat.core.check import CheckStatus
-from teamchat.core.engine.process import DOER, Checked, Done, Finding, Process, Review, ReviewFinding
 from teamchat.core.engine.processes.until_round import REVIEWER, Seen, answer_of, pending_check, trees_of
+from teamchat.core.engine.workflow import DOER, Checked, Done, Finding, Process, Review, ReviewFinding
 
 
 class UntilCheck(Struct, frozen=True):

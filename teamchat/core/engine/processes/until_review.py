@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from teamchat.core.engine.process import DOER, Fault, Finding, Part, Process, Review, ReviewFinding, Tried
 from teamchat.core.engine.processes.replies import written_object
 from teamchat.core.engine.processes.until_round import REVIEWER
+from teamchat.core.engine.workflow import DOER, Fault, Finding, Part, Process, Review, ReviewFinding, Tried
 from teamchat.core.routing.requests import RouteRequest
 from teamchat.patterns import regex
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
-from teamchat.core.engine.process import DOER, PERSON, Call, Checked, Done, Finding, Part, Process, Review, Tried
+from teamchat.core.engine.workflow import DOER, PERSON, Call, Checked, Done, Finding, Part, Process, Review, Tried
 from teamchat.runners.untrusted.json import first_of, listed
 
 CHECK, REVIEWER, QUESTION = "check", "reviewer", "question"

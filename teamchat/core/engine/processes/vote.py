@@ -16,7 +16,8 @@ from unicodedata import normalize
 from msgspec import Struct
 from msgspec.structs import replace
 
-from teamchat.core.engine.process import (
+from teamchat.core.engine.processes.replies import BLIND_LAYERS, seats, stand_in, written_object, wrong_members
+from teamchat.core.engine.workflow import (
     Ballot,
     Call,
     Done,
@@ -30,7 +31,6 @@ from teamchat.core.engine.process import (
     Step,
     Strategy,
 )
-from teamchat.core.engine.processes.replies import BLIND_LAYERS, seats, stand_in, written_object, wrong_members
 from teamchat.core.errors import UsageError
 from teamchat.core.routing.names import fold
 from teamchat.core.routing.requests import RouteRequest, quoted

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct
 
-from teamchat.core.engine.process import Ballot, Kind, Part, Plan, Position, Process, Review, ReviewFinding, Synthesis
 from teamchat.core.engine.processes import best, debate, mapreduce, until, until_review, until_round, vote
 from teamchat.core.engine.processes.best import BestReport
 from teamchat.core.engine.processes.debate import DebateReport
@@ -16,6 +15,7 @@ from teamchat.core.engine.processes.mapreduce import MapReduceReport, SubtaskSta
 from teamchat.core.engine.processes.replies import WrittenValue, written_list, written_object
 from teamchat.core.engine.processes.until_report import UntilCheck, UntilReport, UntilReview
 from teamchat.core.engine.processes.vote import Vote, VoteReport
+from teamchat.core.engine.workflow import Ballot, Kind, Part, Plan, Position, Process, Review, ReviewFinding, Synthesis
 from teamchat.core.routing.names import fold
 from teamchat.runners.untrusted.json import first_of, listed, one_line
 
