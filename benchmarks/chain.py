@@ -20,8 +20,8 @@ from pathlib import Path
 from benchmarks.figure import Figure, Measures
 from benchmarks.real_clis import of_each_cli
 from teamchat.core.agents import AGENT_TYPES
+from teamchat.runners.agent_events import VendorSession
 from teamchat.runners.base import Job, Vendor
-from teamchat.runners.events import VendorSession
 from tests.real import clis
 from tests.real.model.replies import Reply, Request, ToolUse
 from tests.real.model.server import ModelServer

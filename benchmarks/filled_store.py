@@ -28,7 +28,7 @@ from teamchat.core.store.message_index import index_messages
 from teamchat.core.store.rows import dump
 from teamchat.core.store.schema import RECOUNT
 from teamchat.core.store.turns import Before
-from teamchat.runners.events import Started, Text, Usage
+from teamchat.runners.agent_events import Started, Text, Usage
 
 LARGE = 200_000
 WORDS = 12  # in a message

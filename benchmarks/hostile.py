@@ -46,10 +46,10 @@ from teamchat.core.store.turns import NewTurn, begin_turn
 from teamchat.core.team.team import Member, Team
 from teamchat.core.text.redact import Redactor, redact_shapes
 from teamchat.core.text.words import match_query
-from teamchat.core.turn.events import AgentSpoke, Replied, TurnStarted
 from teamchat.core.turn.run import Run
+from teamchat.core.turn.run_events import AgentSpoke, Replied, TurnStarted
+from teamchat.runners.agent_events import TextDelta
 from teamchat.runners.child.supervisor import Stopper
-from teamchat.runners.events import TextDelta
 
 SMALL, LARGE = 1000, 5000  # KB
 MOST = 50  # times the floor, with `SMALL`

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from teamchat.core.store.sessions import create_session
     from teamchat.core.team.find import load
     from teamchat.core.team.team import AgentSpec, Member, Team
-    from teamchat.core.turn import events
+    from teamchat.core.turn import run_events as events
     from teamchat.core.turn.run import Run
     from teamchat.runners.child.supervisor import Stopper
 
@@ -50,7 +50,7 @@ _HOME = {
     "conversation": "core.conversation.talk",
     "create_session": "core.store.sessions",
     "errors": "core.errors",
-    "events": "core.turn.events",
+    "events": "core.turn.run_events",
     "load": "core.team.find",
     "manager_of": "core.context.context_manager",
     "process_of": "core.conversation.processes",

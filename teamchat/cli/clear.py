@@ -15,7 +15,7 @@ def clear(place: PlaceOptions, as_json: JsonOption = False) -> None:
     from teamchat.cli.startup.workspace import need_person, open_store, team_or_nobody
     from teamchat.core.conversation.undo.messages import check_may_clear
     from teamchat.core.store.sessions import need_session
-    from teamchat.core.turn.events import TaskChanged
+    from teamchat.core.turn.run_events import TaskChanged
 
     need_person("conversations are cleared")
     found = team_or_nobody(place.team, place.session)

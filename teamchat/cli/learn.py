@@ -13,7 +13,7 @@ from teamchat.cli.startup.workspace import find_team, need_trust, open_store
 from teamchat.core.conversation.lessons import keep_lessons, learner_of
 from teamchat.core.errors import ExitCode, UsageError
 from teamchat.core.store.sessions import need_session
-from teamchat.core.turn.events import ConversationEvent, LessonsFound
+from teamchat.core.turn.run_events import ConversationEvent, LessonsFound
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

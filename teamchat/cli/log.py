@@ -289,7 +289,7 @@ def follow_log(
     from teamchat.cli.startup.workspace import lock_file
     from teamchat.core.conversation.following import Follower
     from teamchat.core.store.lineage import place_of
-    from teamchat.core.turn.events import MessageStored, Replied
+    from teamchat.core.turn.run_events import MessageStored, Replied
 
     def show(event: MessageStored | Replied) -> None:
         turn = event.turn.number if isinstance(event, Replied) else None

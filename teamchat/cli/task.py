@@ -50,7 +50,7 @@ def task(
         kept = manager.get_team_task()
         if clear or text is not None:
             from teamchat.cli.running.hooks import tell_hooks
-            from teamchat.core.turn.events import TaskChanged
+            from teamchat.core.turn.run_events import TaskChanged
 
             tell_hooks(place.team, chosen.name, TaskChanged(kept))
         if clear:

@@ -13,8 +13,8 @@ from msgspec import Struct, field
 from teamchat.assemblers.parts import Block, Trimmed
 from teamchat.core.errors import CODES, ExitCode
 from teamchat.core.text.clean import printable
+from teamchat.runners.agent_events import Denied, Failure, Usage
 from teamchat.runners.base import Access, Memory
-from teamchat.runners.events import Denied, Failure, Usage
 from teamchat.runners.untrusted.file_changes import FileChanges, NoCheckpoint
 
 Purpose = Literal["reply", "summary", "lessons"]

@@ -14,8 +14,8 @@ from typing import Literal, Protocol, TypeAlias, get_args
 
 from msgspec import Struct, field
 
+from teamchat.runners.agent_events import AgentEvent, Failure, Usage
 from teamchat.runners.edits import Edits
-from teamchat.runners.events import AgentEvent, Failure, Usage
 
 Access = Literal["read", "edit", "full"]
 Memory = Literal["fresh", "resume", "live"]

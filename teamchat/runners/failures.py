@@ -13,7 +13,7 @@ from signal import Signals
 from msgspec import Struct
 
 from teamchat.patterns import regex
-from teamchat.runners.events import Failure, FailureKind
+from teamchat.runners.agent_events import Failure, FailureKind
 from teamchat.runners.untrusted.json import one_line
 
 # The matching is linear: each character is read once, and nothing is tried again.

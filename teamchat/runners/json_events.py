@@ -18,8 +18,7 @@ from collections.abc import Iterable, Iterator
 
 from msgspec.structs import replace
 
-from teamchat.runners.base import Verdict
-from teamchat.runners.events import (
+from teamchat.runners.agent_events import (
     AgentEvent,
     Error,
     Failure,
@@ -34,6 +33,7 @@ from teamchat.runners.events import (
     ToolResult,
     Usage,
 )
+from teamchat.runners.base import Verdict
 from teamchat.runners.failures import FailureWords, classify, ending, failure, is_blank, last_words, no_answer
 from teamchat.runners.longest import LONGEST_REPLY, ReplyText, ShortenedLine, cut
 from teamchat.runners.untrusted.json import decode, one_line, summary

@@ -5,8 +5,8 @@ from __future__ import annotations
 from codecs import getincrementaldecoder
 from collections.abc import Iterable
 
+from teamchat.runners.agent_events import AgentEvent, Failure, FailureKind, TextDelta
 from teamchat.runners.base import Command, EventParser, Job, Runner, Verdict
-from teamchat.runners.events import AgentEvent, Failure, FailureKind, TextDelta
 from teamchat.runners.failures import FailureWords, ending, is_blank, last_words, no_answer
 from teamchat.runners.longest import LONGEST_REPLY, ReplyText
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from teamchat.cli.output.receipt import keys_for
-from teamchat.runners.events import Denied
+from teamchat.runners.agent_events import Denied
 
 NOTE = "reads files; has no tool that writes or runs anything (--tools Read,Grep,Glob); no web, no MCP server"
 

@@ -15,7 +15,7 @@ import pytest
 from teamchat.cli.running import notify
 from teamchat.cli.running.notify import alert
 from teamchat.core.errors import ExitCode
-from teamchat.core.turn.events import Conclusion
+from teamchat.core.turn.run_events import Conclusion
 from tests.cli.helpers import actors, objects
 from tests.program import cli, run_here
 from tests.runners.processes import eventually, lives

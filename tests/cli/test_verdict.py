@@ -13,7 +13,7 @@ from teamchat.cli.output.terminal.look import look_of
 from teamchat.cli.output.terminal.output import closing
 from teamchat.cli.startup.verdict import verdict_of, verdict_words, with_verdict
 from teamchat.core.errors import ExitCode, UsageError
-from teamchat.core.turn.events import Conclusion, RunVerdict
+from teamchat.core.turn.run_events import Conclusion, RunVerdict
 from tests.cli.helpers import notes, objects, queue, refused
 from tests.program import Result, run_here
 from tests.scripted_team import crew

@@ -26,12 +26,12 @@ from teamchat.core.store.messages import SqliteLog
 from teamchat.core.store.sessions import create_session
 from teamchat.core.store.turns import Turn, turns_of
 from teamchat.core.team.team import BUILTIN_AGENTS, AgentSpec, Member, Team
-from teamchat.core.turn.events import Conclusion, ConversationEvent, Warned
 from teamchat.core.turn.machine import Machine, ReadyTurn
 from teamchat.core.turn.run import Hand, Run
+from teamchat.core.turn.run_events import Conclusion, ConversationEvent, Warned
+from teamchat.runners.agent_events import Failure
 from teamchat.runners.child.running import Chunk, Exit, Launch
 from teamchat.runners.child.supervisor import Stopper
-from teamchat.runners.events import Failure
 from tests.core.fake_machine import FakeMachine
 from tests.fakes.scripted import spoken
 

@@ -6,7 +6,7 @@ from teamchat.core.check import NotRun
 from teamchat.core.engine.events import PauseKind
 from teamchat.core.engine.workflow import OpenKind, StuckKind
 from teamchat.core.errors import CODES
-from teamchat.runners.events import FailureKind
+from teamchat.runners.agent_events import FailureKind
 
 
 def test_the_table_has_every_way_to_fail_to_pause_and_to_leave_something_open() -> None:

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from teamchat.core.store.turns import turns_of
+from teamchat.runners.agent_events import FailureKind
 from teamchat.runners.base import Vendor
-from teamchat.runners.events import FailureKind
 from tests.hiding import hide
 from tests.real.model.replies import Reply, Request, ToolUse
 from tests.real.model.server import messages

@@ -9,11 +9,11 @@ from functools import cache
 from pathlib import Path
 from typing import Literal
 
+from teamchat.runners.agent_events import AgentEvent
 from teamchat.runners.base import EventParser, Runner, Verdict
 from teamchat.runners.child.supervisor import LineFramer
 from teamchat.runners.claude.runner import ClaudeRunner
 from teamchat.runners.codex.runner import CodexRunner
-from teamchat.runners.events import AgentEvent
 from teamchat.runners.gemini.runner import GeminiRunner
 from teamchat.runners.opencode.runner import OpencodeRunner
 

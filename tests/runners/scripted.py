@@ -11,9 +11,7 @@ import selectors
 from collections.abc import AsyncGenerator, Iterable
 from dataclasses import dataclass
 
-from teamchat.runners.base import Verdict
-from teamchat.runners.child.running import Chunk, Exit
-from teamchat.runners.events import (
+from teamchat.runners.agent_events import (
     AgentEvent,
     Denied,
     Done,
@@ -28,6 +26,8 @@ from teamchat.runners.events import (
     Usage,
     VendorSession,
 )
+from teamchat.runners.base import Verdict
+from teamchat.runners.child.running import Chunk, Exit
 
 HANG = 3600.0
 

@@ -8,10 +8,10 @@ import unicodedata
 
 import pytest
 
+from teamchat.runners.agent_events import Failure, FailureKind
 from teamchat.runners.base import EventParser
 from teamchat.runners.claude.events import ClaudeEvents
 from teamchat.runners.codex.events import CodexEvents
-from teamchat.runners.events import Failure, FailureKind
 from teamchat.runners.failures import NO_ANSWER, is_blank
 from teamchat.runners.gemini.events import GeminiEvents
 from teamchat.runners.opencode.events import OpencodeEvents

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from teamchat.runners.events import FailureKind, Note
+from teamchat.runners.agent_events import FailureKind, Note
 from tests.runners.captures import RUNNERS, Cli, captures, lines, replay
 
 # By hand, from reading the recordings; whatever is not named here is a success.

@@ -17,6 +17,7 @@ from types import SimpleNamespace
 import pytest
 from hypothesis import given, settings
 
+from teamchat.runners.agent_events import AgentEvent, Done, Error, Failure, Note
 from teamchat.runners.base import StopRule
 from teamchat.runners.child import live
 from teamchat.runners.child import supervisor as turn
@@ -25,7 +26,6 @@ from teamchat.runners.child.running import Chunk, Exit, HasEnded, Launch, Runnin
 from teamchat.runners.child.supervisor import UNSAID, Clocks, Stopper, TurnEnd, run_turn
 from teamchat.runners.claude.events import ClaudeEvents
 from teamchat.runners.claude.runner import LIVE
-from teamchat.runners.events import AgentEvent, Done, Error, Failure, Note
 from tests.leftovers import marked
 from tests.runners.mutations import PLANS, Damaged, damaged
 from tests.runners.processes import PATIENCE_S

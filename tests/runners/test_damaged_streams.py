@@ -21,10 +21,10 @@ from msgspec import Struct
 from msgspec.structs import fields
 
 from teamchat.core.store.turn_events import stored_events
+from teamchat.runners.agent_events import AgentEvent, Done, Failure
 from teamchat.runners.base import EventParser, Verdict
 from teamchat.runners.child.running import Chunk, Exit
 from teamchat.runners.child.supervisor import Clocks, Stopper, TurnEnd, run_turn
-from teamchat.runners.events import AgentEvent, Done, Failure
 from teamchat.runners.failures import NO_ANSWER, is_blank
 from tests.core.fake_conversation import Fails, Stage, team_of
 from tests.runners.captures import RUNNERS, Capture, Cli, captures, lines, replay

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from teamchat.runners.events import FailureKind
+from teamchat.runners.agent_events import FailureKind
 from teamchat.runners.failures import FailureWords, classify, ending, failure, last_words, plain
 
 VOICE = FailureWords(login="log in", noise=re.compile("^noise"))

@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from teamchat.runners import json_events
+from teamchat.runners.agent_events import AgentEvent, Note, ToolResult
 from teamchat.runners.base import EventParser, Runner, Verdict
 from teamchat.runners.child import supervisor
 from teamchat.runners.child.supervisor import LineFramer, framer_of
 from teamchat.runners.claude.runner import ClaudeRunner
 from teamchat.runners.codex.runner import CodexRunner
-from teamchat.runners.events import AgentEvent, Note, ToolResult
 from teamchat.runners.gemini.runner import GeminiRunner
 from teamchat.runners.longest import ESCAPED, KEPT, LONGEST_REPLY, ReplyText, ShortenedLine, cut
 from teamchat.runners.opencode.runner import OpencodeRunner

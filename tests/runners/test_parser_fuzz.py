@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import to_builtins
 
+from teamchat.runners.agent_events import AgentEvent, ToolResult
 from teamchat.runners.base import Verdict
-from teamchat.runners.events import AgentEvent, ToolResult
 from teamchat.runners.failures import is_blank
 from tests.core.routing.marker_texts import grows_linearly
 from tests.runners.captures import RUNNERS, Cli, captures, lines, play

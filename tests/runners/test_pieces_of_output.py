@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from teamchat.runners.events import AgentEvent, TextDelta
+from teamchat.runners.agent_events import AgentEvent, TextDelta
 from tests.runners.captures import RUNNERS, Cli, captures, lines
 
 Streaming = Literal["claude", "gemini"]

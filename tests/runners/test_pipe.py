@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from teamchat.runners.events import FailureKind, TextDelta
+from teamchat.runners.agent_events import FailureKind, TextDelta
 from teamchat.runners.pipe import PipeOutput
 from tests.runners.captures import play
 

@@ -85,8 +85,15 @@ from teamchat.core.store.usage import Sum, total_used, used
 from teamchat.core.team.team import Team
 from teamchat.core.text.clean import printable
 from teamchat.core.text.commands import saying
-from teamchat.core.turn.events import Conclusion, ConversationEvent, MessageStored, TurnFinished, TurnStarted, Warned
 from teamchat.core.turn.run import Hand, rules_of
+from teamchat.core.turn.run_events import (
+    Conclusion,
+    ConversationEvent,
+    MessageStored,
+    TurnFinished,
+    TurnStarted,
+    Warned,
+)
 from teamchat.patterns import regex
 from teamchat.runners.child.supervisor import Stopper
 

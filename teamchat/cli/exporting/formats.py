@@ -19,7 +19,7 @@ from teamchat.core.messages import ConversationMessage, name_of
 from teamchat.core.store.usage import UsageSums
 from teamchat.core.text.clean import printable
 from teamchat.core.transcripts.transcript import ChangedFile, MemberTurn, RanCheck, Transcript, TranscriptStep
-from teamchat.runners.events import ToolCall, ToolResult
+from teamchat.runners.agent_events import ToolCall, ToolResult
 from teamchat.runners.untrusted.json import one_line
 
 FOLDER = "."  # of every member: a transcript's paths are relative already

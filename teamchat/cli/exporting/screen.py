@@ -23,7 +23,7 @@ from teamchat.core.store.checks import CheckRecord
 from teamchat.core.store.turns import Turn
 from teamchat.core.text.clean import printable, visible
 from teamchat.core.transcripts.transcript import MemberTurn, RanCheck, SaidEntry, Transcript, TranscriptStep, mapped
-from teamchat.core.turn.events import (
+from teamchat.core.turn.run_events import (
     AgentSpoke,
     CheckFinished,
     CheckStarted,
@@ -34,7 +34,7 @@ from teamchat.core.turn.events import (
     TurnStarted,
     Warned,
 )
-from teamchat.runners.events import (
+from teamchat.runners.agent_events import (
     AgentEvent,
     Denied,
     Error,

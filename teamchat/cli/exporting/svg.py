@@ -16,7 +16,7 @@ from teamchat.cli.exporting.screen import harmless, moments, shown_on
 from teamchat.cli.output.lines import plural
 from teamchat.cli.output.terminal.look import Look
 from teamchat.core.transcripts.transcript import Transcript
-from teamchat.core.turn.events import MessageStored, Replied
+from teamchat.core.turn.run_events import MessageStored, Replied
 from teamchat.patterns import regex
 
 PICTURE_COLUMNS, PICTURE_ROWS = 100, 36

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
-from teamchat.core.turn.events import CheckFinished, Conclusion, ConversationEvent, MessageStored, Replied
+from teamchat.core.turn.run_events import CheckFinished, Conclusion, ConversationEvent, MessageStored, Replied
 
 if TYPE_CHECKING:
     from teamchat.core.store.checks import CheckRecord

@@ -18,7 +18,7 @@ from teamchat.core.routing.todos import Change
 from teamchat.core.store.lessons import Lesson
 from teamchat.core.store.listing import Listed
 from teamchat.core.store.sessions import Session
-from teamchat.core.turn.events import (
+from teamchat.core.turn.run_events import (
     AgentSpoke,
     CheckFinished,
     CheckStarted,
@@ -39,7 +39,7 @@ from teamchat.core.turn.events import (
     TurnStarted,
     Warned,
 )
-from teamchat.runners.events import (
+from teamchat.runners.agent_events import (
     AgentEvent,
     Denied,
     Error,

@@ -16,8 +16,8 @@ from teamchat.core.routing.todos import Change
 from teamchat.core.store.turns import Turn
 from teamchat.core.text.clean import printable, visible
 from teamchat.core.text.commands import quote
-from teamchat.core.turn.events import Conclusion, GroupCompared, LessonsFound
-from teamchat.runners.events import Usage
+from teamchat.core.turn.run_events import Conclusion, GroupCompared, LessonsFound
+from teamchat.runners.agent_events import Usage
 from teamchat.runners.untrusted.file_changes import FileChange
 
 if TYPE_CHECKING:

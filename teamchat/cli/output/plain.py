@@ -25,7 +25,7 @@ from teamchat.core.messages import name_of
 from teamchat.core.routing.markers import read_markers
 from teamchat.core.store.turns import Turn
 from teamchat.core.text.clean import printable, visible
-from teamchat.core.turn.events import (
+from teamchat.core.turn.run_events import (
     AgentSpoke,
     CheckFinished,
     CheckStarted,
@@ -42,7 +42,7 @@ from teamchat.core.turn.events import (
     TurnStarted,
     Warned,
 )
-from teamchat.runners.events import AgentEvent, Denied, Note, Retry
+from teamchat.runners.agent_events import AgentEvent, Denied, Note, Retry
 
 
 class PlainOutput:

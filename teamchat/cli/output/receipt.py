@@ -27,7 +27,7 @@ from teamchat.core.store.turns import Turn
 from teamchat.core.text.clean import printable, visible
 from teamchat.patterns import regex
 from teamchat.runners import git_server
-from teamchat.runners.events import Denied, Usage
+from teamchat.runners.agent_events import Denied, Usage
 from teamchat.runners.untrusted.file_changes import FileChange, NoCheckpoint
 from teamchat.runners.untrusted.json import one_line
 

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from teamchat.cli.output.jsonl import JsonOutput
 from teamchat.cli.output.plain import PlainOutput
 from teamchat.core.engine.processes.until_report import UntilReport
-from teamchat.core.turn.events import (
+from teamchat.core.turn.run_events import (
     AgentSpoke,
     CheckFinished,
     Conclusion,
@@ -29,8 +29,8 @@ from teamchat.core.turn.events import (
     TurnStarted,
     Warned,
 )
+from teamchat.runners.agent_events import SHOWN_ONLY, Note
 from teamchat.runners.child.supervisor import SILENT
-from teamchat.runners.events import SHOWN_ONLY, Note
 
 CHANGING = ("time_ms", "seconds", "first_byte_s", "session")
 

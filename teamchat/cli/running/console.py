@@ -21,7 +21,7 @@ from teamchat.cli.startup.typed import PROGRAM, named
 from teamchat.core.conversation.coordinator import ConversationCoordinator
 from teamchat.core.errors import ExitCode
 from teamchat.core.text.clean import visible
-from teamchat.core.turn.events import Conclusion, ConversationEvent, Warned
+from teamchat.core.turn.run_events import Conclusion, ConversationEvent, Warned
 from teamchat.runners.child.supervisor import Stopper
 
 if TYPE_CHECKING:

@@ -35,9 +35,9 @@ from teamchat.core.store.undos import check_no_unfinished_undo
 from teamchat.core.team.team import Team
 from teamchat.core.text.clean import printable
 from teamchat.core.turn.caller import find_caller
-from teamchat.core.turn.events import Conclusion, ConversationEvent, Warned
 from teamchat.core.turn.machine import Cooldowns, Machine, TrustedMachine
 from teamchat.core.turn.run import Run
+from teamchat.core.turn.run_events import Conclusion, ConversationEvent, Warned
 from teamchat.runners.child.guardians import GUARDIANS
 from teamchat.runners.child.supervisor import Stopper
 

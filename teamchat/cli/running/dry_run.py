@@ -29,9 +29,9 @@ from teamchat.core.team.team import Team
 from teamchat.core.text.clean import printable, visible
 from teamchat.core.text.commands import command_of
 from teamchat.core.turn.attempts import passed_over
-from teamchat.core.turn.events import ConversationEvent, TodoChanged, Warned
 from teamchat.core.turn.machine import Cooldowns
 from teamchat.core.turn.run import Run
+from teamchat.core.turn.run_events import ConversationEvent, TodoChanged, Warned
 from teamchat.runners.child.supervisor import Stopper
 
 

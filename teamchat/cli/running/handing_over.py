@@ -32,7 +32,7 @@ from teamchat.core.store.sessions import Session
 from teamchat.core.store.unsent import Unsent, hand_over, remove_unsent, sent_as, taker_of
 from teamchat.core.team.team import Team
 from teamchat.core.text.clean import printable
-from teamchat.core.turn.events import Conclusion
+from teamchat.core.turn.run_events import Conclusion
 
 
 class AlreadySent(Exception):

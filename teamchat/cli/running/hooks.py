@@ -23,7 +23,7 @@ from teamchat.core.team.team import Team
 from teamchat.core.team.trust import TrustStore, require
 from teamchat.core.text.clean import printable, visible
 from teamchat.core.turn.caller import VARIABLE
-from teamchat.core.turn.events import (
+from teamchat.core.turn.run_events import (
     Conclusion,
     ConversationEvent,
     MessageStored,

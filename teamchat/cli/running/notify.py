@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TextIO
 from teamchat.cli.output.lines import closing_lines, note
 from teamchat.core.errors import ExitCode
 from teamchat.core.text.clean import printable
-from teamchat.core.turn.events import Conclusion
+from teamchat.core.turn.run_events import Conclusion
 
 if TYPE_CHECKING:
     pass

@@ -38,9 +38,9 @@ from teamchat.core.store.sessions import Session, create_session
 from teamchat.core.team.team import Team
 from teamchat.core.text.clean import visible
 from teamchat.core.text.commands import command_of
-from teamchat.core.turn.events import Conclusion, ConversationEvent, TurnFinished, TurnStarted
 from teamchat.core.turn.machine import Cooldowns, Machine
 from teamchat.core.turn.run import Run
+from teamchat.core.turn.run_events import Conclusion, ConversationEvent, TurnFinished, TurnStarted
 
 DIFFERS = ExitCode.MEMBER_FAILED  # the exit code if something differs from the recording
 Plays = Callable[[Iterable[RecordedTurn]], Player]

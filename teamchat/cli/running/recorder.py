@@ -29,8 +29,8 @@ from teamchat.core.receipt import Ran
 from teamchat.core.store.database import Database
 from teamchat.core.store.sessions import Session, fence_key
 from teamchat.core.team.team import Member, Team
-from teamchat.core.turn.events import Conclusion
 from teamchat.core.turn.machine import Cooldowns, Machine, ReadyTurn
+from teamchat.core.turn.run_events import Conclusion
 from teamchat.runners.base import Job, Runner, Slash
 from teamchat.runners.child.running import Launch, Running
 from teamchat.runners.child.supervisor import Stopper

@@ -44,8 +44,8 @@ from teamchat.core.store.sessions import Session, begun, last_session
 from teamchat.core.store.unsent import handed_over_to, keep_unsent
 from teamchat.core.team.team import Team
 from teamchat.core.text.clean import printable, visible
-from teamchat.core.turn.events import Conclusion
 from teamchat.core.turn.run import rules_of
+from teamchat.core.turn.run_events import Conclusion
 
 
 class Request(Struct, frozen=True, kw_only=True):

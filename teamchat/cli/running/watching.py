@@ -23,7 +23,7 @@ from teamchat.core.conversation.following import Follower
 from teamchat.core.errors import ExitCode, TeamchatError
 from teamchat.core.store.sessions import Session
 from teamchat.core.team.team import Team
-from teamchat.core.turn.events import Conclusion
+from teamchat.core.turn.run_events import Conclusion
 
 IDLE = "waiting for the next message; Ctrl-C ends"
 

@@ -22,7 +22,7 @@ from teamchat.core.store.routes import replies_to, requests_of
 from teamchat.core.text.clean import clean
 from teamchat.core.text.last_word import folded, last_word
 from teamchat.core.text.verdict import verdict_in
-from teamchat.core.turn.events import Conclusion, RunVerdict
+from teamchat.core.turn.run_events import Conclusion, RunVerdict
 
 LEAST = 2  # words
 LONGEST = 100  # characters of a word

@@ -31,7 +31,7 @@ from teamchat.core.store.images import Image
 from teamchat.core.store.images import Kind as ImageKind
 from teamchat.core.team.team import MOST
 from teamchat.core.text.clean import printable
-from teamchat.runners.events import FailureKind
+from teamchat.runners.agent_events import FailureKind
 from teamchat.runners.untrusted.file_changes import FileChanges, NoCheckpoint
 from teamchat.runners.untrusted.regular_files import read_regular_text
 

@@ -16,9 +16,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from teamchat.core.receipt import Ran
+from teamchat.runners.agent_events import Failure, FailureKind
 from teamchat.runners.child.running import Chunk, CutShort, Exit, Identity, Launch, Running, SpawnFailed, Stays
 from teamchat.runners.child.supervisor import Stopper
-from teamchat.runners.events import Failure, FailureKind
 
 LONGEST_PAUSE_S = 600.0  # that a replay makes where the recording has a longer silence
 LOOK_S = 0.005  # how often a turn looks whether it may begin or end

@@ -27,10 +27,10 @@ from teamchat.core.team.team import Member, Team
 from teamchat.core.text.clean import printable
 from teamchat.core.text.commands import saying
 from teamchat.core.turn.machine import Machine, ReadyTurn
+from teamchat.runners.agent_events import Failure
 from teamchat.runners.base import Runner, Slash
 from teamchat.runners.child.running import Chunk, CutShort, Exit, Identity, Launch, Running
 from teamchat.runners.child.supervisor import Stopper
-from teamchat.runners.events import Failure
 from teamchat.runners.untrusted.file_changes import FileChanges
 
 if TYPE_CHECKING:

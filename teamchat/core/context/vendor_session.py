@@ -22,7 +22,7 @@ from teamchat.core.store.summaries import cleared_since
 from teamchat.core.store.turns import Turn, has_turn, last_turn_of
 from teamchat.core.store.vendor_sessions import VendorTurns, adoption_of
 from teamchat.core.team.team import AgentSpec, Member
-from teamchat.runners.events import FailureKind, Usage
+from teamchat.runners.agent_events import FailureKind, Usage
 
 
 class ContinuedSession(Struct, frozen=True):

@@ -21,8 +21,8 @@ from teamchat.core.store.checks import CheckRecord, begin_check, end_check
 from teamchat.core.store.database import Database
 from teamchat.core.store.texts import pack
 from teamchat.core.store.turns import Turn, turns_of_member
-from teamchat.core.turn.events import CheckFinished, CheckStarted, Conclusion, Warned
 from teamchat.core.turn.run import Run
+from teamchat.core.turn.run_events import CheckFinished, CheckStarted, Conclusion, Warned
 from teamchat.core.turn.watching import in_thread
 from teamchat.runners.untrusted.file_changes import FileChanges, NoCheckpoint
 

@@ -22,8 +22,8 @@ from teamchat.core.engine.workflow import Kind, Part
 from teamchat.core.errors import CODES, ExitCode, StoreGone, TeamchatError
 from teamchat.core.store.database import Database
 from teamchat.core.team.team import Team
-from teamchat.core.turn.events import Conclusion
 from teamchat.core.turn.run import RESUME, SKIP, Tally, TurnFailure, hint_for
+from teamchat.core.turn.run_events import Conclusion
 from teamchat.runners.untrusted.json import one_line
 
 if TYPE_CHECKING:

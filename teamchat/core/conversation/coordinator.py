@@ -62,11 +62,11 @@ from teamchat.core.team.team import Member
 from teamchat.core.text.commands import saying
 from teamchat.core.turn.attempts import Answer, Attempts, NoAnswer
 from teamchat.core.turn.ending import Written, close_turn
-from teamchat.core.turn.events import Conclusion, ProcessMoved, Warned
 from teamchat.core.turn.execution import FinishedTurn
 from teamchat.core.turn.run import RESUME, Run, TurnFailure
+from teamchat.core.turn.run_events import Conclusion, ProcessMoved, Warned
 from teamchat.core.turn.watching import in_thread
-from teamchat.runners.events import Question
+from teamchat.runners.agent_events import Question
 
 if TYPE_CHECKING:
     from teamchat.core.check import Check

@@ -49,7 +49,9 @@ from teamchat.core.store.turns import (
 from teamchat.core.store.undos import Undo, undos_in
 from teamchat.core.team.team import Team
 from teamchat.core.turn.ending import file_warnings
-from teamchat.core.turn.events import (
+from teamchat.core.turn.machine import steady_now
+from teamchat.core.turn.run import RESUME, Tally, rules_of
+from teamchat.core.turn.run_events import (
     AgentSpoke,
     CheckFinished,
     CheckStarted,
@@ -67,9 +69,7 @@ from teamchat.core.turn.events import (
     TurnStarted,
     Warned,
 )
-from teamchat.core.turn.machine import steady_now
-from teamchat.core.turn.run import RESUME, Tally, rules_of
-from teamchat.runners.events import AgentEvent
+from teamchat.runners.agent_events import AgentEvent
 
 LOOK_S = 0.02  # between two looks while a member works
 IDLE_LOOK_S = 0.05  # and while nobody does

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from teamchat.core.engine.state import Route
 from teamchat.core.team.team import Member, Team
-from teamchat.core.turn.events import ConversationEvent, Warned
+from teamchat.core.turn.run_events import ConversationEvent, Warned
 
 
 async def run_together(

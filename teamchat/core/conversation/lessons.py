@@ -24,9 +24,9 @@ from teamchat.core.team.team import Member, Team
 from teamchat.core.text.clean import told
 from teamchat.core.text.commands import saying
 from teamchat.core.text.redact import redact_shapes
-from teamchat.core.turn.events import LessonsFound
 from teamchat.core.turn.machine import TurnReason
 from teamchat.core.turn.run import Run, TurnFailure
+from teamchat.core.turn.run_events import LessonsFound
 from teamchat.core.turn.side_turn import SideTurn, for_side_turn, run_side_turn
 from teamchat.patterns import regex
 

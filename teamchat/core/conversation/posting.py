@@ -50,7 +50,8 @@ from teamchat.core.store.todos import note_todos
 from teamchat.core.store.turns import Turn
 from teamchat.core.team.team import Member
 from teamchat.core.turn.attempts import Answer
-from teamchat.core.turn.events import (
+from teamchat.core.turn.run import Run
+from teamchat.core.turn.run_events import (
     MessageStored,
     ProcessMoved,
     Replied,
@@ -61,11 +62,10 @@ from teamchat.core.turn.events import (
     TodoChanged,
     Warned,
 )
-from teamchat.core.turn.run import Run
 from teamchat.core.turn.watching import in_thread
 from teamchat.core.worktrees import any_made
 from teamchat.patterns import regex
-from teamchat.runners.events import Text
+from teamchat.runners.agent_events import Text
 
 if TYPE_CHECKING:
     from teamchat.core.engine.workflow import Finding, Process

@@ -27,11 +27,11 @@ from teamchat.core.turn.execution import FinishedTurn
 from teamchat.core.turn.machine import scratch_of
 from teamchat.core.turn.work_trees import WorkTrees
 from teamchat.patterns import regex
+from teamchat.runners.agent_events import SHOWN_ONLY, Failure, FailureKind
 from teamchat.runners.base import Verdict
 from teamchat.runners.child.process import open_output, settle, sweep
 from teamchat.runners.child.removal import remove
 from teamchat.runners.child.running import FIRST_LINE, LIVE
-from teamchat.runners.events import SHOWN_ONLY, Failure, FailureKind
 from teamchat.runners.untrusted.file_changes import FileChanges
 
 TURNS = "turns"  # the folder of a workspace in which turns keep their output

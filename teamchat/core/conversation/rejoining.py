@@ -14,12 +14,12 @@ from teamchat.core.errors import HostUnavailable
 from teamchat.core.receipt import RUNS_ON
 from teamchat.core.store.turns import Turn, running_turns
 from teamchat.core.store.vendor_sessions import VendorTurns
-from teamchat.core.turn.events import TurnStarted, Warned, spoken
 from teamchat.core.turn.execution import Collector, Ending, FinishedTurn, followed
 from teamchat.core.turn.hosting import ran_on
 from teamchat.core.turn.plan import HOST_CLOCKS
 from teamchat.core.turn.run import SKIP, Run
-from teamchat.runners.events import AgentEvent
+from teamchat.core.turn.run_events import TurnStarted, Warned, spoken
+from teamchat.runners.agent_events import AgentEvent
 
 EndTurn = Callable[[Turn, FinishedTurn], None]
 

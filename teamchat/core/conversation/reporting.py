@@ -16,7 +16,7 @@ from teamchat.core.store.checks import CheckRecord, checks_behind
 from teamchat.core.store.database import Database
 from teamchat.core.store.messages import SqliteLog
 from teamchat.core.store.turns import Turn, latest_turns
-from teamchat.runners.events import Usage
+from teamchat.runners.agent_events import Usage
 from teamchat.runners.untrusted.file_changes import FileChanges
 
 MOST_FILES = 1_000

@@ -15,8 +15,8 @@ from teamchat.core.engine.workflow import Process
 from teamchat.core.errors import CheckpointFailed
 from teamchat.core.store.turns import Turn
 from teamchat.core.text.commands import quote
-from teamchat.core.turn.events import GroupCompared, SameLines, UnmergedChanges, Warned
 from teamchat.core.turn.run import Run
+from teamchat.core.turn.run_events import GroupCompared, SameLines, UnmergedChanges, Warned
 from teamchat.core.worktrees import merging
 from teamchat.core.worktrees.records import Opened, find, opened
 from teamchat.runners.untrusted.file_changes import FileChange

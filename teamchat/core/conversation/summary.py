@@ -28,9 +28,9 @@ from teamchat.core.store.turns import Turn, get_turn, last_summary_turn
 from teamchat.core.team import wording
 from teamchat.core.team.team import Member, Team
 from teamchat.core.text.clean import told
-from teamchat.core.turn.events import SummaryStored, Warned
 from teamchat.core.turn.machine import TurnReason
 from teamchat.core.turn.run import Run, TurnFailure
+from teamchat.core.turn.run_events import SummaryStored, Warned
 from teamchat.core.turn.side_turn import SideTurn, for_side_turn, run_side_turn
 
 SHORT = 200  # bytes; a message up to this size is not cut for a summary

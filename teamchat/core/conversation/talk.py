@@ -38,11 +38,11 @@ from teamchat.core.team.team import Team
 from teamchat.core.team.trust import trust_command
 from teamchat.core.text.commands import quote
 from teamchat.core.turn.caller import find_caller
-from teamchat.core.turn.events import Conclusion, ConversationEvent, Replied
 from teamchat.core.turn.machine import Cooldowns, TrustedMachine
 from teamchat.core.turn.run import Run
+from teamchat.core.turn.run_events import Conclusion, ConversationEvent, Replied
+from teamchat.runners.agent_events import Usage
 from teamchat.runners.child.supervisor import Stopper
-from teamchat.runners.events import Usage
 
 HOLDER = "a Python program"
 ANSWERED = (ExitCode.DONE, ExitCode.HUMAN_ASKED, ExitCode.NO_VERDICT)

@@ -15,11 +15,11 @@ from msgspec import Struct
 from teamchat.core.agents import AGENT_TYPES
 from teamchat.core.store.turns import Turn
 from teamchat.core.turn.kept_end import read_end
+from teamchat.runners.agent_events import AgentEvent, Done
 from teamchat.runners.base import Verdict
 from teamchat.runners.child.process import open_output, read_more
 from teamchat.runners.child.running import BEGINS, FIRST_LINE, MAX_OUTPUT_BYTES
 from teamchat.runners.child.supervisor import Framer, LineFramer, framer_of
-from teamchat.runners.events import AgentEvent, Done
 
 AT_ONCE = 16  # pieces that are read of each stream before the caller looks at something else
 UNKNOWN_END = -9  # the exit code of a process whose end nobody saw

@@ -32,8 +32,8 @@ from teamchat.core.engine.state import RouteStatus, State
 from teamchat.core.errors import StoreError, TeamchatError
 from teamchat.core.store.images import Image
 from teamchat.core.store.unsent import Unsent, begin_taking, end_taking, unsent_of
-from teamchat.core.turn.events import Warned
 from teamchat.core.turn.run import Run
+from teamchat.core.turn.run_events import Warned
 
 RESET_BY_SPEAKING = (PauseKind.TURNS, PauseKind.TIME, PauseKind.LOOP)
 """The guards that a person's message resets."""

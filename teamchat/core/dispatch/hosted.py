@@ -19,9 +19,9 @@ from msgspec.structs import replace
 
 from teamchat.core.dispatch.dispatch import Away, Dispatch, HostSeen
 from teamchat.core.dispatch.order import Began, Ended, Order, Output, Piece, Unreadable
+from teamchat.runners.agent_events import Failure, FailureKind
 from teamchat.runners.child.process import make_private
 from teamchat.runners.child.running import FIRST_LINE, Chunk, CutShort, Exit, Launch, Running
-from teamchat.runners.events import Failure, FailureKind
 
 AGAIN_S = 0.5  # between two tries to reach a database that is away
 REST_LOOK_S = 0.1  # between two looks for what a host says of a cancelled turn

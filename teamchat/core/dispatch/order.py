@@ -12,9 +12,9 @@ from typing import Any, Literal, TypeAlias, TypeVar
 from msgspec import DecodeError, Struct, ValidationError, field
 from msgspec.json import Decoder, encode
 
+from teamchat.runners.agent_events import Failure, FailureKind
 from teamchat.runners.base import Access, Memory
 from teamchat.runners.child.running import MAX_OUTPUT_BYTES
-from teamchat.runners.events import Failure, FailureKind
 from teamchat.runners.longest import LONGEST_REPLY
 
 FORMAT = 1

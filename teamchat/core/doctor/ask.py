@@ -18,13 +18,13 @@ from teamchat.core.files.folders import WRITABLE
 from teamchat.core.files.whole_files import temporary_folder
 from teamchat.core.team.programs import Unusable, environment_of, find_program
 from teamchat.core.team.team import Member, Team
+from teamchat.runners.agent_events import Failure, FailureKind, Usage
 from teamchat.runners.base import Job, Runner
 from teamchat.runners.child.live import LiveAgent
 from teamchat.runners.child.process import launch
 from teamchat.runners.child.removal import remove
 from teamchat.runners.child.running import Launch, Running, SpawnFailed
 from teamchat.runners.child.supervisor import Clocks, Stopper, TurnEnd, run_turn
-from teamchat.runners.events import Failure, FailureKind, Usage
 from teamchat.runners.homes.logins import login_variables, with_source
 from teamchat.runners.untrusted.json import one_line
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, get_args
 from msgspec import Struct
 
 from teamchat.core.store.rows import Row, dump, load
-from teamchat.runners.events import SHOWN_ONLY, AgentEvent, Thinking
+from teamchat.runners.agent_events import SHOWN_ONLY, AgentEvent, Thinking
 
 if TYPE_CHECKING:
     from teamchat.core.store.database import Database

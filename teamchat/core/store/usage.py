@@ -13,7 +13,7 @@ from teamchat.core.receipt import QUANTITIES, Child
 from teamchat.core.store.database import Database
 from teamchat.core.store.rows import Row
 from teamchat.core.store.schema import TURN_USED
-from teamchat.runners.events import Usage
+from teamchat.runners.agent_events import Usage
 
 
 class Sum(Struct, frozen=True):

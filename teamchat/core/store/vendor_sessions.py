@@ -8,7 +8,7 @@ from teamchat.core.store.database import Database
 from teamchat.core.store.lineage import place_of
 from teamchat.core.store.rows import Row
 from teamchat.core.store.turns import a_turn
-from teamchat.runners.events import Usage
+from teamchat.runners.agent_events import Usage
 
 
 class Adoption(Struct, frozen=True):

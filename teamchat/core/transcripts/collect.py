@@ -45,8 +45,8 @@ from teamchat.core.transcripts.transcript import (
     mapped,
 )
 from teamchat.core.worktrees.records import all_of
+from teamchat.runners.agent_events import Usage
 from teamchat.runners.base import NOT_ENFORCED
-from teamchat.runners.events import Usage
 from teamchat.runners.untrusted.file_changes import FileChanges
 
 FIXED = frozenset({"id", "type", "kind", "status", "what", "access", "session", "team"})

@@ -41,13 +41,13 @@ from teamchat.core.store.turns import NewTurn, Turn, begin_turn, request_of
 from teamchat.core.team.programs import SCRATCH
 from teamchat.core.team.team import Member
 from teamchat.core.turn.ending import OpenTurn, close_failed
-from teamchat.core.turn.events import TriesAgain, TurnStarted, Warned, spoken
 from teamchat.core.turn.execution import execute
 from teamchat.core.turn.machine import ReadyTurn, wait_to_start
 from teamchat.core.turn.plan import plan_reply
 from teamchat.core.turn.run import Run
+from teamchat.core.turn.run_events import TriesAgain, TurnStarted, Warned, spoken
 from teamchat.core.turn.watching import in_thread
-from teamchat.runners.events import AgentEvent, FailureKind
+from teamchat.runners.agent_events import AgentEvent, FailureKind
 
 if TYPE_CHECKING:
     from teamchat.core.turn.hosting import HostPlace

@@ -52,10 +52,10 @@ from teamchat.core.team.team import BUILTIN_AGENTS, AgentSpec, Member, Team
 from teamchat.core.text.clean import printable
 from teamchat.core.text.commands import saying
 from teamchat.patterns import regex
+from teamchat.runners.agent_events import Usage
 from teamchat.runners.base import Access
 from teamchat.runners.child import guardian
 from teamchat.runners.child.running import LIVE
-from teamchat.runners.events import Usage
 
 VARIABLE = "TEAMCHAT_TURN_TOKEN"
 ORDER: tuple[Access, ...] = ("read", "edit", "full")

@@ -20,11 +20,11 @@ from teamchat.core.receipt import Child, Outcome
 from teamchat.core.store.sessions import name_of
 from teamchat.core.store.turns import Turn, TurnStatus, end_turn, trace
 from teamchat.core.store.usage import children_of
-from teamchat.core.turn.events import TurnFinished, Warned
 from teamchat.core.turn.execution import FinishedTurn
 from teamchat.core.turn.kept_end import free_output, keep_end
 from teamchat.core.turn.run import Run
-from teamchat.runners.events import Failure, FailureKind, Usage
+from teamchat.core.turn.run_events import TurnFinished, Warned
+from teamchat.runners.agent_events import Failure, FailureKind, Usage
 
 T = TypeVar("T")
 

@@ -16,6 +16,17 @@ from teamchat.core.receipt import Outcome, Ran
 from teamchat.core.store.turn_events import TimedEvent
 from teamchat.core.turn.files_that_run import files_that_run, may_write
 from teamchat.core.turn.machine import Machine, ReadyTurn
+from teamchat.runners.agent_events import (
+    SHOWN_ONLY,
+    AgentEvent,
+    Failure,
+    FailureKind,
+    Note,
+    Question,
+    ToolCall,
+    ToolResult,
+    Usage,
+)
 from teamchat.runners.base import Runner
 from teamchat.runners.child.process import make_private
 from teamchat.runners.child.running import (
@@ -29,17 +40,6 @@ from teamchat.runners.child.running import (
     start_error,
 )
 from teamchat.runners.child.supervisor import NO_LIMITS, Clocks, Stopper, TurnEnd, run_turn
-from teamchat.runners.events import (
-    SHOWN_ONLY,
-    AgentEvent,
-    Failure,
-    FailureKind,
-    Note,
-    Question,
-    ToolCall,
-    ToolResult,
-    Usage,
-)
 from teamchat.runners.homes.logins import login_variables, with_source
 from teamchat.runners.homes.versions import installed_version
 from teamchat.runners.longest import LONGEST_REPLY

@@ -17,8 +17,8 @@ from teamchat.core.files.whole_files import put_in_place, write_private
 from teamchat.core.store.rows import dump, load, load_outcome
 from teamchat.core.store.turn_events import TimedEvent
 from teamchat.core.turn.execution import FinishedTurn
+from teamchat.runners.agent_events import AgentEvent
 from teamchat.runners.child.running import MAX_OUTPUT_BYTES
-from teamchat.runners.events import AgentEvent
 from teamchat.runners.untrusted.regular_files import read_regular
 
 NAME = "ended.json.z"

@@ -12,7 +12,7 @@ from teamchat.core.receipt import Setup
 from teamchat.core.team.team import Member
 from teamchat.core.turn.execution import FinishedTurn
 from teamchat.core.turn.machine import ReadyTurn
-from teamchat.runners.events import Usage
+from teamchat.runners.agent_events import Usage
 
 if TYPE_CHECKING:
     from teamchat.runners.child.live import LiveAgent

@@ -30,16 +30,16 @@ from teamchat.core.store.usage import used_meanwhile
 from teamchat.core.team.programs import in_worktree
 from teamchat.core.team.team import Member, Team
 from teamchat.core.turn.caller import VARIABLE, Caller, admit, find_caller
-from teamchat.core.turn.events import ConversationEvent, Warned
 from teamchat.core.turn.files_that_run import may_write
 from teamchat.core.turn.live_pool import LivePool
 from teamchat.core.turn.machine import Cooldowns, Machine, ReadyTurn
+from teamchat.core.turn.run_events import ConversationEvent, Warned
 from teamchat.core.turn.watching import in_thread
 from teamchat.core.turn.work_trees import WorkTrees, owner_of, refs_of
 from teamchat.core.worktrees import any_made
+from teamchat.runners.agent_events import Usage
 from teamchat.runners.child.removal import remove
 from teamchat.runners.child.supervisor import Stopper
-from teamchat.runners.events import Usage
 from teamchat.runners.untrusted.file_changes import NoCheckpoint, WorkTree
 
 if TYPE_CHECKING:

@@ -19,12 +19,12 @@ from teamchat.core.team.programs import job_of
 from teamchat.core.team.team import Member
 from teamchat.core.turn.attempts import new_turn
 from teamchat.core.turn.ending import OpenTurn, Written, close_failed, close_turn
-from teamchat.core.turn.events import ConversationEvent, TurnStarted, spoken
 from teamchat.core.turn.execution import FinishedTurn, execute
 from teamchat.core.turn.machine import ReadyTurn, TurnReason, wait_to_start
 from teamchat.core.turn.plan import plan_hosted, plan_turn
 from teamchat.core.turn.run import Run, TurnFailure
-from teamchat.runners.events import AgentEvent, Failure, FailureKind
+from teamchat.core.turn.run_events import ConversationEvent, TurnStarted, spoken
+from teamchat.runners.agent_events import AgentEvent, Failure, FailureKind
 from teamchat.runners.failures import is_blank
 
 T = TypeVar("T")

@@ -13,8 +13,8 @@ from typing import TypeVar
 from msgspec.structs import replace
 
 from teamchat.core.turn.files_that_run import look
+from teamchat.runners.agent_events import Failure
 from teamchat.runners.child.running import Chunk, CutShort, Exit, Launch, Running
-from teamchat.runners.events import Failure
 from teamchat.runners.untrusted.file_changes import NoCheckpoint
 
 T = TypeVar("T")

@@ -24,12 +24,12 @@ from teamchat.core.turn.machine import Cooldowns, scratch_of, take_moment
 from teamchat.core.turn.plan import start_of, told_variables
 from teamchat.core.turn.watching import watched
 from teamchat.core.worker.host_file import HostAgent, HostFile
+from teamchat.runners.agent_events import Failure, FailureKind
 from teamchat.runners.base import Command, Job
 from teamchat.runners.child.process import ChildProcess, make_private
 from teamchat.runners.child.removal import remove
 from teamchat.runners.child.running import Chunk, CutShort, Exit, Identity, Launch, Running, SpawnFailed
 from teamchat.runners.child.supervisor import Clocks, Stopper, TurnEnd, run_turn
-from teamchat.runners.events import Failure, FailureKind
 from teamchat.runners.homes.logins import login_variables
 from teamchat.runners.homes.versions import installed_version
 from teamchat.version import VERSION

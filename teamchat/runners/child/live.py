@@ -16,6 +16,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from teamchat.runners.agent_events import Failure
 from teamchat.runners.base import LiveRule
 from teamchat.runners.child import guardian
 from teamchat.runners.child.process import ChildProcess, make_private
@@ -32,7 +33,6 @@ from teamchat.runners.child.running import (
     OwnFileFailed,
     start_error,
 )
-from teamchat.runners.events import Failure
 
 LOOK_S = 0.5  # how often the process is checked between two turns
 CLOSE_S = 2.0  # for the CLI to exit by itself once its input has ended

@@ -28,6 +28,7 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from pathlib import Path
 from typing import BinaryIO, Literal
 
+from teamchat.runners.agent_events import Failure, FailureKind
 from teamchat.runners.child import guardian
 from teamchat.runners.child.guardians import GUARDIANS, Guardian, end
 from teamchat.runners.child.running import (
@@ -42,7 +43,6 @@ from teamchat.runners.child.running import (
     start_error,
 )
 from teamchat.runners.environment import for_child
-from teamchat.runners.events import Failure, FailureKind
 
 _HOW = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_CLOEXEC  # Linux can enter unreadable folders
 

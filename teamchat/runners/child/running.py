@@ -8,8 +8,8 @@ from typing import Literal, Protocol
 
 from msgspec import Struct, field
 
+from teamchat.runners.agent_events import Failure
 from teamchat.runners.base import StopRule
-from teamchat.runners.events import Failure
 from teamchat.runners.untrusted.file_changes import FileChanges, NoCheckpoint, WorkTree
 
 LIVE = ".live"  # the folder of a kept process is named after its first turn, with this suffix

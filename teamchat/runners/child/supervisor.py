@@ -20,9 +20,7 @@ from typing import Protocol
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from teamchat.runners.base import EventParser, Verdict
-from teamchat.runners.child.running import Chunk, CutShort, Running
-from teamchat.runners.events import (
+from teamchat.runners.agent_events import (
     AgentEvent,
     Denied,
     Done,
@@ -40,6 +38,8 @@ from teamchat.runners.events import (
     Usage,
     VendorSession,
 )
+from teamchat.runners.base import EventParser, Verdict
+from teamchat.runners.child.running import Chunk, CutShort, Running
 from teamchat.runners.longest import ESCAPED, KEPT, LONGEST_REPLY, ShortenedLine, cut
 from teamchat.runners.untrusted.file_changes import FileChanges, NoCheckpoint
 from teamchat.runners.untrusted.json import one_line

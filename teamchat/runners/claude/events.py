@@ -11,9 +11,7 @@ from collections.abc import Iterator, Mapping
 from msgspec.structs import replace
 
 from teamchat.patterns import regex
-from teamchat.runners.base import Verdict
-from teamchat.runners.claude.usage import Requests, cost_since, models_in, usage_of
-from teamchat.runners.events import (
+from teamchat.runners.agent_events import (
     AgentEvent,
     Denied,
     Done,
@@ -28,6 +26,8 @@ from teamchat.runners.events import (
     UsedSoFar,
     VendorSession,
 )
+from teamchat.runners.base import Verdict
+from teamchat.runners.claude.usage import Requests, cost_since, models_in, usage_of
 from teamchat.runners.failures import FailureWords, is_blank
 from teamchat.runners.json_events import JsonEvents, questions_text
 from teamchat.runners.untrusted.file_changes import lines_of

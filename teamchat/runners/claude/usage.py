@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from teamchat.runners.events import Usage
+from teamchat.runners.agent_events import Usage
 from teamchat.runners.untrusted.json import amount, count, total
 
 _NAMES = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens", "output_tokens")

@@ -10,8 +10,8 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+from teamchat.runners.agent_events import Usage
 from teamchat.runners.codex.events import usage_of
-from teamchat.runners.events import Usage
 from teamchat.runners.untrusted.json import decode
 from teamchat.runners.untrusted.regular_files import open_regular
 

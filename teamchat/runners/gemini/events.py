@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from teamchat.patterns import regex
-from teamchat.runners.base import Verdict
-from teamchat.runners.events import (
+from teamchat.runners.agent_events import (
     AgentEvent,
     Denied,
     Done,
@@ -24,6 +23,7 @@ from teamchat.runners.events import (
     Usage,
     VendorSession,
 )
+from teamchat.runners.base import Verdict
 from teamchat.runners.failures import FailureWords, plain
 from teamchat.runners.json_events import JsonEvents, questions_text
 from teamchat.runners.untrusted.file_changes import lines_of

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from teamchat.runners.agent_events import Failure, FailureKind
 from teamchat.runners.base import Login, Runner
-from teamchat.runners.events import Failure, FailureKind
 
 
 def variables_login(env: Mapping[str, str], *keys: str) -> Login | None:

@@ -12,8 +12,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from teamchat.patterns import regex
-from teamchat.runners.base import Verdict
-from teamchat.runners.events import (
+from teamchat.runners.agent_events import (
     AgentEvent,
     Denied,
     Done,
@@ -27,6 +26,7 @@ from teamchat.runners.events import (
     UsedSoFar,
     VendorSession,
 )
+from teamchat.runners.base import Verdict
 from teamchat.runners.failures import FailureWords
 from teamchat.runners.json_events import JsonEvents
 from teamchat.runners.untrusted.file_changes import lines_of

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable, Iterator
 from msgspec.structs import replace
 
 from teamchat.patterns import regex
+from teamchat.runners.agent_events import AgentEvent, Done, Failure, FailureKind, Note, Started, Text, TextDelta
 from teamchat.runners.base import Command, EventParser, Job, Prepared, Verdict
 from teamchat.runners.child import isolated
-from teamchat.runners.events import AgentEvent, Done, Failure, FailureKind, Note, Started, Text, TextDelta
 from teamchat.runners.failures import FailureWords, ending, is_blank, last_words, no_answer
 from teamchat.runners.longest import LONGEST_REPLY, ShortenedLine
 from teamchat.runners.pipe import PipeRunner

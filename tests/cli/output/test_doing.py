@@ -6,8 +6,8 @@ import pytest
 
 from teamchat.cli.output.terminal.doing import Doing, status_lines
 from teamchat.cli.output.terminal.look import Look
-from teamchat.core.turn.events import TriesAgain
-from teamchat.runners.events import AgentEvent, FailureKind, Note, Retry, TextDelta, ToolCall, Usage, UsedSoFar
+from teamchat.core.turn.run_events import TriesAgain
+from teamchat.runners.agent_events import AgentEvent, FailureKind, Note, Retry, TextDelta, ToolCall, Usage, UsedSoFar
 
 BEGAN = 100.0
 OVERLOADED = FailureKind.OVERLOADED

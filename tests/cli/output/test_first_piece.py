@@ -9,8 +9,8 @@ from threading import Event, Thread
 import pytest
 
 from teamchat.cli.output.terminal.output import PAUSE_S, TerminalOutput
-from teamchat.core.turn.events import AgentSpoke, ConversationEvent, Warned
-from teamchat.runners.events import TextDelta
+from teamchat.core.turn.run_events import AgentSpoke, ConversationEvent, Warned
+from teamchat.runners.agent_events import TextDelta
 from tests.core.fake_conversation import Fails, Reply, Stage, team_of
 
 

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from teamchat.cli.output.jsonl import JsonOutput, write_line
-from teamchat.core.turn.events import spoken
-from teamchat.runners.events import AgentEvent, Done, Note, TextDelta, ToolCall
+from teamchat.core.turn.run_events import spoken
+from teamchat.runners.agent_events import AgentEvent, Done, Note, TextDelta, ToolCall
 
 
 class Pipe(io.StringIO):

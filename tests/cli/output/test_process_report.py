@@ -17,7 +17,7 @@ from teamchat.core.engine.processes.sequential import SequentialReport
 from teamchat.core.engine.processes.vote import Vote, VoteReport
 from teamchat.core.engine.processes.words import LONGEST_REASON, in_words, result_of
 from teamchat.core.engine.workflow import Part
-from teamchat.runners.events import TextDelta
+from teamchat.runners.agent_events import TextDelta
 
 PLAIN = Look(styles=False, colours=False)
 VOTES = (Vote("max", "msg-2", "yes", "It works."), Vote("sarah", "msg-3", "no", ""))

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from teamchat.cli.output.terminal.tools import action, changed, mark
-from teamchat.runners.events import ToolCall, ToolResult
+from teamchat.runners.agent_events import ToolCall, ToolResult
 from teamchat.runners.untrusted.file_changes import lines_of
 
 AT = "/work/notes"

@@ -19,8 +19,8 @@ from teamchat.core.cassette.writer import CassetteWriter
 from teamchat.core.conversation.inputs import Message
 from teamchat.core.team.find import load
 from teamchat.core.text.redact import Redactor
+from teamchat.runners.agent_events import Failure, FailureKind
 from teamchat.runners.child.running import Chunk, CutShort, Exit, Identity
-from teamchat.runners.events import Failure, FailureKind
 from tests.core.routing.marker_texts import grows_linearly
 from tests.program import run_here
 from tests.scripted_team import crew

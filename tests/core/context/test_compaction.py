@@ -27,10 +27,10 @@ from teamchat.core.store.messages import SqliteLog
 from teamchat.core.store.rows import dump
 from teamchat.core.store.summaries import summary_before
 from teamchat.core.team.team import KEPT_TOKENS, Team
-from teamchat.core.turn.events import Conclusion, SummaryStored, TurnFinished, TurnStarted
 from teamchat.core.turn.machine import ReadyTurn
+from teamchat.core.turn.run_events import Conclusion, SummaryStored, TurnFinished, TurnStarted
+from teamchat.runners.agent_events import ToolCall, ToolResult
 from teamchat.runners.child.running import Launch
-from teamchat.runners.events import ToolCall, ToolResult
 from tests import hiding
 from tests.core.fake_conversation import Fails, Hangs, Reply, Stage, team_of
 

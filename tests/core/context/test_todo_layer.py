@@ -14,7 +14,7 @@ from teamchat.core.conversation.inputs import Message
 from teamchat.core.routing.todos import HOW_TO, Add
 from teamchat.core.store.database import Database
 from teamchat.core.store.todos import note_todos, todos_of
-from teamchat.core.turn.events import Replied, TodoChanged
+from teamchat.core.turn.run_events import Replied, TodoChanged
 from tests.core.fake_conversation import Fails, Stage, team_of
 from tests.hiding import hide
 

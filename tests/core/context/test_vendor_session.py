@@ -16,8 +16,8 @@ from msgspec.structs import replace
 from teamchat.core.context.vendor_session import own_share
 from teamchat.core.receipt import Outcome
 from teamchat.core.store.turns import Turn, mark_opened
+from teamchat.runners.agent_events import Usage
 from teamchat.runners.child.running import Launch
-from teamchat.runners.events import Usage
 from tests.core.fake_conversation import Fails, Reply, Stage, team_of
 from tests.hiding import hide
 from tests.trials import trials

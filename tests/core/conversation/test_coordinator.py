@@ -15,7 +15,8 @@ from teamchat.core.store.messages import SqliteLog
 from teamchat.core.store.turn_events import stored_events
 from teamchat.core.store.turns import partial_of, prompt_of, system_of
 from teamchat.core.team.team import Limits
-from teamchat.core.turn.events import (
+from teamchat.core.turn.machine import ReadyTurn
+from teamchat.core.turn.run_events import (
     AgentSpoke,
     ConversationEvent,
     MessageStored,
@@ -26,8 +27,7 @@ from teamchat.core.turn.events import (
     TurnStarted,
     Warned,
 )
-from teamchat.core.turn.machine import ReadyTurn
-from teamchat.runners.events import FailureKind, Usage
+from teamchat.runners.agent_events import FailureKind, Usage
 from tests.core.fake_conversation import Fails, Hangs, Stage, team_of
 from tests.fakes.scripted import spoken
 

@@ -11,7 +11,7 @@ from teamchat.core.engine.events import ResumeMode
 from teamchat.core.engine.processes.debate import DebateReport
 from teamchat.core.engine.workflow import Kind, Process
 from teamchat.core.errors import ExitCode, UsageError
-from teamchat.core.turn.events import Conclusion
+from teamchat.core.turn.run_events import Conclusion
 from tests.core.fake_conversation import Fails, Stage, team_of
 
 MEMBERS = ("max", "sarah", "carol")

@@ -23,7 +23,8 @@ from teamchat.core.messages import ConversationMessage
 from teamchat.core.store.database import Database
 from teamchat.core.store.sessions import need_session, remove_session
 from teamchat.core.team.team import Limits
-from teamchat.core.turn.events import (
+from teamchat.core.turn.run import rules_of
+from teamchat.core.turn.run_events import (
     AgentSpoke,
     CheckFinished,
     CheckStarted,
@@ -40,8 +41,7 @@ from teamchat.core.turn.events import (
     TurnStarted,
     Warned,
 )
-from teamchat.core.turn.run import rules_of
-from teamchat.runners.events import SHOWN_ONLY, TextDelta
+from teamchat.runners.agent_events import SHOWN_ONLY, TextDelta
 from tests.core.fake_conversation import STORES, Fails, Reply, Stage, team_of
 from tests.trials import trials
 

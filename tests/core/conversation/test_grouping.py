@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from teamchat.core.conversation.grouping import colliding, in_lines, run_together
 from teamchat.core.engine.state import Route
 from teamchat.core.team.team import AgentSpec, Member, Team
-from teamchat.core.turn.events import ConversationEvent, Warned
+from teamchat.core.turn.run_events import ConversationEvent, Warned
 from teamchat.runners.base import Access
 
 

@@ -28,7 +28,14 @@ from teamchat.core.store.unsent import (
     taker_of,
     unsent_of,
 )
-from teamchat.core.turn.events import Conclusion, ConversationEvent, MessageStored, Replied, TurnFinished, TurnStarted
+from teamchat.core.turn.run_events import (
+    Conclusion,
+    ConversationEvent,
+    MessageStored,
+    Replied,
+    TurnFinished,
+    TurnStarted,
+)
 from tests.core.fake_conversation import Fails, Hangs, Stage, team_of
 
 HERE = os.getpid()

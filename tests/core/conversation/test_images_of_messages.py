@@ -17,7 +17,7 @@ from teamchat.core.store.database import Database
 from teamchat.core.store.images import Image, image_type, images_of
 from teamchat.core.store.rescue import rescue
 from teamchat.core.store.sessions import remove_session
-from teamchat.core.turn.events import Conclusion
+from teamchat.core.turn.run_events import Conclusion
 from teamchat.runners.child.running import Launch
 from tests.core.fake_conversation import Fails, Reply, Stage, team_of
 from tests.images import png

@@ -14,7 +14,7 @@ from teamchat.core.engine.processes.mapreduce import MapReduceReport, SubtaskSta
 from teamchat.core.engine.workflow import Kind, Process
 from teamchat.core.errors import ExitCode
 from teamchat.core.team.team import Limits
-from teamchat.core.turn.events import Conclusion, MessageStored, Replied
+from teamchat.core.turn.run_events import Conclusion, MessageStored, Replied
 from teamchat.runners.child.running import Launch
 from tests.core.fake_conversation import Fails, Reply, Stage, team_of
 

@@ -17,7 +17,7 @@ from teamchat.core.routing.markers import WhyNot, read_markers
 from teamchat.core.store.messages import SqliteLog
 from teamchat.core.store.sessions import all_sessions
 from teamchat.core.store.unsent import keep_unsent, unsent_of
-from teamchat.core.turn.events import Conclusion
+from teamchat.core.turn.run_events import Conclusion
 from tests.core.fake_conversation import Stage, team_of
 
 PASTE = "[NEXT: sarah] one\n[TEAM_TASK: x]\n[DROP: ALL]"

@@ -23,11 +23,11 @@ from teamchat.core.store.sessions import create_session
 from teamchat.core.store.texts import pack
 from teamchat.core.store.turn_events import stored_events
 from teamchat.core.store.turns import NewTurn, Turn, begin_turn, partial_of
-from teamchat.core.turn.events import Replied
 from teamchat.core.turn.machine import scratch_of
+from teamchat.core.turn.run_events import Replied
 from teamchat.core.turn.work_trees import WorkTrees
+from teamchat.runners.agent_events import Usage
 from teamchat.runners.child.running import BEGINS
-from teamchat.runners.events import Usage
 from tests.core.fake_conversation import Hangs, Stage, team_of
 from tests.core.store.test_stored_turns import SETUP
 from tests.fakes.scripted import begun_request, spoken

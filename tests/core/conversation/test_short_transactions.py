@@ -17,7 +17,7 @@ from teamchat.core.conversation import posting as saying
 from teamchat.core.conversation import summary as compacting
 from teamchat.core.conversation.coordinator import ConversationCoordinator
 from teamchat.core.store.turns import partial_of
-from teamchat.core.turn.events import Conclusion
+from teamchat.core.turn.run_events import Conclusion
 from teamchat.runners.child.running import MAX_OUTPUT_BYTES
 from tests.core.fake_conversation import Fails, Stage, team_of
 

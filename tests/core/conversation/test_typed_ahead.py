@@ -21,7 +21,7 @@ from teamchat.core.store.sessions import remove_session
 from teamchat.core.store.todos import todos_of
 from teamchat.core.store.unsent import keep_unsent, remove_unsent, unsent_of
 from teamchat.core.team.team import Limits
-from teamchat.core.turn.events import Conclusion, ConversationEvent, MessageStored, TurnStarted
+from teamchat.core.turn.run_events import Conclusion, ConversationEvent, MessageStored, TurnStarted
 from tests.core.fake_conversation import Fails, Hangs, Stage, team_of
 
 MESSAGES = int(os.environ.get("TYPED_MESSAGES", "40"))

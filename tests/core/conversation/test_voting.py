@@ -11,8 +11,8 @@ from teamchat.core.engine.events import ResumeMode
 from teamchat.core.engine.processes.vote import VoteReport
 from teamchat.core.engine.workflow import Kind, Process
 from teamchat.core.errors import AgentMissing, ExitCode, UsageError
-from teamchat.core.turn.events import Conclusion
 from teamchat.core.turn.machine import ReadyTurn
+from teamchat.core.turn.run_events import Conclusion
 from tests.core.fake_conversation import Fails, Stage, team_of
 
 OPTIONS = ("SQLite", "flat files")

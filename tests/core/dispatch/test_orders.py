@@ -21,7 +21,7 @@ from teamchat.core.dispatch.order import (
     read_pieces,
     written,
 )
-from teamchat.runners.events import Failure, FailureKind
+from teamchat.runners.agent_events import Failure, FailureKind
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 some = st.lists(texts, max_size=3).map(tuple)

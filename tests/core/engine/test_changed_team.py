@@ -17,7 +17,7 @@ from teamchat.core.engine.state import Rules
 from teamchat.core.errors import ExitCode, TeamchatError
 from teamchat.core.store.checking import problems
 from teamchat.core.team.team import Member, Team
-from teamchat.core.turn.events import Conclusion
+from teamchat.core.turn.run_events import Conclusion
 from tests.core.engine.driver import Talk
 from tests.core.fake_conversation import Fails, Hangs, Stage, human, team_of
 from tests.trials import trials

@@ -29,7 +29,7 @@ from teamchat.core.store.turns import (
     turn_numbers,
     turns_of,
 )
-from teamchat.runners.events import (
+from teamchat.runners.agent_events import (
     AgentEvent,
     Denied,
     Done,

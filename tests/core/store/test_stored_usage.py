@@ -17,8 +17,8 @@ from teamchat.core.store.sessions import create_session, remove_session
 from teamchat.core.store.turns import deliver_turn, end_turn, find_turn, trace
 from teamchat.core.store.usage import UsageRow, total_used, used
 from teamchat.core.store.vendor_sessions import VendorTurns
+from teamchat.runners.agent_events import Usage
 from teamchat.runners.base import Memory
-from teamchat.runners.events import Usage
 from tests.core.store.message_log_contract import draft
 from tests.core.store.test_stored_turns import SETUP, some_turn
 

@@ -22,11 +22,11 @@ from teamchat.core.store.turns import partial_of, turns_of
 from teamchat.core.turn import attempts as answering
 from teamchat.core.turn.attempts import Answer, Attempts, NoAnswer
 from teamchat.core.turn.ending import close_failed, spent
-from teamchat.core.turn.events import ConversationEvent, TriesAgain, TurnFinished, TurnStarted, Warned
 from teamchat.core.turn.machine import Cooldowns, ReadyTurn
 from teamchat.core.turn.run import Run, Tally
+from teamchat.core.turn.run_events import ConversationEvent, TriesAgain, TurnFinished, TurnStarted, Warned
+from teamchat.runners.agent_events import FailureKind, Usage
 from teamchat.runners.child.running import Launch
-from teamchat.runners.events import FailureKind, Usage
 from tests.core.fake_conversation import Fails, Hangs, Running, Stage, team_of
 from tests.core.fake_machine import FakeMachine
 from tests.fakes.scripted import begun_request, spoken

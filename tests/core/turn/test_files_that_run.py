@@ -18,8 +18,8 @@ from teamchat.core.receipt import Outcome
 from teamchat.core.team.team import BUILTIN_AGENTS, AgentSpec, Member
 from teamchat.core.turn.files_that_run import MOST_LOOKED_AT, MOST_READ, files_that_run, may_write
 from teamchat.core.turn.watching import watched
+from teamchat.runners.agent_events import Failure
 from teamchat.runners.child.running import Chunk, Exit, Launch, Running
-from teamchat.runners.events import Failure
 from teamchat.runners.untrusted.file_changes import NoCheckpoint
 from tests.cli.helpers import actors, objects, steady
 from tests.core.fake_conversation import Stage, team_of

@@ -19,10 +19,10 @@ from teamchat.core.store import database
 from teamchat.core.store.turn_events import TimedEvent
 from teamchat.core.store.turns import partial_of
 from teamchat.core.turn import kept_end
-from teamchat.core.turn.events import Conclusion
 from teamchat.core.turn.execution import FinishedTurn
+from teamchat.core.turn.run_events import Conclusion
+from teamchat.runners.agent_events import Denied, Failure, FailureKind, Text, ToolCall, ToolResult, Usage
 from teamchat.runners.child.running import Launch
-from teamchat.runners.events import Denied, Failure, FailureKind, Text, ToolCall, ToolResult, Usage
 from tests.core.fake_conversation import Fails, Reply, Stage, team_of
 
 

@@ -17,9 +17,9 @@ from teamchat.core.errors import ExitCode
 from teamchat.core.store.sessions import create_session
 from teamchat.core.store.turns import Turn
 from teamchat.core.team.team import AgentSpec, Member
-from teamchat.core.turn.events import AgentSpoke, Conclusion, TurnFinished
+from teamchat.core.turn.run_events import AgentSpoke, Conclusion, TurnFinished
+from teamchat.runners.agent_events import TextDelta
 from teamchat.runners.child.live import LiveAgent
-from teamchat.runners.events import TextDelta
 from tests.core.fake_conversation import Stage, team_of
 from tests.program import fake
 

@@ -26,10 +26,10 @@ from teamchat.core.turn.execution import FinishedTurn, execute
 from teamchat.core.turn.machine import Machine, ReadyTurn, check_runnable, scratch_of, steady_now, wait_to_start
 from teamchat.core.turn.plan import plan_reply
 from teamchat.runners import git_server
+from teamchat.runners.agent_events import Denied, FailureKind, Note, TextDelta
 from teamchat.runners.child.process import ChildProcess
 from teamchat.runners.child.running import Launch
 from teamchat.runners.child.supervisor import Stopper
-from teamchat.runners.events import Denied, FailureKind, Note, TextDelta
 from tests.core.fake_conversation import Running, Stage, team_of
 from tests.core.fake_machine import FakeMachine
 from tests.fakes.scripted import spoken

@@ -18,8 +18,8 @@ from msgspec import Struct
 from teamchat.core.doctor.checks import DoctorCheck, State
 from teamchat.core.errors import ExitCode
 from teamchat.patterns import regex
+from teamchat.runners.agent_events import FailureKind, Note, Text, ToolCall, ToolResult
 from teamchat.runners.base import Limit, Runner
-from teamchat.runners.events import FailureKind, Note, Text, ToolCall, ToolResult
 from teamchat.runners.untrusted.json import one_line
 from tests.real.model.replies import Request
 from tests.real.model.selftest import PLANTED, SelfTest

@@ -10,13 +10,13 @@ from pathlib import Path
 from msgspec import Struct
 
 from teamchat.core.doctor.ask import PATIENCE, LoneTurn, not_started, private_folder
+from teamchat.runners.agent_events import AgentEvent, FailureKind
 from teamchat.runners.base import Runner, Verdict
 from teamchat.runners.child import guardian
 from teamchat.runners.child.process import ChildProcess
 from teamchat.runners.child.removal import remove
 from teamchat.runners.child.running import OwnFileFailed, SpawnFailed
 from teamchat.runners.child.supervisor import Clocks, Stopper, TurnEnd, run_turn
-from teamchat.runners.events import AgentEvent, FailureKind
 from teamchat.runners.untrusted.json import decode
 from tests.real.model.table import SELF_TESTS
 

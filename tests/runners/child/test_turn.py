@@ -16,6 +16,7 @@ from typing import cast
 import pytest
 from msgspec.structs import replace
 
+from teamchat.runners.agent_events import AgentEvent, Denied, Failure, FailureKind, Note, Text, TextDelta, Usage
 from teamchat.runners.base import EventParser, StopRule
 from teamchat.runners.child import supervisor as turn
 from teamchat.runners.child.process import ChildProcess, launch
@@ -23,7 +24,6 @@ from teamchat.runners.child.running import Launch, Running
 from teamchat.runners.child.supervisor import Clocks, Stopper, TurnEnd, run_turn
 from teamchat.runners.claude.events import ClaudeEvents
 from teamchat.runners.codex.events import CodexEvents
-from teamchat.runners.events import AgentEvent, Denied, Failure, FailureKind, Note, Text, TextDelta, Usage
 from teamchat.runners.gemini.events import GeminiEvents
 from teamchat.runners.pipe import PipeOutput
 from tests.fakes.scripted import spoken

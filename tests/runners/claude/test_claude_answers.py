@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from teamchat.runners.agent_events import Text
 from teamchat.runners.claude.events import ClaudeEvents
-from teamchat.runners.events import Text
 from tests.runners.claude.test_claude_events import RESULT, delta, feed, tool_result, tool_use
 
 Events = list[dict[str, object]]

@@ -4,9 +4,7 @@ import json
 
 import pytest
 
-from teamchat.runners.base import Verdict
-from teamchat.runners.claude.events import ClaudeEvents
-from teamchat.runners.events import (
+from teamchat.runners.agent_events import (
     AgentEvent,
     Denied,
     Done,
@@ -25,6 +23,8 @@ from teamchat.runners.events import (
     UsedSoFar,
     VendorSession,
 )
+from teamchat.runners.base import Verdict
+from teamchat.runners.claude.events import ClaudeEvents
 from tests.runners.captures import replay
 
 RESULT = {"type": "result", "subtype": "success", "is_error": False, "num_turns": 1, "result": "Hi"}

@@ -4,8 +4,7 @@ import json
 
 import pytest
 
-from teamchat.runners.codex.events import CodexEvents
-from teamchat.runners.events import (
+from teamchat.runners.agent_events import (
     AgentEvent,
     Denied,
     Done,
@@ -22,6 +21,7 @@ from teamchat.runners.events import (
     Usage,
     VendorSession,
 )
+from teamchat.runners.codex.events import CodexEvents
 from tests.runners.captures import replay
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from teamchat.runners.agent_events import Usage
 from teamchat.runners.codex.usage import TAIL, used_in
-from teamchat.runners.events import Usage
 
 SESSION = "01a20189-1e88-7822-88ad-209a2523d25c"
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from teamchat.runners.agent_events import Failure, FailureKind
 from teamchat.runners.base import Login, Runner
 from teamchat.runners.claude.login import claude_login
 from teamchat.runners.claude.runner import ClaudeRunner
 from teamchat.runners.codex.runner import CodexRunner
-from teamchat.runners.events import Failure, FailureKind
 from teamchat.runners.gemini.runner import GeminiRunner
 from teamchat.runners.homes.logins import login_variables, with_source
 from teamchat.runners.pipe import PipeRunner

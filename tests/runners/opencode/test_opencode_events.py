@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from teamchat.runners.events import (
+from teamchat.runners.agent_events import (
     AgentEvent,
     Denied,
     Done,

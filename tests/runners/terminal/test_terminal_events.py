@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from teamchat.runners.agent_events import Done, Failure, FailureKind, Note, Started, Text, TextDelta
 from teamchat.runners.base import Job, Terminal
-from teamchat.runners.events import Done, Failure, FailureKind, Note, Started, Text, TextDelta
 from teamchat.runners.terminal.runner import TerminalEvents, TerminalRunner
 from tests.runners.captures import play
 

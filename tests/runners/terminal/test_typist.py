@@ -15,11 +15,11 @@ import pytest
 from msgspec.structs import replace
 
 from teamchat.core.cassette.player import Player, RecordedTurn, Recorder
+from teamchat.runners.agent_events import AgentEvent, Failure, FailureKind, Note, Started, Text, TextDelta
 from teamchat.runners.base import Job, Terminal
 from teamchat.runners.child.process import launch
 from teamchat.runners.child.running import Launch, Running
 from teamchat.runners.child.supervisor import Clocks, Stopper, TurnEnd, run_turn
-from teamchat.runners.events import AgentEvent, Failure, FailureKind, Note, Started, Text, TextDelta
 from teamchat.runners.terminal.runner import TerminalRunner
 from tests.program import fake
 from tests.runners.processes import PATIENCE_S, Pids, clocks_wait_for, eventually

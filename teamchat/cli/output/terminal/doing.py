@@ -15,8 +15,8 @@ from teamchat.core.engine.processes.mapreduce import PLANNER, REDUCER, WORKER
 from teamchat.core.engine.state import Route
 from teamchat.core.engine.workflow import Plan, Process
 from teamchat.core.text.clean import visible
-from teamchat.core.turn.events import TriesAgain
-from teamchat.runners.events import (
+from teamchat.core.turn.run_events import TriesAgain
+from teamchat.runners.agent_events import (
     AgentEvent,
     Denied,
     Done,

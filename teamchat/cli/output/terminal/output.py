@@ -48,7 +48,7 @@ from teamchat.core.messages import ConversationMessage, name_of
 from teamchat.core.receipt import Outcome, Setup
 from teamchat.core.store.turns import Turn
 from teamchat.core.text.clean import printable, visible
-from teamchat.core.turn.events import (
+from teamchat.core.turn.run_events import (
     AgentSpoke,
     CheckFinished,
     CheckStarted,
@@ -68,8 +68,8 @@ from teamchat.core.turn.events import (
     TurnStarted,
     Warned,
 )
+from teamchat.runners.agent_events import AgentEvent, Denied, FailureKind, TextDelta, ToolCall
 from teamchat.runners.base import NOT_ENFORCED
-from teamchat.runners.events import AgentEvent, Denied, FailureKind, TextDelta, ToolCall
 from teamchat.runners.untrusted.file_changes import FileChange
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from teamchat.core.text.clean import visible
 from teamchat.patterns import regex
-from teamchat.runners.events import ToolCall, ToolResult
+from teamchat.runners.agent_events import ToolCall, ToolResult
 
 COLUMN = 8  # of the word of a line
 _SPACES = regex(r"\s+")

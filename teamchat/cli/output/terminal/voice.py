@@ -17,7 +17,7 @@ from teamchat.core.routing.edits import Edit, without_edits
 from teamchat.core.routing.markers import Author, MarkerKind, scan, touches
 from teamchat.core.text.clean import VisibleCleaner, visible
 from teamchat.patterns import regex
-from teamchat.runners.events import AgentEvent, Denied, Note, Retry, Text, TextDelta, ToolCall, ToolResult
+from teamchat.runners.agent_events import AgentEvent, Denied, Note, Retry, Text, TextDelta, ToolCall, ToolResult
 
 WIDEST = 120  # columns of a text that a person reads
 REPLACED = "(the text above was replaced:)"

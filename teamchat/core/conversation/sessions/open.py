@@ -19,7 +19,7 @@ from teamchat.core.team.team import AgentSpec, Member, Team
 from teamchat.core.text.commands import saying
 from teamchat.core.turn.machine import need_program
 from teamchat.core.worktrees.make import place
-from teamchat.runners.events import FailureKind
+from teamchat.runners.agent_events import FailureKind
 
 
 class Opening(Struct, frozen=True):

@@ -22,7 +22,7 @@ from teamchat.core.dispatch.dbos.client import OPEN, OUTPUT, REST, TURN, config,
 from teamchat.core.dispatch.dbos.tables import HostTables
 from teamchat.core.dispatch.order import Ended, Piece, written
 from teamchat.core.errors import HostUnavailable
-from teamchat.runners.events import Failure, FailureKind
+from teamchat.runners.agent_events import Failure, FailureKind
 
 POLL_S = 0.5  # between two looks at the queue, each of which is a transaction
 FOREVER_S = 10 * 365 * 86_400

@@ -15,7 +15,7 @@ from teamchat.core.receipt import Outcome
 from teamchat.core.routing.todos import Change
 from teamchat.core.store.checks import CheckRecord
 from teamchat.core.store.turns import Turn
-from teamchat.runners.events import AgentEvent, Usage
+from teamchat.runners.agent_events import AgentEvent, Usage
 from teamchat.runners.untrusted.file_changes import FileChange
 
 if TYPE_CHECKING:
