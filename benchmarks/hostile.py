@@ -31,7 +31,7 @@ from teamchat.cli.output.terminal.output import TerminalOutput
 from teamchat.cli.output.terminal.surface import TerminalSurface
 from teamchat.cli.startup.piped import fenced, with_block
 from teamchat.core.cassette.redaction import CutRedactor
-from teamchat.core.context.context_manager import manager_of
+from teamchat.core.context.conversation_view import manager_of
 from teamchat.core.context.history import fence_code
 from teamchat.core.conversation.lessons import lessons_in
 from teamchat.core.conversation.posting import Parsed, Posting, says_nothing_new

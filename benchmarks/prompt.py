@@ -20,7 +20,7 @@ from typing import Any
 from benchmarks.figure import Figure, Measures
 from benchmarks.timing import TOKEN, best_ms
 from teamchat.core.context.build import BuiltPrompt, build_prompt, exists
-from teamchat.core.context.context_manager import manager_of
+from teamchat.core.context.conversation_view import manager_of
 from teamchat.core.context.layers.sources import collector_of
 from teamchat.core.engine.state import Route
 from teamchat.core.messages import NewMessage, Routing, Speaker

@@ -10,7 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from teamchat.assemblers.formats import CLAUDE, CODEX, GEMINI, OPENCODE, PLAIN_TEXT
     from teamchat.core import errors
-    from teamchat.core.context.context_manager import ContextManager, manager_of
+    from teamchat.core.context.conversation_view import ContextManager, manager_of
     from teamchat.core.conversation.coordinator import ConversationCoordinator
     from teamchat.core.conversation.inputs import Message, Resume
     from teamchat.core.conversation.processes import process_of
@@ -30,7 +30,7 @@ _HOME = {
     "AgentSpec": "core.team.team",
     "CLAUDE": "assemblers.formats",
     "CODEX": "assemblers.formats",
-    "ContextManager": "core.context.context_manager",
+    "ContextManager": "core.context.conversation_view",
     "ConversationCoordinator": "core.conversation.coordinator",
     "Database": "core.store.database",
     "GEMINI": "assemblers.formats",
@@ -52,7 +52,7 @@ _HOME = {
     "errors": "core.errors",
     "events": "core.turn.run_events",
     "load": "core.team.find",
-    "manager_of": "core.context.context_manager",
+    "manager_of": "core.context.conversation_view",
     "process_of": "core.conversation.processes",
     "session_lock": "core.files.session_lock",
 }

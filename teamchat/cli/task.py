@@ -25,7 +25,7 @@ def task(
     from teamchat.cli.startup.bare_words import typed_text
     from teamchat.cli.startup.typed import placed_here
     from teamchat.cli.startup.workspace import find_root, need_person, open_store, session_to_note_in
-    from teamchat.core.context.context_manager import TASK_CUT, ContextManager
+    from teamchat.core.context.conversation_view import TASK_CUT, ContextManager
     from teamchat.core.errors import UsageError
     from teamchat.core.store.messages import SqliteLog
     from teamchat.core.store.sessions import check_there

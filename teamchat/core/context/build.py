@@ -21,7 +21,7 @@ from teamchat.assemblers.parts import (
 )
 from teamchat.assemblers.truncation import byte_length
 from teamchat.core.agents import AgentType
-from teamchat.core.context.context_manager import ContextManager
+from teamchat.core.context.conversation_view import ContextManager
 from teamchat.core.context.history import Context, Crossing, Quote, in_prompt
 from teamchat.core.context.layers.collector import ContextCollector, LayerContext, LayerText, framework_only, texts_of
 from teamchat.core.context.layers.framework import turn_note

@@ -12,7 +12,7 @@ from hashlib import sha256
 
 from msgspec import Struct
 
-from teamchat.core.context.context_manager import ContextManager
+from teamchat.core.context.conversation_view import ContextManager
 from teamchat.core.context.history import Since
 from teamchat.core.engine.state import Route
 from teamchat.core.messages import ConversationMessage

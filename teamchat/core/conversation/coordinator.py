@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from teamchat.core.context.context_manager import ContextManager
+from teamchat.core.context.conversation_view import ContextManager
 from teamchat.core.conversation.addressing import Addressed, address, address_task
 from teamchat.core.conversation.conclusion import conclude, conclude_error, conclude_side_turn, conclusion
 from teamchat.core.conversation.inputs import Input, Message, Resume

@@ -8,7 +8,7 @@ from teamchat.assemblers.sections import closing
 from teamchat.assemblers.truncation import byte_length
 from teamchat.core.agents import CLIS
 from teamchat.core.context.build import BuiltPrompt, build_prompt
-from teamchat.core.context.context_manager import ContextManager
+from teamchat.core.context.conversation_view import ContextManager
 from teamchat.core.context.history import LENGTH
 from teamchat.core.conversation.addressing import Addressed, address, address_task
 from teamchat.core.conversation.inputs import Message

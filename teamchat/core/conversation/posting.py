@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from teamchat.core.context.context_manager import TASK_CUT
+from teamchat.core.context.conversation_view import TASK_CUT
 from teamchat.core.conversation.addressing import (
     Addressed,
     AddressedReply,

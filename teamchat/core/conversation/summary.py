@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from teamchat.assemblers.parts import SUMMARY, AssemblerOutput, BudgetExceeded
 from teamchat.assemblers.truncation import BYTES_PER_TOKEN, byte_length, truncate_end, truncate_middle
 from teamchat.core.context.build import BuiltPrompt, Exists, check_limit
-from teamchat.core.context.context_manager import ContextManager
+from teamchat.core.context.conversation_view import ContextManager
 from teamchat.core.context.history import Crossing
 from teamchat.core.context.layers.sources import summary_told, worth_telling
 from teamchat.core.errors import NoRecording, PromptTooLarge, StoreError, TeamchatError, UsageError

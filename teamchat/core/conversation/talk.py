@@ -11,7 +11,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from teamchat.core.context.context_manager import manager_of
+from teamchat.core.context.conversation_view import manager_of
 from teamchat.core.conversation.coordinator import ConversationCoordinator
 from teamchat.core.conversation.entry import check_message
 from teamchat.core.conversation.inputs import Input, Message, Resume

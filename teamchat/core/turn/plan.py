@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from teamchat.core.context.build import BuiltPrompt, Exists, FindSlash, RequestOf, build_prompt
-from teamchat.core.context.context_manager import ContextManager
+from teamchat.core.context.conversation_view import ContextManager
 from teamchat.core.context.layers.collector import ContextCollector
 from teamchat.core.context.vendor_session import NOTHING_BEFORE, AdoptedSession, ContinuedSession, Past
 from teamchat.core.engine.state import Route

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from teamchat.core.checkpoint.find import known_reason
 from teamchat.core.checkpoint.paths import readable
-from teamchat.core.context.context_manager import ContextManager, manager_of
+from teamchat.core.context.conversation_view import ContextManager, manager_of
 from teamchat.core.context.layers.sources import Compared, collector_of
 from teamchat.core.engine.decide import decide
 from teamchat.core.engine.events import Action, Dropped, Event, Paused, WorkBegan

@@ -20,7 +20,7 @@ from teamchat.assemblers.parts import (
     PromptContextMessage,
 )
 from teamchat.core.agents import AGENT_TYPES
-from teamchat.core.context.context_manager import ContextComposer
+from teamchat.core.context.conversation_view import ContextComposer
 from teamchat.core.context.layers.collector import ContextCollector, LayerContext, framework_only, texts_of
 from teamchat.core.messages import NewMessage, Speaker
 from tests.core.fake_conversation import Stage, team_of

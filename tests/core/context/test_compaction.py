@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from teamchat.assemblers.truncation import byte_length
 from teamchat.core.agents import ProtocolName
-from teamchat.core.context.context_manager import manager_of
+from teamchat.core.context.conversation_view import manager_of
 from teamchat.core.context.history import Summarised, read_context
 from teamchat.core.context.layers.sources import worth_telling
 from teamchat.core.conversation.summary import reach, recent_people

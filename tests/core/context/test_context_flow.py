@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from teamchat.assemblers.formats import CLAUDE, CODEX, GEMINI, PLAIN_TEXT
-from teamchat.core.context.context_manager import ContextManager
+from teamchat.core.context.conversation_view import ContextManager
 from teamchat.core.messages import NewMessage, Routing, Speaker
 
 KAILAI = Speaker("u1", "kailai", type="human")

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from teamchat.assemblers.parts import KNOWLEDGE, SUMMARY, TODO, AssemblerInput
 from teamchat.core.agents import AGENT_TYPES
-from teamchat.core.context.context_manager import ContextManager
+from teamchat.core.context.conversation_view import ContextManager
 from teamchat.core.context.history import LENGTH, fence_code
 from teamchat.core.messages import NewMessage, Routing, Speaker, SpeakerType
 from tests.core.routing.marker_texts import grows_linearly

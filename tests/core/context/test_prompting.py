@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from teamchat.core.agents import AGENT_TYPES, ProtocolName
 from teamchat.core.context.build import BuiltPrompt, Exists, build_prompt, check_limit, exists
-from teamchat.core.context.context_manager import ContextManager, manager_of
+from teamchat.core.context.conversation_view import ContextManager, manager_of
 from teamchat.core.engine.state import Route
 from teamchat.core.errors import ExitCode, PromptTooLarge, UsageError
 from teamchat.core.messages import ConversationMessage, NewMessage, Routing, Speaker

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from teamchat.core.context.context_manager import ContextManager
+from teamchat.core.context.conversation_view import ContextManager
 from teamchat.core.context.snapshot import Conversation, Renamed, from_json, to_json
 from teamchat.core.messages import ConversationMessage, NewMessage, Routing, Speaker
 from teamchat.core.store.database import Database

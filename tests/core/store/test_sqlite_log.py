@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from teamchat.core.context.context_manager import ContextManager
+from teamchat.core.context.conversation_view import ContextManager
 from teamchat.core.errors import UsageError
 from teamchat.core.store.database import Database
 from teamchat.core.store.message_log import MessageLog

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from teamchat.core.context.context_manager import manager_of
+from teamchat.core.context.conversation_view import manager_of
 from teamchat.core.context.layers.collector import framework_only
 from teamchat.core.engine.events import Action, Event, Paused, PauseKind, Spent, TurnBegan
 from teamchat.core.engine.state import Route

@@ -14,7 +14,7 @@ import pytest
 from msgspec.structs import replace
 
 from teamchat.core.agents import ProtocolName
-from teamchat.core.context.context_manager import manager_of
+from teamchat.core.context.conversation_view import manager_of
 from teamchat.core.context.vendor_session import Past
 from teamchat.core.doctor.versions import newest_proven
 from teamchat.core.engine.state import Route

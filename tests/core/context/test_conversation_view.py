@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from teamchat.assemblers.parts import TODO, AssemblerInput, PromptContextMessage
 from teamchat.assemblers.truncation import TruncationPolicy
-from teamchat.core.context.context_manager import ContextManager, manager_of
+from teamchat.core.context.conversation_view import ContextManager, manager_of
 from teamchat.core.errors import UsageError
 from teamchat.core.messages import ConversationMessage, NewMessage, Routing, Said, Speaker
 from teamchat.core.store.database import Database
