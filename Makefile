@@ -53,7 +53,7 @@ long: $(VENV)/ready
 quick: $(VENV)/ready
 	$(BIN)/python -m pytest -n 4 tests/assemblers tests/core tests/runners \
 		tests/cli/test_send.py tests/cli/test_resume.py tests/cli/test_stop.py tests/cli/test_demo.py \
-		--ignore-glob='*/test_damaged*' --ignore=tests/runners/test_parser_fuzz.py --ignore=tests/core/engine/test_engine_properties.py
+		--ignore-glob='*/test_damaged*' --ignore=tests/runners/json_events/test_any_output.py --ignore=tests/core/engine/decide/test_properties.py
 
 # Kills the real program at 2,000 random moments, fifty times as many as `test`, and a conversation before each of its
 # steps, of which `test` tries a third. A failure names its seed or its step.
@@ -107,10 +107,10 @@ parity: $(VENV)/ready
 # these files, and different ones each time. It takes tens of minutes.
 fuzz: $(VENV)/ready
 	DAMAGES=100 TRIALS=50 $(BIN)/python -m pytest tests/runners/test_damaged_streams.py \
-		tests/runners/test_damaged_live_streams.py tests/runners/test_parser_fuzz.py tests/cli/test_damaged_store.py \
+		tests/runners/test_damaged_live_streams.py tests/runners/json_events/test_any_output.py tests/cli/test_damaged_store.py \
 		tests/cli/test_any_arguments.py tests/cli/test_odd_numbers_and_times.py tests/core/routing \
 		tests/core/text/test_redact.py tests/core/engine tests/core/cassette/test_hostile_cassettes.py \
-		tests/core/context/test_vendor_session.py tests/core/checkpoint/test_random_trees.py \
+		tests/core/context/test_vendor_session.py tests/core/checkpoint/restore/test_random_trees.py \
 		tests/core/transcripts tests/cli/test_export.py \
 		tests/cli/test_export_html.py -n auto --hypothesis-profile=fuzz --timeout=0
 

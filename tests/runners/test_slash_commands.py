@@ -13,7 +13,7 @@ from teamchat.runners.base import Job, Memory, Slash
 from teamchat.runners.claude.runner import LIVE, ClaudeRunner
 from teamchat.runners.gemini.runner import GeminiRunner
 from teamchat.runners.slash_commands import LARGEST, command_name
-from tests.runners.claude.test_claude_project import describe
+from tests.runners.claude.test_project import describe
 
 CLAUDE, GEMINI = ClaudeRunner().slash, GeminiRunner().slash
 

@@ -29,7 +29,7 @@ from teamchat.core.turn.work_trees import WorkTrees
 from teamchat.runners.agent_events import Usage
 from teamchat.runners.child.running import BEGINS
 from tests.core.fake_conversation import Hangs, Stage, team_of
-from tests.core.store.test_stored_turns import SETUP
+from tests.core.store.test_turns import SETUP
 from tests.fakes.scripted import begun_request, spoken
 from tests.program import cli, ended, start
 from tests.runners.processes import eventually

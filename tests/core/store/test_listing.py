@@ -18,7 +18,7 @@ from teamchat.core.store.sessions import all_sessions, create_session, find_sess
 from teamchat.core.store.turns import end_turn
 from teamchat.runners.agent_events import Usage
 from tests.core.store.message_log_contract import draft
-from tests.core.store.test_stored_turns import some_turn
+from tests.core.store.test_turns import some_turn
 from tests.hiding import hide
 
 

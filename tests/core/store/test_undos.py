@@ -18,7 +18,7 @@ from teamchat.core.store.sessions import edits_of, remove_session
 from teamchat.core.store.turns import Before, before_turn, state_now, turns_of
 from teamchat.core.store.undos import begin_undo, last_undo, mark_undo, unfinished_undo
 from tests.core.store.message_log_contract import draft, ids
-from tests.core.store.test_stored_turns import some_turn
+from tests.core.store.test_turns import some_turn
 
 ROUTE = Route("msg-1", "kailai", "msg-1", 3, "max", as_of="msg-1", status=RouteStatus.HELD, attempt=1, instead_of="bob")
 STATE = State(Rules((), ()), (ROUTE,), 4, turns=2, since=5.5, last_ai="max", tokens=7, stale=1)

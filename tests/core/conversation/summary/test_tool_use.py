@@ -18,7 +18,7 @@ from teamchat.core.store.turn_events import TimedEvent
 from teamchat.core.store.turns import end_turn, trace
 from teamchat.runners.agent_events import AgentEvent, ToolCall, ToolResult
 from tests.core.store.message_log_contract import MAX, draft
-from tests.core.store.test_stored_turns import OUTCOME, some_turn
+from tests.core.store.test_turns import OUTCOME, some_turn
 
 HEAD = "\n\nTool calls of this turn:\n"
 

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from teamchat.runners.base import Job
 from teamchat.runners.claude.project import MOST_FILES, shows, trusts
 from teamchat.runners.claude.runner import ClaudeRunner
-from tests.runners.claude.test_claude_root import git
+from tests.runners.claude.test_folders import git
 
 AS_BEFORE = ("--setting-sources", "user")
 

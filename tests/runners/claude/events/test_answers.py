@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from teamchat.runners.agent_events import Text
 from teamchat.runners.claude.events import ClaudeEvents
-from tests.runners.claude.test_claude_events import RESULT, delta, feed, tool_result, tool_use
+from tests.runners.claude.events.test_events import RESULT, delta, feed, tool_result, tool_use
 
 Events = list[dict[str, object]]
 THINKS = {"type": "thinking", "thinking": "hm", "signature": "c2ln"}

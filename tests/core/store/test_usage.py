@@ -20,7 +20,7 @@ from teamchat.core.store.vendor_sessions import VendorTurns
 from teamchat.runners.agent_events import Usage
 from teamchat.runners.base import Memory
 from tests.core.store.message_log_contract import draft
-from tests.core.store.test_stored_turns import SETUP, some_turn
+from tests.core.store.test_turns import SETUP, some_turn
 
 KNOWN = Outcome(0, 1.0, model="opus 5", usage=Usage(100, None, 20, 0.25))
 

@@ -1,4 +1,4 @@
-"""The engine's rules, one by one. `test_engine_properties.py` has what is true of every sequence."""
+"""The engine's rules, one by one. `tests/core/engine/decide/test_properties.py` has what is true of every sequence."""
 
 from __future__ import annotations
 

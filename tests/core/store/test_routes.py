@@ -1,4 +1,4 @@
-"""The round trip of every reachable state is in `tests/core/engine/test_engine_properties.py`."""
+"""The round trip of every reachable state is in `tests/core/engine/decide/test_properties.py`."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ from teamchat.core.store.turn_events import TimedEvent
 from teamchat.core.store.turns import end_turn, trace
 from teamchat.runners.agent_events import Text
 from tests.core.store.message_log_contract import draft
-from tests.core.store.test_stored_turns import some_turn
+from tests.core.store.test_turns import some_turn
 from tests.hiding import hide
 
 

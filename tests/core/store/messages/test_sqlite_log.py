@@ -14,7 +14,7 @@ from teamchat.core.store.message_log import MessageLog
 from teamchat.core.store.messages import SqliteLog
 from teamchat.core.store.sessions import create_session
 from tests.core.store.message_log_contract import KAILAI, MAX, MessageLogContract, draft, ids
-from tests.core.store.test_stored_turns import some_turn
+from tests.core.store.test_turns import some_turn
 from tests.hiding import hide
 
 

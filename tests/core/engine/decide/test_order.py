@@ -27,8 +27,8 @@ from teamchat.core.engine.events import (
 )
 from teamchat.core.engine.state import Route, Rules, State
 from teamchat.core.routing.requests import RouteRequest
+from tests.core.engine.decide.test_properties import EVERYBODY, Drops, drops, wishes
 from tests.core.engine.driver import AI, HUMANS
-from tests.core.engine.test_engine_properties import EVERYBODY, Drops, drops, wishes
 from tests.trials import trials
 
 RULES = Rules(AI, HUMANS, max_turns=10**6, max_seconds=10**9)
