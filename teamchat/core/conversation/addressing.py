@@ -142,7 +142,9 @@ def address(
             *(["you cannot call yourself; that call was ignored"] if calls_self else []),
             *([astray] if astray else []),
             *near_miss_lines(near_misses),
-            *few(at_notes(text[:typed], team.members, (who.role_name, *(one.target for one in requests)), pasted)),
+            *few(
+                at_notes(text[:typed], team.members, (who.role_name, *(request.target for request in requests)), pasted)
+            ),
             *_inert_notes(markers),
         ),
         wordless=wordless,
@@ -230,8 +232,8 @@ def _typed_near_misses(typed: str, markers: Iterable[Marker], team: Team, speake
     directory = Directory(team.members)
 
     def closest(name: str) -> str | None:
-        found = directory.match(name)
-        return found.closest if isinstance(found, Unknown) and found.closest != speaker.role_name else None
+        match = directory.match(name)
+        return match.closest if isinstance(match, Unknown) and match.closest != speaker.role_name else None
 
     own = [marker for marker in markers if marker.start < len(typed)]
     names = _names_without({speaker.role_name}, team)
@@ -294,8 +296,8 @@ def _astray(state: State, speaker: Speaker, team: Team, target: str | None, *, r
     gone = f"{asker}, who asked you, is no longer in the team"
     if not refuse:
         return f"{gone}; your answer goes to {target}"
-    found = match_member(asker, team.ai_members)
-    perhaps = found.closest if isinstance(found, Unknown) else None
+    match = match_member(asker, team.ai_members)
+    perhaps = match.closest if isinstance(match, Unknown) else None
     raise NearMiss(f"{gone} (--anyway sends your answer to {target})", perhaps or target)
 
 
@@ -361,8 +363,8 @@ def person(team: Team, name: str | None, state: State | None = None) -> Member:
     if member:
         text = f"{member.name} is an agent; only people send messages: --as {' or '.join(people)}"
         raise UnknownPerson(text, people[0])
-    found = match_member(name, team.humans)
-    closest = found.closest if isinstance(found, Unknown) else None
+    match = match_member(name, team.humans)
+    closest = match.closest if isinstance(match, Unknown) else None
     guess = f": did you mean {closest}?" if closest else ""
     text = f"no person {name!r} in team {team.name!r} (there are: {', '.join(people)}){guess}"
     raise UnknownPerson(text, closest or people[0])

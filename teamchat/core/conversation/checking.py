@@ -47,7 +47,7 @@ async def run_check(run: Run, route: Route) -> tuple[Action, ...]:
 def check_of(run: Run, route: Route) -> Check:
     """The check of a route: as the team file has it now, else as a person has typed it."""
     process, name = run.state.process, route.part.check if route.part else ""
-    asked = next((one for one in process.checks if one.name == name), None) if process else None
+    asked = next((check for check in process.checks if check.name == name), None) if process else None
     if asked and not asked.command and name in run.team.checks:
         return run.team.checks[name]
     return Check(name, asked.command if asked else "", typed=True)
@@ -113,8 +113,8 @@ def checked(record: CheckRecord) -> Checked:
 def process_checks(checks: tuple[Check, ...]) -> tuple[ProcessCheck, ...]:
     """The checks as a process keeps them."""
     return tuple(
-        ProcessCheck(one.name, one.needs, one.command if one.typed and isinstance(one.command, str) else "")
-        for one in checks
+        ProcessCheck(check.name, check.needs, check.command if check.typed and isinstance(check.command, str) else "")
+        for check in checks
     )
 
 
@@ -131,6 +131,10 @@ def with_trees(
     before = changes.before
     if isinstance(finding, Tried):
         same = takewhile(lambda other: other.route == turn.route, turns_of_member(db, session, turn.member))
-        known = [one.outcome.known_changes for one in same if one.undone is None and one.outcome and one.id != turn.id]
-        before = next((one.before for one in reversed(known) if one), before)
+        known = [
+            earlier.outcome.known_changes
+            for earlier in same
+            if earlier.undone is None and earlier.outcome and earlier.id != turn.id
+        ]
+        before = next((older.before for older in reversed(known) if older), before)
     return replace(finding, before=before, after=changes.after)

@@ -135,8 +135,8 @@ def _result(run: Concluded, reply: str) -> tuple[str, Struct | None]:
     from teamchat.core.engine.processes.table import STRATEGIES
 
     strategy = STRATEGIES[process.kind]
-    kept = [route.part for route in state.queue if route.part and route.answer is not None]
-    return strategy.text(process, reply), strategy.answered(whole_report(run.db, run.session_id, process), kept)
+    parts = [route.part for route in state.queue if route.part and route.answer is not None]
+    return strategy.text(process, reply), strategy.answered(whole_report(run.db, run.session_id, process), parts)
 
 
 def _done(run: Concluded) -> Conclusion:

@@ -501,11 +501,11 @@ class ConversationCoordinator:
             )
         )
         heard = zip(parsed, routes, turns, strict=True)
-        parsed = [self.posting.worked(one, route, turn, turn.outcome) for one, route, turn in heard]
+        parsed = [self.posting.worked(addressed, route, turn, turn.outcome) for addressed, route, turn in heard]
         asked = {turn.id for turn in turns if _asked_its_user(run.db, turn)}
         with run.transaction():
-            for route, turn, one in zip(routes, turns, parsed, strict=True):
-                reply = self.posting.reply(one, turn, route, asked=turn.id in asked)
+            for route, turn, addressed in zip(routes, turns, parsed, strict=True):
+                reply = self.posting.reply(addressed, turn, route, asked=turn.id in asked)
                 deliver_turn(run.db, turn, reply.message.id)
                 replies.append((turn, reply))
             actions = run.decide(GroupDelivered(run.machine.now(), tuple(reply.event for _, reply in replies)))

@@ -35,8 +35,8 @@ class TreeDifference(Struct, frozen=True):
 
     def unrecorded(self) -> dict[str, What]:
         """What happened to paths that no checkpoint has, such as a secret. Raises `CheckpointFailed`."""
-        found = left_out_changes(self.repository, self.old, self.new)
-        return {readable(path): what for path, what in found.items()}
+        left_out = left_out_changes(self.repository, self.old, self.new)
+        return {readable(path): what for path, what in left_out.items()}
 
     def patch(self, *, binary: bool = True) -> Iterator[bytes]:
         """The same as `git apply` takes it at the top of the work tree. Raises `CheckpointFailed`.
@@ -53,9 +53,9 @@ def differences(state_folder: Path, turns: Sequence[Turn]) -> tuple[TreeDifferen
     """
     by_top: dict[str, list[tuple[Turn, FileChanges]]] = {}
     for turn in turns:
-        if found := known_changes(turn):
-            by_top.setdefault(found.top, []).append((turn, found))
-    return tuple(_difference(state_folder, Path(top), found) for top, found in by_top.items())
+        if file_changes := known_changes(turn):
+            by_top.setdefault(file_changes.top, []).append((turn, file_changes))
+    return tuple(_difference(state_folder, Path(top), changed) for top, changed in by_top.items())
 
 
 def patch_to_read(state_folder: Path, found: FileChanges, most: int) -> Iterator[bytes]:
@@ -102,5 +102,5 @@ def why_unknown(turn: Turn) -> str | None:
         return None
     changed = turn.outcome.changes
     reason = changed.reason if isinstance(changed, NoCheckpoint) else "an older teamchat or a replay ran it"
-    told = ", ".join(turn.outcome.files) or "no file"
-    return f"turn {turn.number} ({turn.member}) has no checkpoints: {reason}; its CLI reported {told}"
+    reported = ", ".join(turn.outcome.files) or "no file"
+    return f"turn {turn.number} ({turn.member}) has no checkpoints: {reason}; its CLI reported {reported}"

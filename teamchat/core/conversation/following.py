@@ -134,12 +134,12 @@ class Follower:
             last = find_turn(db, session.id)
             checks = running_checks(db, session.id)
             newest = find_check(db, session.id)
-            self._check = min((one.number for one in checks), default=newest.number + 1 if newest else 1) - 1
+            self._check = min((check.number for check in checks), default=newest.number + 1 if newest else 1) - 1
             self._turn = min((turn.number for turn in running), default=last.number + 1 if last else 1) - 1
             self._route = self.state.next_route - 1
             self._todo = last_change(db, session.id)
             self._undos = {undo.id: undo.status for undo in undos_in(db, session.id)}
-        self._running = frozenset((*(turn.number for turn in running), *(-one.number for one in checks)))
+        self._running = frozenset((*(turn.number for turn in running), *(-check.number for check in checks)))
         self._open_checks: dict[int, float] = {}  # the numbers of those that run, with the place of the message before
         self._by_hand: list[CheckRecord] = []  # of this run, those that are over
         self._not_run: CheckRecord | None = None  # the last one of this run, if it was not run
@@ -185,9 +185,9 @@ class Follower:
         if (version := self.db.changes()) != self._version:
             self._version = version
             yield from self._told(self._seen())
-        for one in list(self._open.values()):
-            if one.output and self._works:
-                yield from self._spoken(one.turn, one.output.read())
+        for open_turn in list(self._open.values()):
+            if open_turn.output and self._works:
+                yield from self._spoken(open_turn.turn, open_turn.output.read())
         self._look_at_lock()
         if self._works:
             self._ran, self._still_since = True, math.inf
@@ -199,9 +199,9 @@ class Follower:
             self._by_hand, self._not_run = [], None
 
     def close(self) -> None:
-        for one in self._open.values():
-            if one.output:
-                one.output.close()
+        for open_turn in self._open.values():
+            if open_turn.output:
+                open_turn.output.close()
 
     def event_of(self, message: ConversationMessage) -> MessageStored | Replied:
         """The event that told of a stored message."""
@@ -227,19 +227,21 @@ class Follower:
         db, session, log = self.db, self.session.id, self._log
         with db.snapshot():
             check_there(db, self.session)
-            now = {number: turn_of_session(db, session, one.turn.id) for number, one in self._open.items()}
+            now = {number: turn_of_session(db, session, open_turn.turn.id) for number, open_turn in self._open.items()}
             begun = [turn for turn in turns_after(db, session, self._turn) if self._follows(turn)]
-            messages = {place: one for place, one in log.placed_after(self._place).items() if self._follows(one)}
+            messages = {
+                place: message for place, message in log.placed_after(self._place).items() if self._follows(message)
+            }
             said = {message.id for message in messages.values()}
-            checks = [one for one in checks_of(db, session, self._check) if self._follows(one)]
+            checks = [check for check in checks_of(db, session, self._check) if self._follows(check)]
             open_ = (find_check(db, session, number) for number in self._open_checks)
-            running = [one.number for one in running_turns(db, session) if self._follows(one)]
-            running += [-one.number for one in running_checks(db, session) if self._follows(one)]
+            running = [turn.number for turn in running_turns(db, session) if self._follows(turn)]
+            running += [-check.number for check in running_checks(db, session) if self._follows(check)]
             return _Seen(
                 state=self._narrowed(load_state(db, session, rules_of(self.team))),
                 running=frozenset(running),
                 checks=checks,
-                checked=[one for one in (*open_, *checks) if one and one.status != "running"],
+                checked=[check for check in (*open_, *checks) if check and check.status != "running"],
                 place=max(self._place, log.last_place()),
                 messages=messages,
                 begun=[(turn, begun_after(db, turn)) for turn in begun],
@@ -259,7 +261,9 @@ class Follower:
         """The state as far as it is followed."""
         if self._request is None:
             return state
-        return replace(state, queue=tuple(one for one in state.queue if one.request == self._request), process=None)
+        return replace(
+            state, queue=tuple(route for route in state.queue if route.request == self._request), process=None
+        )
 
     def _follows(self, one: Turn | CheckRecord | ConversationMessage) -> bool:
         if self._request is None:
@@ -315,7 +319,7 @@ class Follower:
         """
         if route.part is None or route.part.kind != "until":
             return called
-        first = min(one.number for one in seen.queued if one == route or _called_together(one, route))
+        first = min(queued.number for queued in seen.queued if queued == route or _called_together(queued, route))
         ends = {number: place for number, place in checked.items() if number < first}
         for place, message in seen.messages.items():
             turn = turn_of_session(self.db, self.session.id, message.turn_id) if message.turn_id else None
@@ -367,7 +371,7 @@ class Follower:
 
     def _turns(self, seen: _Seen) -> Iterator[_Part]:
         replies = {message.turn_id: place for place, message in seen.messages.items()}
-        after: dict[int, float] = {number: one.after for number, one in self._open.items()}
+        after: dict[int, float] = {number: open_turn.after for number, open_turn in self._open.items()}
         follows: float = seen.place
         for turn, place in reversed(seen.begun):  # a side turn comes before the turn that follows it
             after[turn.number] = follows = follows if place is None else place
@@ -405,17 +409,17 @@ class Follower:
 
     def _rest(self, turn: Turn) -> Iterator[ConversationEvent]:
         """What is still to be told of the output of a turn that is over."""
-        one = self._open.get(turn.number)
-        if one is None or one.told:
+        open_turn = self._open.get(turn.number)
+        if open_turn is None or open_turn.told:
             return
-        one.told = True
-        if one.output and one.output.open():
+        open_turn.told = True
+        if open_turn.output and open_turn.output.open():
             if not self._was_dead(turn):
-                yield from self._spoken(turn, one.output.rest())
+                yield from self._spoken(turn, open_turn.output.rest())
         else:
             yield from self._spoken(turn, agent_events(self.db, turn.id))
-        if one.output:
-            one.output.close()
+        if open_turn.output:
+            open_turn.output.close()
 
     def _was_dead(self, turn: Turn) -> bool:
         """True if its process was found dead, and the conclusion that said so was told."""
@@ -443,9 +447,11 @@ class Follower:
         elif turn.setup.purpose == "lessons":
             lessons = newest_lessons(self.db, LARGEST)
             known = [lesson.text for lesson in lessons if lesson.learned_at < turn.started_at]
-            found = lessons_in(partial_of(self.db, turn), known)
-            kept = [one for one in lessons if one.session == self.session.name and one.text in found]
-            yield LessonsFound(turn, found, tuple(one for one in reversed(kept) if one.learned_at >= turn.started_at))
+            texts = lessons_in(partial_of(self.db, turn), known)
+            learned = [lesson for lesson in lessons if lesson.session == self.session.name and lesson.text in texts]
+            yield LessonsFound(
+                turn, texts, tuple(lesson for lesson in reversed(learned) if lesson.learned_at >= turn.started_at)
+            )
 
     @property
     def session_id(self) -> int:
@@ -460,8 +466,8 @@ class Follower:
             return conclusion(self, ExitCode.INTERRUPTED, f"{self._who()}{why}", RESUME)
         failed = tuple(route for route in state.held if route.number in self.tally.failures)
         if failed:
-            mates = [one for one in all_routes(self.db, self.session.id) if _mates(one, failed[0])]
-            delivered = any(one.status is RouteStatus.DONE for one in mates)
+            mates = [route for route in all_routes(self.db, self.session.id) if _mates(route, failed[0])]
+            delivered = any(mate.status is RouteStatus.DONE for mate in mates)
             return conclude(self, GroupFailed(failed, not delivered) if len(mates) > 1 else TurnFailed(failed[0]))
         if state.asked:
             return conclude(self, HumanAsked(state.asked))
@@ -489,11 +495,14 @@ class Follower:
         return CheckNotRun(route, f"{route.target} was not run: {check.result.reason}", check.result.not_run)
 
     def _how_left(self) -> str:
-        left = {how_left(self.db, one.turn) for one in self._open.values()}
+        left = {how_left(self.db, open_turn.turn) for open_turn in self._open.values()}
         return left.pop() if len(left) == 1 else KILLED
 
     def _who(self) -> str:
-        names = [*(one.turn.member for one in self._open.values()), *map("check-{}".format, self._open_checks)]
+        names = [
+            *(open_turn.turn.member for open_turn in self._open.values()),
+            *map("check-{}".format, self._open_checks),
+        ]
         return f"{', '.join(names)} " if names else ""
 
 

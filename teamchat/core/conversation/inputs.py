@@ -38,7 +38,7 @@ class Message(Struct, frozen=True, kw_only=True):
     @property
     def pasted(self) -> tuple[Span, ...]:
         """The parts that were pasted in several lines."""
-        return tuple((one[1], other[0]) for one, other in pairwise(self.typed))
+        return tuple((span[1], other[0]) for span, other in pairwise(self.typed))
 
 
 class Resume(Struct, frozen=True):

@@ -103,7 +103,9 @@ def keep_lessons(db: Database, texts: Iterable[str], session: str) -> tuple[Less
 
 def _question(run: Run, member: Member, said: Sequence[Said]) -> str:
     """The question about the messages `said`, below the known lessons. If there are many, only the closest ones."""
-    context = LayerContext(member, said[-1].message, "\n".join(one.text for one in said), run.manager.get_team_task())
+    context = LayerContext(
+        member, said[-1].message, "\n".join(quoted.text for quoted in said), run.manager.get_team_task()
+    )
     known = LessonsLayer(run.db, min(KNOWN_TOKENS, approx_tokens(run.team.prompt_bytes) // 4))(context)
     ask = wording.ASK_LESSONS.format(most=MOST, known=wording.SAME_LESSONS if known else "")
     return f"{wording.KNOWN_LESSONS}\n{known.text}\n\n{ask}" if known else ask
@@ -120,8 +122,8 @@ async def find_lessons(run: Run, member: Member, keep_as: str | None = None) -> 
     member = for_side_turn(member)
 
     def read(answer: str) -> Callable[[Turn], LessonsFound]:
-        found = lessons_in(answer, (lesson.text for lesson in newest_lessons(run.db, LARGEST)))
-        return lambda turn: LessonsFound(turn, found, keep_lessons(run.db, found, keep_as) if keep_as else ())
+        texts = lessons_in(answer, (lesson.text for lesson in newest_lessons(run.db, LARGEST)))
+        return lambda turn: LessonsFound(turn, texts, keep_lessons(run.db, texts, keep_as) if keep_as else ())
 
     try:
         so_far = summary_before(run.db, run.session, answers.id)

@@ -52,20 +52,20 @@ class Mentioned(Struct, frozen=True):
 
 def mentioned(text: str, typed: int, pasted: Sequence[Span], root: Path) -> Iterator[Mentioned]:
     """The files that a person mentions in the `typed` characters, outside what was `pasted`, relative to `root`."""
-    for found, written in _mentions(text, typed, pasted):
-        paths = (written,) if found["quoted"] else dict.fromkeys((written, written.rstrip(_ENDING)))
+    for match, written in _mentions(text, typed, pasted):
+        paths = (written,) if match["quoted"] else dict.fromkeys((written, written.rstrip(_ENDING)))
         for path in filter(None, paths):
             file = file_at(path, root)
             if _is_file(file):
-                yield Mentioned(path, found.start(), found.end() - len(written) + len(path), file)
+                yield Mentioned(path, match.start(), match.end() - len(written) + len(path), file)
                 break
 
 
 def _mentions(text: str, typed: int, pasted: Sequence[Span]) -> Iterator[tuple[re.Match[str], str]]:
     return (
-        (found, found["quoted"] or found["word"])
-        for found in _MENTION.finditer(text, 0, typed)
-        if not touches(*found.span(), pasted)
+        (match, match["quoted"] or match["word"])
+        for match in _MENTION.finditer(text, 0, typed)
+        if not touches(*match.span(), pasted)
     )
 
 
@@ -76,15 +76,15 @@ def illustrated(text: str, typed: int, pasted: Sequence[Span], root: Path) -> Il
     """
     pieces, moved, images, done = list[str](), list(pasted), list[Image](), 0
     grown = 0
-    for one in () if command_name(strip_markers(text).lstrip()) else mentioned(text, typed, pasted, root):
-        if image_kind(one.file) is None:
+    for mention in () if command_name(strip_markers(text).lstrip()) else mentioned(text, typed, pasted, root):
+        if image_kind(mention.file) is None:
             continue
-        images.append(image_at(one.file, one.path))
+        images.append(image_at(mention.file, mention.path))
         label = image_label(images[-1].name)
-        pieces += [text[done : one.start], label]
-        more = len(label) - (one.end - one.start)
-        moved = [(a + more, b + more) if a >= one.end + grown else (a, b) for a, b in moved]
-        done, grown = one.end, grown + more
+        pieces += [text[done : mention.start], label]
+        more = len(label) - (mention.end - mention.start)
+        moved = [(a + more, b + more) if a >= mention.end + grown else (a, b) for a, b in moved]
+        done, grown = mention.end, grown + more
     if len(images) > MOST_IMAGES:
         raise UsageError(f"a message takes at most {MOST_IMAGES} images, and there are {len(images)}")
     whole = "".join((*pieces, text[done:]))
@@ -95,8 +95,8 @@ def illustrated(text: str, typed: int, pasted: Sequence[Span], root: Path) -> Il
 
 def mentioned_images(text: str, pasted: Sequence[Span], root: Path) -> tuple[str, ...]:
     """The names of the images that a typed text mentions."""
-    found = mentioned(text, len(text), pasted, root) if "@" in text else ()
-    return tuple(image_name(one.path) for one in found if image_kind(one.file))
+    mentions = mentioned(text, len(text), pasted, root) if "@" in text else ()
+    return tuple(image_name(mention.path) for mention in mentions if image_kind(mention.file))
 
 
 def what_becomes(message: ConversationMessage, team: Team) -> str | None:
@@ -106,20 +106,24 @@ def what_becomes(message: ConversationMessage, team: Team) -> str | None:
 
     As `@src/app.py: max's claude reads the file; text to sarah's codex, which can open it`.
     """
-    found = mentioned(message.content, message.typed, (), team.root)
-    paths = dict.fromkeys(one.path for one in found if not one.path.startswith(_OUTSIDE) and "/../" not in one.path)
+    mentions = mentioned(message.content, message.typed, (), team.root)
+    paths = dict.fromkeys(
+        mention.path for mention in mentions if not mention.path.startswith(_OUTSIDE) and "/../" not in mention.path
+    )
     members = [team.member(name) for name in message.routing.resolved_addressees]
-    clis = [(f"{one.name}'s {_cli(team, one)}", one) for one in members if one.type == "ai"]
+    clis = [(f"{member.name}'s {_cli(team, member)}", member) for member in members if member.type == "ai"]
     if not (paths and clis):
         return None
     the_file = "the file" if len(paths) == 1 else "the files"
-    reading = [cli for cli, one in clis if team.agent_of(one).type.runner.reads_mentions and _all_there(one, paths)]
+    reading = [
+        cli for cli, member in clis if team.agent_of(member).type.runner.reads_mentions and _all_there(member, paths)
+    ]
     others = [cli for cli, _ in clis if cli not in reading]
-    told = [f"{listed(*reading)} {'reads' if len(reading) == 1 else 'read'} {the_file}"] if reading else []
-    able = [one for cli, one in clis if cli not in reading and team.agent_of(one).type.runner.vendor]
+    clauses = [f"{listed(*reading)} {'reads' if len(reading) == 1 else 'read'} {the_file}"] if reading else []
+    able = [member for cli, member in clis if cli not in reading and team.agent_of(member).type.runner.vendor]
     can = f", which can open {'it' if len(paths) == 1 else 'them'}" if len(able) == len(others) else ""
-    told += [f"text to {listed(*others)}{can}"] if others else []
-    return f"{', '.join(f'@{printable(path)}' for path in paths)}: {'; '.join(told)}"
+    clauses += [f"text to {listed(*others)}{can}"] if others else []
+    return f"{', '.join(f'@{printable(path)}' for path in paths)}: {'; '.join(clauses)}"
 
 
 def _cli(team: Team, member: Member) -> str:

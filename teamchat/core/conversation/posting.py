@@ -174,8 +174,8 @@ class Posting(Struct, frozen=True):
             text = blanked(text, asks.repeated)
         finding = strategy.read(process, part, text, asks.requests)
         if isinstance(finding, Fault):
-            told = f"{member.name}'s reply lacks what was asked for: {finding.why}; {strategy.after_fault(part)}"
-            self.run.emit(Warned(told))
+            warning = f"{member.name}'s reply lacks what was asked for: {finding.why}; {strategy.after_fault(part)}"
+            self.run.emit(Warned(warning))
         return finding
 
     def worked(self, parsed: Parsed, route: Route, turn: Turn, outcome: Outcome | None) -> Parsed:
@@ -399,10 +399,10 @@ class Teller(Struct):
 
     def waits(self, how: str, routes: Collection[int]) -> None:
         """Tell that these routes wait, by the message that called, with the commands that run and drop it."""
-        for one in waiting_in(self.run.db, self.run.session) if routes else ():
-            if not set(one.numbers).isdisjoint(routes):
-                self.run.emit(Warned(f"{how}: {one}"))
-                self.run.emit(Warned(one.commands))
+        for waiting in waiting_in(self.run.db, self.run.session) if routes else ():
+            if not set(waiting.numbers).isdisjoint(routes):
+                self.run.emit(Warned(f"{how}: {waiting}"))
+                self.run.emit(Warned(waiting.commands))
 
     def _reassigned(self, route: Route, failed: str) -> None:
         failure, part = self.run.tally.failures.get(route.number), route.part
@@ -418,12 +418,12 @@ class Teller(Struct):
         from teamchat.core.conversation.side_by_side import not_merged
 
         for turn in turns:
-            told = None
+            warning = None
             if turn.member not in self.apart:
-                told = await in_thread(partial(not_merged, run, turn))
-            if told:
+                warning = await in_thread(partial(not_merged, run, turn))
+            if warning:
                 self.apart.add(turn.member)
-                run.emit(Warned(told, turn.route, of_disk=True))
+                run.emit(Warned(warning, turn.route, of_disk=True))
 
     async def to_merge(self) -> None:
         """Tell at the end of a process what its members have changed that is to be merged; a judge's pick says it."""
@@ -433,5 +433,5 @@ class Teller(Struct):
             return
         from teamchat.core.conversation.side_by_side import to_merge
 
-        if told := await in_thread(partial(to_merge, run, process)):
-            run.emit(Warned(told, of_disk=True))
+        if warning := await in_thread(partial(to_merge, run, process)):
+            run.emit(Warned(warning, of_disk=True))

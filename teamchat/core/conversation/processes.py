@@ -91,17 +91,19 @@ def _need_merged(state: Path, session: int, writers: list[Member]) -> None:
         names = [quote(name) for name in lost]
         merging = [f"teamchat merge {name}" for name in names]
         removing = " && ".join(f"teamchat worktrees remove --force {name}" for name in names)
-        told = "; ".join(lost.values())
-        raise UsageError(f"{told}: they would be judged and merged with the new ones", "\n".join((*merging, removing)))
+        problems = "; ".join(lost.values())
+        raise UsageError(
+            f"{problems}: they would be judged and merged with the new ones", "\n".join((*merging, removing))
+        )
 
 
 def work_of(db: Database, session: int, turn: Turn, outcome: Outcome | None) -> Work:
     """What the `turn` with that `outcome` changed, and the turns before it that failed in the same part."""
     its = takewhile(lambda other: other.route == turn.route, turns_of_member(db, session, turn.member))
     outcomes = [outcome, *(other.outcome for other in its if other.undone is None and other.id != turn.id)]
-    found = [one.changes for one in outcomes if one and isinstance(one.changes, FileChanges)]
-    files = {file.path for changes in found for file in changes.files}
-    return Work(tuple(sorted(files)), max((changes.more for changes in found), default=0))
+    all_changes = [known.changes for known in outcomes if known and isinstance(known.changes, FileChanges)]
+    files = {file.path for changes in all_changes for file in changes.files}
+    return Work(tuple(sorted(files)), max((changes.more for changes in all_changes), default=0))
 
 
 def process_of(team: Team, name: str, given: ProcessSettings = DEFAULTS) -> Process:
@@ -232,9 +234,9 @@ def need_one_tree(team: Team, state: Path, process: Process) -> None:
     named = process.name or process.kind
     members = [team.member(name) for name in (process.do, *process.review)]
     folders = {f"{member.name} works in": member.cwd for member in members}
-    for one in process.checks:
-        check = None if one.command else team.checks.get(one.name)
-        folders[f"{one.name} runs in"] = team.root / check.folder if check else team.root
+    for process_check in process.checks:
+        check = None if process_check.command else team.checks.get(process_check.name)
+        folders[f"{process_check.name} runs in"] = team.root / check.folder if check else team.root
     if apart := [member.name for member in members if member.workspace == "worktree"]:
         raise UsageError(
             f"{named} checks the files in your folder, and {apart[0]} works in a worktree of its own: "
@@ -247,10 +249,12 @@ def need_one_tree(team: Team, state: Path, process: Process) -> None:
         )
     tops: dict[Path, str] = {}
     for what, folder in folders.items():
-        found = find_repository(folder, state)
-        if isinstance(found, NoRepository):
-            raise UsageError(f"{named} needs a git work tree, and {what} {folder}: {found.reason}", found.hint)
-        tops.setdefault(found.top, what)
+        repository = find_repository(folder, state)
+        if isinstance(repository, NoRepository):
+            raise UsageError(
+                f"{named} needs a git work tree, and {what} {folder}: {repository.reason}", repository.hint
+            )
+        tops.setdefault(repository.top, what)
     if len(tops) > 1:
         (top, first), (other, second) = list(tops.items())[:2]
         raise UsageError(f"{named} needs one git work tree for all: {first} {top}, and {second} {other}")
@@ -262,11 +266,11 @@ def _one(team: Team, setting: str, written: str | None) -> str | None:
 
 def _several(team: Team, setting: str, written: Sequence[str]) -> tuple[str, ...]:
     """The AI members of these names or titles, in that order, each once."""
-    found = resolve((), team.members, None, to=[Target((name,)) for name in written])
-    if found.problems:
-        problems = "; ".join(problem.message for problem in found.problems)
+    resolved = resolve((), team.members, None, to=[Target((name,)) for name in written])
+    if resolved.problems:
+        problems = "; ".join(problem.message for problem in resolved.problems)
         raise UnknownName(f"{_option(setting)}: {problems}", "teamchat team")
-    names = tuple(request.target for request in found.requests)
+    names = tuple(request.target for request in resolved.requests)
     people = {human.name for human in team.humans}
     if asked := [name for name in names if name in people]:
         raise UsageError(f"{_option(setting)}: {asked[0]} is a person; only AI members take part", "teamchat team")

@@ -84,13 +84,13 @@ def clean_turns(db: Database, session: int, folder: Path) -> list[str]:
     each folder that cannot be removed.
     """
     try:
-        found = [path for path in folder.iterdir() if _OURS.fullmatch(path.name)]
+        paths = [path for path in folder.iterdir() if _OURS.fullmatch(path.name)]
     except OSError:
         return []  # there were no turns yet
     # read last: a turn or check is stored before it has its folder
-    running = running_folders(db) | running_check_folders(db) if found else set()
-    over = [path for path in found if path.suffix != LIVE and path.name not in running]
-    stayed = [path for path in found if path.suffix == LIVE and session_of_folder(db, path.stem) in (session, None)]
+    running = running_folders(db) | running_check_folders(db) if paths else set()
+    over = [path for path in paths if path.suffix != LIVE and path.name not in running]
+    stayed = [path for path in paths if path.suffix == LIVE and session_of_folder(db, path.stem) in (session, None)]
     for path in stayed:
         _wait_until_dead(path)
     return [problem for path in (*over, *stayed) if (problem := _remove(path))]
@@ -154,9 +154,9 @@ def _recover(db: Database, session: int, turn: Turn, folder: Path, trees: WorkTr
     ours = _OURS.fullmatch(folder.name)
     verdict, events = _partial(turn, folder) if ours else (Verdict(""), [])
     failure = Failure(FailureKind.INTERRUPTED, KILLED)
-    found = trees.interrupted(str(turn.number), Path(turn.setup.cwd))
-    files = tuple(change.path for change in found.files) if isinstance(found, FileChanges) else ()
-    outcome = Outcome(None, None, failure, denied=None, usage=verdict.usage, files=files, changes=found)
+    changes = trees.interrupted(str(turn.number), Path(turn.setup.cwd))
+    files = tuple(change.path for change in changes.files) if isinstance(changes, FileChanges) else ()
+    outcome = Outcome(None, None, failure, denied=None, usage=verdict.usage, files=files, changes=changes)
     outcome = replace(outcome, children=children_of(db, session, turn.id))
     _end(db, turn, FinishedTurn(outcome, verdict.text, events=tuple(events)), folder if ours else None)
     note = f"turn {turn.number} ({turn.member}) {KILLED}; its partial text: teamchat show {turn.number}"

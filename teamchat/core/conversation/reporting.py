@@ -78,9 +78,9 @@ def _used(name: str, turns: list[Turn]) -> MemberUsed:
         name,
         len(turns),
         round(sum(turn.outcome.seconds or 0 for turn in turns if turn.outcome), 3),
-        _sum([one.input_tokens for one in used]),
-        _sum([one.output_tokens for one in used]),
-        _sum([one.cost_usd for one in used]),
+        _sum([usage.input_tokens for usage in used]),
+        _sum([usage.output_tokens for usage in used]),
+        _sum([usage.cost_usd for usage in used]),
     )
 
 

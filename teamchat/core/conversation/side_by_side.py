@@ -50,15 +50,17 @@ def side_by_side(run: Run, routes: Sequence[Route]) -> GroupCompared | None:
     names = [name for name in targets if name in there and run.has_worktree(there[name])]
     judged = any(route.part and route.part.apart for route in routes)
     try:
-        found = list(_differences(run, names)) if len(names) > 1 else []
-        if len(found) < 2:
+        differing = list(_differences(run, names)) if len(names) > 1 else []
+        if len(differing) < 2:
             return None
-        pairs = () if judged else combinations(found, 2)
-        same = tuple(clash for one, other in pairs for clash in _same_lines(one, other))
+        pairs = () if judged else combinations(differing, 2)
+        same = tuple(clash for compared, other in pairs for clash in _same_lines(compared, other))
     except CheckpointFailed as failed:
         run.emit(Warned(f"what the group has changed cannot be compared: {failed}"))
         return None
-    return GroupCompared(tuple(_told(one) for one in found), same, judged, any(route.part for route in routes))
+    return GroupCompared(
+        tuple(_told(compared) for compared in differing), same, judged, any(route.part for route in routes)
+    )
 
 
 def not_merged(run: Run, turn: Turn) -> str | None:
@@ -70,12 +72,12 @@ def not_merged(run: Run, turn: Turn) -> str | None:
     if tree is None or not Path(turn.setup.cwd).is_relative_to(tree.folder):
         return None
     try:
-        found = list(_differences(run, [turn.member]))
+        differing = list(_differences(run, [turn.member]))
     except CheckpointFailed as failed:
         return f"what {turn.member} has changed in its worktree cannot be compared: {failed}"
-    if not found:
+    if not differing:
         return None
-    number = len(found[0][1].changes)
+    number = len(differing[0][1].changes)
     commands = f"teamchat worktrees, teamchat merge {quote(turn.member)}"
     return f"not merged: {number} file{'s' * (number > 1)} in {turn.member}'s worktree ({commands})"
 
@@ -87,10 +89,10 @@ def to_merge(run: Run, process: Process) -> str | None:
     """
     names = dict.fromkeys((*process.members, *filter(None, (process.planner, process.reducer, process.lead))))
     try:
-        found = [there.tree.member for there, _ in _differences(run, list(names))]
+        unmerged = [there.tree.member for there, _ in _differences(run, list(names))]
     except CheckpointFailed as failed:
         return f"what the members have changed cannot be compared: {failed}"
-    commands = ", ".join(f"teamchat merge {quote(name)}" for name in found)
+    commands = ", ".join(f"teamchat merge {quote(name)}" for name in unmerged)
     return f"to be merged: {commands}" if commands else None
 
 
@@ -99,15 +101,20 @@ def _differences(run: Run, names: Sequence[str]) -> Iterator[_Compared]:
     for name in names:
         tree = find(state, run.session, name)
         there = opened(state, tree) if tree else "there is none"
-        if isinstance(there, Opened) and (found := merging.difference(state, there)).changes:
-            yield there, found
+        if isinstance(there, Opened) and (difference := merging.difference(state, there)).changes:
+            yield there, difference
 
 
 def _told(compared: _Compared) -> UnmergedChanges:
-    there, found = compared
+    there, difference = compared
     files = (
-        FileChange(readable(change.path), change.what, found.lines[change.path].added, found.lines[change.path].removed)
-        for change in found.changes
+        FileChange(
+            readable(change.path),
+            change.what,
+            difference.lines[change.path].added,
+            difference.lines[change.path].removed,
+        )
+        for change in difference.changes
     )
     return UnmergedChanges(there.tree.member, there.tree.branch, str(there.tree.folder), tuple(files))
 

@@ -41,9 +41,11 @@ def recent_people(said: Sequence[Said], size_of: Callable[[str], int], tokens: i
 
     `said` is in order, oldest first. No message between two kept ones is left out.
     """
-    newest_first = [one for one in reversed(said) if one.message.speaker.type == "human"]
-    sizes = accumulate(size_of(one.text) for one in newest_first)
-    ids = [one.message.id for one, size in zip(newest_first, sizes, strict=True) if size <= tokens * BYTES_PER_TOKEN]
+    newest_first = [quoted for quoted in reversed(said) if quoted.message.speaker.type == "human"]
+    sizes = accumulate(size_of(quoted.text) for quoted in newest_first)
+    ids = [
+        quoted.message.id for quoted, size in zip(newest_first, sizes, strict=True) if size <= tokens * BYTES_PER_TOKEN
+    ]
     return tuple(reversed(ids))
 
 
@@ -66,8 +68,8 @@ def build_summary_prompt(
     that is too long alone loses its middle, or no summary could ever be made again. Raises `PromptTooLarge` when even
     that does not fit.
     """
-    sizes = accumulate(manager.quoted_bytes(one.text) for one in said)
-    fitting = [one for one, size in zip(said, sizes, strict=True) if size <= team.prompt_bytes] or list(said[:1])
+    sizes = accumulate(manager.quoted_bytes(quoted.text) for quoted in said)
+    fitting = [quoted for quoted, size in zip(said, sizes, strict=True) if size <= team.prompt_bytes] or list(said[:1])
     ask = wording.ASK_SUMMARY.format(so_far=wording.SUMMARY_SO_FAR if so_far else "")
     while fitting:
         asked = prompt_about(team, member, manager, fitting, ask, so_far)
@@ -110,7 +112,7 @@ class HistoryPrompt(Struct, frozen=True):
             shown_from=said[0].message.id,
             shown_through=said[-1].message.id,
             fresh_bytes=byte_length(text),
-            redacted=self.quote.count(one.message.id for one in said),
+            redacted=self.quote.count(quoted.message.id for quoted in said),
             gathered={},
         )
 
@@ -231,10 +233,10 @@ class Summariser:
             before = so_far.kept if so_far else ()
             covered = [Said(message, quoted_text(message)) for message in map(run.manager.get_message, before)]
             people = [*covered, *said[: len(fitting)]]
-            kept = recent_people(people, lambda text: run.manager.quoted_bytes(text) + AROUND, run.team.kept_tokens)
+            ids = recent_people(people, lambda text: run.manager.quoted_bytes(text) + AROUND, run.team.kept_tokens)
             text = well_formed(answer)
             packed = pack(text)
-            summary = Summary(member.name, prompt.answers.id, kept, text)
+            summary = Summary(member.name, prompt.answers.id, ids, text)
             return lambda turn: add_summary(run.db, run.session, turn, summary, packed)
 
         reason = TurnReason(WHY, fitting[-1].message.id, purpose="summary")
@@ -251,7 +253,7 @@ MAX_LINE = 200  # bytes of one call
 
 def with_tool_calls(db: Database, said: Sequence[Said]) -> list[Said]:
     """The messages, each followed by the tool calls of its turn. Outputs are left out: they are long."""
-    return [replace(one, text=one.text + _told(db, one.message.turn_id)) for one in said]
+    return [replace(quoted, text=quoted.text + _told(db, quoted.message.turn_id)) for quoted in said]
 
 
 def _told(db: Database, turn: int | None) -> str:

@@ -227,19 +227,19 @@ async def conversation(
     It is in the store of the team file's folder, where the command line finds it. With `trust` the team file is trusted
     from now on, as by `teamchat trust`. Raises `TeamFileError`, `NotTrusted`, `UnknownName` and `StoreError`.
     """
-    found = resolve_team(os.fspath(team), Path.cwd(), config_dir())
+    resolved = resolve_team(os.fspath(team), Path.cwd(), config_dir())
     try:
-        need_trust(found, give=trust)
+        need_trust(resolved, give=trust)
     except NotTrusted as error:
-        if trust or error.hint != trust_command(found):
+        if trust or error.hint != trust_command(resolved):
             raise
         way = f"trust=True allows it from now on, as {error.hint} does"
         raise NotTrusted(f"{error}\n{way}", error.hint) from None
-    with closing(Database(workspace_dir(found.root) / STORE_NAME)) as db:
+    with closing(Database(workspace_dir(resolved.root) / STORE_NAME)) as db:
         there = need_session(db, session) if session else None
         if there and (caller := find_caller()):
             caller.check_session(db, there)
-        talk = Talk(found, db, there)
+        talk = Talk(resolved, db, there)
         try:
             yield talk
         finally:

@@ -70,17 +70,17 @@ class TurnOutput:
         """The events of what was written since the last call, or of its first pieces. Half a line is kept for later."""
         self.open()
         for _ in range(AT_ONCE):
-            found = [(stream, data) for stream in self._streams if (data := self._more(stream.file))]
-            if not found:
+            pieces = [(stream, data) for stream in self._streams if (data := self._more(stream.file))]
+            if not pieces:
                 return
-            for stream, data in found:
+            for stream, data in pieces:
                 yield from self._parsed(stream, stream.framer.push(data))
 
     def rest(self) -> Iterator[AgentEvent]:
         """All that is still to be read of a process that has ended."""
         self.open()
-        while found := [(stream, data) for stream in self._streams if (data := self._more(stream.file))]:
-            for stream, data in found:
+        while pieces := [(stream, data) for stream in self._streams if (data := self._more(stream.file))]:
+            for stream, data in pieces:
                 yield from self._parsed(stream, stream.framer.push(data))
         for stream in self._streams:
             yield from self._parsed(stream, stream.framer.flush())

@@ -62,8 +62,8 @@ def waiting_in(db: Database, session: int) -> list[Waiting]:
     for route in queue:
         if route.status not in others:
             by_message.setdefault((route.status is RouteStatus.ASIDE, route.parent), []).append(route)
-    found = [_waiting(log, message, tuple(routes), aside=aside) for (aside, message), routes in by_message.items()]
-    return sorted(found, key=lambda one: one.aside)
+    waiting = [_waiting(log, message, tuple(routes), aside=aside) for (aside, message), routes in by_message.items()]
+    return sorted(waiting, key=lambda one: one.aside)
 
 
 def on_hold(db: Database, session: Session) -> bool:
@@ -81,8 +81,8 @@ def _waiting(log: SqliteLog, message: str, routes: tuple[Route, ...], *, aside: 
 
 def named_by(waiting: Sequence[Waiting], message: str) -> tuple[int, ...]:
     """The numbers of the routes that wait for that message. Raises `UnknownName` if none do."""
-    found = tuple(number for one in waiting if one.message == message for number in one.numbers)
-    if not found:
-        there = ", ".join(dict.fromkeys(one.message for one in waiting)) or "nothing"
+    numbers = tuple(number for group in waiting if group.message == message for number in group.numbers)
+    if not numbers:
+        there = ", ".join(dict.fromkeys(group.message for group in waiting)) or "nothing"
         raise UnknownName(f"nothing waits for {quoted(message)} (what waits: {there})", "teamchat log")
-    return found
+    return numbers

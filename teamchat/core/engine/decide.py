@@ -443,8 +443,8 @@ def _recovered(draft: Draft) -> None:
 
 def _put_back(draft: Draft, before: State) -> None:
     """Put back the queue and the counters of `before`. Route numbers and what was spent stay as they are."""
-    now, kept = draft.state, {route.number for route in before.queue}
-    draft.drop(tuple(route for route in now.queue if route.number not in kept))
+    now, numbers = draft.state, {route.number for route in before.queue}
+    draft.drop(tuple(route for route in now.queue if route.number not in numbers))
     draft.state = replace(
         now,
         queue=before.queue,

@@ -73,9 +73,9 @@ class Draft(Struct):
             for route in self.state.queue
             if route.status is not RouteStatus.ANSWERED and (names is None or route.target in names)
         )
-        kept = tuple(route for route in named if agent and (route.part or route.by not in self.state.rules.ai))
-        self.drop(tuple(route for route in named if route not in kept))
-        self.actions += [NotDropped(route, agent or "") for route in kept]
+        protected = tuple(route for route in named if agent and (route.part or route.by not in self.state.rules.ai))
+        self.drop(tuple(route for route in named if route not in protected))
+        self.actions += [NotDropped(route, agent or "") for route in protected]
 
     def finish(self, route: Route, member: str, message: str | None, finding: Finding | None = None) -> None:
         """Note in the process that the part of the route is over: `message` is the reply, None if it was skipped."""
@@ -98,8 +98,10 @@ class Draft(Struct):
         def continues(last: LastSaid) -> bool:
             return route.request in last.requests or (asked_by_person and not set(by).isdisjoint(last.by))
 
-        told = (replace(last, message=message, by=by) if continues(last) else last for last in self.state.last_said)
-        self.state = replace(self.state, last_said=tuple(told))
+        last_said = (
+            replace(last, message=message, by=by) if continues(last) else last for last in self.state.last_said
+        )
+        self.state = replace(self.state, last_said=tuple(last_said))
 
     def asked(self, message: str, question: Route | None, before: LastSaid | None) -> None:
         """A person has said something: the answer to a question belongs to the work that asked, else it is new work."""
@@ -116,9 +118,9 @@ class Draft(Struct):
         needed = {route.request for route in self.state.queue}
         if process and not process.over:
             needed.add(process.request)
-        kept = tuple(last for last in self.state.last_said if not needed.isdisjoint(last.requests))
-        if kept != self.state.last_said:
-            self.state = replace(self.state, last_said=kept)
+        last_said = tuple(last for last in self.state.last_said if not needed.isdisjoint(last.requests))
+        if last_said != self.state.last_said:
+            self.state = replace(self.state, last_said=last_said)
 
     def hold_all(self) -> None:
         """Hold the whole queue, except people who are asked and what is set aside: only a resume continues it."""
@@ -154,9 +156,9 @@ class Draft(Struct):
     def allowed(self, requests: tuple[RouteRequest, ...], by: str, message: str) -> tuple[RouteRequest, ...]:
         """What an agent asks for that the run's bounds allow: with `only` nothing but questions to people."""
         rules = self.state.rules
-        kept = tuple(wish for wish in requests if not rules.only or wish.target in rules.humans)
-        self.actions += [NotCalled(wish.target, by, message) for wish in requests if wish not in kept]
-        return kept
+        permitted = tuple(wish for wish in requests if not rules.only or wish.target in rules.humans)
+        self.actions += [NotCalled(wish.target, by, message) for wish in requests if wish not in permitted]
+        return permitted
 
     def enqueue(self, requests: tuple[RouteRequest, ...], like: Route, *, ahead: bool) -> None:
         """Queue what a message asks for: `ahead` of what waits (a person's) or behind it (an agent's), by priority.
@@ -171,8 +173,8 @@ class Draft(Struct):
         ]
         no_room = (RouteStatus.RUNNING, RouteStatus.ASIDE)
         room = max(MAX_WAITING - sum(route.status not in no_room for route in queue), 0)
-        kept, refused = new[:room], new[room:]
+        queued, refused = new[:room], new[room:]
         self.state = replace(self.state, next_route=number + len(new))
         # sorted() is stable: within a priority the order of the list is the order of speaking
-        self.put(sorted((*kept, *queue) if ahead else (*queue, *kept), key=lambda route: route.priority))
-        self.actions += [Queued(route) for route in kept] + [Refused(route, MAX_WAITING) for route in refused]
+        self.put(sorted((*queued, *queue) if ahead else (*queue, *queued), key=lambda route: route.priority))
+        self.actions += [Queued(route) for route in queued] + [Refused(route, MAX_WAITING) for route in refused]

@@ -337,8 +337,8 @@ def nothing(_process: Process) -> None:
 
 def as_it_is(report: Any, _parts: Sequence[Part]) -> Struct:
     """A report that does not mention replies that are kept."""
-    told: Struct = report
-    return told
+    struct: Struct = report
+    return struct
 
 
 def as_asked(process: Process, _asked: ProcessSettings, _most_turns: int) -> Process:

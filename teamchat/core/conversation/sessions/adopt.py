@@ -61,14 +61,14 @@ def candidates(db: Database, team: Team, member: Member, inherited: Mapping[str,
     if member.workspace == "worktree":
         raise UsageError(f"{member.name} works in a worktree of its own, where {agent.name} finds no session of yours")
     env = environment_of(runner, inherited, keep=member.env_keep, add=member.env)
-    own, kept = vendor_sessions(db), runner.sessions.kept(env, member.cwd)
-    return Candidates(member, agent.name, [one for one in kept if one.id not in own])
+    own, sessions = vendor_sessions(db), runner.sessions.kept(env, member.cwd)
+    return Candidates(member, agent.name, [session for session in sessions if session.id not in own])
 
 
 def chosen(found: Candidates, name: str | None) -> KeptSession:
     """The session of that name or of a name that begins so, or the newest. Raises `UnknownName`."""
-    fits = [kept for kept in found.kept if name is None or kept.id == name or kept.id.startswith(name)]
-    exact = [kept for kept in fits if kept.id == name]
+    fits = [session for session in found.kept if name is None or session.id == name or session.id.startswith(name)]
+    exact = [session for session in fits if session.id == name]
     who = found.member.name
     if name is None and fits:
         return fits[0]

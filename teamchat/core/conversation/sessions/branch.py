@@ -53,9 +53,9 @@ def turns_after(db: Database, session: Session, message: str) -> Iterator[Later]
     """
     place = SqliteLog(db, session.id).place(message)
     for part in parts_from(db, session.id, place):
-        found = [*replied_between(db, part.session, place, part.through)]
-        found += unreplied_between(db, part.session, place, part.through)
-        yield from (Later(part.name, turn) for turn in sorted(found, key=lambda turn: turn.number))
+        turns = [*replied_between(db, part.session, place, part.through)]
+        turns += unreplied_between(db, part.session, place, part.through)
+        yield from (Later(part.name, turn) for turn in sorted(turns, key=lambda turn: turn.number))
 
 
 def _task_at(db: Database, log: SqliteLog, message: ConversationMessage, place: int) -> str | None:

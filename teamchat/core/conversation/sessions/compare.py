@@ -51,8 +51,8 @@ def compare_answers(
 def _shared(db: Database, one: Session, other: Session, message: str | None) -> tuple[str, str] | None:
     """The ids of a message that is in both sessions; None where they share none, or not the one that is named."""
     if message is None:
-        found = last_shared(db, one.id, other.id)
-        return (found, found) if found else None
+        shared = last_shared(db, one.id, other.id)
+        return (shared, shared) if shared else None
     place = SqliteLog(db, one.id).place(message)
     there = place_of(db, other.id, message) == place and not SqliteLog(db, other.id).is_hidden(message)
     return (message, message) if there else None
@@ -83,13 +83,13 @@ def _exchange(
     """What people said first of these messages, and the replies that came then. Nothing after them is read."""
     asked: list[ConversationMessage] = []
     replies: list[ConversationMessage] = []
-    for one in later:
-        if one.speaker.type != "human":
-            replies.append(one)
+    for message in later:
+        if message.speaker.type != "human":
+            replies.append(message)
         elif replies:
             break
         else:
-            asked.append(one)
+            asked.append(message)
     return tuple(asked), tuple(replies)
 
 
@@ -109,7 +109,7 @@ def _answer(db: Database, session: Session, to: str) -> SessionAnswer:
     if not replies:
         raise UsageError(f"session {session.name} has no reply after {to} yet", saying("--session", session.name))
     ids = {reply.turn_id for reply in replies}
-    later = [one.turn for one in turns_after(db, session, to) if one.turn.route is not None]
+    later = [entry.turn for entry in turns_after(db, session, to) if entry.turn.route is not None]
     last = max((place for place, turn in enumerate(later) if turn.id in ids), default=-1)
     return SessionAnswer(session, log.get(to), asked, replies, tuple(later[: last + 1]))
 
@@ -125,7 +125,7 @@ def compare_trees(state_folder: Path, one: SessionAnswer, other: SessionAnswer) 
     """By the checkpoints after the last turns of both, in each work tree in which both have some."""
     unknown: list[str] = []
     first, second = _ends(state_folder, one, unknown), _ends(state_folder, other, unknown)
-    found = (
+    differing = (
         TreeDifference(end.repository, end.new, second[top].new, end.last, second[top].last)
         for top, end in first.items()
         if top in second
@@ -133,7 +133,7 @@ def compare_trees(state_folder: Path, one: SessionAnswer, other: SessionAnswer) 
     if first and second:
         unknown += _alone(one, first, second)
         unknown += _alone(other, second, first)
-    return Trees(tuple(found), tuple(unknown))
+    return Trees(tuple(differing), tuple(unknown))
 
 
 def _alone(answer: SessionAnswer, here: Iterable[str], there: Container[str]) -> list[str]:
@@ -144,11 +144,11 @@ def _ends(state_folder: Path, answer: SessionAnswer, unknown: list[str]) -> dict
     """The difference that an answer made in each work tree, by its path."""
     name = answer.session.name
     try:
-        found = {str(one.repository.top): one for one in differences(state_folder, answer.turns)}
+        by_top = {str(difference.repository.top): difference for difference in differences(state_folder, answer.turns)}
     except CheckpointFailed as failed:
         unknown.append(f"session {name}: {failed}")
         return {}
-    if not found:
+    if not by_top:
         whys = filter(None, map(why_unknown, answer.turns))
         unknown += [f"session {name}: {why}" for why in whys] or [f"session {name}: no turn gave its replies"]
-    return found
+    return by_top

@@ -32,10 +32,10 @@ def delete_session(db: Database, session: Session) -> tuple[list[VendorSessions]
     Returns what its CLIs keep, and a sentence for each work tree whose checkpoints stay.
     """
     turns = turns_of(db, session.id)
-    kept, tops = _kept(turns), {found.top for turn in turns if (found := known_changes(turn))}
+    vendor_sessions, tops = _kept(turns), {changes.top for turn in turns if (changes := known_changes(turn))}
     refs = refs_of(fence_key(db, session.id)).removeprefix("refs/teamchat/")
     remove_session(db, session.id)
-    return kept, [problem for top in sorted(tops) if (problem := _forget(Path(top), db.path.parent, refs))]
+    return vendor_sessions, [problem for top in sorted(tops) if (problem := _forget(Path(top), db.path.parent, refs))]
 
 
 def _forget(top: Path, state_folder: Path, refs: str) -> str | None:
@@ -51,9 +51,9 @@ def _forget(top: Path, state_folder: Path, refs: str) -> str | None:
 
 
 def _kept(turns: list[Turn]) -> list[VendorSessions]:
-    found: dict[tuple[str, str], dict[str, None]] = {}
+    by_agent: dict[tuple[str, str], dict[str, None]] = {}
     for turn in turns:
         sessions = AGENT_TYPES[turn.protocol].runner.sessions
         if sessions and turn.vendor_session and (sessions.keeps_all or turn.setup.memory != "fresh"):
-            found.setdefault((turn.agent, sessions.stays_in), {})[turn.vendor_session] = None
-    return [VendorSessions(agent, folder, tuple(names)) for (agent, folder), names in found.items()]
+            by_agent.setdefault((turn.agent, sessions.stays_in), {})[turn.vendor_session] = None
+    return [VendorSessions(agent, folder, tuple(names)) for (agent, folder), names in by_agent.items()]

@@ -48,8 +48,8 @@ class Move(Struct, frozen=True):
 
     def path(self, path: str) -> str:
         """Where a path of the old workspace, of its work tree or of its state folder is now; others stay."""
-        _, found, below = path.partition(f"/{self.state.parent.name}/{self.state.name}/")
-        if found:  # wherever TEAMCHAT_HOME was
+        _, separator, below = path.partition(f"/{self.state.parent.name}/{self.state.name}/")
+        if separator:  # wherever TEAMCHAT_HOME was
             return str(self.target / below)
         return _swapped(path, self.old, self.new)
 
@@ -67,9 +67,9 @@ def plan_move(old: Path, new: Path) -> Move:
                 )
             _check_empty(target, real)
             with closing(Database(state / STORE_NAME)) as db:
-                found = tuple(all_sessions(db))
-            if found:
-                return Move(path, real, state, target, found)
+                sessions = tuple(all_sessions(db))
+            if sessions:
+                return Move(path, real, state, target, sessions)
     raise UnknownName(f"no conversation of a folder {_told(written)} is stored", "teamchat sessions")
 
 
@@ -111,8 +111,8 @@ def _swapped(path: str, old: Path, new: Path) -> str:
     if is_there(Path(path)):
         return path
     while True:
-        if Path(path).is_relative_to(old) and os.path.lexists(found := new / Path(path).relative_to(old)):
-            return str(found)
+        if Path(path).is_relative_to(old) and os.path.lexists(moved := new / Path(path).relative_to(old)):
+            return str(moved)
         if old.name != new.name or old == old.parent:
             return path
         old, new = old.parent, new.parent
@@ -166,12 +166,12 @@ def _follow(db: Database, plan: Move) -> set[str]:
 def _move_checkpoints(plan: Move, tops: set[str]) -> None:
     """Checkpoints are under the path of the repository that they are of."""
     for top in tops:
-        found = find_repository(Path(top), plan.state)
-        if isinstance(found, GitRepository) and not found.store.exists():
-            before = _before(plan, found.common_dir)
-            earlier = found.store.with_name(sha256(os.fsencode(before)).hexdigest()[:16])
+        repository = find_repository(Path(top), plan.state)
+        if isinstance(repository, GitRepository) and not repository.store.exists():
+            before = _before(plan, repository.common_dir)
+            earlier = repository.store.with_name(sha256(os.fsencode(before)).hexdigest()[:16])
             if earlier.exists():
-                earlier.rename(found.store)
+                earlier.rename(repository.store)
 
 
 def _before(plan: Move, now: Path) -> Path:

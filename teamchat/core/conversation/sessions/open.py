@@ -60,8 +60,8 @@ def plan_opening(db: Database, session: Session, team: Team, name: str, inherite
         raise NotTrusted(f"{member.name}'s session is not opened: {why}")
     program, *words = agent.command
     model = ("--model", member.model) if member.model else ()  # every built-in CLI calls it so
-    found = need_program(member, program, find_program(program, env))
-    argv = (found, *words, *runner.sessions.open(turn.vendor_session, member.cwd), *model)
+    executable = need_program(member, program, find_program(program, env))
+    argv = (executable, *words, *runner.sessions.open(turn.vendor_session, member.cwd), *model)
     return Opening(argv, env, runner.sessions.starts_in or member.cwd, turn)
 
 

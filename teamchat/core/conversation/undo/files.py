@@ -79,32 +79,32 @@ class FilesPlan(Struct, frozen=True):
     @property
     def conflicts(self) -> tuple[str, ...]:
         """The paths that somebody else changed since, or that are in the way."""
-        return tuple(readable(conflict.path) for one in self.trees for conflict in one.plan.conflicts)
+        return tuple(readable(conflict.path) for tree in self.trees for conflict in tree.plan.conflicts)
 
     @property
     def files(self) -> tuple[FileChange, ...]:
         """The files that go back."""
-        return tuple(file for one in self.trees for file in one.files)
+        return tuple(file for tree in self.trees for file in tree.files)
 
     @property
     def now(self) -> tuple[str, ...]:
         """The trees as they are."""
-        return tuple(one.now for one in self.trees)
+        return tuple(tree.now for tree in self.trees)
 
     def apply(self, trees: WorkTrees, *, force: bool) -> tuple[KeptFile, ...]:
         """Put the files back. Whoever was killed does it again. Returns what was kept, as no checkpoint has it.
 
         Raises `FilesChanged` where somebody changes one meanwhile, and `CheckpointFailed`, also for some of them.
         """
-        parts = [Restore(one.repository, one.known, one.targets(force=force), one.keep) for one in self.trees]
+        parts = [Restore(tree.repository, tree.known, tree.targets(force=force), tree.keep) for tree in self.trees]
         return restore(trees.folder, parts, force=force)
 
     def take(self, trees: WorkTrees, name: str, *, force: bool) -> dict[str, str]:
         """Checkpoints of the work trees after `apply`, by their folders. Raises `CheckpointFailed`."""
-        refs = _names(trees, name, [one.top for one in self.trees])
+        refs = _names(trees, name, [tree.top for tree in self.trees])
         return {
-            one.top: take_restored(one.repository, trees.folder, refs[one.top], one.now, one.targets(force=force))
-            for one in self.trees
+            tree.top: take_restored(tree.repository, trees.folder, refs[tree.top], tree.now, tree.targets(force=force))
+            for tree in self.trees
         }
 
 
@@ -189,8 +189,8 @@ def _unknown(turns: Iterable[Turn]) -> Iterator[str]:
             by_reason.setdefault("an older teamchat or a replay ran it", []).append(turn)
     for reason, some in by_reason.items():
         of = f"turns {_listed(some)}" if len(some) > 1 else f"turn {some[0].number}"
-        told = ", ".join(dict.fromkeys(file for turn in some if turn.outcome for file in turn.outcome.files))
-        reported = f"; its CLI reported {told}" if told else ""
+        files = ", ".join(dict.fromkeys(file for turn in some if turn.outcome for file in turn.outcome.files))
+        reported = f"; its CLI reported {files}" if files else ""
         yield f"the files of {of} stay as they are: {reason}{reported}"
 
 
@@ -256,11 +256,11 @@ def _plan(
     first = {change.path: change.old for _, made in reversed(changed) for change in made}
     plan = plan_restore([TurnChanges(made) for span, made in changed if span.ours], current)
     since = left_out_changes(repository, spans[-1].new, now.tree)
-    own = {one.path for one in now.left_out if one.path not in since}
+    own = {omitted.path for omitted in now.left_out if omitted.path not in since}
     ways = _ways(repository, plan, current, own)
     above = {place for path, place in ways.items() if place != path}
     plan = _without_unseen(plan, {path for path, place in ways.items() if place not in own})
-    unseen = {readable(one.path) for one in now.left_out}
+    unseen = {readable(omitted.path) for omitted in now.left_out}
     unseen |= set() if redo else set(left_out)
     there = _there_before(plan, left_out if redo else unseen)
     plan = _without(plan, there)
@@ -272,7 +272,7 @@ def _plan(
     files = tuple(
         _file(path, *((there, target) if redo else (target, there)), counted.get(path)) for path, there, target in sides
     )
-    members = (one.member for one in all_of(trees.folder) if one.folder == repository.top)
+    members = (worktree.member for worktree in all_of(trees.folder) if worktree.folder == repository.top)
     keep = {path for path in own if path in plan.restore or path in above}
     return TreePlan(repository, now.tree, plan, files, tuple(sorted(unseen)), next(members, None), current, keep, above)
 
@@ -284,8 +284,10 @@ def _there_before(plan: RestorePlan, left_out: Collection[str]) -> set[str]:
 
 
 def _without(plan: RestorePlan, paths: Collection[str]) -> RestorePlan:
-    kept = {path: entry for path, entry in plan.restore.items() if path not in paths}
-    return replace(plan, restore=kept, conflicts=tuple(one for one in plan.conflicts if one.path not in paths))
+    entries = {path: entry for path, entry in plan.restore.items() if path not in paths}
+    return replace(
+        plan, restore=entries, conflicts=tuple(conflict for conflict in plan.conflicts if conflict.path not in paths)
+    )
 
 
 def _ways(
@@ -302,9 +304,9 @@ def _ways(
 
 def _without_unseen(plan: RestorePlan, unseen: Collection[str]) -> RestorePlan:
     """Make conflicts of the paths at which something is that checkpoints leave out: nothing else has it."""
-    found = tuple(Conflict(path, None, None, plan.restore[path]) for path in sorted(unseen))
-    kept = {path: entry for path, entry in plan.restore.items() if path not in unseen}
-    return replace(plan, restore=kept, conflicts=(*plan.conflicts, *found))
+    conflicts = tuple(Conflict(path, None, None, plan.restore[path]) for path in sorted(unseen))
+    entries = {path: entry for path, entry in plan.restore.items() if path not in unseen}
+    return replace(plan, restore=entries, conflicts=(*plan.conflicts, *conflicts))
 
 
 def _file(path: str, old: TreeEntry | None, new: TreeEntry | None, lines: Lines | None) -> FileChange:

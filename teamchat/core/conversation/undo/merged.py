@@ -31,9 +31,9 @@ class MergedChanges(Struct, frozen=True):
 
 def merged_since(state: Path, session: int, turns: Sequence[Turn]) -> Iterator[MergedChanges]:
     """What was merged of the turns, for each worktree of the session that can be read. Blocks while git reads."""
-    found = [(turn, known) for turn in turns if (known := known_changes(turn))]
+    changed = [(turn, known) for turn in turns if (known := known_changes(turn))]
     for tree in all_of(state, session):
-        its = [(turn, known) for turn, known in found if known.top == str(tree.folder)]
+        its = [(turn, known) for turn, known in changed if known.top == str(tree.folder)]
         there = opened(state, tree) if its else "no turn worked there"
         if isinstance(there, str):
             continue
@@ -50,8 +50,8 @@ def _merged(state: Path, there: Opened, its: Sequence[tuple[Turn, FileChanges]])
     known, last = entries(there.home, there.base), _of_last_merge(state, there)
     paths: dict[str, None] = {}
     turns = []
-    for turn, found in its:
-        made = changes(there.home, found.before, found.after)
+    for turn, recorded in its:
+        made = changes(there.home, recorded.before, recorded.after)
         if merged := [change.path for change in made if known.get(change.path) == change.new]:
             paths |= dict.fromkeys(merged)
             turns.append(turn.number)

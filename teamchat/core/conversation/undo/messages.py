@@ -98,7 +98,7 @@ def plan_undo(db: Database, session: Session, rules: Rules, turn: int | None = N
     messages = tuple(SqliteLog(db, session.id).after(before.through))
     answered = _answered(turns, messages)
     state, _ = decide(load_state(db, session.id, rules), Undone(turns[0].started_at, before.state, answered))
-    together = [one.number for one in turns if one.route is not None and _begins(db, one) == before.first]
+    together = [undone.number for undone in turns if undone.route is not None and _begins(db, undone) == before.first]
     return UndoPlan(
         session=session,
         first=before.first,
@@ -109,7 +109,7 @@ def plan_undo(db: Database, session: Session, rules: Rules, turn: int | None = N
         before=before,
         answered=answered,
         queue=state.queue,
-        again=tuple(_again(state, {one.route for one in turns})),
+        again=tuple(_again(state, {undone.route for undone in turns})),
         task=before.task,
         task_changes=before.task != SqliteLog(db, session.id).team_task,
         lessons=tuple(lessons_since(db, session.name, turns[0].started_at)),
@@ -141,16 +141,16 @@ def _turn(db: Database, session: Session, number: int | None) -> Turn:
         if last is None:
             raise UsageError(f"there is no turn to undo in session {session.name}", "teamchat log")
         return last
-    found = find_turn(db, session.id, number)
-    if found is None:
+    turn = find_turn(db, session.id, number)
+    if turn is None:
         raise UnknownName(f"session {session.name} has no turn {number}", "teamchat log")
-    if found.undone is not None:
+    if turn.undone is not None:
         raise UsageError(f"turn {number} is undone already", "teamchat log --all")
-    if found.route is None:
+    if turn.route is None:
         raise UsageError(
-            f"turn {number} is no part of the conversation ({found.setup.purpose}): there is nothing to undo"
+            f"turn {number} is no part of the conversation ({turn.setup.purpose}): there is nothing to undo"
         )
-    return found
+    return turn
 
 
 def start_undo(run: Run, plan: UndoPlan, scope: Scope, trees: Trees) -> Undo:

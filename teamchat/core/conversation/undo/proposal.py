@@ -143,10 +143,10 @@ def carry_out_undo(run: Run, proposal: UndoProposal, *, force: bool) -> tuple[Ke
     """
     files, scope, plan = proposal.files, proposal.scope, proposal.plan
     refuse_conflicts(files, proposal.instead, force=force)
-    before: dict[str, tuple[str | None, str | None]] = {one.top: (one.now, None) for one in files.trees}
+    before: dict[str, tuple[str | None, str | None]] = {tree.top: (tree.now, None) for tree in files.trees}
     undo = proposal.begun or start_undo(run, plan, scope, before)
     try:
-        kept = files.apply(run.trees, force=force)
+        kept_files = files.apply(run.trees, force=force)
     except FilesChanged as changed:
         if proposal.begun is None:
             cancel_undo(run.db, undo)
@@ -157,7 +157,7 @@ def carry_out_undo(run: Run, proposal: UndoProposal, *, force: bool) -> tuple[Ke
         undo = mark_undo(run.db, undo, "done" if scope == "files" else "files", {**undo.trees, **done})
     if scope != "files":
         undo_conversation(run, plan, undo)
-    return kept
+    return kept_files
 
 
 def _refused(changed: FilesChanged, instead: Iterable[str]) -> CheckpointFailed:
@@ -183,7 +183,7 @@ def propose_redo(run: Run, session: Session) -> RedoProposal:
 
 def _by_git(run: Run, undo: Undo) -> Sequence[str]:
     """The commands that bring the files of an undo back, for each work tree; without those that git cannot have."""
-    found = []
+    commands = []
     for number, (top, (before, after)) in enumerate(undo.trees.items()):
         repository = find_repository(Path(top), run.trees.folder)
         if isinstance(repository, NoRepository) or before is None or after is None:
@@ -197,8 +197,10 @@ def _by_git(run: Run, undo: Undo) -> Sequence[str]:
         ref = f"{run.trees.refs}/undo-{undo.number}/before{f'-{number}' if number else ''}"
         if paths:
             named = [f":(top,literal){path}" for path in paths] if few else [":/"]
-            found.append(command_of(*git_command(repository), "restore", "--overlay", f"--source={ref}", "--", *named))
-    return found
+            commands.append(
+                command_of(*git_command(repository), "restore", "--overlay", f"--source={ref}", "--", *named)
+            )
+    return commands
 
 
 def carry_out_redo(run: Run, proposal: RedoProposal, *, force: bool) -> tuple[KeptFile, ...]:
@@ -208,7 +210,7 @@ def carry_out_redo(run: Run, proposal: RedoProposal, *, force: bool) -> tuple[Ke
     with run.transaction():
         begun = mark_undo(run.db, undo, "redoing")
     try:
-        kept = files.apply(run.trees, force=force)
+        kept_files = files.apply(run.trees, force=force)
     except FilesChanged as changed:
         with run.transaction():
             mark_undo(run.db, begun, undo.status)
@@ -218,4 +220,4 @@ def carry_out_redo(run: Run, proposal: RedoProposal, *, force: bool) -> tuple[Ke
     else:
         with run.transaction():
             mark_undo(run.db, begun, "redone")
-    return kept
+    return kept_files

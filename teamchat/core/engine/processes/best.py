@@ -83,7 +83,7 @@ def step(process: Process) -> Step | None:
 
 def _open(process: Process) -> tuple[Call, ...]:
     """A call for each member whose part is not over."""
-    total, done = len(process.members), {one.part.number for one in process.of(MEMBER)}
+    total, done = len(process.members), {ended.part.number for ended in process.of(MEMBER)}
     part = Part(process.kind, MEMBER, total=total, history=True, layers=BLIND_LAYERS, apart=True, prompt=process.prompt)
     return tuple(
         Call(name, replace(part, number=number), as_of=process.request)
@@ -143,13 +143,13 @@ def read(process: Process, part: Part, text: str, _requests: Sequence[RouteReque
 def picked(options: Sequence[str], written: dict[str, Any]) -> tuple[str | None, str]:
     """The letter of the answer that the JSON of a judge picks, None without one, and the reasons, empty without any."""
     winner, reasons = written.get("winner"), written.get("reasons")
-    told = reasons.strip() if isinstance(reasons, str) else ""
+    explanation = reasons.strip() if isinstance(reasons, str) else ""
     if not isinstance(winner, str):
-        return None, told
+        return None, explanation
     winner = winner[-LONGEST:]
     label = one_at_end(winner, tuple(options))
     others = {*_WORD.findall(winner)} & {*options} - {label}  # as in "neither A nor B"
-    return (None if others else label), told
+    return (None if others else label), explanation
 
 
 def _pick(process: Process) -> Pick | None:

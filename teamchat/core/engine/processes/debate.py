@@ -102,8 +102,8 @@ def _of_round(process: Process, number: int) -> tuple[Done, ...]:
 
 def _newest(process: Process) -> dict[str, Done]:
     """The newest answer of each member that has one, in the order of the members."""
-    found = seats(done for done in process.done if done.part.role != SYNTHESIS and done.message is not None)
-    return {member: found[member] for member in process.members if member in found}
+    by_member = seats(done for done in process.done if done.part.role != SYNTHESIS and done.message is not None)
+    return {member: by_member[member] for member in process.members if member in by_member}
 
 
 def _call(process: Process, member: str, number: int) -> Call:

@@ -92,15 +92,17 @@ def report(process: Process) -> HierarchicalReport:
             replies = (*handouts[-1].replies, WorkReport(done.member, done.message))
             handouts[-1] = HandoutReport(handouts[-1].message, replies)
     result = handouts[-1].message if process.over and handouts else None
-    return HierarchicalReport(process.kind, process.lead, tuple(one for one in handouts if one.replies), result)
+    return HierarchicalReport(
+        process.kind, process.lead, tuple(handout for handout in handouts if handout.replies), result
+    )
 
 
 def _groups(handout: Handout) -> Iterator[tuple[RouteRequest, ...]]:
     """The calls in the order of speaking; those of a group speak at the same time."""
     ordered = sorted(handout.requests, key=lambda request: request.priority)
     for (_, group), requests in groupby(ordered, key=lambda request: (request.priority, request.group)):
-        found = tuple(requests)
-        yield from [found] if group is not None else [(one,) for one in found]
+        calls = tuple(requests)
+        yield from [calls] if group is not None else [(call,) for call in calls]
 
 
 def _lead(process: Process, number: int, fault: str = "") -> Step:

@@ -165,10 +165,10 @@ def read(_process: Process, part: Part, text: str, _requests: Sequence[RouteRequ
 
 def _plan(text: str, most: int) -> Plan | Fault:
     """The subtasks without their markers, which call nobody."""
-    found = written_list(text)
-    if isinstance(found, Fault):
-        return found
-    items: list[object] = found.value
+    written = written_list(text)
+    if isinstance(written, Fault):
+        return written
+    items: list[object] = written.value
     if not items:
         return Fault("its list has no subtask")
     if len(items) > most:

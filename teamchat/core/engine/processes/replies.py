@@ -26,7 +26,7 @@ BLIND_LAYERS = (FRAMEWORK, LESSONS, KNOWLEDGE, SUMMARY)
 
 def seats(done: Iterable[Done]) -> dict[str, Done]:
     """The parts that are over by the members for whom they were done. The last one of a member counts."""
-    return {one.part.seat: one for one in done}
+    return {ended.part.seat: ended for ended in done}
 
 
 def stand_in(done: Done, member: str) -> str | None:
@@ -97,16 +97,16 @@ def _beside_asides(reply: str, find: Callable[[str], WrittenValue | Fault]) -> W
 
     seen = blanked(reply, escapes)
     text = without_asides(seen)
-    found = find(text)
-    if isinstance(found, Fault):
+    written = find(text)
+    if isinstance(written, Fault):
         ends = [span.end for span in asides_of(seen).spans]
-        whole = find(seen) if ends else found
+        whole = find(seen) if ends else written
         around_tag = isinstance(whole, WrittenValue) and any(whole.start < end < whole.end for end in ends)
-        return whole if around_tag else found
-    if text[found.start : found.end] != reply[found.start : found.end]:
-        whole = find(without_sequences(reply[found.start : found.end]))
-        return replace(found, value=whole.value) if isinstance(whole, WrittenValue) else found
-    return found
+        return whole if around_tag else written
+    if text[written.start : written.end] != reply[written.start : written.end]:
+        whole = find(without_sequences(reply[written.start : written.end]))
+        return replace(written, value=whole.value) if isinstance(whole, WrittenValue) else written
+    return written
 
 
 def _object(text: str) -> WrittenValue | Fault:
@@ -122,11 +122,11 @@ def _in_fence(text: str, kind: type) -> WrittenValue | Fault | None:
     fences = [fence for fence in _fences(text) if fence.is_json or _BEGIN.match(text, fence.inside.start)]
     if not fences:
         return None
-    found = _read(text, fences[-1].inside, kind)
+    written = _read(text, fences[-1].inside, kind)
     return (
-        WrittenValue(found.value, fences[-1].whole.start, fences[-1].whole.end)
-        if isinstance(found, WrittenValue)
-        else found
+        WrittenValue(written.value, fences[-1].whole.start, fences[-1].whole.end)
+        if isinstance(written, WrittenValue)
+        else written
     )
 
 
@@ -166,10 +166,10 @@ def _values(text: str) -> Iterator[_Span]:
 
 def _closed(text: str, start: int) -> int:
     depth = 0
-    for found in _BRACKET.finditer(text, start):
-        depth += {"[": 1, "{": 1, "]": -1, "}": -1}.get(found[0], 0)
+    for bracket in _BRACKET.finditer(text, start):
+        depth += {"[": 1, "{": 1, "]": -1, "}": -1}.get(bracket[0], 0)
         if depth == 0:
-            return found.end()
+            return bracket.end()
     return len(text)
 
 

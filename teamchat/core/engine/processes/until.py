@@ -115,7 +115,7 @@ def _work(
         fallback=_in_place_of(process, process.do),
         checks=checks,
         reviews=reviews,
-        labels=tuple(one.name for one in process.checks),
+        labels=tuple(process_check.name for process_check in process.checks),
         options=process.review,
         fault=why,
         prompt=process.prompt,
@@ -137,7 +137,7 @@ def _unanswered(process: Process, seen: Seen) -> Step | None:
 def _in_place_of(process: Process, name: str) -> tuple[str, ...]:
     """Return the fallbacks of a member that neither do the work nor review it."""
     taken = {process.do, *process.review}
-    return tuple(one for one in process.fallbacks.get(name, ()) if one not in taken)
+    return tuple(fallback for fallback in process.fallbacks.get(name, ()) if fallback not in taken)
 
 
 def _numbers(seen: Seen) -> tuple[int, ...]:
@@ -164,15 +164,15 @@ def _review(process: Process, seen: Seen) -> Step | None:
             lacks.append(seat)
     if calls:
         return Step(tuple(calls))
-    reviews = {seat: one for seat in process.review if isinstance(one := answer_of(seen, seat), Review)}
+    reviews = {seat: answer for seat in process.review if isinstance(answer := answer_of(seen, seat), Review)}
     if failed := [seat for seat, review in reviews.items() if not review.passed]:
-        messages = tuple(seen.reviews[seat].message or "" for seat, one in reviews.items() if one.findings)
+        messages = tuple(seen.reviews[seat].message or "" for seat, review in reviews.items() if review.findings)
         why = REJECTED.format(names=listed(*(seen.reviews[seat].member for seat in failed)))
         return _work(process, seen, why, checks=_numbers(seen), reviews=messages)
     if lacks:
         again = tuple(_ask(process, seen, seat, seat, seen.go) for seat in lacks)
-        told = "; ".join(_no_answer(seen.reviews[seat]) for seat in lacks)
-        return Step(again, fault=told, why="no_answer")
+        fault = "; ".join(_no_answer(seen.reviews[seat]) for seat in lacks)
+        return Step(again, fault=fault, why="no_answer")
     return _agreed(process, seen, reviews)
 
 
@@ -183,8 +183,8 @@ def _no_answer(done: Done) -> str:
 
 def _agreed(process: Process, seen: Seen, reviews: Mapping[str, Review]) -> Step | None:
     """All reviewers pass. They must have seen the tree that the checks are green on, or all the same one."""
-    tree = seen.tree if process.checks else next((one.after for one in reversed([*reviews.values()])), "")
-    stale = [seat for seat, one in reviews.items() if not tree or {one.before, one.after} != {tree}]
+    tree = seen.tree if process.checks else next((review.after for review in reversed([*reviews.values()])), "")
+    stale = [seat for seat, review in reviews.items() if not tree or {review.before, review.after} != {tree}]
     if not stale:
         return None
     calls = tuple(_ask(process, seen, seat, seat, seen.go) for seat in stale)
@@ -260,7 +260,7 @@ def undecided(process: Process) -> Open | None:
     rounds = f"{process.rounds} round{'s' * (process.rounds > 1)}"
     match result(process):
         case "red":
-            red = [one.part.check for one in Seen.of(process).checked.values() if _is_red(one)]
+            red = [done.part.check for done in Seen.of(process).checked.values() if _is_red(done)]
             return Open(f"after {rounds} {listed(*red)} {'is' if len(red) == 1 else 'are'} red", "check_red")
         case "rejected":
             seen = Seen.of(process)

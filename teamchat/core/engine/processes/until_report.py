@@ -91,7 +91,7 @@ def result(process: Process) -> str:
     if seen.red:
         return "red"
     answers = [answer_of(seen, seat) for seat in process.review]
-    passed = all(isinstance(one, Review) and one.passed for one in answers)
+    passed = all(isinstance(answer, Review) and answer.passed for answer in answers)
     return "done" if passed and not pending_check(process, seen) else "rejected"
 
 
@@ -99,7 +99,7 @@ def report(process: Process) -> UntilReport:
     rounds = tuple(_rounds(process))
     seen = Seen.of(process)
     last = rounds[-1] if rounds else None
-    verified = [trees_of(one.finding)[1] for one in (*seen.checked.values(), *seen.reviews.values())]
+    verified = [trees_of(done.finding)[1] for done in (*seen.checked.values(), *seen.reviews.values())]
     return UntilReport(
         kind=process.kind,
         do=process.do,
@@ -108,7 +108,7 @@ def report(process: Process) -> UntilReport:
         rounds=rounds,
         most_rounds=process.rounds + seen.heard,
         tree=seen.tree or next(filter(None, reversed(verified)), ""),
-        open_findings=tuple(one for review in (last.reviews if last else ()) for one in review.findings),
+        open_findings=tuple(finding for review in (last.reviews if last else ()) for finding in review.findings),
     )
 
 
@@ -125,8 +125,8 @@ def _rounds(process: Process) -> Iterator[UntilRound]:
         if done.part.role == DOER and done.message:
             current = replace(current, messages=(*current.messages, done.message))
         elif isinstance(ran := done.finding, Checked):
-            one = UntilCheck(done.part.check, ran.number, ran.status, ran.reason, ran.before, ran.after)
-            current = replace(current, checks=(*current.checks, one))
+            check = UntilCheck(done.part.check, ran.number, ran.status, ran.reason, ran.before, ran.after)
+            current = replace(current, checks=(*current.checks, check))
         elif done.part.role == REVIEWER:
             current = replace(current, reviews=(*current.reviews, _reviewed(done, done.finding)))
     if current:
@@ -135,18 +135,18 @@ def _rounds(process: Process) -> Iterator[UntilRound]:
 
 def _with_skipped(process: Process, round_: UntilRound) -> UntilRound:
     """The round with the checks that need a red one of it, or one that was skipped for that."""
-    status = {one.check: one.status for one in round_.checks}
+    status = {check.check: check.status for check in round_.checks}
     red = {name for name, what in status.items() if what == "red"}
     skipped: list[str] = []
-    for one in process.checks:
-        if one.name not in status and not red.isdisjoint(one.needs):
-            skipped.append(one.name)
-            red.add(one.name)
+    for check in process.checks:
+        if check.name not in status and not red.isdisjoint(check.needs):
+            skipped.append(check.name)
+            red.add(check.name)
     return replace(round_, skipped=tuple(skipped))
 
 
 def _reviewed(done: Done, finding: Finding | None) -> UntilReview:
     if not isinstance(finding, Review):
         return UntilReview(done.member, done.message, None, (), 0, "", "")
-    found, trees = (finding.findings, finding.more), (finding.before, finding.after)
-    return UntilReview(done.member, done.message, finding.passed, *found, *trees)
+    findings, trees = (finding.findings, finding.more), (finding.before, finding.after)
+    return UntilReview(done.member, done.message, finding.passed, *findings, *trees)

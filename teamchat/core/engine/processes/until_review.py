@@ -35,16 +35,18 @@ def read_review(text: str, round_: int | None = None) -> Review | Fault:
     value = written.value
     if wrong := _wrong(text, value, round_):
         return Fault(wrong)
-    read_all = [_finding(one) for one in value.get("findings", [])]
-    if wrong := next((f"finding {number} {one}" for number, one in enumerate(read_all, 1) if isinstance(one, str)), ""):
+    read_all = [_finding(finding) for finding in value.get("findings", [])]
+    if wrong := next(
+        (f"finding {number} {fault}" for number, fault in enumerate(read_all, 1) if isinstance(fault, str)), ""
+    ):
         return Fault(wrong)
-    findings = tuple(one for one in read_all[:MOST_FINDINGS] if isinstance(one, ReviewFinding))
+    findings = tuple(finding for finding in read_all[:MOST_FINDINGS] if isinstance(finding, ReviewFinding))
     return Review(value["verdict"] == "PASS", findings, len(read_all) - len(findings))
 
 
 def _wrong(text: str, value: dict[str, Any], round_: int | None) -> str | None:
     """What is wrong with the object of a review, its findings aside."""
-    verdict, found = value.get("verdict"), value.get("findings", [])
+    verdict, findings = value.get("verdict"), value.get("findings", [])
     wrong = None
     if verdict not in ("PASS", "FAIL"):
         wrong = '"verdict" is neither "PASS" nor "FAIL"'
@@ -52,9 +54,9 @@ def _wrong(text: str, value: dict[str, Any], round_: int | None) -> str | None:
         wrong = "it has two verdicts"
     elif round_ is not None and value.get("round", round_) != round_:
         wrong = f'"round" is not {round_}'
-    elif not isinstance(found, list):
+    elif not isinstance(findings, list):
         wrong = '"findings" is not a list'
-    elif verdict == "FAIL" and not found:
+    elif verdict == "FAIL" and not findings:
         wrong = "it says FAIL without a finding"
     return wrong
 

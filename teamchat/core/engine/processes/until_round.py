@@ -39,28 +39,28 @@ class Seen(Struct, frozen=True):
     @staticmethod
     def of(process: Process) -> Seen:
         done = process.done
-        places = [place for place, one in enumerate(done) if one.part.role == DOER]
+        places = [place for place, ended in enumerate(done) if ended.part.role == DOER]
         since = done[places[-1] + 1 :] if places else ()
-        before = [one for one in done[: len(done) - len(since)] if one.part.role == REVIEWER]
-        verified = [one for one in since if one.part.role in (CHECK, REVIEWER)]
-        go = max((one.part.go for one in verified), default=1)
-        spoke = [place for place, one in enumerate(done) if one.part.role == PERSON]
+        before = [ended for ended in done[: len(done) - len(since)] if ended.part.role == REVIEWER]
+        verified = [ended for ended in since if ended.part.role in (CHECK, REVIEWER)]
+        go = max((ended.part.go for ended in verified), default=1)
+        spoke = [place for place, ended in enumerate(done) if ended.part.role == PERSON]
         gaps = {sum(place < spot for place in places) for spot in spoke} - {0}
         return Seen(
-            tries=sum(not asks(one) for one in process.of(DOER)),
+            tries=sum(not asks(ended) for ended in process.of(DOER)),
             heard=len(gaps),
-            spoken=tuple(one for one in since if one.part.role == PERSON),
-            answers=tuple(one for one in since if one.part.role == QUESTION),
+            spoken=tuple(ended for ended in since if ended.part.role == PERSON),
+            answers=tuple(ended for ended in since if ended.part.role == QUESTION),
             go=go,
-            checked={one.part.check: one for one in verified if one.part.role == CHECK and one.part.go == go},
-            reviews={one.part.seat: one for one in verified if one.part.role == REVIEWER},
-            earlier={one.part.seat: one for one in before if isinstance(one.finding, Review)},
-            base=process.base or next(filter(None, (trees_of(one.finding)[0] for one in done)), ""),
+            checked={ended.part.check: ended for ended in verified if ended.part.role == CHECK and ended.part.go == go},
+            reviews={ended.part.seat: ended for ended in verified if ended.part.role == REVIEWER},
+            earlier={ended.part.seat: ended for ended in before if isinstance(ended.finding, Review)},
+            base=process.base or next(filter(None, (trees_of(ended.finding)[0] for ended in done)), ""),
         )
 
     @property
     def results(self) -> tuple[Checked, ...]:
-        return tuple(one.finding for one in self.checked.values() if isinstance(one.finding, Checked))
+        return tuple(done.finding for done in self.checked.values() if isinstance(done.finding, Checked))
 
     @property
     def red(self) -> bool:
@@ -102,14 +102,14 @@ def answer_of(seen: Seen, seat: str) -> Finding | None:
 def pending_check(process: Process, seen: Seen) -> Call | None:
     """The next check of this go that has no result; one that needs a red one never gets any."""
     blocked: set[str] = set()
-    for one in process.checks:
-        done = seen.checked.get(one.name)
-        if blocked.intersection(one.needs):
-            blocked.add(one.name)
+    for check in process.checks:
+        done = seen.checked.get(check.name)
+        if blocked.intersection(check.needs):
+            blocked.add(check.name)
         elif done is None or not isinstance(done.finding, Checked):
-            return check_call(process, one.name, seen.tries, seen.go)
+            return check_call(process, check.name, seen.tries, seen.go)
         elif done.finding.status == "red":
-            blocked.add(one.name)
+            blocked.add(check.name)
     return None
 
 

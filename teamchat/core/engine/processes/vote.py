@@ -85,9 +85,9 @@ def check(process: Process) -> str | None:
             return f"the option {quoted(option)} is not one line of at most {LONGEST_OPTION} characters"
         if not fold_option(option):
             return "an option is blank"
-    for one, other in combinations(process.options, 2):
-        if fold_option(one) == fold_option(other):
-            return f"the options {quoted(one)} and {quoted(other)} are the same"
+    for option, other in combinations(process.options, 2):
+        if fold_option(option) == fold_option(other):
+            return f"the options {quoted(option)} and {quoted(other)} are the same"
     return wrong_members(process, least=1)
 
 
@@ -130,8 +130,8 @@ def _part(process: Process, member: str, number: int, total: int, last: Done | N
 
 def read(process: Process, part: Part, text: str, _requests: Sequence[RouteRequest]) -> Finding | None:
     written = written_object(text)
-    found = written if isinstance(written, Fault) else _ballot(process.options, written.value)
-    return Ballot(None, f"{NO_VOTE}: {found.why}") if isinstance(found, Fault) and part.fault else found
+    ballot = written if isinstance(written, Fault) else _ballot(process.options, written.value)
+    return Ballot(None, f"{NO_VOTE}: {ballot.why}") if isinstance(ballot, Fault) and part.fault else ballot
 
 
 def _ballot(options: tuple[str, ...], written: dict[str, Any]) -> Ballot | Fault:

@@ -182,7 +182,9 @@ def _of_vote(report: VoteReport) -> Result:
         for option in options
     )
     ordered = sorted(report.votes, key=lambda vote: vote.option != report.winner)
-    lines = [vote_line(one, dissents=report.winner is not None and one.option != report.winner) for one in ordered]
+    lines = [
+        vote_line(ballot, dissents=report.winner is not None and ballot.option != report.winner) for ballot in ordered
+    ]
     return Result(vote_title(report), tuple(bars), (*lines, *not_voted(report)))
 
 
@@ -228,17 +230,17 @@ def best_lines(report: BestReport) -> Iterator[str]:
     """`best: kim picks sarah: It is the shortest.`, then what the letters in the reasons stand for."""
     if report.winner is None:
         yield "best: nobody is picked"
-    elif any(one.label for one in report.candidates):
+    elif any(candidate.label for candidate in report.candidates):
         yield f"best: {report.judge} picks {report.winner}: {said(report.reasons or '')}"
     else:
         yield f"best: {report.winner}, without a judge: {report.reasons}"
-    for one in report.candidates:
-        letter = f" is {one.label}, and" if one.label else ""
-        number = len(one.files) + one.more
-        if one.message is None:
-            yield f"  {one.member} gave no answer"
+    for candidate in report.candidates:
+        letter = f" is {candidate.label}, and" if candidate.label else ""
+        number = len(candidate.files) + candidate.more
+        if candidate.message is None:
+            yield f"  {candidate.member} gave no answer"
         else:
-            yield f"  {one.member}{letter} changed {_plural(number, 'file') if number else 'no file'}"
+            yield f"  {candidate.member}{letter} changed {_plural(number, 'file') if number else 'no file'}"
 
 
 def map_reduce_lines(report: MapReduceReport, *, whom: bool = False) -> Iterator[str]:
@@ -249,26 +251,26 @@ def map_reduce_lines(report: MapReduceReport, *, whom: bool = False) -> Iterator
     if not report.subtasks:
         yield f"map-reduce: {report.planner} has made no plan{f': {report.fault}' if report.fault else ''}"
         return
-    count = Counter(one.status for one in report.subtasks)
-    done, kept = count[SubtaskStatus.DONE], count[SubtaskStatus.ANSWERED]
-    more = f", {kept} {'is' if kept == 1 else 'are'} answered" if kept else ""
+    count = Counter(subtask.status for subtask in report.subtasks)
+    done, answered = count[SubtaskStatus.DONE], count[SubtaskStatus.ANSWERED]
+    more = f", {answered} {'is' if answered == 1 else 'are'} answered" if answered else ""
     yield f"map-reduce: {done} of {_plural(len(report.subtasks), 'subtask')} {'is' if done == 1 else 'are'} done{more}"
-    for one in report.subtasks:
-        by = f" by {one.member}" if one.member and one.status is SubtaskStatus.DONE else ""
-        if whom and one.member and one.status is SubtaskStatus.SKIPPED:
-            by = f", as {one.member} gave no result"
-        yield f"  {one.number}. {one.status}{by}: {one_line(one.task, LONGEST_TASK)}"
+    for subtask in report.subtasks:
+        by = f" by {subtask.member}" if subtask.member and subtask.status is SubtaskStatus.DONE else ""
+        if whom and subtask.member and subtask.status is SubtaskStatus.SKIPPED:
+            by = f", as {subtask.member} gave no result"
+        yield f"  {subtask.number}. {subtask.status}{by}: {one_line(subtask.task, LONGEST_TASK)}"
 
 
 def until_lines(report: UntilReport) -> Iterator[str]:
     """`until: done after 2 of 3 rounds`, then each round with what verified it, and what it took."""
     number = len(report.rounds)
     yield f"until: {until.ENDS[report.result]} after {number} of {_plural(report.most_rounds, 'round')}"
-    for one in report.rounds:
-        said_in = f" ({one.messages[-1]})" if one.messages else ""
-        skipped = (f"{one_line(name, LONGEST_TASK)} skipped" for name in one.skipped)
-        verified = (*map(_checked, one.checks), *skipped, *map(_reviewed, one.reviews))
-        yield f"  round {one.number}: {'; '.join((f'{one.doer}{said_in}', *verified))}"
+    for round_ in report.rounds:
+        said_in = f" ({round_.messages[-1]})" if round_.messages else ""
+        skipped = (f"{one_line(name, LONGEST_TASK)} skipped" for name in round_.skipped)
+        verified = (*map(_checked, round_.checks), *skipped, *map(_reviewed, round_.reviews))
+        yield f"  round {round_.number}: {'; '.join((f'{round_.doer}{said_in}', *verified))}"
     for finding in report.open_findings:
         yield f"  open: {in_place(finding)}"
     yield from _taken(report)
@@ -284,8 +286,8 @@ def _checked(check: UntilCheck) -> str:
 def _reviewed(review: UntilReview) -> str:
     if review.passed is None:
         return f"{review.reviewer} no answer that counts{f' ({review.message})' if review.message else ''}"
-    found = len(review.findings) + review.more
-    findings = f", {_plural(found, 'finding')}" if found else ""
+    count = len(review.findings) + review.more
+    findings = f", {_plural(count, 'finding')}" if count else ""
     return f"{review.reviewer} {'PASS' if review.passed else 'FAIL'}{findings} ({review.message}{_at(review.tree)})"
 
 
@@ -297,14 +299,14 @@ def _taken(report: UntilReport) -> Iterator[str]:
     """The files, where they were checked, and what each member has used."""
     if report.files:
         yield f"  files: {', '.join(first_of(report.files, MOST_FILES))}"
-    if any(one.checks for one in report.rounds):
+    if any(round_.checks for round_ in report.rounds):
         tree = f": tree {report.tree}" if report.tree else ""
         yield f"  checked in your folder, with what git ignores{tree}"
-    for one in report.members:
-        tokens = (one.input_tokens or 0) + (one.output_tokens or 0)
-        used = "tokens unknown" if one.input_tokens is None else f"{tokens:,.0f} tokens"
-        cost = "" if one.cost_usd is None else f", ${one.cost_usd:.2f}"
-        yield f"  {one.member}: {_plural(one.turns, 'turn')}, {one.seconds:.0f} s, {used}{cost}"
+    for member in report.members:
+        tokens = (member.input_tokens or 0) + (member.output_tokens or 0)
+        used = "tokens unknown" if member.input_tokens is None else f"{tokens:,.0f} tokens"
+        cost = "" if member.cost_usd is None else f", ${member.cost_usd:.2f}"
+        yield f"  {member.member}: {_plural(member.turns, 'turn')}, {member.seconds:.0f} s, {used}{cost}"
     if report.seconds:
         yield f"  {report.seconds:.0f} s in all"
 
@@ -317,7 +319,7 @@ def in_place(finding: ReviewFinding) -> str:
 
 
 def _of_hierarchical(report: HierarchicalReport) -> Result | None:
-    works = [(one.message, work) for one in report.handouts for work in one.replies]
+    works = [(handout.message, work) for handout in report.handouts for work in handout.replies]
     if not works:
         return None
     done = sum(work.message is not None for _, work in works)
