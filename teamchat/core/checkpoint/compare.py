@@ -41,8 +41,8 @@ def changes(repository: GitRepository, old: str, new: str) -> tuple[PathChange, 
     Raises `CheckpointFailed`, also where one of the trees is no longer there.
     """
     with object_reader(repository) as git:
-        found = _changes(git(*_DIFF, "--raw", "-z", old, new).split(b"\0")[:-1])
-        return _with_bits(git, old, new, found)
+        changed = _changes(git(*_DIFF, "--raw", "-z", old, new).split(b"\0")[:-1])
+        return _with_bits(git, old, new, changed)
 
 
 def changes_and_lines(repository: GitRepository, old: str, new: str) -> tuple[tuple[PathChange, ...], dict[str, Lines]]:
@@ -59,7 +59,9 @@ def left_out_changes(repository: GitRepository, old: str, new: str) -> dict[str,
     Raises `CheckpointFailed`.
     """
     with object_reader(repository) as git:
-        before, after = ({path: (why, stamp) for path, why, stamp in notes_of(git, one).left_out} for one in (old, new))
+        before, after = (
+            {path: (why, stamp) for path, why, stamp in notes_of(git, tree).left_out} for tree in (old, new)
+        )
         recorded = {change.path for change in _changes(git(*_DIFF, "--raw", "-z", old, new).split(b"\0")[:-1])}
     paths = [path for path in sorted(before.keys() | after.keys()) if before.get(path) != after.get(path)]
     return {
@@ -130,7 +132,7 @@ def entries(repository: GitRepository, tree: str) -> dict[str, TreeEntry]:
         listed = git("ls-tree", "-r", "-z", "--full-tree", tree).split(b"\0")[:-1]
         noted = notes_of(git, tree)
     parted = (
-        (os.fsdecode(path), head.decode().split(" ")) for head, _, path in (one.partition(b"\t") for one in listed)
+        (os.fsdecode(path), head.decode().split(" ")) for head, _, path in (entry.partition(b"\t") for entry in listed)
     )
     return {path: TreeEntry(mode, blob, noted.bits_of(path, mode)) for path, (mode, _, blob) in parted}
 
@@ -142,7 +144,7 @@ def stat(repository: GitRepository, old: str, new: str) -> dict[str, Lines]:
 
 
 def _lines(listed: Iterable[bytes]) -> dict[str, Lines]:
-    parted = (one.split(b"\t", 2) for one in listed)
+    parted = (line.split(b"\t", 2) for line in listed)
     return {os.fsdecode(path): Lines(_number(added), _number(removed)) for added, removed, path in parted}
 
 

@@ -29,10 +29,10 @@ def in_the_way(
     `known` has what a checkpoint has, `wanted` what becomes of paths: what is known and goes is in nobody's way.
     """
     for place in (*folders_of(path), path):
-        found = status_at(top, place)
-        if found is None:
+        status = status_at(top, place)
+        if status is None:
             return None
-        if stat.S_ISDIR(found.st_mode):
+        if stat.S_ISDIR(status.st_mode):
             continue
         return None if _goes(place, known, wanted) else place
     return None if all(_goes(inner, known, wanted) for inner in _files_in(top, path)) else path

@@ -65,8 +65,8 @@ def find_repository(
 
 def why_none(folder: Path) -> NoRepository | None:
     """Why the folder is in no repository; None where it is in one."""
-    found = find_repository(folder, Path(os.sep))  # no checkpoint of it is looked for
-    return found if isinstance(found, NoRepository) else None
+    repository = find_repository(folder, Path(os.sep))  # no checkpoint of it is looked for
+    return repository if isinstance(repository, NoRepository) else None
 
 
 def known_reason(folder: Path) -> str | None:

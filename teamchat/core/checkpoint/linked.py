@@ -30,9 +30,9 @@ _LINKS = ("refs", "packed-refs", "objects")
 
 def linked_at(repository: GitRepository, state_folder: Path, folder: Path) -> GitRepository | None:
     """The linked worktree of the repository at `folder`; None if the folder is not one, or no longer."""
-    found = find_repository(folder, state_folder)
-    ours = isinstance(found, GitRepository) and found.top == folder and found.git_dir == _own(repository, folder)
-    return found if ours and isinstance(found, GitRepository) else None
+    linked = find_repository(folder, state_folder)
+    ours = isinstance(linked, GitRepository) and linked.top == folder and linked.git_dir == _own(repository, folder)
+    return linked if ours and isinstance(linked, GitRepository) else None
 
 
 def link(repository: GitRepository, state_folder: Path, folder: Path, branch: str) -> str | None:

@@ -58,13 +58,13 @@ def merge(repository: GitRepository, base: str, ours: str, theirs: str, favour: 
             if mine == change.old:
                 paths[path] = change.new
                 continue
-            found = _both_changed(git, *sides, favour)
-            if isinstance(found, str):
-                clashes.append(Clash(path, found))
+            outcome = _both_changed(git, *sides, favour)
+            if isinstance(outcome, str):
+                clashes.append(Clash(path, outcome))
                 if favour == "theirs":
                     paths[path] = change.new
             else:
-                paths[path] = found
+                paths[path] = outcome
     clashes += _in_each_others_way(own, paths)
     return Merged(paths, tuple(sorted(clashes, key=lambda clash: clash.path)))
 

@@ -62,7 +62,7 @@ def notes(files: Mapping[str, int], folders: Mapping[str, int], left_out: Iterab
     modes = Counter(folders.values())
     usual_folder = min(modes, key=lambda bits: (-modes[bits], bits)) if modes else None
     unusual = {path: folders[path] for path in sorted(folders) if folders[path] != usual_folder}
-    named = tuple(sorted((one.path, one.why, one.stamp) for one in left_out))
+    named = tuple(sorted((omitted.path, omitted.why, omitted.stamp) for omitted in left_out))
     return Notes(usual, others, usual_folder, unusual, named)
 
 
@@ -79,7 +79,7 @@ def notes_of(git: GitProgram, name: str) -> Notes:
     if b" commit " not in head:
         return Notes()
     try:
-        found = json.loads(content.partition(b"\n\n")[2])
-        return Notes(**{**found, "left_out": tuple(map(tuple, found["left_out"]))})
+        fields = json.loads(content.partition(b"\n\n")[2])
+        return Notes(**{**fields, "left_out": tuple(map(tuple, fields["left_out"]))})
     except (ValueError, TypeError, KeyError):
         return Notes()

@@ -31,10 +31,10 @@ def plan_restore(steps: Sequence[TurnChanges], current: Mapping[str, TreeEntry |
     round. Only paths that a step touched are in the plan.
     """
     touched = _follow(steps)
-    moved = {path: one for path, one in touched.items() if current.get(path) != one.target}
-    submodules = {path for path, one in moved.items() if _is_submodule(one.target, current.get(path))}
-    changed = {path for path, one in moved.items() if one.foreign or current.get(path) != one.left} - submodules
-    restore = {path: one.target for path, one in moved.items() if path not in changed | submodules}
+    moved = {path: touch for path, touch in touched.items() if current.get(path) != touch.target}
+    submodules = {path for path, touch in moved.items() if _is_submodule(touch.target, current.get(path))}
+    changed = {path for path, touch in moved.items() if touch.foreign or current.get(path) != touch.left} - submodules
+    restore = {path: touch.target for path, touch in moved.items() if path not in changed | submodules}
     blocked = _blocked(restore, current)
     conflicts = (
         Conflict(path, touched[path].left, current.get(path), touched[path].target) for path in changed | blocked

@@ -90,7 +90,7 @@ class FilesChanged(CheckpointFailed):
 
 def kept_commands(kept: Sequence[KeptFile]) -> str | None:
     """A command for each that brings it back; None where all names are fit for no terminal."""
-    return "\n".join(one.command for one in kept if one.command.isprintable()) or None
+    return "\n".join(file.command for file in kept if file.command.isprintable()) or None
 
 
 def restore(state_folder: Path, parts: Sequence[Restore], *, force: bool = False) -> tuple[KeptFile, ...]:
@@ -116,13 +116,13 @@ def restore(state_folder: Path, parts: Sequence[Restore], *, force: bool = False
                 work.look_again()
         except _Changed as changed:
             paths = [changed.path, *(path for work in reversed(begun) for path in work.take_back())]
-            kept = (*recovered, *(one for work in begun for one in work.end()))
-            raise FilesChanged(list(dict.fromkeys(paths)), kept) from None
-        kept = (*recovered, *(one for work in begun for one in work.end()))
+            kept_files = (*recovered, *(file for work in begun for file in work.end()))
+            raise FilesChanged(list(dict.fromkeys(paths)), kept_files) from None
+        kept_files = (*recovered, *(file for work in begun for file in work.end()))
     if failed := {path: why for work in begun for path, why in work.failed.items()}:
         opening = [command for work in begun for command in _opening(work.top, work.failed)]
-        raise CheckpointFailed(_told(failed), "\n".join(filter(None, [*opening, kept_commands(kept)])) or None)
-    return kept
+        raise CheckpointFailed(_told(failed), "\n".join(filter(None, [*opening, kept_commands(kept_files)])) or None)
+    return kept_files
 
 
 def _opening(top: Path, failed: Iterable[str]) -> list[str]:
@@ -148,23 +148,23 @@ def recover(state_folder: Path) -> tuple[KeptFile, ...]:
         names = sorted(os.listdir(state_folder / RESTORING))  # noqa: PTH208 (a list is quicker)
     except FileNotFoundError:
         return ()
-    kept: list[KeptFile] = []
+    kept_files: list[KeptFile] = []
     for name in names:
         try:
             if work := _Work.left_behind(state_folder, name):
                 with contextlib.closing(work):
-                    kept += work.complete()
+                    kept_files += work.complete()
         except OSError as error:
             raise CheckpointFailed(f"{state_folder / RESTORING / name} cannot be completed: {error}") from error
-    return tuple(kept)
+    return tuple(kept_files)
 
 
 def follow(state_folder: Path, moved: Callable[[str], str]) -> None:
     """Have `recover` work where the work trees are now. The caller knows that no process restores. Raises `OSError`."""
     for journal in (state_folder / RESTORING).glob("*/journal"):
         with contextlib.suppress(ValueError, TypeError, KeyError):  # `recover` says that it makes no sense
-            found = json.loads(read_regular(journal))
-            keep_file(journal, json.dumps({**found, "top": moved(found["top"])}).encode())
+            fields = json.loads(read_regular(journal))
+            keep_file(journal, json.dumps({**fields, "top": moved(fields["top"])}).encode())
 
 
 class _Changed(Exception):
@@ -247,12 +247,12 @@ class _Work(Struct):
             return None
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            found = json.loads(read_regular(folder / "journal"))
+            fields = json.loads(read_regular(folder / "journal"))
             steps = [
                 _Step(number, str(path), _entry(known), _entry(wanted), keep=bool(keep))
-                for number, (path, known, wanted, keep) in enumerate(found["steps"])
+                for number, (path, known, wanted, keep) in enumerate(fields["steps"])
             ]
-            top, form, force = Path(found["top"]), str(found["form"]), bool(found["force"])
+            top, form, force = Path(fields["top"]), str(fields["form"]), bool(fields["force"])
         except BlockingIOError:
             os.close(lock)
             return None
@@ -408,10 +408,10 @@ class _Work(Struct):
 
     def end(self) -> list[KeptFile]:
         """Remove what is aside and a checkpoint's, keep the rest, and forget the journal."""
-        kept: list[KeptFile] = []
+        kept_files: list[KeptFile] = []
         for step in self.steps:
             for place in self._places(step):
-                kept += self._dispose(step, place)
+                kept_files += self._dispose(step, place)
         with _Folders(self.top) as folders:
             was_out = [step for step in self.steps if step.moved == "out" or self.repository is None]
             gone = [step.path for step in was_out if step.wanted is None]
@@ -424,7 +424,7 @@ class _Work(Struct):
         with contextlib.suppress(OSError):
             folder.rmdir()
             folder.parent.rmdir()
-        return kept
+        return kept_files
 
     def _places(self, step: _Step) -> Sequence[int]:
         """Where something of the step may be aside: a killed process does not tell."""
@@ -638,11 +638,11 @@ def _blob(content: bytes, form: str) -> str:
 def _blob_of(file: IO[bytes], form: str) -> str | None:
     """What git would call the content; None where it changes while it is read."""
     size = os.fstat(file.fileno()).st_size
-    found, read = hashlib.new(form, b"blob %d\0" % size, usedforsecurity=False), 0
+    digest, read = hashlib.new(form, b"blob %d\0" % size, usedforsecurity=False), 0
     while read <= size and (piece := file.read(_PIECE)):
-        found.update(piece)
+        digest.update(piece)
         read += len(piece)
-    return found.hexdigest() if read == size else None
+    return digest.hexdigest() if read == size else None
 
 
 def is_spare(folder: int, name: str, entries: Sequence[TreeEntry | None], form: str) -> bool:

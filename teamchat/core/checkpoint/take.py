@@ -111,7 +111,7 @@ def begin_turn(
 
 def _noted(shadow: Shadow, ref: str, at: float, checkpoint: Checkpoint, look: _Look) -> Begun:
     """Note what is ignored now, for the end of the turn that begins with the checkpoint of that ref."""
-    left_out = {one.path: one.why for one in checkpoint.left_out}
+    left_out = {omitted.path: omitted.why for omitted in checkpoint.left_out}
     rules = look.rules()
     keep_file(shadow.file(_NOTED), rules)
     noted = {"at": at, "left_out": left_out, "rules": os.fsdecode(rules)}
@@ -297,7 +297,7 @@ class _Look(Struct):
         if not folders:
             return set()
         entries = self.shadow.users_index("--stage", "--", *folders).split(b"\0")[:-1]
-        return {os.fsdecode(one.partition(b"\t")[2]) for one in entries if one.startswith(SUBMODULE.encode())}
+        return {os.fsdecode(entry.partition(b"\t")[2]) for entry in entries if entry.startswith(SUBMODULE.encode())}
 
     def rules(self) -> bytes:
         """What is ignored now. Raises `CheckpointFailed` for more than `MOST_RULES` bytes of rules."""
@@ -340,12 +340,12 @@ class _Look(Struct):
         env = {name: value for name, value in git.env.items() if name != _REFUSED}
         given = b"".join(b"./" + os.fsencode(path) + b"\0" for path in folders)  # no path begins with a `:`
         try:
-            told = replace(git, env=env)("check-ignore", "--no-index", "-z", "--stdin", given=given)
+            named = replace(git, env=env)("check-ignore", "--no-index", "-z", "--stdin", given=given)
         except GitFailed as failed:
             if failed.code != _NONE:
                 raise
             return []
-        return [path.removeprefix("./") for path in _paths(told)]
+        return [path.removeprefix("./") for path in _paths(named)]
 
     def _others(self) -> list[str]:
         """What is not in the index and not ignored; a nested repository ends with a slash."""
@@ -354,11 +354,11 @@ class _Look(Struct):
         ended = self.shadow.git.run(*_OTHERS, by_noted if self.since else "--exclude-standard")
         for name in _CLOSED.findall(ended.err):
             self._leave_out(os.fsdecode(name), "unreadable")
-        found = _paths(ended.out)
+        paths = _paths(ended.out)
         if self.after and noted.exists():
             wanted = set(_paths(self.shadow.git(*_OTHERS, by_noted)))
-            return [path for path in found if path in wanted and not self._is_earlier(path)]
-        return found
+            return [path for path in paths if path in wanted and not self._is_earlier(path)]
+        return paths
 
     def _is_earlier(self, path: str) -> bool:
         """Whether the turn before moved a path to where it is; so it is left out again."""
@@ -380,12 +380,12 @@ class _Look(Struct):
         assert self.since
         files = sorted(path for path in new if not path.endswith("/"))
         moved = self.since.inodes or frozenset[int]()
-        found = set()
+        older = set()
         for path, (inode, born) in _births(self.shadow, files).items():
             if born < self.since.at and inode not in moved:
                 self._leave_out(path, "earlier")
-                found.add(path)
-        return found
+                older.add(path)
+        return older
 
     def _left_before(self) -> list[str]:
         """What the last look left out, and may be neither in the index nor listed."""
@@ -471,10 +471,10 @@ class _Look(Struct):
 
     def _leave_out_changing(self, failed: GitFailed, add: list[str]) -> None:
         """Take the path that changed while git read it out of `add`."""
-        found = _FAILED.search(failed.told)
-        if found is None:
+        match = _FAILED.search(failed.told)
+        if match is None:
             raise failed
-        for path in [path for path in add if _as_told(path) == found[1]]:
+        for path in [path for path in add if _as_told(path) == match[1]]:
             self._leave_out(path, "changing")
             self.read.pop(path, None)
             add.remove(path)
@@ -486,7 +486,7 @@ class _Look(Struct):
         folders = {folder for path in {path.rpartition("/")[0] for path in files} for folder in folders_of(f"{path}/")}
         modes = {folder: self.found.folders[folder] for folder in folders if folder in self.found.folders}
         inside = (LeftOut(path, None, "submodule", stamp_of(f"{top}/{path}")) for path in sorted(self.submodules))
-        left_out = (*self.left_out.values(), *(one for one in inside if one.stamp))
+        left_out = (*self.left_out.values(), *(submodule for submodule in inside if submodule.stamp))
         return store_notes(self.shadow.git, tree, notes(files, modes, left_out))
 
     def _bits(self, path: str) -> int | None:
@@ -513,27 +513,27 @@ def _differing(printed: bytes) -> tuple[list[str], list[str]]:
 
 def _births(shadow: Shadow, paths: list[str]) -> dict[str, tuple[int, float]]:
     """The inode of each file, and when it was made; where the file system does not tell, when it was written."""
-    found: dict[str, tuple[int, float]] = {}
+    births: dict[str, tuple[int, float]] = {}
     top = shadow.repository.top
     for path in paths:
         if status := status_at(top, path):
-            found[path] = status.st_ino, getattr(status, "st_birthtime", status.st_mtime)
+            births[path] = status.st_ino, getattr(status, "st_birthtime", status.st_mtime)
     if sys.platform != "linux":
-        return found
-    there = list(found)
+        return births
+    there = list(births)
     for at in range(0, len(there), _MOST_AT_ONCE):
         some = there[at : at + _MOST_AT_ONCE]
         try:
-            told = run(("stat", "--printf=%.9W\\n", "--", *some), top, _PLAIN, _LONGEST_S)
+            stats = run(("stat", "--printf=%.9W\\n", "--", *some), top, _PLAIN, _LONGEST_S)
         except OSError:
-            return found
-        times = told.out.split(b"\n")[:-1]
-        if told.code or len(times) != len(some):
+            return births
+        times = stats.out.split(b"\n")[:-1]
+        if stats.code or len(times) != len(some):
             continue  # one is gone, or this is another `stat`
         for path, born in zip(some, times, strict=True):
             if float(born) > 0:
-                found[path] = found[path][0], float(born)
-    return found
+                births[path] = births[path][0], float(born)
+    return births
 
 
 def _paths(printed: bytes) -> list[str]:

@@ -28,26 +28,26 @@ class Walk(Struct):
 
 def walk(top: Path, without: Collection[str]) -> Walk:
     """What is in the work tree, but not in the folders `without` nor in nested repositories."""
-    found = Walk()
+    walked = Walk()
     waiting = [""]
     while waiting:
         folder = waiting.pop()
         here = _entries(f"{top}/{folder}")
         if folder and ".git" in here:
-            found.folders.pop(folder, None)
+            walked.folders.pop(folder, None)
             continue
         for name, status in here.items():
             path = f"{folder}/{name}" if folder else name
             if stat.S_ISREG(status.st_mode):
-                found.files[path] = stat.S_IMODE(status.st_mode)
-                found.inodes[path] = status.st_ino
+                walked.files[path] = stat.S_IMODE(status.st_mode)
+                walked.inodes[path] = status.st_ino
             elif stat.S_ISDIR(status.st_mode):
                 if name != ".git" and path not in without:
-                    found.folders[path] = stat.S_IMODE(status.st_mode)
+                    walked.folders[path] = stat.S_IMODE(status.st_mode)
                     waiting.append(path)
             elif name in READ_BY_GIT and not stat.S_ISLNK(status.st_mode):
-                found.rules.append(path)
-    return found
+                walked.rules.append(path)
+    return walked
 
 
 def stamp_of(folder: str) -> str:
@@ -57,7 +57,7 @@ def stamp_of(folder: str) -> str:
     """
     if not os.path.lexists(f"{folder}/.git"):
         return ""
-    found = sha256()
+    digest = sha256()
     waiting = [""]
     while waiting:
         inner = waiting.pop()
@@ -68,16 +68,16 @@ def stamp_of(folder: str) -> str:
             if stat.S_ISDIR(status.st_mode):
                 waiting.append(path)
                 continue
-            told = f"{status.st_mode:o} {status.st_size} {status.st_mtime_ns} {status.st_ino}"
-            found.update(os.fsencode(path) + b"\0" + told.encode() + b"\0")
-    return found.hexdigest()
+            state = f"{status.st_mode:o} {status.st_size} {status.st_mtime_ns} {status.st_ino}"
+            digest.update(os.fsencode(path) + b"\0" + state.encode() + b"\0")
+    return digest.hexdigest()
 
 
 def _entries(folder: str) -> dict[str, os.stat_result]:
     """What is in a folder, by name; empty for one that cannot be read or is gone."""
-    found = {}
+    statuses = {}
     with contextlib.suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
             with contextlib.suppress(OSError):
-                found[entry.name] = entry.stat(follow_symlinks=False)
-    return found
+                statuses[entry.name] = entry.stat(follow_symlinks=False)
+    return statuses

@@ -88,14 +88,14 @@ class BuiltPrompt(Struct, frozen=True):
     @property
     def not_compared(self) -> str | None:
         """The parts of diffs that it should compare and has no room for."""
-        told = self.gathered.get(DIFFERENCES)
-        return told.note if told and DIFFERENCES not in self.assembled.trimmed.layers else None
+        layer = self.gathered.get(DIFFERENCES)
+        return layer.note if layer and DIFFERENCES not in self.assembled.trimmed.layers else None
 
     @property
     def sources(self) -> dict[str, tuple[str, ...]]:
         """What the layers in it are made of, by the layer's name."""
-        shown = {name: told for name, told in self.gathered.items() if name not in self.assembled.trimmed.layers}
-        return {name: tuple(part.name for part in told.excerpts) for name, told in shown.items() if told.excerpts}
+        shown = {name: layer for name, layer in self.gathered.items() if name not in self.assembled.trimmed.layers}
+        return {name: tuple(part.name for part in layer.excerpts) for name, layer in shown.items() if layer.excerpts}
 
 
 class _Asked(Struct, frozen=True):
@@ -357,7 +357,8 @@ def _with_whole(context: Context, message_id: str) -> Context:
         return context
     pairs = zip(context.history, context.shown, strict=False)
     return replace(
-        context, history=tuple([replace(one, whole=True) if shown == message_id else one for one, shown in pairs])
+        context,
+        history=tuple([replace(message, whole=True) if shown == message_id else message for message, shown in pairs]),
     )
 
 
@@ -389,10 +390,10 @@ def exists(member: Member, runner: Runner) -> Callable[[str], bool]:
         # without `Path`, which costs more than to look: a hostile prompt has many thousands of names
         try:
             path = os.path.join(member.cwd, os.path.expanduser(name))  # noqa: PTH111, PTH118
-            found = any(map(os.path.exists, {path, os.path.normpath(path)}))  # some CLIs resolve `..` first
+            on_disk = any(map(os.path.exists, {path, os.path.normpath(path)}))  # some CLIs resolve `..` first
         except (OSError, ValueError):  # too long, or a NUL in it: nothing a CLI could open either
-            found = False
-        return found or is_skill(name)
+            on_disk = False
+        return on_disk or is_skill(name)
 
     return there
 

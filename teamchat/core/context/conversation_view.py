@@ -200,7 +200,7 @@ class ContextManager:
             system_instruction=None,
             task=self.get_team_task(),
             contexts=contexts,
-            history=[in_prompt(one.message, quote(one.message, one.text)) for one in said],
+            history=[in_prompt(quoted.message, quote(quoted.message, quoted.text)) for quoted in said],
             message="",
             newest=said[-1].message.id if said else None,
             turn_note=f"{ask}{wording.FENCE}" if said and self._composer.fence_key else ask,

@@ -105,7 +105,7 @@ def read_context(
     current = newest if answers in (None, newest.message.id) else _quoted(log.get(answers or ""))
 
     def others(messages: Iterable[Said]) -> Iterator[Said]:
-        return (one for one in messages if one.message.id != current.message.id)
+        return (other for other in messages if other.message.id != current.message.id)
 
     unbroken, newest_first = 0, chain((newest,), said)
     if since is None:
@@ -113,19 +113,19 @@ def read_context(
         newer = others(_newer(newest_first, summary))
         before = list(islice(newer, window))
         if summary:
-            kept = list(others(map(_quoted, map(log.get, reversed(summary.kept)))))
-            unbroken = len(kept) if next(newer, None) else 0
-            before += kept
+            kept_messages = list(others(map(_quoted, map(log.get, reversed(summary.kept)))))
+            unbroken = len(kept_messages) if next(newer, None) else 0
+            before += kept_messages
     else:
         before = list(others(_unseen(newest_first, since)))
     history = deduplicate(before[::-1], current) if current is newest else before[::-1]
     current_text = quote(current.message, current.text)
-    quoted = [in_prompt(one.message, quote(one.message, one.text)) for one in reversed(history)]
+    quoted = [in_prompt(past.message, quote(past.message, past.text)) for past in reversed(history)]
     return Context(
         current=current_text,
         history=tuple(reversed(quoted)),
         answers=current.message,
-        shown=tuple(one.message.id for one in (*history, current)),
+        shown=tuple(past.message.id for past in (*history, current)),
         unbroken=unbroken,
         later=0 if current is newest else _later(log, history, current),
     )
@@ -160,8 +160,8 @@ def _newer(newest_first: Iterator[Said], summary: Summarised | None) -> Iterator
 
 def read_current(log: MessageLog, up_to: str | None) -> ConversationMessage | None:
     """The newest message with text at or before `up_to`. Nothing older is read."""
-    found = next(_said(log, up_to, page_size=1), None)
-    return found.message if found else None
+    newest = next(_said(log, up_to, page_size=1), None)
+    return newest.message if newest else None
 
 
 def deduplicate(history: Sequence[Said], current: Said) -> Sequence[Said]:

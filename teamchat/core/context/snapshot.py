@@ -69,10 +69,10 @@ def from_json(snapshot: object) -> Conversation:
     default = now_ms() if model.timestamp is None else model.timestamp
     messages = [message.to_message(default) for message in model.messages]
     ids = own_ids(messages)
-    renamed = tuple(Renamed(one.id, own) for one, own in zip(messages, ids, strict=True) if one.id != own)
-    for one in renamed:
-        _log.warning("[ContextManager] Message id %.80r is empty or taken, renamed to %s", one.old, one.new)
-    with_ids = (replace(one, id=own) for one, own in zip(messages, ids, strict=True))
+    renamed = tuple(Renamed(message.id, own) for message, own in zip(messages, ids, strict=True) if message.id != own)
+    for renaming in renamed:
+        _log.warning("[ContextManager] Message id %.80r is empty or taken, renamed to %s", renaming.old, renaming.new)
+    with_ids = (replace(message, id=own) for message, own in zip(messages, ids, strict=True))
     return Conversation(tuple(with_ids), model.team_task, renamed)
 
 

@@ -56,7 +56,7 @@ def asides(text: str, is_shown: Callable[[int], bool], *, thinks: bool) -> Aside
     """The asides of a text in which `is_shown` tells code and quotes; only that of an agent `thinks`."""
     if "<" not in text:
         return NO_ASIDES
-    tags = [found for found in _TAG.finditer(text) if not is_shown(found.start())]
+    tags = [tag for tag in _TAG.finditer(text) if not is_shown(tag.start())]
     return _Reader(text, tags, thinks=thinks).read() if tags else NO_ASIDES
 
 
@@ -65,9 +65,9 @@ class _Reader:
         self._text, self._tags, self._thinks = text, tags, thinks
         self._spans: list[Span] = []
         self._closing: dict[str, list[re.Match[str]]] = defaultdict(list)
-        for found in tags:
-            if found["close"]:
-                self._closing[found["name"].lower()].append(found)
+        for tag in tags:
+            if tag["close"]:
+                self._closing[tag["name"].lower()].append(tag)
         self._last_comment = text.rfind("-->")
 
     def read(self) -> Asides:

@@ -89,10 +89,10 @@ def names_inside(
         return
     others = (member for member in members if member.name not in called)
     names = {fold(name) for member in others for name in (member.name, member.title) if name}
-    for found in _INSIDE.finditer(text):
-        word = found["word"].rstrip(_ENDING)
-        inert = touches(*found.span("word"), pasted)
-        if fold(word) in names and not inert and not _shown_names(text, found.start("word")):
+    for match in _INSIDE.finditer(text):
+        word = match["word"].rstrip(_ENDING)
+        inert = touches(*match.span("word"), pasted)
+        if fold(word) in names and not inert and not _shown_names(text, match.start("word")):
             yield word
 
 
@@ -119,16 +119,16 @@ def _calls(text: str, members: Iterable[Named], pasted: Collection[Span] = ()) -
     if "@" not in text:
         return
     strangers = _finding_strangers(Directory(members))
-    for found in _CALL.finditer(text):
-        word = found["word"].rstrip(_ENDING)
-        inert = touches(*found.span("word"), pasted)
-        if inert or not parse_targets(word) or _shown_names(text, at := found.start("word")):
+    for match in _CALL.finditer(text):
+        word = match["word"].rstrip(_ENDING)
+        inert = touches(*match.span("word"), pasted)
+        if inert or not parse_targets(word) or _shown_names(text, at := match.start("word")):
             continue
         head = _HEAD.match(word)  # of `@max:look`
         if head and strangers(word) and not strangers(head["word"]):
-            yield _Call(head["word"], (), found.start(), at + head.end())
+            yield _Call(head["word"], (), match.start(), at + head.end())
         else:
-            yield _Call(word, strangers(word), *found.span())
+            yield _Call(word, strangers(word), *match.span())
 
 
 def _finding_strangers(directory: Directory[Named]) -> Callable[[str], tuple[str, ...]]:

@@ -61,8 +61,8 @@ def line_start(text: str, begin: int, at: int) -> int:
 
 def line_end(text: str, at: int) -> tuple[int, int]:
     """Where the line of `at` ends, and where the next one begins."""
-    found = _LINE_END.search(text, at)
-    return found.span() if found else (len(text), len(text))
+    match = _LINE_END.search(text, at)
+    return match.span() if match else (len(text), len(text))
 
 
 def _tidied(line: str, lead: str) -> str:

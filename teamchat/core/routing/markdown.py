@@ -135,13 +135,13 @@ class _Blocks(Struct):
         line = _LINE.match(self.text, at)
         assert line is not None  # it matches everywhere
         column = _column(line["indent"])
-        kept = bisect_right(self.items, column)
-        begins_block = line["block"] is not None and column - self._base(kept) <= 3
+        depth = bisect_right(self.items, column)
+        begins_block = line["block"] is not None and column - self._base(depth) <= 3
         if self.paragraph is not None and not begins_block:  # it goes on, though it may be indented less than its item
             self.end = line.start("end")
         else:
             self._end_paragraph()
-            del self.items[kept:]
+            del self.items[depth:]
             self._begin(line, *self._list_items(line.end("indent"), column))
         return line.end()
 
@@ -214,7 +214,7 @@ def open_fence(text: str) -> str | None:
 
 def _code_spans(text: str, start: int, end: int) -> list[Span]:
     """Inline code of one paragraph: a run of backticks up to the next run of the same length."""
-    runs = [found.span() for found in islice(_BACKTICKS.finditer(text, start, end), _MOST_RUNS)]
+    runs = [match.span() for match in islice(_BACKTICKS.finditer(text, start, end), _MOST_RUNS)]
     by_length: defaultdict[int, deque[int]] = defaultdict(deque)
     for index, (opened, closed) in enumerate(runs):
         by_length[closed - opened].append(index)
@@ -239,9 +239,9 @@ def is_escaped(text: str, position: int) -> bool:
         return False
     count, window = 0, 1
     while before := text[max(position - count - window, 0) : position - count]:
-        found = len(before) - len(before.rstrip("\\"))
-        count += found
-        if found < window:
+        backslashes = len(before) - len(before.rstrip("\\"))
+        count += backslashes
+        if backslashes < window:
             break
         window *= 2
     return count % 2 == 1

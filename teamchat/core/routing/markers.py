@@ -129,7 +129,7 @@ def scan(text: str, author: Author, pasted: tuple[Span, ...] = ()) -> tuple[Mark
     """The first `MOST_MARKERS` in a message that look like a marker, in order of their start, obeyed or not."""
     if "[" not in text:
         return ()
-    found: list[Marker] = []
+    markers: list[Marker] = []
     block: int | None = None  # the index of the one that is open
     backslashes: list[int] = []  # of escaped markers since it began
     says = cache(_says)  # many repeat themselves where there are many
@@ -139,14 +139,14 @@ def scan(text: str, author: Author, pasted: tuple[Span, ...] = ()) -> tuple[Mark
         marker = Marker(kind, seen.start(), seen.end(), seen[0], body, why_not, *said)
         if marker.counts:
             if block is not None:
-                found[block] = _up_to(found[block], text, marker.start, backslashes)
-            block, backslashes = len(found) if seen["block"] else None, []
+                markers[block] = _up_to(markers[block], text, marker.start, backslashes)
+            block, backslashes = len(markers) if seen["block"] else None, []
         elif why_not is WhyNot.ESCAPED:
             backslashes.append(marker.start - 1)
-        found.append(marker)
+        markers.append(marker)
     if block is not None:
-        found[block] = _up_to(found[block], text, len(text), backslashes)
-    return tuple(found)
+        markers[block] = _up_to(markers[block], text, len(text), backslashes)
+    return tuple(markers)
 
 
 class MarkedText(Struct, frozen=True, dict=True):
@@ -213,15 +213,15 @@ def _seen(
     from teamchat.core.routing.markdown import places_of  # most messages have none, and it takes half a millisecond
 
     before, places, unseen, parts = 0, None, None, _Parts(sorted(pasted), len(text))
-    for found in islice(_MARKER.finditer(text), MOST_MARKERS):
+    for match in islice(_MARKER.finditer(text), MOST_MARKERS):
         # most texts have none, and reading a large one as Markdown takes much time and memory
         places, unseen = places or places_of(text, thinks=author == "ai"), unseen or _Unseen(text)
-        written = found["kind"] or found["block"]
+        written = match["kind"] or match["block"]
         kind = _KINDS.get(written) or MarkerKind(written.upper())
-        inert = parts.touch(found.start(), found.end())
-        why_not = _why_not(text, found, kind, author, places, unseen, before)
-        yield found, kind, (WhyNot.PASTED if author == "human" else WhyNot.REPEATED) if inert else why_not
-        before = found.end()
+        inert = parts.touch(match.start(), match.end())
+        why_not = _why_not(text, match, kind, author, places, unseen, before)
+        yield match, kind, (WhyNot.PASTED if author == "human" else WhyNot.REPEATED) if inert else why_not
+        before = match.end()
 
 
 def touches(start: int, end: int, spans: Iterable[Span]) -> bool:

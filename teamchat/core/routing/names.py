@@ -71,8 +71,8 @@ def name_in_turn(member: str, number: int, session: str) -> str:
 
 def valid_speaker(name: str) -> bool:
     """Whether a message may be from someone of this name: a member, or an agent in its turn."""
-    if found := _IN_TURN.fullmatch(name):
-        return valid_name(found[1]) and (found[2] == _SOME_SESSION or valid_name(found[2]))
+    if match := _IN_TURN.fullmatch(name):
+        return valid_name(match[1]) and (match[2] == _SOME_SESSION or valid_name(match[2]))
     return valid_name(name)
 
 

@@ -39,8 +39,8 @@ def repeats(
             continue
         line = _line_at(text, marker.start, max(line[1], 0))
         around = (_line_before(text, line[0]), line, _line_behind(text, line[1]))
-        for one, other in pairwise(filter(None, around)):
-            pair = _plain(text[slice(*one)]), _plain(text[slice(*other)])
+        for first, other in pairwise(filter(None, around)):
+            pair = _plain(text[slice(*first)]), _plain(text[slice(*other)])
             if _has_words(pair, marker):
                 pairs[pair].append(line)
     if pairs:
@@ -63,8 +63,8 @@ def _line_before(text: str, start: int) -> Span | None:
 
 def _line_behind(text: str, end: int) -> Span | None:
     """The next line behind that position which is not blank."""
-    found = _SAID.search(text, end, end + LONGEST)
-    return _line_at(text, found.start(), end) if found else None
+    match = _SAID.search(text, end, end + LONGEST)
+    return _line_at(text, match.start(), end) if match else None
 
 
 def _pairs(prompt: str) -> Iterator[_Pair]:

@@ -132,14 +132,14 @@ class _Names:
         The member's name replaces a misspelt one, which in a mention needs an `@` of its own.
         """
         known, end = "", 0
-        for found in _ONE_NAME.finditer(written):
-            name = found[0].lstrip("@").rstrip(_PUNCTUATION)
-            is_call = not end or found[0].startswith("@") or not written.startswith("@")
+        for match in _ONE_NAME.finditer(written):
+            name = match[0].lstrip("@").rstrip(_PUNCTUATION)
+            is_call = not end or match[0].startswith("@") or not written.startswith("@")
             meant = name if fold(name) in self._folded else self._guess(name) if is_call else None
             if meant is None:
                 break
-            known += written[end : found.start()] + meant
-            end = found.end()
+            known += written[end : match.start()] + meant
+            end = match.end()
         return known
 
     def _guess(self, name: str) -> str | None:
@@ -163,12 +163,12 @@ def _odd(text: str, author: Author, names: _Names) -> Iterator[Hint]:
     from teamchat.core.routing.markdown import is_escaped
 
     meant = cache(partial(_meant, names))  # the same is written again and again
-    for found in _ODD.finditer(text):
-        if found[0][0] == "[" and (is_escaped(text, found.start()) or not _hides(found)):
+    for match in _ODD.finditer(text):
+        if match[0][0] == "[" and (is_escaped(text, match.start()) or not _hides(match)):
             continue
-        kind, suggestion, calls = meant(found["kind"], found["body"])
+        kind, suggestion, calls = meant(match["kind"], match["body"])
         if author == "human" or kind not in HUMANS_ONLY:
-            yield Hint(found.start(), found[0], suggestion, calls)
+            yield Hint(match.start(), match[0], suggestion, calls)
 
 
 def _meant(names: _Names, kind: str, body: str) -> tuple[MarkerKind, str, str | None]:
@@ -187,9 +187,9 @@ def _hides(marker: re.Match[str]) -> bool:
 
 def _naming(near_miss: re.Pattern[str], text: str, names: _Names) -> Iterator[Hint]:
     may_be_marker = near_miss is _NO_BRACKETS
-    for found in near_miss.finditer(text):
-        if not (may_be_marker and found["bracket"]) and (known := names.known(found["names"])):
-            yield Hint(found.start("hit"), found["hit"], f"[NEXT: {known}]", known)
+    for match in near_miss.finditer(text):
+        if not (may_be_marker and match["bracket"]) and (known := names.known(match["names"])):
+            yield Hint(match.start("hit"), match["hit"], f"[NEXT: {known}]", known)
 
 
 _LONGEST_SHOWN = 60  # characters
@@ -394,9 +394,9 @@ class _Reader(Struct):
 
     def _several(self, written: str) -> str | None:
         """The members that are written as one name, such as `max and sarah`, as a marker names them."""
-        found = [self.directory.match(part) for part in _BETWEEN.split(shortened(written).strip())]
-        names = [one.member.name for one in found if isinstance(one, Found)]
-        return ", ".join(names) if len(names) == len(found) > 1 else None
+        matches = [self.directory.match(part) for part in _BETWEEN.split(shortened(written).strip())]
+        names = [match.member.name for match in matches if isinstance(match, Found)]
+        return ", ".join(names) if len(names) == len(matches) > 1 else None
 
     def note(self, problem: Problem) -> None:
         self.problems.setdefault((problem.kind, fold(problem.name or problem.message)), problem)

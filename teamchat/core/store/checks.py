@@ -169,7 +169,7 @@ def output_of(db: Database, record: CheckRecord) -> bytes:
 
 
 def mark_checks_undone(db: Database, checks: Iterable[CheckRecord], undo: int) -> None:
-    db.executemany("UPDATE checks SET undone = ? WHERE id = ?", ((undo, one.id) for one in checks))
+    db.executemany("UPDATE checks SET undone = ? WHERE id = ?", ((undo, check.id) for check in checks))
 
 
 def mark_checks_redone(db: Database, undo: int) -> None:

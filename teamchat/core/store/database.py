@@ -177,10 +177,10 @@ class Database:
 
     def _next(self, rows: sqlite3.Cursor) -> Row | None:
         try:
-            found: Row | None = rows.fetchone()
+            row: Row | None = rows.fetchone()
         except FAILURES as error:
             raise self._named(error) from error
-        return found
+        return row
 
     def value(self, make: Callable[[Row], T], sql: str, *values: Any) -> T | None:
         """What `make` makes of the first row, if there is one. Raises `DamagedStore`."""
@@ -388,7 +388,7 @@ def _need_descriptors() -> None:
 
 def _identity(path: Path) -> tuple[int, int] | None:
     try:
-        found = path.stat()
+        status = path.stat()
     except OSError:
         return None
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino

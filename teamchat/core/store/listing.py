@@ -83,10 +83,10 @@ def title_of(db: Database, session: Session) -> str:
 
 
 def _by_session(db: Database, make: Callable[[Row], T], sql: str) -> defaultdict[int, list[T]]:
-    found: defaultdict[int, list[T]] = defaultdict(list)
+    by_session: defaultdict[int, list[T]] = defaultdict(list)
     for session, value in db.each(lambda row: (row.integer("session"), make(row)), sql):
-        found[session].append(value)
-    return found
+        by_session[session].append(value)
+    return by_session
 
 
 def _running(row: Row) -> RunningTurn:

@@ -152,10 +152,10 @@ class SqliteLog:
         return self._found(_place, message_id)
 
     def _found(self, make: Callable[[Row], T], message_id: str, among: str = SHOWN) -> T:
-        found = self._db.value(make, f"{among} AND messages.message = ?3", self.session, LARGEST, message_id)
-        if found is None:
+        made = self._db.value(make, f"{among} AND messages.message = ?3", self.session, LARGEST, message_id)
+        if made is None:
             raise self._no_message(message_id)
-        return found
+        return made
 
     def _no_message(self, message_id: str) -> NoMessage:
         session = self._db.scalar(str, "SELECT name FROM sessions WHERE id = ?", self.session)

@@ -50,12 +50,12 @@ class Origin(Struct, frozen=True):
 def keep_origin(folder: Path) -> None:
     """Note which folder the store of the workspace `folder` is of; without effect where that cannot be written."""
     state = workspace_path(folder)
-    kept = _read(state)
+    origin = _read(state)
     with contextlib.suppress(OSError):
-        as_noted = kept and (kept.folder, kept.device, kept.inode) == (str(folder.resolve()), *_place(folder))
-        if kept and as_noted and kept.root is not None:
+        as_noted = origin and (origin.folder, origin.device, origin.inode) == (str(folder.resolve()), *_place(folder))
+        if origin and as_noted and origin.root is not None:
             return
-        if (now := _origin(folder)) != kept:
+        if (now := _origin(folder)) != origin:
             from teamchat.core.checkpoint.shadow import keep_file
 
             keep_file(state / NAME, json.dumps({name: getattr(now, name) for name in now.__struct_fields__}).encode())
@@ -63,8 +63,8 @@ def keep_origin(folder: Path) -> None:
 
 def noted_folder(state: Path) -> str:
     """The folder of the workspace with that state folder, in words; the state folder's own name where none is noted."""
-    kept = _read(state)
-    return printable(kept.folder if kept else state.name)
+    origin = _read(state)
+    return printable(origin.folder if origin else state.name)
 
 
 def is_noted(db: Database) -> bool:
@@ -78,13 +78,13 @@ def moved_from(folder: Path) -> list[Path]:
     For a workspace without a conversation: it reads what is noted of all others.
     """
     own = workspace_path(folder)
-    gone = [(state, kept) for state in workspace_folders() if state != own and (kept := _gone(state))]
+    gone = [(state, origin) for state in workspace_folders() if state != own and (origin := _gone(state))]
     try:
         now = _origin(folder) if gone else None
-        found = [(_used(state), kept.folder) for state, kept in gone if now and kept.is_of(now)]
+        moved = [(_used(state), origin.folder) for state, origin in gone if now and origin.is_of(now)]
     except OSError:
         return []
-    return [Path(name) for _, name in sorted(found, reverse=True)]
+    return [Path(name) for _, name in sorted(moved, reverse=True)]
 
 
 def has_sessions(state: Path) -> bool:
@@ -112,11 +112,11 @@ def is_there(folder: Path) -> bool:
 
 def _gone(state: Path) -> Origin | None:
     """The folder of that store, if it is gone and the store has a conversation."""
-    kept = _read(state)
-    if kept is None or is_there(Path(kept.folder)):
+    origin = _read(state)
+    if origin is None or is_there(Path(origin.folder)):
         return None
     with contextlib.suppress(StoreError):  # what stands in its place is a link
-        return kept if state_folder_of(Path(kept.folder)) == state and has_sessions(state) else None
+        return origin if state_folder_of(Path(origin.folder)) == state and has_sessions(state) else None
     return None
 
 
@@ -133,8 +133,8 @@ def _read(state: Path) -> Origin | None:
 
 
 def _place(folder: Path) -> tuple[int, int]:
-    found = folder.stat()
-    return found.st_dev, found.st_ino
+    status = folder.stat()
+    return status.st_dev, status.st_ino
 
 
 def _origin(folder: Path) -> Origin:

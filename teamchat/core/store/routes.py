@@ -139,8 +139,8 @@ def _a_part(row: Row) -> Part | None:
 
 def requests_of(db: Database, session: int, numbers: Iterable[int]) -> set[str]:
     """The people's messages behind the routes of these numbers."""
-    found = (find_route(db, session, number) for number in numbers)
-    return {route.request for route in found if route}
+    routes = (find_route(db, session, number) for number in numbers)
+    return {route.request for route in routes if route}
 
 
 def replies_to(db: Database, session: int, request: str) -> list[str | None]:

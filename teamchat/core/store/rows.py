@@ -103,11 +103,11 @@ def load_outcome(fields: object) -> Outcome:
 
     msgspec tells the two kinds of `changes` apart only by a tag, which the store does not have.
     """
-    found = convert(fields, dict[str, Any])
-    changes = found.pop("changes", None)
+    written = convert(fields, dict[str, Any])
+    changes = written.pop("changes", None)
     kind: type[FileChanges | NoCheckpoint] = FileChanges if "top" in (changes or ()) else NoCheckpoint
     hints = _outcome_hints()
-    values = {name: convert(value, hints[name]) for name, value in found.items() if name in hints}
+    values = {name: convert(value, hints[name]) for name, value in written.items() if name in hints}
     try:
         return Outcome(**values, changes=None if changes is None else convert(changes, kind))
     except TypeError as error:

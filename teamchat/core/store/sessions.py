@@ -121,8 +121,8 @@ def name_of(db: Database, session: int) -> str:
 
 def find_session(db: Database, name: str) -> Session | None:
     """The session of that name, else one whose name differs in case or in how its characters are composed."""
-    if found := db.value(a_session, f"{SELECT} WHERE name = ?", name):
-        return found
+    if session := db.value(a_session, f"{SELECT} WHERE name = ?", name):
+        return session
     wanted = _folded(name)
     alike = (other for other in db.column(str, "SELECT name FROM sessions ORDER BY id") if _folded(other) == wanted)
     same = next(alike, None)
@@ -147,7 +147,7 @@ def last_session(db: Database, *, typed: bool | None = None) -> Session | None:
 
 def last_child(db: Database, caller: CalledBy) -> Session | None:
     """The session that was used last of those that the agent of that turn began."""
-    children = [found for found in all_sessions(db) if found.caller == caller]
+    children = [session for session in all_sessions(db) if session.caller == caller]
     return children[0] if children else None
 
 
@@ -158,13 +158,13 @@ def current_session(db: Database, name: str | None) -> Session | None:
 
 def need_session(db: Database, name: str | None) -> Session:
     """The session of that name, or the last one. Raises `UnknownName` if there is none."""
-    found = current_session(db, name)
-    if found is None and name:
+    session = current_session(db, name)
+    if session is None and name:
         begin = saying("--new", "--session", name)
         raise UnknownName(no_session(db, name), "teamchat sessions" if all_sessions(db) else begin)
-    if found is None:
+    if session is None:
         raise NoConversation("there is no conversation here yet", saying())
-    return found
+    return session
 
 
 def no_session(db: Database, name: str) -> str:
@@ -281,7 +281,7 @@ def begun(db: Database, session: Session) -> Iterator[None]:
     try:
         yield
     except TeamchatError:
-        found = find_session(db, session.name)
-        if found and not found.messages:
+        stored = find_session(db, session.name)
+        if stored and not stored.messages:
             remove_session(db, session.id)
         raise

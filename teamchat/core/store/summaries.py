@@ -150,8 +150,8 @@ def summary_before(db: Database, session: int, message: str) -> Summary | None:
 
 
 def a_summary(db: Database, row: Row) -> Summary:
-    kept = tuple(str(message) for message in row.json("kept"))
-    return Summary(row.text("member"), row.text("through"), kept, stored_text(db, row.text("text")))
+    ids = tuple(str(message) for message in row.json("kept"))
+    return Summary(row.text("member"), row.text("through"), ids, stored_text(db, row.text("text")))
 
 
 def summary_of(db: Database, turn: Turn) -> str | None:

@@ -57,13 +57,13 @@ def first_events(db: Database, turn: int, most: int, characters: int) -> tuple[l
     Every tool call has a result: the one of a call at the end says "aborted". What the model thought is left out.
     """
     events = (event for event in db.each(an_event, SELECT, turn) if event.type != Thinking.__name__)
-    kept = list[StoredEvent]()
+    first = list[StoredEvent]()
     for event in events:
-        kept.append(event)
+        first.append(event)
         characters -= sum(len(value) for value in event.data.values() if isinstance(value, str))
-        if characters < 0 or len(kept) >= most:
-            return paired(kept), next(events, None) is None
-    return paired(kept), True
+        if characters < 0 or len(first) >= most:
+            return paired(first), next(events, None) is None
+    return paired(first), True
 
 
 def agent_events(db: Database, turn: int) -> list[AgentEvent]:

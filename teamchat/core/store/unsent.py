@@ -115,8 +115,8 @@ def mark_sent(db: Database, unsent: Unsent, message: str) -> None:
 
 def is_unsent(db: Database, number: int) -> bool:
     """False once the message with that id is sent or was removed, and while a person edits it."""
-    found = db.value(an_unsent_message, "SELECT * FROM unsent WHERE id = ? AND sent IS NULL", number)
-    return found is not None and not found.is_edited
+    message = db.value(an_unsent_message, "SELECT * FROM unsent WHERE id = ? AND sent IS NULL", number)
+    return message is not None and not message.is_edited
 
 
 def edit_unsent(db: Database, number: int) -> bool:
@@ -159,7 +159,7 @@ def begin_taking(db: Database, session: int, process: int) -> None:
 def end_taking(db: Database, session: int, refused: Collection[int] | None = None) -> bool:
     """Take no more messages. With `refused` only if no others than these wait; False if there is another one."""
     with db.transaction():
-        if refused is not None and any(one.id not in refused for one in handed_over_to(db, session)):
+        if refused is not None and any(message.id not in refused for message in handed_over_to(db, session)):
             return False
         db.execute("UPDATE sessions SET taker = NULL WHERE id = ?", session)
         return True

@@ -303,7 +303,7 @@ def _instruction(written: str | None, folder: Path, where: str) -> tuple[Path | 
 
 def _knowledge(written: Iterable[str], folder: Path, where: str) -> dict[str, Path]:
     """The files and folders by their names. They are only located: each turn reads their content."""
-    found = {}
+    places = {}
     for name in written:
         path = _path(folder, name, where)
         try:
@@ -317,8 +317,8 @@ def _knowledge(written: Iterable[str], folder: Path, where: str) -> dict[str, Pa
             raise TeamFileProblem(f"{where}: {path}: not a file or folder")
         if not readable:
             raise TeamFileProblem(f"{where}: {path}: cannot be read: Permission denied")
-        found[name] = path.resolve()  # trust is given to this place; a link made later must not lead elsewhere
-    return found
+        places[name] = path.resolve()  # trust is given to this place; a link made later must not lead elsewhere
+    return places
 
 
 def _path(folder: Path, written: str, where: str) -> Path:

@@ -46,7 +46,9 @@ def _process(name: str, table: ProcessTable, ai: list[str], checks: Mapping[str,
     if len(table.options) == 1:
         raise TeamFileProblem(f"{where}: options: expected at least two, got one")
     lists = {key: _members(getattr(table, key), ai, f"{where}: {key}") for key in _LISTS}
-    ones = {key: _member(one, ai, f"{where}: {key}") for key in _ONES if (one := getattr(table, key)) is not None}
+    ones = {
+        key: _member(written, ai, f"{where}: {key}") for key in _ONES if (written := getattr(table, key)) is not None
+    }
     settings = ProcessSettings(
         members=lists["members"],
         workers=lists["workers"],
@@ -61,7 +63,7 @@ def _process(name: str, table: ProcessTable, ai: list[str], checks: Mapping[str,
 
 
 def _members(written: Iterable[str], ai: list[str], where: str) -> tuple[str, ...]:
-    names = tuple(_member(one, ai, where) for one in written)
+    names = tuple(_member(name, ai, where) for name in written)
     check_each_once(names, where)
     return names
 

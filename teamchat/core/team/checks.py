@@ -53,16 +53,16 @@ def _check_command(word: str, example: str) -> None:
 
 def with_needs(team_checks: Mapping[str, Check], checks: Sequence[Check]) -> tuple[Check, ...]:
     """The checks in the order that they are named in, each once and behind those that it needs."""
-    found: dict[str, Check] = {}
+    ordered: dict[str, Check] = {}
     waiting = [*reversed(checks)]
     while waiting:
         check = waiting[-1]
-        missing = [team_checks[name] for name in check.needs if name not in found]
-        if missing and check.name not in found:
+        missing = [team_checks[name] for name in check.needs if name not in ordered]
+        if missing and check.name not in ordered:
             waiting += reversed(missing)
         else:
-            found.setdefault(check.name, waiting.pop())
-    return tuple(found.values())
+            ordered.setdefault(check.name, waiting.pop())
+    return tuple(ordered.values())
 
 
 def circle_of(checks: Mapping[str, Check]) -> list[str]:
@@ -70,6 +70,6 @@ def circle_of(checks: Mapping[str, Check]) -> list[str]:
     try:
         TopologicalSorter({name: check.needs for name, check in checks.items()}).prepare()
     except CycleError as error:
-        found: list[str] = error.args[1]  # it begins with what is needed
-        return found[::-1]
+        circle: list[str] = error.args[1]  # it begins with what is needed
+        return circle[::-1]
     return []

@@ -37,10 +37,10 @@ def find_team_file(start: Path) -> Path | None:
     """
     folder = start.resolve()
     candidates = (parent / FILE_NAME for parent in (folder, *folder.parents))
-    found = next((file for file in candidates if _may_be_file(file)), None)
-    if found and found.parent != folder:
-        _check_owner(found, folder)
-    return found
+    team_file = next((file for file in candidates if _may_be_file(file)), None)
+    if team_file and team_file.parent != folder:
+        _check_owner(team_file, folder)
+    return team_file
 
 
 def _check_owner(file: Path, start: Path) -> None:
@@ -112,8 +112,8 @@ def resolve_team(option: str | None, cwd: Path, config_dir: Path, *, which: Whic
     """
     if option is not None:
         return _named_team(option, cwd, config_dir)
-    if found := find_team_file(cwd):
-        return load(found)
+    if team_file := find_team_file(cwd):
+        return load(team_file)
     return installed_team(cwd, which)
 
 

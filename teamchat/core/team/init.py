@@ -188,8 +188,8 @@ def plan_scripts(template: Scripts, folder: str, login: str) -> NewTeam:
 
 
 def _scripts(template: Scripts) -> dict[str, str]:
-    kept = files(f"teamchat.core.team.templates.{template}")
-    return {path: kept.joinpath(f"{name}.py").read_text(encoding="utf-8") for name, path in SCRIPTS.items()}
+    scripts = files(f"teamchat.core.team.templates.{template}")
+    return {path: scripts.joinpath(f"{name}.py").read_text(encoding="utf-8") for name, path in SCRIPTS.items()}
 
 
 def human_name(login: str, seats: Sequence[Seat]) -> str:

@@ -148,8 +148,8 @@ def _shown(value: object) -> str:
 
 def line_of(sentence: str, text: str) -> int | None:
     """The number of the line that has the key or the table of a problem; None where the scan does not find it."""
-    if found := _NO_TOML.match(sentence):
-        return int(found[1])
+    if match := _NO_TOML.match(sentence):
+        return int(match[1])
     if not (said := _SAID.match(sentence)):
         return None
     table, name, index, key = said.groups()
@@ -201,5 +201,5 @@ def _names(line: Line, text: Sequence[str], name: str | None) -> bool:
 
 def _only(lines: Sequence[Line], key: str | None) -> int | None:
     """The one line with that key, or the head of a table of that name."""
-    found = [number for number, table, here in lines if key and (here or table.rpartition(".")[2]) == key]
-    return found[0] if len(found) == 1 else None
+    numbers = [number for number, table, here in lines if key and (here or table.rpartition(".")[2]) == key]
+    return numbers[0] if len(numbers) == 1 else None

@@ -58,11 +58,11 @@ def environment_of(
 def find_program(program: str, env: Mapping[str, str]) -> str | Unusable:
     """The path of a program, or why it cannot run with the variables `env`."""
     search = env.get("PATH", os.defpath)
-    if found := shutil.which(program, path=search):
-        if not Path(found).is_file():
+    if path := shutil.which(program, path=search):
+        if not Path(path).is_file():
             return Unusable(f"is not a file; {OTHERWISE}")
-        wrong = _wrong_beginning(found, search)
-        return Unusable(wrong) if wrong else found
+        wrong = _wrong_beginning(path, search)
+        return Unusable(wrong) if wrong else path
     there = _at(program, search)
     if there is None:
         install = INSTALL.get(Path(program).name)
@@ -78,8 +78,8 @@ def _at(program: str, search: str) -> Path | None:
     """The path itself, or the file of that name in a folder of PATH."""
     if os.path.dirname(program):  # noqa: PTH120 (a slash counts, also in ./name)
         return Path(program) if os.path.lexists(program) else None
-    found = (Path(folder) / program for folder in search.split(os.pathsep) if folder)
-    return next((path for path in found if os.path.lexists(path) and not path.is_dir()), None)
+    paths = (Path(folder) / program for folder in search.split(os.pathsep) if folder)
+    return next((path for path in paths if os.path.lexists(path) and not path.is_dir()), None)
 
 
 def _wrong_beginning(program: str, search: str) -> str | None:

@@ -413,5 +413,5 @@ def parse(raw: Mapping[str, object]) -> TeamFile:
     try:
         return TeamFile.model_validate(raw)
     except ValidationError as error:
-        found = error.errors(include_url=False)[0]
-        raise TeamFileProblem(first_problem(found, raw, _KEYS)) from None
+        problem = error.errors(include_url=False)[0]
+        raise TeamFileProblem(first_problem(problem, raw, _KEYS)) from None

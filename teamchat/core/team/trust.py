@@ -52,8 +52,8 @@ def not_trusted(team: Team, standing: Standing) -> NotTrusted:
     """The error of a team with that standing."""
     why = f"{printable(str(team.path))} {standing.text}"
     lines = "\n".join(f"  {need.line}" for need in needs(team))
-    told = f"{why}: {_first(team, standing.changes)}" if standing.changes else f"{why}; with it\n{lines}"
-    return NotTrusted(told, trust_command(team))
+    text = f"{why}: {_first(team, standing.changes)}" if standing.changes else f"{why}; with it\n{lines}"
+    return NotTrusted(text, trust_command(team))
 
 
 def _first(team: Team, found: tuple[str, ...]) -> str:
@@ -106,7 +106,7 @@ class TrustStore:
     def _read(self) -> dict[str, list[Trusted]]:
         try:
             content = json.loads(read_regular(self.file, LARGEST))
-            return {path: [Trusted.read(kept) for kept in known] for path, known in _object(content).items()}
+            return {path: [Trusted.read(entry) for entry in known] for path, known in _object(content).items()}
         except FileNotFoundError:
             return {}
         except OSError as error:

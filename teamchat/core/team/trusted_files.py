@@ -48,7 +48,7 @@ def file_states(team: Team) -> dict[Path, str]:
     """Each of the files with its digest; "none" for a program that is missing or no regular file."""
     # members with the same command have the same files, which are looked for once
     different = {_runs(team, member): member for member in team.ai_members}
-    files = {file for one in different.values() for file in _files_of(team, one)}
+    files = {file for member in different.values() for file in _files_of(team, member)}
     for hook in team.hooks.values():
         files |= _files_of(
             replace(team, agents={HOOK: AgentSpec(HOOK, hook)}), Member(HOOK, "ai", team.root, agent=HOOK)
@@ -64,7 +64,7 @@ def untrusted_copies(team: Team, member: Member, placed: Member) -> list[Path]:
     here, there = Path(os.path.realpath(member.cwd)), placed.cwd
     while here.name == there.name and here != here.parent:
         here, there = here.parent, there.parent
-    moved = replace(team, members=tuple(placed if one.name == member.name else one for one in team.members))
+    moved = replace(team, members=tuple(placed if other.name == member.name else other for other in team.members))
     copies = (file for file in _files_of(moved, placed) if file.is_relative_to(there))
     return sorted(file for file in copies if _state(file) != _state(here / file.relative_to(there)))
 
@@ -93,16 +93,16 @@ def _folders(team: Team, cwd: Path, words: Iterable[str]) -> list[Path]:
     """`cwd`, and up to `MOST_FOLDERS` of the workspace that words name relative to these (`cd tools`, `-C sub`)."""
     parts = dict.fromkeys(part for word in words for part in (word, *_parts(word)))
     named = [part.removeprefix("-C") for part in parts]
-    found = {os.path.realpath(cwd): cwd}
+    by_real_path = {os.path.realpath(cwd): cwd}
     for folder in (waiting := [cwd]):
         for part in named:
             place = os.path.join(folder, part)  # noqa: PTH118 (each turn looks for all of them)
-            if part and os.path.isdir(place) and (real := os.path.realpath(place)) not in found:  # noqa: PTH112
-                if len(found) > MOST_FOLDERS:
+            if part and os.path.isdir(place) and (real := os.path.realpath(place)) not in by_real_path:  # noqa: PTH112
+                if len(by_real_path) > MOST_FOLDERS:
                     return waiting
                 if _in_workspace(team, Path(real)):
-                    found[real] = Path(real)
-                    waiting.append(found[real])
+                    by_real_path[real] = Path(real)
+                    waiting.append(by_real_path[real])
     return waiting
 
 
@@ -177,12 +177,12 @@ def _is_script(file: Path) -> bool:
 def _program(team: Team, member: Member) -> Iterator[Path]:
     """The member's program, if the team file names it relative to its own folder, or it is in the workspace."""
     spec = team.agent_of(member)
-    found = Path(spec.command[0])
-    if len(found.parts) == 1:
+    program = Path(spec.command[0])
+    if len(program.parts) == 1:
         search = os.pathsep.join(str(member.cwd / folder) for folder in _path(member, os.environ).split(os.pathsep))
-        found = Path(shutil.which(spec.command[0], path=search) or "")
-    if spec.local or (found.name and _in_workspace(team, found)):
-        yield found
+        program = Path(shutil.which(spec.command[0], path=search) or "")
+    if spec.local or (program.name and _in_workspace(team, program)):
+        yield program
 
 
 def _on_path(team: Team, member: Member) -> Iterator[Path]:

@@ -65,7 +65,7 @@ def visible(text: str) -> str:
 
 def sequences(text: str) -> Iterator[tuple[int, int]]:
     """The start and end of every run of escape sequences, in order. Nobody is shown these."""
-    return (found.span() for found in _SEQUENCES.finditer(text))
+    return (match.span() for match in _SEQUENCES.finditer(text))
 
 
 class Cleaner:
@@ -76,13 +76,13 @@ class Cleaner:
 
     def push(self, piece: str) -> str:
         text = self._held + piece
-        found = _open(text)
-        if found is None:
+        match = _open(text)
+        if match is None:
             self._held = ""
             return clean(text)
         # what an open string says is never shown: its beginning and the half of its end are all that has to wait
-        self._held = found["intro"] + found["last"] if found["intro"] else found[0]
-        return clean(text[: found.start()])
+        self._held = match["intro"] + match["last"] if match["intro"] else match[0]
+        return clean(text[: match.start()])
 
     def flush(self) -> str:
         held, self._held = self._held, ""
@@ -109,6 +109,6 @@ def _open(text: str) -> re.Match[str] | None:
     if text.isascii():  # one that is open begins with an escape, which is quick to find
         first = text.find("\x1b", begin)
     else:
-        found = _BEGINS_SEQUENCE.search(text, begin)
-        first = found.start() if found else -1
+        match = _BEGINS_SEQUENCE.search(text, begin)
+        first = match.start() if match else -1
     return _OPEN.search(text, first) if first >= 0 else None

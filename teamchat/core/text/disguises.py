@@ -123,9 +123,9 @@ def as_seen(text: str, unseen: re.Pattern[str]) -> View | None:
     if not _MAY_BE_UNSEEN.search(text):
         return None
     parts, place = list[str](), 0
-    for found in unseen.finditer(text):
-        parts += [text[place : found.start()], found[0]]
-        place = found.end()
+    for match in unseen.finditer(text):
+        parts += [text[place : match.start()], match[0]]
+        place = match.end()
     if not parts:
         return None
     parts.append(text[place:])
@@ -178,18 +178,18 @@ def _end_of_wrapped(text: str, at: int, shape: Shape, shapes: list[Shape]) -> in
     start, pattern = shape
     before, more = text[max(at - 8, 0) : at], _MORE_OF_A_TOKEN if start == "ey" else _MORE
     first = _RUN.match(text, at)
-    key, place, end, found = before, at, 0, False
+    key, place, end, matched = before, at, 0, False
     for number in range(_FRAGMENTS):
         fragment = more.match(text, place) if number else first
         if not fragment or (number and any(fragment[0].startswith(begins) for begins, _ in shapes)):
             break
-        if found and not _RANDOM.match(fragment[0]):
+        if matched and not _RANDOM.match(fragment[0]):
             break
         key += fragment[0]
-        if found:
+        if matched:
             end = fragment.end()
         elif match := pattern.match(key, len(before)):
-            found, rest = True, len(key) - match.end()
+            matched, rest = True, len(key) - match.end()
             end = fragment.end() - rest if number else 0
             if rest:  # it ends within this line
                 break
@@ -214,11 +214,11 @@ _READABLE = regex(r"[\x20-\x7e\t\r\n]{8,}+")
 def encoded(text: str, spans: Spans) -> Iterator[Span]:
     """Where base64 or hexadecimal digits lie that stand for what `spans` finds."""
     for run in _LONG_RUN.finditer(text):
-        for found in _BASE64.finditer(text, *run.span()):
-            yield from _decoded(found, spans)
+        for match in _BASE64.finditer(text, *run.span()):
+            yield from _decoded(match, spans)
     for run in _HEX_RUN.finditer(text):
-        for found in _HEX.finditer(text, *run.span()):
-            yield from _of_hex(found, spans)
+        for match in _HEX.finditer(text, *run.span()):
+            yield from _of_hex(match, spans)
 
 
 def _decoded(found: re.Match[str], spans: Spans) -> Iterator[Span]:

@@ -20,8 +20,8 @@ def parse_duration(text: str) -> float:
     seconds = 0.0
     if _SECONDS.fullmatch(written):
         seconds = float(written)
-    elif found := _UNITS.fullmatch(written):
-        days, hours, minutes, rest = (float(part or 0) for part in found.groups())
+    elif match := _UNITS.fullmatch(written):
+        days, hours, minutes, rest = (float(part or 0) for part in match.groups())
         seconds = days * 86_400 + hours * 3600 + minutes * 60 + rest
     if not 0 < seconds < math.inf:
         raise ValueError(f'expected a time above zero such as "90s", "30m" or "1h30m", got {text!r}')

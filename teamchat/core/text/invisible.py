@@ -132,9 +132,9 @@ class CodedPieces:
 
     def _push(self, piece: str) -> str:
         text, given = self._tail + piece, len(self._tail[:1])
-        found = _TAIL.search(text, max(len(text) - 1 - _TAGS_OF_FLAG, 0))
-        self._tail = found[0] if found else ""
-        return _coded(text[: found.start() + 1] if found else text)[given:]
+        match = _TAIL.search(text, max(len(text) - 1 - _TAGS_OF_FLAG, 0))
+        self._tail = match[0] if match else ""
+        return _coded(text[: match.start() + 1] if match else text)[given:]
 
     def flush(self) -> str:
         """The rest; what is pushed after it is another text."""

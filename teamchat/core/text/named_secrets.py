@@ -109,8 +109,8 @@ def named_secrets(text: str) -> Iterator[tuple[int, int]]:
         lowered = "".join(small if len(small := letter.lower()) == 1 else letter for letter in text)
     for kind in _KINDS:
         if kind.start in lowered:
-            for found in kind.pattern.finditer(lowered):
-                if span := _span(text, found, kind):
+            for match in kind.pattern.finditer(lowered):
+                if span := _span(text, match, kind):
                     yield span
 
 

@@ -115,8 +115,8 @@ def _redact_written(text: str) -> tuple[str, int]:
     # private keys alone have many lines, in which there may be what looks like another key
     whole = 0
     for shape in PRIVATE_KEYS:
-        text, found = _without(shape, text)
-        whole += found
+        text, count = _without(shape, text)
+        whole += count
     text, keys = _redacted(text)
     text, begun = _without(OPEN_PRIVATE_KEYS, text)
     return text, whole + keys + begun
@@ -166,8 +166,8 @@ def _plain(text: str, begun: list[Shape]) -> Iterator[Span]:
         patterns += [_compiled(whole) for held, whole in INSIDE if _compiled(held).search(text)]
     for pattern in patterns:
         group = "value" if "value" in pattern.groupindex else 0
-        for found in pattern.finditer(text):
-            yield found.span(group)
+        for match in pattern.finditer(text):
+            yield match.span(group)
     yield from named_secrets(text)
 
 

@@ -25,11 +25,13 @@ def secrets_in(words: Iterable[str]) -> Iterator[str]:
     for before, word in pairwise(("", *words)):
         in_script = " " in word.strip() and not _HEADER.match(word)
         named = ":" in word or "=" in word
-        found = [value for value in _PAIR.findall(word) if not in_script or re.search(r"[0-9]", value)] if named else []
-        found += _QUOTED.findall(word) if ":" in word else []
+        values = (
+            [value for value in _PAIR.findall(word) if not in_script or re.search(r"[0-9]", value)] if named else []
+        )
+        values += _QUOTED.findall(word) if ":" in word else []
         if before.startswith("-") and _OPTION.fullmatch(before) and not word.startswith("-"):
-            found.append(word)
-        yield from (value for value in found if len(value) >= SHORTEST and not _is_no_secret(value))
+            values.append(word)
+        yield from (value for value in values if len(value) >= SHORTEST and not _is_no_secret(value))
 
 
 def _is_no_secret(value: str) -> bool:

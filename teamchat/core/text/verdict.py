@@ -111,10 +111,10 @@ def _is_decoration(text: str, but: str = "") -> bool:
 
 def _ends_label(text: str) -> bool:
     """Whether the text is a label and a sign."""
-    found = _LABEL.match(text)
-    if not found:
+    match = _LABEL.match(text)
+    if not match:
         return False
-    label = found["label"].strip(f"{_AROUND} \t")
+    label = match["label"].strip(f"{_AROUND} \t")
     if label and unicodedata.category(label[-1])[0] in "PS":  # such as `!=`
         return False
     if sum(bool(_LETTERS.search(word)) for word in label.split()) > _MOST_WORDS:
@@ -139,6 +139,6 @@ def _negates(text: str) -> bool:
 
 def _names(text: str, word: str) -> bool:
     """Whether the word is in the text; `needs work` is NEEDS-WORK there."""
-    within, named = (" ".join(_LETTERS.findall(folded(one))) for one in (text, word))
+    within, named = (" ".join(_LETTERS.findall(folded(part))) for part in (text, word))
     cased = named != named.upper()  # scripts without case, such as Chinese, have no spaces between words
     return f" {named} " in f" {within} " if cased else named in within

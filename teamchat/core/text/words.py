@@ -97,10 +97,10 @@ def search_parts(text: str) -> tuple[Phrase, ...]:
 
 
 def _parts(text: str) -> Iterator[Phrase]:
-    for found in _PART.finditer(text):
-        words = found[1] if found[3] is None else found[3]
+    for match in _PART.finditer(text):
+        words = match[1] if match[3] is None else match[3]
         if _WORDS.search(words):
-            yield Phrase(words, bool(found[2]) or words.endswith("*"))
+            yield Phrase(words, bool(match[2]) or words.endswith("*"))
 
 
 def match_of(parts: Sequence[Phrase]) -> str:
@@ -127,7 +127,7 @@ def snippet(text: str, parts: Sequence[Phrase]) -> tuple[SnippetPiece, ...]:
 
 def _pieces(text: str, folded: str, patterns: Sequence[re.Pattern[str]]) -> Iterator[SnippetPiece]:
     """The text, cut around what was found."""
-    spans = sorted(found.span() for pattern in patterns for found in pattern.finditer(folded))
+    spans = sorted(match.span() for pattern in patterns for match in pattern.finditer(folded))
     at = 0
     for begin, end in spans:
         if begin > at:

@@ -218,8 +218,8 @@ class Attempts(Struct):
             )
             finished = run.live.give_back(stays, finished)
             begun = replace(route, attempt=route.attempt + 1, as_of=turn.setup.answers)
-            kept = stays is not None and stays.scratch == scratch
-            answer = Answer(turn, finished.with_questions(), None if kept else scratch, begun, member)
+            scratch_stays = stays is not None and stays.scratch == scratch
+            answer = Answer(turn, finished.with_questions(), None if scratch_stays else scratch, begun, member)
             return answer  # noqa: TRY300 (its folders are removed once it is stored)
         except NoRecording:
             raise  # a replay ends here: there is nothing to resume
@@ -252,8 +252,8 @@ class Attempts(Struct):
 
     def _group_of(self, route: Route) -> int | None:
         """The turn that began from the same state: the first of the group that runs, or one whose reply is kept."""
-        kept = next((mate.answer for mate in self.run.state.mates(route) if mate.answer is not None), None)
-        return kept if kept is not None else self.run.group
+        answer = next((mate.answer for mate in self.run.state.mates(route) if mate.answer is not None), None)
+        return answer if answer is not None else self.run.group
 
 
 def _for_part(member: Member, route: Route) -> Member:

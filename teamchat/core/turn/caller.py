@@ -258,15 +258,15 @@ def find_caller() -> Caller | None:
     above = bool(folders) or depth is not None
     if by_token := _by_token(os.environ):
         folders = [*folders, *(folder for folder in by_token if folder not in folders)]
-    found: list[Path] = []
+    turn_folders: list[Path] = []
     for folder in folders:
         outer = map(Path, record.outer) if (record := _read(folder)) else ()
-        found += [one for one in (*outer, folder) if one not in found]
-    records = [_read(folder) for folder in found]
-    if not found and depth is None and VARIABLE not in os.environ:
+        turn_folders += [turn_folder for turn_folder in (*outer, folder) if turn_folder not in turn_folders]
+    records = [_read(folder) for folder in turn_folders]
+    if not turn_folders and depth is None and VARIABLE not in os.environ:
         return None
     whole = None not in records and bool(records) and len(records) > (-1 if depth is None else depth)
-    return Caller(tuple(filter(None, records)), tuple(found), whole, stale=not (whole or above))
+    return Caller(tuple(filter(None, records)), tuple(turn_folders), whole, stale=not (whole or above))
 
 
 def check_not_hidden(db: Database) -> None:
@@ -346,8 +346,8 @@ def _ancestors() -> Iterator[int]:
         return
     while pid:
         yield pid
-        found = guardian.read_stat(str(pid))
-        pid = found[1][0] if found else 0
+        status = guardian.read_stat(str(pid))
+        pid = status[1][0] if status else 0
 
 
 def _by_token(env: Mapping[str, str]) -> tuple[Path, ...]:

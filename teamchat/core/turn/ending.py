@@ -67,7 +67,7 @@ def close_turn(
 
     Raises `StoreError`.
     """
-    kept = trace(
+    turn_trace = trace(
         ended.finished.text if keep_text or ended.failed else "", ended.finished.vendor_session, ended.finished.events
     )
     outcome, prepared = ended.finished.outcome, cache(prepare)  # a second try warns no second time of what is wrong
@@ -80,7 +80,7 @@ def close_turn(
             written = put()
             status = turn_status(outcome.failure) if outcome.failure else success
             whole = replace(outcome, reply=written.reply, children=children)
-            end_turn(run.db, ended.turn, status, whole, kept)
+            end_turn(run.db, ended.turn, status, whole, turn_trace)
             return written.result, whole
 
     result, whole = _stored(run, ended, write)
@@ -123,8 +123,8 @@ def _stored(run: Run, ended: OpenTurn, write: Callable[[], T]) -> T:
             free_output(turn.folder)
             with contextlib.suppress(StoreError):
                 return write()
-        kept = f"the end of turn {turn.number} ({turn.member}) is kept, and the next command stores it"
-        raise StoreError(f"{error}; {kept}", error.hint) from error
+        sentence = f"the end of turn {turn.number} ({turn.member}) is kept, and the next command stores it"
+        raise StoreError(f"{error}; {sentence}", error.hint) from error
 
 
 def _tell_lost(run: Run, ended: OpenTurn, error: StoreError) -> None:

@@ -176,8 +176,8 @@ async def followed(
         where, ended = there  # what has started nothing has no exit code
         outcome = replace(outcome, exit_code=outcome.exit_code if ended else None, ran=where)
         stopped = stopped and not where.lost
-    told = tuple(collector.events)
-    return FinishedTurn(outcome, end.text, stopped, end.untold, end.vendor_session, told, end.own_cost)
+    events = tuple(collector.events)
+    return FinishedTurn(outcome, end.text, stopped, end.untold, end.vendor_session, events, end.own_cost)
 
 
 def _make_scratch(turn: ReadyTurn) -> None:
@@ -240,8 +240,8 @@ def _outcome(
     if end.left:
         notes.append(f"ended processes that it left running: {', '.join(end.left)}")
     reported = collected.files(end.cwd or ending.cwd)
-    found = end.files if isinstance(end.files, FileChanges) else None
-    files = tuple(change.path for change in found.files) if found else reported
+    changes = end.files if isinstance(end.files, FileChanges) else None
+    files = tuple(change.path for change in changes.files) if changes else reported
     return Outcome(
         exit_code=end.exit_code,
         seconds=end.seconds,

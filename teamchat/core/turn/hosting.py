@@ -87,8 +87,8 @@ def ran_on(turn: HostedTurn) -> tuple[Ran, bool]:
     began = turn.began
     if began is None:
         return Ran(turn.host, lost=turn.lost), False
-    told = (began.executor, began.cwd, began.argv, began.env, began.access_note, began.teamchat)
-    return Ran(turn.host, *told, lost=turn.lost), not turn.lost
+    details = (began.executor, began.cwd, began.argv, began.env, began.access_note, began.teamchat)
+    return Ran(turn.host, *details, lost=turn.lost), not turn.lost
 
 
 class Hosting(Struct):
@@ -114,26 +114,26 @@ class Hosting(Struct):
         wait_s = (
             member.host_wait_s if member.host_wait_s is not None else clock.wait_s if self.person else clock.alone_s
         )
-        until, told = time.monotonic() + wait_s, False
+        until, announced = time.monotonic() + wait_s, False
         while True:
             try:
                 hosts = await dispatch.hosts()
-                found, why = choose(hosts, wanted, clock.dead_s, self._reserved), ""
-                if found is None:
+                chosen, why = choose(hosts, wanted, clock.dead_s, self._reserved), ""
+                if chosen is None:
                     why = why_none(hosts, wanted, clock.dead_s)
             except Away as away:
-                hosts, found, why = (), None, str(away)
-            if found:
-                self._reserved[found.name] += 1
-                return HostPlace(found, self._agent(member, team, found), wanted.project, dispatch, say)
+                hosts, chosen, why = (), None, str(away)
+            if chosen:
+                self._reserved[chosen.name] += 1
+                return HostPlace(chosen, self._agent(member, team, chosen), wanted.project, dispatch, say)
             if stopper.asked:
                 raise Interrupted(f"{member.name} was interrupted before its turn began")
             named = [host for host in hosts if wanted.named(host)]
             if time.monotonic() >= until or (named and all(host.trouble for host in named)):
                 raise HostUnavailable(f"{member.name} has no host now: {why}", "teamchat hosts")
-            if not told:
+            if not announced:
                 say(f"waiting for a host: {why}")
-                told = True
+                announced = True
             await stopper.sleep(LOOK_S)
 
     def ordered(self, place: HostPlace) -> None:

@@ -62,14 +62,14 @@ def has_end(folder: Path) -> bool:
 def read_end(folder: Path) -> FinishedTurn | None:
     """The end of a turn that is kept in its folder; None if there is none, or it is damaged."""
     try:
-        found = json.loads(_inflated(read_regular(folder / NAME, LARGEST)))
-        events = tuple(TimedEvent(float(at), load(EVENTS[kind], fields)) for at, kind, fields in found["events"])
-        outcome = load_outcome(found["outcome"])
-        session = found["vendor_session"]
+        written = json.loads(_inflated(read_regular(folder / NAME, LARGEST)))
+        events = tuple(TimedEvent(float(at), load(EVENTS[kind], fields)) for at, kind, fields in written["events"])
+        outcome = load_outcome(written["outcome"])
+        session = written["vendor_session"]
         return FinishedTurn(
             outcome,
-            str(found["text"]),
-            interrupted=bool(found["interrupted"]),
+            str(written["text"]),
+            interrupted=bool(written["interrupted"]),
             vendor_session=None if session is None else str(session),
             events=events,
         )

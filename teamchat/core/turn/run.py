@@ -255,10 +255,10 @@ class Run:
         if not self.machine.live:
             return planned, None
         env = {name: value for name, value in planned.env.items() if name != VARIABLE}
-        kept = None
+        admission = None
         with contextlib.suppress(UnicodeEncodeError):
-            env[VARIABLE], kept = admit(folder, self.team, planned.member, self.state.rules, self.caller)
-        return replace(planned, env=env), kept
+            env[VARIABLE], admission = admit(folder, self.team, planned.member, self.state.rules, self.caller)
+        return replace(planned, env=env), admission
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[None]:

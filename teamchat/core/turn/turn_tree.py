@@ -57,7 +57,7 @@ class TurnTree(Struct, frozen=True):
             after = self._after(f"{turn}/after", f"{turn}/before")
             same = after.tree == self.before
             touched = {} if same else left_out_changes(self.repository, self.before, after.tree)
-            found = [] if same else list(self._listed(after, touched, cwd))
+            listed = [] if same else list(self._listed(after, touched, cwd))
         except CheckpointFailed as failed:
             return NoCheckpoint(str(failed))
         finally:
@@ -67,12 +67,17 @@ class TurnTree(Struct, frozen=True):
             str(top),
             self.before,
             after.tree,
-            tuple(islice(found, MOST_LISTED)),
-            max(0, len(found) - MOST_LISTED),
+            tuple(islice(listed, MOST_LISTED)),
+            max(0, len(listed) - MOST_LISTED),
             tuple(
                 sorted(
                     {
-                        *(readable(one.path) for taken in both for one in taken.left_out if one.why not in _NOT_NAMED),
+                        *(
+                            readable(omitted.path)
+                            for taken in both
+                            for omitted in taken.left_out
+                            if omitted.why not in _NOT_NAMED
+                        ),
                         *map(readable, touched),
                     }
                 )
@@ -99,8 +104,8 @@ class TurnTree(Struct, frozen=True):
         )
 
     def _listed(self, after: Checkpoint, touched: Mapping[str, What], cwd: Path) -> Iterator[FileChange]:
-        found, lines = changes_and_lines(self.repository, self.before, after.tree)
-        whats: dict[str, What] = {change.path: self._what(change, after) for change in found}
+        changed, lines = changes_and_lines(self.repository, self.before, after.tree)
+        whats: dict[str, What] = {change.path: self._what(change, after) for change in changed}
         for path, what in sorted({**touched, **whats}.items()):
             count = lines.get(path, Lines(None, None))
             shown = readable(os.path.relpath(self.repository.top / path, cwd.resolve()))
@@ -110,7 +115,7 @@ class TurnTree(Struct, frozen=True):
         """What happened to a path. What one of the checkpoints left out was there all the time."""
         taken = self.begun.checkpoint if self.begun else None
         lacks = taken if change.old is None else after if change.new is None else None
-        places = {one.path for one in lacks.left_out} if lacks else set()
+        places = {omitted.path for omitted in lacks.left_out} if lacks else set()
         return "changed" if is_within(change.path, places) else change.what
 
 

@@ -57,13 +57,17 @@ class ContextCollector:
     def gather(self, context: LayerContext) -> dict[str, LayerText]:
         """The layers whose source returned something, in the order of `LAYERS`."""
         allowed = context.part.layers if context.part else None
-        found = {name: source(context) for name, source in self._sources.items() if allowed is None or name in allowed}
-        return {name: LayerText(told) if isinstance(told, str) else told for name, told in found.items() if told}
+        gathered = {
+            name: source(context) for name, source in self._sources.items() if allowed is None or name in allowed
+        }
+        return {
+            name: LayerText(layer) if isinstance(layer, str) else layer for name, layer in gathered.items() if layer
+        }
 
 
 def texts_of(gathered: Mapping[str, LayerText]) -> dict[str, str]:
     """The texts of the layers that have one."""
-    return {name: told.text for name, told in gathered.items() if told.text.strip()}
+    return {name: layer.text for name, layer in gathered.items() if layer.text.strip()}
 
 
 def framework_only(team: Team) -> ContextCollector:
@@ -103,7 +107,7 @@ class Telling(ContextCollector):
             self._told[turn].append(texts)
 
     def gather(self, context: LayerContext) -> dict[str, LayerText]:
-        gathered = {name: told for name, told in self._inner.gather(context).items() if name not in BESIDE}
+        gathered = {name: layer for name, layer in self._inner.gather(context).items() if name not in BESIDE}
         part = (context.part.role, context.part.number) if context.part else None
         go = context.part.go if context.part else 1
         left = self._told[context.member.name, context.message.id, part, go]

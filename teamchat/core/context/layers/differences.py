@@ -62,9 +62,11 @@ def tell_differences(
     The note names what is left out. Blocks while git reads the worktrees. Raises `UsageError` and `CheckpointFailed`.
     """
     changed = [_changed(state, session, member) for member in members]
-    rooms = shares([sum(one.sizes) if one else 0 for one in changed], room)
-    shown = [_shown(one, most) if one else _Shown("", ()) for one, most in zip(changed, rooms, strict=True)]
-    sections = (_section(f"Answer {label}", one, part) for label, one, part in zip(labels, changed, shown, strict=True))
+    rooms = shares([sum(work.sizes) if work else 0 for work in changed], room)
+    shown = [_shown(work, most) if work else _Shown("", ()) for work, most in zip(changed, rooms, strict=True)]
+    sections = (
+        _section(f"Answer {label}", work, part) for label, work, part in zip(labels, changed, shown, strict=True)
+    )
     text = "\n\n".join(sections)
     lacks = [f"{what} of {member}" for member, part in zip(members, shown, strict=True) for what in part.lacks]
     return LayerText(redact_shapes(text)[0] if redact else text, note=", ".join(lacks) or None)
@@ -113,12 +115,12 @@ def _shown(changed: _Changed, room: int) -> _Shown:
     texts, cut, gone = [], [], []
     for change, diff, most in zip(changed.found.changes, changed.diffs(), allowed, strict=True):
         name = printable(readable(change.path))[:LONGEST_NAME]
-        kept = diff if len(diff) <= most else diff[: diff.rfind(_LINE, 0, most) + 1]
-        if kept != diff and _HUNK not in kept:
+        excerpt = diff if len(diff) <= most else diff[: diff.rfind(_LINE, 0, most) + 1]
+        if excerpt != diff and _HUNK not in excerpt:
             gone.append(name)
             continue
-        texts.append(_readable(kept))
-        if missing := diff.count(_LINE) - kept.count(_LINE):
+        texts.append(_readable(excerpt))
+        if missing := diff.count(_LINE) - excerpt.count(_LINE):
             cut.append(f"the end of {name} ({missing:,} lines)")
     more = (f"{len(gone) - MOST_NAMED:,} more files",) if len(gone) > MOST_NAMED else ()
     return _Shown("\n".join(texts), (*cut, *gone[:MOST_NAMED], *more))

@@ -75,7 +75,7 @@ def turn_note(
     asked = wording.ASKED_IN if asked_in else ""
     later = wording.GOES_ON if goes_on else ""
     fallback = "" if member.name == route.target else wording.FALLBACK
-    told = f"{note}{asked}{later}{fallback}".format(
+    whole_note = f"{note}{asked}{later}{fallback}".format(
         current=current.id,
         speaker=name_of(current),
         request=request.id,
@@ -88,11 +88,11 @@ def turn_note(
     if calls and current.id not in (route.parent, request.id):
         told_of = {call.parent for call in calls}
         calls = calls if route.parent in told_of else (AlsoCalled(route.by, route.parent), *calls)
-    told += "".join(wording.CALLED.format(by=call.by, parent=call.parent) for call in calls)
+    whole_note += "".join(wording.CALLED.format(by=call.by, parent=call.parent) for call in calls)
     if route.part is None:
-        return told
+        return whole_note
 
-    return f"{told} {role_note(route, route.part)}"
+    return f"{whole_note} {role_note(route, route.part)}"
 
 
 def role_note(route: Route, part: Part) -> str:

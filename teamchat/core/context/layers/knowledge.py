@@ -118,10 +118,10 @@ class KnowledgeLayer:
         named = context.member.knowledge
         if not named:
             return None
-        found = find_files(named)
+        listing = find_files(named)
         with self._index.open() as index:
-            indexed = index.bring_up_to_date(found.files, self._others.union(named.values()))
-            note = _left_out(Counter(found.left_out) + Counter(indexed.problems))
+            indexed = index.bring_up_to_date(listing.files, self._others.union(named.values()))
+            note = _left_out(Counter(listing.left_out) + Counter(indexed.problems))
             if indexed.bytes <= self._max_bytes:
                 whole = quote_whole(index.whole(indexed.files), self._max_bytes)
                 if whole is not None:

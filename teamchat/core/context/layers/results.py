@@ -43,7 +43,7 @@ class ResultsLayer(Struct, frozen=True):
             return None
         share = self.room // (len(part.checks) + len(part.reviews))
         records = (find_check(self.db, self.session, number) for number in part.checks)
-        checks = [self._check(one, share, all_of_it=part.role == DOER) for one in records if one]
+        checks = [self._check(record, share, all_of_it=part.role == DOER) for record in records if record]
         reviews = [truncate_middle(self._review(message), share).text for message in part.reviews]
         return LayerText("\n\n".join([*checks, *filter(None, reviews)]))
 

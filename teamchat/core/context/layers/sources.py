@@ -158,13 +158,13 @@ class LessonsLayer:
 
             query = match_query(context.text, context.request, context.task)
             fitting = fitting_lessons(self._db, query) if query else []
-            ranked = [(one, f"rank {rank}, score {one.score:.2f}") for rank, one in enumerate(fitting, 1)]
-            there = {one.number for one in fitting}
-            ranked += [(one, "newest") for one in newest if one.number not in there]
+            ranked = [(lesson, f"rank {rank}, score {lesson.score:.2f}") for rank, lesson in enumerate(fitting, 1)]
+            there = {lesson.number for lesson in fitting}
+            ranked += [(lesson, "newest") for lesson in newest if lesson.number not in there]
             chosen = _within(ranked, self._max_bytes)
         chosen.sort(key=lambda pair: pair[0].number)
-        excerpts = tuple(Excerpt(f"lesson {one.number}", why, byte_length(one.line)) for one, why in chosen)
-        return LayerText("\n".join(one.line for one, _ in chosen), excerpts) if chosen else None
+        excerpts = tuple(Excerpt(f"lesson {lesson.number}", why, byte_length(lesson.line)) for lesson, why in chosen)
+        return LayerText("\n".join(lesson.line for lesson, _ in chosen), excerpts) if chosen else None
 
 
 def _within(ranked: Iterable[tuple[Lesson, str]], room: int) -> list[tuple[Lesson, str]]:

@@ -114,8 +114,8 @@ _Work = tuple[str, FileChanges]
 
 def _works(turns: Sequence[Turn], checks: Sequence[CheckRecord]) -> Iterator[_Work]:
     for turn in turns:
-        if found := known_changes(turn):
-            yield str(turn.number), found
+        if known := known_changes(turn):
+            yield str(turn.number), known
     for check in checks:
         if isinstance(check.changes, FileChanges):
             yield check.label, check.changes
@@ -134,13 +134,13 @@ def plan_undo_of_files(
     refs = _names(trees, name, by_top)
     plans, not_undone = [], [*_unknown(turns), *_unknown_of_checks(checks)]
     for top, done in by_top.items():
-        if all(found.before == found.after for _, found in done):
+        if all(known.before == known.after for _, known in done):
             continue
         repository = find_repository(Path(top), trees.folder)
         if isinstance(repository, NoRepository):
             not_undone.append(f"the files in {top} stay as they are: {repository.reason}")
         elif spans := _spans(trees, repository, done):
-            left_out = {path for _, found in done for path in found.left_out}
+            left_out = {path for _, known in done for path in known.left_out}
             plans.append(_plan(trees, repository, spans, refs[top], left_out))
         else:
             not_undone.append(
