@@ -19,7 +19,10 @@ class CheckedStruct:
 
     def __get_pydantic_core_schema__(self, kind: type[Struct], handler: GetCoreSchemaHandler) -> CoreSchema:
         hints = get_type_hints(kind, include_extras=True)
-        names = [(one.name, _checked(hints[one.name]), _default(one)) for one in fields(kind)]
+        names = [
+            (struct_field.name, _checked(hints[struct_field.name]), _default(struct_field))
+            for struct_field in fields(kind)
+        ]
         twin = make_dataclass(kind.__name__, names, namespace={"__doc__": kind.__doc__}, kw_only=True)
         schema = handler.generate_schema(twin)
         return core_schema.no_info_after_validator_function(

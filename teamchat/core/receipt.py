@@ -198,10 +198,10 @@ class Outcome(Struct, frozen=True):
 
     def broken_access(self, access: Access) -> str | None:
         """The warning for a read-only turn during which files changed; None if none did."""
-        found = self.known_changes
-        if access != "read" or not (found and found.count) or found.shared_with:
+        changes = self.known_changes
+        if access != "read" or not (changes and changes.count) or changes.shared_with:
             return None
-        return f"may only read, and {found.count} file{'s' * (found.count > 1)} changed during its turn"
+        return f"may only read, and {changes.count} file{'s' * (changes.count > 1)} changed during its turn"
 
     @property
     def code(self) -> ExitCode:

@@ -199,11 +199,11 @@ def _texts(values: list[Any]) -> bool:
 
 def _items(then: list[Any], now: list[Any], where: str) -> Iterator[str]:
     where = where.removesuffix("s")
-    for number, (one, other) in enumerate(zip(then, now, strict=False), 1):
-        yield from differences(one, other, f"{where} {number}")
+    for number, (recorded, other) in enumerate(zip(then, now, strict=False), 1):
+        yield from differences(recorded, other, f"{where} {number}")
     both = min(len(then), len(now))
-    yield from (f"{where} {number}: only recorded: {_short(one)}" for number, one in enumerate(then[both:], both + 1))
-    yield from (f"{where} {number}: only now: {_short(one)}" for number, one in enumerate(now[both:], both + 1))
+    yield from (f"{where} {number}: only recorded: {_short(gone)}" for number, gone in enumerate(then[both:], both + 1))
+    yield from (f"{where} {number}: only now: {_short(fresh)}" for number, fresh in enumerate(now[both:], both + 1))
 
 
 def text_difference(then: list[str], now: list[str], where: str) -> Iterator[str]:

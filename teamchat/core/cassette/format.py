@@ -421,10 +421,10 @@ def read_cassette(path: Path) -> Cassette:
     """The cassette of a file. Raises `UsageError` that names the first wrong line."""
     name = printable(str(path))
     try:
-        found = path.stat()
-        if not stat.S_ISREG(found.st_mode):  # a pipe or a device may never end
+        status = path.stat()
+        if not stat.S_ISREG(status.st_mode):  # a pipe or a device may never end
             raise UsageError(f"the cassette {name} cannot be read: it is not a file")
-        if found.st_size > LARGEST:
+        if status.st_size > LARGEST:
             raise UsageError(f"the cassette {name} cannot be read: it is larger than {LARGEST >> 20} MiB")
         text = read_regular_text(path, most=LARGEST)
     except UnicodeDecodeError as error:
@@ -467,13 +467,13 @@ def _add(runs: list[RecordedRun], entry: Entry) -> None:
 
 
 def _told(error: ValidationError) -> str:
-    found = error.errors(include_url=False)[0]
-    if found["type"] == "json_invalid":
+    problem = error.errors(include_url=False)[0]
+    if problem["type"] == "json_invalid":
         return "not JSON"
-    if found["loc"] == ("cassette",) and found["type"] == "literal_error":
-        return f"version {found['input']}"
-    where = ".".join(str(part) for part in found["loc"])
-    what = found["msg"].removeprefix("Value error, ")
+    if problem["loc"] == ("cassette",) and problem["type"] == "literal_error":
+        return f"version {problem['input']}"
+    where = ".".join(str(part) for part in problem["loc"])
+    what = problem["msg"].removeprefix("Value error, ")
     return f"{where}: {what}" if where else what
 
 

@@ -34,9 +34,9 @@ class CutRedactor:
         """`text` with every secret and piece of one replaced by as many `*`."""
         clean = self._redact(text)
         if clean != text:
-            found = list(_removed(text, clean))
-            self.removed += len(found)
-            secrets = {secret for secret in found if len(secret) > SHORTEST}
+            pieces = list(_removed(text, clean))
+            self.removed += len(pieces)
+            secrets = {secret for secret in pieces if len(secret) > SHORTEST}
             self._heads.add(secrets)
             self._tails.add({secret[::-1] for secret in secrets})
         if not self._heads.longest or CUT not in clean:

@@ -140,10 +140,10 @@ class RecordedMachine(Machine):
     def check(self, turn: ReadyTurn) -> None:
         """Raise the recorded error of a turn that was refused before it started."""
         identity, stdin = identity_of(turn), nameless(turn.prompt.prepared.stdin, turn.scratch)
-        found = self._player.find(identity, stdin)
-        if found and found.error and found.error.kind != SPAWN:
+        recorded = self._player.find(identity, stdin)
+        if recorded and recorded.error and recorded.error.kind != SPAWN:
             self._player.take(identity, stdin)
-            raise ERRORS[found.error.kind](found.error.text, found.error.hint)
+            raise ERRORS[recorded.error.kind](recorded.error.text, recorded.error.hint)
 
     def start(self, what: Launch) -> Running:
         try:
@@ -192,7 +192,7 @@ class RecordedMachine(Machine):
         return process.turn.ran if isinstance(process, Playback) else None
 
     def collected(self, collector: ContextCollector) -> ContextCollector:
-        told = [
+        gathered = [
             (
                 (turn.member, turn.told.answers, turn.told.part, turn.told.go),
                 {str(name): text for name, text in turn.told.layers.items()},
@@ -200,7 +200,7 @@ class RecordedMachine(Machine):
             for turn in self._run.turns
             if turn.told
         ]
-        return Telling(collector, told)
+        return Telling(collector, gathered)
 
     def scratch(self, folder: Path) -> Path:
         return self._root / f"scratch-{folder.name}"

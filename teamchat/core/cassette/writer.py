@@ -81,9 +81,9 @@ class CassetteWriter:
 
     def hide(self, process: Process | None) -> None:
         """Also write nothing of the secrets in commands that a person has typed as checks; called before `begin`."""
-        commands = [one.command for one in process.checks if one.command] if process else []
-        found = [value for command in commands for value in secrets_in(_words(command))]
-        typed = {f"typed {number} SECRET": value for number, value in enumerate(found)}
+        commands = [check.command for check in process.checks if check.command] if process else []
+        secrets = [value for command in commands for value in secrets_in(_words(command))]
+        typed = {f"typed {number} SECRET": value for number, value in enumerate(secrets)}
         self.redact = CutRedactor(Redactor({**self._secrets, **typed}))
 
     def begin(self, stands: Mapping[str, Any]) -> None:
@@ -174,7 +174,7 @@ class CassetteWriter:
 
     def turn_entry(self, turn: RecordedTurn) -> Entry:
         lines = redact_lines(output_lines(turn.chunks), self.redact)
-        told = self._told.get(turn.identity.member)
+        texts = self._told.get(turn.identity.member)
         values: dict[str, Any] = {
             "member": turn.identity.member,
             "agent": turn.identity.agent,
@@ -185,7 +185,7 @@ class CassetteWriter:
             "at": round(turn.at, 6),  # what orders the turns of a group
             "existing": sorted(self.existing[turn.identity.member]),
             "slash": self._slash(turn.identity.member),
-            "told": told if told and (told["layers"] or "part" in told) else None,  # parts are told apart by order
+            "told": texts if texts and (texts["layers"] or "part" in texts) else None,  # parts are told apart by order
             "cut": turn.cut and _cut(turn.cut),
             "error": turn.error and _error(turn.error),
             **({"ran": _ran(*turn.ran)} if turn.ran else {}),
@@ -234,8 +234,8 @@ class CassetteWriter:
         return Entry.model_validate({"check": {**self._clean(values), **_as_text(output)}})
 
     def _slash(self, member: str) -> Mapping[str, Any] | None:
-        found = self.slashes.get(member)
-        return to_builtins(found) if found else None
+        slash = self.slashes.get(member)
+        return to_builtins(slash) if slash else None
 
     def _clean(self, value: Any) -> Any:
         """JSON with every text redacted."""

@@ -31,10 +31,12 @@ def plan_restore(steps: Sequence[TurnChanges], current: Mapping[str, TreeEntry |
     round. Only paths that a step touched are in the plan.
     """
     touched = _follow(steps)
-    moved = {path: touch for path, touch in touched.items() if current.get(path) != touch.target}
-    submodules = {path for path, touch in moved.items() if _is_submodule(touch.target, current.get(path))}
-    changed = {path for path, touch in moved.items() if touch.foreign or current.get(path) != touch.left} - submodules
-    restore = {path: touch.target for path, touch in moved.items() if path not in changed | submodules}
+    moved = {path: history for path, history in touched.items() if current.get(path) != history.target}
+    submodules = {path for path, history in moved.items() if _is_submodule(history.target, current.get(path))}
+    changed = {
+        path for path, history in moved.items() if history.foreign or current.get(path) != history.left
+    } - submodules
+    restore = {path: history.target for path, history in moved.items() if path not in changed | submodules}
     blocked = _blocked(restore, current)
     conflicts = (
         Conflict(path, touched[path].left, current.get(path), touched[path].target) for path in changed | blocked

@@ -68,13 +68,13 @@ def check_environment(check: Check, inherited: Mapping[str, str]) -> dict[str, s
     Keys of vendors, the variables of a git hook and whatever looks like a secret are passed on only if `env_keep` names
     them. Variables of teamchat's own are not passed on at all.
     """
-    kept = {
+    passed_on = {
         name: value
         for name, value in inherited.items()
         if not name.startswith(OWN)
         and (name in check.env_keep or not (name in NOT_PASSED_ON or is_secret(name, value)))
     }
-    return for_child(kept | dict(check.env))
+    return for_child(passed_on | dict(check.env))
 
 
 async def run_command(

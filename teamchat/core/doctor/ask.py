@@ -49,9 +49,9 @@ async def _ask(team: Team, member: Member, inherited: Mapping[str, str]) -> Doct
     agent = team.agent_of(member)
     runner = agent.type.runner
     env = {**inherited, **member.env}
-    if isinstance(found := find_program(agent.command[0], env), Unusable):
-        text = f"{agent.command[0]!r} {found.why}"
-        return DoctorCheck(None, "program", "failed", text, hint=found.hint, code=ExitCode.AGENT_UNAVAILABLE)
+    if isinstance(program := find_program(agent.command[0], env), Unusable):
+        text = f"{agent.command[0]!r} {program.why}"
+        return DoctorCheck(None, "program", "failed", text, hint=program.hint, code=ExitCode.AGENT_UNAVAILABLE)
     if not member.has_folder:
         return _failed(f"there is no {member.cwd}", ExitCode.AGENT_UNAVAILABLE)
     if refusal := runner.refusal("read", env):

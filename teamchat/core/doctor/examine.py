@@ -89,8 +89,8 @@ def refused_arguments(reason: str) -> bool:
 
 def _options(args: Iterable[str]) -> Iterator[str]:
     for word in takewhile(lambda word: word != "--", args):
-        if found := _OPTION.fullmatch(word.partition("=")[0]):
-            yield found[0]
+        if option := _OPTION.fullmatch(word.partition("=")[0]):
+            yield option[0]
 
 
 def _named(option: str, help_text: str) -> bool:
@@ -222,8 +222,8 @@ def _tools(post: _Post) -> Iterator[DoctorCheck]:
     try:
         need_tools(member, post.agent, post.runner, post.env)
     except TeamchatError as error:
-        told = str(error).removeprefix(f"{member.name}: ")
-        yield DoctorCheck(member.name, "tools", "failed", told, hint=error.hint, code=CANNOT_RUN)
+        reason = str(error).removeprefix(f"{member.name}: ")
+        yield DoctorCheck(member.name, "tools", "failed", reason, hint=error.hint, code=CANNOT_RUN)
     else:
         yield DoctorCheck(member.name, "tools", "ok", ", ".join(given), ", ".join(given))
 
@@ -251,8 +251,8 @@ def _arguments(posts: Iterable[_Post], ask: Ask) -> dict[str, DoctorCheck]:
         def look(post: _Post) -> DoctorCheck | None:
             return check_arguments(post.member.args, str(post.program), post.runner, post.env, ask)
 
-        found = pool.map(look, with_args)
-        return {post.member.name: check for post, check in zip(with_args, found, strict=True) if check}
+        checks = pool.map(look, with_args)
+        return {post.member.name: check for post, check in zip(with_args, checks, strict=True) if check}
 
 
 def _versions(posts: Iterable[_Post], ask: Ask) -> dict[str, DoctorCheck]:
@@ -317,8 +317,8 @@ def _file(team: Team) -> DoctorCheck:
     wanted = [need.line for need in needs(team)]
     if standing.trusted:
         return DoctorCheck(None, "team", "ok", f"{path}, {'trusted' if wanted else 'needs no trust'}", path)
-    told = f"{path} {standing.text}: {'; '.join(standing.changes or wanted)}"
-    return DoctorCheck(None, "team", "warning", told, path, trust_command(team))
+    text = f"{path} {standing.text}: {'; '.join(standing.changes or wanted)}"
+    return DoctorCheck(None, "team", "warning", text, path, trust_command(team))
 
 
 def _stored(root: Path) -> Iterator[DoctorCheck]:

@@ -78,8 +78,8 @@ TOLD: Mapping[str, str] = MappingProxyType(
 @cache
 def parity() -> Mapping[Vendor, Held]:
     """The measured rows, by CLI."""
-    found: Mapping[Vendor, Held] = json.loads(Path(__file__).with_name("parity.json").read_bytes())
-    return found
+    rows: Mapping[Vendor, Held] = json.loads(Path(__file__).with_name("parity.json").read_bytes())
+    return rows
 
 
 def features_without(agent: AgentSpec, job: Job) -> tuple[str, ...]:

@@ -35,8 +35,8 @@ class Backup(Struct, frozen=True):
 
         The old write-ahead log must not reach the new store.
         """
-        folder, kept = quote(str(store.parent)), quote(str(away / self.file.name))
-        return f"mv {folder} {quote(str(away))} && mkdir -m 700 {folder} && cp {kept} {quote(str(store))}"
+        folder, backup = quote(str(store.parent)), quote(str(away / self.file.name))
+        return f"mv {folder} {quote(str(away))} && mkdir -m 700 {folder} && cp {backup} {quote(str(store))}"
 
 
 def newest_whole(store: Path) -> Backup | None:
@@ -127,17 +127,17 @@ def _rescued(file: Path) -> Iterator[DoctorCheck]:
     """What could be rescued, and the newest undamaged backup. The command restores whichever has more."""
     whole = newest_whole(file)
     folder = unused(file.parent.with_name(f"{file.parent.name}.rescued"))
-    found: dict[str, int] = {}
+    rescued: dict[str, int] = {}
     try:
         with closing(Database(file, as_it_is=True)) as db:
-            found = rescue(db, folder / STORE_NAME)
-            gone = lost(db, found)
+            rescued = rescue(db, folder / STORE_NAME)
+            gone = lost(db, rescued)
     except StoreError as error:
         yield replace(failed("rescued", error), hint=None)
     else:
-        yield _of_rescue(file, folder, found, gone, whole)
+        yield _of_rescue(file, folder, rescued, gone, whole)
     if whole:
-        yield _earlier(whole, file, better=_has_all(whole.numbers, found) or not _has_all(found, whole.numbers))
+        yield _earlier(whole, file, better=_has_all(whole.numbers, rescued) or not _has_all(rescued, whole.numbers))
 
 
 def _of_rescue(

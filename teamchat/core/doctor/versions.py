@@ -24,8 +24,8 @@ HOLDS = ("ok", "warning")
 @cache
 def ledger() -> Mapping[Vendor, Mapping[str, Rows]]:
     """The rows by CLI and version."""
-    found: Mapping[Vendor, Mapping[str, Rows]] = json.loads(Path(__file__).with_name("ledger.json").read_bytes())
-    return found
+    rows: Mapping[Vendor, Mapping[str, Rows]] = json.loads(Path(__file__).with_name("ledger.json").read_bytes())
+    return rows
 
 
 def shortfalls(vendor: Vendor, version: str) -> tuple[str, ...] | None:
@@ -41,8 +41,8 @@ def newest_proven(vendor: Vendor) -> str:
 
 def version_numbers(version: str) -> tuple[int, ...]:
     """The numbers by which versions are compared. A pre-release (1.2.0-rc1) counts as the version that follows it."""
-    found = re.match(r"[\d.]*\d", version)
-    return tuple(int(number) for number in found[0].split(".") if number) if found else ()
+    match = re.match(r"[\d.]*\d", version)
+    return tuple(int(number) for number in match[0].split(".") if number) if match else ()
 
 
 def reports_denials(runner: Runner, version: str | None) -> bool:

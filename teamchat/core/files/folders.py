@@ -57,7 +57,9 @@ def state_folder_of(real: Path) -> Path:
 def workspace_folders() -> list[Path]:
     """The state folders of all workspaces. None is a link, which is not followed."""
     try:
-        return [one for one in (state_path() / "workspaces").iterdir() if one.is_dir() and not one.is_symlink()]
+        return [
+            folder for folder in (state_path() / "workspaces").iterdir() if folder.is_dir() and not folder.is_symlink()
+        ]
     except OSError:
         return []
 

@@ -56,7 +56,7 @@ def session_lock(path: Path, command: str, waits: Callable[[str], None] | None =
     """
     file = _open(path)
     try:
-        told, asked = False, time.monotonic()
+        announced, asked = False, time.monotonic()
         while not _take(file, path):
             if (holder := _read(file)[0]) and _is_around(holder):
                 raise SessionBusy(
@@ -65,14 +65,14 @@ def session_lock(path: Path, command: str, waits: Callable[[str], None] | None =
                     "teamchat log",
                 )
             starting = _has_ended(file) and time.monotonic() < asked + STARTING_S
-            if not (told or starting):
+            if not (announced or starting):
                 if waits is None:
                     raise SessionBusy(
                         f"this conversation is being run by {_holder(file)}; wait, stop it, or start another one",
                         f"teamchat stop\n{saying('--new')}",
                     )
                 waits(_holder(file))
-                told = True
+                announced = True
             time.sleep(POLL_S)
         _write(file, path, f"process {os.getpid()} ({command})\n{named(os.getpid()) or ''}\n")
         try:
@@ -199,10 +199,10 @@ def _read(file: int) -> tuple[Holder | None, str]:
     except OSError:
         return None, ""
     said = printable(said)[:LONGEST_HOLDER]
-    found = _PROCESS.match(said)
-    if not found:
+    match = _PROCESS.match(said)
+    if not match:
         return None, said
     number, _, start = name.partition("@")
-    whole = start and number == found[1]
-    holder = Holder(int(found[1]), said, name if whole else None)
+    whole = start and number == match[1]
+    holder = Holder(int(match[1]), said, name if whole else None)
     return holder if whole or holder.process >= FIRST_PID else None, said

@@ -58,16 +58,16 @@ def find_files(named: Mapping[str, Path]) -> FileSet:
     left_out: Counter[str] = Counter()
     size = 0
     for name, path in named.items():
-        for found in _under(name, path, left_out):
-            if found.path in files:
+        for file in _under(name, path, left_out):
+            if file.path in files:
                 continue
-            if found.size > MAX_FILE:
+            if file.size > MAX_FILE:
                 left_out["larger than 1 MiB"] += 1
-            elif len(files) == MAX_FILES or size + found.size > MAX_BYTES:
+            elif len(files) == MAX_FILES or size + file.size > MAX_BYTES:
                 left_out["more than 2,000 files or 16 MiB"] += 1
             else:
-                files[found.path] = found
-                size += found.size
+                files[file.path] = file
+                size += file.size
     return FileSet(tuple(files.values()), left_out)
 
 

@@ -197,8 +197,8 @@ class OpenIndex:
 
     def _write(self, file: KnowledgeFile, content: bytes | None, digest: str, stamp: str) -> None:
         select = "SELECT id, stamp, hash, problem FROM files WHERE path = ?"
-        found = self._db.execute(select, (os.fsencode(file.path),)).fetchone()
-        before = _Row(*found) if found else None
+        stored = self._db.execute(select, (os.fsencode(file.path),)).fetchone()
+        before = _Row(*stored) if stored else None
         if before and before.stamp == file.stamp:
             return  # another process was faster
         if before and before.hash == digest and content is not None:
@@ -226,8 +226,8 @@ class OpenIndex:
     def _forget(self, known: Mapping[Path, _Row], files: Iterable[KnowledgeFile], named: Sequence[Path]) -> None:
         there = {file.path for file in files}
         for path, row in known.items():
-            kept = path in there or (any(path.is_relative_to(root) for root in named) and path.exists())
-            if not kept:
+            stays = path in there or (any(path.is_relative_to(root) for root in named) and path.exists())
+            if not stays:
                 self._drop(row.id)
 
     def _drop(self, row: int) -> None:
@@ -325,10 +325,10 @@ def _named(path: Iterable[str]) -> str:
 
 def _after(fence: str, line: str) -> str:
     """The code fence that is open on the next line; empty if none is."""
-    found = _FENCE.match(line)
+    match = _FENCE.match(line)
     if not fence:
-        return found[1] if found else ""
-    closes = found is not None and found[1].startswith(fence) and line.strip() == found[1]
+        return match[1] if match else ""
+    closes = match is not None and match[1].startswith(fence) and line.strip() == match[1]
     return "" if closes else fence
 
 

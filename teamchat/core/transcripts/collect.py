@@ -210,7 +210,7 @@ def _with_checks(
 
 def _ran_check(db: Database, check: CheckRecord, redact: Callable[[str], str]) -> RanCheck:
     result, changes = check.result, check.changes
-    found = changes if isinstance(changes, FileChanges) else None
+    file_changes = changes if isinstance(changes, FileChanges) else None
     return RanCheck(
         number=check.number,
         name="" if check.name == check.command else check.name,
@@ -223,8 +223,11 @@ def _ran_check(db: Database, check: CheckRecord, redact: Callable[[str], str]) -
         by_hand=check.route is None,
         output=_within(output_of(db, check).decode(errors="replace"), redact),
         output_bytes=result.output_bytes if result else 0,
-        files=tuple(ChangedFile(one.path, one.what, one.added, one.removed) for one in (found.files if found else ())),
-        more_files=found.more if found else 0,
+        files=tuple(
+            ChangedFile(file.path, file.what, file.added, file.removed)
+            for file in (file_changes.files if file_changes else ())
+        ),
+        more_files=file_changes.more if file_changes else 0,
         undone=check.undone is not None,
     )
 
@@ -276,7 +279,10 @@ def _member_turn(
             replace(step, text=_within(step.text, redact), output=_within(step.output, redact)) for step in steps
         ),
         files=(
-            *(ChangedFile(one.path, one.what, one.added, one.removed) for one in (changes.files if changes else ())),
+            *(
+                ChangedFile(file.path, file.what, file.added, file.removed)
+                for file in (changes.files if changes else ())
+            ),
             *map(ChangedFile, reported),
         ),
         more_files=changes.more if changes else 0,

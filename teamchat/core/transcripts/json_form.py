@@ -119,9 +119,9 @@ def _checks() -> TypeAdapter[RanCheck]:
 
 def _first(error: ValidationError) -> str:
     """The first thing that is wrong: where it is, and why."""
-    found = error.errors(include_url=False, include_input=False, include_context=False)[0]
-    where = ".".join(str(part) for part in found["loc"] if not str(part).startswith(("function-", "_")))
-    return f"{where}: {found['msg']}" if where else str(found["msg"])
+    problem = error.errors(include_url=False, include_input=False, include_context=False)[0]
+    where = ".".join(str(part) for part in problem["loc"] if not str(part).startswith(("function-", "_")))
+    return f"{where}: {problem['msg']}" if where else str(problem["msg"])
 
 
 class _Model(BaseModel):

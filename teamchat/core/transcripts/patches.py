@@ -19,19 +19,21 @@ _HEAD = b"diff --git "
 def patch_of(state: Path, turn: Turn, redact: Callable[[str], str]) -> str:
     """The patch of a turn without its secrets; why there is none, if it is no longer known."""
     try:
-        patch = _beginning(piece for one in differences(state, (turn,)) for piece in one.patch(binary=False))
+        patch = _beginning(
+            piece for difference in differences(state, (turn,)) for piece in difference.patch(binary=False)
+        )
     except CheckpointFailed as failed:
         return str(failed)
-    kept, size = list[str](), 0
+    shown, size = list[str](), 0
     for path, section in _sections(patch):
         if path is None or has_secret_name(path):
-            kept.append(f"{path or 'a file'}: left out, as its name is one of secrets\n")
+            shown.append(f"{path or 'a file'}: left out, as its name is one of secrets\n")
             continue
         if (size := size + len(section)) > LONGEST:
-            kept.append(CUT)
+            shown.append(CUT)
             break
-        kept.append(_without_secrets(section.decode(errors="replace"), redact))
-    return "".join(kept).rstrip("\n")
+        shown.append(_without_secrets(section.decode(errors="replace"), redact))
+    return "".join(shown).rstrip("\n")
 
 
 def _beginning(pieces: Iterable[bytes]) -> bytes:
@@ -70,8 +72,8 @@ def _path(head: bytes) -> str | None:
 def _without_secrets(section: str, redact: Callable[[str], str]) -> str:
     """The section without secrets, also those over several lines, between which the marks of a patch stand."""
     lines = section.split("\n")
-    found = redact("\n".join(line[1:] for line in lines))
-    return redact("\n".join(_joined(lines, found)))
+    redacted = redact("\n".join(line[1:] for line in lines))
+    return redact("\n".join(_joined(lines, redacted)))
 
 
 def _joined(lines: Iterable[str], texts: str) -> Iterator[str]:

@@ -136,8 +136,8 @@ def _imported(transcript: Transcript) -> Imported:
 
     transcript = mapped(transcript, named)
     said = list(transcript.said)
-    ids = own_ids([_with_a_word(one.message) for one in said])
-    renamed = [(one.message.id, own) for one, own in zip(said, ids, strict=True) if one.message.id != own]
+    ids = own_ids([_with_a_word(entry.message) for entry in said])
+    renamed = [(entry.message.id, own) for entry, own in zip(said, ids, strict=True) if entry.message.id != own]
     own = iter(ids)
     entries = (
         replace(entry, message=replace(entry.message, id=next(own))) if isinstance(entry, SaidEntry) else entry
@@ -201,7 +201,7 @@ def _of_snapshot(snapshot: dict[str, Any]) -> Imported:
     began = conversation.messages[0].timestamp if conversation.messages else 0
     entries = tuple(map(SaidEntry, conversation.messages))
     imported = _imported(Transcript("", "", conversation.team_task, min(max(began, 0), LATEST_MS), entries))
-    renamed = _renamed([(one.old, one.new) for one in conversation.renamed])
+    renamed = _renamed([(renaming.old, renaming.new) for renaming in conversation.renamed])
     return replace(imported, remarks=(*imported.remarks, *renamed))
 
 

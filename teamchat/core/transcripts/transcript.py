@@ -124,8 +124,8 @@ class SaidEntry(Struct, frozen=True):
     @property
     def state(self) -> tuple[str, ...]:
         """What became of it, in words for a reader."""
-        told = ("undone", self.undone), ("cleared: prompts begin after it", self.cleared)
-        return tuple(words for words, holds in told if holds)
+        states = ("undone", self.undone), ("cleared: prompts begin after it", self.cleared)
+        return tuple(words for words, holds in states if holds)
 
 
 Entry = SaidEntry | MemberTurn | RanCheck

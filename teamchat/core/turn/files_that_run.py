@@ -101,8 +101,8 @@ class _Look(Struct, frozen=True):
 def _changed(before: _Look, after: _Look) -> Iterator[str]:
     """The files that differ, if both looks cover them."""
     for file, place in sorted((dict(before.places) | dict(after.places)).items()):
-        told = before.tells(file, place) and (after.tells(file, place) or not os.path.lexists(file))
-        if told and before.states.get(file) != after.states.get(file):
+        covered = before.tells(file, place) and (after.tells(file, place) or not os.path.lexists(file))
+        if covered and before.states.get(file) != after.states.get(file):
             yield file
 
 

@@ -118,10 +118,10 @@ def _refresh(state: Path, tree: Worktree, home: GitRepository) -> None:
 
 def need_worktree(state: Path, session: int, session_name: str, member: str) -> Worktree:
     """The worktree of that member. Raises `UnknownName` where it has none in that session."""
-    found = find(state, session, member)
-    if found is None:
+    worktree = find(state, session, member)
+    if worktree is None:
         raise UnknownName(f"{member} has no worktree in session {session_name}", "teamchat worktrees")
-    return found
+    return worktree
 
 
 def unmerged(there: Opened, now: str, seen: str) -> tuple[PathChange, ...]:
@@ -129,19 +129,19 @@ def unmerged(there: Opened, now: str, seen: str) -> tuple[PathChange, ...]:
     if now == there.base:
         return ()
     users = entries(there.home, seen)
-    found = _files(changes(there.home, there.base, now))
-    return tuple(change for change in found if users.get(change.path) != change.new)
+    changed = _files(changes(there.home, there.base, now))
+    return tuple(change for change in changed if users.get(change.path) != change.new)
 
 
 def usable(state: Path, tree: Worktree) -> Opened:
     """The worktree with its repository. Raises `UsageError` where it cannot be used."""
-    found = opened(state, tree)
-    if isinstance(found, str):
+    there = opened(state, tree)
+    if isinstance(there, str):
         raise UsageError(
-            f"{tree.member}'s worktree cannot be used: {printable(found)}",
+            f"{tree.member}'s worktree cannot be used: {printable(there)}",
             f"teamchat worktrees remove --force {quote(tree.member)}",
         )
-    return found
+    return there
 
 
 def _files(found: tuple[PathChange, ...]) -> Iterator[PathChange]:

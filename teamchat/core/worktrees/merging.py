@@ -62,8 +62,8 @@ def difference(state: Path, there: Opened) -> Difference:
     """What is not merged yet. Blocks while git reads both work trees. Raises `CheckpointFailed`."""
     now = take(there.own, state, there.tree.ref("now")).tree
     seen = take(there.home, state, there.tree.ref("seen")).tree
-    found = unmerged(there, now, seen)
-    return Difference(found, lines_of(there.home, there.base, now) if found else {}, now)
+    changed = unmerged(there, now, seen)
+    return Difference(changed, lines_of(there.home, there.base, now) if changed else {}, now)
 
 
 def merge_into(state: Path, there: Opened, favour: Favour | None = None) -> Merge:
@@ -96,23 +96,23 @@ def undo_merge(state: Path, there: Opened) -> Merge | None:
     """
     tree, home = there.tree, there.home
     _complete(state, there)
-    kept = {name: tree_of(home, state, tree.ref(f"merged/{name}")) for name in ("before", "after", "base")}
-    before, after, base = kept["before"], kept["after"], kept["base"]
+    trees = {name: tree_of(home, state, tree.ref(f"merged/{name}")) for name in ("before", "after", "base")}
+    before, after, base = trees["before"], trees["after"], trees["base"]
     if before is None or after is None or base is None:
         return None
     made = changes(home, before, after)
     current = entries(home, take(home, state, tree.ref("seen")).tree)
     plan = plan_restore([TurnChanges(made)], current)
     if plan.conflicts:
-        found = (Clash(conflict.path, "changed since it was merged") for conflict in plan.conflicts)
-        return Merge((), tuple(found), done=False)
+        clashes = (Clash(conflict.path, "changed since it was merged") for conflict in plan.conflicts)
+        return Merge((), tuple(clashes), done=False)
     set_refs(home, state, {tree.ref("base"): base})  # first: whoever is killed has what is put back as not merged
     try:
         out = restore(state, [Restore(home, current, plan.restore)])
     except FilesChanged as changed:
         set_refs(home, state, {tree.ref("base"): there.base})
         return _changed_meanwhile(changed)
-    set_refs(home, state, {tree.ref(f"merged/{name}"): None for name in kept})
+    set_refs(home, state, {tree.ref(f"merged/{name}"): None for name in trees})
     return Merge(changes(home, after, before), kept=out)
 
 
@@ -160,7 +160,7 @@ def _apply(state: Path, there: Opened, before: str, after: str, theirs: str, kno
     made = changes(home, before, after)
     refs: dict[str, str | None] = {tree.ref(name): None for name in (_BEFORE, _AFTER, _THEIRS)}
     try:
-        kept = restore(state, [Restore(home, known, {change.path: change.new for change in made})])
+        kept_files = restore(state, [Restore(home, known, {change.path: change.new for change in made})])
     except FilesChanged as changed:
         set_refs(home, state, refs)
         return _changed_meanwhile(changed)
@@ -169,7 +169,7 @@ def _apply(state: Path, there: Opened, before: str, after: str, theirs: str, kno
         refs |= {tree.ref("merged/before"): before, tree.ref("merged/after"): after}
         refs |= {tree.ref("merged/base"): there.base}
     set_refs(home, state, refs)
-    return Merge(made, kept=kept)
+    return Merge(made, kept=kept_files)
 
 
 def _on_disk(

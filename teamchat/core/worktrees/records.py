@@ -87,8 +87,8 @@ def find(state: Path, session: int, member: str) -> Worktree | None:
 
 def all_of(state: Path, session: int | None = None) -> list[Worktree]:
     """The worktrees of a session, or of all; those whose making was interrupted among them."""
-    found = (_read(file) for file in sorted((state / FOLDER).glob("*.json")))
-    wanted = (tree for tree in found if tree and session in (None, tree.session))
+    trees = (_read(file) for file in sorted((state / FOLDER).glob("*.json")))
+    wanted = (tree for tree in trees if tree and session in (None, tree.session))
     return sorted(wanted, key=lambda tree: (tree.session, tree.member))
 
 

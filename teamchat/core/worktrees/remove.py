@@ -77,8 +77,8 @@ def need_merged(state: Path, trees: list[Worktree]) -> None:
     commands = [f"teamchat merge {quote(name)}" for name in lost]
     for tree in trees:
         there = opened(state, tree)
-        if tree.member not in lost and isinstance(there, Opened) and (told := only_there(state, there).told):
-            lost[tree.member] = f"only {tree.member}'s worktree {tree.folder} has {told}; --force moves it"
+        if tree.member not in lost and isinstance(there, Opened) and (remains := only_there(state, there).told):
+            lost[tree.member] = f"only {tree.member}'s worktree {tree.folder} has {remains}; --force moves it"
             commands.append(f"teamchat worktrees remove --force {quote(tree.member)}")
     if lost:
         raise UsageError("; ".join(lost.values()), "\n".join(commands))
@@ -86,7 +86,7 @@ def need_merged(state: Path, trees: list[Worktree]) -> None:
 
 def not_merged(state: Path, trees: list[Worktree]) -> dict[str, str]:
     """What is not merged of each of the worktrees, by its member; without those where nothing is."""
-    return {tree.member: told for tree in trees if (told := _lost(state, tree))}
+    return {tree.member: loss for tree in trees if (loss := _lost(state, tree))}
 
 
 def only_there(state: Path, there: Opened) -> OnlyThere:
@@ -130,21 +130,21 @@ def remove(state: Path, tree: Worktree) -> Removed:
         detached = _keep_detached(there)
         known, form = _known(state, there), there.home.object_format
     modules = there.own.git_dir / _MODULES if isinstance(there, Opened) else None
-    kept = _take_out(state, tree, known, form, modules)
+    kept_folder = _take_out(state, tree, known, form, modules)
     if isinstance(home, GitRepository) and home.top == tree.top:
         commits = unlink(home, state, tree.folder, tree.branch, tree.start)
         set_refs(home, state, dict.fromkeys(refs_below(home, state, tree.refs)))
     forget(state, tree)
-    return Removed(tree, commits, detached, kept)
+    return Removed(tree, commits, detached, kept_folder)
 
 
 def _known(state: Path, there: Opened) -> dict[str, list[TreeEntry]]:
     """What the user's files have at each path, and what both had when the worktree was made or merged last."""
-    found: dict[str, list[TreeEntry]] = {}
+    by_path: dict[str, list[TreeEntry]] = {}
     for tree in (take(there.home, state, there.tree.ref("seen")).tree, there.base):
         for path, entry in entries(there.home, tree).items():
-            found.setdefault(path, []).append(entry)
-    return found
+            by_path.setdefault(path, []).append(entry)
+    return by_path
 
 
 def _take_out(
@@ -159,20 +159,20 @@ def _take_out(
             shutil.rmtree(tree.folder)
         return None
     token = time.strftime("%Y%m%d-%H%M%S-", time.gmtime()) + secrets.token_hex(4)
-    kept = state.resolve() / KEPT / token / tree.folder.name
+    target = state.resolve() / KEPT / token / tree.folder.name
     try:
-        kept.parent.mkdir(mode=0o700, parents=True)
-        moved = kept.with_name(_MODULES)
-        with _marked(kept.parent), contextlib.suppress(FileNotFoundError):
+        target.parent.mkdir(mode=0o700, parents=True)
+        moved = target.with_name(_MODULES)
+        with _marked(target.parent), contextlib.suppress(FileNotFoundError):
             if modules and modules.is_dir():
                 shutil.move(modules, moved)
-            tree.folder.rename(kept)
-            _remove_known(kept, known, form)
+            tree.folder.rename(target)
+            _remove_known(target, known, form)
             if modules:
-                _point_at(modules, moved, kept)
+                _point_at(modules, moved, target)
     except (OSError, GitFailed) as error:
-        raise CheckpointFailed(f"{tree.folder} cannot be moved to {kept}: {error}") from error
-    return next((place for place in (kept, moved) if place.is_dir()), None)
+        raise CheckpointFailed(f"{tree.folder} cannot be moved to {target}: {error}") from error
+    return next((place for place in (target, moved) if place.is_dir()), None)
 
 
 def _point_at(modules: Path, moved: Path, kept: Path) -> None:
@@ -225,18 +225,18 @@ def told(gone: Removed) -> None:
 
 def left_behind(state: Path) -> list[Path]:
     """What killed removals have taken out; each is returned once."""
-    found: list[Path] = []
+    paths: list[Path] = []
     for marker in sorted((state / KEPT).glob(f"*/{_REMOVING}")):
         with contextlib.suppress(OSError):
             lock = os.open(marker, _LOOK)
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # else its process is alive
-                found += sorted(place for place in marker.parent.iterdir() if place != marker)
+                paths += sorted(place for place in marker.parent.iterdir() if place != marker)
                 marker.unlink()
                 _remove_empty(marker.parent)
             finally:
                 os.close(lock)
-    return found
+    return paths
 
 
 def _remove_known(top: Path, known: Mapping[str, Sequence[TreeEntry]], form: str) -> None:
@@ -310,9 +310,9 @@ def _lost(state: Path, tree: Worktree) -> str | None:
     if isinstance(there, str):
         usable = tree.made and tree.folder.exists()
         return f"{tree.member}'s worktree {tree.folder} cannot be compared: {printable(there)}" if usable else None
-    found = difference(state, there)
-    if not found.changes:
+    compared = difference(state, there)
+    if not compared.changes:
         return None
-    files = printable(", ".join(readable(change.path) for change in found.changes[:5]))
-    more = f" and {len(found.changes) - 5} more" if len(found.changes) > 5 else ""
-    return f"{tree.member} has changes that are not merged: {files}{more} (+{found.added} \u2212{found.removed})"
+    files = printable(", ".join(readable(change.path) for change in compared.changes[:5]))
+    more = f" and {len(compared.changes) - 5} more" if len(compared.changes) > 5 else ""
+    return f"{tree.member} has changes that are not merged: {files}{more} (+{compared.added} \u2212{compared.removed})"

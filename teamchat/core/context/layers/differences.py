@@ -104,8 +104,8 @@ def tell_changes(folder: Path, state: Path, trees: tuple[str, ...], room: int, *
 def _section(answer: str, changed: _Changed | None, shown: _Shown) -> str:
     if changed is None or not changed.found.changes:
         return f"{answer} changed no file."
-    found, number = changed.found, len(changed.found.changes)
-    head = f"{answer} changed {number} file{'s' * (number > 1)} (+{found.added} \u2212{found.removed}):"
+    compared, number = changed.found, len(changed.found.changes)
+    head = f"{answer} changed {number} file{'s' * (number > 1)} (+{compared.added} \u2212{compared.removed}):"
     lacks = f"Not shown, for lack of room: {', '.join(shown.lacks)}." if shown.lacks else ""
     return "\n".join(filter(None, (head, shown.text, lacks)))
 
