@@ -15,7 +15,7 @@ def stop(place: PlaceOptions) -> None:
     from teamchat.cli.output.lines import note
     from teamchat.cli.startup.typed import placed_here
     from teamchat.cli.startup.workspace import abandoned, find_root, lock_file, need_person, open_store, session_typed
-    from teamchat.core.conversation.recovery import how_left
+    from teamchat.core.conversation.recovery import how_left, note_stopped
     from teamchat.core.errors import SessionBusy, TeamchatError
     from teamchat.core.files.session_lock import look_at
     from teamchat.core.store.routes import open_routes
@@ -35,10 +35,14 @@ def stop(place: PlaceOptions) -> None:
     holder = look_at(lock)
     if holder is None:
         note(f"session {chosen.name} is not running")
-        for turn in how:
-            note(f"{turn}; teamchat resume{typed} continues")
-        if names := [turn.folder.name for turn in left if turn.setup.host]:
-            _stop_on_hosts(names)
+        if on_hosts := [turn for turn in left if turn.setup.host]:
+            _stop_on_hosts([turn.folder.name for turn in on_hosts])
+            with open_store(root) as db:
+                for turn in on_hosts:
+                    note_stopped(db, turn)
+                how = [f"turn {turn.number} ({turn.member}) {how_left(db, turn)}" for turn in left]
+        for words in how:
+            note(f"{words}; teamchat resume{typed} continues")
         return
     process = holder.here
     if process is None:
@@ -67,7 +71,6 @@ def _stop_on_hosts(names: list[str]) -> None:
     """Stop turns that go on at their hosts without a teamchat here. Raises `HostUnavailable`."""
     import asyncio
 
-    from teamchat.cli.output.lines import note
     from teamchat.core.dispatch.connect import connect
     from teamchat.core.dispatch.dispatch import Away
     from teamchat.core.errors import HostUnavailable
@@ -84,4 +87,3 @@ def _stop_on_hosts(names: list[str]) -> None:
         raise HostUnavailable(str(away)) from None
     finally:
         dispatch.close()
-    note("stopped on its host" if len(names) == 1 else f"stopped {len(names)} turns on their hosts")

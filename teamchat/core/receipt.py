@@ -21,6 +21,7 @@ Purpose = Literal["reply", "summary", "lessons"]
 """What a turn is to give: a message of the conversation, or something that is made of it."""
 KILLED = "was running when teamchat was killed"
 """What is said of a turn that no process runs, and whose end nobody saw."""
+STOPPED_ON = "was stopped at {} (teamchat was killed)"
 RUNS_ON = "goes on at {} (teamchat was killed)"
 """What is said of a turn on a host that no process follows. Whether it has ended there, only the host knows."""
 NOT_STORED = "has finished and is not stored yet"

@@ -65,7 +65,7 @@ def test_a_key_that_two_vendors_take_is_foreign_to_neither(monkeypatch: pytest.M
     assert foreign_keys(None) == frozenset()
 
 
-LIGHT = ["teamchat.runners.base", "teamchat.runners.edits", "teamchat.runners.agent_events"]
+LIGHT = ["teamchat.runners.agent_events", "teamchat.runners.base", "teamchat.runners.edits"]
 
 
 def test_the_table_loads_no_runner() -> None:

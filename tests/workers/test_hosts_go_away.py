@@ -167,10 +167,11 @@ def test_resume_says_that_a_turn_was_interrupted_whose_worker_and_home_were_kill
     ended(sent)
     (host.folder / "home" / "again").touch()
     host.worker().ready()
+    followed = lab.cli("resume")
+    assert (followed.code, followed.out, host.starts) == (130, "", 1), followed.err
+    assert "paused: max was interrupted: alpha was started anew while it ran; held: max" in followed.err
     resumed = lab.cli("resume")
-    assert (resumed.code, resumed.out) == (0, "max:\nbegun\n\n"), resumed.err
-    assert "turn 1 (max) was interrupted: alpha was started anew while it ran" in resumed.err
-    assert host.starts == 2
+    assert (resumed.code, resumed.out, host.starts) == (0, "max:\nbegun\n\n", 2), resumed.err
 
 
 def test_a_group_without_a_database_is_told_once(lab: Lab) -> None:
@@ -205,7 +206,8 @@ def test_stop_ends_a_turn_whose_home_was_killed(lab: Lab) -> None:
     until(lambda: "begun" in lab.written)
     sent.kill()
     sent.communicate()
-    assert "stopped on its host" in lab.cli("stop").err
+    assert "turn 1 (max) was stopped at alpha (teamchat was killed); teamchat resume" in lab.cli("stop").err
+    assert "was stopped at alpha (teamchat was killed): max" in lab.cli("status").err
     until((host.folder / "stopped").exists)
     resumed = lab.cli("resume", "--skip")
     assert resumed.code in (0, 130), resumed.err

@@ -126,6 +126,23 @@ def test_a_worker_that_slept_while_its_name_was_taken_ends(lab: Lab, host: Host)
     assert second.end() == 0
 
 
+def test_a_worker_that_wakes_up_ends_its_agents_at_once(lab: Lab, host: Host) -> None:
+    host.offers({"writer": [host.agent("echo begun; sleep 300")]})
+    worker = host.worker(env=in_tmp(host)).ready()
+    lab.team(MAX)
+    sent = lab.start("send", "[NEXT:max] Hi")
+    until(lambda: "begun" in lab.written)
+    worker.process.send_signal(signal.SIGSTOP)
+    sent.kill()
+    ended(sent)
+    time.sleep(4.0)
+    worker.process.send_signal(signal.SIGCONT)
+    until(lambda: not runs(host), 3.0)
+    assert "was asleep for 4 s; stops what ran meanwhile" in worker.log.read_text()
+    assert lab.cli("resume").code == 130
+    assert worker.end() == 0
+
+
 def test_the_first_signal_lets_the_turn_end_and_takes_no_other(lab: Lab, host: Host) -> None:
     host.offers({"writer": [host.agent(f"echo one; {waits(host)}; echo two")]})
     worker = host.worker("--jobs", "2", env=in_tmp(host)).ready()
@@ -159,7 +176,7 @@ def test_the_second_signal_stops_the_turn(lab: Lab, host: Host) -> None:
     done = ended(sent)
     assert worker.process.wait(TIMEOUT_S) == 0
     assert done.code == 130, done.out + done.err
-    assert "was interrupted" in done.err
+    assert "max was interrupted: alpha was told to end" in done.err
     assert "| begun\n  | last words" in lab.cli("show", "1").out
     assert (lab.hosts(), runs(host), kept(host)) == ({}, False, [])
 

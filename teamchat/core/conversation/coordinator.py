@@ -29,6 +29,7 @@ from teamchat.core.engine.events import (
     Idle,
     MemberAnswered,
     Paused,
+    PauseKind,
     Recovered,
     Resumed,
     ResumeMode,
@@ -85,6 +86,7 @@ class ConversationCoordinator:
 
     def __init__(self, run: Run) -> None:
         self.run = run
+        self._lost: str | None = None  # why a turn has no end that went on at a host
         self.posting, self.attempts = Posting(run), Attempts(run)
         self.teller = Teller(run)
         self.typed_ahead = TypedAhead(run, self._store_unsent, partial(self.teller.waits, "on hold"))
@@ -120,7 +122,7 @@ class ConversationCoordinator:
             from teamchat.core.conversation.rejoining import rejoin
 
             self._store_kept_turns()
-            await rejoin(self.run, self._end_late)
+            self._lost = await rejoin(self.run, self._end_late)
 
     def _on_hosts(self) -> list[Turn]:
         """The turns that run on hosts, as far as the store knows."""
@@ -269,6 +271,8 @@ class ConversationCoordinator:
             for unsent in waiting:
                 if remove_unsent(run.db, unsent.id):
                     run.emit(Warned(f"dropped before it was sent: {quoted(unsent.text)}"))
+        if self._lost and mode is ResumeMode.RETRY and only is None:
+            return conclusion(run, ExitCode.INTERRUPTED, self._lost, RESUME, paused=PauseKind.INTERRUPTED)
         if not run.state.queue and waiting:
             return await self.send_unsent() if mode is not ResumeMode.DROP else conclusion(run, ExitCode.DONE)
         if not run.state.queue:

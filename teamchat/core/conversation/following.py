@@ -463,7 +463,9 @@ class Follower:
         state = self.state
         if self._dead == (state.queue, self._running):
             why = self._how_left() if self._running or _has(state, RouteStatus.RUNNING) else NOBODY_RUNS
-            return conclusion(self, ExitCode.INTERRUPTED, f"{self._who()}{why}", RESUME)
+            on_host = any(open_turn.turn.setup.host for open_turn in self._open.values())
+            paused = PauseKind.INTERRUPTED if on_host else None
+            return conclusion(self, ExitCode.INTERRUPTED, f"{self._who()}{why}", RESUME, paused=paused)
         failed = tuple(route for route in state.held if route.number in self.tally.failures)
         if failed:
             mates = [route for route in all_routes(self.db, self.session.id) if _mates(route, failed[0])]

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from teamchat.core.check import LARGEST_OUTPUT, CheckResult
 from teamchat.core.errors import DiskFull, StoreError
-from teamchat.core.receipt import KILLED, NOT_STORED, RUNS_ON, Outcome
+from teamchat.core.receipt import KILLED, NOT_STORED, RUNS_ON, STOPPED_ON, Outcome
 from teamchat.core.store.checks import CheckRecord, end_check, running_check_folders, running_checks
 from teamchat.core.store.database import Database
 from teamchat.core.store.texts import pack
@@ -43,6 +43,9 @@ def turns_dir(db: Database) -> Path:
     return db.path.parent / TURNS
 
 
+STOPPED = "stopped"  # the file in a turn's folder
+
+
 def output_folder(db: Database, turn: Turn | CheckRecord) -> Path | None:
     """Where a turn or check that is not over has its output; None where the store names no folder of teamchat's own."""
     return turns_dir(db) / turn.folder.name if _OURS.fullmatch(turn.folder.name) else None
@@ -55,7 +58,21 @@ def how_left(db: Database, turn: Turn) -> str:
     folder = output_folder(db, turn)
     if folder and has_end(folder):
         return NOT_STORED
-    return RUNS_ON.format(turn.setup.host) if turn.setup.host else KILLED
+    if not turn.setup.host:
+        return KILLED
+    return (STOPPED_ON if folder and was_stopped(folder) else RUNS_ON).format(turn.setup.host)
+
+
+def was_stopped(folder: Path) -> bool:
+    """Whether a person has stopped the turn of that folder, which went on at a host."""
+    return (folder / STOPPED).exists()
+
+
+def note_stopped(db: Database, turn: Turn) -> None:
+    """Note that a turn which goes on at a host was stopped there. Its end is stored by the next command."""
+    if folder := output_folder(db, turn):
+        folder.mkdir(mode=0o700, exist_ok=True)
+        (folder / STOPPED).touch()
 
 
 def recover_turns(db: Database, session: int, folder: Path, trees: WorkTrees) -> list[str]:

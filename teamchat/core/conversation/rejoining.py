@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from teamchat.core.agents import AGENT_TYPES
-from teamchat.core.conversation.recovery import output_folder
+from teamchat.core.conversation.recovery import output_folder, was_stopped
 from teamchat.core.dispatch.dispatch import Away
 from teamchat.core.dispatch.hosted import HostedTurn
 from teamchat.core.errors import HostUnavailable
@@ -19,15 +19,16 @@ from teamchat.core.turn.hosting import ran_on
 from teamchat.core.turn.plan import HOST_CLOCKS
 from teamchat.core.turn.run import SKIP, Run
 from teamchat.core.turn.run_events import TurnStarted, Warned, spoken
-from teamchat.runners.agent_events import AgentEvent
+from teamchat.runners.agent_events import AgentEvent, FailureKind
 
 EndTurn = Callable[[Turn, FinishedTurn], None]
 
 
-async def rejoin(run: Run, end: EndTurn) -> None:
+async def rejoin(run: Run, end: EndTurn) -> str | None:
     """Follow each such turn, and `end` it. A turn that the engine does not know stays open: it never began.
 
-    A run that `lets_go` stops them. Raises `HostUnavailable` where it cannot be asked, unless the run lets go.
+    Returns why a turn has no end, whose host went away: it runs again only when a person says so. A run that `lets_go`
+    stops them. Raises `HostUnavailable` where it cannot be asked, unless the run lets go.
     """
     open_turns = [turn for turn in running_turns(run.db, run.session) if turn.setup.host]
     for turn in open_turns:
@@ -35,7 +36,7 @@ async def rejoin(run: Run, end: EndTurn) -> None:
             run.hosting.forget(turn.folder.name)
     open_turns = [turn for turn in open_turns if turn.route is not None]
     if not open_turns:
-        return
+        return None
     try:
         dispatch = await asyncio.to_thread(run.hosting.connected)
         known = [turn for turn in open_turns if await dispatch.state(turn.folder.name) is not None]
@@ -43,21 +44,22 @@ async def rejoin(run: Run, end: EndTurn) -> None:
         if run.lets_go:
             for turn in open_turns:
                 run.emit(Warned(f"turn {turn.number} ({turn.member}) may still run on {turn.setup.host}: {error}"))
-            return
+            return None
         first = open_turns[0]
         hint = "\n".join(filter(None, (getattr(error, "hint", None), SKIP)))
         where = RUNS_ON.format(first.setup.host)
         raise HostUnavailable(
             f"turn {first.number} ({first.member}) {where}, which cannot be asked: {error}", hint
         ) from None
-    await asyncio.gather(*(_followed(run, turn, end) for turn in known))
+    reasons = await asyncio.gather(*(_followed(run, turn, end) for turn in known))
+    return next(filter(None, reasons), None)
 
 
-async def _followed(run: Run, turn: Turn, end: EndTurn) -> None:
+async def _followed(run: Run, turn: Turn, end: EndTurn) -> str | None:
     folder, host = output_folder(run.db, turn), turn.setup.host or ""
     route = next((route for route in run.state.queue if route.number == turn.route), None)
     if folder is None or route is None:
-        return
+        return None
     run.emit(Warned(f"turn {turn.number} ({turn.member}) went on at {host} when teamchat was killed"))
     run.emit(TurnStarted(turn, route))
     say = partial(_say, run, turn)
@@ -78,7 +80,12 @@ async def _followed(run: Run, turn: Turn, end: EndTurn) -> None:
     finished = await followed(hosted, ending, HOST_CLOCKS, run.stopper, Collector(tell), partial(ran_on, hosted))
     if failure := finished.outcome.failure:  # what the command does next may say nothing of it
         run.emit(Warned(f"turn {turn.number} ({turn.member}) {failure.reason}"))
+    stopped = was_stopped(folder)
     end(turn, finished.with_questions())
+    if failure is None or failure.kind is not FailureKind.INTERRUPTED or stopped:
+        return None
+    reruns = any(member.rerun for member in run.team.members if member.name == turn.member)
+    return None if reruns else f"{turn.member} {failure.reason}"
 
 
 def _say(run: Run, turn: Turn, text: str) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from hashlib import sha256
 from pathlib import Path
+from urllib.parse import parse_qsl, urlsplit
 
 from msgspec import Struct
 from msgspec.structs import asdict
@@ -17,14 +18,12 @@ from teamchat.core.check import CHECK_TIMEOUT_S, Check
 from teamchat.core.team.team import BUILTIN_AGENTS, AgentSpec, Limits, Member, Team
 from teamchat.core.team.trusted_files import file_states
 from teamchat.core.text.clean import printable
-from teamchat.patterns import regex
 from teamchat.runners.environment import is_secret
 
 _Outside = Callable[[Path, Path], Path | None]
 WHOLE_TEAM = "the team"  # no member's name: a name has no space; so are "the check NAME" and "the process NAME"
 _ALL_SERVERS = ("",)  # no server's name
 CHECKS_NOTE = "runs checks: each runs files that a member has just written, with your rights and the network"
-_PASSWORD = regex(r"://[^/@]*@")  # who connects to a database, with the password
 LONGEST_TURN_S = 86_400.0  # a longer `timeout` needs trust
 
 
@@ -161,11 +160,22 @@ def _needs_of(team: Team, member: Member, outside: _Outside) -> Iterator[Need]:
 def _host(member: Member) -> Need:
     """The machines that get the member's prompts. Which database carries them is the user's own setting."""
     hosts = "any host" if member.host == ("any",) else f"the host {' or '.join(member.host)}"
-    address = _PASSWORD.sub("://", os.environ.get("TEAMCHAT_DATABASE", ""))
+    address = _shown_address(os.environ.get("TEAMCHAT_DATABASE", ""))
     database = f"the database {address}" if address else "the database that TEAMCHAT_DATABASE names"
     rerun = ", and runs a turn again there whose host has gone" if member.rerun else ""
     what = f"runs on {hosts}: prompts of this project go there by {database}{rerun}"
     return _need(member.name, "host", what, (*sorted(member.host), *(["rerun"] if member.rerun else [])))
+
+
+def _shown_address(address: str) -> str:
+    """Where a database is, without who connects to it and with which password; empty if that cannot be told."""
+    try:
+        parts = urlsplit(address)
+        places = [f"{name}={value}" for name, value in parse_qsl(parts.query) if name in ("host", "port")]
+    except ValueError:
+        return ""
+    where = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}" if parts.scheme else ""
+    return f"{where}?{'&'.join(places)}" if where and places else where
 
 
 def _env_needs(whose: str, env: Mapping[str, str], keep: Sequence[str]) -> Iterator[Need]:

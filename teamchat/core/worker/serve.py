@@ -98,8 +98,11 @@ def serve(
         say(f"{name} is ready: {', '.join(there) or 'no agent'}; {jobs} at a time")
         idle_s = IDLE_S * clock.beat_s / HostClock().beat_s
         while not worker.over():
+            since = _clock()
             ends.told.wait(LOOK_S if ends.asked else clock.beat_s)
             ends.told.clear()
+            if (slept := _clock() - since) > clock.dead_s:
+                worker.wake(slept)
             if until_idle:
                 worker.end_if_idle(idle_s)
             worker.heed()
@@ -107,6 +110,11 @@ def serve(
         worker.leave()
         if worker.taken:
             raise HostUnavailable(f"another machine runs a worker named {name} now; give this one another --name")
+
+
+def _clock() -> float:
+    """Seconds that go on while the machine sleeps, which `time.monotonic` leaves out."""
+    return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
 
 def machine_of(folder: Path) -> str:
@@ -200,6 +208,14 @@ class _Worker:
             self._ends.request()
         self._winds_down = idle
 
+    def wake(self, seconds: float) -> None:
+        """Stop what runs, which home has given up, after the machine or this process did nothing for so long."""
+        running = tuple(self._host.running)
+        for turn in running:
+            turn.stop(f"{self._host.name} was asleep for {seconds:.0f} s")
+        if running:
+            self._say(f"was asleep for {seconds:.0f} s; stops what ran meanwhile")
+
     def heed(self) -> None:
         """Do what it was told: take nothing new, and then stop what runs."""
         asked, running = self._ends.asked, tuple(self._host.running)
@@ -212,7 +228,7 @@ class _Worker:
         if asked > self._stopped:
             self._stopped = asked
             for turn in running:
-                turn.stop()
+                turn.stop(f"{self._host.name} was told to end")
 
     def over(self) -> bool:
         """Whether it was told to end, and everything has ended."""

@@ -84,6 +84,7 @@ class HostTurn:
         self._given = False  # whether its beginning was given to be written
         self._written = asyncio.Event()  # its beginning stands in the database, or its end is asked for
         self._stopper = Stopper()
+        self._why: str | None = None  # why it was asked to end, if not by home
         self._loop = asyncio.get_running_loop()
         self._task = self._loop.create_task(self._run(text))
         host.running.add(self)
@@ -105,8 +106,9 @@ class HostTurn:
     def put_back(self, pieces: list[Piece]) -> None:
         self._pieces = [*pieces, *self._pieces]
 
-    def stop(self) -> None:
-        """Ask the agent to end; a second time kills it. Any thread may."""
+    def stop(self, why: str | None = None) -> None:
+        """Ask the agent to end; a second time kills it. Home is told why. Any thread may."""
+        self._why = self._why or why
         self._stopper.request()
         self._loop.call_soon_threadsafe(self._written.set)
 
@@ -235,6 +237,9 @@ class HostTurn:
         if end.failure and end.failure.kind is FailureKind.RATE_LIMIT:
             self._host.cooldowns.start(agent.spec.name)
         ended = told.exit or Exit(end.exit_code)
+        cut = told.cut.why if told.cut else None
+        if cut and cut.kind is FailureKind.INTERRUPTED and self._why:
+            cut = replace(cut, reason=f"{cut.reason}: {self._why}")
         return Ended(
             self._attempt,
             code=ended.code,
@@ -243,7 +248,7 @@ class HostTurn:
             seconds=ended.seconds,
             changed=ended.changed,
             not_all_looked_at=ended.not_all_looked_at,
-            cut=told.cut.why if told.cut else None,
+            cut=cut,
             cut_at=told.cut.at if told.cut else 0.0,
         )
 

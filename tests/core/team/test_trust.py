@@ -731,3 +731,24 @@ def test_a_command_that_a_process_has_as_a_check_needs_trust(proj: Path, store: 
     assert store.standing(with_checks("tests", "npm test")).changes == (
         "check of the process fix: runs 'npm test' tox as checks → runs 'npm test' as checks",
     )
+
+
+@pytest.mark.parametrize(
+    ("address", "shown"),
+    [
+        ("postgresql://max:SECRET@localhost/chat", "postgresql://localhost/chat"),
+        ("postgresql:///chat?host=/run/postgresql&user=max&password=SECRET", "postgresql:///chat?host=/run/postgresql"),
+        ("postgresql://localhost:1/x?sslpassword=SECRET", "postgresql://localhost:1/x"),
+        ("SECRET", "that TEAMCHAT_DATABASE names"),
+        ("postgresql://[SECRET", "that TEAMCHAT_DATABASE names"),
+    ],
+)
+def test_no_password_of_a_database_is_shown(
+    address: str, shown: str, proj: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TEAMCHAT_DATABASE", address)
+    file = proj / "teamchat.toml"
+    file.write_text('[[members]]\nname = "max"\nagent = "claude"\nhost = "any"\n')
+    lines = [need.line for need in needs(load(file))]
+    assert any(f"the database {shown}" in line for line in lines), lines
+    assert "SECRET" not in "".join(lines)
