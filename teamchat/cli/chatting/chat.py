@@ -191,7 +191,7 @@ class Chat:
                 refused.update(coordinator.typed_ahead.refused)
 
         session = self.place.session
-        while session and any(one.id not in {*refused, *held_back} for one in unsent_of(self.db, session.id)):
+        while session and any(message.id not in {*refused, *held_back} for message in unsent_of(self.db, session.id)):
             try:
                 self.place.team = self._trusted_team()
                 notify = self.place.notify
@@ -214,7 +214,7 @@ class Chat:
 
     def _say_what_stays(self, session: Session) -> None:
         """Say where a message has gone that was typed while the only thing that ran was stopped, or failed."""
-        if any(one.id not in self.hand.held_back for one in unsent_of(self.db, session.id)):
+        if any(message.id not in self.hand.held_back for message in unsent_of(self.db, session.id)):
             self._tell("· your message is still queued: Enter sends it, ↑ takes it back")
 
     def _trusted_team(self) -> Team:
@@ -260,8 +260,8 @@ class Chat:
     def _hold_back(self) -> None:
         """Send nothing that an earlier chat has left in the conversation before the person asks for it."""
         session = self.place.session
-        kept = {message.id for message in kept_of(self.db, session.id)} if session else set[int]()
-        if left_behind := kept - self.hand.typed:
+        queued = {message.id for message in kept_of(self.db, session.id)} if session else set[int]()
+        if left_behind := queued - self.hand.typed:
             self.hand.held_back |= left_behind
             left = f"still queued from before: {plural(len(left_behind), 'message')}"
             self._tell(f"· {left}; Enter sends what is queued, ↑ takes the last message back")
@@ -398,8 +398,8 @@ class Chat:
     def shown_now(self, event: ConversationEvent) -> None:
         """Follow what is queued and what was spent. A person's message moves from the queue in one step."""
         if _typed(event):
-            if isinstance(event, MessageStored) and (told := what_becomes(event.message, self.place.team)):
-                self._tell(f"· {told}")
+            if isinstance(event, MessageStored) and (line := what_becomes(event.message, self.place.team)):
+                self._tell(f"· {line}")
             self.screen.update(self.typing.look)
         if isinstance(event, TurnFinished):
             self.screen.call(self.typing.turn_ended)
@@ -420,22 +420,22 @@ class Chat:
     def _there(self) -> Session | None:
         """The conversation as it is now. One that was deleted, here or elsewhere, gives way to a new one."""
         before = self.place.find(self.db)
-        found = find_session(self.db, before.name) if before else None
-        if before and not (found and found.id == before.id and found.created_at == before.created_at):
+        current = find_session(self.db, before.name) if before else None
+        if before and not (current and current.id == before.id and current.created_at == before.created_at):
             self.place.begin_another("")
             self._tell(f"· session {before.name} is gone; the next message begins another one")
             return None
-        self.place.session = found
-        return found
+        self.place.session = current
+        return current
 
     def _say_what_waits(self) -> None:
         """Say what waits in the conversation, and how to come back to it."""
         if (session := self._there()) is None:
             return
-        if kept := len(unsent_of(self.db, session.id)):
-            note(f"{plural(kept, 'message')} still queued; the next teamchat chat asks before it sends")
+        if queued := len(unsent_of(self.db, session.id)):
+            note(f"{plural(queued, 'message')} still queued; the next teamchat chat asks before it sends")
         chat = f"teamchat chat{self.place.team.typed}{session_typed(self.db, session)}"
-        held = [one for one in waiting_in(self.db, session.id) if not one.aside]
+        held = [waiting for waiting in waiting_in(self.db, session.id) if not waiting.aside]
         note(f"{chat} continues{'; /resume runs what is on hold' if held else ''}")
 
     @contextlib.contextmanager
@@ -491,26 +491,26 @@ def begin(
     Raises `UnknownName` for a session that is not there, `UnknownPerson` and `UsageError`.
     """
     need_person("chat is used")
-    found = find_team(team, timeout)
-    need_trust(found, give=trust)
-    who = person(found, speaker).name if speaker else None
-    with open_store(found.root) as db:
+    current_team = find_team(team, timeout)
+    need_trust(current_team, give=trust)
+    who = person(current_team, speaker).name if speaker else None
+    with open_store(current_team.root) as db:
         there = find_session(db, session) if session else None
         if there and new:
             raise UsageError(f"session {session!r} already exists", saying("--session", there.name))
         if session and not (there or new):
             raise UnknownName(no_session(db, session), "teamchat sessions")
-        place = ChatPlace(found, team, who, session, new, title, notify=notify)
+        place = ChatPlace(current_team, team, who, session, new, title, notify=notify)
         continued = place.find(db)
-        if len(found.humans) > 1:
-            place.speaker = person(found, who, state_of(db, continued, place) if continued else None).name
+        if len(current_team.humans) > 1:
+            place.speaker = person(current_team, who, state_of(db, continued, place) if continued else None).name
         if continued:
             check_title(continued, title)
             touch_session(db, continued.id)
             note(f"session {continued.name} continues (/new begins another)")
             run_command(("log", "-n", LAST_MESSAGES), continued.name, team)
         elif last_session(db) is None:
-            note_moved(found.root)
+            note_moved(current_team.root)
         return Chat(db, place, lambda: find_team(team, timeout)).run()
 
 
@@ -675,15 +675,15 @@ def offered(
 
     `files` are those that begin with what was typed.
     """
-    if found := _COMMAND.search(before):
-        return len(found[1]), _beginning_with(found[1], commands)
+    if match := _COMMAND.search(before):
+        return len(match[1]), _beginning_with(match[1], commands)
     patterns = (_TO, _MEMBER) if before.startswith("/") else (_AT, _NEXT)
     for pattern in patterns:
-        if found := pattern.search(before[-_LONGEST:]):
-            names = _beginning_with(found[1], members)
+        if match := pattern.search(before[-_LONGEST:]):
+            names = _beginning_with(match[1], members)
             if pattern is _AT and _FILE.search(before[-_LONGEST:]):
-                names += files(found[1])
-            return len(found[1]), names
+                names += files(match[1])
+            return len(match[1]), names
     return 0, []
 
 
@@ -695,8 +695,8 @@ def completer(place: ChatPlace, commands: Sequence[str]) -> Completer:
         def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
             names = [member.name for member in place.team.members if member.name != place.you]
             below = partial(files.beginning_with, wait=complete_event.completion_requested)
-            typed, found = offered(document.text_before_cursor, names, commands, below)
-            return (Completion(name, -typed) for name in found)
+            typed, offers = offered(document.text_before_cursor, names, commands, below)
+            return (Completion(name, -typed) for name in offers)
 
     return Offering()
 

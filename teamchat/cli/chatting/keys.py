@@ -107,11 +107,11 @@ def _editing_keys(keys: KeyBindings, prompt: Prompt) -> None:
         if buffer.complete_state and buffer.complete_state.completions:
             buffer.complete_next()
             return
-        found = list(buffer.completer.get_completions(buffer.document, CompleteEvent(completion_requested=True)))
-        if len(found) == 1:
-            buffer.apply_completion(found[0])
-        elif found:
-            buffer.complete_state = CompletionState(buffer.document, found)
+        completions = list(buffer.completer.get_completions(buffer.document, CompleteEvent(completion_requested=True)))
+        if len(completions) == 1:
+            buffer.apply_completion(completions[0])
+        elif completions:
+            buffer.complete_state = CompletionState(buffer.document, completions)
             buffer.complete_next()
 
     @keys.add("c-u", filter=has_selection)
@@ -234,11 +234,11 @@ def _leaving_keys(keys: KeyBindings, prompt: Prompt) -> None:
 
 
 def _keys_of_others(keys: KeyBindings, prompt: Prompt) -> None:
-    for key, told in OF_OTHERS.items():
+    for key, notice in OF_OTHERS.items():
 
         @keys.add(key, filter=prompt.empty)
-        def _(_event: KeyPressEvent, told: str = told) -> None:
-            prompt.shown.notice = told
+        def _(_event: KeyPressEvent, notice: str = notice) -> None:
+            prompt.shown.notice = notice
             prompt.refresh()
 
     for key, line in COMMANDS.items():

@@ -133,10 +133,10 @@ def _prefix(shown: ChatLines, line: int, wrap: int) -> StyleAndTextTuples:
 def _queued_lines(shown: ChatLines) -> StyleAndTextTuples:
     lines = shown.queued()
     width = _columns() - 1
-    told = [_cut(line, width) for line in lines[:-1]]
+    earlier = [_cut(line, width) for line in lines[:-1]]
     last = _cut(lines[-1], width - len(EDIT) - 2)
     gap = " " * max(2, width - get_cwidth(last) - len(EDIT))
-    return [("fg:ansibrightblack", "\n".join([*told, f"{last}{gap}{EDIT}"]))]
+    return [("fg:ansibrightblack", "\n".join([*earlier, f"{last}{gap}{EDIT}"]))]
 
 
 def _image_line(shown: ChatLines) -> StyleAndTextTuples:

@@ -86,8 +86,8 @@ class Pastes:
     def _spans_of_images(self, text: str) -> Iterator[Span]:
         """Where the images stand that have labels already."""
         for content in filter(lambda content: "\n" not in content, self._contents.values()):
-            if found := re.search(rf"(?<!\S){re.escape(content)}(?!\S)", text):
-                yield found.span()
+            if match := re.search(rf"(?<!\S){re.escape(content)}(?!\S)", text):
+                yield match.span()
 
     def put(self, text: str, pasted: tuple[Span, ...] = ()) -> None:
         """Put a text into the prompt, of which only these parts were pasted."""
@@ -96,7 +96,7 @@ class Pastes:
         for start, end in sorted([*pasted, *images]):
             shown += text[done:start]
             content = text[start:end]
-            known = (label for label, one in self._contents.items() if one == content)
+            known = (label for label, labelled in self._contents.items() if labelled == content)
             label = next(known, None) or self._label_of(content)
             parts.append(PastedPart(len(shown), len(shown) + len(label), None if label == content else content))
             shown, done = shown + label, end
@@ -152,7 +152,10 @@ class Pastes:
         shown = self._buffer.text
         images = [PastedPart(0, 0), *(part for part in self._parts if part.is_image)]
         begin = images[-1].end
-        typed, before = shown[begin:], "".join(shown[one.end : two.start] for one, two in pairwise(images))
+        typed, before = (
+            shown[begin:],
+            "".join(shown[image.end : following.start] for image, following in pairwise(images)),
+        )
         if before.strip() or self._buffer.cursor_position < len(shown) or not ends_image(typed):
             return
         if labels := self._image_labels(typed):

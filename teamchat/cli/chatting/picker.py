@@ -33,7 +33,9 @@ def pick(db: Database, current: Session | None) -> Session | None:
     if not there:
         print("there is no conversation here yet")
         return None
-    number = by_keys(lines, next((at for at, one in enumerate(there) if not current or one.id != current.id), 0))
+    number = by_keys(
+        lines, next((at for at, session in enumerate(there) if not current or session.id != current.id), 0)
+    )
     return None if number is None else there[number]
 
 

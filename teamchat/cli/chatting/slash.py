@@ -141,8 +141,8 @@ def habit_of(text: str) -> list[str]:
     line = text.rstrip()
     if line == "?":
         return [*keys(), f"· ? is not sent {SENDS}"]
-    told = (does for habit, does in HABITS if habit.fullmatch(line))
-    return [f"✗ {line.split()[0]} is not sent: {does} {SENDS}" for does in told]
+    advice = (does for habit, does in HABITS if habit.fullmatch(line))
+    return [f"✗ {line.split()[0]} is not sent: {does} {SENDS}" for does in advice]
 
 
 def command_of(line: str, team: Team | None = None) -> SlashCommand | None:
@@ -152,19 +152,19 @@ def command_of(line: str, team: Team | None = None) -> SlashCommand | None:
     `UsageError` for any other unknown command, and for a quote that is not closed. The error proposes a member of the
     `team` whose CLI has the command.
     """
-    found = _WORD.match(line)
-    if found is None:
+    match = _WORD.match(line)
+    if match is None:
         return None
-    word = SAME.get(found[1], found[1])
+    word = SAME.get(match[1], match[1])
     if word not in WORDS and word not in OF_CHAT:
-        if _is_path(found[1]):
+        if _is_path(match[1]):
             return None
-        raise UsageError(f"{_no_command(found[1], team)} {SENDS}")
-    rest = line[found.end() :]
+        raise UsageError(f"{_no_command(match[1], team)} {SENDS}")
+    rest = line[match.end() :]
     try:
         words = _with_text(word, rest.strip()) if word in {*TEXT_BEHIND, "new"} else shlex.split(rest)
     except ValueError as error:
-        raise UsageError(f"{found[0]}: {str(error).lower()}") from None
+        raise UsageError(f"{match[0]}: {str(error).lower()}") from None
     return SlashCommand((word, *words), line.strip())
 
 
@@ -188,8 +188,8 @@ def _no_command(word: str, team: Team | None) -> str:
     advice = OF_OTHERS.get(lower, "").format(reviewer=_reviewer(team))
     owner = _owner(word, team) if team else None
     gives = f"@{owner} /{word} gives it to {owner}, whose CLI has it" if owner else ""
-    told = "; ".join(filter(None, (advice, gives)))
-    return f"{there}: {told}" if told else f"{there}; /help lists them"
+    instead = "; ".join(filter(None, (advice, gives)))
+    return f"{there}: {instead}" if instead else f"{there}; /help lists them"
 
 
 def _reviewer(team: Team | None) -> str:
@@ -203,8 +203,8 @@ def _owner(word: str, team: Team) -> str | None:
     for member in team.ai_members:
         agent = team.agent_of(member)
         rule = agent.type.runner.slash
-        found = rule.find(f"/{word}", job_of(member, agent, os.environ)) if rule else None
-        if found and not found.refused:
+        command = rule.find(f"/{word}", job_of(member, agent, os.environ)) if rule else None
+        if command and not command.refused:
             return member.name
     return None
 

@@ -77,9 +77,9 @@ class ChatPlace(Struct):
         try:
             yield
         finally:
-            found = find_session(db, self.session.name)
-            if found and is_bare(db, found, self.team.task):
-                remove_session(db, found.id)
+            session = find_session(db, self.session.name)
+            if session and is_bare(db, session, self.team.task):
+                remove_session(db, session.id)
                 self.session = None
 
 
@@ -114,9 +114,9 @@ class WaitingMessages:
         if place.session is None:
             place.session, _ = choose_session(self._db, place.team, place.name, new=True, title=place.title)
         with self._db.transaction():
-            kept = keep_unsent(self._db, place.session.id, text, place.speaker, to, pasted=pasted)
-            self._hand.typed.add(kept.id)  # before a run can send it
-            self.waiting.append(kept)
+            message = keep_unsent(self._db, place.session.id, text, place.speaker, to, pasted=pasted)
+            self._hand.typed.add(message.id)  # before a run can send it
+            self.waiting.append(message)
             self.remove_edited()
 
     def edit_last(self) -> Unsent | None:
@@ -258,10 +258,10 @@ class Typing:
 
     def _is_habit(self, text: str, pasted: tuple[Span, ...]) -> bool:
         """True for a typed line that is a habit from another program; what does it here is told."""
-        told = [] if pasted else habit_of(text)
-        for line in told:
+        lines = [] if pasted else habit_of(text)
+        for line in lines:
             self.tell(printable(line))
-        return bool(told)
+        return bool(lines)
 
     def _taken(self, text: str, pasted: tuple[Span, ...], asked: str | None) -> bool:
         """Keep a message. One with an `@name` that calls nobody is asked about first: `asked` is what Enter sends."""

@@ -119,7 +119,7 @@ def _rows(check: CheckRecord) -> Iterator[tuple[str, str]]:
         yield "exit code", "none" if result.exit_code is None else str(result.exit_code)
         yield "took", f"{result.seconds:.1f} s"
         yield "wrote", f"{result.output_bytes:,} bytes"
-        yield from (("ended", one) for one in result.left)
+        yield from (("ended", process) for process in result.left)
     changes = check.changes
     if isinstance(changes, FileChanges):
         yield "trees", f"{changes.before}..{changes.after}"

@@ -99,8 +99,13 @@ class JsonOutput:
             case TodoChanged(change=change):
                 write_line(f"todo_{change.what}", **todo_fields(change))
             case GroupCompared(differences=differences, conflicts=conflicts, judged=judged):
-                given = {"members": [to_builtins(one) for one in differences]}
-                write_line("group_compared", **given, conflicts=[to_builtins(one) for one in conflicts], judged=judged)
+                given = {"members": [to_builtins(difference) for difference in differences]}
+                write_line(
+                    "group_compared",
+                    **given,
+                    conflicts=[to_builtins(conflict) for conflict in conflicts],
+                    judged=judged,
+                )
             case ProcessMoved(process=process):
                 write_line("process", **process_fields(process))
             case Warned(text=text):
@@ -146,27 +151,27 @@ class JsonOutput:
 
 def _told(event: AgentEvent) -> tuple[str, dict[str, Any]]:
     """The type of an event's line and its fields; the type is empty if there is no line."""
-    told: tuple[str, dict[str, Any]] = "", {}
+    line: tuple[str, dict[str, Any]] = "", {}
     match event:
         case TextDelta(text=text):
-            told = "text_delta", {"text": text}
+            line = "text_delta", {"text": text}
         case Text(text=text):
-            told = "text", {"text": text}
+            line = "text", {"text": text}
         case Thinking(text=text):
-            told = "thinking", {"text": text}
+            line = "thinking", {"text": text}
         case ToolCall(id=tool, name=name, summary=summary):
-            told = "tool_call", {"id": tool, "name": name, "summary": summary}
+            line = "tool_call", {"id": tool, "name": name, "summary": summary}
         case ToolResult(id=tool, failed=failed, paths=paths):
-            told = "tool_result", {"id": tool, "failed": failed, "paths": paths}
+            line = "tool_result", {"id": tool, "failed": failed, "paths": paths}
         case Denied(tool=tool, detail=detail):
-            told = "denied", {"tool": tool, "detail": detail}
+            line = "denied", {"tool": tool, "detail": detail}
         case Question(text=text):
-            told = "question", {"text": text}
+            line = "question", {"text": text}
         case Retry(reason=reason, kind=kind, attempt=attempt):
-            told = "retry", {"reason": reason, "failure": kind, "attempt": attempt}
+            line = "retry", {"reason": reason, "failure": kind, "attempt": attempt}
         case Note(text=text) | Error(text=text):
-            told = "note", {"text": text}
-    return told
+            line = "note", {"text": text}
+    return line
 
 
 def _result_fields(session: str, conclusion: Conclusion) -> dict[str, Any]:
@@ -313,18 +318,18 @@ def child_fields(child: Child) -> dict[str, Any]:
 
 def _changes(outcome: Outcome) -> dict[str, Any] | None:
     """How the files changed, or why that is unknown; None for a turn that never started."""
-    found = outcome.changes
-    if found is None:
+    changes = outcome.changes
+    if changes is None:
         return None
-    if isinstance(found, NoCheckpoint):
-        return {"unknown": found.reason}
+    if isinstance(changes, NoCheckpoint):
+        return {"unknown": changes.reason}
     return {
-        "files": [{**to_builtins(change), "reported": change.path in outcome.reported} for change in found.files],
-        "more": found.more,
-        "left_out": list(found.left_out),
-        "shared_with": list(found.shared_with),
-        "before": found.before,
-        "after": found.after,
+        "files": [{**to_builtins(change), "reported": change.path in outcome.reported} for change in changes.files],
+        "more": changes.more,
+        "left_out": list(changes.left_out),
+        "shared_with": list(changes.shared_with),
+        "before": changes.before,
+        "after": changes.after,
     }
 
 

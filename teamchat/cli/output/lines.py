@@ -69,8 +69,8 @@ def left_out(member: str, setup: Setup) -> str | None:
     trimmed = setup.trimmed
     sees: list[str] = []
     if trimmed.history_messages:
-        kept = sum(block.messages for block in setup.blocks)
-        sees.append(f"{kept} of {kept + trimmed.history_messages} messages")
+        messages = sum(block.messages for block in setup.blocks)
+        sees.append(f"{messages} of {messages + trimmed.history_messages} messages")
     if trimmed.layers:
         sees.append(f"no {', '.join(part_name(layer) for layer in trimmed.layers)}")
     if trimmed.long_messages:
@@ -119,8 +119,8 @@ class Unreported:
 
     def lines(self) -> list[str]:
         """`not reported by planner, builder: tokens, denied actions`, in the order of their turns."""
-        told, self._told = self._told, self._told or any(self._members)
-        known = {} if told else self._members
+        reported, self._told = self._told, self._told or any(self._members)
+        known = {} if reported else self._members
         return [
             f"not reported by {', '.join(sorted(turns, key=lambda name: turns[name]))}: {', '.join(lacks)}"
             for lacks, turns in known.items()
@@ -137,8 +137,8 @@ def turn_line(member: str, setup: Setup, outcome: Outcome, *, unknown: bool = Tr
     parts = [member, "time unknown" if outcome.seconds is None else duration(outcome.seconds)]
     if outcome.files:
         parts.append(plural(len(outcome.files), "file"))
-    if told := tokens(outcome.usage) or ("tokens unknown" if unknown else None):
-        parts.append(told)
+    if spent := tokens(outcome.usage) or ("tokens unknown" if unknown else None):
+        parts.append(spent)
     if outcome.usage and outcome.usage.cost_usd is not None:
         parts.append(f"${outcome.usage.cost_usd:.2f}")
     if outcome.denied is not None:
@@ -266,15 +266,20 @@ def todo_line(change: Change, where: str = "") -> str:
 
 def compared_lines(compared: GroupCompared) -> list[str]:
     """The files that the members of a group have changed, a column for each, and what two of them changed both."""
-    members = [one.member for one in compared.differences]
-    cells = {one.member: {file.path: _cell(file) for file in one.files} for one in compared.differences}
+    members = [difference.member for difference in compared.differences]
+    cells = {
+        difference.member: {file.path: _cell(file) for file in difference.files} for difference in compared.differences
+    }
     paths = sorted({path for files in cells.values() for path in files})[:MOST_COMPARED]
     rows = [["side by side", *members], *([path, *(cells[name].get(path, "") for name in members)] for path in paths)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     table = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
     if more := len({path for files in cells.values() for path in files}) - len(paths):
         table.append(f"and {plural(more, 'file')} more: teamchat worktrees")
-    clashes = [f"{' and '.join(one.members)} both changed {one.path} ({one.why})" for one in compared.conflicts]
+    clashes = [
+        f"{' and '.join(conflict.members)} both changed {conflict.path} ({conflict.why})"
+        for conflict in compared.conflicts
+    ]
     merging = [] if compared.judged or compared.goes_on else [f"teamchat merge {quote(name)}" for name in members]
     return [*table, *clashes, *([f"bring one in: {', or '.join(merging)}"] if merging else [])]
 

@@ -56,9 +56,9 @@ def state_of(listed: Listed, checks: Sequence[CheckRecord] = (), *, held: bool, 
     if listed.running:
         return SessionState("interrupted", names(turn.member for turn in listed.running))
     for status, name in STATES.items():
-        if found := [route for route in listed.queue if route.status is status]:
+        if routes := [route for route in listed.queue if route.status is status]:
             asks = status is RouteStatus.ASKED
-            return SessionState(name, _asks(found[0]) if asks else names(route.target for route in found))
+            return SessionState(name, _asks(routes[0]) if asks else names(route.target for route in routes))
     return SessionState("done", listed.last.speaker) if listed.last else SessionState("empty")
 
 

@@ -58,7 +58,7 @@ def _does(process: Process) -> str:
 
 def _works_until(process: Process) -> str:
     """`sarah works until tests is green and carol agrees, in at most 3 rounds`."""
-    names, reviewers = [one.name for one in process.checks], process.review
+    names, reviewers = [check.name for check in process.checks], process.review
     green = f"{listed(*names)} {'is' if len(names) == 1 else 'are'} green" if names else ""
     agree = f"{listed(*reviewers)} {'agrees' if len(reviewers) == 1 else 'agree'}" if reviewers else ""
     until = " and ".join(filter(None, (green, agree)))

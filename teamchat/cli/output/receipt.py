@@ -87,8 +87,8 @@ def receipt_lines(
         elif data.get("output") == ABORTED:
             yield f"  {at:7.1f}s  {ABORTED}"
         elif event.type == "ToolResult" and data.get("failed"):
-            told = one_line(str(data.get("output") or ""), LONGEST_OUTPUT)
-            yield visible(f"  {at:7.1f}s  failed: {calls.get(data.get('id'), 'a tool')}{told and f': {told}'}")
+            output = one_line(str(data.get("output") or ""), LONGEST_OUTPUT)
+            yield visible(f"  {at:7.1f}s  failed: {calls.get(data.get('id'), 'a tool')}{output and f': {output}'}")
 
 
 def partial_head(turn: Turn) -> str:
@@ -257,23 +257,23 @@ def _what_to_do(turn: Turn, outcome: Outcome, place: Callable[[str], str]) -> It
 
 def file_lines(outcome: Outcome) -> Iterator[tuple[str, str]]:
     """The files that a turn changed, and how teamchat knows."""
-    found, seen = outcome.known_changes, set(outcome.files)
-    if found:
-        for change in found.files:
+    changes, seen = outcome.known_changes, set(outcome.files)
+    if changes:
+        for change in changes.files:
             yield "changed", _change(change, reported=change.path in outcome.reported)
-        if found.more:
-            yield "changed", f"and {plural(found.more, 'file')} more"
-        if found.shared_with and found.files:
-            yield "shared", f"turn {', '.join(map(str, found.shared_with))} worked in the same files meanwhile"
+        if changes.more:
+            yield "changed", f"and {plural(changes.more, 'file')} more"
+        if changes.shared_with and changes.files:
+            yield "shared", f"turn {', '.join(map(str, changes.shared_with))} worked in the same files meanwhile"
         if others := [path for path in outcome.reported if path not in seen]:
             yield "reported", f"{', '.join(others)} (unchanged again, ignored by git or elsewhere)"
-        if found.left_out:
-            yield "unseen", f"{', '.join(found.left_out[:5])} (too large, not readable, or of another repository)"
-        if found.slow:
-            yield "slow", found.slow
+        if changes.left_out:
+            yield "unseen", f"{', '.join(changes.left_out[:5])} (too large, not readable, or of another repository)"
+        if changes.slow:
+            yield "slow", changes.slow
     elif isinstance(outcome.changes, NoCheckpoint):
-        told = ", ".join(outcome.files) or "none"
-        yield "files", f"{told} (as its CLI reports: {outcome.changes.reason})"
+        paths = ", ".join(outcome.files) or "none"
+        yield "files", f"{paths} (as its CLI reports: {outcome.changes.reason})"
     elif outcome.files:
         yield "files", ", ".join(outcome.files)
 
@@ -326,7 +326,7 @@ def keys_for(denied: Iterable[Denied], note: str, servers: Collection[str] = (),
     whatever the reason of the denial.
     """
     there = set(note.rpartition("; ")[2].replace(_SERVERS, "").split(", "))
-    keys = dict.fromkeys(key for one in denied for key in _keys(one, there, servers))
+    keys = dict.fromkeys(key for denial in denied for key in _keys(denial, there, servers))
     return " or ".join("access" if key == _OTHERWISE and not allow else key for key in keys)
 
 

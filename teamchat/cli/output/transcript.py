@@ -71,9 +71,9 @@ class RunTranscript:
 
     def _keep(self, as_json: Callable[[], None], plain: Callable[[], None], route: int | None) -> None:
         shown = [json.loads(line) for line in printed_by(as_json).split("\n") if line]
-        kept = [{key: value for key, value in line.items() if key not in CHANGING} for line in shown]
+        lines = [{key: value for key, value in line.items() if key not in CHANGING} for line in shown]
         printed = printed_by(plain).removesuffix("\n")
-        self._parts.append(_Part(route, kept, printed.split("\n") if printed else []))
+        self._parts.append(_Part(route, lines, printed.split("\n") if printed else []))
 
     def _route_of(self, event: ConversationEvent) -> int | None:
         match event:

@@ -50,12 +50,12 @@ def undo_lines(
 
 def merged_lines(proposal: UndoProposal, place: Callable[[str], str]) -> Iterator[str]:
     """What stays in the user's files, as it was merged since, and the command that removes or shows it."""
-    for one in proposal.merged:
-        yield f"stays in your files, merged from {one.member}'s worktree: {printable(', '.join(one.paths))}"
-        if one.last:
-            yield f"undo the merge: {place(f'teamchat merge --undo {quote(one.member)}')}"
+    for merge in proposal.merged:
+        yield f"stays in your files, merged from {merge.member}'s worktree: {printable(', '.join(merge.paths))}"
+        if merge.last:
+            yield f"undo the merge: {place(f'teamchat merge --undo {quote(merge.member)}')}"
         else:
-            shown = ", ".join(place(f"teamchat diff {turn}") for turn in one.turns)
+            shown = ", ".join(place(f"teamchat diff {turn}") for turn in merge.turns)
             yield f"it came by several merges, of which only the last can be undone: {shown}"
 
 
@@ -106,15 +106,15 @@ def _file_lines(files: FilesPlan, does: str, *, force: bool) -> Iterator[str]:
 
 def kept_lines(kept: Sequence[KeptFile]) -> Iterator[str]:
     """Where something is now that no checkpoint has, and the command that brings it back."""
-    for one in kept:
-        path, place = printable(readable(one.path)), printable(readable(str(one.place)))
+    for file in kept:
+        path, place = printable(readable(file.path)), printable(readable(str(file.place)))
         yield f"kept: {path}, which no checkpoint has as it was, is at {place}"
-        if one.command.isprintable():
-            yield f"try: {one.command}"
+        if file.command.isprintable():
+            yield f"try: {file.command}"
 
 
 def kept_fields(kept: Sequence[KeptFile]) -> list[dict[str, str]]:
-    return [{"top": str(one.top), "path": readable(one.path), "place": readable(str(one.place))} for one in kept]
+    return [{"top": str(file.top), "path": readable(file.path), "place": readable(str(file.place))} for file in kept]
 
 
 def undone(proposal: UndoProposal, *, force: bool) -> str:
@@ -153,7 +153,9 @@ def undo_fields(proposal: UndoProposal) -> dict[str, object]:
         "messages": [] if proposal.scope == "files" else [message.id for message in plan.messages],
         "on_hold": [] if proposal.scope == "files" else [route.target for route in on_hold(plan)],
         **file_fields(proposal.files),
-        "merged": [{"member": one.member, "paths": list(one.paths), "last": one.last} for one in proposal.merged],
+        "merged": [
+            {"member": merge.member, "paths": list(merge.paths), "last": merge.last} for merge in proposal.merged
+        ],
     }
 
 

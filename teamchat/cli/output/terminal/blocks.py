@@ -116,8 +116,8 @@ class Blocks:
 
     def _in_fence(self, line: str) -> Iterator[MarkdownBlock]:
         self._add(line)
-        found = _FENCE.match(line)
-        if found and not found[3].strip() and found[2].startswith(self._fence):
+        match = _FENCE.match(line)
+        if match and not match[3].strip() and match[2].startswith(self._fence):
             yield from self._cut(closed=True)
 
     def _text(self, line: str) -> Iterator[MarkdownBlock]:

@@ -218,7 +218,7 @@ class Subtasks(Struct):
         """
         rows = list(self._rows(doing))
         merging = self.reducing in doing
-        works = merging or not doing or any(one.number in doing for one in self.routes.values())
+        works = merging or not doing or any(route.number in doing for route in self.routes.values())
         if not rows or not works or self.process.of(REDUCER) or self.process.over:
             return []
         shown = [] if merging else _most_telling(rows, max(height - AROUND, 1))
@@ -236,7 +236,7 @@ class Subtasks(Struct):
     def _rows(self, doing: Mapping[int, Doing]) -> Iterator[_Row]:
         plans = self.process.of(PLANNER)
         plan = plans[-1].finding if plans else None
-        over = {one.part.number: one for one in self.process.of(WORKER)}
+        over = {done.part.number: done for done in self.process.of(WORKER)}
         for number, task in enumerate(plan.subtasks if isinstance(plan, Plan) else (), 1):
             if there := over.get(number):
                 yield _Row(number, task, there.member, DONE if there.message else SKIPPED)
@@ -270,7 +270,7 @@ def _drawn(rows: Sequence[_Row], now: float, width: int, look: Look, colour: Cal
     rights = [_right(row, now, min(width * 2 // 5, free)) for row in rows]
     right = max(map(cells, rights), default=0)
     room = free - (right + 3 if right else 0)
-    for row, told in zip(rows, rights, strict=True):
+    for row, words in zip(rows, rights, strict=True):
         name, task = cut(row.member, names), cut(row.task, room)
         left = (
             f"{row.number:>{numbers}} {look.coloured(name, colour(row.member), bold=True)}{' ' * (names - cells(name))}"
@@ -278,7 +278,7 @@ def _drawn(rows: Sequence[_Row], now: float, width: int, look: Look, colour: Cal
         gap = " " * (room - cells(task) + 3)
         mark = sign(row.doing, now, look, colour(row.member)) if row.doing else look.dim(row.state)
         styled = look.dim(task) if row.state == OPEN else task
-        yield f"{mark} {left}  {styled}{gap}{look.dim(told)}".rstrip()
+        yield f"{mark} {left}  {styled}{gap}{look.dim(words)}".rstrip()
 
 
 def _right(row: _Row, now: float, most: int) -> str:
@@ -286,5 +286,5 @@ def _right(row: _Row, now: float, most: int) -> str:
     failed = f"{', '.join(row.failed)} failed" if row.failed else ""
     words = row.doing.words(now) if row.doing and row.state != DONE else ""
     time = spent(row.doing, now) if row.doing else ""
-    told = cut(", ".join(filter(None, (failed, words))), most - cells(time) - 3)
-    return "   ".join(filter(None, (told, cut(time, most))))
+    activity = cut(", ".join(filter(None, (failed, words))), most - cells(time) - 3)
+    return "   ".join(filter(None, (activity, cut(time, most))))

@@ -189,8 +189,8 @@ class TerminalOutput:
                 closing_report(conclusion, width, self._look),
                 closing(conclusion, self._people, width, self._look),
             ):
-                if found := list(lines):
-                    self._write(["", *found])
+                if block := list(lines):
+                    self._write(["", *block])
 
     def close(self) -> None:
         """Remove the changing lines. What comes later is written without any."""
@@ -249,8 +249,8 @@ class TerminalOutput:
         self._idle_since = now
         receipt = self._receipt(check.label) if self._receipt else ""
         self._block(check_lines(check, (), self._surface.width, self._look, receipt))
-        for told in check_notes(check):
-            self._aside(told, self._look.warn)
+        for line in check_notes(check):
+            self._aside(line, self._look.warn)
         self._gap = True
 
     def _moved(self, moved: ProcessMoved) -> None:
@@ -262,7 +262,7 @@ class TerminalOutput:
 
         if self._subtasks is None or self._subtasks.process.request != process.request:
             self._subtasks = Subtasks(process)
-            for route in (*self._waiting.values(), *(one.route for one in self._turns.values() if one.route)):
+            for route in (*self._waiting.values(), *(shown.route for shown in self._turns.values() if shown.route)):
                 self._subtasks.called(route)
         self._subtasks.moved(process, moved.calls)
 
@@ -348,19 +348,19 @@ class TerminalOutput:
         """The turn's lines, which begin here if it was not seen before."""
         if turn.number in self._turns:
             return self._turns[turn.number]
-        kept: list[str] | None = [] if route and route.group is not None else None
+        lines: list[str] | None = [] if route and route.group is not None else None
         part = route.part if route else part
         voice = Voice(
             turn.member,
             self._colour(turn.member),
             turn.setup.cwd,
             self._look,
-            self._block if kept is None else kept.extend,
+            self._block if lines is None else lines.extend,
             lambda: self._surface.width,
             self._words(part, turn.member),
         )
         self._gap = True
-        self._turns[turn.number] = _Turn(voice, turn.number, route, kept)
+        self._turns[turn.number] = _Turn(voice, turn.number, route, lines)
         return self._turns[turn.number]
 
     def _colour(self, name: str) -> int:
@@ -455,16 +455,16 @@ class TerminalOutput:
             case Warned(text=text, route=route, again=again):
                 if again and route is not None and (doing := self._doing.get(route)):
                     self._doing[route] = doing.trying_again(again, self._now())
-                kept = self._kept(route)
-                if kept is not None:
-                    kept.aside(text, self._look.warn)
+                voice = self._kept(route)
+                if voice is not None:
+                    voice.aside(text, self._look.warn)
                 else:
                     self._aside(visible(text), self._look.warn)
 
     def _kept(self, route: int | None) -> Voice | None:
         """The voice of a turn of a group that runs for the route."""
-        turns = [one for one in self._turns.values() if one.kept is not None and not one.told]
-        return next((one.voice for one in reversed(turns) if one.route and one.route.number == route), None)
+        turns = [turn for turn in self._turns.values() if turn.kept is not None and not turn.told]
+        return next((turn.voice for turn in reversed(turns) if turn.route and turn.route.number == route), None)
 
     def _aside(self, text: str, style: Callable[[str], str] | None = None) -> None:
         width = min(self._surface.width, WIDEST)
@@ -488,8 +488,8 @@ class TerminalOutput:
         self._wrote = self._began = False
         width = self._surface.width - 1
         doing = [self._doing[key] for key in sorted(self._doing)] or self._about_to_begin()
-        for one in doing:
-            self._colour(one.member)
+        for activity in doing:
+            self._colour(activity.member)
         status = self._status(doing, now, width)
         room = self._surface.height - len(status) - 1
         self._surface.show([*self._tail(min(room, MOST_ROWS)), *status])
@@ -502,12 +502,16 @@ class TerminalOutput:
             if len(tree) > 1:
                 return tree
         for shown in self._turns.values():
-            if shown.kept is not None and not shown.ended and (one := self._doing.get(_key(shown.number, shown.route))):
-                one.says = shown.voice.last_words()
+            if (
+                shown.kept is not None
+                and not shown.ended
+                and (activity := self._doing.get(_key(shown.number, shown.route)))
+            ):
+                activity.says = shown.voice.last_words()
         return [*tree, *status_lines(doing, self._following(doing), now, width, self._look, self._colours)]
 
     def _tail(self, rows: int) -> list[str]:
-        alone = [one for one in self._turns.values() if one.kept is None and not one.told]
+        alone = [turn for turn in self._turns.values() if turn.kept is None and not turn.told]
         return alone[-1].voice.tail(rows) if alone and rows > 0 else []
 
     def _about_to_begin(self) -> list[Doing]:
@@ -523,7 +527,7 @@ class TerminalOutput:
 
     def _following(self, doing: Sequence[Doing]) -> list[str]:
         """Who is queued behind those that are shown."""
-        shown = {one.member for one in doing} if not self._doing else set()
+        shown = {activity.member for activity in doing} if not self._doing else set()
         running = [route for route in self._queued() if route.number not in self._doing]
         return list(dict.fromkeys(route.target for route in running if route.target not in shown)) if doing else []
 
@@ -631,7 +635,7 @@ def files_line(outcome: Outcome) -> str | None:
     if not outcome.files:
         return None
     known = outcome.known_changes
-    named = [_file(one) for one in known.files] if known else list(map(printable, outcome.files))
+    named = [_file(file) for file in known.files] if known else list(map(printable, outcome.files))
     count = known.count if known else len(outcome.files)
     more = count - len(named[:MOST_FILES])
     rest = [f"and {more} more"] if more > 0 else []
@@ -671,7 +675,7 @@ def took(seconds: float) -> str:
 
 def _denied(denied: tuple[Denied, ...], folder: str) -> str:
     first = action(ToolCall("", denied[0].tool, denied[0].detail), folder)
-    noun = "command" if all(_runs(one, folder) for one in denied) else "action"
+    noun = "command" if all(_runs(denial, folder) for denial in denied) else "action"
     what = first.what if noun == "command" else f"{first.done} {first.what}".strip()
     more = ", …" if len(denied) > 1 else ""
     return f"{plural(len(denied), noun)} denied ({what}{more})"

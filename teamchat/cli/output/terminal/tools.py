@@ -115,11 +115,11 @@ def _unknown(name: str, summary: str) -> Action:
 
 def _changes(summary: str) -> tuple[_Words, str]:
     """Codex names several changes of files in one line: `update app.py, add tests/test_app.py`."""
-    found = [_CHANGE.fullmatch(part) for part in summary.split(", ")]
-    if not all(found):
+    matches = [_CHANGE.fullmatch(part) for part in summary.split(", ")]
+    if not all(matches):
         return EDIT, summary
-    kinds = {_CHANGES.get(one[1], EDIT) for one in found if one}
-    return (kinds.pop() if len(kinds) == 1 else EDIT), ", ".join(one[2] for one in found if one)
+    kinds = {_CHANGES.get(match[1], EDIT) for match in matches if match}
+    return (kinds.pop() if len(kinds) == 1 else EDIT), ", ".join(match[2] for match in matches if match)
 
 
 def _relative(path: str, folder: str) -> str:
@@ -149,8 +149,8 @@ def _exit_code(result: ToolResult) -> int:
     """The exit code of a command, as far as it is told: 0 otherwise."""
     if result.exit_code is not None:
         return result.exit_code
-    found = _EXIT.match(result.output) if result.failed else _LAST_EXIT.search(result.output[-_END:])
-    return int(found[1]) if found else 0
+    match = _EXIT.match(result.output) if result.failed else _LAST_EXIT.search(result.output[-_END:])
+    return int(match[1]) if match else 0
 
 
 def changed(lines: tuple[int, int] | None) -> str:

@@ -128,8 +128,8 @@ class Voice:
             return
         if self.words:
             text = self.ticks + text
-            found = _MAY_BE_JSON.search(text)
-            start = found.start() if found else len(text)
+            match = _MAY_BE_JSON.search(text)
+            start = match.start() if match else len(text)
             text, rest = text[:start], text[start:]
             self.held, self.ticks = ([], rest) if len(rest) < len(FENCE) and not rest.strip("`") else ([rest], "")
         self._show(self.blocks.push(self.cleaner.push(text)))
@@ -227,8 +227,8 @@ class Voice:
 
     def _tell_failed(self, why: str | None = None) -> None:
         if self.failed:
-            (call, told), self.failed = self.failed, None
-            self._tool(call, why or told)
+            (call, reason), self.failed = self.failed, None
+            self._tool(call, why or reason)
 
     def _tool(self, call: ToolCall, right: str) -> None:
         """`  edit    app.py` with a mark at the right margin, if there is one."""

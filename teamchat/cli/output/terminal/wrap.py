@@ -51,8 +51,8 @@ def _line(line: str, width: int) -> Iterable[str]:
 def _broken(line: str, width: int) -> Iterator[str]:
     body, indent = _indented(line, width)
     done, used = [indent], len(indent)
-    for found in _WORDS.finditer(body):
-        word = found[0]
+    for match in _WORDS.finditer(body):
+        word = match[0]
         size = cells(word)
         if used + size > width and used > len(indent):
             yield "".join(done).rstrip()
