@@ -71,15 +71,15 @@ def _trimmed(
 
 def _fitting(names: Iterable[str], parts: Parts, room: int) -> tuple[set[str], int]:
     """The first of these layers that the room holds, whole, up to one that it does not; and what is then left of it."""
-    kept: set[str] = set()
+    fitting: set[str] = set()
     for name in names:
         if section := parts.layers.get(name):
             needed = _around(section) + byte_length(section.body)
             if needed > room:
                 break
             room -= needed
-        kept.add(name)
-    return kept, room
+        fitting.add(name)
+    return fitting, room
 
 
 def _spare(parts: Parts, max_bytes: int) -> int:
@@ -111,9 +111,9 @@ def _cut(section: Section, spare: int) -> tuple[Section, int, int]:
 def _newest(lines: tuple[str, ...], room: int) -> tuple[tuple[str, ...], int]:
     """The newest lines that fit into the room, and the room that is left."""
     room += len("\n")  # none after the last line
-    for kept, line in enumerate(reversed(lines)):
+    for number, line in enumerate(reversed(lines)):
         left = room - byte_length(line) - len("\n")
         if left < 0:
-            return lines[len(lines) - kept :], room
+            return lines[len(lines) - number :], room
         room = left
     return lines, room

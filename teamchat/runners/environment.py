@@ -90,8 +90,8 @@ def changed_variables(before: Mapping[str, str], after: Mapping[str, str]) -> di
 
 def password_in(value: str) -> str:
     """The password in an address such as `DATABASE_URL` has; empty if there is none."""
-    found = _PASSWORD.search(value)
-    return found[1] if found else ""
+    match = _PASSWORD.search(value)
+    return match[1] if match else ""
 
 
 def is_secret(name: str, value: str) -> bool:

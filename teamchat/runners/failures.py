@@ -37,8 +37,8 @@ def is_blank(text: str) -> bool:
     if text[:1].isascii() and text[:1].isalnum():  # as most replies begin
         return False
     at = 0
-    while found := _NOTHING.match(text, at):
-        at = found.end()
+    while match := _NOTHING.match(text, at):
+        at = match.end()
     return at == len(text)
 
 
@@ -111,8 +111,8 @@ class FailureWords(Struct, frozen=True):
 
 def classify(message: str, status: int | None = None) -> FailureKind:
     """The kind of failure in `message`. `status` is the HTTP status if it is known separately."""
-    if status is None and (found := _STATUS.search(message)):
-        status = int(found[1] or found[2])
+    if status is None and (match := _STATUS.search(message)):
+        status = int(match[1] or match[2])
     lowered = message.lower()
     return (
         _by_words(lowered, _STRONGER_THAN_STATUS)
@@ -155,8 +155,8 @@ def failure(voice: FailureWords, message: str, status: int | None = None, kind: 
 def plain(message: str) -> str:
     """The message without the CLIs' wrapping: `[API Error: …]`, JSON error bodies, `Error:`, log columns."""
     for _ in range(4):  # the message of a body may be another body
-        if found := re.match(r"\s*\[API Error: (.*?)\](?:\n|$)", message, re.DOTALL):
-            message = found[1]
+        if match := re.match(r"\s*\[API Error: (.*?)\](?:\n|$)", message, re.DOTALL):
+            message = match[1]
         elif inner := _json_message(message):
             message = inner
         else:

@@ -75,72 +75,72 @@ class JsonEvents(ABC):
         return None
 
     def feed(self, *lines: bytes) -> Iterable[AgentEvent]:
-        found: list[AgentEvent] = []
+        events: list[AgentEvent] = []
         pieces: list[str] = []
         longest = max(self.longest, LONGEST_REPLY)
         for line in lines:
             event = decode(line)
             if event is None:
-                found += self._streamed(pieces)
-                found += self._note_junk(line)
+                events += self._streamed(pieces)
+                events += self._note_junk(line)
             elif len(line) > longest or isinstance(line, ShortenedLine):
-                found += self._streamed(pieces)
-                found += self._read_long(line, event)
+                events += self._streamed(pieces)
+                events += self._read_long(line, event)
             elif (text := self.piece(event)) is not None:
                 pieces.append(text)
             else:
-                found += self._streamed(pieces)
-                for one in self.read(event):
-                    self._watch(one)
-                    found.append(one)
-        found += self._streamed(pieces)
-        return found
+                events += self._streamed(pieces)
+                for agent_event in self.read(event):
+                    self._watch(agent_event)
+                    events.append(agent_event)
+        events += self._streamed(pieces)
+        return events
 
     def _read_long(self, line: bytes, event: dict[str, object]) -> Iterator[AgentEvent]:
         """The events of a line that is longer than a reply may be. Of what is no reply, most is left out."""
         text, was_cut = self.piece(event), isinstance(line, ShortenedLine)
-        found = list(self.read(event) if text is None else self.stream(text))
+        events = list(self.read(event) if text is None else self.stream(text))
         if text is not None:
             self.live.over = self.live.over or was_cut
-        elif self.done or any(isinstance(one, Text) for one in found):
+        elif self.done or any(isinstance(agent_event, Text) for agent_event in events):
             self.cut = self.cut or was_cut
         else:
             size = line.size if isinstance(line, ShortenedLine) else len(line)
-            found = [Note(f"left out most of a line of {size:,} bytes, which is no part of its reply"), *found]
-        for one in found:
-            self._watch(one)
-            match one:
+            events = [Note(f"left out most of a line of {size:,} bytes, which is no part of its reply"), *events]
+        for agent_event in events:
+            self._watch(agent_event)
+            match agent_event:
                 case Thinking(text=text) | Error(text=text) | Question(text=text):
-                    yield replace(one, text=cut(text))
+                    yield replace(agent_event, text=cut(text))
                 case ToolResult(output=output):
-                    yield replace(one, output=cut(output))
+                    yield replace(agent_event, output=cut(output))
                 case _:
-                    yield one
+                    yield agent_event
 
     def _streamed(self, pieces: list[str]) -> Iterator[AgentEvent]:
         """One event for the pieces, of which none are left."""
         if pieces:
             text = "".join(pieces)
             pieces.clear()
-            for one in self.stream(text):
-                self._watch(one)
-                yield one
+            for event in self.stream(text):
+                self._watch(event)
+                yield event
 
     def feed_stderr(self, line: bytes) -> Iterable[AgentEvent]:
-        found = tuple(self.read_stderr(line.decode("utf-8", "replace")))
-        for one in found:
-            self._watch(one)
-        return found
+        events = tuple(self.read_stderr(line.decode("utf-8", "replace")))
+        for event in events:
+            self._watch(event)
+        return events
 
     def read_stderr(self, line: str) -> Iterator[AgentEvent]:  # noqa: ARG002 (most CLIs say nothing of use there)
         yield from ()
 
     def finish(self, exit_code: int, stderr_tail: str) -> Verdict:
-        if found := self._failure(exit_code, stderr_tail):
+        if problem := self._failure(exit_code, stderr_tail):
             text, live = self.texts(), str(self.live)
             if not is_blank(live):
                 text += live if self.goes_on or not text else f"\n\n{live}"
-            return Verdict(text, found, self.used(), cut=self.cut)
+            return Verdict(text, problem, self.used(), cut=self.cut)
         return Verdict(self.reply, usage=self.used(), cut=self.cut)
 
     def used(self) -> Usage | None:

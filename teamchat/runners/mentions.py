@@ -30,8 +30,8 @@ def mention(begin: str = r"\S", text_behind: str = "") -> str:
     `begin` matches the first character after an `@`. Behind one of `text_behind` an `@` is text.
     Each branch begins with a plain character, which `re` looks for at a tenth of the cost.
     """
-    one = f"@(?={begin})"
-    return rf"@(?<![\\{text_behind}]@)(?={begin})(?:{one})*+|\\(?<!\\\\)\\(?:\\\\)*+{one}"
+    at_sign = f"@(?={begin})"
+    return rf"@(?<![\\{text_behind}]@)(?={begin})(?:{at_sign})*+|\\(?<!\\\\)\\(?:\\\\)*+{at_sign}"
 
 
 def escaped_mention(mention: str) -> str:

@@ -20,8 +20,8 @@ _COMMAND = regex(r"/([\w-][\w.-]*(?::[\w-][\w.-]*)*)(?=\s|$)", re.ASCII)
 
 def command_name(typed: str) -> str | None:
     """The name of the command at the beginning of this text: `git:commit` of `/git:commit all`; None without one."""
-    found = _COMMAND.match(typed)
-    return found[1] if found else None
+    match = _COMMAND.match(typed)
+    return match[1] if match else None
 
 
 def unknown(typed: str, vendor: Vendor) -> Slash | None:

@@ -108,10 +108,10 @@ def _used(pid: int) -> tuple[bytes, ...] | None:
 @cache
 def tied() -> tuple[str, ...]:
     """What stands before a command line so that the program ends with teamchat; empty where the system has no such."""
-    found = shutil.which("setpriv", path=os.defpath)
-    if found is None:
+    setpriv = shutil.which("setpriv", path=os.defpath)
+    if setpriv is None:
         return ()
-    prefix = (found, "--pdeathsig", "KILL", "--")
+    prefix = (setpriv, "--pdeathsig", "KILL", "--")
     try:
         tried = subprocess.run(
             (*prefix, "true"), env=for_child(os.environ), stdin=DEVNULL, stdout=DEVNULL, stderr=DEVNULL, check=False

@@ -210,12 +210,12 @@ def _read(path: str) -> bytes:
 
 def below(root: int, table: dict[int, tuple[int, str]]) -> dict[int, str]:
     """The descendants of `root`: pid -> name. None of a number below 2, of which every process descends."""
-    found: dict[int, str] = {}
+    descendants: dict[int, str] = {}
     frontier = {root} if root >= FIRST_PID else set()
     while frontier:
-        frontier = {pid for pid, (parent, _) in table.items() if parent in frontier and pid not in found}
-        found.update({pid: table[pid][1] for pid in frontier})
-    return found
+        frontier = {pid for pid, (parent, _) in table.items() if parent in frontier and pid not in descendants}
+        descendants.update({pid: table[pid][1] for pid in frontier})
+    return descendants
 
 
 def send_signal(pid: int, number: int, *, group: bool = False) -> None:
@@ -393,7 +393,7 @@ def order_line(order: dict[str, Any]) -> bytes:
 def received(control: socket.socket, number: int) -> list[int]:
     """The descriptors that come with the next byte; none if the socket is closed."""
     byte, ancillary, _, _ = control.recvmsg(1, socket.CMSG_SPACE(number * INT_BYTES))
-    return [one for _, _, data in ancillary for one in memoryview(data).cast("i")] if byte else []
+    return [descriptor for _, _, data in ancillary for descriptor in memoryview(data).cast("i")] if byte else []
 
 
 def guard(control: int) -> None:

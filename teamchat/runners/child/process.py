@@ -125,7 +125,7 @@ class ChildProcess:
             if self._launch.starts_in:
                 cwd = open_folder(self._launch.starts_in)
                 files.callback(os.close, cwd)
-            streams = [files.enter_context(one) for one in (self._stdin(), self._stdout(), self._stderr())]
+            streams = [files.enter_context(stream) for stream in (self._stdin(), self._stdout(), self._stderr())]
             return GUARDIANS.guard(cwd, [stream.fileno() for stream in streams])
 
     def _stdin(self) -> BinaryIO:
@@ -418,8 +418,8 @@ def foreground(argv: Sequence[str], env: Mapping[str, str], cwd: Path) -> int:
 
     def pass_on(number: int, _frame: object) -> None:
         if pid and number in (signal.SIGTERM, signal.SIGHUP):
-            for one in (*guardian.below(pid, guardian.processes()), pid):  # Gemini's parent process ignores it
-                guardian.send_signal(one, number)
+            for target in (*guardian.below(pid, guardian.processes()), pid):  # Gemini's parent process ignores it
+                guardian.send_signal(target, number)
 
     # a handler and not SIG_IGN, which the program would inherit; on Ctrl-Z teamchat stops once the program has, or it
     # would go on before it, find it stopped still, and stop again

@@ -273,8 +273,8 @@ class ClaudeEvents(JsonEvents):
                 kind = FailureKind.BUDGET if event.get("subtype") == "error_max_budget_usd" else None
                 self.fail("; ".join(error for error in errors if isinstance(error, str)), kind=kind)
             case _:
-                told = event.get("result") or event.get("subtype") or "no reason given"
-                self.fail(str(told), status=count(event.get("api_error_status")))
+                reason = event.get("result") or event.get("subtype") or "no reason given"
+                self.fail(str(reason), status=count(event.get("api_error_status")))
 
 
 def _told_refused(tool: str, meta: object) -> bool:

@@ -62,9 +62,9 @@ _INSTALLER = regex(r"/claude/versions/([0-9.]+)\Z")  # the place that its own in
 
 def version_of(program: str, env: Mapping[str, str]) -> tuple[int, ...]:
     """The numbers of the version; empty if it is not known."""
-    found = shutil.which(program, path=env.get("PATH", os.defpath))
-    if found is None:
+    executable = shutil.which(program, path=env.get("PATH", os.defpath))
+    if executable is None:
         return ()
-    own = _INSTALLER.search(os.path.realpath(found))
-    version = own[1] if own else installed_version(found, PACKAGE) or ""
+    own = _INSTALLER.search(os.path.realpath(executable))
+    version = own[1] if own else installed_version(executable, PACKAGE) or ""
     return tuple(map(int, re.findall("[0-9]{1,9}", version)[:3]))

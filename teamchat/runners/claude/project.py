@@ -89,7 +89,7 @@ def _copied(job: Job) -> dict[str, bytes]:
 
     The user's files, whose folder may lie above, are not the project's.
     """
-    found: dict[str, bytes] = {}
+    contents: dict[str, bytes] = {}
     size = 0
     upwards = folders(job.cwd)
     own = Path(os.path.realpath(user_home(job.env)))
@@ -99,14 +99,14 @@ def _copied(job: Job) -> dict[str, bytes]:
             name = path.relative_to(folder / ".claude").as_posix()
             # a subagent has its name from its text, whatever its file is called
             place = name.replace("agents/", f"agents/{number}-", 1) if name.startswith("agents/") else name
-            content = _content(path, name, root or folder) if place not in found else None
+            content = _content(path, name, root or folder) if place not in contents else None
             if content is None:
                 continue
             size += len(content)
-            if size > MOST_BYTES or len(found) >= MOST_FILES:
-                return found
-            found[place] = content
-    return found
+            if size > MOST_BYTES or len(contents) >= MOST_FILES:
+                return contents
+            contents[place] = content
+    return contents
 
 
 def _files(settings: Path) -> Iterator[Path]:

@@ -42,8 +42,8 @@ class Requests:
 
     def usage(self) -> Usage | None:
         """The sum over all requests, without the cost; None when nothing is known."""
-        found = _sum([self._sums], _NAMES)
-        return None if found.is_nothing else found
+        spent = _sum([self._sums], _NAMES)
+        return None if spent.is_nothing else spent
 
 
 def usage_of(result: dict[str, object], models: list[object] | None, requests: Requests, *, failed: bool) -> Usage:
@@ -59,14 +59,14 @@ def usage_of(result: dict[str, object], models: list[object] | None, requests: R
     if cost is None and models != []:  # with an empty one, all that `total_cost_usd` has is older than the turn
         cost = amount(result.get("total_cost_usd"))
     if failed:
-        found = _largest(own, exact, asked, whole if result.get("subtype") == "error_max_budget_usd" else Usage())
+        spent = _largest(own, exact, asked, whole if result.get("subtype") == "error_max_budget_usd" else Usage())
     elif own.is_nothing:  # after a repeated request
-        found = next((usage for usage in (exact, whole) if not usage.is_nothing), asked)
+        spent = next((usage for usage in (exact, whole) if not usage.is_nothing), asked)
     else:
-        found = _largest(own, asked) if exact.is_nothing else exact
-    if found.is_nothing:
+        spent = _largest(own, asked) if exact.is_nothing else exact
+    if spent.is_nothing:
         return Usage(cost_usd=cost or None)
-    return Usage(found.input_tokens, found.cached_tokens, found.output_tokens, cost or None if failed else cost)
+    return Usage(spent.input_tokens, spent.cached_tokens, spent.output_tokens, cost or None if failed else cost)
 
 
 def cost_since(models: list[object] | None) -> float | None:

@@ -79,13 +79,13 @@ class CodexEvents(JsonEvents):
                         self.fail("no reason given")
                 yield Done(ok=False)
             case {"type": "error", "message": str(message)}:
-                found = _RETRY.match(message)
-                if found is None:
+                retrying = _RETRY.match(message)
+                if retrying is None:
                     yield Error(message)
                 else:
-                    number, most, reason = found.groups()
-                    told = self.retry(reason or message, int(number) if number else None)
-                    yield replace(told, most=int(most) if most else None)
+                    number, most, reason = retrying.groups()
+                    retry = self.retry(reason or message, int(number) if number else None)
+                    yield replace(retry, most=int(most) if most else None)
 
     def _item(self, item: dict[str, object], *, ended: bool) -> Iterable[AgentEvent]:
         name, tool = item.get("type"), item.get("id")
@@ -117,16 +117,16 @@ class CodexEvents(JsonEvents):
             yield Denied(name, _action(item))
 
     def read_stderr(self, line: str) -> Iterator[AgentEvent]:
-        if found := _ROUTER.search(line):
-            told = one_line(found[1])
-            if told.startswith(_ASKS):  # the tool is offered, refused, and in no event (0.150.0 to 0.169.0)
-                self._asked[_ASKS] = f"(a question that Codex did not pass on: {told})"
+        if match := _ROUTER.search(line):
+            reason = one_line(match[1])
+            if reason.startswith(_ASKS):  # the tool is offered, refused, and in no event (0.150.0 to 0.169.0)
+                self._asked[_ASKS] = f"(a question that Codex did not pass on: {reason})"
                 yield from self.unanswered(_ASKS)
                 return
-            if not _REFUSAL.search(told):
-                yield Note(told)
+            if not _REFUSAL.search(reason):
+                yield Note(reason)
             else:
-                yield Denied("file_change" if "patch" in told else "command_execution", told)
+                yield Denied("file_change" if "patch" in reason else "command_execution", reason)
 
 
 def _action(item: dict[str, object]) -> str:
@@ -146,8 +146,8 @@ def _action(item: dict[str, object]) -> str:
 
 def _inside_shell(command: str) -> str:
     """`ls -la` of `/bin/bash -lc 'ls -la'`, in which Codex wraps every command."""
-    if found := _PLAINLY_WRAPPED.fullmatch(command):  # nearly all are; `shlex` takes a hundred times as long
-        return found[1]
+    if match := _PLAINLY_WRAPPED.fullmatch(command):  # nearly all are; `shlex` takes a hundred times as long
+        return match[1]
     if len(command) > 4_000:  # too long for one line anyway
         return command
     try:
@@ -183,5 +183,5 @@ def usage_of(usage: object) -> Usage:
     known = usage if isinstance(usage, dict) else {}
     names = ("input_tokens", "cached_input_tokens", "output_tokens")
     given, cached, output = (count(known.get(name)) for name in names)
-    found = Usage(given, cached, output, cumulative=True)
-    return Usage(cumulative=True) if found.is_nothing else found
+    counted = Usage(given, cached, output, cumulative=True)
+    return Usage(cumulative=True) if counted.is_nothing else counted

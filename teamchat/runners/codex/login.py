@@ -21,8 +21,8 @@ def codex_login(env: Mapping[str, str]) -> Login:
     if settings.get("cli_auth_credentials_store", "file") != "file":
         return Login(None, "the system's keyring may hold one")
     if env.get("OPENAI_API_KEY"):
-        told = "printenv OPENAI_API_KEY | codex login --with-api-key"
-        return Login(False, f"there is no {file}, and codex does not use OPENAI_API_KEY by itself", told)
+        command = "printenv OPENAI_API_KEY | codex login --with-api-key"
+        return Login(False, f"there is no {file}, and codex does not use OPENAI_API_KEY by itself", command)
     return Login(False, f"no CODEX_API_KEY is set, and there is no {file}", "codex login")
 
 

@@ -29,8 +29,8 @@ def without_project(cwd: Path, env: Mapping[str, str]) -> tuple[str, ...]:
     if settings is not None and not _trusts(settings, cwd):
         return ()
     distrust = ("-c", of_projects({cwd, root_of(cwd)}, "untrusted"))
-    told = _instructions(cwd, settings or [])
-    return (*distrust, "-c", f"developer_instructions={in_toml(told)}") if told else distrust
+    instructions = _instructions(cwd, settings or [])
+    return (*distrust, "-c", f"developer_instructions={in_toml(instructions)}") if instructions else distrust
 
 
 def _project_settings(env: Mapping[str, str]) -> list[Mapping[str, object]] | None:
@@ -43,7 +43,7 @@ def _project_settings(env: Mapping[str, str]) -> list[Mapping[str, object]] | No
 
 def _trusts(settings: list[Mapping[str, object]], cwd: Path) -> bool:
     """True if any folder around `cwd` is trusted; in a work tree of git, if any folder is trusted at all."""
-    trusted = {path for one in settings for path in _trusted(one)}
+    trusted = {path for table in settings for path in _trusted(table)}
     around = {str(folder) for folder in (cwd, *cwd.parents, *Path(os.path.realpath(cwd)).parents)}
     return bool(trusted if (root_of(cwd) / ".git").is_file() else trusted & (around | {os.path.realpath(cwd)}))
 
@@ -60,10 +60,10 @@ def _instructions(cwd: Path, settings: list[Mapping[str, object]]) -> str:
     root = root_of(cwd)
     folders = [folder for folder in (*reversed(cwd.parents), cwd) if folder == root or root in folder.parents]
     texts = [text for folder in folders if (text := _agents(folder, settings))]
-    sizes = [size for one in settings if isinstance(size := one.get("project_doc_max_bytes"), int)]
+    sizes = [size for table in settings if isinstance(size := table.get("project_doc_max_bytes"), int)]
     most = sizes[-1] if sizes else MOST_INSTRUCTIONS
     agents = "\n\n".join(texts).encode()[: max(most, 0)].decode(errors="ignore")
-    own = [told for one in settings if isinstance(told := one.get("developer_instructions"), str)]
+    own = [instruction for table in settings if isinstance(instruction := table.get("developer_instructions"), str)]
     return _told(scalar("".join(own[-1:])), agents, cwd) if agents else ""
 
 
@@ -93,7 +93,7 @@ def _size(text: str) -> int:
 
 def _agents(folder: Path, settings: list[Mapping[str, object]]) -> str:
     """The text of the first instruction file of that folder."""
-    others = [name for one in settings for name in _texts(one.get("project_doc_fallback_filenames"))]
+    others = [name for table in settings for name in _texts(table.get("project_doc_fallback_filenames"))]
     for name in (*NAMES, *others):
         try:
             if (folder / name).is_file():

@@ -16,8 +16,8 @@ def kept_in(env: Mapping[str, str], cwd: Path) -> Iterator[KeptSession]:
     """The sessions that were begun in that folder, the newest first."""
     here = os.path.realpath(cwd)
     files = sorted(home(env).glob("sessions/*/*/*/rollout-*.jsonl"), key=lambda file: file.name, reverse=True)
-    found = (kept for file in files if (kept := _kept(file, here)))
-    return iter(sorted(islice(found, MOST), key=lambda kept: kept.at, reverse=True))
+    sessions = (session for file in files if (session := _kept(file, here)))
+    return iter(sorted(islice(sessions, MOST), key=lambda session: session.at, reverse=True))
 
 
 def _kept(file: Path, here: str) -> KeptSession | None:

@@ -70,5 +70,5 @@ def _names_of(folder: Path) -> Iterator[str]:
             head = file.read(HEAD).decode(errors="replace").replace("\r", "\n")
     except OSError:
         return  # Codex cannot read it either
-    names = [found["name"] for found in _NAME.finditer(head)]
+    names = [match["name"] for match in _NAME.finditer(head)]
     yield from names or (EVERY,)

@@ -131,10 +131,10 @@ class GeminiEvents(JsonEvents):
         if _CUT.match(line):
             self.fail(line, kind=FailureKind.TOO_LARGE)
             yield Note(line)
-        elif (found := _RETRY.match(line)) and "Max attempts reached" not in line:
-            status = int(found[2]) if found[2] else None
-            words = f"status {status}" if status else plain(found[3])
-            yield self.retry(words, int(found[1]), status)
+        elif (match := _RETRY.match(line)) and "Max attempts reached" not in line:
+            status = int(match[2]) if match[2] else None
+            words = f"status {status}" if status else plain(match[3])
+            yield self.retry(words, int(match[1]), status)
 
     def finish(self, exit_code: int, stderr_tail: str) -> Verdict:
         """Gemini's exit code is the low byte of the HTTP status that ended it."""
@@ -153,5 +153,5 @@ def _usage(stats: object) -> Usage:
     whole, given, output, cached = (count(known.get(name)) for name in names)
     if whole is not None and given is not None and output is not None:
         output = max(output, whole - given)
-    found = Usage(given, cached, output)
-    return Usage() if found.is_nothing else found  # it reports zeros for a turn that failed
+    counted = Usage(given, cached, output)
+    return Usage() if counted.is_nothing else counted  # it reports zeros for a turn that failed

@@ -19,11 +19,11 @@ GEMINI_FILES = ("oauth_creds.json", "gemini-credentials.json")
 def gemini_login(cwd: Path, env: Mapping[str, str]) -> Login:
     """It takes GOOGLE_API_KEY for Vertex AI only. With a key and a stored login its settings choose between them."""
     folder = gemini_folder(env)
-    found = next((file for name in GEMINI_FILES if is_there(file := folder / name)), None)
+    login_file = next((file for name in GEMINI_FILES if is_there(file := folder / name)), None)
     if login := _of_gemini_variables(env):
-        return replace(login, variables=None) if found else login
-    if found:
-        return stored(found)
+        return replace(login, variables=None) if login_file else login
+    if login_file:
+        return stored(login_file)
     for file in (folder / ".env", folder.parent / ".env", folder / "settings.json"):
         if is_there(file):
             return Login(None, f"no GEMINI_API_KEY is set, but {file} may name a login")

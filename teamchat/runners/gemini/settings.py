@@ -28,10 +28,10 @@ def servers(env: Mapping[str, str]) -> dict[str, object]:
     """The MCP servers that the user has set up, and those of the user's extensions."""
     folder = gemini_folder(env)
     extensions = sorted(folder.glob("extensions/*/gemini-extension.json"))
-    found: dict[str, object] = {}
+    tables: dict[str, object] = {}
     for file in (*extensions, folder / "settings.json"):
-        found |= table_of(table_in(file), "mcpServers")
-    return found
+        tables |= table_of(table_in(file), "mcpServers")
+    return tables
 
 
 def settings_files(job: Job) -> tuple[Path, ...]:

@@ -40,12 +40,12 @@ class Tool(BaseModel):
 
 
 def _left_out(page: Page) -> list[str]:
-    told = []
+    notes = []
     if page.more:
-        told.append(f"(lines {page.first} to {page.last}; for more: from_line = {page.last + 1}, or name paths)")
+        notes.append(f"(lines {page.first} to {page.last}; for more: from_line = {page.last + 1}, or name paths)")
     if page.cut:
-        told.append(f"(long lines that are not whole: {page.cut})")
-    return told
+        notes.append(f"(long lines that are not whole: {page.cut})")
+    return notes
 
 
 class Status(Tool):

@@ -60,7 +60,7 @@ def _in_time(ended: CommandEnd, longest_s: float) -> CommandEnd:
 
 
 def _page(printed: IO[bytes], first: int) -> Page:
-    kept: list[bytes] = []
+    lines: list[bytes] = []
     number = size = cut = 0
     while line := printed.readline(LONGEST_LINE + 1):
         lost = len(line) > LONGEST_LINE and not line.endswith(b"\n")
@@ -71,10 +71,10 @@ def _page(printed: IO[bytes], first: int) -> Page:
         if number < first:
             continue
         if size + len(line) > LARGEST:
-            return Page(_text(kept), first, number - 1, more=True, cut=cut)
-        kept.append(line)
+            return Page(_text(lines), first, number - 1, more=True, cut=cut)
+        lines.append(line)
         size, cut = size + len(line), cut + lost
-    return Page(_text(kept), first, number, cut=cut)
+    return Page(_text(lines), first, number, cut=cut)
 
 
 def _pass_over_rest(printed: IO[bytes]) -> None:

@@ -57,6 +57,6 @@ def with_source(failure: Failure | None, variables: tuple[str, ...] | None) -> F
         return failure
     if not variables:
         return replace(failure, reason=f"{failure.reason}; its stored login was refused")
-    one = len(variables) == 1
-    refused = "and was refused: correct or unset it" if one else "and were refused: correct or unset them"
+    single = len(variables) == 1
+    refused = "and was refused: correct or unset it" if single else "and were refused: correct or unset them"
     return Failure(failure.kind, f"{failure.reason}; {_set(variables)} {refused}")

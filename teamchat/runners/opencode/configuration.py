@@ -153,8 +153,8 @@ def unreadable(env: Mapping[str, str]) -> Iterator[tuple[Path, str]]:
         except (OSError, ValueError) as error:
             yield file, one_line(str(error))
             continue
-        told = json.dumps([list(table_of(settings, "mcp")), settings.get("permission"), settings.get("tools")])
-        if _SUBSTITUTED.search(told):
+        text = json.dumps([list(table_of(settings, "mcp")), settings.get("permission"), settings.get("tools")])
+        if _SUBSTITUTED.search(text):
             yield file, "it has {env:...} or {file:...} in the name of an MCP server or in a rule"
 
 

@@ -103,21 +103,21 @@ class OpencodeEvents(JsonEvents):
 
     def _failed(self, error: dict[str, object]) -> Iterator[AgentEvent]:
         name, data = str(error.get("name")), error.get("data")
-        told = data if isinstance(data, dict) else {}
-        message = told.get("message")
+        details = data if isinstance(data, dict) else {}
+        message = details.get("message")
         message = message if isinstance(message, str) and message.strip() else name
         self._unknown = name == _UNTOLD
-        self.fail(message, status=count(told.get("statusCode")), kind=KINDS.get(name))
+        self.fail(message, status=count(details.get("statusCode")), kind=KINDS.get(name))
         yield Error(message)
 
     def read_stderr(self, line: str) -> Iterator[AgentEvent]:
         if line.endswith("Session not found"):
             self.fail("Session not found", kind=FailureKind.GONE)
-        elif found := _LOG.search(line):
-            told = _CLASS.sub("", _unquoted(found["told"]))
-            if found["what"] == "failed":
-                self._cause = told
-            elif (retry := self.retry(told)).kind in _TRIED_AGAIN:  # the log reports every error in the same words
+        elif match := _LOG.search(line):
+            reason = _CLASS.sub("", _unquoted(match["told"]))
+            if match["what"] == "failed":
+                self._cause = reason
+            elif (retry := self.retry(reason)).kind in _TRIED_AGAIN:  # the log reports every error in the same words
                 yield retry
 
     def used(self) -> Usage | None:
@@ -142,11 +142,11 @@ def _tool(name: str, call: str, state: dict[str, object]) -> Iterator[AgentEvent
     given, failed = state.get("input"), state.get("status") != "completed"
     action = _action(given)
     output = state.get("error" if failed else "output")
-    told = output if isinstance(output, str) else ""
+    text = output if isinstance(output, str) else ""
     yield ToolCall(call, name, action, lines_of(given))
     paths = () if failed or name not in _EDITORS else tuple(_paths(given))
-    yield ToolResult(call, told, failed, paths)
-    if failed and _REFUSED.match(told):
+    yield ToolResult(call, text, failed, paths)
+    if failed and _REFUSED.match(text):
         yield Denied(name, action)
 
 

@@ -61,9 +61,9 @@ class Screen:
         text = self._rest + self._decoder.decode(data)
         at = 0
         while at < len(text):
-            if found := _TOKEN.match(text, at):
-                self._print(found)
-                at = found.end()
+            if match := _TOKEN.match(text, at):
+                self._print(match)
+                at = match.end()
             elif len(text) - at < LONGEST_SEQUENCE and _BEGUN.match(text, at):
                 break
             else:

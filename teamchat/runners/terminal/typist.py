@@ -122,8 +122,8 @@ class Typist:
     def _text(self) -> str:
         """The answer so far: without the prompt, and without spaces at the ends of lines, which no terminal shows."""
         *lines, last = self.screen.since(self.mark)
-        found = self._prompt()
-        lines.append(last if found is None else self._before_prompt(last, found))
+        match = self._prompt()
+        lines.append(last if match is None else self._before_prompt(last, match))
         return "\n".join(line.rstrip() for line in lines).strip("\n")
 
     def _before_prompt(self, line: str, found: re.Match[str]) -> str:

@@ -53,8 +53,8 @@ def bare(line: bytes) -> bytes:
 
 
 def _end_of_noise(line: bytes, begin: int) -> int:
-    found = _FOR_A_TERMINAL.match(line, begin)
-    return found.end() if found else begin
+    match = _FOR_A_TERMINAL.match(line, begin)
+    return match.end() if match else begin
 
 
 def decode(line: bytes) -> dict[str, object] | None:

@@ -47,8 +47,8 @@ def _kept(lines: list[str]) -> Iterator[str]:
         if line[:1] in {" ", "\t"} or not line or line.startswith("- "):
             if keep is None:
                 raise ValueError("no key above it")
-        elif found := _KEY.fullmatch(line):
-            keep = found[1] in HARMLESS
+        elif match := _KEY.fullmatch(line):
+            keep = match[1] in HARMLESS
         elif not line.startswith("#"):
             raise ValueError("no key")
         if keep:
