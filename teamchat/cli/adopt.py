@@ -41,30 +41,30 @@ def adopt(
         raise UsageError("ID, --last and --cancel exclude each other")
     if last or cancel or which is not None:
         need_person("sessions are adopted")
-    found = find_team(place.team)
-    one = found.member(member)
-    with open_store(found.root) as db:
+    team = find_team(place.team)
+    adopter = team.member(member)
+    with open_store(team.root) as db:
         if cancel:
-            with held_run(found, db, need_session(db, place.session)) as run:
-                cancel_it(run, one)
-            note(f"{one.name} adopts no session")
+            with held_run(team, db, need_session(db, place.session)) as run:
+                cancel_it(run, adopter)
+            note(f"{adopter.name} adopts no session")
             return ExitCode.DONE
-        there = candidates(db, found, one, os.environ)
+        there = candidates(db, team, adopter, os.environ)
         if which is None and not last:
             print_candidates(there, as_json=as_json)
             return ExitCode.DONE
-        kept = chosen(there, which)
-        conversation, begins = choose_session(db, found, place.session, new=False)
+        adopted = chosen(there, which)
+        conversation, begins = choose_session(db, team, place.session, new=False)
         if begins:
-            with begun(db, conversation), held_run(found, db, conversation) as run:
-                text = carry_out(run, there, kept)
+            with begun(db, conversation), held_run(team, db, conversation) as run:
+                text = carry_out(run, there, adopted)
         else:
-            with held_run(found, db, conversation) as run:
-                text = carry_out(run, there, kept)
+            with held_run(team, db, conversation) as run:
+                text = carry_out(run, there, adopted)
         if as_json:
             from teamchat.cli.output.jsonl import write_line
 
-            write_line("adopted", member=one.name, agent=there.agent, id=kept.id, session=conversation.name)
+            write_line("adopted", member=adopter.name, agent=there.agent, id=adopted.id, session=conversation.name)
         else:
             note(printable(text))
         return ExitCode.DONE
@@ -80,11 +80,11 @@ def print_candidates(there: Candidates, *, as_json: bool) -> None:
     from teamchat.core.text.commands import command_of
 
     if as_json:
-        for kept in there.kept:
-            write_line("kept_session", id=kept.id, at=kept.at, first=kept.first)
+        for session in there.kept:
+            write_line("kept_session", id=session.id, at=session.at, first=session.first)
         return
-    for kept in there.kept:
-        print(printable(f"{kept.id}  {moment(kept.at)}  {first_words(kept.first)}"))
+    for session in there.kept:
+        print(printable(f"{session.id}  {moment(session.at)}  {first_words(session.first)}"))
     if there.kept:
         note(f"continue one: {placed_here(command_of('teamchat', 'adopt', there.member.name, there.kept[0].id))}")
     else:

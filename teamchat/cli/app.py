@@ -175,14 +175,14 @@ def _command(name: str) -> Any:
 
     own = f"{name}_" if iskeyword(name) else name
     module = import_module(f"teamchat.cli.{own}")
-    found = getattr(module, own)
+    definition = getattr(module, own)
     single = typer.Typer(add_completion=False)
-    if isinstance(found, typer.Typer):  # a command with commands of its own
-        single.add_typer(found, name=name)
+    if isinstance(definition, typer.Typer):  # a command with commands of its own
+        single.add_typer(definition, name=name)
         return explained(name, typer.main.get_group(single).commands[name], {})
     cls = getattr(module, "Command", TyperCommand)
-    single.command(name, cls=cls)(spread(found))
-    return explained(name, typer.main.get_command(single), panels(found))
+    single.command(name, cls=cls)(spread(definition))
+    return explained(name, typer.main.get_command(single), panels(definition))
 
 
 def guess(typed: str, known: Iterable[str]) -> str:

@@ -55,9 +55,13 @@ def branch(
         newest = SqliteLog(db, made.id).latest()
         assert newest is not None, made
         last, back = newest.id, placed_here(saying("--session", chosen.name))
-        later = [one for one in turns_after(db, chosen, last) if one.turn.outcome and one.turn.outcome.files]
+        later = [
+            following
+            for following in turns_after(db, chosen, last)
+            if following.turn.outcome and following.turn.outcome.files
+        ]
         if as_json:
-            since = [{"session": one.session, "turn": one.turn.number} for one in later]
+            since = [{"session": following.session, "turn": following.turn.number} for following in later]
             fields = {"branch_of": {"session": chosen.name, "at": last}, "changed_files": since, "back": back}
             write_line("session", **session_fields(made, title_of(db, made)), **fields)
             return
@@ -99,8 +103,8 @@ def file_lines(later: Sequence[Later], last: str) -> Iterator[str]:
     from teamchat.core.text.commands import quote
 
     yield "the files stay as they are"
-    for name in dict.fromkeys(one.session for one in later):
-        first, *others = [str(one.turn.number) for one in later if one.session == name]
+    for name in dict.fromkeys(following.session for following in later):
+        first, *others = [str(following.turn.number) for following in later if following.session == name]
         span = f"{first}..{others[-1]}" if others else first
         here = f"--session {quote(name)}"
         diff = placed_here(f"teamchat diff {span} {here}")

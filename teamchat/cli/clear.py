@@ -18,10 +18,10 @@ def clear(place: PlaceOptions, as_json: JsonOption = False) -> None:
     from teamchat.core.turn.run_events import TaskChanged
 
     need_person("conversations are cleared")
-    found = team_or_nobody(place.team, place.session)
-    with open_store(found.root) as db:
+    team = team_or_nobody(place.team, place.session)
+    with open_store(team.root) as db:
         chosen = need_session(db, place.session)
-        with held_run(found, db, chosen) as run:
+        with held_run(team, db, chosen) as run:
             check_may_clear(run)
             newest, task = run.manager.get_latest_message(), run.manager.get_team_task()
             assert newest is not None

@@ -32,12 +32,12 @@ def compact(
     from teamchat.core.conversation.summary import summariser_of
     from teamchat.core.store.sessions import touch_session
 
-    found = find_team(place.team, limits.timeout)
-    summariser_of(found, member)  # before anything begins
-    need_trust(found, give=limits.trust)
-    with open_store(found.root) as db:
+    team = find_team(place.team, limits.timeout)
+    summariser_of(team, member)  # before anything begins
+    need_trust(team, give=limits.trust)
+    with open_store(team.root) as db:
         chosen = session_to_continue(db, place.session)
         touch_session(db, chosen.id)
         return converse(
-            found, db, chosen, shown, lambda coordinator: coordinator.summarise(member), wait=not limits.no_wait
+            team, db, chosen, shown, lambda coordinator: coordinator.summarise(member), wait=not limits.no_wait
         )

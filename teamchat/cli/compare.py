@@ -109,13 +109,13 @@ def print_trees(answers: tuple[SessionAnswer, SessionAnswer], trees: Trees, *, s
     from teamchat.core.text.clean import printable
 
     sys.stdout.flush()
-    one, other = (answer.session.name for answer in answers)
+    first, other = (answer.session.name for answer in answers)
     for difference in trees.differences:
         where = f" in {difference.repository.top}" if len(trees.differences) > 1 else ""
         if difference.old == difference.new:
             note(printable(f"the files{where} are the same after both"))
             continue
-        note(printable(f"the files{where}, from {one} to {other}:"))
+        note(printable(f"the files{where}, from {first} to {other}:"))
         if stat:
             print("\n".join(stat_lines(difference.files())), flush=True)
         else:

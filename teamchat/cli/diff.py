@@ -44,14 +44,14 @@ def diff(
             note(f"no turn of session {chosen.name} changed files")
             return
         unknown = list(filter(None, map(why_unknown, named)))
-        found = differences(db.path.parent, named)
-        if not found:
+        tree_differences = differences(db.path.parent, named)
+        if not tree_differences:
             raise CheckpointFailed(printable("; ".join(unknown)))
         if turns is None and sys.stdout.isatty():
             note(printable(f"turn {named[0].number}, {named[0].member}: the last that changed files"))
         for line in unknown:
             note(printable(line))
-        write(found, stat=stat, as_json=as_json)
+        write(tree_differences, stat=stat, as_json=as_json)
 
 
 def turns_called(db: Database, session: Session, name: str | None) -> Sequence[Turn]:
@@ -82,20 +82,20 @@ def write(found: Sequence[TreeDifference], *, stat: bool, as_json: bool) -> None
     from teamchat.cli.output.patch import stat_lines, write_patch
     from teamchat.core.text.clean import printable
 
-    for one in found:
+    for difference in found:
         if len(found) > 1 and not as_json:
-            note(printable(f"in {one.repository.top}:"))
-        if unrecorded := one.unrecorded():
+            note(printable(f"in {difference.repository.top}:"))
+        if unrecorded := difference.unrecorded():
             named = ", ".join(f"{path} ({what})" for path, what in unrecorded.items())
             note(printable(f"not in checkpoints: {named}"))
         if as_json:
-            for file in one.files():
+            for file in difference.files():
                 counts = {"added": file.added, "removed": file.removed}
-                where = {"top": str(one.repository.top), "turns": [one.first, one.last]}
+                where = {"top": str(difference.repository.top), "turns": [difference.first, difference.last]}
                 write_line("file", path=file.path, what=file.what, **counts, **where)
         elif stat:
-            for line in stat_lines(one.files()):
+            for line in stat_lines(difference.files()):
                 print(line)
         else:
-            write_patch(one.patch())
+            write_patch(difference.patch())
     sys.stdout.flush()

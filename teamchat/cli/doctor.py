@@ -63,9 +63,9 @@ class Report:
             print(line(check, width), flush=True)
 
     def all(self, checks: Iterable[DoctorCheck]) -> None:
-        found = list(checks)
-        width = max(len(check.member or "") for check in found)
-        for check in found:
+        findings = list(checks)
+        width = max(len(check.member or "") for check in findings)
+        for check in findings:
             self(check, width)
 
     def end(self, cut_short: ExitCode | None = None) -> ExitCode:
@@ -161,5 +161,5 @@ def line(check: DoctorCheck, width: int) -> str:
     """A finding for a person, then the commands to type on lines of their own. `width` is that of the longest name."""
     from teamchat.core.text.clean import printable
 
-    found = printable(f"{MARKS[check.state]} {check.member or '':<{width}} {check.what:<7} {check.text}")
-    return "\n".join([found, *(f"  try: {printable(command)}" for command in (check.hint or "").splitlines())])
+    text = printable(f"{MARKS[check.state]} {check.member or '':<{width}} {check.what:<7} {check.text}")
+    return "\n".join([text, *(f"  try: {printable(command)}" for command in (check.hint or "").splitlines())])

@@ -21,9 +21,9 @@ def help(  # noqa: A001 (the command's name)
     from teamchat.cli.app import COMMANDS, every_command, guess, meant, program
     from teamchat.core.errors import ExitCode, UsageError
 
-    words, found = topic or [], pages()
+    words, manual = topic or [], pages()
     name = " ".join(words)
-    page = found.get(name)
+    page = manual.get(name)
     command = meant(words) if words else []
     if name == "commands":
         print(every_command())
@@ -31,12 +31,12 @@ def help(  # noqa: A001 (the command's name)
         program()([*command, "--help"], prog_name="teamchat", standalone_mode=False)
     elif page is None:
         raise UsageError(
-            f"there is no command or page {name!r}{guess(name, (*COMMANDS, *found, 'commands'))}", "teamchat help"
+            f"there is no command or page {name!r}{guess(name, (*COMMANDS, *manual, 'commands'))}", "teamchat help"
         )
     if page is not None:
         print_page(page.read_text(encoding="utf-8"))
     elif not words:
-        list_pages(found)
+        list_pages(manual)
     return ExitCode.DONE
 
 

@@ -47,18 +47,18 @@ def hosts(
         return
     dispatch = connect()
     try:
-        found = asyncio.run(dispatch.hosts())
+        seen = asyncio.run(dispatch.hosts())
     except Away as away:
         raise HostUnavailable(str(away)) from None
     finally:
         dispatch.close()
-    for host in found:
+    for host in seen:
         if as_json:
             write_line("host", **_fields(host, dispatch.clock))
         else:
             for line in _lines(host, dispatch.clock):
                 typer.echo(printable(line))
-    if not found and not as_json:
+    if not seen and not as_json:
         note("no worker is there; on a host: teamchat worker --init, then teamchat worker")
 
 
@@ -79,10 +79,15 @@ def _fields(host: HostSeen, clock: HostClock) -> dict[str, object]:
         "busy": host.busy,
         "ending": host.ending,
         "agents": {
-            name: {"like": one.protocol, "access": one.access, "version": one.version, "cools_s": round(one.cools_s, 1)}
-            for name, one in host.agents.items()
+            name: {
+                "like": agent.protocol,
+                "access": agent.access,
+                "version": agent.version,
+                "cools_s": round(agent.cools_s, 1),
+            }
+            for name, agent in host.agents.items()
         },
-        "projects": [{"remotes": list(one.remotes), "root": one.root} for one in host.projects],
+        "projects": [{"remotes": list(project.remotes), "root": project.root} for project in host.projects],
         "teamchat": host.teamchat,
         "refused": list(host.refused),
         "trouble": host.trouble,
@@ -91,10 +96,10 @@ def _fields(host: HostSeen, clock: HostClock) -> dict[str, object]:
 
 def _lines(host: HostSeen, clock: HostClock) -> Iterator[str]:
     yield f"{host.name}: {_state(host, clock)}"
-    for name, one in host.agents.items():
-        cools = f", cools down for {one.cools_s:.0f} s" if one.cools_s else ""
-        like = "" if one.protocol == name else f" like {one.protocol}"
-        yield f"  {name}{like}{f' {one.version}' if one.version else ''}: {one.access}{cools}"
+    for name, agent in host.agents.items():
+        cools = f", cools down for {agent.cools_s:.0f} s" if agent.cools_s else ""
+        like = "" if agent.protocol == name else f" like {agent.protocol}"
+        yield f"  {name}{like}{f' {agent.version}' if agent.version else ''}: {agent.access}{cools}"
     for project in host.projects:
         yield f"  project {project.remotes[0] if project.remotes else project.root}"
     for refused in host.refused:

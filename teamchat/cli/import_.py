@@ -43,20 +43,20 @@ def import_(
     name = name_of(file)
     data = content_of(file)
     try:
-        found = read(data)
+        imported = read(data)
     except ValueError as error:
         raise UsageError(f"{name} cannot be imported: {printable(str(error))}") from None
-    if found.transcript.task and not (yes or wants_task(found.transcript.task, asks=not as_json)):
-        found = without_task(found)
-    made = stored(found, session, team)
+    if imported.transcript.task and not (yes or wants_task(imported.transcript.task, asks=not as_json)):
+        imported = without_task(imported)
+    made = stored(imported, session, team)
     if as_json:
         from msgspec import to_builtins
 
         from teamchat.cli.output.jsonl import write_line
 
-        write_line("session", **to_builtins(made), remarks=list(found.remarks))
+        write_line("session", **to_builtins(made), remarks=list(imported.remarks))
         return
-    for line in session_lines(made, found):
+    for line in session_lines(made, imported):
         note(printable(line))
 
 

@@ -60,15 +60,15 @@ def init(
     path, trusted = Path.cwd() / file, trust_store()
     if not force:
         check_free(path, template)
-    found = installed_clis(path.parent, os.environ) if template != "offline" else {}
-    taken, with_git = with_login(found), git_server.missing(os.environ) is None
+    clis = installed_clis(path.parent, os.environ) if template != "offline" else {}
+    taken, with_git = with_login(clis), git_server.missing(os.environ) is None
     new = plan(template, path.parent.name, login_name(), taken, git=with_git)
     copies = write_team(new, path, over=force)
     team = load(path)
     inside = find_caller() is not None
     if not inside:
         trusted.grant(team)
-    for line in login_lines(found, taken):
+    for line in login_lines(clis, taken):
         print(printable(line))
     members = [f"{member.name} ({member.agent or 'you'})" for member in team.members]
     for copy in copies:

@@ -38,21 +38,27 @@ def learn_from_session(
         raise UsageError(
             "storing lessons needs your yes, and there is no terminal to ask on", "teamchat learn --from-session --yes"
         )
-    found = find_team(team, timeout)
-    learner_of(found, member)  # before anything begins
-    need_trust(found, give=trust)
+    current_team = find_team(team, timeout)
+    learner_of(current_team, member)  # before anything begins
+    need_trust(current_team, give=trust)
     lessons: list[str] = []
 
     def listen(event: ConversationEvent) -> None:
         if isinstance(event, LessonsFound):
             lessons.extend(event.found)
 
-    with open_store(found.root) as db:
+    with open_store(current_team.root) as db:
         chosen = need_session(db, session)
         keep_as = chosen.name if yes else None
         show = ShownOptions(as_json)
         code = converse(
-            found, db, chosen, show, lambda coordinator: coordinator.learn(member, keep_as), wait=wait, listen=listen
+            current_team,
+            db,
+            chosen,
+            show,
+            lambda coordinator: coordinator.learn(member, keep_as),
+            wait=wait,
+            listen=listen,
         )
         if lessons and not yes and code is ExitCode.DONE:
             if confirmed(f"Keep {plural(len(lessons), 'lesson')}?"):

@@ -79,8 +79,8 @@ def log(
                 turn = number_of(db, chosen.id, message.turn_id) if message.turn_id else None
                 undone = everything and messages.is_hidden(message.id)
             between.before(message, turn)
-            told = message if as_json else in_words(db, chosen, message)
-            print_message(told, turn, undone=undone, as_json=as_json, team=place.team)
+            shown = message if as_json else in_words(db, chosen, message)
+            print_message(shown, turn, undone=undone, as_json=as_json, team=place.team)
             print_clear(cleared.get(message.id), as_json=as_json)
             last = message
         between.rest()
@@ -293,8 +293,8 @@ def follow_log(
 
     def show(event: MessageStored | Replied) -> None:
         turn = event.turn.number if isinstance(event, Replied) else None
-        told = event.message if as_json else in_words(db, chosen, event.message)
-        print_message(told, turn, undone=False, as_json=as_json, team=team, among_notes=True)
+        shown = event.message if as_json else in_words(db, chosen, event.message)
+        print_message(shown, turn, undone=False, as_json=as_json, team=team, among_notes=True)
 
     def output_of() -> Output:
         check = partial(print_check, as_json=as_json, among_notes=True)
@@ -325,8 +325,8 @@ def queue_lines(root: Path, db: Database, session: Session, team: str | None) ->
     gone = who_left({route.by for route in routes}, session, team)
     for route in routes:
         where = f" ({route.by} is no longer in the team)" if route.by in gone else ""
-        kept = ", whose reply is kept" if route.part and route.answer is not None else ""
-        yield f"{how[route.number] if route in left else route.status}: {called(route)}{where}{kept}"
+        answered = ", whose reply is kept" if route.part and route.answer is not None else ""
+        yield f"{how[route.number] if route in left else route.status}: {called(route)}{where}{answered}"
     on_hold = next((route for route in routes if route.part and route.status is RouteStatus.HELD), None)
     if on_hold and on_hold.part:
         from teamchat.core.engine.processes.table import kind_in_words
@@ -388,10 +388,10 @@ def who_left(names: set[str], session: Session, team: str | None) -> set[str]:
     from teamchat.core.routing.names import fold
 
     try:
-        found = find_team(team) if names else None
+        current_team = find_team(team) if names else None
     except TeamchatError:
         return set()
-    if found is None or found.name != session.team:
+    if current_team is None or current_team.name != session.team:
         return set()
-    there = {fold(member.name) for member in found.members}
+    there = {fold(member.name) for member in current_team.members}
     return {name for name in names if fold(name) not in there}

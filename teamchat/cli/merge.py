@@ -111,8 +111,8 @@ def _tell(state: Path, there: Opened, made: Merge, *, undo: bool, as_json: bool)
         readable(path) for path in files_that_run(change.path for change in made.changes if change.what != "deleted")
     ]
     if as_json:
-        told = {"files_that_run": run, "conflicts": clashes, "kept": kept_fields(made.kept), "submodules": left}
-        write_line("merge", member=member, done=made.done, undone=undo, files=files, **told)
+        fields = {"files_that_run": run, "conflicts": clashes, "kept": kept_fields(made.kept), "submodules": left}
+        write_line("merge", member=member, done=made.done, undone=undo, files=files, **fields)
     else:
         for file in files:
             print(printable(f"{file['what']:<8} {file['path']}"))

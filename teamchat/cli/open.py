@@ -42,16 +42,16 @@ def open(  # noqa: A001 (the command's name)
     from teamchat.runners.child.running import SpawnFailed
 
     need_person("sessions are opened")
-    found = find_team(place.team)
-    with open_store(found.root) as db:
+    team = find_team(place.team)
+    with open_store(team.root) as db:
         chosen = need_session(db, place.session)
-        plan_opening(db, chosen, found, member, os.environ)  # report errors before waiting for anything
+        plan_opening(db, chosen, team, member, os.environ)  # report errors before waiting for anything
         if not (sys.stdin.isatty() and sys.stdout.isatty()):
             raise UsageError("opening a session needs a terminal", saying("--to", member))
-        need_trust(found, give=trust)
-        with held(found.root, db, chosen, wait=not no_wait):
-            require(found, trust_store())  # it may have changed while this process waited for another one
-            opened = plan_opening(db, chosen, found, member, os.environ)
+        need_trust(team, give=trust)
+        with held(team.root, db, chosen, wait=not no_wait):
+            require(team, trust_store())  # it may have changed while this process waited for another one
+            opened = plan_opening(db, chosen, team, member, os.environ)
             which = printable(f"{opened.turn.member}'s session {opened.turn.vendor_session}")
             note(f"opens {which}; what is said there is not part of the conversation")
             mark_opened(db, opened.turn)

@@ -16,11 +16,11 @@ def redo(confirm: ConfirmOrShow, place: PlaceOptions, as_json: JsonOption = Fals
 
     if not confirm.dry_run:
         need_person("turns are redone")
-    found = team_or_nobody(place.team, place.session)
-    with open_store(found.root) as db:
+    team = team_or_nobody(place.team, place.session)
+    with open_store(team.root) as db:
         chosen = need_session(db, place.session)
-        with held_run(found, db, chosen) as run:
-            proposal, kept = confirmed_and_done(
+        with held_run(team, db, chosen) as run:
+            proposal, kept_files = confirmed_and_done(
                 lambda: propose_redo(run, chosen),
                 lambda proposal: redo_lines(proposal, force=confirm.force),
                 "Redo it?",
@@ -36,12 +36,12 @@ def redo(confirm: ConfirmOrShow, place: PlaceOptions, as_json: JsonOption = Fals
                 turn=proposal.undo.turn,
                 scope=proposal.undo.scope,
                 **file_fields(proposal.files),
-                done=kept is not None,
-                kept=kept_fields(kept or ()),
+                done=kept_files is not None,
+                kept=kept_fields(kept_files or ()),
             )
         if confirm.dry_run:
             check_dry_run(proposal, force=confirm.force)
-        elif kept is not None and not as_json:
+        elif kept_files is not None and not as_json:
             note(redone(proposal, force=confirm.force))
-            for line in kept_lines(kept):
+            for line in kept_lines(kept_files):
                 note(line)

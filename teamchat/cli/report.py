@@ -23,11 +23,11 @@ def report(place: PlaceOptions, as_json: JsonOption = False) -> int:
         process = last_process(db, chosen.id)
         if process is None:
             raise UsageError(f"no process ran in session {chosen.name}", "teamchat run --help")
-        told = whole_report(db, chosen.id, process)
+        reported = whole_report(db, chosen.id, process)
     if as_json:
-        write_line("process", **{**process_fields(process), "process": to_builtins(told)})
+        write_line("process", **{**process_fields(process), "process": to_builtins(reported)})
     else:
-        lines, width = map(printable, lines_of(told)), wrap_width()
+        lines, width = map(printable, lines_of(reported)), wrap_width()
         for line in lines if width is None else fitted(lines, width):
             print(line)
     return ExitCode.DONE

@@ -120,10 +120,10 @@ def print_waiting(waiting: Sequence[Waiting]) -> None:
     from teamchat.core.text.clean import printable
 
     now, width = time.time(), get_terminal_size().columns
-    for number, one in enumerate(waiting, 1):
-        when = age(one.since, now) if one.since else ""
-        facts = ", ".join(filter(None, (" then ".join(one.members), "set aside" if one.aside else "on hold", when)))
-        first = printable(f"  {number}  {one.message} {one.words}")
+    for number, entry in enumerate(waiting, 1):
+        when = age(entry.since, now) if entry.since else ""
+        facts = ", ".join(filter(None, (" then ".join(entry.members), "set aside" if entry.aside else "on hold", when)))
+        first = printable(f"  {number}  {entry.message} {entry.words}")
         lines = [f"{first}  {facts}"] if len(first) + len(facts) + 2 < width else [first, f"     {facts}"]
         for line in lines:
             print(fitted(line, width - 1), file=sys.stderr)
@@ -136,7 +136,7 @@ def asked(waiting: Sequence[Waiting]) -> Resume | None:
     from teamchat.cli.output.lines import note
     from teamchat.core.text.clean import printable
 
-    everything = "" if all(one.aside for one in waiting) else ", a: all on hold"
+    everything = "" if all(entry.aside for entry in waiting) else ", a: all on hold"
     while True:
         how = f"Run which? (1 2: these{everything}, d 1: drop, d all, Enter: none) "
         print(how, end="", file=sys.stderr, flush=True)
@@ -160,7 +160,7 @@ def meant(words: Sequence[str], waiting: Sequence[Waiting]) -> Resume | None:
     drops = words[0] in ("d", "drop")
     named = words[1:] if drops else words
     if tuple(named) in (("a",), ("all",)):
-        on_hold = tuple(number for one in waiting if drops or not one.aside for number in one.numbers)
+        on_hold = tuple(number for entry in waiting if drops or not entry.aside for number in entry.numbers)
         everything = Resume(ResumeMode.DROP) if drops else Resume()
         return everything if on_hold else None
     if not named or not all(word.isdecimal() and 1 <= int(word) <= len(waiting) for word in named):

@@ -39,14 +39,14 @@ def retry(
     from teamchat.core.errors import ExitCode
     from teamchat.core.store.sessions import touch_session
 
-    found = team_with_session(place.team, place.session, limits.timeout)
-    need_trust(found, give=limits.trust)
+    team = team_with_session(place.team, place.session, limits.timeout)
+    need_trust(team, give=limits.trust)
     if with_ is not None:
-        with_ = _agent_named(found, with_)
-    with open_store(found.root) as db:
+        with_ = _agent_named(team, with_)
+    with open_store(team.root) as db:
         chosen = session_to_continue(db, place.session)
-        with held_run(found, db, chosen) as run:
-            proposal, kept = confirmed_and_done(
+        with held_run(team, db, chosen) as run:
+            proposal, kept_files = confirmed_and_done(
                 lambda: propose_retry(run, chosen, with_),
                 lambda proposal: undo_lines(proposal, placed_here, force=confirm.force, again=with_ or ""),
                 "Undo it and run it again?",
@@ -55,18 +55,18 @@ def retry(
                 force=confirm.force,
                 as_json=shown.as_json or shown.quiet,
             )
-            if kept is None:
+            if kept_files is None:
                 return ExitCode.DONE
             if shown.talks:
                 note(undone(proposal, force=confirm.force))
-            for line in kept_lines(kept):
+            for line in kept_lines(kept_files):
                 note(line)
             again = tuple(route.number for route in proposal.plan.again)
             if with_ is not None:
                 give_call(run, again[0], with_)
         touch_session(db, chosen.id)
         output, given = RunOutput(shown.as_json, shown.stream, shown.quiet), Resume(ResumeMode.RETRY, again)
-        return run_input(found, db, chosen, given, output, wait=not limits.no_wait)
+        return run_input(team, db, chosen, given, output, wait=not limits.no_wait)
 
 
 def _agent_named(team: Team, name: str) -> str:

@@ -159,7 +159,7 @@ class RunCommand(TyperCommand):
         takes = TAKES.get(fold(ctx.meta.get(KIND) or ""))
         settings, params = {*ProcessOptions.fields()}, self.params
         if takes is not None:
-            self.params = [one for one in params if one.name in takes or one.name not in settings]
+            self.params = [param for param in params if param.name in takes or param.name not in settings]
         try:
             super().format_help(ctx, formatter)
         finally:

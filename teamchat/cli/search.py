@@ -77,7 +77,7 @@ def search(
         chosen = None if session is None else need_session(db, session).id
         what = stored.Search(parts, chosen, member, begin, everything)
         hits, more = stored.search(db, what, limit)
-        known = {one.id: one for one in all_sessions(db)}
+        known = {known_session.id: known_session for known_session in all_sessions(db)}
         titles = {number: title_of(db, known[number]) for number in {hit.session for hit in hits}}
     for hit in hits:
         _show(hit, known[hit.session], titles[hit.session], as_json=as_json)

@@ -51,15 +51,15 @@ def delete(
                 note(f"session {chosen.name} was not deleted")
                 return
             gone = [remove(state, tree) for tree in own]
-            left = [line for one in gone for line in removed_lines(one)]
-            kept, problems = delete_session(db, chosen)
+            left = [line for removed in gone for line in removed_lines(removed)]
+            vendors, problems = delete_session(db, chosen)
             problems += clean_turns(db, chosen.id, turns_dir(db))
         note(f"session {chosen.name} is deleted: {session_size(chosen)}")
         for line in (*left, *map(printable, problems)):
             note(line)
-        for one in gone:
-            told(one)
-        for vendor in kept:
+        for removed in gone:
+            told(removed)
+        for vendor in vendors:
             names = ", ".join(vendor.sessions)
             note(printable(f"{vendor.agent} keeps its own session files in {vendor.folder}: {names}"))
 
@@ -183,17 +183,20 @@ def list_sessions(ctx: typer.Context, team: TeamOption = None, as_json: JsonOpti
     root, now = find_root(team), time.time()
     with open_store(root) as db:
         known = listing.list_sessions(db)
-        checked = {one.session.id: running_checks(db, one.session.id) for one in known}
+        checked = {listed.session.id: running_checks(db, listed.session.id) for listed in known}
         current = current_session(db, os.environ.get("TEAMCHAT_SESSION"))
-    ids = [one.session.id for one in known if one.queue or one.running or checked[one.session.id]]
+    ids = [listed.session.id for listed in known if listed.queue or listed.running or checked[listed.session.id]]
     busy = {number for number in ids if is_held(root, number)}
-    rows = [(one, state_of(one, checked[one.session.id], held=one.session.id in busy, now=now)) for one in known]
+    rows = [
+        (listed, state_of(listed, checked[listed.session.id], held=listed.session.id in busy, now=now))
+        for listed in known
+    ]
     here = [current.id] if current else []
     if as_json:
         from teamchat.cli.output.jsonl import listed_fields, write_line
 
-        for one, state in rows:
-            write_line("session", **listed_fields(one, state, current=one.session.id in here))
+        for listed, state in rows:
+            write_line("session", **listed_fields(listed, state, current=listed.session.id in here))
     elif not rows:
         note("there is no conversation here yet")
         note_moved(root)
@@ -201,5 +204,5 @@ def list_sessions(ctx: typer.Context, team: TeamOption = None, as_json: JsonOpti
         for line in table(rows, here, shutil.get_terminal_size().columns, now):
             print(line)
     else:
-        for one, state in rows:
-            print(plain_line(one, state))
+        for listed, state in rows:
+            print(plain_line(listed, state))

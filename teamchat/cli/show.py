@@ -92,22 +92,22 @@ def show(
         if not (prompt or system or diff or reply or as_json) and (said := said_by_a_person(db, chosen, turn)):
             write_text(as_stored(said))
             return
-        found = turn_called(db, chosen, turn)
-        left = found in abandoned(root, chosen.id, lambda: running_turns(db, chosen.id))
+        chosen_turn = turn_called(db, chosen, turn)
+        left = chosen_turn in abandoned(root, chosen.id, lambda: running_turns(db, chosen.id))
         if as_json:
-            given = prompt_of(db, found), system_of(db, found)
-            partial = text_now(db, found) if found.status == "running" else partial_of(db, found)
-            fields = receipt_fields(found, *given, partial, summary_of(db, found), abandoned=left)
+            given = prompt_of(db, chosen_turn), system_of(db, chosen_turn)
+            partial = text_now(db, chosen_turn) if chosen_turn.status == "running" else partial_of(db, chosen_turn)
+            fields = receipt_fields(chosen_turn, *given, partial, summary_of(db, chosen_turn), abandoned=left)
             write_line("turn", **fields)
         elif diff:
-            for line in prompt_diff(db, found):
+            for line in prompt_diff(db, chosen_turn):
                 print(line)
         elif reply:
-            write_text(as_stored(reply_of(db, chosen.id, found)))
+            write_text(as_stored(reply_of(db, chosen.id, chosen_turn)))
         elif prompt or system:
-            print_given(db, found, prompt=prompt)
+            print_given(db, chosen_turn, prompt=prompt)
         else:
-            print_receipt(db, found, chosen, abandoned=left)
+            print_receipt(db, chosen_turn, chosen, abandoned=left)
 
 
 def show_check(place: PlaceOptions, name: str, *, reply: bool, as_json: bool) -> None:
@@ -125,17 +125,17 @@ def show_check(place: PlaceOptions, name: str, *, reply: bool, as_json: bool) ->
     root = find_root(place.team)
     with open_store(root) as db:
         chosen = need_session(db, place.session)
-        found = check_called(db, chosen, name)
-        running = found.status == "running"
-        left = running and found in abandoned(root, chosen.id, lambda: running_checks(db, chosen.id))
-        folder = output_folder(db, found) if running else None
-        output = written_by_check(folder) if folder else output_of(db, found)
+        check = check_called(db, chosen, name)
+        running = check.status == "running"
+        left = running and check in abandoned(root, chosen.id, lambda: running_checks(db, chosen.id))
+        folder = output_folder(db, check) if running else None
+        output = written_by_check(folder) if folder else output_of(db, check)
     if as_json:
-        write_line("check", **check_receipt_fields(found, output, abandoned=left))
+        write_line("check", **check_receipt_fields(check, output, abandoned=left))
     elif reply:
         write_exact(in_lines(output.decode("latin-1")).encode("latin-1") if sys.stdout.isatty() else output)
     else:
-        print_check(found, output, abandoned=left)
+        print_check(check, output, abandoned=left)
 
 
 def print_check(check: CheckRecord, output: bytes, *, abandoned: bool) -> None:

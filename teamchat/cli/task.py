@@ -47,20 +47,20 @@ def task(
             with db.transaction():
                 check_there(db, chosen)
                 manager.set_team_task(text)
-        kept = manager.get_team_task()
+        stored_task = manager.get_team_task()
         if clear or text is not None:
             from teamchat.cli.running.hooks import tell_hooks
             from teamchat.core.turn.run_events import TaskChanged
 
-            tell_hooks(place.team, chosen.name, TaskChanged(kept))
+            tell_hooks(place.team, chosen.name, TaskChanged(stored_task))
         if clear:
             note(f"session {chosen.name} no longer has a task")
         elif text is not None:
             note(f"the task of session {chosen.name} is set")
-            if len(kept or "") < len(text):
+            if len(stored_task or "") < len(text):
                 note(TASK_CUT)
-        elif kept is None:
+        elif stored_task is None:
             example = placed_here("teamchat task 'Build the login page'")
             note(f"session {chosen.name} has no task; set one: {example}")
         else:
-            print(visible(kept))
+            print(visible(stored_task))

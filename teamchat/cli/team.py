@@ -18,30 +18,30 @@ def team(team: TeamOption = None, as_json: JsonOption = False) -> None:
     from teamchat.core.team.trust_needs import needs
     from teamchat.core.text.clean import printable
 
-    found = find_team(team)
-    standing = trust_store().standing(found)
-    rows = [describe(found, member) for member in found.members]
-    named = [shown_process(found, process) for process in found.processes.values()]
+    current_team = find_team(team)
+    standing = trust_store().standing(current_team)
+    rows = [describe(current_team, member) for member in current_team.members]
+    named = [shown_process(current_team, process) for process in current_team.processes.values()]
     if as_json:
-        file = str(found.path) if found.path else None
-        wants = [{"member": need.member, "key": need.key, "line": need.line} for need in needs(found)]
+        file = str(current_team.path) if current_team.path else None
+        wants = [{"member": need.member, "key": need.key, "line": need.line} for need in needs(current_team)]
         write_line(
             "team",
-            name=found.name,
+            name=current_team.name,
             file=file,
             trusted=standing.trusted,
             needs=wants,
-            fence=found.fence,
+            fence=current_team.fence,
             members=rows,
             processes=named,
         )
         return
-    origin = str(found.path) if found.path else "no team file: the installed CLIs are the team"
-    asks = "" if standing.trusted else f", {standing.text.partition(' ')[2]}: {trust_command(found)}"
-    print(printable(f"{found.name} ({origin}){asks}"))
-    for need in needs(found):
+    origin = str(current_team.path) if current_team.path else "no team file: the installed CLIs are the team"
+    asks = "" if standing.trusted else f", {standing.text.partition(' ')[2]}: {trust_command(current_team)}"
+    print(printable(f"{current_team.name} ({origin}){asks}"))
+    for need in needs(current_team):
         print(f"  {need.line}")
-    if not found.fence:
+    if not current_team.fence:
         print("  fence is off: a text can pass for another speaker")
     for row in rows:
         print()

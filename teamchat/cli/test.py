@@ -128,11 +128,11 @@ class TestedRecording(Struct):
     def meet(self, recorded: RecordedTurn, identity: Identity, stdin: bytes) -> None:
         """Compare the prompt of a played turn with the recorded one."""
         self.turns += 1
-        told = {
+        texts = {
             "system text": (recorded.identity.system_text or "", identity.system_text or ""),
             "prompt": (recorded.stdin.decode(), stdin.decode()),
         }
-        for what, (then, now) in told.items():
+        for what, (then, now) in texts.items():
             if then != now:
                 lines = tuple(text_difference(then.split("\n"), now.split("\n"), what))
                 self.changes.setdefault((identity.member, what, lines), []).append(self.turns)
@@ -145,13 +145,13 @@ def cassettes_in(where: Path) -> Sequence[Path]:
             raise UsageError(f"there is no folder {printable(str(where))}")
         read_cassette(where)  # a named file must be a cassette
         return [where]
-    found = sorted(where.rglob("*.cassette"))
-    if not found:
+    cassettes = sorted(where.rglob("*.cassette"))
+    if not cassettes:
         raise UsageError(
             f"there is no *.cassette in {printable(str(where))}",
             saying("--new", "--record", str(where / "session.cassette")),
         )
-    return found
+    return cassettes
 
 
 def check(file: Path, team: Team | None, *, update: bool) -> TestedRecording:

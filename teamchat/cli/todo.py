@@ -77,16 +77,16 @@ def todo(
             raise UsageError(f"{action} takes no text", ADD)
     elif not given:
         raise UsageError(f"{action} what?", ADD if action is TodoAction.ADD else LIST)
-    found = None if action is TodoAction.LIST else find_team(place.team)
-    with open_store(found.root if found else find_root(place.team)) as db, contextlib.ExitStack() as noting:
-        if found is None:
+    team = None if action is TodoAction.LIST else find_team(place.team)
+    with open_store(team.root if team else find_root(place.team)) as db, contextlib.ExitStack() as noting:
+        if team is None:
             print_todos(db, need_session(db, place.session), everything=everything, history=history, as_json=as_json)
             return
         if action is TodoAction.ADD and find_caller() is None:
             chosen, caller = noting.enter_context(session_to_note_in(db, place.team, place.session)), None
         else:
             chosen, caller = session_of_todos(db, place.session, as_)
-        by = caller or (found.humans[0] if as_ is None else person(found, as_)).name
+        by = caller or (team.humans[0] if as_ is None else person(team, as_)).name
         if action is TodoAction.CLEAR:
             clear(db, chosen, by, as_json=as_json)
         else:

@@ -12,13 +12,17 @@ def trust(team: TeamOption = None) -> None:
     from teamchat.core.text.clean import printable
 
     need_person("trust is given")
-    found = find_team(team)
-    check_not_hidden(found.root)
-    wanted, store = needs(found), trust_store()
-    standing = store.standing(found)
+    current_team = find_team(team)
+    check_not_hidden(current_team.root)
+    wanted, store = needs(current_team), trust_store()
+    standing = store.standing(current_team)
     if not standing.trusted:
-        check_gives_trust(found.root)
-    store.grant(found)
+        check_gives_trust(current_team.root)
+    store.grant(current_team)
     for line in (*(f"since you trusted it: {change}" for change in standing.changes), *(need.line for need in wanted)):
         note(line)
-    note(f"{printable(str(found.path))} is trusted" if wanted else "this team needs no trust: its members only read")
+    note(
+        f"{printable(str(current_team.path))} is trusted"
+        if wanted
+        else "this team needs no trust: its members only read"
+    )

@@ -52,15 +52,15 @@ def undo(
     if not confirm.dry_run:
         need_person("turns are undone")
     scope: Scope | None = "files" if files else "conversation" if conversation else None
-    found = team_or_nobody(place.team, place.session)
-    with open_store(found.root) as db:
+    team = team_or_nobody(place.team, place.session)
+    with open_store(team.root) as db:
         chosen = need_session(db, place.session)
         number = None if turn is None else turn_here(db, chosen, turn).number
-        with held_run(found, db, chosen) as run:
+        with held_run(team, db, chosen) as run:
             if turn is None and scope != "files" and (clear := clear_to_undo(run)):
                 undo_the_clear(run, clear, yes=confirm.yes, dry_run=confirm.dry_run, as_json=as_json)
                 return
-            proposal, kept = confirmed_and_done(
+            proposal, kept_files = confirmed_and_done(
                 lambda: propose_undo(run, chosen, number, scope),
                 lambda proposal: undo_lines(proposal, placed_here, force=confirm.force),
                 "Undo it?",
@@ -71,13 +71,13 @@ def undo(
                 as_json=as_json,
             )
         if as_json:
-            write_line("undo", **undo_fields(proposal), done=kept is not None, kept=kept_fields(kept or ()))
+            write_line("undo", **undo_fields(proposal), done=kept_files is not None, kept=kept_fields(kept_files or ()))
         if confirm.dry_run:
             check_dry_run(proposal, force=confirm.force)
-        elif kept is not None and not as_json:
-            restored = "the rest" if kept else "it"
+        elif kept_files is not None and not as_json:
+            restored = "the rest" if kept_files else "it"
             note(f"{undone(proposal, force=confirm.force)}; {placed_here('teamchat redo')} restores {restored}")
-            for line in (*kept_lines(kept), *merged_lines(proposal, placed_here)):
+            for line in (*kept_lines(kept_files), *merged_lines(proposal, placed_here)):
                 note(line)
             if proposal.scope != "files" and (held := [route.target for route in on_hold(proposal.plan)]):
                 resume, drop = placed_here("teamchat resume"), placed_here("teamchat resume --drop")

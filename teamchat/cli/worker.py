@@ -67,9 +67,11 @@ def worker(
         raise UsageError(f"--name: {name!r} is every host in a team file; give this one another")
     file = read_host_file(path)
     if agent:
-        keys = [normalize_agent_type(one) for one in agent]
-        if strange := next((one for one, key in zip(agent, keys, strict=True) if key not in file.agents), None):
-            there = ", ".join(one.spec.name for one in file.agents.values())
+        keys = [normalize_agent_type(agent_name) for agent_name in agent]
+        if strange := next(
+            (agent_name for agent_name, key in zip(agent, keys, strict=True) if key not in file.agents), None
+        ):
+            there = ", ".join(host_agent.spec.name for host_agent in file.agents.values())
             raise UnknownName(f"{path} offers no agent {strange!r} (there are: {there})")
         file = replace(file, agents={key: file.agents[key] for key in keys})
     for what, offered in (("agent", file.agents), ("project", file.projects)):

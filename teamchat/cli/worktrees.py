@@ -121,17 +121,17 @@ def describe(state: Path, tree: Worktree) -> dict[str, Any]:
     if isinstance(there, str):
         nothing = {"added": None, "removed": None, "files": None, "only_there": None, "detached_commits": None}
         return row | {"problem": there, "base": None, **nothing}
-    found = difference(state, there)
+    diff = difference(state, there)
     files = [
         {
             "path": readable(change.path),
             "what": change.what,
-            "added": found.lines[change.path].added,
-            "removed": found.lines[change.path].removed,
+            "added": diff.lines[change.path].added,
+            "removed": diff.lines[change.path].removed,
         }
-        for change in found.changes
+        for change in diff.changes
     ]
-    counted: dict[str, Any] = {"added": found.added, "removed": found.removed}
+    counted: dict[str, Any] = {"added": diff.added, "removed": diff.removed}
     alone = only_there(state, there)
     counted |= {"only_there": list(alone.files), "detached_commits": alone.commits}
     return row | {"problem": None, "base": there.base, **counted, "files": files}

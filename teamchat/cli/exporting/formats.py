@@ -101,7 +101,7 @@ def spent_line(spent: UsageSums) -> str:
         (None if spent.tokens is None else f"{short_number(spent.tokens)} tokens", spent.of_tokens, "tokens"),
         (None if spent.cost_usd is None else f"${spent.cost_usd:.2f}", spent.of_cost, "a cost"),
     )
-    return " · ".join([plural(spent.turns, "turn"), *(_of(spent.turns, *one) for one in shown)])
+    return " · ".join([plural(spent.turns, "turn"), *(_of(spent.turns, *figure) for figure in shown)])
 
 
 def _of(turns: int, text: str | None, known: int, what: str) -> str:
@@ -145,10 +145,10 @@ def format_for(name: FormatName | None, file: Path | None) -> FormatName:
     if file is None:
         return DEFAULT
     ending = file.suffix.lower()
-    found = next((known for known, (_, endings) in _FORMATS.items() if ending in endings), None)
-    if found is None:
+    format_name = next((known for known, (_, endings) in _FORMATS.items() if ending in endings), None)
+    if format_name is None:
         names = ", ".join(get_args(FormatName))
         raise UsageError(
             f"no format has files that end like {printable(file.name)!r}: name one with --format ({names})"
         )
-    return found
+    return format_name

@@ -141,10 +141,10 @@ def _console(
     def place(hint: str) -> str:
         return placed(hint, shlex.split(team.typed + session_typed(db, session)))
 
-    told = show.talks and lacks_denials(db, session.id)
+    lacks = show.talks and lacks_denials(db, session.id)
     if keyboard:
-        return _in_chat(keyboard, keyboard.output(team, told=told), place, listen, at_end)
-    return Console(choose_output(team, session.name, show, told=told), listen, place, at_end)
+        return _in_chat(keyboard, keyboard.output(team, told=lacks), place, listen, at_end)
+    return Console(choose_output(team, session.name, show, told=lacks), listen, place, at_end)
 
 
 def _in_chat(

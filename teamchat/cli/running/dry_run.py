@@ -52,12 +52,12 @@ def explain(request: Request) -> int:
                 check_message(team, db, there, request.checked, cut=request.cut, caller=calling())
             except PromptTooLarge as error:  # the calls are shown before it
                 no_room = error
-            told: list[ConversationEvent] = []
-            coordinator = _coordinator(team, db, chosen.id, told.append, request.bounds)
+            events: list[ConversationEvent] = []
+            coordinator = _coordinator(team, db, chosen.id, events.append, request.bounds)
             if process:
                 explanation.append(f"{process.name or process.kind}: {described(process)}")
                 explanation.extend(check_lines(team, process))
-            explanation.extend(_explain(coordinator, told, request.sent, no_room))
+            explanation.extend(_explain(coordinator, events, request.sent, no_room))
     finally:  # also the findings before an error of `send`
         _print(explanation)
     return 0
@@ -65,13 +65,13 @@ def explain(request: Request) -> int:
 
 def check_lines(team: Team, process: Process) -> Iterator[str]:
     """`check tests: pytest -q, in /home/kai/notes`: what teamchat would run between the turns of the process."""
-    for one in process.checks:
-        check = team.checks.get(one.name)
-        if one.command or check is None:
-            yield f"check: {printable(one.command)}, in {team.root}"
+    for required in process.checks:
+        check = team.checks.get(required.name)
+        if required.command or check is None:
+            yield f"check: {printable(required.command)}, in {team.root}"
             continue
         command = check.command if isinstance(check.command, str) else command_of(*check.command)
-        yield f"check {one.name}: {printable(command)}, in {team.root / check.folder}"
+        yield f"check {required.name}: {printable(command)}, in {team.root / check.folder}"
 
 
 def _print(explanation: list[str | bytes]) -> None:
@@ -156,7 +156,7 @@ def _compaction(coordinator: ConversationCoordinator, route: Route) -> Iterator[
     """A note if the conversation is long enough to be summarised first."""
     if member := coordinator.summariser.due(route.as_of):
         said = coordinator.summariser.pending(route.as_of)
-        size = approx_tokens(sum(coordinator.manager.quoted_bytes(one.text) for one in said))
+        size = approx_tokens(sum(coordinator.manager.quoted_bytes(message.text) for message in said))
         yield f"before that, {member.name} would summarise {plural(len(said), 'message')} (about {size:,} tokens);"
         yield "the prompt below does not have that summary"
 
@@ -186,9 +186,9 @@ def _turn(team: Team, coordinator: ConversationCoordinator, route: Route) -> Ite
     yield from (f"shows the image {name}" for name in turn.setup.images)
     yield from (f"cut: {line}" for line in cut_lines(turn.setup.trimmed))
     yield "\nits parts:\n" + "\n".join(f"  {line}" for line in block_lines(turn.setup))
-    for name, told in turn.prompt.gathered.items():
-        if told.excerpts or told.note:
-            yield f"\nits {name.removesuffix('__context')}:\n" + "\n".join(f"  {line}" for line in source_lines(told))
+    for name, source in turn.prompt.gathered.items():
+        if source.excerpts or source.note:
+            yield f"\nits {name.removesuffix('__context')}:\n" + "\n".join(f"  {line}" for line in source_lines(source))
     yield f"\nits standard input ({turn.setup.stdin_bytes:,} bytes):"
     yield turn.prompt.prepared.stdin
 

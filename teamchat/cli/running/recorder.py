@@ -119,15 +119,15 @@ class RecordingMachine(Machine):
         real = self._inner.exists(member, runner)
 
         def there(name: str) -> bool:
-            if found := real(name):
+            if known := real(name):
                 self._writer.existing[member.name].add(name)
-            return found
+            return known
 
         return there
 
     def slash(self, member: Member, runner: Runner, job: Job, typed: str) -> Slash | None:
-        self._writer.slashes[member.name] = found = self._inner.slash(member, runner, job, typed)
-        return found
+        self._writer.slashes[member.name] = slash = self._inner.slash(member, runner, job, typed)
+        return slash
 
     def collected(self, collector: ContextCollector) -> ContextCollector:
         return ListeningCollector(self._inner.collected(collector), self._writer.told)

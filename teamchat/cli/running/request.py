@@ -121,7 +121,7 @@ def _send(
 
     What was handed over and is not sent yet goes out before a message that may be `shared`.
     """
-    if held := [one for one in waiting_in(db, session.id) if not one.aside]:
+    if held := [waiting for waiting in waiting_in(db, session.id) if not waiting.aside]:
         keyboard, place = KEYBOARD.get(), team.typed + session_typed(db, session)
         resume, drop = f"{PROGRAM.get()} resume{place}", f"{PROGRAM.get()} resume --drop{place}"
         if keyboard:

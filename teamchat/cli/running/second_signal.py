@@ -61,7 +61,7 @@ def _watch(
 ) -> None:
     with os.fdopen(read, "rb", buffering=0) as pipe:  # open until the end: the interpreter warns about a broken pipe
         first = _next(pipe, codes)
-        asked, told, again = _Asked(loop), False, False
+        asked, warned, again = _Asked(loop), False, False
         while first is not None and not ended.wait(LOOK_S):
             again = again or (_readable(pipe) and _next(pipe, codes) is not None)
             if asked.answered.is_set():
@@ -70,8 +70,8 @@ def _watch(
                 if before_exit:
                     before_exit()
                 os._exit(codes[first])
-            elif not told and time.process_time() - asked.worked > NOTICE_S:
-                told = True
+            elif not warned and time.process_time() - asked.worked > NOTICE_S:
+                warned = True
                 _tell(BUSY)
 
 

@@ -31,10 +31,10 @@ IDLE = "waiting for the next message; Ctrl-C ends"
 def team_to_show(option: str | None, session: Session, root: Path) -> Team:
     """The team whose members are shown. A broken team file, or that of another team, must not hide what is said."""
     try:
-        found = find_team(option)
+        team = find_team(option)
     except TeamchatError:
-        found = None
-    return found if found and found.name == session.team else Team(session.team, (), root)
+        team = None
+    return team if team and team.name == session.team else Team(session.team, (), root)
 
 
 def show_as_it_happens(

@@ -50,7 +50,7 @@ def ai_members(ctx: typer.Context, incomplete: str) -> list[str]:
 
 def doers(ctx: typer.Context, incomplete: str) -> list[str]:
     """For `--do`: the AI members that may edit."""
-    return _offered(lambda: [one.name for one in _team(ctx).ai_members if one.access != "read"], incomplete)
+    return _offered(lambda: [member.name for member in _team(ctx).ai_members if member.access != "read"], incomplete)
 
 
 def processes(ctx: typer.Context, incomplete: str) -> list[str]:
@@ -96,8 +96,8 @@ def moved(ctx: typer.Context, incomplete: str) -> list[str]:
         from teamchat.core.store.origin import moved_from
         from teamchat.core.text.commands import quote
 
-        found = map(str, moved_from(find_root(ctx.params.get("team"))))
-        return (name for name in found if quote(name) == name)
+        folders = map(str, moved_from(find_root(ctx.params.get("team"))))
+        return (name for name in folders if quote(name) == name)
 
     return _offered(names, incomplete)
 

@@ -221,8 +221,8 @@ def read_within(stream: BinaryIO, most: int, why: str, what: str) -> bytes:
         else:
             pieces.clear()
     if size > most:
-        found = f"more than {COUNTED:,}" if size > COUNTED else f"{size:,}"
-        raise PromptTooLarge(f"{what} has {found} bytes, {why}")
+        amount = f"more than {COUNTED:,}" if size > COUNTED else f"{size:,}"
+        raise PromptTooLarge(f"{what} has {amount} bytes, {why}")
     return b"".join(pieces)
 
 

@@ -31,21 +31,21 @@ def names_check(name: str | None) -> bool:
 
 def check_called(db: Database, session: Session, name: str) -> CheckRecord:
     """The check of that name. Raises `UnknownName`."""
-    found = find_check(db, session.id, min(int(name.removeprefix(CHECK)), LARGEST))
-    if found is None:
+    check = find_check(db, session.id, min(int(name.removeprefix(CHECK)), LARGEST))
+    if check is None:
         raise UnknownName(f"session {session.name} has no {name}", "teamchat log")
-    return found
+    return check
 
 
 def turn_called(db: Database, session: Session, name: str | None) -> Turn:
     """The turn of that number, or the one whose reply has that id; None is the last one. Raises `UnknownName`."""
     if name is not None and name.startswith("msg-"):
         return _turn_of_message(db, session, name)
-    found = find_turn(db, session.id, None if name is None else int(name))
-    if found is None:
+    turn = find_turn(db, session.id, None if name is None else int(name))
+    if turn is None:
         which = "turn yet" if name is None else f"turn {name}"
         raise UnknownName(f"session {session.name} has no {which}", "teamchat log")
-    return found
+    return turn
 
 
 def said_by_a_person(db: Database, session: Session, name: str | None) -> str | None:
@@ -61,11 +61,11 @@ def turn_here(db: Database, session: Session, name: str) -> Turn:
 
     A branch shares the replies of the session that it is a branch of, and not the turns.
     """
-    found = turn_called(db, session, name)
-    if (owner := session_of(db, found)) != session.name:
-        told = f"{name} was written in session {owner}, which has the turn to undo"
-        raise UnknownName(told, f"teamchat undo {name} --session {quote(owner)}")
-    return found
+    turn = turn_called(db, session, name)
+    if (owner := session_of(db, turn)) != session.name:
+        reason = f"{name} was written in session {owner}, which has the turn to undo"
+        raise UnknownName(reason, f"teamchat undo {name} --session {quote(owner)}")
+    return turn
 
 
 def _turn_of_message(db: Database, session: Session, name: str) -> Turn:

@@ -42,8 +42,8 @@ TYPED_HERE: ContextVar[Callable[[str], str]] = ContextVar("TYPED_HERE", default=
 def name_program(script: Path) -> None:
     """Set `PROGRAM` for a program that was started as this script."""
     with contextlib.suppress(OSError):  # it is gone
-        found = shutil.which("teamchat")
-        if script.name == "teamchat" and not (found and script.samefile(found)):
+        installed = shutil.which("teamchat")
+        if script.name == "teamchat" and not (installed and script.samefile(installed)):
             PROGRAM.set(quote(str(script.absolute())))
 
 

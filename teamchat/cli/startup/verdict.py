@@ -63,7 +63,7 @@ def replies_to_all(db: Database, session: int, requests: Iterable[str]) -> list[
     log = SqliteLog(db, session)
     replies = (reply for request in requests for reply in replies_to(db, session, request))
     said = (log.get(reply) if reply else None for reply in replies)
-    return [read_markers(one.content, "ai", one.pasted).stripped if one else "" for one in said]
+    return [read_markers(message.content, "ai", message.pasted).stripped if message else "" for message in said]
 
 
 def with_verdict(conclusion: Conclusion, words: Sequence[str], replies: Sequence[str] | None = None) -> Conclusion:

@@ -71,9 +71,9 @@ def team_with_session(option: str | None, session: str | None, timeout: str | No
     """
     wrong: TeamFileError | AgentMissing | None = None
     try:
-        found = find_team(option, timeout)
-        if found.path is not None:
-            return found
+        team = find_team(option, timeout)
+        if team.path is not None:
+            return team
     except (TeamFileError, AgentMissing) as error:
         wrong = error
     with open_store(find_root(option)) as db:
@@ -83,7 +83,7 @@ def team_with_session(option: str | None, session: str | None, timeout: str | No
             need_session(db, session)
     if wrong:
         raise wrong
-    return found
+    return team
 
 
 def _check_not_broken(
@@ -122,8 +122,8 @@ def find_root(option: str | None) -> Path:
         except TeamFileError:
             file = Path.cwd() / option
             return file.parent if "/" in option or option.endswith(".toml") or file.exists() else Path.cwd()
-    found = find_team_file(Path.cwd())
-    return found.parent if found else Path.cwd()
+    team_file = find_team_file(Path.cwd())
+    return team_file.parent if team_file else Path.cwd()
 
 
 @contextlib.contextmanager
@@ -182,7 +182,7 @@ def abandoned(root: Path, session: int, running: Callable[[], Sequence[T]]) -> l
     """
     if not (before := running()):
         return []
-    return [] if is_held(root, session) else [found for found in running() if found in before]
+    return [] if is_held(root, session) else [turn for turn in running() if turn in before]
 
 
 def is_held(root: Path, session: int) -> bool:
@@ -211,9 +211,9 @@ def session_to_continue(db: Database, name: str | None) -> Session:
 
     Raises `UnknownName`, and in an agent's turn what `check_session` does.
     """
-    found = continued_session(db, name) or need_session(db, name)
-    check_session(db, found)
-    return found
+    session = continued_session(db, name) or need_session(db, name)
+    check_session(db, session)
+    return session
 
 
 def check_session(db: Database, session: Session) -> None:
@@ -234,18 +234,18 @@ def choose_session(
     from teamchat.core.store.origin import is_noted, keep_origin
 
     with db.transaction_before_another():  # otherwise two commands at once would both find it missing
-        found = None if new and not name else continued_session(db, name)
-        if found and new:
-            raise UsageError(f"session {name!r} already exists", saying("--session", found.name))
-        if name and not (found or new):
+        session = None if new and not name else continued_session(db, name)
+        if session and new:
+            raise UsageError(f"session {name!r} already exists", saying("--session", session.name))
+        if name and not (session or new):
             raise UnknownName(no_session(db, name), _beginning(db, name))
-        if not (found and is_noted(db)):
+        if not (session and is_noted(db)):
             db.when_stored(lambda: keep_origin(team.root))
-        if found:
-            check_title(found, title)
-            check_session(db, found)
-            touch_session(db, found.id)
-            return found, False
+        if session:
+            check_title(session, title)
+            check_session(db, session)
+            touch_session(db, session.id)
+            return session, False
         return create_session(db, team.name, team.task, name, title=title), True
 
 
@@ -302,7 +302,7 @@ def session_typed(db: Database, session: Session) -> str:
         anyway = [find_session(db, name)] if name else [last_session(db, typed=reader) for reader in readers]
     except StoreError:  # report how the run ended even so
         anyway = [None]
-    selected = all(found and found.id == session.id for found in anyway)
+    selected = all(chosen and chosen.id == session.id for chosen in anyway)
     return "" if selected else f" --session {quote(session.name)}"
 
 
@@ -351,9 +351,9 @@ def _trusts(team: Team, standing: Standing) -> bool:
     from teamchat.cli.output.lines import confirmed
     from teamchat.core.text.clean import printable
 
-    told = [standing.text] if standing.before else []
-    told += [] if standing.changes else ["asks for more than read access"]
-    print(f"{printable(str(team.path))} {' and '.join(told)}:", file=sys.stderr)
+    reasons = [standing.text] if standing.before else []
+    reasons += [] if standing.changes else ["asks for more than read access"]
+    print(f"{printable(str(team.path))} {' and '.join(reasons)}:", file=sys.stderr)
     for line in standing.changes or [need.line for need in needs(team)]:
         print(f"  {line}", file=sys.stderr)
     return confirmed("Trust it?")
