@@ -34,10 +34,10 @@ def check_hosts(members: Sequence[Member], env: Mapping[str, str]) -> Iterator[D
         except TeamchatError as error:
             yield DoctorCheck(member.name, "host", "warning", str(error), hint=error.hint)
             continue
-        found = choose(hosts, wanted, dispatch.clock.dead_s, {})
-        if found:
+        host = choose(hosts, wanted, dispatch.clock.dead_s, {})
+        if host:
             yield DoctorCheck(
-                member.name, "host", "ok", f"{found.name}, {found.free} of {found.jobs} jobs free", found.name
+                member.name, "host", "ok", f"{host.name}, {host.free} of {host.jobs} jobs free", host.name
             )
         else:
             why = why_none(hosts, wanted, dispatch.clock.dead_s)

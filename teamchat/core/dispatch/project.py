@@ -50,10 +50,10 @@ def is_text(name: str) -> bool:
 
 def _remotes(git: GitProgram) -> tuple[str, ...]:
     try:
-        found = os.fsdecode(git("config", "--get-regexp", r"^remote\..*\.url$")).splitlines()
+        lines = os.fsdecode(git("config", "--get-regexp", r"^remote\..*\.url$")).splitlines()
     except GitFailed:
         return ()  # there is none
-    known = (common_name(line.partition(" ")[2]) for line in found)
+    known = (common_name(line.partition(" ")[2]) for line in lines)
     return tuple(dict.fromkeys(name for name in known if name and is_text(name)))
 
 
@@ -81,8 +81,8 @@ def common_name(url: str) -> str | None:
         if parts.scheme == "file" or not parts.hostname:
             return None
         host, path = parts.hostname, parts.path
-    elif found := _SCP.fullmatch(url):
-        host, path = found[1].lower(), found[2]
+    elif match := _SCP.fullmatch(url):
+        host, path = match[1].lower(), match[2]
     else:
         return None
     path = path.strip("/").removesuffix(".git")

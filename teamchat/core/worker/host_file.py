@@ -73,14 +73,14 @@ class HostFile(Struct, frozen=True):
 
     def agent(self, order: Order) -> HostAgent:
         """The agent of an order. Raises `HostUnavailable` if the host does not offer that much."""
-        found = self.agents.get(normalize_agent_type(order.agent))
-        if found is None:
+        agent = self.agents.get(normalize_agent_type(order.agent))
+        if agent is None:
             raise HostUnavailable(f"does not offer the agent {order.agent!r}")
-        if found.spec.protocol != order.protocol:
-            raise HostUnavailable(f"offers {order.agent!r} as one like {found.spec.protocol!r}, not {order.protocol!r}")
-        if ORDER.index(order.access) > ORDER.index(found.access):
-            raise HostUnavailable(f"offers {order.agent!r} with access {found.access!r}, not {order.access!r}")
-        return found
+        if agent.spec.protocol != order.protocol:
+            raise HostUnavailable(f"offers {order.agent!r} as one like {agent.spec.protocol!r}, not {order.protocol!r}")
+        if ORDER.index(order.access) > ORDER.index(agent.access):
+            raise HostUnavailable(f"offers {order.agent!r} with access {agent.access!r}, not {order.access!r}")
+        return agent
 
     def folder(self, order: Order) -> Path:
         """Where the agent of an order works. Raises `HostUnavailable` for a folder that is in none of the projects."""
@@ -89,15 +89,15 @@ class HostFile(Struct, frozen=True):
             names = " or ".join((*order.project.remotes, *filter(None, [order.project.root]))) or "without a name"
             raise HostUnavailable(f"does not offer the project {names}")
         try:
-            found = (place / order.project.folder).resolve()
-            is_folder = found.is_dir()
+            cwd = (place / order.project.folder).resolve()
+            is_folder = cwd.is_dir()
         except (OSError, RuntimeError, ValueError):  # links in a circle, a name that is too long, a NUL
             raise HostUnavailable(f"has no folder {order.project.folder!r} in the project") from None
-        if not found.is_relative_to(place.resolve()):
+        if not cwd.is_relative_to(place.resolve()):
             raise HostUnavailable(f"has the folder {order.project.folder!r} outside of the project")
         if not is_folder:
             raise HostUnavailable(f"has no folder {order.project.folder!r} in the project")
-        return found
+        return cwd
 
 
 def host_file() -> Path:
@@ -127,21 +127,23 @@ def read_host_file(path: Path) -> HostFile:
 
 def _built(table: HostTable, path: Path) -> HostFile:
     agents: dict[str, HostAgent] = {}
-    for name, one in table.agents.items():
+    for name, agent_table in table.agents.items():
         key = normalize_agent_type(name)
         if not key:
             raise TeamFileProblem(f"agents {name!r}: expected a name")
         if key in agents:
             raise TeamFileProblem(f"agents {name!r}: the same agent as agents {agents[key].spec.name!r}")
-        like = one.like or next((row.name for row in CLIS if row.full_name == key), "plain")
+        like = agent_table.like or next((row.name for row in CLIS if row.full_name == key), "plain")
         if like not in AGENT_TYPES or like == "terminal":
             known = ", ".join(kind for kind in AGENT_TYPES if kind != "terminal")
             raise TeamFileProblem(f"agents {name!r}: like: expected one of {known}, got {like!r}")
-        if not Path(one.command[0]).is_absolute():
-            raise TeamFileProblem(f"agents {name!r}: command: expected an absolute path, got {one.command[0]!r}")
-        if any("\0" in word for word in one.command):
+        if not Path(agent_table.command[0]).is_absolute():
+            raise TeamFileProblem(
+                f"agents {name!r}: command: expected an absolute path, got {agent_table.command[0]!r}"
+            )
+        if any("\0" in word for word in agent_table.command):
             raise TeamFileProblem(f"agents {name!r}: command: expected words without NUL")
-        agents[key] = HostAgent(AgentSpec(name, tuple(one.command), like), one.access)
+        agents[key] = HostAgent(AgentSpec(name, tuple(agent_table.command), like), agent_table.access)
     return HostFile(path, agents, tuple(starmap(_project, enumerate(table.projects))))
 
 
@@ -153,10 +155,10 @@ def _project(number: int, table: ProjectTable) -> tuple[Project, Path]:
         )
     if table.remote is None and table.root is None:
         try:
-            found = project_of(folder)
+            project = project_of(folder)
         except HostUnavailable as error:
             raise TeamFileProblem(f"projects[{number}]: {error}") from None
-        return Project(found.remotes, found.root), folder
+        return Project(project.remotes, project.root), folder
     remote = common_name(table.remote) or table.remote if table.remote else None
     return Project((remote,) if remote else (), table.root), folder
 
@@ -179,9 +181,9 @@ def write_host_file(path: Path, env: Mapping[str, str], projects: list[Path]) ->
         "# What teamchats that share a database with `teamchat worker` may have run here. See teamchat help workers.\n"
     )
     for row in CLIS:
-        found = find_program(row.name, env)
-        if not isinstance(found, Unusable):
-            text += f'\n[agents.{row.name}]\ncommand = {in_toml([found])}\naccess = "read"\n'
+        program = find_program(row.name, env)
+        if not isinstance(program, Unusable):
+            text += f'\n[agents.{row.name}]\ncommand = {in_toml([program])}\naccess = "read"\n'
     for folder in projects:
         known = project_of(folder)
         if not is_text(str(folder.resolve())):

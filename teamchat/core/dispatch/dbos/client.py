@@ -118,21 +118,21 @@ class DbosDispatch:
                 return
 
     async def rest(self, turn: str) -> list[Piece] | None:
-        found = await self._asked(self._client.list_workflows_async, workflow_ids=[rest_of(turn)], load_input=False)
-        return read_pieces(found[0].output) if found and found[0].status == "SUCCESS" else None
+        workflows = await self._asked(self._client.list_workflows_async, workflow_ids=[rest_of(turn)], load_input=False)
+        return read_pieces(workflows[0].output) if workflows and workflows[0].status == "SUCCESS" else None
 
     async def state(self, turn: str) -> TurnState | None:
-        found = await self._asked(
+        workflows = await self._asked(
             self._client.list_workflows_async, workflow_ids=[turn], load_input=False, load_output=False
         )
-        if not found:
+        if not workflows:
             return None
-        status = found[0].status
+        status = workflows[0].status
         return TurnState(
             waits=status in ("ENQUEUED", "DELAYED"),
             over=status not in OPEN,
             cancelled=status == "CANCELLED",
-            executor=found[0].executor_id,
+            executor=workflows[0].executor_id,
         )
 
     async def cancel(self, turn: str) -> None:
@@ -144,7 +144,7 @@ class DbosDispatch:
     async def hosts(self) -> tuple[HostSeen, ...]:
         rows = await asyncio.to_thread(self.tables.rows)
         queues = [queue_of(row.name) for row in rows]
-        found = (
+        workflows = (
             await self._asked(
                 self._client.list_workflows_async,
                 queue_name=queues,
@@ -155,7 +155,7 @@ class DbosDispatch:
             if queues
             else []
         )
-        busy = Counter(one.queue_name for one in found)
+        busy = Counter(workflow.queue_name for workflow in workflows)
         seen = []
         for row in rows:
             about = row.about or About()

@@ -83,8 +83,10 @@ class Service:
 
     def open(self) -> int:
         """How many orders wait or run."""
-        found = DBOS.list_workflows(queue_name=[self._queue], status=list(OPEN), load_input=False, load_output=False)
-        return len(found)
+        workflows = DBOS.list_workflows(
+            queue_name=[self._queue], status=list(OPEN), load_input=False, load_output=False
+        )
+        return len(workflows)
 
     def close(self) -> None:
         """Take no further order, and return when those that run are over. Blocks."""

@@ -82,7 +82,7 @@ def address(text: str) -> URL:
         raise UsageError(f"TEAMCHAT_DATABASE: expected postgresql://..., got {url.get_backend_name()}://...", EXAMPLE)
     asked = url.query.get("host", ())
     named = [*([asked] if isinstance(asked, str) else asked), *filter(None, [url.host])]
-    places = [place for one in named for place in one.split(",")]  # PostgreSQL's library tries each of such a list
+    places = [place for hosts in named for place in hosts.split(",")]  # PostgreSQL's library tries each of such a list
     strange = [name for name in ELSEWHERE if name in url.query]
     if strange or not places or not all(place.startswith("/") or place in LOOPBACK for place in places):
         raise UsageError(
@@ -172,8 +172,8 @@ class HostTables:
     def check(self) -> None:
         """Raises `HostUnavailable` for a database of another format or engine."""
         with self._begun() as connection:
-            found = self._said(connection)
-        form, engine = found.get("format", "?"), found.get("engine", "?")
+            facts = self._said(connection)
+        form, engine = facts.get("format", "?"), facts.get("engine", "?")
         if trouble := differs(form, engine, "the database"):
             raise HostUnavailable(trouble, INSTALL if _is_newer(form, engine) else INIT)
 
@@ -183,8 +183,8 @@ class HostTables:
             if not self.is_sqlite:
                 connection.execute(sa.schema.CreateSchema(SCHEMA, if_not_exists=True))
             self._meta.create_all(connection)
-            found = self._said(connection)
-            form, engine = found.get("format", "?"), found.get("engine", "?")
+            facts = self._said(connection)
+            form, engine = facts.get("format", "?"), facts.get("engine", "?")
             if _is_newer(form, engine):
                 raise HostUnavailable(differs(form, engine, "the database") or "", INSTALL)
             connection.execute(sa.delete(self._about))
@@ -218,10 +218,10 @@ class HostTables:
         Raises `NameTaken` for one of another machine that is there.
         """
         with self._begun() as connection:
-            if found := self._row(connection, name):
-                there = found.about.machine if found.about else ""
-                if there != about.machine and found.seen_s <= dead_s:
-                    raise NameTaken(found.seen_s)
+            if row := self._row(connection, name):
+                there = row.about.machine if row.about else ""
+                if there != about.machine and row.seen_s <= dead_s:
+                    raise NameTaken(row.seen_s)
                 connection.execute(sa.delete(self._hosts).where(self._hosts.c.name == name))
             connection.execute(sa.insert(self._hosts).values(name=name, **self._values(executor, about)))
 
@@ -232,8 +232,8 @@ class HostTables:
             values = self._values(executor, about)
             if connection.execute(sa.update(self._hosts).where(mine).values(values)).rowcount:
                 return
-            if found := self._row(connection, name):
-                raise NameTaken(found.seen_s)
+            if row := self._row(connection, name):
+                raise NameTaken(row.seen_s)
             connection.execute(sa.insert(self._hosts).values(name=name, **values))
 
     def _values(self, executor: str, about: About) -> dict[str, Any]:
@@ -256,8 +256,8 @@ class HostTables:
     def _rows(self, connection: sa.Connection) -> list[HostRow]:
         table = self._hosts.c
         age = (self._now - table.seen).label("age")
-        found = connection.execute(sa.select(table.name, table.executor, age, table.about).order_by(table.name))
-        return [HostRow(name, executor, max(0.0, float(age)), _about(text)) for name, executor, age, text in found]
+        rows = connection.execute(sa.select(table.name, table.executor, age, table.about).order_by(table.name))
+        return [HostRow(name, executor, max(0.0, float(age)), _about(text)) for name, executor, age, text in rows]
 
     def close(self) -> None:
         self._engine.dispose()

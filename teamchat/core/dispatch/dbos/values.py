@@ -43,12 +43,12 @@ class JsonSerializer(engines.Serializer):
     def deserialize(self, serialized_data: str) -> Any:
         """Raises `Unreadable`."""
         try:
-            found = decode(serialized_data)
+            wrapped = decode(serialized_data)
         except (DecodeError, UnicodeError, TypeError, RecursionError) as error:
             raise Unreadable(f"a value of the database that is no JSON: {error}") from None
-        if not isinstance(found, dict) or len(found) != 1:
+        if not isinstance(wrapped, dict) or len(wrapped) != 1:
             raise Unreadable("a value of the database that is none of ours")
-        return RemoteError(str(found["error"])) if "error" in found else found.get("value")
+        return RemoteError(str(wrapped["error"])) if "error" in wrapped else wrapped.get("value")
 
 
 def _serialize(_: object, data: Any) -> str:
