@@ -180,7 +180,7 @@ def _command(name: str) -> Any:
     if isinstance(definition, typer.Typer):  # a command with commands of its own
         single.add_typer(definition, name=name)
         return explained(name, typer.main.get_group(single).commands[name], {})
-    cls = getattr(module, "Command", TyperCommand)
+    cls = getattr(module, "RunCommand", TyperCommand)
     single.command(name, cls=cls)(spread(definition))
     return explained(name, typer.main.get_command(single), panels(definition))
 
