@@ -125,8 +125,8 @@ _FORMATS: dict[FormatName, tuple[str, tuple[str, ...]]] = {
     "html": ("html.write", (".html", ".htm")),
     "json": ("as_json.write_object", (".json",)),
     "jsonl": ("as_json.write_lines", (".jsonl", ".ndjson")),
-    "cast": ("screen.write_cast", (".cast",)),
-    "svg": ("screen.write_svg", (".svg",)),
+    "cast": ("asciicast.write_cast", (".cast",)),
+    "svg": ("svg.write_svg", (".svg",)),
     "snapshot": ("as_json.write_snapshot", ()),
 }
 """The module and function of each format in this folder, and the endings of files that are written in it by default."""

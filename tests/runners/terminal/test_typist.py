@@ -359,12 +359,12 @@ def test_a_guardians_tree_dies_with_teamchat(take: Take, pids: Pids) -> None:
 import asyncio, os, sys
 from pathlib import Path
 from teamchat.runners.base import Job, Terminal
-from teamchat.runners.child.process import Launch, Process
+from teamchat.runners.child.process import ChildProcess, Launch
 from teamchat.runners.terminal.runner import TerminalRunner
 folder = Path({str(pids.file.parent)!r})
 command = TerminalRunner().command(Job({repl("silent")!r}, folder, folder, terminal=Terminal(">>> ")))
 env = {{"PATH": os.environ["PATH"], "AGENT_PIDS": {str(pids.file)!r}}}
-process = Process(Launch(command.argv, folder, env, b"hi", folder / "turn", through=command.through))
+process = ChildProcess(Launch(command.argv, folder, env, b"hi", folder / "turn", through=command.through))
 async def main():
     async for chunk in process.chunks():
         if b"and a half" in chunk.data:
