@@ -41,6 +41,7 @@ from teamchat.core.team import wording
 from teamchat.core.team.team import Team
 
 DEFAULT_CONTEXT_WINDOW_SIZE = 5
+"""Messages that a `ContextManager` shows which is made by itself. A team file gives its own: `Team.context_window`."""
 TASK_CUT = f"the task is longer than {MAX_TEAM_TASK_BYTES} bytes, and was cut to its beginning"
 
 T = TypeVar("T")

@@ -210,7 +210,7 @@ class HostedTurn:
         if now - self._looked < clock.beat_s:
             return
         self._looked = now
-        host = next((one for one in await self._dispatch.hosts() if one.name == self.host), None)
+        host = next((seen for seen in await self._dispatch.hosts() if seen.name == self.host), None)
         if now - self._back < clock.dead_s:
             return  # after an outage everybody looks dead
         if host is None or self.name in host.running:

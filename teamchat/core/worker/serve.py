@@ -223,8 +223,8 @@ class _Worker:
             self._closing = threading.Thread(target=self._service.close)
             self._closing.start()
             if running:
-                one = "1 turn still runs" if len(running) == 1 else f"{len(running)} turns still run"
-                self._say(f"takes nothing new; {one}, and a second signal stops that")
+                still = "1 turn still runs" if len(running) == 1 else f"{len(running)} turns still run"
+                self._say(f"takes nothing new; {still}, and a second signal stops that")
         if asked > self._stopped:
             self._stopped = asked
             for turn in running:
@@ -241,18 +241,18 @@ class _Worker:
 
 def _unusable(host: Host, agent: HostAgent) -> str | None:
     """Why the agent cannot run here now; None if it can."""
-    found = find_program(agent.spec.command[0], host.env)
-    if not isinstance(found, Unusable):
+    program = find_program(agent.spec.command[0], host.env)
+    if not isinstance(program, Unusable):
         return None
-    return f"{agent.spec.command[0]!r} {found.why.removesuffix(f'; {OTHERWISE}')}"
+    return f"{agent.spec.command[0]!r} {program.why.removesuffix(f'; {OTHERWISE}')}"
 
 
 def _offers(host: Host) -> dict[str, AgentOffer]:
     """The agents that can run here now."""
     offers = {}
     for name, agent in host.file.agents.items():
-        found = find_program(agent.spec.command[0], host.env)
-        if not isinstance(found, Unusable):
-            version = installed_version(found, agent.spec.type.package)
+        program = find_program(agent.spec.command[0], host.env)
+        if not isinstance(program, Unusable):
+            version = installed_version(program, agent.spec.type.package)
             offers[name] = AgentOffer(agent.spec.protocol, agent.access, version, host.cools(agent))
     return offers

@@ -229,9 +229,9 @@ class HostTurn:
         parser = runner.parser()
         parser.longest = order.longest
         clocks = Clocks(order.first_byte_s, order.stall_s or runner.stall_s, order.timeout_s)
-        told = _Told(process, self._attempt, self._add)
-        end = await run_turn(told, parser, clocks, self._stopper, lambda _: None, order.patience, order.resumes)
-        return self._ended(end, told, agent)
+        telling = _Told(process, self._attempt, self._add)
+        end = await run_turn(telling, parser, clocks, self._stopper, lambda _: None, order.patience, order.resumes)
+        return self._ended(end, telling, agent)
 
     def _ended(self, end: TurnEnd, told: _Told, agent: HostAgent) -> Ended:
         if end.failure and end.failure.kind is FailureKind.RATE_LIMIT:
