@@ -10,7 +10,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from teamchat.cli.output import Output
 from teamchat.cli.output.lines import note
@@ -40,10 +39,6 @@ from teamchat.core.turn.run import Run
 from teamchat.core.turn.run_events import Conclusion, ConversationEvent, Warned
 from teamchat.runners.child.guardians import GUARDIANS
 from teamchat.runners.child.supervisor import Stopper
-
-if TYPE_CHECKING:
-    pass
-
 
 Record = Callable[[Team, Database, Session, Work, Machine], tuple[Work, Machine, Listen]]
 """Makes the same work on the same machine, and records what happens. The last argument is the recording's `listen`."""

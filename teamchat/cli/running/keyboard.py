@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from teamchat.cli.output import Output
 from teamchat.core.team.team import Team
 from teamchat.core.turn.run import Hand
 from teamchat.runners.child.supervisor import Stopper
-
-if TYPE_CHECKING:
-    pass
 
 
 class Keyboard(Protocol):

@@ -10,15 +10,12 @@ import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TextIO
 
 from teamchat.cli.output.lines import closing_lines, note
 from teamchat.core.errors import ExitCode
 from teamchat.core.text.clean import printable
 from teamchat.core.turn.run_events import Conclusion
-
-if TYPE_CHECKING:
-    pass
 
 AFTER_S = 20.0  # a run that ends earlier is still looked at
 PATIENCE_S = 10.0  # for the command of `--notify`

@@ -16,10 +16,6 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from io import RawIOBase
 from threading import Event, Thread
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    pass
 
 NOTICE_S = 0.1  # of work without an answer from the event loop after the first signal; a slow disk causes no note
 ANSWER_S = 0.5  # that the event loop has to answer after the second signal

@@ -8,7 +8,6 @@ actions and stores the state.
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -57,9 +56,6 @@ from teamchat.core.engine.guards import granted, guard, time_guard
 from teamchat.core.engine.state import OPEN, Route, RouteStatus, State
 from teamchat.core.engine.workflow import DOER, PERSON, Call, Done, Handout, Kind, Part, Process, Tried
 from teamchat.core.routing.requests import RouteRequest
-
-if TYPE_CHECKING:
-    pass
 
 
 def go_on(draft: Draft) -> None:

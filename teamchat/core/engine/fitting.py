@@ -7,7 +7,6 @@ the team, or may have become a person or an agent.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -15,9 +14,6 @@ from teamchat.core.engine.draft import Draft
 from teamchat.core.engine.events import Dropped
 from teamchat.core.engine.state import Route, RouteStatus, Rules, State
 from teamchat.core.routing.names import fold
-
-if TYPE_CHECKING:
-    pass
 
 
 def fitted(state: State) -> State:

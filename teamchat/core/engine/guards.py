@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from msgspec.structs import replace
 
 from teamchat.core.engine.events import Paused, PauseKind
 from teamchat.core.engine.state import Rules, State
-
-if TYPE_CHECKING:
-    pass
 
 LIMIT_NAMES = {
     PauseKind.TIME: "limits.minutes",

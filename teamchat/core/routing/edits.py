@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from teamchat.patterns import regex
-
-if TYPE_CHECKING:
-    pass
 
 _RUN_OF_SPACES = regex(r"\s{2,}")
 _LINE_END = regex(r"\r\n|\n|\r|\Z")

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from msgspec import Struct
 
 from teamchat.patterns import regex
-
-if TYPE_CHECKING:
-    pass
 
 Priority = Literal[1, 2, 3]
 

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from teamchat.core.text.clean import told
-
-if TYPE_CHECKING:
-    pass
 from teamchat.core.routing.markers import strip_markers
+from teamchat.core.text.clean import told
 
 LONGEST_TITLE = 100  # characters of a title that a person gives
 LONGEST_FIRST_WORDS = 60

@@ -1,4 +1,4 @@
-"""What a CLI keeps in its home, read without trusting it: records of sessions, its version, whether it has a login."""
+"""Records of sessions that a CLI keeps in its home, read without trusting them."""
 
 from __future__ import annotations
 
