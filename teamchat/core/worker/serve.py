@@ -22,9 +22,10 @@ from teamchat.core.dispatch.connect import clock_of
 from teamchat.core.dispatch.dispatch import AgentOffer, Away, HostClock
 from teamchat.core.errors import HostUnavailable, UsageError
 from teamchat.core.files.folders import state_dir
+from teamchat.core.files.whole_files import put_in_place
 from teamchat.core.team.programs import OTHERWISE, Unusable, find_program
 from teamchat.core.turn.machine import Cooldowns
-from teamchat.core.worker.host_file import HostAgent, HostFile
+from teamchat.core.worker.host_file import HostFile
 from teamchat.core.worker.turn import Host
 from teamchat.runners.homes.versions import installed_version
 from teamchat.runners.untrusted.regular_files import read_regular_text
@@ -91,10 +92,14 @@ def serve(
         host = Host(name, os.urandom(8).hex(), file, folder / TURNS, places, env, cooldowns, [], set())
         worker = _Worker(host, machine_of(folder), tables, jobs, ends, say)
         worker.begin(clock.dead_s)
-        lacks = {agent.spec.name: why for agent in file.agents.values() if (why := _unusable(host, agent))}
-        for agent, why in sorted(lacks.items()):
-            say(f"does not offer {agent}: its program {why}")
-        there = sorted({agent.spec.name for agent in file.agents.values()} - lacks.keys())
+        there = []
+        for key, program in sorted(_programs(host).items()):
+            spec = file.agents[key].spec
+            if isinstance(program, Unusable):
+                why = program.why.removesuffix(f"; {OTHERWISE}")
+                say(f"does not offer {spec.name}: its program {spec.command[0]!r} {why}")
+            else:
+                there.append(spec.name)
         say(f"{name} is ready: {', '.join(there) or 'no agent'}; {jobs} at a time")
         idle_s = IDLE_S * clock.beat_s / HostClock().beat_s
         while not worker.over():
@@ -123,7 +128,7 @@ def machine_of(folder: Path) -> str:
     if not path.exists():
         new = path.with_suffix(".new")
         new.write_text(os.urandom(8).hex())
-        new.replace(path)
+        put_in_place(new, path)
     return read_regular_text(path)
 
 
@@ -239,19 +244,16 @@ class _Worker:
             self._tables.leave(self._host.name, self._host.executor)
 
 
-def _unusable(host: Host, agent: HostAgent) -> str | None:
-    """Why the agent cannot run here now; None if it can."""
-    program = find_program(agent.spec.command[0], host.env)
-    if not isinstance(program, Unusable):
-        return None
-    return f"{agent.spec.command[0]!r} {program.why.removesuffix(f'; {OTHERWISE}')}"
+def _programs(host: Host) -> dict[str, str | Unusable]:
+    """The program of each agent, or why it cannot run here now."""
+    return {name: find_program(agent.spec.command[0], host.env) for name, agent in host.file.agents.items()}
 
 
 def _offers(host: Host) -> dict[str, AgentOffer]:
     """The agents that can run here now."""
     offers = {}
-    for name, agent in host.file.agents.items():
-        program = find_program(agent.spec.command[0], host.env)
+    for name, program in _programs(host).items():
+        agent = host.file.agents[name]
         if not isinstance(program, Unusable):
             version = installed_version(program, agent.spec.type.package)
             offers[name] = AgentOffer(agent.spec.protocol, agent.access, version, host.cools(agent))
