@@ -12,7 +12,7 @@ def report(place: PlaceOptions, as_json: JsonOption = False) -> int:
     from teamchat.cli.output.terminal.result import fitted
     from teamchat.cli.running.showing import wrap_width
     from teamchat.cli.startup.workspace import find_root, open_store
-    from teamchat.core.conversation.reporting import whole_report
+    from teamchat.core.conversation.process_totals import whole_report
     from teamchat.core.errors import ExitCode, UsageError
     from teamchat.core.store.routes import last_process
     from teamchat.core.store.sessions import need_session

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from teamchat.cli.app import COMMANDS
-from teamchat.cli.chatting.chat import offered
+from teamchat.cli.chatting.completing import offered
 from teamchat.cli.chatting.files import Files
 from teamchat.cli.chatting.slash import (
     GROUPS,

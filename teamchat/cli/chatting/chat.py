@@ -9,23 +9,19 @@ from __future__ import annotations
 import contextlib
 import io
 import os
-import re
 import signal
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, TextIO
 
 from msgspec import Struct
 from msgspec.structs import replace
-from prompt_toolkit.completion import CompleteEvent, Completer, Completion
-from prompt_toolkit.document import Document
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 
-from teamchat.cli.chatting.files import Files
+from teamchat.cli.chatting.completing import completer
 from teamchat.cli.chatting.layout import ChatLines, Footer
 from teamchat.cli.chatting.picker import pick
 from teamchat.cli.chatting.screen import ChatScreen
@@ -47,11 +43,12 @@ from teamchat.cli.chatting.slash import (
 )
 from teamchat.cli.chatting.typing import ChatPlace, Item, Leave, Send, Stop, Typing
 from teamchat.cli.output import Output
-from teamchat.cli.output.lines import Unreported, note, plural, short_number
+from teamchat.cli.output.lines import note, plural, short_number
 from teamchat.cli.output.terminal.look import look_of
 from teamchat.cli.output.terminal.output import TerminalOutput
 from teamchat.cli.output.terminal.surface import Surface
 from teamchat.cli.output.terminal.wrap import wrapped
+from teamchat.cli.output.unreported import Unreported
 from teamchat.cli.running.converse import converse
 from teamchat.cli.running.keyboard import KEYBOARD
 from teamchat.cli.running.showing import excerpts_of
@@ -94,7 +91,6 @@ from teamchat.core.turn.run_events import (
     TurnStarted,
     Warned,
 )
-from teamchat.patterns import regex
 from teamchat.runners.child.supervisor import Stopper
 
 if TYPE_CHECKING:
@@ -657,49 +653,3 @@ def history_in(folder: Path) -> History:
     except OSError:
         return InMemoryHistory()
     return FileHistory(file)
-
-
-_AT = regex(r"(?:^|\s)@(?:\S*[+,])?([^\s+,]*)\Z")
-_NEXT = regex(r"\[NEXT:\s*(?:[^\]\n]*[+,]\s*)?([^\]\n+,]*)\Z", re.IGNORECASE)
-_TO = regex(r"--(?:to|with)(?:\s+|=)(?:\S*[+,])?([^\s+,]*)\Z")
-_COMMAND = regex(r"\A/(\S*)\Z")
-_MEMBER = regex(r"\A/open\s+(\S*)\Z")
-_FILE = regex(r"(?:^|\s)@([^\s+,]*)\Z")
-_LONGEST = 2000  # characters before the cursor that are looked at; the patterns' time grows faster than the text
-
-
-def offered(
-    before: str, members: Sequence[str], commands: Iterable[str], files: Callable[[str], list[str]] = lambda _typed: []
-) -> tuple[int, list[str]]:
-    """What may follow the text `before` the cursor, and how many characters of it are replaced.
-
-    `files` are those that begin with what was typed.
-    """
-    if match := _COMMAND.search(before):
-        return len(match[1]), _beginning_with(match[1], commands)
-    patterns = (_TO, _MEMBER) if before.startswith("/") else (_AT, _NEXT)
-    for pattern in patterns:
-        if match := pattern.search(before[-_LONGEST:]):
-            names = _beginning_with(match[1], members)
-            if pattern is _AT and _FILE.search(before[-_LONGEST:]):
-                names += files(match[1])
-            return len(match[1]), names
-    return 0, []
-
-
-def completer(place: ChatPlace, commands: Sequence[str]) -> Completer:
-    """Offers the members of chat's team, except the person at the keyboard, and the files of its repository."""
-    files = Files(place.team.root)
-
-    class Offering(Completer):
-        def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
-            names = [member.name for member in place.team.members if member.name != place.you]
-            below = partial(files.beginning_with, wait=complete_event.completion_requested)
-            typed, offers = offered(document.text_before_cursor, names, commands, below)
-            return (Completion(name, -typed) for name in offers)
-
-    return Offering()
-
-
-def _beginning_with(typed: str, names: Iterable[str]) -> list[str]:
-    return [name for name in names if name.casefold().startswith(typed.casefold())]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from teamchat.cli.output.lines import (
-    Unreported,
     begins,
     closing_lines,
     compacted,
@@ -20,6 +19,7 @@ from teamchat.cli.output.lines import (
     turn_line,
 )
 from teamchat.cli.output.long import write_block, write_text
+from teamchat.cli.output.unreported import Unreported
 from teamchat.core.engine.state import Route
 from teamchat.core.messages import name_of
 from teamchat.core.routing.markers import read_markers

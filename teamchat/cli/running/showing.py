@@ -34,8 +34,8 @@ def choose_output(team: Team, session: str, show: ShownOptions, *, receipts: boo
         return QuietOutput()
     if sys.stdout.isatty():
         return at_terminal(team, receipts=receipts, told=told)
-    from teamchat.cli.output.lines import Unreported
     from teamchat.cli.output.plain import PlainOutput
+    from teamchat.cli.output.unreported import Unreported
 
     def receipt(name: int | str) -> str:
         return placed_here(f"teamchat show {name}")
@@ -59,10 +59,10 @@ def wrap_width() -> int | None:
 
 def at_terminal(team: Team, *, receipts: bool, told: bool = False) -> Output:
     """What a person sees at the terminal that is stdout."""
-    from teamchat.cli.output.lines import Unreported
     from teamchat.cli.output.terminal.look import look_of
     from teamchat.cli.output.terminal.output import TerminalOutput
     from teamchat.cli.output.terminal.surface import TerminalSurface
+    from teamchat.cli.output.unreported import Unreported
 
     look = look_of(os.environ)
     sys.stdout.flush()

@@ -131,7 +131,7 @@ def _result(run: Concluded, reply: str) -> tuple[str, Struct | None]:
     if process is None:
         return "", None
     # only `teamchat run` needs the processes
-    from teamchat.core.conversation.reporting import whole_report
+    from teamchat.core.conversation.process_totals import whole_report
     from teamchat.core.engine.processes.table import STRATEGIES
 
     strategy = STRATEGIES[process.kind]

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from teamchat.core.cassette.redaction import CutRedactor
 from teamchat.core.cassette.writer import secrets_of
-from teamchat.core.conversation.reporting import whole_report
+from teamchat.core.conversation.process_totals import whole_report
 from teamchat.core.engine.processes.words import in_words, result_of, workers_of
 from teamchat.core.engine.workflow import Process
 from teamchat.core.errors import CheckpointFailed

@@ -1,8 +1,7 @@
 """Shows a run at a terminal: each turn as a block under its speaker's bar, and below what every member does now.
 
-How a run ended, at a terminal: why it stopped, who is on hold, and the commands that continue it.
-
-Calls a function ten times a second in a thread of its own, so that a busy event loop does not stop what moves.
+At the end it says why the run stopped, who is on hold, and the commands that continue it. `Ticker` redraws ten times a
+second in a thread of its own, so that a busy event loop does not stop what moves.
 """
 
 from __future__ import annotations
@@ -21,7 +20,6 @@ from msgspec import Struct, field
 from teamchat.cli.output.lines import (
     BEGINS,
     SHOW,
-    Unreported,
     compacted,
     compared_lines,
     counted,
@@ -42,6 +40,7 @@ from teamchat.cli.output.terminal.surface import Surface
 from teamchat.cli.output.terminal.tools import action, changed
 from teamchat.cli.output.terminal.voice import WIDEST, Voice, arrows, without_calls
 from teamchat.cli.output.terminal.wrap import cells, wrapped
+from teamchat.cli.output.unreported import Unreported
 from teamchat.core.engine.state import Route
 from teamchat.core.engine.workflow import Part
 from teamchat.core.messages import ConversationMessage, name_of

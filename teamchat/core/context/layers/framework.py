@@ -10,7 +10,7 @@ import json
 
 from teamchat.assemblers.truncation import byte_length, truncate_end
 from teamchat.core.engine.state import AlsoCalled, Route
-from teamchat.core.engine.workflow import Part
+from teamchat.core.engine.workflow import LAST_REVIEW, Part
 from teamchat.core.errors import StoreError
 from teamchat.core.messages import ConversationMessage, name_of
 from teamchat.core.team import wording
@@ -122,7 +122,7 @@ def _values(route: Route, part: Part) -> dict[str, object]:
         "fault": part.fault,
         "labels": ", ".join(part.labels),
         "verified": _verification(part),
-        "reviewed": ", your last review and what came of it" if "your last review" in part.labels else "",
+        "reviewed": f", {LAST_REVIEW} and what came of it" if LAST_REVIEW in part.labels else "",
     }
 
 

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from teamchat.assemblers.truncation import truncate_middle
 from teamchat.core.context.layers.collector import LayerContext, LayerText
-from teamchat.core.engine.processes.until_review import read_review
+from teamchat.core.engine.processes.until_reading import read_review
 from teamchat.core.engine.processes.words import in_place
 from teamchat.core.engine.workflow import DOER, Review
 from teamchat.core.messages import well_formed

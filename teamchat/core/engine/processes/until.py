@@ -16,8 +16,8 @@ from msgspec.structs import replace
 
 from teamchat.assemblers.parts import DIFFERENCES, RESULTS
 from teamchat.core.engine.processes.replies import BLIND_LAYERS
+from teamchat.core.engine.processes.until_reading import read
 from teamchat.core.engine.processes.until_report import report, result
-from teamchat.core.engine.processes.until_review import read
 from teamchat.core.engine.processes.until_round import (
     CHECK,
     QUESTION,
@@ -30,6 +30,7 @@ from teamchat.core.engine.processes.until_round import (
 )
 from teamchat.core.engine.workflow import (
     DOER,
+    LAST_REVIEW,
     PERSON,
     Call,
     Checked,
@@ -49,7 +50,6 @@ from teamchat.runners.untrusted.json import listed
 
 ROUNDS = 3  # without `--rounds`
 GOES = 2  # how often the same work is verified before the process is on hold
-LAST_REVIEW = "your last review"  # the label of a message that a reviewer is shown
 
 
 def check(process: Process) -> str | None:

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct
 
-from teamchat.core.engine.processes import best, debate, mapreduce, until, until_review, until_round, vote
+from teamchat.core.engine.processes import best, debate, mapreduce, until, until_round, vote
+from teamchat.core.engine.processes import until_reading as until_review
 from teamchat.core.engine.processes.best import BestReport
 from teamchat.core.engine.processes.debate import DebateReport
 from teamchat.core.engine.processes.hierarchical import HierarchicalReport

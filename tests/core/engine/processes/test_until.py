@@ -38,8 +38,8 @@ from teamchat.core.engine.events import (
     TurnFailed,
 )
 from teamchat.core.engine.processes.until import GOES, UNTIL, turns
+from teamchat.core.engine.processes.until_reading import read_review
 from teamchat.core.engine.processes.until_report import report, result
-from teamchat.core.engine.processes.until_review import read_review
 from teamchat.core.engine.state import Route, RouteStatus, Rules, State
 from teamchat.core.engine.workflow import (
     Checked,

@@ -1,0 +1,42 @@
+"""What the CLIs of members do not report, for the note at the end of a run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from teamchat.core.receipt import Outcome
+
+if TYPE_CHECKING:
+    pass
+from teamchat.cli.output.lines import tokens
+
+
+class Unreported:
+    """What the members' CLIs do not report, for the end of a run: once a conversation is enough.
+
+    `told`: a run before has said it.
+    """
+
+    def __init__(self, *, told: bool = False) -> None:
+        self._told = told
+        self._members: dict[tuple[str, ...], dict[str, int]] = {}  # by what they lack, each with its first turn
+
+    def learn(self, member: str, number: int, outcome: Outcome) -> None:
+        """Take what the turn of that number lacks, if it succeeded."""
+        if self._told or outcome.failure:
+            return
+        lacks = [] if tokens(outcome.usage) else ["tokens"]
+        lacks += ["denied actions"] if outcome.denied is None else []
+        members = self._members.setdefault(tuple(lacks), {})
+        if lacks:
+            members[member] = min(number, members.get(member, number))
+
+    def lines(self) -> list[str]:
+        """`not reported by planner, builder: tokens, denied actions`, in the order of their turns."""
+        reported, self._told = self._told, self._told or any(self._members)
+        known = {} if reported else self._members
+        return [
+            f"not reported by {', '.join(sorted(turns, key=lambda name: turns[name]))}: {', '.join(lacks)}"
+            for lacks, turns in known.items()
+            if lacks
+        ]
