@@ -55,7 +55,12 @@ def _run() -> int:
     need_person("the demo is run")
     file = Path(tempfile.mkdtemp(prefix="teamchat-demo-")) / FILE_NAME
     write_team(plan_scripts("demo", "demo", login_name()), file)
-    _make_repository(file.parent)
+    # With git a turn's files can be undone, too.
+    from teamchat.core.checkpoint.git import GitFailed, GitProgram
+    from teamchat.core.errors import CheckpointFailed
+
+    with contextlib.suppress(GitFailed, CheckpointFailed):
+        GitProgram(file.parent)("init", "--quiet", "--template=")
     TYPED.set(["send", "--team", str(file)])
     if PROGRAM.get() == "teamchat" and not shutil.which("teamchat"):
         PROGRAM.set(f"{quote(sys.executable)} -m teamchat")
@@ -71,15 +76,6 @@ def _run() -> int:
         return code
     print(_next(file))
     return ExitCode.DONE
-
-
-def _make_repository(folder: Path) -> None:
-    """With git a turn's files can be undone, too."""
-    from teamchat.core.checkpoint.git import GitFailed, GitProgram
-    from teamchat.core.errors import CheckpointFailed
-
-    with contextlib.suppress(GitFailed, CheckpointFailed):
-        GitProgram(folder)("init", "--quiet", "--template=")
 
 
 def _next(file: Path) -> str:

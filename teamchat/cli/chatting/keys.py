@@ -169,7 +169,10 @@ def _sending_keys(keys: KeyBindings, prompt: Prompt) -> None:
                 buffer.history.append_string(text)
             prompt.clear()
         elif typist.asked is None:
-            _select_all(buffer)
+            # Select the text: the next key replaces or removes it, and an arrow keeps it.
+            buffer.cursor_position = len(buffer.text)
+            buffer.selection_state = SelectionState(0, SelectionType.CHARACTERS)
+            buffer.selection_state.enter_shift_mode()
         prompt.refresh()
 
     @keys.add("up", filter=prompt.empty & Condition(lambda: bool(shown.waiting)))
@@ -177,13 +180,6 @@ def _sending_keys(keys: KeyBindings, prompt: Prompt) -> None:
         if queued := typist.unqueued():
             pastes.put(*queued)
         prompt.refresh()
-
-
-def _select_all(buffer: Buffer) -> None:
-    """Select the text: the next key replaces or removes it, and an arrow keeps it."""
-    buffer.cursor_position = len(buffer.text)
-    buffer.selection_state = SelectionState(0, SelectionType.CHARACTERS)
-    buffer.selection_state.enter_shift_mode()
 
 
 def _stopping_keys(keys: KeyBindings, prompt: Prompt) -> None:

@@ -236,23 +236,19 @@ def _outcome(turn: Turn, outcome: Outcome, place: Callable[[str], str]) -> Itera
         keys = keys_for(outcome.denied, turn.setup.access_note, _servers(turn), allow=allow)
         yield "allow", f"give it more with {keys} in the team file, then: teamchat trust"
     yield from file_lines(outcome)
-    yield from _what_to_do(turn, outcome, place)
-    if outcome.marked:
-        yield "runs", outcome.marked
-    for text in outcome.notes:
-        yield "note", text
-    if outcome.failure and outcome.stderr_tail.strip():
-        yield "stderr", outcome.stderr_tail.strip().splitlines()[-1]
-
-
-def _what_to_do(turn: Turn, outcome: Outcome, place: Callable[[str], str]) -> Iterator[tuple[str, str]]:
-    """The commands that show and undo what the turn changed in the files."""
+    # The commands that show and undo what the turn changed in the files.
     diff, undo = place(f"teamchat diff {turn.number}"), place(f"teamchat undo {turn.number}")
     if broken := outcome.broken_access(turn.setup.access):
         yield "access", f"{broken}: {diff}, {undo}"
     elif outcome.known_changes and outcome.known_changes.count and turn.undone is None:
         yield "try", diff
         yield "try", undo
+    if outcome.marked:
+        yield "runs", outcome.marked
+    for text in outcome.notes:
+        yield "note", text
+    if outcome.failure and outcome.stderr_tail.strip():
+        yield "stderr", outcome.stderr_tail.strip().splitlines()[-1]
 
 
 def file_lines(outcome: Outcome) -> Iterator[tuple[str, str]]:

@@ -40,7 +40,10 @@ def check_called(db: Database, session: Session, name: str) -> CheckRecord:
 def turn_called(db: Database, session: Session, name: str | None) -> Turn:
     """The turn of that number, or the one whose reply has that id; None is the last one. Raises `UnknownName`."""
     if name is not None and name.startswith("msg-"):
-        return _turn_of_message(db, session, name)
+        message = SqliteLog(db, session.id).get(name)
+        if message.turn_id is None:
+            raise UnknownName(f"{name} is from {name_of(message)}, and no turn wrote it", "teamchat log")
+        return get_turn(db, message.turn_id)
     turn = find_turn(db, session.id, None if name is None else int(name))
     if turn is None:
         which = "turn yet" if name is None else f"turn {name}"
@@ -66,10 +69,3 @@ def turn_here(db: Database, session: Session, name: str) -> Turn:
         reason = f"{name} was written in session {owner}, which has the turn to undo"
         raise UnknownName(reason, f"teamchat undo {name} --session {quote(owner)}")
     return turn
-
-
-def _turn_of_message(db: Database, session: Session, name: str) -> Turn:
-    message = SqliteLog(db, session.id).get(name)
-    if message.turn_id is None:
-        raise UnknownName(f"{name} is from {name_of(message)}, and no turn wrote it", "teamchat log")
-    return get_turn(db, message.turn_id)

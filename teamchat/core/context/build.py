@@ -322,7 +322,16 @@ def _history(asked: _Asked, continued: ContinuedSession | None) -> Context:
     if part and not part.continues:
         return part_context(asked.manager, part, asked.answers, asked.quote)
     context = asked.manager.get_history(answers=asked.answers.id, since=since, quote=asked.quote)
-    return _with_whole(context, asked.request.id)
+    # The same history, in which the message of that id keeps its middle.
+    if asked.request.id not in context.shown[:-1]:  # the current message is shown last, and is no history
+        return context
+    pairs = zip(context.history, context.shown, strict=False)
+    return replace(
+        context,
+        history=tuple(
+            [replace(message, whole=True) if shown == asked.request.id else message for message, shown in pairs]
+        ),
+    )
 
 
 def _formatted(
@@ -349,17 +358,6 @@ def _formatted(
         raise PromptTooLarge(
             f"{member.name}: {error}; shorten the task or the instructions, or raise it in the team file"
         ) from error
-
-
-def _with_whole(context: Context, message_id: str) -> Context:
-    """The same history, in which the message of that id keeps its middle."""
-    if message_id not in context.shown[:-1]:  # the current message is shown last, and is no history
-        return context
-    pairs = zip(context.history, context.shown, strict=False)
-    return replace(
-        context,
-        history=tuple([replace(message, whole=True) if shown == message_id else message for message, shown in pairs]),
-    )
 
 
 def _typed(assembled: AssemblerOutput, answers: ConversationMessage) -> range:

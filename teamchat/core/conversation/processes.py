@@ -68,18 +68,14 @@ def need_worktrees(team: Team, state: Path, session: int | None, process: Proces
                 f"{process.name or process.kind} compares what each member changes, and what {member.name} changes "
                 'stays on its host: give it access = "read", or no host'
             )
-        _need_repository(member, process)
+        if missing := why_none(member.cwd):
+            raise UsageError(
+                f"{process.name or process.kind} has {member.name} work in a git worktree, and there is none for "
+                f"{member.cwd}: {missing.reason}",
+                missing.hint,
+            )
     if session is not None and writers:
         _need_merged(state, session, writers)
-
-
-def _need_repository(member: Member, process: Process) -> None:
-    if missing := why_none(member.cwd):
-        raise UsageError(
-            f"{process.name or process.kind} has {member.name} work in a git worktree, and there is none for "
-            f"{member.cwd}: {missing.reason}",
-            missing.hint,
-        )
 
 
 def _need_merged(state: Path, session: int, writers: list[Member]) -> None:

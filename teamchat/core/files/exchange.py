@@ -31,7 +31,15 @@ def exchange(one_folder: int, one: str, other_folder: int, other: str) -> None:
     """Let two names change places. Raises `FileNotFoundError` where one is missing, and other `OSError`."""
     sys.audit("os.rename", one, other, one_folder, other_folder)
     if not _rename(one_folder, one, other_folder, other, exchange=True):
-        _exchange_in_steps(one_folder, one, other_folder, other)
+        # What was at `other` waits beside `one`, where whoever completes a killed exchange finds it.
+        between = f"{one}{BETWEEN}"
+        move(other_folder, other, one_folder, between)
+        try:
+            move(one_folder, one, other_folder, other)
+        except OSError:
+            move(one_folder, between, other_folder, other)
+            raise
+        move(one_folder, between, one_folder, one)
 
 
 def _rename(old_folder: int, old: str, new_folder: int, new: str, *, exchange: bool) -> bool:
@@ -71,15 +79,3 @@ def _move_in_steps(old_folder: int, old: str, new_folder: int, new: str) -> None
             return
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), new) from None
     os.unlink(old, dir_fd=old_folder)
-
-
-def _exchange_in_steps(one_folder: int, one: str, other_folder: int, other: str) -> None:
-    """What was at `other` waits beside `one`, where whoever completes a killed exchange finds it."""
-    between = f"{one}{BETWEEN}"
-    move(other_folder, other, one_folder, between)
-    try:
-        move(one_folder, one, other_folder, other)
-    except OSError:
-        move(one_folder, between, other_folder, other)
-        raise
-    move(one_folder, between, one_folder, one)

@@ -367,7 +367,10 @@ def _lacks_room(error: sqlite3.DatabaseError) -> bool:
 
 def _unusable(path: Path, error: sqlite3.DatabaseError) -> StoreError:
     if _code(error) == sqlite3.SQLITE_CANTOPEN:
-        _need_descriptors()
+        # Raises `OSError` where no more files can be opened, which SQLite tells as any other reason.
+        with contextlib.ExitStack() as spare:
+            for _ in range(DESCRIPTORS):
+                spare.callback(os.close, os.dup(2))
     if _lacks_room(error):
         return _full(path)
     advice = ADVICE.get(_code(error), WRITABLE if isinstance(error, sqlite3.OperationalError) else None)
@@ -377,13 +380,6 @@ def _unusable(path: Path, error: sqlite3.DatabaseError) -> StoreError:
 
 def _full(path: Path) -> DiskFull:
     return DiskFull(f"the store {path} {NO_ROOM}")
-
-
-def _need_descriptors() -> None:
-    """Raises `OSError` where no more files can be opened, which SQLite tells as any other reason."""
-    with contextlib.ExitStack() as spare:
-        for _ in range(DESCRIPTORS):
-            spare.callback(os.close, os.dup(2))
 
 
 def _identity(path: Path) -> tuple[int, int] | None:

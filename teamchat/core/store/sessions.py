@@ -255,24 +255,20 @@ def _removed(db: Database, session: int) -> bool:
     with db.transaction():
         refuse_branches(db, session)  # between two pieces one may begin
         until = time.monotonic() + AT_ONCE_S
-        _remove_what_refers_to_messages(db, session)
+        # All of it goes at once: between two pieces there is a shorter conversation, in which nothing is missing.
+        texts = [(row[0],) for row in db.rows(OWN_TEXTS, session) if row[0]]
+        for table in BEFORE_MESSAGES:
+            db.execute(f"DELETE FROM {table} WHERE session = ?", session)  # noqa: S608 (our own names)
+        db.execute("UPDATE messages SET turn = NULL WHERE session = ? AND turn NOT NULL", session)
+        db.execute("DELETE FROM turn_events WHERE turn IN (SELECT id FROM turns WHERE session = ?)", session)
+        db.execute("DELETE FROM turns WHERE session = ?", session)
+        db.execute("DELETE FROM undos WHERE session = ?", session)
+        db.executemany(DELETE_TEXT, texts)
         while (left := db.execute(DELETE_MESSAGE, session).rowcount) and time.monotonic() < until:
             pass
         if not left:
             db.execute("DELETE FROM sessions WHERE id = ?", session)
     return not left
-
-
-def _remove_what_refers_to_messages(db: Database, session: int) -> None:
-    """All of it goes at once: between two pieces there is a shorter conversation, in which nothing is missing."""
-    texts = [(row[0],) for row in db.rows(OWN_TEXTS, session) if row[0]]
-    for table in BEFORE_MESSAGES:
-        db.execute(f"DELETE FROM {table} WHERE session = ?", session)  # noqa: S608 (our own names)
-    db.execute("UPDATE messages SET turn = NULL WHERE session = ? AND turn NOT NULL", session)
-    db.execute("DELETE FROM turn_events WHERE turn IN (SELECT id FROM turns WHERE session = ?)", session)
-    db.execute("DELETE FROM turns WHERE session = ?", session)
-    db.execute("DELETE FROM undos WHERE session = ?", session)
-    db.executemany(DELETE_TEXT, texts)
 
 
 @contextlib.contextmanager

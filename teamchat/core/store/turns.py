@@ -131,7 +131,13 @@ def begin_turn(db: Database, new: NewTurn) -> Turn:
             new.session, new.route, new.member, new.agent, new.protocol, started, system,
             prompt, new.shown_through, dump(new.setup), json.dumps(str(new.folder)), new.admission,
         )  # fmt: skip
-        _keep_before(db, new, turn, number)
+        # Store what an undo of the turn needs, with the row that has just been made of it.
+        if new.group is not None:
+            same = "(SELECT before_state FROM turns WHERE id = ?)"
+            db.execute(f"UPDATE turns SET before_state = {same} WHERE id = ?", new.group, turn)  # noqa: S608 (our own words)
+        elif new.before is not None:
+            before = state_now(db, new.session, new.before, number)
+            db.execute("UPDATE turns SET before_state = ? WHERE id = ?", dump(before), turn)
     return Turn(
         id=turn,
         number=number,
@@ -151,16 +157,6 @@ def begin_turn(db: Database, new: NewTurn) -> Turn:
         system_key=system,
         partial_key=None,
     )
-
-
-def _keep_before(db: Database, new: NewTurn, turn: int, number: int) -> None:
-    """Store what an undo of the turn needs, with the row that has just been made of it."""
-    if new.group is not None:
-        same = "(SELECT before_state FROM turns WHERE id = ?)"
-        db.execute(f"UPDATE turns SET before_state = {same} WHERE id = ?", new.group, turn)  # noqa: S608 (our own words)
-    elif new.before is not None:
-        before = state_now(db, new.session, new.before, number)
-        db.execute("UPDATE turns SET before_state = ? WHERE id = ?", dump(before), turn)
 
 
 def state_now(db: Database, session: int, state: State, first: int) -> Before:

@@ -111,7 +111,16 @@ def resolve_team(option: str | None, cwd: Path, config_dir: Path, *, which: Whic
     nearest file is another user's, and `AgentMissing` when there is neither a file nor a CLI.
     """
     if option is not None:
-        return _named_team(option, cwd, config_dir)
+        file = cwd.absolute() / option
+        if "/" in option or option.endswith(".toml") or _may_be_file(file):
+            team = load(file)
+            return replace(team, option=str(team.path))
+        teams = config_dir / "teams"
+        file = teams / f"{option}.toml"
+        if not _may_be_file(file):
+            there = ", ".join(sorted(other.stem for other in teams.glob("*.toml"))) or "none yet"
+            raise UnknownName(f"there is no team {option!r} in {teams} (teams: {there})")
+        return replace(load(file, root=cwd.absolute()), option=option)
     if team_file := find_team_file(cwd):
         return load(team_file)
     return installed_team(cwd, which)
@@ -133,19 +142,6 @@ def installed_team(root: Path, which: Which = shutil.which, login: str | None = 
         root=root,
         fence=True,
     )
-
-
-def _named_team(option: str, cwd: Path, config_dir: Path) -> Team:
-    file = cwd.absolute() / option
-    if "/" in option or option.endswith(".toml") or _may_be_file(file):
-        team = load(file)
-        return replace(team, option=str(team.path))
-    teams = config_dir / "teams"
-    file = teams / f"{option}.toml"
-    if not _may_be_file(file):
-        there = ", ".join(sorted(other.stem for other in teams.glob("*.toml"))) or "none yet"
-        raise UnknownName(f"there is no team {option!r} in {teams} (teams: {there})")
-    return replace(load(file, root=cwd.absolute()), option=option)
 
 
 def _may_be_file(path: Path) -> bool:

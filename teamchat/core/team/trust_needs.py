@@ -144,7 +144,15 @@ def _needs_of(team: Team, member: Member, outside: _Outside) -> Iterator[Need]:
     yield from _env_needs(member.name, member.env, member.env_keep)
     if member.project_settings:
         yield _need(member.name, "project_settings", "runs the project's own hooks and MCP commands", ())
-    yield from _tool_needs(member, spec)
+    if member.web:
+        yield _need(member.name, "web", "searches the web and reads pages", ())
+    if member.mcp:
+        servers = sorted(member.mcp)
+        yield _need(member.name, "mcp", f"calls the tools of your MCP servers {', '.join(servers)}", servers)
+    elif member.mcp is None and member.access != "read" and spec.type.runner.vendor:
+        yield _need(member.name, "mcp", "starts all your MCP servers", _ALL_SERVERS)
+    if member.git:
+        yield _need(member.name, "git", "reads the git repository and its history", ())
     if member.access == "edit":
         real = Path(os.path.realpath(member.cwd))
         apart = member.workspace == "worktree"
@@ -185,18 +193,6 @@ def _env_needs(whose: str, env: Mapping[str, str], keep: Sequence[str]) -> Itera
         yield _need(whose, "env", f"runs with {shlex.join(pairs)}", values)
     if keep:
         yield _need(whose, "env_keep", f"sees the keys {', '.join(keep)}", sorted(keep))
-
-
-def _tool_needs(member: Member, spec: AgentSpec) -> Iterator[Need]:
-    if member.web:
-        yield _need(member.name, "web", "searches the web and reads pages", ())
-    if member.mcp:
-        servers = sorted(member.mcp)
-        yield _need(member.name, "mcp", f"calls the tools of your MCP servers {', '.join(servers)}", servers)
-    elif member.mcp is None and member.access != "read" and spec.type.runner.vendor:
-        yield _need(member.name, "mcp", "starts all your MCP servers", _ALL_SERVERS)
-    if member.git:
-        yield _need(member.name, "git", "reads the git repository and its history", ())
 
 
 def _outside_needs(team: Team, member: Member, outside: _Outside) -> Iterator[Need]:

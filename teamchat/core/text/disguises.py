@@ -218,7 +218,9 @@ def encoded(text: str, spans: Spans) -> Iterator[Span]:
             yield from _decoded(match, spans)
     for run in _HEX_RUN.finditer(text):
         for match in _HEX.finditer(text, *run.span()):
-            yield from _of_hex(match, spans)
+            pairs = list(_PAIR.finditer(match[0]))
+            for begin, end in spans("".join(chr(int(pair[1], 16)) for pair in pairs)):
+                yield match.start() + pairs[begin].start(), match.start() + pairs[end - 1].end()
 
 
 def _decoded(found: re.Match[str], spans: Spans) -> Iterator[Span]:
@@ -244,9 +246,3 @@ def _decoded(found: re.Match[str], spans: Spans) -> Iterator[Span]:
 
 
 _PAIR = regex(r"(?:0x|\\x)?([2-7][0-9a-fA-F])")
-
-
-def _of_hex(found: re.Match[str], spans: Spans) -> Iterator[Span]:
-    pairs = list(_PAIR.finditer(found[0]))
-    for begin, end in spans("".join(chr(int(pair[1], 16)) for pair in pairs)):
-        yield found.start() + pairs[begin].start(), found.start() + pairs[end - 1].end()

@@ -63,7 +63,12 @@ def read(data: bytes) -> Imported:
         value = well_formed_json(not_too_deep(_parsed(data)))
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
-    _check_size(value)
+    # Raises `ValueError` for a file with more messages and turns than an import takes.
+    entries = value
+    if isinstance(value, dict):
+        entries = value.get("entries", value.get("messages"))
+    if isinstance(entries, list) and len(entries) > MOST_ENTRIES:
+        raise ValueError(f"it has {len(entries):,} entries, and an import takes at most {MOST_ENTRIES:,}")
     match value:
         case [{"type": "transcript"}, *_]:
             return _imported(from_lines(value))
@@ -74,15 +79,6 @@ def read(data: bytes) -> Imported:
         case {"messages": _, "version": _}:
             return _of_snapshot(value)
     raise ValueError("it is no transcript and no snapshot")
-
-
-def _check_size(value: object) -> None:
-    """Raises `ValueError` for a file with more messages and turns than an import takes."""
-    entries = value
-    if isinstance(value, dict):
-        entries = value.get("entries", value.get("messages"))
-    if isinstance(entries, list) and len(entries) > MOST_ENTRIES:
-        raise ValueError(f"it has {len(entries):,} entries, and an import takes at most {MOST_ENTRIES:,}")
 
 
 def _parsed(data: bytes) -> object:

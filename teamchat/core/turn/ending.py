@@ -87,7 +87,10 @@ def close_turn(
     if run.caller:
         run.caller.spend(name_of(run.db, run.session), run.db.path, outcome.usage or Usage())
     tell(result)
-    _tell_end(run, ended, whole)
+    run.tally.add(ended.turn, whole)
+    run.emit(TurnFinished(ended.turn, whole, ended.finished.text if ended.failed else ""))
+    for warning in file_warnings(ended.turn, whole):
+        run.emit(warning)
     if ended.turn.setup.host:
         run.hosting.forget(ended.turn.folder.name)
     run.remove(ended.scratch, ended.turn.folder)
@@ -131,13 +134,6 @@ def _tell_lost(run: Run, ended: OpenTurn, error: StoreError) -> None:
     """Tell the text of a turn that nothing has kept."""
     run.tally.end_with(ended.finished.text)
     run.emit(Warned(f"what {ended.turn.member} said is not stored: {error}\n{ended.finished.text}"))
-
-
-def _tell_end(run: Run, ended: OpenTurn, outcome: Outcome) -> None:
-    run.tally.add(ended.turn, outcome)
-    run.emit(TurnFinished(ended.turn, outcome, ended.finished.text if ended.failed else ""))
-    for warning in file_warnings(ended.turn, outcome):
-        run.emit(warning)
 
 
 def file_warnings(turn: Turn, outcome: Outcome) -> Iterator[Warned]:

@@ -254,29 +254,26 @@ class _Facts(Struct):
         if isinstance(event, _TEXTS):
             self.trouble = None
         else:
-            self._learn(event)
-
-    def _learn(self, event: AgentEvent) -> None:
-        match event:
-            case ToolCall(id=tool):
-                self.trouble = None
-                self.open_tools.add(tool)
-            case ToolResult(id=tool):
-                self.open_tools.discard(tool)
-            case Denied():
-                self.denied.append(event)
-            case Usage():
-                self.usage = event
-            case VendorSession(id=session):
-                self.vendor_session = session
-            case Started(model=model, version=version):
-                self.model, self.version = model or self.model, version or self.version
-            case Error(text=text):
-                self.error, self.trouble = True, one_line(text)
-            case Retry(reason=reason):
-                self.trouble = one_line(reason)
-            case Done(ok=ok):
-                self.done = ok
+            match event:
+                case ToolCall(id=tool):
+                    self.trouble = None
+                    self.open_tools.add(tool)
+                case ToolResult(id=tool):
+                    self.open_tools.discard(tool)
+                case Denied():
+                    self.denied.append(event)
+                case Usage():
+                    self.usage = event
+                case VendorSession(id=session):
+                    self.vendor_session = session
+                case Started(model=model, version=version):
+                    self.model, self.version = model or self.model, version or self.version
+                case Error(text=text):
+                    self.error, self.trouble = True, one_line(text)
+                case Retry(reason=reason):
+                    self.trouble = one_line(reason)
+                case Done(ok=ok):
+                    self.done = ok
 
 
 class _Turn:
@@ -367,18 +364,15 @@ class _Turn:
     def _act(self, event: AgentEvent) -> None:
         match event:
             case Retry():
-                self._retries(event)
+                # Count a retry. A rejected login stays rejected, but Claude retries it for three minutes.
+                self.retries[event.kind] += 1
+                if self.retries[event.kind] == self.patience.get(event.kind):
+                    self._end_process(Failure(event.kind, event.reason))
             case Done():
                 self.process.over()
             case VendorSession(id=session) if self.resumes not in (None, session):
                 # Codex does so silently (observed at 0.169.0): it would answer without its memory
                 self._end_process(Failure(FailureKind.GONE, "began a new session instead of continuing its own"))
-
-    def _retries(self, event: Retry) -> None:
-        """Count a retry. A rejected login stays rejected, but Claude retries it for three minutes."""
-        self.retries[event.kind] += 1
-        if self.retries[event.kind] == self.patience.get(event.kind):
-            self._end_process(Failure(event.kind, event.reason))
 
     def _lives(self) -> None:
         self.alive = self.noted = time.monotonic()

@@ -6,7 +6,7 @@ Deltas are not final: when a stream breaks, Claude asks again without streaming,
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from msgspec.structs import replace
 
@@ -91,7 +91,13 @@ class ClaudeEvents(JsonEvents):
             case {"type": "assistant", "message": {"content": list(blocks), **message}}:
                 synthetic = "error" in event or message.get("model") == "<synthetic>"
                 if not synthetic:
-                    yield from self._said_by(message, parent)
+                    # What the message of some blocks tells beside them.
+                    name = message.get("id")
+                    if "id" in message:  # of a request that was not streamed
+                        self._requests.begins(name, message.get("usage"), parent)
+                        yield from self._used_so_far()
+                    if parent is None and (name is None or name != self._message):
+                        self._begin(name)
                 for block in blocks:
                     yield from self._block(block, own=own, synthetic=synthetic)
                 self._is_cut = self._is_cut or (own and message.get("stop_reason") in _CUT)
@@ -133,15 +139,6 @@ class ClaudeEvents(JsonEvents):
                 self.answered = not self._calls_tools
             case {"type": "message_stop"}:
                 self.answered = not self._calls_tools
-
-    def _said_by(self, message: Mapping[object, object], parent: object) -> Iterator[AgentEvent]:
-        """What the message of some blocks tells beside them."""
-        name = message.get("id")
-        if "id" in message:  # of a request that was not streamed
-            self._requests.begins(name, message.get("usage"), parent)
-            yield from self._used_so_far()
-        if parent is None and (name is None or name != self._message):
-            self._begin(name)
 
     def _begin(self, message: object) -> None:
         """Begin a message of the member, or go on with one that was cut. One without an id ends with its event."""

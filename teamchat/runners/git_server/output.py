@@ -66,7 +66,8 @@ def _page(printed: IO[bytes], first: int) -> Page:
         lost = len(line) > LONGEST_LINE and not line.endswith(b"\n")
         if lost:
             line = line[:LONGEST_LINE] + b" ...\n"
-            _pass_over_rest(printed)
+            while (piece := printed.readline(_PIECE)) and not piece.endswith(b"\n"):
+                pass
         number += 1
         if number < first:
             continue
@@ -75,11 +76,6 @@ def _page(printed: IO[bytes], first: int) -> Page:
         lines.append(line)
         size, cut = size + len(line), cut + lost
     return Page(_text(lines), first, number, cut=cut)
-
-
-def _pass_over_rest(printed: IO[bytes]) -> None:
-    while (piece := printed.readline(_PIECE)) and not piece.endswith(b"\n"):
-        pass
 
 
 def _text(lines: Sequence[bytes]) -> str:

@@ -79,7 +79,18 @@ class Screen:
         elif command:
             self._command(command, parameters)
         elif escape:
-            self._escape(escape)
+            match escape:
+                case "7":
+                    self._saved = (self.row, self.column)
+                case "8":
+                    self.row, self.column = self._saved
+                case "D":
+                    self._down(1)
+                case "E":
+                    self._down(1)
+                    self.column = 0
+                case "M":
+                    self._up(1)
 
     def _put(self, text: str) -> None:
         row, self.rows[self.row] = self.rows[self.row], ""  # held only here it grows in place, in linear time
@@ -102,20 +113,6 @@ class Screen:
                 self.column = max(self.column - 1, 0)
             case "\t":
                 self._put("\t")
-
-    def _escape(self, escape: str) -> None:
-        match escape:
-            case "7":
-                self._saved = (self.row, self.column)
-            case "8":
-                self.row, self.column = self._saved
-            case "D":
-                self._down(1)
-            case "E":
-                self._down(1)
-                self.column = 0
-            case "M":
-                self._up(1)
 
     def _down(self, count: int) -> None:
         self.row += count

@@ -46,28 +46,22 @@ class Typist:
         self.screen = self.tty.screen
 
     def run(self, prompt: str) -> None:
-        self._await_first_prompt()
+        until = time.monotonic() + self.ready_s
+        while not self._stands():
+            if time.monotonic() > until:
+                raise Failed("timeout", f"showed no prompt in its first {self.ready_s:g} s: {self.no_prompt()}")
+            self.tty.listen(TICK_S)
         tell("ready")
         self._type(prompt)
-        self._await_answer()
+        while not self._stands():
+            quiet = not self.tty.listen(TICK_S)
+            self.tell_text(open_line=quiet)
         tell("answer", text=self._text())
         with contextlib.suppress(Stopped):
             self._leave()
 
     def stop(self, *_: object) -> None:
         self.tty.stopped = True
-
-    def _await_first_prompt(self) -> None:
-        until = time.monotonic() + self.ready_s
-        while not self._stands():
-            if time.monotonic() > until:
-                raise Failed("timeout", f"showed no prompt in its first {self.ready_s:g} s: {self.no_prompt()}")
-            self.tty.listen(TICK_S)
-
-    def _await_answer(self) -> None:
-        while not self._stands():
-            quiet = not self.tty.listen(TICK_S)
-            self.tell_text(open_line=quiet)
 
     def _stands(self) -> bool:
         """Whether the prompt is there and nothing follows it."""

@@ -76,7 +76,11 @@ class Service:
                 "teamchat hosts --init-database",
             ) from None
         quiet()
-        _wait_for_sockets()
+        # Have the engine try again where the socket of the database is not there. It tries until a lost database is
+        # back, but takes the words for a missing socket for another error (3.4.0), by which a turn that runs would lose
+        # its end.
+        if not sa.event.contains(Engine, "handle_error", _is_lost):
+            sa.event.listen(Engine, "handle_error", _is_lost)
         DBOS.register_queue(
             self._queue, worker_concurrency=jobs, polling_interval_sec=POLL_S, on_conflict="always_update"
         )
@@ -91,16 +95,6 @@ class Service:
     def close(self) -> None:
         """Take no further order, and return when those that run are over. Blocks."""
         DBOS.destroy(workflow_completion_timeout_sec=FOREVER_S)
-
-
-def _wait_for_sockets() -> None:
-    """Have the engine try again where the socket of the database is not there.
-
-    It tries until a lost database is back, but takes the words for a missing socket for another error (3.4.0), by which
-    a turn that runs would lose its end.
-    """
-    if not sa.event.contains(Engine, "handle_error", _is_lost):
-        sa.event.listen(Engine, "handle_error", _is_lost)
 
 
 def _is_lost(context: ExceptionContext) -> None:

@@ -76,7 +76,14 @@ def step(process: Process) -> Step | None:
         return asking
     if seen.answers or seen.spoken:
         return _work(process, seen, _heard(seen))
-    return _verify(process, seen)
+    # The checks, then the reviewers, then the doer again if one of them finds something.
+    if pending := pending_check(process, seen):
+        return Step((pending,))
+    if seen.red:
+        return _work(process, seen, RED, checks=_numbers(seen), reviews=())
+    if process.checks and seen.tree is None:
+        return _once_more(process, seen, seen.why_no_tree)
+    return _review(process, seen)
 
 
 def _heard(seen: Seen) -> str:
@@ -85,17 +92,6 @@ def _heard(seen: Seen) -> str:
         return f"Your question is answered in {seen.answers[-1].message}."
     said = listed(*(f"{done.member} said {done.message}" for done in seen.spoken))
     return f"Meanwhile {said}: that belongs to the task."
-
-
-def _verify(process: Process, seen: Seen) -> Step | None:
-    """The checks, then the reviewers, then the doer again if one of them finds something."""
-    if pending := pending_check(process, seen):
-        return Step((pending,))
-    if seen.red:
-        return _work(process, seen, RED, checks=_numbers(seen), reviews=())
-    if process.checks and seen.tree is None:
-        return _once_more(process, seen, seen.why_no_tree)
-    return _review(process, seen)
 
 
 def _work(
