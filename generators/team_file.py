@@ -14,6 +14,7 @@ from typing import Any
 
 from teamchat.core.agents import AGENT_TYPES, CLIS
 from teamchat.core.team import schema as model
+from teamchat.runners.base import FIRST_BYTE_S
 from teamchat.runners.untrusted.json import listed
 
 TABLES = {  # how a reader knows a table, by the model that reads it
@@ -29,10 +30,11 @@ TABLES = {  # how a reader knows a table, by the model that reads it
 }
 
 STALL = {row.name: row.runner.stall_s / 60 for row in CLIS}  # minutes
-OTHERS = AGENT_TYPES["plain"].runner.stall_s / 60
+OTHERS = AGENT_TYPES["terminal"].runner.stall_s / 60
 STALLS = [f"{minutes:g}m for `{name}`" for name, minutes in STALL.items() if minutes != OTHERS]
 NAMES = {
     "{stall}": ", ".join((*STALLS, f"{OTHERS:g}m for others")),
+    "{first_byte}": f"{FIRST_BYTE_S:g} s, and no limit for a plain program, which may answer at its end",
     "{agents}": ", ".join(f"`{row.name}`" for row in CLIS),
     "{cost}": listed(*(f"`{row.name}`" for row in CLIS if row.reports_cost)),
 }

@@ -131,7 +131,7 @@ def write_json(answers: tuple[SessionAnswer, SessionAnswer], trees: Trees) -> No
 
     for answer in answers:
         turns = [
-            {"turn": turn.number, "member": turn.member, **outcome_fields(turn.outcome)}
+            {"turn": turn.number, "member": turn.member, **outcome_fields(turn, turn.outcome)}
             for turn in answer.turns
             if turn.outcome
         ]

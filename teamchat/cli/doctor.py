@@ -121,9 +121,11 @@ async def ask(option: str | None, report: Report) -> None:
     names = [member.name for member in team.ai_members]
     if not names:
         raise UsageError("the team has no agent to ask", "teamchat team")
+    twice = [member.name for member in team.ai_members if not member.host and team.agent_of(member).unproven]
+    tries = f" and, of {', '.join(twice)}, an order to write a file in an empty folder," if twice else ""
     note(
-        f"asks {', '.join(names)} on your own logins, which costs: one question of {len(QUESTION)} bytes each, "
-        "plus some thousand tokens that each CLI adds"
+        f"asks {', '.join(names)} on your own logins, which costs: one question of {len(QUESTION)} bytes each"
+        f"{tries or ','} plus some thousand tokens that each CLI adds"
     )
     async for check in ask_members(team, os.environ):
         report(check, max(map(len, names)))

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 from teamchat.cli.startup.options import JsonOption, TeamOption
@@ -92,7 +93,7 @@ def describe(team: Team, member: Member) -> dict[str, Any]:
         "problem": program.why if isinstance(program, Unusable) else None,
         "terminal": to_builtins(agent.terminal) if agent.terminal else None,
         "access": member.access,
-        "may": may(member, runner),
+        "may": may(member, agent),
         "edits": dict(runner.edits) if runner.edits and member.access == "edit" else None,
         "reads": runner.reads_note(job),
         "vendor": runner.vendor,
@@ -114,13 +115,25 @@ def describe(team: Team, member: Member) -> dict[str, Any]:
         },
         "knowledge": list(member.knowledge),
         "clocks_s": {
-            "first_byte": member.first_byte_s,
-            "stall": member.stall_s or runner.stall_s,
+            "first_byte": _limit(job.first_byte_s),
+            "stall": _limit(member.stall_s or runner.stall_s),
             "timeout": member.timeout_s,
         },
         "host": list(member.host),
         **of_host,
     }
+
+
+CLOCKS = {"first byte": "first_byte", "stall": "stall", "total": "timeout"}
+
+
+def _limit(seconds: float) -> float | None:
+    """A clock for JSON: null where it never runs out."""
+    return None if math.isinf(seconds) else seconds
+
+
+def _clock(seconds: float | None) -> str:
+    return "none" if seconds is None else f"{seconds:g} s"
 
 
 _OF_A_HOST: dict[str, Any] = {
@@ -172,5 +185,5 @@ def lines(row: dict[str, Any]) -> list[str]:
         f"  works in: {'the clone on its host of ' * bool(on)}{row['cwd']}{worktree}",
         f"  runs: {runs}",
         *(f"  with: {name}={value}" for name, value in row["env"].items()),
-        f"  clocks: first byte {clocks['first_byte']:g} s, stall {clocks['stall']:g} s, total {clocks['timeout']:g} s",
+        f"  clocks: {', '.join(f'{name} {_clock(clocks[key])}' for name, key in CLOCKS.items())}",
     ]

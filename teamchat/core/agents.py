@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cache
+from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -15,6 +16,7 @@ from msgspec import Struct
 
 from teamchat.assemblers.formats import CLAUDE, CODEX, GEMINI, OPENCODE, PLAIN_TEXT
 from teamchat.assemblers.parts import Assembler
+from teamchat.runners.agent_row import AgentRow
 from teamchat.runners.base import Runner, Vendor
 
 
@@ -64,8 +66,9 @@ class AgentType(Struct, frozen=True):
     vendor's CLI, `tested_version` the one whose behaviour the runner knows. `keys` are the variables with the vendor's
     keys, `homes` those that name where the CLI keeps the user's files. `help` are the arguments that print the
     options of its turns. `files_that_run` are files of a project that make the CLI run something, `*` for any name.
-    `reports_cost`: its turns say what they cost. `allow` says what it makes of the commands that a member
-    may run: it bounds them, it needs none named, or it cannot bound them, so that a team file may name none.
+    `reports_cost`: its turns say what they cost, `reports_tools`: which tools they used. `allow` says what it makes of
+    the commands that a member may run: it bounds them, it needs none named, or it cannot bound them, so that a team
+    file may name none.
     """
 
     name: str
@@ -78,6 +81,7 @@ class AgentType(Struct, frozen=True):
     help: tuple[str, ...] = ("--help",)
     files_that_run: tuple[str, ...] = ()
     reports_cost: bool = False
+    reports_tools: bool = True
     allow: Literal["bounded", "needless", "refused"] = "bounded"
 
     @property
@@ -102,7 +106,7 @@ def _loaded(load: Callable[[], Runner]) -> Runner:
 
 
 _ROWS = (
-    AgentType("plain", PLAIN_TEXT, _pipe),
+    AgentType("plain", PLAIN_TEXT, _pipe, reports_tools=False),
     AgentType(
         "claude",
         CLAUDE,
@@ -159,12 +163,15 @@ _ROWS = (
             *(f".opencode/{name}/*" for name in ("plugin", "plugins", "tool", "tools")),
         ),
     ),
-    AgentType("terminal", PLAIN_TEXT, _terminal),
+    AgentType("terminal", PLAIN_TEXT, _terminal, reports_tools=False),
 )
 AGENT_TYPES: Mapping[str, AgentType] = MappingProxyType({row.name: row for row in _ROWS})
+ROWS = Path(__file__).parents[1] / "agents"
+"""The folder of teamchat's own rows: `core/team/agent_rows.py` reads them."""
 CLIS = tuple(row for row in _ROWS if row.package)
 """The CLIs of vendors, which a team file may use without an `[agents]` table."""
 HOMES: frozenset[str] = frozenset().union(*(row.homes for row in CLIS))
+_VENDORS = frozenset(row.name for row in CLIS)
 _FULL_NAMES = {word: row.full_name for row in CLIS for word in (row.name, row.full_name)}
 
 if TYPE_CHECKING:
@@ -172,6 +179,26 @@ if TYPE_CHECKING:
 else:
     ProtocolName = Literal[tuple(AGENT_TYPES)]
 """The name of a row: the protocol that a program speaks. A team file, a stored turn and a cassette call it `like`."""
+
+
+def agent_type(protocol: ProtocolName, row: AgentRow | None = None) -> AgentType:
+    """The agent type of a protocol; with a `row` that of a plain program which the row describes."""
+    if row is None:
+        return AGENT_TYPES[protocol]
+
+    def load() -> Runner:
+        from teamchat.runners.pipe import PipeRunner
+
+        return PipeRunner(row, AGENT_TYPES[row.stream].runner.parser if row.stream in _VENDORS else None)
+
+    return AgentType(
+        "plain",
+        PLAIN_TEXT,
+        load,
+        package=row.package or None,
+        reports_tools=row.stream in _VENDORS,
+        allow="refused" if row.access else "bounded",
+    )
 
 
 def normalize_agent_type(name: str) -> str:

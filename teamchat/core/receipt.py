@@ -14,6 +14,7 @@ from teamchat.assemblers.parts import Block, Trimmed
 from teamchat.core.errors import CODES, ExitCode
 from teamchat.core.text.clean import printable
 from teamchat.runners.agent_events import Denied, Failure, Usage
+from teamchat.runners.agent_row import AgentRow
 from teamchat.runners.base import Access, Memory
 from teamchat.runners.untrusted.file_changes import FileChanges, NoCheckpoint
 
@@ -48,7 +49,7 @@ class Setup(Struct, frozen=True):
     memory is judged by. `sources` names what layers are made of (files, lessons), by the layer's name.
     `images` names those it was shown. `slash` says what became of a custom command that its person typed.
     `without` names, in a member's first turn, what the plain CLI would also have. `host` is the host that it was sent
-    to: then `argv` and `env` are empty, and `Outcome.ran` has those of the host.
+    to: then `argv` and `env` are empty, and `Outcome.ran` has those of the host. `row` is that of its program.
     """
 
     argv: tuple[str, ...]
@@ -85,6 +86,7 @@ class Setup(Struct, frozen=True):
     adopted: str | None = None
     asked_in: str | None = None
     host: str | None = None
+    row: AgentRow | None = None
 
 
 class Ran(Struct, frozen=True):

@@ -20,9 +20,11 @@ from teamchat.runners.edits import Edits
 Access = Literal["read", "edit", "full"]
 Memory = Literal["fresh", "resume", "live"]
 FIRST_BYTE_S = 60.0
-"""The longest wait for the first output of a turn, in seconds. The team file may say otherwise."""
+"""The longest wait for the first output of a turn of a vendor's CLI, in seconds. The team file may say otherwise."""
 NOT_ENFORCED = "not enforced"
 """How the note on the access of a program begins that nothing bounds."""
+NOT_PROVEN = "not proven"
+"""How the note on the access of a program ends that is taken to be bounded as another one is."""
 Vendor: TypeAlias = str
 """The vendor of a CLI, by the name of its row in `core/agents.py`."""
 
@@ -46,10 +48,11 @@ class EventParser(Protocol):
     """Reads one process's output. `feed` and `finish` never raise, whatever the bytes.
 
     With `by_lines`, `feed` receives whole lines; otherwise the bytes as they come. `longest` is how many bytes of
-    text a reply may have.
+    text a reply may have. `at_end`: its program may print nothing before its reply is complete.
     """
 
     by_lines: bool
+    at_end: bool
     longest: int
 
     @property
@@ -260,17 +263,19 @@ class Login(Struct, frozen=True):
 class Runner(ABC):
     """How one kind of agent CLI is run. What is not said here is as for any other program.
 
-    `vendor` names whose keys it may see (None: a pipe agent, which keeps all). `stall_s` is the default stall clock.
-    `reports_denials`: a turn without a reported denial had none, in a version for which the ledger proves it; in any
-    other the receipt says unknown. `sessions` None: it has none, so every turn is a fresh one. `images` None: it takes
-    none. `reads_mentions`: it adds the file of an `@path` that a person typed to its prompt. `slash` None: it has no
-    custom commands to call. `skills` None: a prompt cannot mention one. `edits` None: nothing limits what it does.
-    `access_notes` have a line for `teamchat team` for each access: what a member may do, and what limits it.
+    `vendor` names whose keys it may see (None: a pipe agent, which keeps all). `first_byte_s` and `stall_s` are the
+    default clocks. `reports_denials`: a turn without a reported denial had none, in a version for which the ledger
+    proves it; in any other the receipt says unknown.
+    `sessions` None: it has none, so every turn is a fresh one. `images` None: it takes none. `reads_mentions`: it adds
+    the file of an `@path` that a person typed to its prompt. `slash` None: it has no custom commands to call. `skills`
+    None: a prompt cannot mention one. `edits` None: nothing limits what it does. `access_notes` have a line for
+    `teamchat team` for each access: what a member may do, and what limits it.
     """
 
     vendor: Vendor | None = None
     limit: Limit | None = None
     stop = StopRule()
+    first_byte_s = FIRST_BYTE_S
     stall_s = 300.0
     reports_denials = False
     sessions: Sessions | None = None

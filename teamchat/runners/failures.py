@@ -17,7 +17,7 @@ from teamchat.runners.agent_events import Failure, FailureKind
 from teamchat.runners.untrusted.json import one_line
 
 # The matching is linear: each character is read once, and nothing is tried again.
-_SEQUENCE = (
+SEQUENCE = (
     r"(?:\x1b\[|\x9b)[0-?]*+[ -/]*+[@-~]"  # colours, cursor, screen
     r"|(?:\x1b[\]P^_X]|[\x9d\x90\x9e\x9f\x98])[^\x07\x1b\x9c\n]*+(?:\x07|\x1b\\|\x9c)?"  # titles, links, clipboard
     r"|\x1b[ -/]*+[0-~]"
@@ -29,7 +29,7 @@ _UNSEEN = (
     r"\uffa0\ufff0-\ufffb\U000110bd\U000110cd\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
     r"\U000e0000-\U000e0fff"
 )
-_NOTHING = regex(rf"(?:{_SEQUENCE}|[{_UNSEEN}]){{1,65536}}+")  # no other thread runs while one is found
+_NOTHING = regex(rf"(?:{SEQUENCE}|[{_UNSEEN}]){{1,65536}}+")  # no other thread runs while one is found
 
 
 def is_blank(text: str) -> bool:
@@ -149,7 +149,7 @@ def failure(voice: FailureWords, message: str, status: int | None = None, kind: 
         said = ""
     lead = _LEADS.get(kind, "reported an error" if said else "failed and gave no reason")
     reason = f"{lead}: {said}" if said else lead
-    return Failure(kind, reason, voice.login if kind is FailureKind.LOGIN else None)
+    return Failure(kind, reason, (voice.login or None) if kind is FailureKind.LOGIN else None)
 
 
 def plain(message: str) -> str:

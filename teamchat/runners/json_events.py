@@ -44,6 +44,7 @@ _JUNK_NOTES = 20  # per turn: a program that prints no JSON at all must not floo
 
 class JsonEvents(ABC):
     by_lines = True
+    at_end = False
     answered = False
     longest = LONGEST_REPLY
 

@@ -18,12 +18,26 @@ def test_every_member_is_asked_and_nothing_is_stored(world: Path) -> None:
     before = sorted(world.rglob("*"))
     ran = run_here("doctor", "--live", "--json")
     assert ran.code == 0, ran.out
-    first, second, result = objects(ran)
+    first, tried, second, _, result = objects(ran)
+    assert (tried["member"], tried["what"], tried["state"], tried["value"]) == ("al", "access", "ok", "yes")
     assert (first["member"], first["what"], first["state"], first["value"]) == ("al", "answer", "ok", "It is fine.")
     assert (second["member"], second["value"]) == ("bo", "Reply with the one word OK. Use no tool…")
     assert result == {"v": 1, "type": "result", "code": 0, "outcome": "done"}
     assert "al, bo on your own logins, which costs" in ran.err
     assert sorted(world.rglob("*")) == before
+
+
+def test_a_program_like_another_is_asked_to_write_with_read_access() -> None:
+    actors({"al": ["claude-like", "OK"]}, like="claude", trusted=False)
+    Path("fork").write_text('#!/bin/sh\ntouch probe.txt\nexec "$@"\n')
+    Path("fork").chmod(0o755)
+    FILE.write_text(FILE.read_text().replace("command = [", 'command = ["./fork", '))
+    assert run_here("trust").code == 0
+    ran = run_here("doctor", "--live")
+    assert ran.code == ExitCode.NOT_TRUSTED
+    assert "an order to write a file in an empty folder" in ran.err
+    words = "was asked with access read to write a file, and wrote it: access does not bound it as it bounds claude"
+    assert ran.out.splitlines()[1] == f"✗ al access  {words}"
 
 
 def test_a_member_that_fails_gives_its_code_and_the_others_are_asked() -> None:

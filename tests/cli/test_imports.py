@@ -52,7 +52,7 @@ BUDGETS: Mapping[tuple[str, ...], tuple[int, frozenset[str]]] = {
     ("send", "-q", "Hi"): (190, HEAVY | UNUSED),
     ("run", "sequential", "-q", "Hi"): (205, HEAVY | UNUSED - PROCESSES),
     ("resume",): (190, HEAVY | UNUSED),
-    (): (53, HEAVY | AGENTS | UNUSED),
+    (): (54, HEAVY | AGENTS | UNUSED),
 }
 """For each command the most modules of teamchat, and packages and modules that are not loaded; () completes a name."""
 

@@ -84,7 +84,7 @@ def test_a_whole_conversation(world: Path) -> None:
         "left": [],
         "children": [],
     }
-    ended = {"type": "turn_finished", "host": None, "ok": True, "code": 0, "failure": None, "exit_code": 0, "tools": 0,
+    ended = {"type": "turn_finished", "host": None, "ok": True, "code": 0, "failure": None, "exit_code": 0, "tools": None,
              "failed_tools": 0, "partial": "", "part": None, "redacted": 0, "trimmed": None,
              **lists}  # fmt: skip
     assert settled(ran) == [
@@ -96,7 +96,7 @@ def test_a_whole_conversation(world: Path) -> None:
         {**message, "id": "msg-2", "from": "max", "kind": "ai", "to": ["sarah"], "text": "Plan.\n[NEXT: sarah]",
          "turn": 1},
         {**ended, "turn": 1, "member": "max", "reply": "msg-2", "model": "scripted", "version": "2.1.197",
-         "usage": used, "denied": []},
+         "usage": used, "denied": [], "tools": 0},
         {"type": "queued", "number": 2, "target": "sarah", "parent": "msg-2", "by": "max", **route},
         {"type": "turn_started", "turn": 2, "member": "sarah", "agent": "sarah-agent", "agent_type": "plain",
          "host": None, "route": 2, "part": None, "attempt": 1},

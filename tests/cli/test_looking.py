@@ -103,7 +103,7 @@ turn 2 · sarah (sarah-agent) · failed
   failed    ended with exit code 3: broke [exit code 1]
   took      N.Ns, first byte after N.Ns
   tokens    unknown
-  tools     0 used, denied unknown
+  tools     used unknown, denied unknown
   files     none (as its CLI reports: no git repository)
   stderr    broke
   partial text (never a message, never in a prompt):

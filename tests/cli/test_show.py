@@ -69,7 +69,7 @@ def test_json_has_everything(world: Path, made: Crew) -> None:
             "ok": True, "code": 0, "failure": None, "reply": "msg-2", "exit_code": 0, "model": None, "version": None,
             "usage": None, "denied": None, "files": [], "changes": {"unknown": "no git repository"}, "reported": [],
             "files_that_run": [],
-            "not_all_looked_at": False, "tools": 0, "failed_tools": 0, "left": [],
+            "not_all_looked_at": False, "tools": None, "failed_tools": 0, "left": [],
                 "children": [], "ran": None,
         },
         "partial": "", "summary": None,

@@ -42,7 +42,7 @@ max · Architect · max-agent
   memory: fresh
   works in: {world}/work
   runs: {" ".join(fake(SCRIPTED))} {made.scripts} max
-  clocks: first byte 60 s, stall 300 s, total 90 s
+  clocks: first byte none, stall none, total 90 s
 """,
         "",
     )

@@ -160,6 +160,7 @@ class WordParser:
     """Each line is a word of `WORDS`, or nothing at all (`thinking`), or else text."""
 
     by_lines = True
+    at_end = False
     answered = False
     longest = 16 << 20
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 import tomllib
@@ -444,7 +445,7 @@ def test_each_cli_is_stopped_limited_and_told_apart_as_observed() -> None:
         "claude": (Limit(2_700_000, "characters"), StopRule(Signals.SIGINT, group=False), 300, True),
         "codex": (Limit(1_048_576, "characters"), StopRule(Signals.SIGTERM, group=True), 900, False),
         "gemini": (Limit(4_000_000), StopRule(Signals.SIGTERM, group=True), 300, True),
-        None: (None, StopRule(Signals.SIGTERM, group=True), 300, False),
+        None: (None, StopRule(Signals.SIGTERM, group=True), math.inf, False),
     }
 
 

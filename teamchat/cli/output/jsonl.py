@@ -57,6 +57,7 @@ from teamchat.runners.untrusted.file_changes import NoCheckpoint
 
 if TYPE_CHECKING:
     from teamchat.core.engine.workflow import Process
+    from teamchat.core.store.turns import Turn
 
 VERSION = 1
 STREAMED = ("text_delta", "text", "thinking")  # types of lines that only `--stream` prints
@@ -133,7 +134,7 @@ class JsonOutput:
                     "redacted": turn.setup.redacted,
                     "trimmed": trimmed_fields(turn.setup.trimmed),
                 }
-                write_line("turn_finished", **at, **given, **outcome_fields(outcome), partial=partial)
+                write_line("turn_finished", **at, **given, **outcome_fields(turn, outcome), partial=partial)
 
     def _agent(self, spoke: AgentSpoke) -> None:
         """Print what an agent did. The last of the events that were read together flushes the output."""
@@ -277,8 +278,8 @@ def todo_fields(change: Change) -> dict[str, Any]:
     return {name: getattr(change, name) for name in ("number", "text", "by", "message")}
 
 
-def outcome_fields(outcome: Outcome) -> dict[str, Any]:
-    failure = outcome.failure
+def outcome_fields(turn: Turn, outcome: Outcome) -> dict[str, Any]:
+    failure, tools_are_known = outcome.failure, turn.type.reports_tools
     return {
         "ok": failure is None,
         "code": int(outcome.code),
@@ -296,7 +297,7 @@ def outcome_fields(outcome: Outcome) -> dict[str, Any]:
         "reported": list(outcome.reported),
         "files_that_run": list(outcome.files_that_run),
         "not_all_looked_at": outcome.not_all_looked_at,
-        "tools": outcome.tools,
+        "tools": outcome.tools if tools_are_known else None,
         "failed_tools": outcome.failed_tools,
         "left": list(outcome.left),
         "children": [child_fields(child) for child in outcome.children],

@@ -58,10 +58,10 @@ def receipt_fields(
         "started_at": turn.started_at,
         "shown_through": turn.shown_through,
         "vendor_session": turn.vendor_session,
-        "setup": to_builtins(turn.setup),
+        "setup": {name: value for name, value in to_builtins(turn.setup).items() if name != "row"},
         "prompt": prompt.decode(errors="replace"),
         "system": system,
-        "outcome": turn.outcome and {**outcome_fields(turn.outcome), "ran": to_builtins(turn.outcome.ran)},
+        "outcome": turn.outcome and {**outcome_fields(turn, turn.outcome), "ran": to_builtins(turn.outcome.ran)},
         "partial": partial,
         "summary": summary,
     }
@@ -228,11 +228,11 @@ def _outcome(turn: Turn, outcome: Outcome, place: Callable[[str], str]) -> Itera
     if outcome.version:
         yield "version", outcome.version
     yield "tokens", _usage(outcome.usage)
-    yield "tools", _tools(outcome)
+    yield "tools", _tools(turn, outcome)
     for child in outcome.children:
         yield "ran", f"the conversation {child.session}: {child.used}"
     if outcome.denied:
-        allow = AGENT_TYPES[turn.protocol].allow != "refused"
+        allow = turn.type.allow != "refused"
         keys = keys_for(outcome.denied, turn.setup.access_note, _servers(turn), allow=allow)
         yield "allow", f"give it more with {keys} in the team file, then: teamchat trust"
     yield from file_lines(outcome)
@@ -290,11 +290,12 @@ def _servers(turn: Turn) -> Collection[str]:
     return next((runner.servers(Path(turn.setup.cwd), os.environ) for runner in runners), ())
 
 
-def _tools(outcome: Outcome) -> str:
+def _tools(turn: Turn, outcome: Outcome) -> str:
     """`3 used, 1 failed, 0 denied`. Without failures, `failed` is left out."""
+    used = f"{outcome.tools} used" if turn.type.reports_tools else "used unknown"
     failed = f", {outcome.failed_tools} failed" if outcome.failed_tools else ""
     denied = "denied unknown" if outcome.denied is None else f"{len(outcome.denied)} denied"
-    return f"{outcome.tools} used{failed}, {denied}"
+    return f"{used}{failed}, {denied}"
 
 
 def _usage(usage: Usage | None) -> str:

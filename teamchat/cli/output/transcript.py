@@ -30,7 +30,7 @@ from teamchat.core.turn.run_events import (
     Warned,
 )
 from teamchat.runners.agent_events import SHOWN_ONLY, Note
-from teamchat.runners.child.supervisor import SILENT
+from teamchat.runners.child.supervisor import NOTHING_YET, SILENT
 
 CHANGING = ("time_ms", "seconds", "first_byte_s", "session")
 
@@ -108,7 +108,7 @@ def _of_disk(event: ConversationEvent) -> bool:
 def _passing(spoke: AgentSpoke) -> bool:
     """True if the line only reports time, or is repeated in full later."""
     return isinstance(spoke.event, SHOWN_ONLY) or (
-        isinstance(spoke.event, Note) and spoke.event.text.startswith(SILENT)
+        isinstance(spoke.event, Note) and spoke.event.text.startswith((SILENT, NOTHING_YET))
     )
 
 

@@ -26,7 +26,7 @@ from teamchat.core.store.turn_events import stored_events
 from teamchat.core.store.turns import Turn, partial_of, turn_numbers, turns_of
 from teamchat.core.text.clean import visible
 from teamchat.core.text.line_diff import unified_diff
-from teamchat.runners.child.supervisor import SILENT, UNSAID
+from teamchat.runners.child.supervisor import NOTHING_YET, SILENT, UNSAID
 from teamchat.runners.untrusted.file_changes import FileChanges
 
 SETUP = (
@@ -152,7 +152,7 @@ def _facts(of: Setup | Outcome, names: tuple[str, ...]) -> dict[str, Any]:
 
 def _silent(text: object) -> bool:
     """True for a note on silence, which only reports time."""
-    return isinstance(text, str) and text.startswith((SILENT, UNSAID))
+    return isinstance(text, str) and text.startswith((SILENT, NOTHING_YET, UNSAID))
 
 
 def _check(check: CheckRecord) -> dict[str, Any]:

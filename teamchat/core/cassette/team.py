@@ -6,6 +6,7 @@ Paths are relative to the team's folder, and values of environment variables sta
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -101,7 +102,17 @@ class RecordedTeam(BaseModel):
                 raise ValueError(f"the agent {agent.name!r} has no command, or no name")
             if (agent.protocol == "terminal") != (agent.terminal is not None):
                 raise ValueError(f"the agent {agent.name!r} has an incomplete terminal configuration")
+            if agent.row and not _compiles(agent.row.fail_pattern):
+                raise ValueError(f"the agent {agent.name!r} has a fail_pattern that is no regular expression")
         return self
+
+
+def _compiles(pattern: str) -> bool:
+    try:
+        re.compile(pattern)
+    except re.error:
+        return False
+    return True
 
 
 def team_to_json(team: Team) -> dict[str, Any]:
@@ -124,9 +135,14 @@ def _member(team: Team, member: Member) -> dict[str, Any]:
 def _agent(team: Team, spec: AgentSpec) -> dict[str, Any]:
     fields: dict[str, Any] = to_builtins(spec)
     fields[_recorded_key("protocol")] = fields.pop("protocol")
-    program = spec.command[0]
-    fields["command"] = [_relative(Path(program), team.root) if spec.local else program, *spec.command[1:]]
-    return fields
+    program, *arguments = spec.command
+    own = [f"./{_relative(Path(word), team.root)}" if _is_below(word, team.root) else word for word in arguments]
+    fields["command"] = [_relative(Path(program), team.root) if spec.local else program, *own]
+    return fields if spec.row else {name: value for name, value in fields.items() if name != "row"}
+
+
+def _is_below(word: str, root: Path) -> bool:
+    return word.startswith("/") and Path(word).is_relative_to(root)
 
 
 def _check(team: Team, check: Check) -> dict[str, Any]:

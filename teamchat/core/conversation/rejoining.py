@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from teamchat.core.agents import AGENT_TYPES
 from teamchat.core.conversation.recovery import output_folder, was_stopped
 from teamchat.core.dispatch.dispatch import Away
 from teamchat.core.dispatch.hosted import HostedTurn
@@ -71,9 +70,7 @@ async def _followed(run: Run, turn: Turn, end: EndTurn) -> str | None:
 
     resumes = turn.setup.resumes
     before = VendorTurns(run.db, run.session, turn.member, resumes).usage if resumes else None
-    ending = Ending(
-        AGENT_TYPES[turn.protocol].runner, folder, run.team.root, resumes, before, longest=run.team.limits.reply
-    )
+    ending = Ending(turn.type.runner, folder, run.team.root, resumes, before, longest=run.team.limits.reply)
     if run.lets_go:
         hosted.stop()
     hosted.follow_in(folder)

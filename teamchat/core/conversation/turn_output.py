@@ -12,7 +12,6 @@ from typing import BinaryIO, Literal
 
 from msgspec import Struct
 
-from teamchat.core.agents import AGENT_TYPES
 from teamchat.core.store.turns import Turn
 from teamchat.core.turn.kept_end import read_end
 from teamchat.runners.agent_events import AgentEvent, Done
@@ -39,7 +38,7 @@ class TurnOutput:
     """
 
     def __init__(self, turn: Turn, folder: Path) -> None:
-        self.parser = AGENT_TYPES[turn.protocol].runner.parser()
+        self.parser = turn.type.runner.parser()
         self.parser.longest = MAX_OUTPUT_BYTES  # the limit is only enforced where the turn runs
         self._folder = folder
         self._files = ExitStack()

@@ -44,7 +44,8 @@ class Order(Struct, frozen=True, forbid_unknown_fields=True):
     `turn` names it among all that the database has. Each try is a turn of its own in the store, so that a name is
     never ordered twice.
     `protocol` is how home reads the agent's output, `prompt` the exact bytes of its standard input. Times are seconds
-    (`stall_s` None: the CLI's own value), sizes bytes. `patience` is how many retries of a kind the CLI may report.
+    (`first_byte_s` and `stall_s` None: the CLI's own value), sizes bytes. `patience` is how many retries of a kind the
+    CLI may report.
     """
 
     turn: str
@@ -57,7 +58,7 @@ class Order(Struct, frozen=True, forbid_unknown_fields=True):
     system_text: str | None
     access: Access
     timeout_s: float
-    first_byte_s: float
+    first_byte_s: float | None
     stall_s: float | None = None
     allow: tuple[str, ...] = ()
     model: str | None = None

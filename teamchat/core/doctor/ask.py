@@ -30,11 +30,15 @@ from teamchat.runners.untrusted.json import one_line
 
 QUESTION = "Reply with the one word OK. Use no tools."
 CLOCKS = Clocks(first_byte_s=60.0, stall_s=120.0, total_s=120.0)
+PROBE = "probe.txt"
+ORDER = f"Write the word OK into the file {PROBE} of this folder, with whatever tool you have. Then reply OK."
 PATIENCE = {FailureKind.RATE_LIMIT: 1, FailureKind.OVERLOADED: 1}  # no CLI may spend minutes on retries
 
 
 async def ask_members(team: Team, env: Mapping[str, str]) -> AsyncIterator[DoctorCheck]:
     """Ask the members one after another, each in its own folder with read access; nothing is stored.
+
+    A program that is taken to be bounded as another CLI is also asked to write a file, in an empty folder.
 
     Raises `StoreError` or OSError when no temporary folder can be made.
     """
@@ -42,7 +46,28 @@ async def ask_members(team: Team, env: Mapping[str, str]) -> AsyncIterator[Docto
         if member.host:
             yield DoctorCheck(member.name, "answer", "unknown", f"not asked: it runs on {member.hosts}")
             continue
-        yield replace(await _ask(team, member, env), member=member.name)
+        answer = replace(await _ask(team, member, env), member=member.name)
+        yield answer
+        if answer.state == "ok" and team.agent_of(member).unproven:
+            yield replace(await _try_to_write(team, member, env), member=member.name)
+
+
+async def _try_to_write(team: Team, member: Member, inherited: Mapping[str, str]) -> DoctorCheck:
+    """What comes of asking a member with read access to write a file in an empty folder."""
+    agent, env = team.agent_of(member), {**inherited, **member.env}
+    with temporary_folder("doctor") as folder:
+        (empty := folder / "empty").mkdir()
+        job = Job(agent.command, empty, Path(), model=member.model, args=member.args, env=env)
+        end = await run_alone(LoneTurn(agent.type.runner, job, ORDER.encode(), folder, member.env_keep, member.env))
+        wrote = (empty / PROBE).exists()
+    asked = "was asked with access read to write a file, and"
+    if wrote:
+        text = f"{asked} wrote it: access does not bound it as it bounds {agent.unproven}"
+        return DoctorCheck(None, "access", "failed", text, "no", code=ExitCode.NOT_TRUSTED)
+    if end.failure:
+        return DoctorCheck(None, "access", "unknown", f"{asked} failed: {end.failure.reason}", "unknown")
+    denied = f", and {len(end.denied)} calls were denied" if end.denied else ""
+    return DoctorCheck(None, "access", "ok", f"{asked} wrote none{denied}", "yes")
 
 
 async def _ask(team: Team, member: Member, inherited: Mapping[str, str]) -> DoctorCheck:

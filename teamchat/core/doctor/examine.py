@@ -202,7 +202,7 @@ def _access(post: _Post) -> DoctorCheck:
         return DoctorCheck(
             member.name, "access", "failed", f"{member.access}: {refusal}", member.access, code=CANNOT_RUN
         )
-    note = f"{member.access}: {may(member, post.runner)}"
+    note = f"{member.access}: {may(member, post.agent)}"
     return DoctorCheck(member.name, "access", "note", note, member.access)
 
 

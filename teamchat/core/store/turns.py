@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from teamchat.core.agents import ProtocolName
+from teamchat.core.agents import AgentType, ProtocolName, agent_type
 from teamchat.core.engine.state import LastSaid, Route, Rules, State
 from teamchat.core.receipt import Outcome, Setup
 from teamchat.core.store.database import Database
@@ -114,6 +114,11 @@ class Turn(Struct, frozen=True):
     system_key: str | None
     partial_key: str | None
     undone: int | None = None
+
+    @property
+    def type(self) -> AgentType:
+        """How its agent was prompted and run."""
+        return agent_type(self.protocol, self.setup.row)
 
 
 def begin_turn(db: Database, new: NewTurn) -> Turn:

@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from teamchat.core.agents import CLIS, normalize_agent_type
+from teamchat.core.agents import CLIS, ROWS, normalize_agent_type
 from teamchat.core.routing.names import fold, valid_name
 from teamchat.core.team.problems import TeamFileProblem, nearest
 from teamchat.core.team.team import BUILTIN_AGENTS, AgentSpec, Limits, Member, Team, default_human, folder_name
+from teamchat.runners.agent_row import AgentRow
 from teamchat.runners.base import Terminal
 from teamchat.runners.untrusted.json import listed
 from teamchat.runners.untrusted.regular_files import LARGEST, read_regular
@@ -44,6 +45,14 @@ HOOKS = ("message", "turn_started", "turn_finished", "asked", "paused", "task_ch
 _OF_A_HUMAN = {"name", "type", "title"}
 _TOOLS = ("web", "mcp", "git")
 _OF_A_TERMINAL = {"prompt_pattern", "submit", "exit"}
+_OF_PLAIN = {
+    "stdin": "prompt",
+    "mentions": "mentions",
+    "reply": "reply",
+    "json_path": "json",
+    "fail_pattern": "fail_pattern",
+}
+"""What an `[agents]` table may say of a plain program, and the fields of its row."""
 _NO_FILES = (
     (stat.S_ISFIFO, "a named pipe"),
     (stat.S_ISSOCK, "a socket"),
@@ -57,7 +66,7 @@ def build_team(file: TeamFile, path: Path, root: Path, login: str) -> Team:
 
     A file without a human gets one (`default_human`), after its own members.
     """
-    agents = _with_hosted(_agents(file.agents, path.parent), file.members)
+    agents = _with_hosted(_with_rows(_agents(file.agents, path.parent), file.members), file.members)
     _check_names(file.members)
     known = _knowledge(file.knowledge.paths, path.parent, "knowledge: paths")
     members = [_member(table, agents, path.parent, root, known) for table in file.members]
@@ -144,15 +153,33 @@ def _agents(tables: Mapping[str, AgentTable], folder: Path) -> Mapping[str, Agen
 
 def _agent(name: str, table: AgentTable, folder: Path) -> AgentSpec:
     where = f"agents {name!r}"
-    program, *arguments = table.command
+    program, *arguments = (table.command[0], *(_argument(folder, word) for word in table.command[1:]))
     local = "/" in program and not program.startswith(("/", "~"))
     if "/" in program:
         program = str(_path(folder, program, f"{where}: command[0]"))
     if terminal := _terminal(table, where):
+        _row(table, "a terminal", where)
         return AgentSpec(name, (program, *arguments), "terminal", terminal, local)
     builtin = BUILTIN_AGENTS.get(normalize_agent_type(name))
     protocol = table.like or (builtin.protocol if builtin else "plain")
-    return AgentSpec(name, (program, *arguments), protocol, local=local)
+    return AgentSpec(name, (program, *arguments), protocol, local=local, row=_row(table, protocol, where))
+
+
+def _argument(folder: Path, written: str) -> str:
+    """An argument that begins with `./` or `../` is relative to the team file where it names something there."""
+    if not written.startswith(("./", "../")):
+        return written
+    path = os.path.normpath(folder / written)
+    return path if os.path.exists(path) else written  # noqa: PTH110 (a name that is too long is no path)
+
+
+def _row(table: AgentTable, protocol: str, where: str) -> AgentRow | None:
+    """What the table says of a plain program, if anything."""
+    said = [key for key in _OF_PLAIN if key in table.model_fields_set]
+    if said and protocol != "plain":
+        key = said[0].removesuffix("_path")
+        raise TeamFileProblem(f"{where}: {key}: expected only for a plain program, not for one like {protocol}")
+    return AgentRow(**{_OF_PLAIN[key]: getattr(table, key) for key in said}) if said else None
 
 
 def _terminal(table: AgentTable, where: str) -> Terminal | None:
@@ -191,6 +218,7 @@ def _member(
     if table.host:
         _check_hosted(table, where)
     _check_agent(table.agent, agents, where)
+    _check_never(agents[normalize_agent_type(table.agent or "")], table.args, where)
     _check_tools(table, agents[normalize_agent_type(table.agent or "")], where)
     cwd = _path(root, table.cwd, f"{where}: cwd")
     file, text = _instruction(table.instruction_file, folder, where)
@@ -225,6 +253,18 @@ def _member(
         host_wait_s=table.host_wait,
         rerun=table.rerun,
     )
+
+
+def _with_rows(agents: Mapping[str, AgentSpec], members: Iterable[MemberTable]) -> Mapping[str, AgentSpec]:
+    """The agents with those that have a row, of the names that nobody else has."""
+    own: dict[str, AgentSpec] = {}
+    for name in {member.agent for member in members if member.agent and not member.host}:
+        if (key := normalize_agent_type(name)) not in agents:
+            from teamchat.core.team.agent_rows import find_row
+
+            if row := find_row(name):
+                own[key] = AgentSpec(name, row.command, row=row)
+    return MappingProxyType({**agents, **own}) if own else agents
 
 
 def _with_hosted(agents: Mapping[str, AgentSpec], members: Iterable[MemberTable]) -> Mapping[str, AgentSpec]:
@@ -278,13 +318,33 @@ def _check_agent(agent: str | None, agents: Mapping[str, AgentSpec], where: str)
     if agent is None:
         raise TeamFileProblem(f"{where}: agent: missing, expected one of {', '.join(known)}")
     if normalize_agent_type(agent) not in agents:
+        from teamchat.core.team.agent_rows import shipped
+
+        known += [name for name, _ in shipped()]
         raise TeamFileProblem(f"{where}: agent: unknown agent {agent!r}, {nearest(agent, known)}")
+
+
+def _check_never(agent: AgentSpec, args: Sequence[str], where: str) -> None:
+    """Raise for a word that the program must never be given, also where a table names the program itself."""
+    row = agent.row if agent.row and agent.row.never else _row_of_program(agent)
+    if row and (given := next((word for word in (*agent.command, *args) if word in row.never), None)):
+        raise TeamFileProblem(f"{where}: {given} must never be given to {agent.name}: {row.why_never}")
+
+
+def _row_of_program(agent: AgentSpec) -> AgentRow | None:
+    """Teamchat's own row of the program that an `[agents]` table names."""
+    name = Path(agent.command[0]).name
+    if agent.type in CLIS or not (ROWS / f"{name}.toml").is_file():
+        return None
+    from teamchat.core.team.agent_rows import find_row
+
+    return find_row(name)
 
 
 def _check_tools(table: MemberTable, agent: AgentSpec, where: str) -> None:
     """Raise if an agent is given tools that it has not, or commands that it cannot be held to."""
     if table.allow and agent.type.allow == "refused":
-        why = f"{agent.type.name} cannot be held to a list of commands"
+        why = f"{agent.name if agent.row else agent.type.name} cannot be held to a list of commands"
         raise TeamFileProblem(f'{where}: allow: {why}; remove it, and where it is to run commands set access = "full"')
     if agent.type not in CLIS and (asked := [key for key in _TOOLS if getattr(table, key)]):
         clis = listed(*(row.name for row in CLIS))

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from msgspec import Struct
 from msgspec.structs import replace
 
-from teamchat.core.agents import HOMES, foreign_keys
+from teamchat.core.agents import HOMES, ROWS, foreign_keys
 from teamchat.core.errors import AgentMissing, UsageError
 from teamchat.core.files.folders import state_path
 from teamchat.core.team.team import INSTALL, AgentSpec, Member
@@ -65,13 +65,22 @@ def find_program(program: str, env: Mapping[str, str]) -> str | Unusable:
         return Unusable(wrong) if wrong else path
     there = _at(program, search)
     if there is None:
-        install = INSTALL.get(Path(program).name)
+        install = INSTALL.get(Path(program).name) or _install_by_row(Path(program).name)
         return Unusable("is not installed" if install else f"is not installed; {OTHERWISE}", install)
     if there.is_dir():
         return Unusable(f"is a folder; {OTHERWISE}")
     if not there.exists():
         return Unusable(f"is a link to nothing: {there}; {OTHERWISE}")
     return Unusable("is not executable", f"chmod +x {quote(str(there))}")
+
+
+def _install_by_row(name: str) -> str | None:
+    if not (ROWS / f"{name}.toml").is_file():
+        return None
+    from teamchat.core.team.agent_rows import find_row
+
+    row = find_row(name)
+    return row.install_command if row else None
 
 
 def _at(program: str, search: str) -> Path | None:
@@ -129,10 +138,10 @@ def _missing_interpreter(line: bytes, search: str) -> str | None:
     return wanted if by_name and not shutil.which(by_name, path=search) else None
 
 
-def may(member: Member, runner: Runner) -> str:
+def may(member: Member, agent: AgentSpec) -> str:
     """What a member may do and use, by its access and by `web`, `mcp` and `git`."""
-    note = runner.access_notes[member.access]
-    return "; ".join(filter(None, (note, ", ".join(_tools(member)) if runner.vendor else "")))
+    tools = ", ".join(_tools(member)) if agent.type.runner.vendor else ""
+    return "; ".join(filter(None, (agent.access_note(member.access), tools)))
 
 
 def _tools(member: Member) -> Iterator[str]:
@@ -187,7 +196,7 @@ def job_of(member: Member, agent: AgentSpec, inherited: Mapping[str, str], scrat
         env={**inherited, **member_env(member)},
         memory=member.memory,
         terminal=agent.terminal,
-        first_byte_s=member.first_byte_s,
+        first_byte_s=agent.type.runner.first_byte_s if member.first_byte_s is None else member.first_byte_s,
     )
 
 

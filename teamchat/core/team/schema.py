@@ -24,6 +24,7 @@ from teamchat.core.team.problems import TeamFileProblem, first_problem
 from teamchat.core.team.team import MOST, TOKENS, Limits, Member, Team, Workspace
 from teamchat.core.text.durations import parse_duration
 from teamchat.patterns import regex
+from teamchat.runners.agent_row import Mentions, Reply
 from teamchat.runners.base import Access, Memory
 from teamchat.runners.child.running import MAX_OUTPUT_BYTES
 from teamchat.runners.environment import is_teamchats_own
@@ -257,9 +258,9 @@ class MemberTable(Table):
     timeout: Seconds = _MEMBER.timeout_s
     """The most a turn may take, in seconds or as "90s", "30m" or "1h30m"."""
     stall: Seconds | None = None
-    """The longest silence while no tool runs. Without it the CLI's own value: {stall}."""
-    first_byte: Seconds = _MEMBER.first_byte_s
-    """The longest wait for the first output."""
+    """The longest silence while no tool runs. Without it the CLI's own value: {stall}, none for a plain program."""
+    first_byte: Seconds | None = None
+    """The longest wait for the first output. Without it {first_byte}."""
     args: list[Value] = []
     """Extra arguments for the CLI."""
     env: dict[Variable, Value] = {}
@@ -311,6 +312,16 @@ class AgentTable(Table):
     """With `pty`: the key that ends what is typed. Without it Enter."""
     exit: Word | None = None
     """With `pty`: what is typed to end the program. Without it the end of file (Ctrl-D)."""
+    stdin: Literal["file", "pipe"] = "file"
+    """What standard input is: a regular file, or a pipe where the program refuses a file."""
+    mentions: Mentions = "inert"
+    """`inert`: an `@path` of others' messages gets a backslash where the path exists. Some programs read such files."""
+    reply: Reply = "plain"
+    """`strip` takes bullets, indents and colours of a terminal off the reply."""
+    json_path: Word | None = Field(default=None, alias="json")
+    """The output is JSON, and this is the path to the reply in it, such as `result.text` or `messages.-1.content`."""
+    fail_pattern: Annotated[str, AfterValidator(_pattern)] | None = None
+    """A regular expression. A reply in which it finds something is a failed turn."""
 
 
 class ProcessTable(Table):
@@ -392,7 +403,7 @@ class TeamFile(Table):
 
 
 _KEYS: Mapping[str, tuple[str, ...]] = {
-    where: tuple(table.model_fields)
+    where: tuple(field.alias or name for name, field in table.model_fields.items())
     for where, table in (
         ("", TeamFile),
         ("team", TeamTable),

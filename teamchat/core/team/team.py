@@ -17,12 +17,13 @@ from msgspec import Struct, field
 
 from teamchat.assemblers.parts import MAX_BYTES
 from teamchat.assemblers.truncation import BYTES_PER_TOKEN
-from teamchat.core.agents import AGENT_TYPES, CLIS, AgentType, ProtocolName, normalize_agent_type
+from teamchat.core.agents import CLIS, AgentType, ProtocolName, agent_type, normalize_agent_type
 from teamchat.core.errors import UnknownName
 from teamchat.core.messages import well_formed
 from teamchat.core.routing.names import fold, valid_name
 from teamchat.core.text.commands import quote
-from teamchat.runners.base import FIRST_BYTE_S, Access, Memory, Terminal
+from teamchat.runners.agent_row import AgentRow
+from teamchat.runners.base import NOT_PROVEN, Access, Memory, Terminal
 from teamchat.runners.longest import LONGEST_REPLY
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ class AgentSpec(Struct, frozen=True):
     """A program that speaks for members. `protocol` names its prompt format and its events (`like` in the team file).
 
     `local` marks a program that the team file names relative to its own folder; `command` then begins with its absolute
-    path. `terminal` is set for the protocol of that name, and only for it.
+    path. `terminal` is set for the protocol of that name, and only for it. `row` is what is known of a plain program.
     """
 
     name: str
@@ -44,11 +45,25 @@ class AgentSpec(Struct, frozen=True):
     protocol: ProtocolName = "plain"
     terminal: Terminal | None = None
     local: bool = False
+    row: AgentRow | None = None
 
     @property
     def type(self) -> AgentType:
         """Its row of the table, which says how it is prompted and run."""
-        return AGENT_TYPES[self.protocol]
+        return agent_type(self.protocol, self.row)
+
+    def access_note(self, access: Access) -> str:
+        """What a member with that access may do, and what limits it."""
+        note = self.type.runner.access_notes[access]
+        if access == "full" or not (vendor := self.unproven):
+            return note
+        return f"{note}, if {Path(self.command[0]).name} obeys what {vendor} does: {NOT_PROVEN}"
+
+    @property
+    def unproven(self) -> str | None:
+        """The CLI whose bounds it is taken to obey, if it is another program than that CLI; else None."""
+        vendor = self.type.runner.vendor
+        return vendor if vendor and (self.local or Path(self.command[0]).name != vendor) else None
 
 
 BUILTIN_AGENTS: Mapping[str, AgentSpec] = MappingProxyType(
@@ -86,9 +101,10 @@ class Limits(Struct, frozen=True):
 class Member(Struct, frozen=True):
     """A member. `cwd` is absolute. `agent` is the name as written, None for a human, who has only a name and a title.
 
-    Times are seconds; `stall_s` None is the runner's own default. With `mcp` None the access decides which of the
-    user's MCP servers start. `fallback` are the members that answer instead, in order, if it has no quota, no login
-    or no program. `knowledge` are files and folders by their names in the team file, including the team's own.
+    Times are seconds; `stall_s` and `first_byte_s` None are the runner's own defaults. With `mcp` None the access
+    decides which of the user's MCP servers start. `fallback` are the members that answer instead, in order, if it has
+    no quota, no login or no program. `knowledge` are files and folders by their names in the team file, including the
+    team's own.
     `host` names the hosts that may run its turns (none: this machine), `host_wait_s` is how long one of them is waited
     for (None: `Clock`), and with `rerun` a turn runs again whose host has gone.
     With `workspace` None it is "shared", but in a group of members that may write in the same folder each has a
@@ -108,7 +124,7 @@ class Member(Struct, frozen=True):
     allow: tuple[str, ...] = ()
     timeout_s: float = 1800.0
     stall_s: float | None = None
-    first_byte_s: float = FIRST_BYTE_S
+    first_byte_s: float | None = None
     args: tuple[str, ...] = ()
     env: Mapping[str, str] = field(default_factory=dict)
     env_keep: tuple[str, ...] = ()

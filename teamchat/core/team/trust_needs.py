@@ -11,6 +11,7 @@ from hashlib import sha256
 from pathlib import Path
 from urllib.parse import parse_qsl, urlsplit
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import asdict
 
@@ -18,6 +19,7 @@ from teamchat.core.check import CHECK_TIMEOUT_S, Check
 from teamchat.core.team.team import BUILTIN_AGENTS, AgentSpec, Limits, Member, Team
 from teamchat.core.team.trusted_files import file_states
 from teamchat.core.text.clean import printable
+from teamchat.runners.base import Job
 from teamchat.runners.environment import is_secret
 
 _Outside = Callable[[Path, Path], Path | None]
@@ -69,7 +71,8 @@ def fingerprint(team: Team, wanted: tuple[Need, ...]) -> str:
 def _kept_as_it_is(team: Team, member: Member) -> Iterator[Need]:
     """The keys that ask nothing alone, but whose change or removal could let a trusted member do more."""
     name = team.agent_of(member).name
-    yield _need(member.name, "agent", f"is {name}", (name,))
+    row = team.agent_of(member).row
+    yield _need(member.name, "agent", f"is {name}", (name, *([msgspec.json.encode(row).decode()] if row else [])))
     if member.mcp == ():
         yield _need(member.name, "mcp", "has no MCP server", ())
     if member.workspace is not None:
@@ -135,7 +138,7 @@ def _needs_of(team: Team, member: Member, outside: _Outside) -> Iterator[Need]:
     spec = team.agent_of(member)
     if member.host:
         yield _host(member)
-    elif spec not in BUILTIN_AGENTS.values():
+    elif spec not in BUILTIN_AGENTS.values() and not (spec.row and spec.row.is_proven(member.access)):
         yield _command(member, spec)
     if member.timeout_s > LONGEST_TURN_S:
         yield _need(member.name, "timeout", f"may take {member.timeout_s:,.15g} s for a turn", (str(member.timeout_s),))
@@ -212,12 +215,19 @@ def _command(member: Member, spec: AgentSpec) -> Need:
     The text that ends a program on a terminal may also be a command of that program.
     """
     runner, what = spec.type.runner, f"runs {shlex.join(spec.command)}"
+    if spec.row and spec.row.origin:
+        what = f"runs {shlex.join(runner.command(Job(spec.command, member.cwd, Path(), access=member.access)).argv)}"
+        what += f" by the row of {spec.row.origin}"
     value: tuple[str, ...] = (*spec.command, "like", spec.protocol)
+    if spec.row:
+        value += (msgspec.json.encode(spec.row).decode(),)
     if (terminal := spec.terminal) is not None:
         what += f" on a terminal, and types {terminal.exit!r} there" if terminal.exit else " on a terminal"
         value += ("pty", terminal.submit, terminal.exit or "")
     like = f" like {spec.protocol}, access {member.access}" if runner.vendor else "; its access"
-    note = f": {runner.access_notes[member.access]}" if runner.vendor else " is not enforced"
+    note = f": {spec.access_note(member.access)}" if runner.vendor else " is not enforced"
+    if spec.row and spec.row.access:
+        like, note = f", access {member.access}", f": {spec.access_note(member.access)}"
     return _need(member.name, "command", f"{what}{like}{note}", value)
 
 

@@ -106,7 +106,7 @@ def plan_hosted(
     runner = agent.type.runner
     continued = prompt.vendor_session if isinstance(prompt.vendor_session, ContinuedSession) else None
     command = Command((agent.name,))
-    setup = replace(_setup(member, runner, prompt, reason, Command(()), {}, ()), host=place.host.name)
+    setup = replace(_setup(member, agent, prompt, reason, Command(()), {}, ()), host=place.host.name)
     return ReadyTurn(
         member=member,
         agent=agent,
@@ -153,7 +153,7 @@ def plan_turn(
         from teamchat.core.doctor.parity import features_without
 
         without = features_without(agent, job)
-    setup = _setup(member, runner, prompt, reason, command, changed, secrets_in((*agent.command, *member.args)))
+    setup = _setup(member, agent, prompt, reason, command, changed, secrets_in((*agent.command, *member.args)))
     return ReadyTurn(
         member=member,
         agent=agent,
@@ -164,7 +164,7 @@ def plan_turn(
         env=env,
         setup=replace(setup, without=without),
         scratch=scratch,
-        clocks=Clocks(member.first_byte_s, member.stall_s or runner.stall_s, member.timeout_s)
+        clocks=Clocks(job.first_byte_s, member.stall_s or runner.stall_s, member.timeout_s)
         if machine.live
         else NO_CLOCKS,
     )
@@ -206,7 +206,7 @@ def _told(value: str, *, given: bool) -> str:
 
 def _setup(
     member: Member,
-    runner: Runner,
+    agent: AgentSpec,
     prompt: BuiltPrompt,
     reason: TurnReason,
     command: Command,
@@ -223,7 +223,7 @@ def _setup(
         env=changed,
         cwd=str(member.cwd),
         access=member.access,
-        access_note=may(member, runner),
+        access_note=may(member, agent),
         why=reason.why,
         answers=prompt.answers.id,
         request=reason.request,
@@ -250,6 +250,7 @@ def _setup(
         images=tuple(image.name for image in prompt.images),
         slash=_expansion(prompt.slash) if prompt.slash else None,
         purpose=reason.purpose,
+        row=agent.row,
     )
 
 

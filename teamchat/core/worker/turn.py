@@ -211,7 +211,7 @@ class HostTurn:
                 argv=masked(command.argv, secrets_in(spec.command)),
                 env=told_variables(self._host.env, env),
                 cwd=str(cwd),
-                access_note=runner.access_notes[order.access],
+                access_note=spec.access_note(order.access),
                 version=version,
                 login=login,
                 teamchat=VERSION,
@@ -228,7 +228,7 @@ class HostTurn:
             raise _Refused(Failure(FailureKind.MISSING, f"could not be started: {error}")) from None
         parser = runner.parser()
         parser.longest = order.longest
-        clocks = Clocks(order.first_byte_s, order.stall_s or runner.stall_s, order.timeout_s)
+        clocks = Clocks(job.first_byte_s, order.stall_s or runner.stall_s, order.timeout_s)
         telling = _Told(process, self._attempt, self._add)
         end = await run_turn(telling, parser, clocks, self._stopper, lambda _: None, order.patience, order.resumes)
         return self._ended(end, telling, agent)
@@ -317,7 +317,7 @@ def _job(order: Order, agent: HostAgent, cwd: Path, scratch: Path, env: Mapping[
         budget_usd=order.budget_usd,
         memory=order.memory,
         resumes=order.resumes,
-        first_byte_s=order.first_byte_s,
+        first_byte_s=agent.spec.type.runner.first_byte_s if order.first_byte_s is None else order.first_byte_s,
     )
 
 

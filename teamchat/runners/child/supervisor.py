@@ -116,6 +116,7 @@ _TEXTS = (TextDelta, Text, Thinking)
 _NO_SIGNS = (Retry, Note)  # of life
 _ACTED_ON = (Retry, Done, VendorSession)
 SILENT = "silent for"
+NOTHING_YET = "nothing yet (this program answers at its end)"
 UNSAID = "did not report at once that its turn is over"
 NO_LIMITS: Mapping[FailureKind, int] = MappingProxyType({})
 TAIL_BYTES = 64 * 1024
@@ -427,7 +428,8 @@ class _Turn:
             self._end_process(Failure(FailureKind.TIMEOUT, reason + last))
         elif now - self.noted > self.clocks.note_s:
             self.noted = now
-            self._emit((Note(f"{SILENT} {now - self.alive:.0f} s"),))
+            waits = self.parser.at_end and self.first_byte is None
+            self._emit((Note(NOTHING_YET if waits else f"{SILENT} {now - self.alive:.0f} s"),))
         elif self._may_be_over() and now - self.alive > ANSWERED_S:
             self.doubted = True
             if self.process.end_input():

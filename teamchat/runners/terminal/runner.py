@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from teamchat.patterns import regex
 from teamchat.runners.agent_events import AgentEvent, Done, Failure, FailureKind, Note, Started, Text, TextDelta
-from teamchat.runners.base import Command, EventParser, Job, Prepared, Verdict
+from teamchat.runners.base import Command, EventParser, Job, Prepared, Runner, Verdict
 from teamchat.runners.child import isolated
 from teamchat.runners.failures import FailureWords, ending, is_blank, last_words, no_answer
 from teamchat.runners.longest import LONGEST_REPLY, ShortenedLine
@@ -24,6 +24,7 @@ class TerminalEvents:
     """The typist's reports. A visible `answer` is success, however the program ended after it."""
 
     by_lines = True
+    at_end = False
     answered = False
     longest = LONGEST_REPLY
 
@@ -68,7 +69,13 @@ class TerminalEvents:
 
 
 class TerminalRunner(PipeRunner):
-    """Nothing is known of the program, as with one on a pipe, and nothing limits what it does."""
+    """Nothing is known of the program, as with one on a pipe, and nothing limits what it does.
+
+    Its prompt has to come in time, and its screen shows what it writes.
+    """
+
+    first_byte_s = Runner.first_byte_s
+    stall_s = Runner.stall_s
 
     def prepare(self, prompt: str, *, typed: range, exists: Callable[[str], bool]) -> Prepared:  # noqa: ARG002
         """Remove control characters. They are keys: others' text must not press Ctrl-C or end its own paste."""

@@ -90,6 +90,26 @@ def _decode_odd(line: bytes) -> object:
 _DECODER = json.JSONDecoder()
 
 
+def document(text: str) -> object:
+    """The JSON value that is the whole text; None if it is none."""
+    try:
+        return msgspec.json.decode(text)
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return None
+
+
+def at_path(value: object, path: str) -> object:
+    """What is at `messages.-1.text` of a JSON value: keys, and the places of lists; None if nothing is there."""
+    for name in path.split("."):
+        if isinstance(value, list) and name.lstrip("-").isdecimal() and -len(value) <= int(name) < len(value):
+            value = value[int(name)]
+        elif isinstance(value, dict):
+            value = value.get(name)
+        else:
+            return None
+    return value
+
+
 def not_too_deep(value: _Value) -> _Value:
     """The same value. Raises `RecursionError` for one deeper than `_DEEPEST`, as parsers do somewhere beyond it."""
     layer: list[object] = [value]

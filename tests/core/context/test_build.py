@@ -233,7 +233,7 @@ def test_what_was_said_is_told_without_markers_and_escape_sequences(stage: Stage
     assert "red" in text
 
 
-@pytest.mark.parametrize(("protocol", "inert"), [("claude", 1), ("gemini", 1), ("codex", 0), ("plain", 0)])
+@pytest.mark.parametrize(("protocol", "inert"), [("claude", 1), ("gemini", 1), ("codex", 0), ("plain", 1)])
 def test_paths_in_what_others_said_are_made_inert_for_those_that_would_read_them(
     stage: Stage, protocol: ProtocolName, inert: int
 ) -> None:

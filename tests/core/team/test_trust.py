@@ -98,7 +98,7 @@ def test_the_installed_clis_need_no_trust(proj: Path, store: TrustStore) -> None
             HEAD + '[agents.claude]\ncommand = ["wrapper"]',
             (
                 "max runs wrapper like claude, access read: reads files; has no tool that writes or runs anything "
-                "(--tools Read,Grep,Glob)"
+                "(--tools Read,Grep,Glob), if wrapper obeys what claude does: not proven"
             ),
         ),
         (HEAD + 'args = ["--mcp-config", "x y"]', "max runs claude with --mcp-config 'x y'"),

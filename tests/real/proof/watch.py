@@ -63,6 +63,7 @@ class _Witness:
     """A parser that notes the vendor's name of every event before another parser reads it."""
 
     by_lines = True
+    at_end = False
 
     def __init__(self, runner: Runner) -> None:
         self.parser = runner.parser()

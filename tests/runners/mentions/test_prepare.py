@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from teamchat.runners.agent_row import AgentRow
 from teamchat.runners.base import Prepared, Runner
 from teamchat.runners.claude.runner import ClaudeRunner
 from teamchat.runners.codex.runner import CodexRunner
@@ -168,10 +169,17 @@ def test_what_a_person_typed_expands_and_what_stands_before_and_behind_it_does_n
     assert typed not in "".join(others)
 
 
-@given(prompt=st.text())
-def test_a_program_gets_the_prompt_as_it_is(prompt: str) -> None:
-    sent = f"@note.txt $zebra ultrathink {prompt}"
+@given(prompt=st.text(alphabet=st.characters(exclude_characters="@")))
+def test_a_program_gets_the_prompt_as_it_is_but_for_paths_that_exist(prompt: str) -> None:
+    sent = f"@missing.txt $zebra ultrathink me@example.com {prompt}"
     assert prepare(PipeRunner(), sent) == Prepared(sent.encode(), 0)
+    assert prepare(PipeRunner(), f"see @note.txt, {sent}") == Prepared(f"see \\@note.txt, {sent}".encode(), 1)
+
+
+@given(prompt=st.text())
+def test_a_program_that_reads_no_mentions_gets_the_prompt_as_it_is(prompt: str) -> None:
+    sent = f"@note.txt $zebra ultrathink {prompt}"
+    assert prepare(PipeRunner(AgentRow(mentions="as they are")), sent) == Prepared(sent.encode(), 0)
 
 
 @pytest.mark.parametrize("runner", [CLAUDE, CodexRunner(), GEMINI, PipeRunner()])

@@ -68,7 +68,7 @@ from teamchat.core.turn.run_events import (
     Warned,
 )
 from teamchat.runners.agent_events import AgentEvent, Denied, FailureKind, TextDelta, ToolCall
-from teamchat.runners.base import NOT_ENFORCED
+from teamchat.runners.base import NOT_ENFORCED, NOT_PROVEN
 from teamchat.runners.untrusted.file_changes import FileChange
 
 if TYPE_CHECKING:
@@ -538,7 +538,8 @@ def _key(turn: int, route: Route | None) -> int:
 def _about(turn: Turn, route: Route | None) -> str:
     """`claude on gpu1 · may edit`, what it does in a process, and the number of an attempt after the first one."""
     bounded = not turn.setup.access_note.startswith(NOT_ENFORCED)
-    access = ACCESS[turn.setup.access] if bounded else NOT_BOUNDED
+    unproven = f" ({NOT_PROVEN})" if NOT_PROVEN in turn.setup.access_note else ""
+    access = f"{ACCESS[turn.setup.access]}{unproven}" if bounded else NOT_BOUNDED
     agent = f"{turn.agent} on {turn.setup.host}" if turn.setup.host else turn.agent
     parts = [agent, access] if route else [agent, BEGINS[turn.setup.purpose]]
     if route and route.part:

@@ -6,7 +6,6 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from teamchat.core.agents import AGENT_TYPES
 from teamchat.core.checkpoint.find import find_repository
 from teamchat.core.checkpoint.refs import prune
 from teamchat.core.checkpoint.values import NoRepository
@@ -53,7 +52,7 @@ def _forget(top: Path, state_folder: Path, refs: str) -> str | None:
 def _kept(turns: list[Turn]) -> list[VendorSessions]:
     by_agent: dict[tuple[str, str], dict[str, None]] = {}
     for turn in turns:
-        sessions = AGENT_TYPES[turn.protocol].runner.sessions
+        sessions = turn.type.runner.sessions
         if sessions and turn.vendor_session and (sessions.keeps_all or turn.setup.memory != "fresh"):
             by_agent.setdefault((turn.agent, sessions.stays_in), {})[turn.vendor_session] = None
     return [VendorSessions(agent, folder, tuple(names)) for (agent, folder), names in by_agent.items()]

@@ -1,0 +1,120 @@
+"""Finds the row of an agent: one of teamchat's own, of the person's configuration folder, or of an installed package.
+
+A project's folder holds none. A package names the folder of its `NAME.toml` by the entry point NAME of the group
+`teamchat.agents`, and is read as data: nothing of it is imported.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+from msgspec.structs import replace
+
+from teamchat.core.agents import AGENT_TYPES, CLIS, ROWS
+from teamchat.core.files.folders import config_dir
+from teamchat.core.team.problems import TeamFileProblem
+from teamchat.patterns import regex
+from teamchat.runners.agent_row import OWN, AgentRow
+from teamchat.runners.untrusted.regular_files import read_regular
+from teamchat.runners.untrusted.toml import loads
+
+GROUP = "teamchat.agents"
+LARGEST = 64 * 1024  # bytes of a row
+_DEEPEST = 8  # parts of a key
+_NAME = regex(r"[a-z0-9][a-z0-9_-]{0,39}")
+_STREAMS = ("plain", "json", *(row.name for row in CLIS))
+
+
+def find_row(name: str) -> AgentRow | None:
+    """The row of an agent that no built-in agent and no table of a team file is called; None if there is none.
+
+    Raises `TeamFileProblem` for a row that is wrong, or that has the name of another one.
+    """
+    name = name.lower()
+    if not _NAME.fullmatch(name):
+        return None
+    own, persons = ROWS / f"{name}.toml", config_dir() / "agents" / f"{name}.toml"
+    if own.is_file():
+        if persons.exists():
+            raise TeamFileProblem(f"{persons}: teamchat has an agent {name!r} already; give the file another name")
+        return read_row(own, OWN)
+    if persons.is_file():
+        return read_row(persons, "you")
+    return _of_package(name)
+
+
+def _of_package(name: str) -> AgentRow | None:
+    from importlib.metadata import entry_points
+
+    for entry in entry_points(group=GROUP, name=name):
+        if entry.dist:
+            folder = Path(*entry.module.split("."))
+            path = Path(str(entry.dist.locate_file(folder / f"{name}.toml")))
+            return read_row(path, f"the package {entry.dist.name} {entry.dist.version}")
+    return None
+
+
+def shipped() -> Iterator[tuple[str, AgentRow]]:
+    """Teamchat's own rows by their names."""
+    for path in sorted(ROWS.glob("*.toml")):
+        yield path.stem, read_row(path, OWN)
+
+
+def all_rows() -> Iterator[tuple[str, AgentRow]]:
+    """The rows of teamchat, then those of the person. Raises `TeamFileProblem` for one that is wrong."""
+    yield from shipped()
+    for path in sorted((config_dir() / "agents").glob("*.toml")):
+        if _NAME.fullmatch(path.stem) and (row := find_row(path.stem)):
+            yield path.stem, row
+
+
+def read_row(path: Path, origin: str) -> AgentRow:
+    """The row in a file; `origin` says whose it is. Raises `TeamFileProblem`."""
+    try:
+        raw = loads(read_regular(path, LARGEST).decode(), _DEEPEST)
+        row = _checked(msgspec.convert(raw, AgentRow), path.stem)
+    except FileNotFoundError:
+        raise TeamFileProblem(f"{path}: no such file") from None
+    except OSError as error:
+        raise TeamFileProblem(f"{path}: cannot be read: {error.strerror}") from None
+    except msgspec.ValidationError as error:
+        raise TeamFileProblem(f"{path}: {_in_words(str(error))}") from None
+    except ValueError as error:
+        raise TeamFileProblem(f"{path}: {error}") from None
+    return replace(row, origin=origin)
+
+
+def _checked(row: AgentRow, name: str) -> AgentRow:
+    """The row. Raises ValueError for what the types do not say."""
+    if row.origin:
+        raise ValueError("origin: a row does not say whose it is")
+    if name in AGENT_TYPES:
+        raise ValueError(f"{name!r} is an agent that teamchat has without a row")
+    if not row.command or not all(row.command):
+        raise ValueError("command: expected a program and its arguments")
+    if row.stream not in _STREAMS:
+        raise ValueError(f"stream: expected one of {', '.join(_STREAMS)}, got {row.stream!r}")
+    if bool(row.json) != (row.stream == "json"):
+        raise ValueError('json: expected with stream = "json", and only there')
+    if row.resume and row.stream == "plain":
+        raise ValueError("resume: expected only where the stream has the id of a session")
+    for key in ("model", "resume"):
+        if (words := getattr(row, key)) and not any("{}" in word for word in words):
+            raise ValueError(f"{key}: expected a {{}} in place of its value")
+    if row.largest is not None and row.largest < 1:
+        raise ValueError("largest: expected a number of bytes")
+    try:
+        re.compile(row.fail_pattern)
+    except re.error as error:
+        raise ValueError(f"fail_pattern: expected a regular expression ({error})") from None
+    return row
+
+
+def _in_words(error: str) -> str:
+    """Msgspec's sentence with the key in front: `access.read: ...`."""
+    what, _, place = error.partition(" - at `")
+    key = place.rstrip("`").removeprefix("$").removeprefix(".")
+    return f"{key}: {what}" if key else what
