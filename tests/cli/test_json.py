@@ -84,8 +84,8 @@ def test_a_whole_conversation(world: Path) -> None:
         "left": [],
         "children": [],
     }
-    ended = {"type": "turn_finished", "host": None, "ok": True, "code": 0, "failure": None, "exit_code": 0, "tools": None,
-             "failed_tools": 0, "partial": "", "part": None, "redacted": 0, "trimmed": None,
+    ended = {"type": "turn_finished", "host": None, "ok": True, "code": 0, "failure": None, "exit_code": 0,
+             "tools": None, "failed_tools": 0, "partial": "", "part": None, "redacted": 0, "trimmed": None,
              **lists}  # fmt: skip
     assert settled(ran) == [
         {"type": "warning", "text": "nobody is called 'bob'"},
