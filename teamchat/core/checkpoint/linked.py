@@ -100,7 +100,8 @@ def unlink(repository: GitRepository, state_folder: Path, folder: Path, branch: 
     with _opened(repository, state_folder, branch, folder) as git:
         commits = _own_commits(git, branch, start)
         if not commits:
-            _drop(git, f"refs/heads/{branch}")
+            with contextlib.suppress(GitFailed):  # there is none
+                git("update-ref", "--no-deref", "-d", f"refs/heads/{branch}")
         with contextlib.suppress(FileNotFoundError):
             shutil.rmtree(folder)
         with contextlib.suppress(FileNotFoundError):
@@ -172,11 +173,6 @@ def _set_branch(repository: GitRepository, git: GitProgram, branch: str, commit:
     ref = f"refs/heads/{branch}"
     repository.common_dir.joinpath(f"{ref}.lock").unlink(missing_ok=True)
     git("update-ref", "--no-deref", ref, commit)
-
-
-def _drop(git: GitProgram, ref: str) -> None:
-    with contextlib.suppress(GitFailed):  # there is none
-        git("update-ref", "--no-deref", "-d", ref)
 
 
 def _copy_index(repository: GitRepository, own: Path) -> None:

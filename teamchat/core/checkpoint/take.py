@@ -451,7 +451,13 @@ class _Look(Struct):
             try:
                 self._packing(add)(*_ADD, given=_listed(add))
             except GitFailed as failed:
-                self._leave_out_changing(failed, add)
+                changed = _FAILED.search(failed.told)
+                if changed is None:
+                    raise
+                for path in [path for path in add if _as_told(path) == changed[1]]:  # while git read it
+                    self._leave_out(path, "changing")
+                    self.read.pop(path, None)
+                    add.remove(path)
             else:
                 return
         self._packing(add)(*_ADD, given=_listed(add))
@@ -468,16 +474,6 @@ class _Look(Struct):
             f"GIT_CONFIG_VALUE_{number}": "1",
         }
         return replace(git, env={**git.env, **setting})
-
-    def _leave_out_changing(self, failed: GitFailed, add: list[str]) -> None:
-        """Take the path that changed while git read it out of `add`."""
-        match = _FAILED.search(failed.told)
-        if match is None:
-            raise failed
-        for path in [path for path in add if _as_told(path) == match[1]]:
-            self._leave_out(path, "changing")
-            self.read.pop(path, None)
-            add.remove(path)
 
     def _named(self, tree: str) -> str:
         there, top = self.found.files, self.shadow.repository.top

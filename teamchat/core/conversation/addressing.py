@@ -355,7 +355,12 @@ def person(team: Team, name: str | None, state: State | None = None) -> Member:
     if not team.humans:
         raise UsageError(f"team {team.name!r} has no person, and only people send messages")
     if name is None:
-        return _only_person(team, state)
+        asked = [human for human in team.humans if state and state.answered_by(human.name)]
+        first, *others = asked or team.humans
+        if others:
+            names = " or ".join(human.name for human in (first, *others))
+            raise UnknownPerson(f"who speaks: {names}? Say it with --as", first.name)
+        return first
     member = next((member for member in team.members if fold(member.name) == fold(name)), None)
     if member and member.type == "human":
         return member
@@ -368,15 +373,6 @@ def person(team: Team, name: str | None, state: State | None = None) -> Member:
     guess = f": did you mean {closest}?" if closest else ""
     text = f"no person {name!r} in team {team.name!r} (there are: {', '.join(people)}){guess}"
     raise UnknownPerson(text, closest or people[0])
-
-
-def _only_person(team: Team, state: State | None) -> Member:
-    asked = [human for human in team.humans if state and state.answered_by(human.name)]
-    first, *others = asked or team.humans
-    if others:
-        names = " or ".join(human.name for human in (first, *others))
-        raise UnknownPerson(f"who speaks: {names}? Say it with --as", first.name)
-    return first
 
 
 def not_followed(earlier: Iterable[str], reply: str, team: Team, member: Member) -> tuple[str, ...]:

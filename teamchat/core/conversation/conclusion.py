@@ -58,7 +58,9 @@ def conclude(run: Concluded, action: Action) -> Conclusion:
         case Stuck(reason=reason, why=why) | CheckNotRun(reason=reason, why=why):
             return conclusion(run, CODES[why], reason, RESUME)
         case HumanAsked(route=route):
-            return _waiting(run, route)
+            speaker = f" --as {route.target}" if len(run.team.humans) > 1 else ""
+            reason, hint = f"{route.by} asks {route.target}", f"teamchat send{speaker} 'Your answer'"
+            return conclusion(run, ExitCode.HUMAN_ASKED, reason, hint, waiting_for=route.target)
         case Paused(kind=kind, reason=reason):
             return _pause(run, kind, reason)
         case _:
@@ -150,13 +152,6 @@ def _done(run: Concluded) -> Conclusion:
     left = strategy.undecided(process)
     code, reason = (CODES[left.kind], left.reason) if left else (ExitCode.DONE, None)
     return conclusion(run, code, reason, strategy.next_command(process))
-
-
-def _waiting(run: Concluded, route: Route) -> Conclusion:
-    """A person is asked. In a team with one person the answer needs no `--as`."""
-    speaker = f" --as {route.target}" if len(run.team.humans) > 1 else ""
-    reason, hint = f"{route.by} asks {route.target}", f"teamchat send{speaker} 'Your answer'"
-    return conclusion(run, ExitCode.HUMAN_ASKED, reason, hint, waiting_for=route.target)
 
 
 def _pause(run: Concluded, kind: PauseKind, reason: str) -> Conclusion:

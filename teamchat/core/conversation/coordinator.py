@@ -358,16 +358,12 @@ class ConversationCoordinator:
                 except NoRecording:
                     raise  # there is nothing to resume in a replay
                 except TeamchatError as error:  # the store failed, or the team has changed
-                    self._hold_all(stored=not isinstance(error, StoreError))
+                    stop = StopRequested(run.machine.now())
+                    if isinstance(error, StoreError):  # the next process finds what ran and holds it in the same way
+                        run.state = decide(run.state, stop)[0]
+                    else:
+                        run.step(stop)
                     return conclude_error(run, error)
-
-    def _hold_all(self, *, stored: bool) -> None:
-        """Hold what ran. When the store cannot be written, the next process finds it and holds it in the same way."""
-        stop = StopRequested(self.run.machine.now())
-        if stored:
-            self.run.step(stop)
-        else:
-            self.run.state = decide(self.run.state, stop)[0]
 
     def _performance(self, action: RunTurn | RunCheck | RunGroup | Deliver) -> Awaitable[tuple[Action, ...]]:
         match action:

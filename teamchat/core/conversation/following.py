@@ -188,7 +188,12 @@ class Follower:
         for open_turn in list(self._open.values()):
             if open_turn.output and self._works:
                 yield from self._spoken(open_turn.turn, open_turn.output.read())
-        self._look_at_lock()
+        now = time.monotonic()
+        if self._works and now - self._looked_at_lock >= LOCK_LOOK_S:
+            # Notice that the process that ran the conversation is dead. A process that is alive keeps its lock.
+            self._looked_at_lock = now
+            if holder_of(self.lock) is None and self.db.changes() == self._version:
+                self._dead = (self.state.queue, self._running)
         if self._works:
             self._ran, self._still_since = True, math.inf
         elif self._ran and self._over():
@@ -213,15 +218,6 @@ class Follower:
         now = time.monotonic()
         self._still_since = min(self._still_since, now)
         return now - self._still_since > STILL_S or holder_of(self.lock) is None
-
-    def _look_at_lock(self) -> None:
-        """Notice that the process that ran the conversation is dead. A process that is alive keeps its lock."""
-        now = time.monotonic()
-        if not self._works or now - self._looked_at_lock < LOCK_LOOK_S:
-            return
-        self._looked_at_lock = now
-        if holder_of(self.lock) is None and self.db.changes() == self._version:
-            self._dead = (self.state.queue, self._running)
 
     def _seen(self) -> _Seen:
         db, session, log = self.db, self.session.id, self._log
@@ -296,7 +292,11 @@ class Follower:
         for _, events in sorted(parts, key=itemgetter(0)):
             yield from events
         for undo in seen.undos:
-            yield from _undone(undo)
+            what = "the files of turn" if undo.scope == "files" else "turn"
+            if undo.status == "done":
+                yield Warned(f"{what} {undo.turn} and of all later ones were undone: teamchat log --all")
+            elif undo.status == "redone":
+                yield Warned(f"the undo of turn {undo.turn} was reverted")
 
     def _messages(self, seen: _Seen, checked: Mapping[int, tuple[float, ...]]) -> Iterator[_Part]:
         places = {message.id: place for place, message in seen.messages.items()}
@@ -530,11 +530,3 @@ def _called_together(one: Route, other: Route) -> bool:
     """Whether the end of one step of a process has called both."""
     rounds = {part.number if part else None for part in (one.part, other.part)}
     return _mates(one, other) and len(rounds) == 1
-
-
-def _undone(undo: Undo) -> Iterator[Warned]:
-    what = "the files of turn" if undo.scope == "files" else "turn"
-    if undo.status == "done":
-        yield Warned(f"{what} {undo.turn} and of all later ones were undone: teamchat log --all")
-    elif undo.status == "redone":
-        yield Warned(f"the undo of turn {undo.turn} was reverted")

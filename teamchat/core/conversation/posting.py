@@ -385,7 +385,10 @@ class Teller(Struct):
                 why = "the process decides who speaks" if process else "--only"
                 emit(Warned(f"{target}, whom {by} calls in {message}, is not called ({why})"))
             case Reassigned(route=route, failed=failed):
-                self._reassigned(route, failed)
+                failure, part = self.run.tally.failures.get(route.number), route.part
+                reason = failure.reason if failure else f"{failed} failed"
+                which = f"subtask {part.number} of {part.total}: " if part and part.number else ""
+                emit(Warned(f"{which}{reason}; {route.target} does it", route.number))
             case Moved(process=moved):
                 emit(ProcessMoved(moved))
             case Refused(route=route, limit=limit):
@@ -403,12 +406,6 @@ class Teller(Struct):
             if not set(waiting.numbers).isdisjoint(routes):
                 self.run.emit(Warned(f"{how}: {waiting}"))
                 self.run.emit(Warned(waiting.commands))
-
-    def _reassigned(self, route: Route, failed: str) -> None:
-        failure, part = self.run.tally.failures.get(route.number), route.part
-        reason = failure.reason if failure else f"{failed} failed"
-        which = f"subtask {part.number} of {part.total}: " if part and part.number else ""
-        self.run.emit(Warned(f"{which}{reason}; {route.target} does it", route.number))
 
     async def not_merged(self, *turns: Turn) -> None:
         """Tell once for each member that the changes in its worktree are not in the user's files."""

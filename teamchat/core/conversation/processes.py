@@ -110,7 +110,10 @@ def process_of(team: Team, name: str, given: ProcessSettings = DEFAULTS) -> Proc
     """
     named = _named(team, name)
     settings = replace(named.settings, **{setting: getattr(given, setting) for setting in given.given})
-    _check_taken(named, settings)
+    takes = TAKES[named.kind]
+    if unfit := [_option(setting) for setting in settings.given if setting not in takes]:
+        kind = named.kind if named.name == named.kind else f"{named.name} ({named.kind})"
+        raise UsageError(f"{kind} does not take {listed(*unfit)}; it takes {listed(*map(_option, takes))}")
     if settings.rounds and settings.rounds > MOST_ROUNDS:
         raise UsageError(f"--rounds: expected at most {MOST_ROUNDS}, got {settings.rounds:,}")
     process = _made(team, named, settings)
@@ -132,13 +135,6 @@ def _named(team: Team, name: str) -> NamedProcess:
         if fold(process.name) == fold(name):
             return process
     raise UnknownName(f"there is no process {name!r}: {nearest(name, process_names(team))}", "teamchat run --help")
-
-
-def _check_taken(named: NamedProcess, settings: ProcessSettings) -> None:
-    takes = TAKES[named.kind]
-    if unfit := [_option(setting) for setting in settings.given if setting not in takes]:
-        kind = named.kind if named.name == named.kind else f"{named.name} ({named.kind})"
-        raise UsageError(f"{kind} does not take {listed(*unfit)}; it takes {listed(*map(_option, takes))}")
 
 
 def _option(setting: str) -> str:

@@ -100,15 +100,12 @@ class TurnOutput:
         elif not self._kept:
             yield from self.parser.feed(*lines)
         else:
-            yield from self._up_to_done(lines)
-
-    def _up_to_done(self, lines: list[bytes]) -> Iterator[AgentEvent]:
-        for line in lines:
-            if self._over:
-                return
-            events = tuple(self.parser.feed(line))
-            self._over = any(isinstance(event, Done) for event in events)
-            yield from events
+            for line in lines:
+                if self._over:
+                    return
+                events = tuple(self.parser.feed(line))
+                self._over = any(isinstance(event, Done) for event in events)
+                yield from events
 
     def so_far(self) -> Verdict:
         """What the parser makes of it, as of a process that was killed by now. Nothing can be read after this."""

@@ -166,7 +166,10 @@ class HostedTurn:
                     if isinstance(piece, Ended):
                         return
             except Away as away:
-                await self._away(away)
+                self._give_up_after_stop()
+                self._say_once("away", f"{away}; waiting for it")
+                await asyncio.sleep(AGAIN_S)
+                self._back = time.monotonic()
             except Unreadable as error:
                 raise _Over(Failure(FailureKind.AGENT, f"sent from {self.host} {error}")) from None
 
@@ -190,13 +193,6 @@ class HostedTurn:
     def _lost(self, words: str) -> Failure:
         self.lost = True
         return Failure(FailureKind.INTERRUPTED, words)
-
-    async def _away(self, away: Away) -> None:
-        """Wait for a database that does not answer. What runs goes on meanwhile."""
-        self._give_up_after_stop()
-        self._say_once("away", f"{away}; waiting for it")
-        await asyncio.sleep(AGAIN_S)
-        self._back = time.monotonic()
 
     def _give_up_after_stop(self) -> None:
         """Raises `_Over` if a person waits no longer for the end of a stopped turn."""

@@ -67,7 +67,12 @@ def go_on(draft: Draft) -> None:
         elif not (draft.actions and draft.actions[-1].final):
             draft.actions.append(Idle())
     elif head.part and head.part.check:
-        _run_check(draft, head)
+        if paused := time_guard(draft.state, draft.now):
+            draft.hold_all()
+            draft.actions.append(paused)
+        else:
+            draft.change(head.number, status=RouteStatus.RUNNING)
+            draft.actions.append(RunCheck(draft.state.route(head.number)))
     elif head.target in state.rules.humans and head.answer is None:
         draft.change(head.number, status=RouteStatus.ASKED)
         draft.actions.append(HumanAsked(replace(head, status=RouteStatus.ASKED)))
@@ -105,15 +110,6 @@ def _speak(draft: Draft, head: Route) -> None:
         process = draft.state.process
         jobs = process.jobs if process and head.part else None
         draft.actions.append(RunGroup(running, jobs) if len(mates) > 1 else RunTurn(running[0]))
-
-
-def _run_check(draft: Draft, head: Route) -> None:
-    if paused := time_guard(draft.state, draft.now):
-        draft.hold_all()
-        draft.actions.append(paused)
-        return
-    draft.change(head.number, status=RouteStatus.RUNNING)
-    draft.actions.append(RunCheck(draft.state.route(head.number)))
 
 
 def check_ended(draft: Draft, event: CheckEnded) -> None:
@@ -239,8 +235,11 @@ def decide(state: State, event: Event) -> tuple[State, tuple[Action, ...]]:
             _human_spoke(draft, event)
         case TurnEnded() | CheckEnded() | GroupRan() | GroupDelivered():
             _ended(draft, event)
-        case Resumed() | Released():
-            _continued(draft, event)
+        case Resumed(mode=mode, only=only):
+            _resumed(draft, mode, only)
+        case Released(routes=numbers):
+            draft.not_begun()
+            _free(draft, set(numbers))
         case StopRequested():
             draft.hold_all()
             draft.actions.append(Paused(PauseKind.INTERRUPTED, "interrupted"))
@@ -324,8 +323,9 @@ def _human_spoke(draft: Draft, event: HumanSpoke) -> None:
     if answered:
         draft.remove(answered)
         draft.finish(answered, event.speaker, event.message)
-    if event.goes_on:
-        _goes_on(draft)
+    process = draft.state.process
+    if event.goes_on and process and process.kind is Kind.UNTIL:  # it ended while the person was speaking
+        draft.state = replace(draft.state, process=replace(process, over=False))
     if answered is None and event.answers and not event.requests and event.process is None:
         _heard(draft, event)
     draft.asked(event.message, answered, event.before)
@@ -338,13 +338,6 @@ def _human_spoke(draft: Draft, event: HumanSpoke) -> None:
         process = None
     draft.state = replace(draft.state, process=process)
     draft.enqueue(event.requests, Route(parent=event.message, by=event.speaker, request=event.message), ahead=True)
-
-
-def _goes_on(draft: Draft) -> None:
-    """Reopen an `until` that ended while a person was speaking."""
-    process = draft.state.process
-    if process and process.kind is Kind.UNTIL:
-        draft.state = replace(draft.state, process=replace(process, over=False))
 
 
 def _heard(draft: Draft, event: HumanSpoke) -> None:
@@ -367,15 +360,6 @@ def _hear_first(draft: Draft) -> None:
 def _waits(state: State, route: Route) -> bool:
     """Whether the route and its whole group wait."""
     return all(mate.status is RouteStatus.WAITING for mate in state.mates(route))
-
-
-def _continued(draft: Draft, event: Resumed | Released) -> None:
-    match event:
-        case Resumed(mode=mode, only=only):
-            _resumed(draft, mode, only)
-        case Released(routes=numbers):
-            draft.not_begun()
-            _free(draft, set(numbers))
 
 
 def _resumed(draft: Draft, mode: ResumeMode, only: tuple[int, ...] | None) -> None:
@@ -418,7 +402,10 @@ def _stand_still(draft: Draft, event: Recovered | Undone | Redone) -> None:
     """Set the queue right after a crash, an undo or a redo. Nothing runs before a person says so."""
     match event:
         case Recovered():
-            _recovered(draft)
+            # The last process died: hold the queue, unless a person is asked and nothing ran.
+            ran = any(route.status in (RouteStatus.RUNNING, RouteStatus.ANSWERED) for route in draft.state.queue)
+            if draft.state.asked is None or ran:
+                draft.hold_all()
         case Undone(before=before, answered=answered):
             _put_back(draft, before)
             for route in draft.state.queue:
@@ -428,13 +415,6 @@ def _stand_still(draft: Draft, event: Recovered | Undone | Redone) -> None:
         case Redone(before=before):
             _put_back(draft, before)
     draft.actions.append(Idle())
-
-
-def _recovered(draft: Draft) -> None:
-    """The last process died: hold the queue, unless a person is asked and nothing ran."""
-    stopped_short = any(route.status in (RouteStatus.RUNNING, RouteStatus.ANSWERED) for route in draft.state.queue)
-    if draft.state.asked is None or stopped_short:
-        draft.hold_all()
 
 
 def _put_back(draft: Draft, before: State) -> None:

@@ -333,7 +333,7 @@ def last_reply(_process: Process, reply: str) -> str:
 
 
 def nothing(_process: Process) -> None:
-    """Of a process after which there is nothing particular to say or to type."""
+    """Of a process of which nothing particular is known, or is to be said or typed."""
 
 
 def as_it_is(report: Any, _parts: Sequence[Part]) -> Struct:
@@ -379,7 +379,7 @@ class Strategy(Struct, frozen=True):
     step: Callable[[Process], Step | None]
     read: Callable[[Process, Part, str, Sequence[RouteRequest]], Finding | None]
     report: Callable[[Process], Struct]
-    turns: Callable[[Process], int | None]
+    turns: Callable[[Process], int | None] = nothing
     text: Callable[[Process, str], str] = last_reply
     undecided: Callable[[Process], Open | None] = nothing
     next_command: Callable[[Process], str | None] = nothing

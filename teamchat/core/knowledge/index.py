@@ -170,7 +170,11 @@ class OpenIndex:
         known = self._known()
         changed = [file for file in files if file.path not in known or known[file.path].stamp != file.stamp]
         for file in changed:
-            self._index(file)
+            content = read_source(file)
+            digest = sha256(content).hexdigest() if content is not None else ""
+            stamp = "" if time.time_ns() - file.changed_ns < JUST_CHANGED_NS else file.stamp
+            with _transaction(self._db):  # of its own: who indexes the same files waits for one, not for all
+                self._write(file, content, digest, stamp)
         if changed:
             with _transaction(self._db):
                 self._forget(self._known(), files, list(named))
@@ -186,14 +190,6 @@ class OpenIndex:
     def _known(self) -> dict[Path, _Row]:
         rows = self._db.execute("SELECT path, id, stamp, hash, problem FROM files")
         return {Path(os.fsdecode(path)): _Row(*rest) for path, *rest in rows}
-
-    def _index(self, file: KnowledgeFile) -> None:
-        """Index one file in its own transaction: a process that indexes the same files waits for one, not for all."""
-        content = read_source(file)
-        digest = sha256(content).hexdigest() if content is not None else ""
-        stamp = "" if time.time_ns() - file.changed_ns < JUST_CHANGED_NS else file.stamp
-        with _transaction(self._db):
-            self._write(file, content, digest, stamp)
 
     def _write(self, file: KnowledgeFile, content: bytes | None, digest: str, stamp: str) -> None:
         select = "SELECT id, stamp, hash, problem FROM files WHERE path = ?"

@@ -47,7 +47,11 @@ def without_edits(text: str, edits: Sequence[Edit]) -> str:
         if line or lead is None:
             lines.append(line + text[end:done])
     lines.append(text[done:])
-    return _without_blank_ends("".join(lines))
+    left = "".join(lines)
+    body = left.rstrip()
+    words = body.lstrip()
+    indentation = _BREAK.split(body[: len(body) - len(words)])[-1]
+    return indentation + words + _BREAK.split(left[len(body) :])[0] if words else ""
 
 
 def line_start(text: str, begin: int, at: int) -> int:
@@ -66,10 +70,3 @@ def _tidied(line: str, lead: str) -> str:
     indentation = lead[: len(lead) - len(lead.lstrip())] if lead.strip() else ""
     words = _RUN_OF_SPACES.sub(" ", line.strip())
     return indentation + words if words else ""
-
-
-def _without_blank_ends(text: str) -> str:
-    body = text.rstrip()
-    words = body.lstrip()
-    indentation = _BREAK.split(body[: len(body) - len(words)])[-1]
-    return indentation + words + _BREAK.split(text[len(body) :])[0] if words else ""

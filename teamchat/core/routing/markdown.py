@@ -149,19 +149,16 @@ class _Blocks(Struct):
         """What begins at `at`, behind the indentation and the list items of the line."""
         shallow = column - self._base() <= 3
         if shallow and self.text.startswith(">", at):
-            self._quote(line, at)
+            if self.quoted == line.start() and not self.items:
+                at = self.spans.pop().start
+            self.spans.append(Span(at, line.start("end"), Aside.QUOTE))
+            self.quoted = -1 if self.items else line.end()
         elif shallow and (fence := _FENCE.match(self.text, at)):
             self.fence = _Fence(at, fence["run"] or fence["tildes"], self._base())
         else:
             self.paragraph, self.end = at, line.start("end")
             if not shallow or _BEGINS_BLOCK.match(self.text, at):  # indented code, a heading or a rule stands alone
                 self._end_paragraph()
-
-    def _quote(self, line: re.Match[str], at: int) -> None:
-        if self.quoted == line.start() and not self.items:
-            at = self.spans.pop().start
-        self.spans.append(Span(at, line.start("end"), Aside.QUOTE))
-        self.quoted = -1 if self.items else line.end()
 
     def _base(self, kept: int | None = None) -> int:
         """The column in which the content of the innermost (or the `kept`-th) list item begins."""

@@ -322,7 +322,11 @@ class _Reader(Struct):
             case MarkerKind.NEXT:
                 self.speak(marker.targets)
             case MarkerKind.DROP:
-                self._drop(marker.names)
+                for name in marker.names:
+                    if fold(name) == "all":
+                        self.drop_all = True
+                    elif member := self._member(name):
+                        self.drops[member] = None
             case MarkerKind.FROM:
                 self.signed = marker.names[0]
                 self.from_name = self._member(self.signed) or self.from_name
@@ -331,7 +335,11 @@ class _Reader(Struct):
             case MarkerKind.TODO:
                 self.todos.append(Add(marker.todo or ""))
             case MarkerKind.DONE:
-                self._finish(marker.names)
+                for written in marker.names:
+                    if (number := todo_number(written)) is not None:
+                        self.todos.append(Finish(number))
+                    else:
+                        self.note(Problem(ProblemKind.NO_NUMBER, f"{quoted(written)} is not a todo number", written))
 
     def speak(self, targets: Iterable[Target]) -> None:
         for target in targets:
@@ -352,21 +360,6 @@ class _Reader(Struct):
         first.priority = min(first.priority, group.priority)
         if first is group and member not in group.members:
             group.members.append(member)
-
-    def _drop(self, names: Iterable[str]) -> None:
-        for name in names:
-            if fold(name) == "all":
-                self.drop_all = True
-            elif member := self._member(name):
-                self.drops[member] = None
-
-    def _finish(self, numbers: Iterable[str]) -> None:
-        for written in numbers:
-            number = todo_number(written)
-            if number is None:
-                self.note(Problem(ProblemKind.NO_NUMBER, f"{quoted(written)} is not a todo number", written))
-            else:
-                self.todos.append(Finish(number))
 
     def _member(self, name: str) -> str | None:
         """The member's exact name; None for a name that is nobody's, which is noted."""

@@ -127,41 +127,23 @@ def begin_turn(db: Database, new: NewTurn) -> Turn:
     with db.transaction():
         prompt = put_text(db, new.prompt)
         system = put_text(db, new.system_text) if new.system_text else None
-        turn, number = db.the(
-            _identity,
+        turn = db.the(
+            a_turn,
             """INSERT INTO turns (session, number, route, member, agent, "like", status, started_at, system_text,
                 prompt, shown_through, setup, folder, admission)
             VALUES (?1, (SELECT COALESCE(MAX(number), 0) + 1 FROM turns WHERE session = ?1),
-                ?2, ?3, ?4, ?5, 'running', ?6, ?7, ?8, ?9, ?10, ?11, ?12) RETURNING id, number""",
+                ?2, ?3, ?4, ?5, 'running', ?6, ?7, ?8, ?9, ?10, ?11, ?12) RETURNING *""",
             new.session, new.route, new.member, new.agent, new.protocol, started, system,
             prompt, new.shown_through, dump(new.setup), json.dumps(str(new.folder)), new.admission,
         )  # fmt: skip
         # Store what an undo of the turn needs, with the row that has just been made of it.
         if new.group is not None:
             same = "(SELECT before_state FROM turns WHERE id = ?)"
-            db.execute(f"UPDATE turns SET before_state = {same} WHERE id = ?", new.group, turn)  # noqa: S608 (our own words)
+            db.execute(f"UPDATE turns SET before_state = {same} WHERE id = ?", new.group, turn.id)  # noqa: S608 (our own words)
         elif new.before is not None:
-            before = state_now(db, new.session, new.before, number)
-            db.execute("UPDATE turns SET before_state = ? WHERE id = ?", dump(before), turn)
-    return Turn(
-        id=turn,
-        number=number,
-        route=new.route,
-        member=new.member,
-        agent=new.agent,
-        protocol=new.protocol,
-        status="running",
-        started_at=started,
-        shown_through=new.shown_through,
-        setup=new.setup,
-        folder=new.folder,
-        outcome=None,
-        vendor_session=None,
-        opened=False,
-        prompt_key=prompt,
-        system_key=system,
-        partial_key=None,
-    )
+            before = state_now(db, new.session, new.before, turn.number)
+            db.execute("UPDATE turns SET before_state = ? WHERE id = ?", dump(before), turn.id)
+    return turn
 
 
 def state_now(db: Database, session: int, state: State, first: int) -> Before:
@@ -264,10 +246,6 @@ def a_turn(row: Row) -> Turn:
 
 def _folder(row: Row) -> Path:
     return Path(row.json("folder"))
-
-
-def _identity(row: Row) -> tuple[int, int]:
-    return row.integer("id"), row.integer("number")
 
 
 def session_of(db: Database, turn: Turn) -> str:
@@ -533,4 +511,5 @@ def number_of(db: Database, session: int, turn: int) -> int | None:
 
 def turn_numbers(db: Database, session: int) -> dict[int, int]:
     """The number of each turn by its id."""
-    return dict(db.values(_identity, "SELECT id, number FROM turns WHERE session = ?", session))
+    sql = "SELECT id, number FROM turns WHERE session = ?"
+    return dict(db.values(lambda row: (row.integer("id"), row.integer("number")), sql, session))

@@ -79,7 +79,9 @@ def first_of_last_word(text: str) -> int:
     start = end
     while start and not _ends_word(text[start - 1]):
         start -= 1
-    return _first_letter(text, start, end)
+    while start < end and not text[start].isalnum():
+        start += 1
+    return start
 
 
 def behind_last_letter(text: str) -> int:
@@ -88,12 +90,6 @@ def behind_last_letter(text: str) -> int:
     while end and not text[end - 1].isalnum():
         end -= 1
     return end
-
-
-def _first_letter(text: str, start: int, end: int) -> int:
-    while start < end and not text[start].isalnum():
-        start += 1
-    return start
 
 
 def _ends_word(character: str) -> bool:

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from teamchat.assemblers.truncation import byte_length
 from teamchat.core.context.build import BuiltPrompt
 from teamchat.core.context.vendor_session import past_of
-from teamchat.core.engine.events import Paused, TurnBegan
+from teamchat.core.engine.events import TurnBegan
 from teamchat.core.engine.state import Route
 from teamchat.core.engine.workflow import Kind
 from teamchat.core.errors import (
@@ -100,7 +100,8 @@ class Attempts(Struct):
             if isinstance(result, Answer):
                 close_failed(self.run, result)
             if why is not Again.GONE and (paused := self.run.guard()):
-                return _no_more(result, paused)
+                kind = BudgetUsedUp if CODES[paused.kind] is ExitCode.BUDGET else GuardReached
+                return NoAnswer(result.route, kind(f"{_reason(result)}, and {paused.reason}"))
             route = result.route  # a turn after a failed one begins a fresh vendor session
             if why:
                 tries += await self._before_again(why, result, member, tries)
@@ -306,12 +307,6 @@ def _kind(result: Answer | NoAnswer) -> FailureKind | None:
 def passed_over(target: Member, member: Member) -> str:
     """Why a fallback is asked before the target."""
     return f"{target.name}'s agent cools down after a rate limit; {_fallback(member, target)}"
-
-
-def _no_more(result: Answer | NoAnswer, paused: Paused) -> NoAnswer:
-    """The failure of a turn that a guard does not let run again."""
-    error = BudgetUsedUp if CODES[paused.kind] is ExitCode.BUDGET else GuardReached
-    return NoAnswer(result.route, error(f"{_reason(result)}, and {paused.reason}"))
 
 
 def _fallback(member: Member, target: Member) -> str:

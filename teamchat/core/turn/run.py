@@ -375,14 +375,11 @@ class Run:
         if isinstance(tree, NoCheckpoint):
             self._tell_of_refused(turn, tree)
         if in_line:
-            self._begin_work(tree)
+            # Note what files the work of a process begins with, unless that is known.
+            process, begin = self.state.process, getattr(tree, "before", None)
+            if process and not process.base and begin:
+                self.step(WorkBegan(self.machine.now(), begin))
         return tree
-
-    def _begin_work(self, tree: WorkTree | NoCheckpoint | None) -> None:
-        """Note what files the work of a process begins with, unless that is known."""
-        process, before = self.state.process, getattr(tree, "before", None)
-        if process and not process.base and before:
-            self.step(WorkBegan(self.machine.now(), before))
 
     def _tell_of_refused(self, turn: Turn, now: NoCheckpoint) -> None:
         """Warn once that git does not read the repository, unless it was so in the turn before."""

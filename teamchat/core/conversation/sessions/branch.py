@@ -14,7 +14,7 @@ from teamchat.core.store.lineage import owner_of, parts_from, share_messages
 from teamchat.core.store.messages import SqliteLog
 from teamchat.core.store.sessions import Session, create_session, find_session, need_session
 from teamchat.core.store.summaries import share_clears
-from teamchat.core.store.turns import Before, Turn, replied_between, states_of_turns, unreplied_between
+from teamchat.core.store.turns import Turn, replied_between, states_of_turns, unreplied_between
 from teamchat.core.text.commands import saying
 
 
@@ -74,15 +74,9 @@ def _task_at(db: Database, log: SqliteLog, message: ConversationMessage, place: 
     if exact or before is None:
         known = exact or next(iter(states), None)
         return known.task if known else log.team_task
-    return _with_later_tasks(owner, before, place)
-
-
-def _with_later_tasks(log: SqliteLog, before: Before, place: int) -> str | None:
     task = before.task
-    for message in log.after(before.through):
-        if message.speaker.type == "human" and log.place(message.id) <= place:
-            tasks = [
-                marker.task for marker in read_markers(message.content, "human", message.pasted).markers if marker.task
-            ]
-            task = tasks[-1] if tasks else task
+    for later in owner.after(before.through):
+        if later.speaker.type == "human" and owner.place(later.id) <= place:
+            markers = read_markers(later.content, "human", later.pasted).markers
+            task = next((marker.task for marker in reversed(markers) if marker.task), task)
     return task

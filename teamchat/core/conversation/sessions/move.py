@@ -65,7 +65,9 @@ def plan_move(old: Path, new: Path) -> Move:
                 raise UsageError(
                     f"{_told(path)} is still there, and conversations are never merged; continue them there"
                 )
-            _check_empty(target, real)
+            if (target / STORE_NAME).exists():
+                with closing(Database(target / STORE_NAME)) as db:
+                    _check_none(db, real)
             with closing(Database(state / STORE_NAME)) as db:
                 sessions = tuple(all_sessions(db))
             if sessions:
@@ -116,14 +118,6 @@ def _swapped(path: str, old: Path, new: Path) -> str:
         if old.name != new.name or old == old.parent:
             return path
         old, new = old.parent, new.parent
-
-
-def _check_empty(target: Path, new: Path) -> None:
-    """Raises `UsageError` if the new folder has conversations of its own."""
-    if not (target / STORE_NAME).exists():
-        return
-    with closing(Database(target / STORE_NAME)) as db:
-        _check_none(db, new)
 
 
 def _check_none(db: Database, new: Path) -> None:

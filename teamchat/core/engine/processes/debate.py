@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import count, islice
-from types import MappingProxyType
 from typing import Any
 
 from msgspec import Struct
@@ -243,29 +242,27 @@ def text(process: Process, reply: str) -> str:
     return "\n\n".join(filter(None, parts))
 
 
-NOTES: Mapping[str, str] = MappingProxyType(
-    {
-        "blind": (
-            "This is a debate. The others answer the same message now, and nobody sees another answer yet. Answer "
-            'it, with your reasons. End your reply with one line of JSON: {{"position": "POSITION"}} where '
-            "POSITION is your position in one sentence."
-        ),
-        "round": (
-            "This is round {number} of {total} of the debate. Your last answer and those of the others, without "
-            "their names, are quoted above. Answer the message again: keep your position or change it, and say "
-            "which of their reasons convince you and which do not. End your reply with one line of JSON: "
-            '{{"position": "POSITION", "changed": false}} where POSITION is your position now in one sentence; '
-            "write true instead of false if it differs from the one in your last answer."
-        ),
-        "synthesis": (
-            "The debate is over. The last answer of each member ({labels}) is quoted above. Write the synthesis: "
-            "the answer to the message that their reasons support. Describe what members hold against it in a "
-            'section of its own with the heading "## Dissent". End your reply with one line of JSON: {{"agree": '
-            '["NAME"], "dissent": {{"NAME": "WHY"}}}} that has each of {labels} once: in "agree" if its position '
-            'agrees with the synthesis, else in "dissent", with what it holds instead as WHY.'
-        ),
-    }
-)
+NOTES: Mapping[str, str] = {
+    "blind": (
+        "This is a debate. The others answer the same message now, and nobody sees another answer yet. Answer "
+        'it, with your reasons. End your reply with one line of JSON: {{"position": "POSITION"}} where '
+        "POSITION is your position in one sentence."
+    ),
+    "round": (
+        "This is round {number} of {total} of the debate. Your last answer and those of the others, without "
+        "their names, are quoted above. Answer the message again: keep your position or change it, and say "
+        "which of their reasons convince you and which do not. End your reply with one line of JSON: "
+        '{{"position": "POSITION", "changed": false}} where POSITION is your position now in one sentence; '
+        "write true instead of false if it differs from the one in your last answer."
+    ),
+    "synthesis": (
+        "The debate is over. The last answer of each member ({labels}) is quoted above. Write the synthesis: "
+        "the answer to the message that their reasons support. Describe what members hold against it in a "
+        'section of its own with the heading "## Dissent". End your reply with one line of JSON: {{"agree": '
+        '["NAME"], "dissent": {{"NAME": "WHY"}}}} that has each of {labels} once: in "agree" if its position '
+        'agrees with the synthesis, else in "dissent", with what it holds instead as WHY.'
+    ),
+}
 DEBATE = Strategy(
     kind=Kind.DEBATE,
     settings=("members", "rounds", "lead", "jobs"),

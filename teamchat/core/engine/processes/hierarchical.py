@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
-from types import MappingProxyType
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -79,10 +78,6 @@ def read(process: Process, part: Part, text: str, requests: Sequence[RouteReques
     return Fault(f"{written[0]} calls nobody whom it can call") if written else None
 
 
-def turns(_process: Process) -> None:
-    """The lead decides."""
-
-
 def report(process: Process) -> HierarchicalReport:
     handouts: list[HandoutReport] = []
     for done in process.done:
@@ -117,18 +112,16 @@ def _work(process: Process, lead: Done, request: RouteRequest) -> Call:
     return Call(request.target, part, parent=lead.message or "", by=lead.member)
 
 
-NOTES: Mapping[str, str] = MappingProxyType(
-    {
-        "lead": (
-            "You lead this task. Hand out the work by calling members, and say what each of them is to do. Every "
-            "reply comes back to you. When the work is done, write the result and call nobody."
-        ),
-        "lead.repair": (
-            "Your last reply called nobody: {fault}. Call members by their exact names, or call nobody to end the task."
-        ),
-        "worker": "{by} leads this task and called you in {parent}. Do that part only. Your reply goes back to {by}.",
-    }
-)
+NOTES: Mapping[str, str] = {
+    "lead": (
+        "You lead this task. Hand out the work by calling members, and say what each of them is to do. Every "
+        "reply comes back to you. When the work is done, write the result and call nobody."
+    ),
+    "lead.repair": (
+        "Your last reply called nobody: {fault}. Call members by their exact names, or call nobody to end the task."
+    ),
+    "worker": "{by} leads this task and called you in {parent}. Do that part only. Your reply goes back to {by}.",
+}
 HIERARCHICAL = Strategy(
     kind=Kind.HIERARCHICAL,
     settings=("members", "lead", "jobs"),
@@ -140,5 +133,4 @@ HIERARCHICAL = Strategy(
     step=step,
     read=read,
     report=report,
-    turns=turns,
 )

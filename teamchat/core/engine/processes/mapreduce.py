@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
-from types import MappingProxyType
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -195,10 +194,6 @@ def _fault(item: object) -> str:
     return "has nothing but markers" if read_markers(item, "ai").markers else "has no letter or digit"
 
 
-def turns(_process: Process) -> None:
-    """The planner decides."""
-
-
 def report(process: Process) -> MapReduceReport:
     plan, result = _last(process.of(PLANNER)), _last(process.of(REDUCER))
     finding = plan.finding if plan else None
@@ -250,29 +245,27 @@ def begin(process: Process, asked: ProcessSettings, most_turns: int) -> Process:
     )
 
 
-NOTES: Mapping[str, str] = MappingProxyType(
-    {
-        "planner": (
-            "You plan: split the request into subtasks, which others do at the same time. Each of them sees "
-            "nothing but the text of its subtask, so write into it all that it needs to know, and let none need "
-            "the result of another one. Do no subtask yourself. Reply with nothing but a JSON list of 1 to {total} "
-            'strings, each a subtask: ["...", "..."]'
-        ),
-        "planner.repair": (
-            "Your last reply cannot be used: {fault}. Reply again, with nothing but the JSON list of strings."
-        ),
-        "worker": (
-            "It is subtask {number} of {total} of a larger task; the others are done at the same time by others. "
-            "Do only this one. Reply with its whole result: whoever merges the results sees nothing but your "
-            "reply."
-        ),
-        "reducer": (
-            "The request was split into {total} subtasks. The plan and the result of each are quoted above. Merge "
-            "the results into the answer to the request."
-        ),
-        "reducer.repair": "These subtasks have no result: {fault}. Say in your answer what is missing.",
-    }
-)
+NOTES: Mapping[str, str] = {
+    "planner": (
+        "You plan: split the request into subtasks, which others do at the same time. Each of them sees "
+        "nothing but the text of its subtask, so write into it all that it needs to know, and let none need "
+        "the result of another one. Do no subtask yourself. Reply with nothing but a JSON list of 1 to {total} "
+        'strings, each a subtask: ["...", "..."]'
+    ),
+    "planner.repair": (
+        "Your last reply cannot be used: {fault}. Reply again, with nothing but the JSON list of strings."
+    ),
+    "worker": (
+        "It is subtask {number} of {total} of a larger task; the others are done at the same time by others. "
+        "Do only this one. Reply with its whole result: whoever merges the results sees nothing but your "
+        "reply."
+    ),
+    "reducer": (
+        "The request was split into {total} subtasks. The plan and the result of each are quoted above. Merge "
+        "the results into the answer to the request."
+    ),
+    "reducer.repair": "These subtasks have no result: {fault}. Say in your answer what is missing.",
+}
 MAPREDUCE = Strategy(
     kind=Kind.MAPREDUCE,
     settings=("planner", "workers", "reducer", "jobs"),
@@ -286,7 +279,6 @@ MAPREDUCE = Strategy(
     step=step,
     read=read,
     report=report,
-    turns=turns,
     text=text,
     answered=answered,
 )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from types import MappingProxyType
 
 from msgspec import Struct
 
@@ -53,15 +52,13 @@ def report(process: Process) -> SequentialReport:
     return SequentialReport(process.kind, process.rounds, replies)
 
 
-NOTES: Mapping[str, str] = MappingProxyType(
-    {
-        "member": "The members speak in a fixed order. Do your part of the work after what was said before.",
-        "member.again": (
-            "The members speak in a fixed order, and this is round {number} of {total}. Improve what was said "
-            "before; say so if you have nothing to add."
-        ),
-    }
-)
+NOTES: Mapping[str, str] = {
+    "member": "The members speak in a fixed order. Do your part of the work after what was said before.",
+    "member.again": (
+        "The members speak in a fixed order, and this is round {number} of {total}. Improve what was said "
+        "before; say so if you have nothing to add."
+    ),
+}
 SEQUENTIAL = Strategy(
     kind=Kind.SEQUENTIAL,
     settings=("members", "rounds"),

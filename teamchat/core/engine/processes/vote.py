@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import combinations
-from types import MappingProxyType
 from typing import Any
 from unicodedata import normalize
 
@@ -239,19 +238,17 @@ def begin(process: Process, asked: ProcessSettings, _most_turns: int) -> Process
     return replace(process, options=asked.options)
 
 
-NOTES: Mapping[str, str] = MappingProxyType(
-    {
-        "member": (
-            "This is a vote, and nobody sees how the others vote. The options are {options}. You may explain your "
-            'vote first. End your reply with one line of JSON: {{"option": "OPTION", "reason": "REASON"}} where '
-            "OPTION is one of the options, exactly as it is written here, and REASON is one sentence. To abstain, "
-            'write null instead of "OPTION".'
-        ),
-        "member.repair": (
-            "Your last reply is quoted above. It has no valid vote: {fault}. Reply with the line of JSON alone."
-        ),
-    }
-)
+NOTES: Mapping[str, str] = {
+    "member": (
+        "This is a vote, and nobody sees how the others vote. The options are {options}. You may explain your "
+        'vote first. End your reply with one line of JSON: {{"option": "OPTION", "reason": "REASON"}} where '
+        "OPTION is one of the options, exactly as it is written here, and REASON is one sentence. To abstain, "
+        'write null instead of "OPTION".'
+    ),
+    "member.repair": (
+        "Your last reply is quoted above. It has no valid vote: {fault}. Reply with the line of JSON alone."
+    ),
+}
 VOTE = Strategy(
     kind=Kind.VOTE,
     settings=("members", "options", "jobs"),

@@ -143,23 +143,21 @@ class Result(Struct, frozen=True):
 
 def result_of(report: Struct) -> Result | None:
     """The result; None if the replies say all of it."""
-    result: Result | None = None
     match report:
         case VoteReport():
-            result = _of_vote(report)
+            return _of_vote(report)
         case DebateReport():
-            result = _of_debate(report)
+            return _of_debate(report)
         case BestReport():
-            result = _in_lines(best_lines(report))
+            return _in_lines(best_lines(report))
         case MapReduceReport():
-            result = _in_lines(map_reduce_lines(report, whom=True))
+            return _in_lines(map_reduce_lines(report, whom=True))
         case HierarchicalReport():
-            result = _of_hierarchical(report)
+            return _of_hierarchical(report)
         case UntilReport():
-            result = _in_lines(until_lines(report))
+            return _in_lines(until_lines(report))
         case _:
-            pass
-    return result
+            return None
 
 
 def _in_lines(lines: Iterable[str], bars: tuple[Bar, ...] = ()) -> Result:
