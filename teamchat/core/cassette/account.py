@@ -127,14 +127,8 @@ def _message(message: ConversationMessage, numbers: dict[int, int]) -> dict[str,
 
 
 def _turn(db: Database, turn: Turn) -> dict[str, Any]:
-    return {
-        "number": turn.number,
-        "member": turn.member,
-        "agent": turn.agent,
-        "status": turn.status,
-        "route": turn.route,
-        "shown_through": turn.shown_through,
-        "vendor_session": turn.vendor_session,
+    facts = ("number", "member", "agent", "status", "route", "shown_through", "vendor_session")
+    return {name: getattr(turn, name) for name in facts} | {
         "setup": _facts(turn.setup, SETUP),
         "outcome": _facts(turn.outcome, OUTCOME) if turn.outcome else None,
         "partial": partial_of(db, turn),

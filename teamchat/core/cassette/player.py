@@ -16,6 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from teamchat.core.receipt import Ran
+from teamchat.core.turn.watching import Wrapped
 from teamchat.runners.agent_events import Failure, FailureKind
 from teamchat.runners.child.running import Chunk, CutShort, Exit, Identity, Launch, Running, SpawnFailed, Stays
 from teamchat.runners.child.supervisor import Stopper
@@ -106,36 +107,21 @@ class Recorder:
             raise
 
 
-class Recording:
+class Recording(Wrapped):
     """A turn that is recorded while it runs."""
 
     def __init__(
         self, process: Running, what: Launch, turn: RecordedTurn, started: float, keep: Callable[[RecordedTurn], None]
     ) -> None:
-        self.process, self._what, self._turn, self._started, self._keep = process, what, turn, started, keep
-        self._cut: CutShort | None = None
-
-    @property
-    def exit(self) -> Exit | None:
-        return self.process.exit
-
-    def over(self) -> None:
-        self.process.over()
-
-    def end_input(self) -> bool:
-        return self.process.end_input()
-
-    def stop(self, why: Failure | None = None, *, hard: bool = False) -> None:
-        if why and self._cut is None:
-            self._cut = CutShort(why, time.monotonic() - self._started)
-        self.process.stop(why, hard=hard)
+        super().__init__(process)
+        self._what, self._turn, self._started, self._keep = what, turn, started, keep
 
     async def chunks(self) -> AsyncGenerator[Chunk | CutShort, None]:
         seen = []
         async with aclosing(self.process.chunks()) as chunks:
             async for chunk in chunks:
                 if isinstance(chunk, CutShort):  # a playback that is recorded again
-                    self._cut = self._cut or chunk
+                    self.cut = self.cut or chunk
                 else:
                     seen.append(chunk)
                 yield chunk
@@ -145,16 +131,14 @@ class Recording:
             exit_ = replace(end, cwd=end.cwd or self._what.cwd, version=version, login=login)
             again = self.process.turn.ran if isinstance(self.process, Playback) else None
             ran = again or (self._what.elsewhere and _ran(self._what.elsewhere))
-            self._keep(replace(self._turn, chunks=tuple(seen), exit=exit_, cut=self._cut, ran=ran))
+            self._keep(replace(self._turn, chunks=tuple(seen), exit=exit_, cut=self.cut, ran=ran))
 
 
 def _ran(elsewhere: Stays) -> tuple[Ran, bool] | None:
     from teamchat.core.dispatch.hosted import HostedTurn
     from teamchat.core.turn.hosting import ran_on
 
-    if not isinstance(elsewhere, HostedTurn):
-        return None
-    return ran_on(elsewhere)
+    return ran_on(elsewhere) if isinstance(elsewhere, HostedTurn) else None
 
 
 def nameless(stdin: bytes, scratch: Path | None) -> bytes:

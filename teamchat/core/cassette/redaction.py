@@ -132,8 +132,6 @@ def _texts(value: Any, path: KeyPath = ()) -> Iterator[tuple[KeyPath, str]]:
                 waiting += [((*path, key), item) for key, item in value.items()]
             case list():
                 waiting += [((*path, index), item) for index, item in enumerate(value)]
-            case _:
-                pass
 
 
 def _put(value: Any, path: KeyPath, text: str) -> None:

@@ -100,9 +100,7 @@ def open_shadow(
             _make(repository)
         _configure(repository)
         yield _opened(repository, state_folder, seconds, idle_s, stopped)
-    except OSError as error:
-        raise CheckpointFailed(f"the checkpoint of {repository.top} failed: {error}") from error
-    except GitFailed as error:
+    except (OSError, GitFailed) as error:
         raise CheckpointFailed(f"the checkpoint of {repository.top} failed: {error}") from error
     finally:
         os.close(lock)

@@ -393,8 +393,6 @@ class Teller(Struct):
                 emit(ProcessMoved(moved))
             case Refused(route=route, limit=limit):
                 emit(RouteRefused(route, limit))
-            case _:
-                pass
 
     def aside(self, actions: Sequence[Action]) -> None:
         """Tell what a person's message has set aside."""

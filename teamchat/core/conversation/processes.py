@@ -24,7 +24,7 @@ from teamchat.core.store.database import Database
 from teamchat.core.store.routes import part_of
 from teamchat.core.store.turns import Turn, turns_of_member
 from teamchat.core.team.problems import nearest
-from teamchat.core.team.team import Member, Team
+from teamchat.core.team.team import Team
 from teamchat.core.text.commands import quote
 from teamchat.core.turn.caller import Caller
 from teamchat.runners.untrusted.file_changes import FileChanges
@@ -74,19 +74,16 @@ def need_worktrees(team: Team, state: Path, session: int | None, process: Proces
                 f"{member.cwd}: {missing.reason}",
                 missing.hint,
             )
-    if session is not None and writers:
-        _need_merged(state, session, writers)
-
-
-def _need_merged(state: Path, session: int, writers: list[Member]) -> None:
+    if session is None or not writers:
+        return
     from teamchat.core.worktrees.records import find
     from teamchat.core.worktrees.remove import not_merged
 
     trees = [tree for member in writers if (tree := find(state, session, member.name))]
     if lost := not_merged(state, trees):
-        names = [quote(name) for name in lost]
-        merging = [f"teamchat merge {name}" for name in names]
-        removing = " && ".join(f"teamchat worktrees remove --force {name}" for name in names)
+        quoted = [quote(name) for name in lost]
+        merging = [f"teamchat merge {name}" for name in quoted]
+        removing = " && ".join(f"teamchat worktrees remove --force {name}" for name in quoted)
         problems = "; ".join(lost.values())
         raise UsageError(
             f"{problems}: they would be judged and merged with the new ones", "\n".join((*merging, removing))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 
 from teamchat.core.conversation.recovery import output_folder, was_stopped
@@ -17,8 +17,8 @@ from teamchat.core.turn.execution import Collector, Ending, FinishedTurn, follow
 from teamchat.core.turn.hosting import ran_on
 from teamchat.core.turn.plan import HOST_CLOCKS
 from teamchat.core.turn.run import SKIP, Run
-from teamchat.core.turn.run_events import TurnStarted, Warned, spoken
-from teamchat.runners.agent_events import AgentEvent, FailureKind
+from teamchat.core.turn.run_events import TurnStarted, Warned
+from teamchat.runners.agent_events import FailureKind
 
 EndTurn = Callable[[Turn, FinishedTurn], None]
 
@@ -61,20 +61,21 @@ async def _followed(run: Run, turn: Turn, end: EndTurn) -> str | None:
         return None
     run.emit(Warned(f"turn {turn.number} ({turn.member}) went on at {host} when teamchat was killed"))
     run.emit(TurnStarted(turn, route))
-    say = partial(_say, run, turn)
-    hosted = HostedTurn(run.hosting.connected(), folder.name, host, say)
-
-    def tell(events: Sequence[AgentEvent]) -> None:
-        for spoke in spoken(turn.member, turn.number, events):
-            run.emit(spoke)
-
+    hosted = HostedTurn(run.hosting.connected(), folder.name, host, partial(_say, run, turn))
     resumes = turn.setup.resumes
     before = VendorTurns(run.db, run.session, turn.member, resumes).usage if resumes else None
     ending = Ending(turn.type.runner, folder, run.team.root, resumes, before, longest=run.team.limits.reply)
     if run.lets_go:
         hosted.stop()
     hosted.follow_in(folder)
-    finished = await followed(hosted, ending, HOST_CLOCKS, run.stopper, Collector(tell), partial(ran_on, hosted))
+    finished = await followed(
+        hosted,
+        ending,
+        HOST_CLOCKS,
+        run.stopper,
+        Collector(partial(run.speaks, turn.member, turn.number)),
+        partial(ran_on, hosted),
+    )
     if failure := finished.outcome.failure:  # what the command does next may say nothing of it
         run.emit(Warned(f"turn {turn.number} ({turn.member}) {failure.reason}"))
     stopped = was_stopped(folder)

@@ -117,8 +117,6 @@ class HostedTurn:
                             if piece.cut:
                                 yield CutShort(piece.cut, piece.cut_at)
                             ended = self._ended(piece)
-                        case _:
-                            pass
             except _Over as over:
                 yield CutShort(over.failure, self._seconds())
                 ended = Exit(-SIGTERM, seconds=self._seconds())

@@ -218,8 +218,6 @@ def _not_called(part: Part, event: TurnEnded) -> list[str]:
             handed = requests
         case Tried(asks=asks):
             handed = asks
-        case _:
-            pass
     return [request.target for request in event.requests if request not in handed]
 
 

@@ -23,8 +23,21 @@ _UNKNOWN = frozenset({errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUP
 def move(old_folder: int, old: str, new_folder: int, new: str) -> None:
     """Rename what is at `old`. Raises `FileExistsError` where anything is at `new`, and other `OSError`."""
     sys.audit("os.rename", old, new, old_folder, new_folder)
-    if not _rename(old_folder, old, new_folder, new, exchange=False):
-        _move_in_steps(old_folder, old, new_folder, new)
+    if _rename(old_folder, old, new_folder, new, exchange=False):
+        return
+    if stat.S_ISDIR(os.lstat(old, dir_fd=old_folder).st_mode):  # a rename of a folder replaces an empty one at most
+        os.rename(old, new, src_dir_fd=old_folder, dst_dir_fd=new_folder)
+        return
+    try:
+        os.link(old, new, src_dir_fd=old_folder, dst_dir_fd=new_folder, follow_symlinks=False)
+    except PermissionError:  # a file system without hard links
+        try:
+            os.lstat(new, dir_fd=new_folder)
+        except FileNotFoundError:
+            os.rename(old, new, src_dir_fd=old_folder, dst_dir_fd=new_folder)
+            return
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), new) from None
+    os.unlink(old, dir_fd=old_folder)
 
 
 def exchange(one_folder: int, one: str, other_folder: int, other: str) -> None:
@@ -63,19 +76,3 @@ def _function() -> tuple[Any, int, int]:
     if function is not None:
         function.argtypes = (ctypes.c_int, ctypes.c_char_p, ctypes.c_int, ctypes.c_char_p, ctypes.c_uint)
     return function, no_replace, swap
-
-
-def _move_in_steps(old_folder: int, old: str, new_folder: int, new: str) -> None:
-    if stat.S_ISDIR(os.lstat(old, dir_fd=old_folder).st_mode):  # a rename of a folder replaces an empty one at most
-        os.rename(old, new, src_dir_fd=old_folder, dst_dir_fd=new_folder)
-        return
-    try:
-        os.link(old, new, src_dir_fd=old_folder, dst_dir_fd=new_folder, follow_symlinks=False)
-    except PermissionError:  # a file system without hard links
-        try:
-            os.lstat(new, dir_fd=new_folder)
-        except FileNotFoundError:
-            os.rename(old, new, src_dir_fd=old_folder, dst_dir_fd=new_folder)
-            return
-        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), new) from None
-    os.unlink(old, dir_fd=old_folder)

@@ -142,8 +142,6 @@ def apply_wishes(todos: TodoList, wishes: Iterable[Wish], by: str, at: float, me
                 left.discard(number)
                 closed.add(number)
                 changes.append(Change(number, "done", items[number], by, at, message))
-            case _:
-                pass
     return Noted(tuple(changes), tuple(unknown), tuple(_problems(cut, full, unknown, left)), tuple(already))
 
 

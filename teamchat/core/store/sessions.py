@@ -147,8 +147,7 @@ def last_session(db: Database, *, typed: bool | None = None) -> Session | None:
 
 def last_child(db: Database, caller: CalledBy) -> Session | None:
     """The session that was used last of those that the agent of that turn began."""
-    children = [session for session in all_sessions(db) if session.caller == caller]
-    return children[0] if children else None
+    return next((session for session in all_sessions(db) if session.caller == caller), None)
 
 
 def current_session(db: Database, name: str | None) -> Session | None:

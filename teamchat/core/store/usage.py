@@ -6,8 +6,10 @@ Sessions that the agent of a turn runs are the turn's children: what they use is
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from operator import add
 
 from msgspec import Struct, field
+from msgspec.structs import astuple
 
 from teamchat.core.receipt import QUANTITIES, Child
 from teamchat.core.store.database import Database
@@ -44,15 +46,7 @@ class Used(Struct, frozen=True):
     fresh_bytes: int = 0
 
     def __add__(self, other: Used) -> Used:
-        return Used(
-            self.turns + other.turns,
-            self.input_tokens + other.input_tokens,
-            self.cached_tokens + other.cached_tokens,
-            self.output_tokens + other.output_tokens,
-            self.cost_usd + other.cost_usd,
-            self.sent_bytes + other.sent_bytes,
-            self.fresh_bytes + other.fresh_bytes,
-        )
+        return Used(*map(add, astuple(self), astuple(other)))
 
     @property
     def saving(self) -> float:

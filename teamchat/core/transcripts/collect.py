@@ -223,13 +223,15 @@ def _ran_check(db: Database, check: CheckRecord, redact: Callable[[str], str]) -
         by_hand=check.route is None,
         output=_within(output_of(db, check).decode(errors="replace"), redact),
         output_bytes=result.output_bytes if result else 0,
-        files=tuple(
-            ChangedFile(file.path, file.what, file.added, file.removed)
-            for file in (file_changes.files if file_changes else ())
-        ),
+        files=_changed(file_changes),
         more_files=file_changes.more if file_changes else 0,
         undone=check.undone is not None,
     )
+
+
+def _changed(changes: FileChanges | None) -> tuple[ChangedFile, ...]:
+    files = changes.files if changes else ()
+    return tuple(ChangedFile(file.path, file.what, file.added, file.removed) for file in files)
 
 
 def _add_imported(turns: _Turns, images: dict[str, tuple[str, ...]], entries: Iterable[ImportedEntry]) -> None:
@@ -278,13 +280,7 @@ def _member_turn(
         steps=tuple(
             replace(step, text=_within(step.text, redact), output=_within(step.output, redact)) for step in steps
         ),
-        files=(
-            *(
-                ChangedFile(file.path, file.what, file.added, file.removed)
-                for file in (changes.files if changes else ())
-            ),
-            *map(ChangedFile, reported),
-        ),
+        files=(*_changed(changes), *map(ChangedFile, reported)),
         more_files=changes.more if changes else 0,
         input_tokens=usage.input_tokens,
         cached_tokens=usage.cached_tokens,

@@ -102,9 +102,7 @@ def from_lines(values: Iterable[object]) -> Transcript:
 def turn_from_json(text: str) -> MemberTurn | RanCheck:
     """The turn of `turn_fields`, or the check of `entry_fields`, as JSON. Raises `ValueError`."""
     value = json.loads(text)
-    if _type(value) == CHECK:
-        return _checks().validate_python(value)
-    return _turns().validate_python(value)
+    return _checks().validate_python(value) if _type(value) == CHECK else _turns().validate_python(value)
 
 
 @cache

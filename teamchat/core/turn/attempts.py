@@ -45,9 +45,9 @@ from teamchat.core.turn.execution import execute
 from teamchat.core.turn.machine import ReadyTurn, wait_to_start
 from teamchat.core.turn.plan import plan_reply
 from teamchat.core.turn.run import Run
-from teamchat.core.turn.run_events import TriesAgain, TurnStarted, Warned, spoken
+from teamchat.core.turn.run_events import TriesAgain, TurnStarted, Warned
 from teamchat.core.turn.watching import in_thread
-from teamchat.runners.agent_events import AgentEvent, FailureKind
+from teamchat.runners.agent_events import FailureKind
 
 if TYPE_CHECKING:
     from teamchat.core.turn.hosting import HostPlace
@@ -203,11 +203,7 @@ class Attempts(Struct):
             process = stays.process.folder if stays and stays.process else folder
             planned, admission = run.admitted(planned, process)
             turn = self._begin(route, planned, folder, admission)
-
-            def tell(events: Sequence[AgentEvent]) -> None:
-                for spoke in spoken(member.name, turn.number, events):
-                    run.emit(spoke)
-
+            tell = partial(run.speaks, member.name, turn.number)
             patience = PATIENCE if has_fallback else {}
             if planned.hosted:
                 planned.hosted.limit(run.team.limits.reply, patience)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -33,11 +33,11 @@ from teamchat.core.turn.caller import VARIABLE, Caller, admit, find_caller
 from teamchat.core.turn.files_that_run import may_write
 from teamchat.core.turn.live_pool import LivePool
 from teamchat.core.turn.machine import Cooldowns, Machine, ReadyTurn
-from teamchat.core.turn.run_events import ConversationEvent, Warned
+from teamchat.core.turn.run_events import ConversationEvent, Warned, spoken
 from teamchat.core.turn.watching import in_thread
 from teamchat.core.turn.work_trees import WorkTrees, owner_of, refs_of
 from teamchat.core.worktrees import any_made
-from teamchat.runners.agent_events import Usage
+from teamchat.runners.agent_events import AgentEvent, Usage
 from teamchat.runners.child.removal import remove
 from teamchat.runners.child.supervisor import Stopper
 from teamchat.runners.untrusted.file_changes import NoCheckpoint, WorkTree
@@ -231,6 +231,11 @@ class Run:
         except TeamchatError as error:
             self.machine.no_host(member, error)
             raise
+
+    def speaks(self, member: str, turn: int, events: Sequence[AgentEvent]) -> None:
+        """Tell the events of an agent that were read together."""
+        for spoke in spoken(member, turn, events):
+            self.emit(spoke)
 
     def ordered(self, place: HostPlace | None) -> None:
         """Note that the turn of a place was given to its host, or runs nowhere."""

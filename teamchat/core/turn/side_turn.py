@@ -7,7 +7,8 @@ transaction. Until then, and whenever it fails, everything else stays as it was.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from functools import partial
 from typing import Generic, TypeVar
 
 from msgspec import Struct
@@ -23,8 +24,8 @@ from teamchat.core.turn.execution import FinishedTurn, execute
 from teamchat.core.turn.machine import ReadyTurn, TurnReason, wait_to_start
 from teamchat.core.turn.plan import plan_hosted, plan_turn
 from teamchat.core.turn.run import Run, TurnFailure
-from teamchat.core.turn.run_events import ConversationEvent, TurnStarted, spoken
-from teamchat.runners.agent_events import AgentEvent, Failure, FailureKind
+from teamchat.core.turn.run_events import ConversationEvent, TurnStarted
+from teamchat.runners.agent_events import Failure, FailureKind
 from teamchat.runners.failures import is_blank
 
 T = TypeVar("T")
@@ -85,11 +86,7 @@ async def run_side_turn(run: Run, side: SideTurn[T]) -> T | TurnFailure:
 
 async def _execute(run: Run, side: SideTurn[T], planned: ReadyTurn, turn: Turn) -> FinishedTurn:
     run.emit(TurnStarted(turn, None))
-
-    def tell(events: Sequence[AgentEvent]) -> None:
-        for spoke in spoken(turn.member, turn.number, events):
-            run.emit(spoke)
-
+    tell = partial(run.speaks, turn.member, turn.number)
     tree = await run.tree_before(turn, planned)
     finished = await execute(
         planned, turn.folder, run.machine, run.stopper, tell, tree=tree, longest=run.team.limits.reply

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncGenerator, Callable, Sequence
 from concurrent.futures import Future
 from contextlib import aclosing
@@ -59,16 +60,41 @@ async def in_thread(work: Callable[[], T]) -> T:
     return await asyncio.wrap_future(future)
 
 
-class _Watched:
+class Wrapped:
+    """A process that hands on what it is told. `cut` is why it was ended early."""
+
+    def __init__(self, process: Running) -> None:
+        self.process = process
+        self.cut: CutShort | None = None
+        self._started = time.monotonic()
+
+    @property
+    def exit(self) -> Exit | None:
+        return self.process.exit
+
+    def over(self) -> None:
+        self.process.over()
+
+    def end_input(self) -> bool:
+        return self.process.end_input()
+
+    def stop(self, why: Failure | None = None, *, hard: bool = False) -> None:
+        if why and self.cut is None:
+            self.cut = CutShort(why, time.monotonic() - self._started)
+        self.process.stop(why, hard=hard)
+
+
+class _Watched(Wrapped):
     def __init__(self, process: Running, compared: Sequence[Compare]) -> None:
-        self._process, self._compared = process, compared
+        super().__init__(process)
+        self._compared = compared
         self._exit: Exit | None = None
         self._read = False  # whether somebody reads it, who compares at its end
 
     @property
     def exit(self) -> Exit | None:
         """Without what has changed while its output is read: to look at the disk takes long, and is done once."""
-        ended = self._process.exit
+        ended = self.process.exit
         if self._exit is None and ended and not self._read:
             self._exit = self._compare(ended)
         return self._exit or ended
@@ -78,22 +104,13 @@ class _Watched:
             ended = compare(ended)
         return ended
 
-    def over(self) -> None:
-        self._process.over()
-
-    def end_input(self) -> bool:
-        return self._process.end_input()
-
-    def stop(self, why: Failure | None = None, *, hard: bool = False) -> None:
-        self._process.stop(why, hard=hard)
-
     async def chunks(self) -> AsyncGenerator[Chunk | CutShort, None]:
         self._read = True
         try:
-            async with aclosing(self._process.chunks()) as chunks:
+            async with aclosing(self.process.chunks()) as chunks:
                 async for chunk in chunks:
                     yield chunk
-            if self._exit is None and (ended := self._process.exit):
+            if self._exit is None and (ended := self.process.exit):
                 self._exit = await in_thread(partial(self._compare, ended))
         finally:
             self._read = False

@@ -22,7 +22,7 @@ from teamchat.core.team.programs import Unusable, find_program
 from teamchat.core.text.secret_words import masked, secrets_in
 from teamchat.core.turn.machine import Cooldowns, scratch_of, take_moment
 from teamchat.core.turn.plan import start_of, told_variables
-from teamchat.core.turn.watching import watched
+from teamchat.core.turn.watching import Wrapped, watched
 from teamchat.core.worker.host_file import HostAgent, HostFile
 from teamchat.runners.agent_events import Failure, FailureKind
 from teamchat.runners.base import Command, Job
@@ -253,32 +253,16 @@ class HostTurn:
         )
 
 
-class _Told:
+class _Told(Wrapped):
     """A process that tells what it writes, and why it was ended."""
 
     def __init__(self, process: Running, attempt: str, add: Callable[[Piece], None]) -> None:
-        self.cut: CutShort | None = None
-        self._process, self._attempt, self._add = process, attempt, add
-        self._started = time.monotonic()
+        super().__init__(process)
+        self._attempt, self._add = attempt, add
         self._written = {"out": 0, "err": 0}
 
-    @property
-    def exit(self) -> Exit | None:
-        return self._process.exit
-
-    def over(self) -> None:
-        self._process.over()
-
-    def end_input(self) -> bool:
-        return self._process.end_input()
-
-    def stop(self, why: Failure | None = None, *, hard: bool = False) -> None:
-        if why and self.cut is None:
-            self.cut = CutShort(why, time.monotonic() - self._started)
-        self._process.stop(why, hard=hard)
-
     async def chunks(self) -> AsyncGenerator[Chunk | CutShort, None]:
-        async with aclosing(self._process.chunks()) as chunks:
+        async with aclosing(self.process.chunks()) as chunks:
             async for chunk in chunks:
                 if isinstance(chunk, CutShort):
                     self.cut = self.cut or chunk

@@ -11,8 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from msgspec import Struct
-
 from teamchat.assemblers.parts import DIFFERENCES, FRAMEWORK, KNOWLEDGE, LESSONS, RESULTS, SUMMARY, TODO
 from teamchat.assemblers.truncation import BYTES_PER_TOKEN, byte_length, truncate_middle
 from teamchat.core.context.layers.collector import ContextCollector, LayerContext, LayerText, Source
@@ -38,8 +36,8 @@ def collector_of(team: Team, db: Database, session: int, compared: Compared | No
             FRAMEWORK: lambda context: framework_text(team, context.member, context.part),
             LESSONS: LessonsLayer(db, team.experience_tokens),
             KNOWLEDGE: _knowledge(team, db),
-            TODO: TodoLayer(db, session, team.redact),
-            SUMMARY: SummaryLayer(db, session, team),
+            TODO: lambda _context: _todos(db, session, redact=team.redact),
+            SUMMARY: lambda context: _summary(db, session, context.message.id, team),
             DIFFERENCES: compared or Compared(team, db, session),
             RESULTS: lambda context: _results(context, team, db, session),
         },
@@ -100,29 +98,16 @@ class Compared:
         return self._seen.pop(part)  # the next turn sees what they have by then
 
 
-class TodoLayer(Struct, frozen=True):
-    """A source. `redact` removes well-known keys from the items: anybody may have written them."""
-
-    db: Database
-    session: int
-    redact: bool
-
-    def __call__(self, context: LayerContext) -> str | None:
-        del context
-        text = rendered(todos_of(self.db, self.session))
-        return redact_shapes(text)[0] if text and self.redact else text
+def _todos(db: Database, session: int, *, redact: bool) -> str | None:
+    """The todo list. `redact` removes well-known keys from the items: anybody may have written them."""
+    text = rendered(todos_of(db, session))
+    return redact_shapes(text)[0] if text and redact else text
 
 
-class SummaryLayer(Struct, frozen=True):
-    """A source: the valid summary of the messages before the one that is answered, or None."""
-
-    db: Database
-    session: int
-    team: Team
-
-    def __call__(self, context: LayerContext) -> str | None:
-        summary = summary_before(self.db, self.session, context.message.id)
-        return summary_told(summary, self.team) if summary else None
+def _summary(db: Database, session: int, message: str, team: Team) -> str | None:
+    """The valid summary of the messages before the one that is answered, or None."""
+    summary = summary_before(db, session, message)
+    return summary_told(summary, team) if summary else None
 
 
 def summary_told(summary: Summary, team: Team) -> str:

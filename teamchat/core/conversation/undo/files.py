@@ -36,6 +36,7 @@ from teamchat.core.turn.work_trees import WorkTrees
 from teamchat.core.worktrees.records import all_of
 from teamchat.runners.untrusted.file_changes import FileChange, FileChanges, NoCheckpoint
 
+NO_CHECKPOINTS = "checkpoints are no longer there (keep_checkpoints)"
 MOST_COUNTED = 200  # paths of which the lines are counted
 
 
@@ -143,9 +144,7 @@ def plan_undo_of_files(
             left_out = {path for _, known in done for path in known.left_out}
             plans.append(_plan(trees, repository, spans, refs[top], left_out))
         else:
-            not_undone.append(
-                f"the files in {top} stay as they are: checkpoints are no longer there (keep_checkpoints)"
-            )
+            not_undone.append(f"the files in {top} stay as they are: {NO_CHECKPOINTS}")
     return FilesPlan(tuple(plans), tuple(not_undone))
 
 
@@ -162,9 +161,7 @@ def plan_redo_of_files(trees: WorkTrees, undo: Undo, name: str) -> FilesPlan:
             left_out = set(map(readable, left_out_of(repository, before)))
             plans.append(_plan(trees, repository, [span], refs[top], left_out, redo=True))
         else:
-            not_undone.append(
-                f"the files in {top} stay as they are: checkpoints are no longer there (keep_checkpoints)"
-            )
+            not_undone.append(f"the files in {top} stay as they are: {NO_CHECKPOINTS}")
     return FilesPlan(tuple(plans), tuple(not_undone))
 
 

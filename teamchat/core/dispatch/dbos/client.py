@@ -10,7 +10,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from dbos import DBOSClient
 from dbos import _error as errors
-from sqlalchemy.exc import DBAPIError, OperationalError, ProgrammingError, SQLAlchemyError
+from sqlalchemy.exc import SQLAlchemyError
 
 from teamchat.core.dispatch.dbos.tables import About, HostTables, address, differs
 from teamchat.core.dispatch.dbos.values import JsonSerializer
@@ -69,21 +69,13 @@ class DbosDispatch:
                 retry_connection_errors=False,
             )
             self._client.list_workflows(limit=1, load_input=False, load_output=False)
-        except ProgrammingError as error:
-            raise self.tables.unprepared(error) from None
-        except OperationalError as error:
-            if self._sqlite and "no such table" in str(error):
-                raise self.tables.unprepared(error) from None
-            raise self.tables.away(error) from None
         except SQLAlchemyError as error:
-            raise self.tables.away(error) from None
+            raise self.tables.failed(error) from None
         quiet()
 
     async def _asked(self, what: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T:
         try:
             return await what(*args, **kwargs)
-        except DBAPIError as error:
-            raise self.tables.away(error) from None
         except (SQLAlchemyError, TimeoutError, OSError) as error:
             raise self.tables.away(error) from None
 

@@ -126,14 +126,14 @@ class HostTables:
         try:
             with self._engine.begin() as connection:
                 yield connection
-        except ProgrammingError as error:
-            raise self.unprepared(error) from None
-        except OperationalError as error:
-            if self.is_sqlite and "no such table" in str(error):
-                raise self.unprepared(error) from None
-            raise self.away(error) from None
         except DBAPIError as error:
-            raise self.away(error) from None
+            raise self.failed(error) from None
+
+    def failed(self, error: Exception) -> Away | HostUnavailable:
+        """Why the database cannot be used."""
+        lacks_table = self.is_sqlite and isinstance(error, OperationalError) and "no such table" in str(error)
+        unprepared = lacks_table or isinstance(error, ProgrammingError)
+        return self.unprepared(error) if unprepared else self.away(error)
 
     def away(self, error: Exception) -> Away:
         """Why the database does not answer, without its password."""

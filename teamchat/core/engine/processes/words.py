@@ -87,8 +87,6 @@ def _words(part: Part, speaker: str, reply: str, written: WrittenValue, workers:
             for number, task in enumerate(subtasks):
                 to = f"→ {workers[number % len(workers)]}: " if workers else ""
                 yield f"{number + 1}. {to}{task.strip()}".replace("\n", "\n   ")
-        case _:
-            pass
 
 
 def _voted(speaker: str, option: str | None, reason: str) -> str:
