@@ -202,9 +202,10 @@ def _ask(
         raise UsageError("no message has text that a member could answer", reading(route.target))
     request = manager.get_message(route.request)
     part = route.part
-    text = _text_of(part, answers)
+    text = text_of(part, answers)
+    task = manager.get_team_task() if part is None or part.task else None
     served = "" if part and part.instead else quoted_text(request)
-    gathered = collector.gather(LayerContext(member, answers, text, _task(manager, part), served, part))
+    gathered = collector.gather(LayerContext(member, answers, text, task, served, part))
     asked_in = request_of(answers.turn_id) if answers.turn_id is not None else None
     later = asked_in is not None and manager.is_after(asked_in, route.request)
     return _Asked(
@@ -220,17 +221,6 @@ def _ask(
         contexts=texts_of(gathered),
         quote=Crossing(team, member, manager.is_imported),
     )
-
-
-def _text_of(part: Part | None, answers: ConversationMessage) -> str:
-    if part is None:
-        return quoted_text(answers)
-
-    return text_of(part, answers)
-
-
-def _task(manager: ContextManager, part: Part | None) -> str | None:
-    return manager.get_team_task() if part is None or part.task else None
 
 
 def _key(asked: _Asked) -> str:

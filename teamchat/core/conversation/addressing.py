@@ -187,7 +187,15 @@ def _default(
     target = default_target(state, who.role_name)
     if typed:
         _refuse_strangers(typed, team, who, pasted)
-        _refuse_near_misses(_not_in(pasted, _typed_near_misses(typed, markers, team, who)), team, target)
+        # Another member than the one that gets the message was probably meant.
+        found = _not_in(pasted, _typed_near_misses(typed, markers, team, who))
+        calls = [hint for hint in found if hint.calls is not None]
+        meant = [name for hint in calls for name in re.split("[,，、+＋]", hint.calls or "")]
+        there = team.member(target) if target else None
+        expected = {fold(name) for name in (there.name, there.title) if name} if there else set()
+        if any(fold(name) not in expected for name in meant):
+            words, named = "; ".join(near_miss_lines(calls)), ", ".join(hint.calls for hint in calls if hint.calls)
+            raise NearMiss(f"{words} (--anyway sends it as it is)", named)
     return target, _astray(state, who, team, target, refuse=bool(typed))
 
 
@@ -272,17 +280,6 @@ def _everybody(problems: Iterable[Problem], team: Team, speaker: Speaker) -> str
     """The agents of the team, as `--to` takes them, if "all" is among the names that nobody has; empty otherwise."""
     wanted = any(problem.kind is ProblemKind.UNKNOWN and fold(problem.name or "") == ALL for problem in problems)
     return "+".join(member.name for member in team.ai_members if member.name != speaker.role_name) if wanted else ""
-
-
-def _refuse_near_misses(found: Sequence[Hint], team: Team, target: str | None) -> None:
-    """Raises `NearMiss` when the message would go to another member than the one that was probably meant."""
-    calls = [hint for hint in found if hint.calls is not None]
-    meant = [name for hint in calls for name in re.split("[,，、+＋]", hint.calls or "")]
-    there = team.member(target) if target else None
-    expected = {fold(name) for name in (there.name, there.title) if name} if there else set()
-    if any(fold(name) not in expected for name in meant):
-        words = "; ".join(near_miss_lines(calls))
-        raise NearMiss(f"{words} (--anyway sends it as it is)", ", ".join(hint.calls for hint in calls if hint.calls))
 
 
 def _astray(state: State, speaker: Speaker, team: Team, target: str | None, *, refuse: bool) -> str | None:

@@ -91,12 +91,8 @@ def in_lines(team: Team, routes: Iterable[Route], apart: frozenset[str] = frozen
         touching = [line for line in lines if any(_collide(route.target, other.target, places) for other in line)]
         for line in touching:
             lines.remove(line)
-        lines.append(sorted((*(other for line in touching for other in line), route), key=_number))
+        lines.append(sorted((*(other for line in touching for other in line), route), key=lambda one: one.number))
     return sorted(lines, key=lambda line: line[0].number)
-
-
-def _number(route: Route) -> int:
-    return route.number
 
 
 def _collide(one: str, other: str, places: Mapping[str, Sequence[Path]]) -> bool:

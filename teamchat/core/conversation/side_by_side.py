@@ -107,15 +107,8 @@ def _differences(run: Run, names: Sequence[str]) -> Iterator[_Compared]:
 
 def _told(compared: _Compared) -> UnmergedChanges:
     there, difference = compared
-    files = (
-        FileChange(
-            readable(change.path),
-            change.what,
-            difference.lines[change.path].added,
-            difference.lines[change.path].removed,
-        )
-        for change in difference.changes
-    )
+    counted = ((change, difference.lines[change.path]) for change in difference.changes)
+    files = (FileChange(readable(change.path), change.what, lines.added, lines.removed) for change, lines in counted)
     return UnmergedChanges(there.tree.member, there.tree.branch, str(there.tree.folder), tuple(files))
 
 

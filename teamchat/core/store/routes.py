@@ -63,7 +63,6 @@ def open_routes(db: Database, session: int) -> tuple[Route, ...]:
 
 
 def a_route(row: Row) -> Route:
-    part = row.json_or_none("part")
     return Route(
         number=row.count("number"),
         target=row.text("target"),
@@ -77,7 +76,7 @@ def a_route(row: Row) -> Route:
         attempt=row.count("attempt"),
         answer=row.integer_or_none("answer"),
         instead_of=row.text_or_none("instead_of"),
-        part=None if part is None else load(Part, part),
+        part=_a_part(row),
         also=convert(row.json_or_none("also") or (), tuple[AlsoCalled, ...]),
     )
 

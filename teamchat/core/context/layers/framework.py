@@ -89,10 +89,7 @@ def turn_note(
         told_of = {call.parent for call in calls}
         calls = calls if route.parent in told_of else (AlsoCalled(route.by, route.parent), *calls)
     whole_note += "".join(wording.CALLED.format(by=call.by, parent=call.parent) for call in calls)
-    if route.part is None:
-        return whole_note
-
-    return f"{whole_note} {role_note(route, route.part)}"
+    return f"{whole_note} {role_note(route, route.part)}" if route.part else whole_note
 
 
 def role_note(route: Route, part: Part) -> str:

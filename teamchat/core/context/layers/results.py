@@ -9,10 +9,10 @@ from __future__ import annotations
 from msgspec import Struct
 
 from teamchat.assemblers.truncation import truncate_middle
-from teamchat.core.context.layers.collector import LayerContext, LayerText
+from teamchat.core.context.layers.collector import LayerText
 from teamchat.core.engine.processes.until_reading import read_review
 from teamchat.core.engine.processes.words import in_place
-from teamchat.core.engine.workflow import DOER, Review
+from teamchat.core.engine.workflow import DOER, Part, Review
 from teamchat.core.messages import well_formed
 from teamchat.core.routing.markers import strip_markers
 from teamchat.core.store.checks import CheckRecord, find_check, output_of
@@ -27,7 +27,7 @@ SHORTEST_FENCE = 3  # backquotes
 
 
 class ResultsLayer(Struct, frozen=True):
-    """A source: the results that a turn's part names, in about `room` bytes, of which each has an equal share.
+    """The results that a turn's part names, in about `room` bytes, of which each has an equal share.
 
     `redact` removes well-known keys from what programs and members wrote.
     """
@@ -37,10 +37,8 @@ class ResultsLayer(Struct, frozen=True):
     room: int
     redact: bool
 
-    def __call__(self, context: LayerContext) -> LayerText | None:
-        part = context.part
-        if part is None or not (part.checks or part.reviews):
-            return None
+    def layer(self, part: Part) -> LayerText:
+        """The layer of a part that names results."""
         share = self.room // (len(part.checks) + len(part.reviews))
         records = (find_check(self.db, self.session, number) for number in part.checks)
         checks = [self._check(record, share, all_of_it=part.role == DOER) for record in records if record]

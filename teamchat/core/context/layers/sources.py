@@ -62,7 +62,7 @@ def _results(context: LayerContext, team: Team, db: Database, session: int) -> L
         return None
     from teamchat.core.context.layers.results import ResultsLayer
 
-    return ResultsLayer(db, session, team.prompt_bytes // 4, team.redact)(context)
+    return ResultsLayer(db, session, team.prompt_bytes // 4, team.redact).layer(context.part)
 
 
 class Compared:

@@ -51,7 +51,15 @@ class Move(Struct, frozen=True):
         _, separator, below = path.partition(f"/{self.state.parent.name}/{self.state.name}/")
         if separator:  # wherever TEAMCHAT_HOME was
             return str(self.target / below)
-        return _swapped(path, self.old, self.new)
+        if is_there(Path(path)):
+            return path
+        old, new = self.old, self.new
+        while True:
+            if Path(path).is_relative_to(old) and os.path.lexists(moved := new / Path(path).relative_to(old)):
+                return str(moved)
+            if old.name != new.name or old == old.parent:
+                return path
+            old, new = old.parent, new.parent  # it may be below the same folders above both
 
 
 def plan_move(old: Path, new: Path) -> Move:
@@ -106,18 +114,6 @@ def _move(plan: Move) -> None:
 
 def _told(path: Path) -> str:
     return printable(str(path))
-
-
-def _swapped(path: str, old: Path, new: Path) -> str:
-    """`path` below `new` instead of `old`, or below the same folders above both; unchanged where it is still there."""
-    if is_there(Path(path)):
-        return path
-    while True:
-        if Path(path).is_relative_to(old) and os.path.lexists(moved := new / Path(path).relative_to(old)):
-            return str(moved)
-        if old.name != new.name or old == old.parent:
-            return path
-        old, new = old.parent, new.parent
 
 
 def _check_none(db: Database, new: Path) -> None:

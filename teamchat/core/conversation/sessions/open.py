@@ -68,10 +68,8 @@ def plan_opening(db: Database, session: Session, team: Team, name: str, inherite
 def _left(turn: Turn, member: Member, agent: AgentSpec) -> bool:
     """True when the turn left a vendor session that this member's CLI finds."""
     gone = turn.outcome and turn.outcome.failure and turn.outcome.failure.kind is FailureKind.GONE
-    here = (turn.agent, turn.setup.cwd) == (
-        agent.name,
-        str(member.cwd),
-    )  # Claude and Gemini find a session only in its own folder
+    # Claude and Gemini find a session only in its own folder
+    here = (turn.agent, turn.setup.cwd) == (agent.name, str(member.cwd))
     return bool(turn.vendor_session) and turn.setup.memory != "fresh" and here and not gone
 
 

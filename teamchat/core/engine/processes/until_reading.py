@@ -22,9 +22,7 @@ def read(process: Process, part: Part, text: str, requests: Sequence[RouteReques
     if part.role == DOER:
         others = {process.do, *process.review, *process.excluded}
         return Tried(asks=tuple(request for request in requests if request.target not in others))
-    if part.role != REVIEWER:
-        return None
-    return read_review(text, part.number)
+    return read_review(text, part.number) if part.role == REVIEWER else None
 
 
 def read_review(text: str, round_: int | None = None) -> Review | Fault:
