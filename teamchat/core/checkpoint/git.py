@@ -64,15 +64,8 @@ class GitProgram(Struct, frozen=True):
     def run(self, *arguments: str, given: bytes = b"") -> CommandEnd:
         """The same with what git says on stderr."""
         try:
-            ended = run(
-                self._argv(*arguments),
-                self.cwd,
-                self.env,
-                self.seconds,
-                given,
-                idle_s=self.idle_s,
-                stopped=self.stopped,
-            )
+            argv = self._argv(*arguments)
+            ended = run(argv, self.cwd, self.env, self.seconds, given, idle_s=self.idle_s, stopped=self.stopped)
         except OSError as error:
             raise CheckpointFailed(f"git cannot be run: {error.strerror}") from error
         if ended.code is None:

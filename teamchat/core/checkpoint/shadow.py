@@ -97,7 +97,12 @@ def open_shadow(
     try:
         _wait_for(lock, repository, stopped)
         if not (folder / "HEAD").exists():
-            _make(repository)
+            new = folder.with_name(f"{folder.name}.new")
+            for left in (new, folder):  # of a process that was killed
+                shutil.rmtree(left, ignore_errors=True)
+            git = GitProgram(new.parent, git_environment())
+            git("init", "--quiet", "--bare", "--template=", f"--object-format={repository.object_format}", str(new))
+            new.rename(folder)
         _configure(repository)
         yield _opened(repository, state_folder, seconds, idle_s, stopped)
     except (OSError, GitFailed) as error:
@@ -117,15 +122,6 @@ def _wait_for(lock: int, repository: GitRepository, stopped: Callable[[], bool] 
             if stopped and stopped():
                 raise CheckpointFailed(f"waiting for the files of {repository.top} was stopped") from None
         time.sleep(_POLL_S)
-
-
-def _make(repository: GitRepository) -> None:
-    new = repository.store.with_name(f"{repository.store.name}.new")
-    for left in (new, repository.store):  # of a process that was killed
-        shutil.rmtree(left, ignore_errors=True)
-    git = GitProgram(new.parent, git_environment())
-    git("init", "--quiet", "--bare", "--template=", f"--object-format={repository.object_format}", str(new))
-    new.rename(repository.store)
 
 
 def _configure(repository: GitRepository) -> None:

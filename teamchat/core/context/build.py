@@ -372,7 +372,7 @@ def _typed_text(message: ConversationMessage) -> str:
 
 def exists(member: Member, runner: Runner) -> Callable[[str], bool]:
     """Tells whether an `@path` of one prompt, or a mention of a skill, is something that the member's CLI reads."""
-    is_skill = runner.skills(member.cwd, {**os.environ, **member.env}) if runner.skills else _no_skill
+    is_skill = runner.skills(member.cwd, {**os.environ, **member.env}) if runner.skills else lambda _mention: False
 
     def there(name: str) -> bool:
         # without `Path`, which costs more than to look: a hostile prompt has many thousands of names
@@ -384,10 +384,6 @@ def exists(member: Member, runner: Runner) -> Callable[[str], bool]:
         return on_disk or is_skill(name)
 
     return there
-
-
-def _no_skill(_mention: str) -> bool:
-    return False
 
 
 def check_limit(member: Member, limit: Limit | None, stdin: bytes) -> None:

@@ -7,7 +7,7 @@ or in a quote.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import cache
 
 from msgspec import Struct
@@ -118,7 +118,13 @@ class _Call(Struct, frozen=True):
 def _calls(text: str, members: Iterable[Named], pasted: Collection[Span] = ()) -> Iterator[_Call]:
     if "@" not in text:
         return
-    strangers = _finding_strangers(Directory(members))
+    directory = Directory(members)
+
+    @cache  # a pasted text begins many lines alike
+    def strangers(word: str) -> tuple[str, ...]:
+        names = (name for target in parse_targets(word) for name in target.names)
+        return tuple(name for name in names if isinstance(directory.match(name, guess=False), Unknown))
+
     for match in _CALL.finditer(text):
         word = match["word"].rstrip(_ENDING)
         inert = touches(*match.span("word"), pasted)
@@ -129,15 +135,6 @@ def _calls(text: str, members: Iterable[Named], pasted: Collection[Span] = ()) -
             yield _Call(head["word"], (), match.start(), at + head.end())
         else:
             yield _Call(word, strangers(word), *match.span())
-
-
-def _finding_strangers(directory: Directory[Named]) -> Callable[[str], tuple[str, ...]]:
-    @cache  # a pasted text begins many lines alike
-    def strangers(word: str) -> tuple[str, ...]:
-        names = (name for target in parse_targets(word) for name in target.names)
-        return tuple(name for name in names if isinstance(directory.match(name, guess=False), Unknown))
-
-    return strangers
 
 
 def _shown_names(text: str, position: int) -> bool:

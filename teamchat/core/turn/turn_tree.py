@@ -63,25 +63,14 @@ class TurnTree(Struct, frozen=True):
         finally:
             self.span.ended = time.monotonic()
         both = [self.begun.checkpoint, after] if self.begun else [after]
+        left_out = (one.path for taken in both for one in taken.left_out if one.why not in _NOT_NAMED)
         return FileChanges(
             str(top),
             self.before,
             after.tree,
             tuple(islice(listed, MOST_LISTED)),
             max(0, len(listed) - MOST_LISTED),
-            tuple(
-                sorted(
-                    {
-                        *(
-                            readable(omitted.path)
-                            for taken in both
-                            for omitted in taken.left_out
-                            if omitted.why not in _NOT_NAMED
-                        ),
-                        *map(readable, touched),
-                    }
-                )
-            ),
+            tuple(sorted({*map(readable, (*left_out, *touched))})),
             self._others(),
             next(filter(None, map(slowness, both)), None),
         )

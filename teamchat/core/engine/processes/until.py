@@ -196,14 +196,8 @@ def _asked(process: Process, seen: Seen, seat: str, done: Done | None) -> Call |
         return None
     if not done.part.fault:
         call = _ask(process, seen, seat, done.member, seen.go)
-        shows = (*call.part.shows, done.message or "")
-        part = replace(
-            call.part,
-            shows=shows,
-            labels=(*call.part.labels, "your last reply"),
-            fault=done.finding.why,
-            others=done.part.others,
-        )
+        shows, labels = (*call.part.shows, done.message or ""), (*call.part.labels, "your last reply")
+        part = replace(call.part, shows=shows, labels=labels, fault=done.finding.why, others=done.part.others)
         return replace(call, part=part)
     if not done.part.others:
         return None
@@ -260,8 +254,7 @@ def undecided(process: Process) -> Open | None:
         case "rejected":
             seen = Seen.of(process)
             names = [done.member for done in seen.reviews.values() if not _passed(done)]
-            which = "the review" if len(names) == 1 else "the reviews"
-            are = "is" if len(names) == 1 else "are"
+            which, are = ("the review", "is") if len(names) == 1 else ("the reviews", "are")
             return Open(f"after {rounds} {which} of {listed(*names)} {are} FAIL", "review_failed")
         case _:
             return None
