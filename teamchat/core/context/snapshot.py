@@ -105,9 +105,7 @@ def _milliseconds(value: object) -> object:
         except ValueError:
             return value
         return ((moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - _EPOCH) // timedelta(milliseconds=1)
-    if isinstance(value, float) and math.isfinite(value):
-        return math.floor(value)
-    return value
+    return math.floor(value) if isinstance(value, float) and math.isfinite(value) else value
 
 
 Text = Annotated[str, BeforeValidator(_well_formed)]

@@ -25,11 +25,9 @@ MOST_FILES = 1_000
 def whole_report(db: Database, session: int, process: Process) -> Struct:
     """The report of a process, with what only the store tells."""
     report = STRATEGIES[process.kind].report(process)
-    return with_work(db, session, process, report) if isinstance(report, UntilReport) else report
-
-
-def with_work(db: Database, session: int, process: Process, report: UntilReport) -> UntilReport:
-    """The report with the files that the process changed, its time, and what its members have used."""
+    if not isinstance(report, UntilReport):
+        return report
+    # The files that the process changed, its time, and what its members have used.
     turns = tuple(turns_of_process(db, session, process))
     behind = checks_behind(db, session, turns[0].number) if turns else []
     checks = [check for check in behind if check.route is not None]

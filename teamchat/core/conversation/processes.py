@@ -13,7 +13,7 @@ from teamchat.core.checkpoint.find import find_repository, why_none
 from teamchat.core.checkpoint.values import NoRepository
 from teamchat.core.conversation.permission import check_runs_commands
 from teamchat.core.engine.processes.table import STRATEGIES, TAKES, kind_in_words
-from teamchat.core.engine.state import Rules, State
+from teamchat.core.engine.state import State
 from teamchat.core.engine.workflow import DEFAULTS, MOST_ROUNDS, Kind, NamedProcess, Process, ProcessSettings, Work
 from teamchat.core.errors import UnknownName, UsageError
 from teamchat.core.receipt import Outcome
@@ -41,7 +41,15 @@ def check_process(state: State, process: Process) -> None:
         check_runs_commands()
     if problem := STRATEGIES[process.kind].check(process):
         raise UsageError(f"{process.name or process.kind}: {problem}")
-    _check_turns(process, state.rules)
+    rules, most = state.rules, STRATEGIES[process.kind].turns(process) or 0
+    if process.kind is Kind.UNTIL and rules.max_turns is not None and most > rules.max_turns:
+        limit = f"{rules.turns_limit} ({rules.max_turns:,})"
+        fits = rules.max_turns // (most // process.rounds)
+        fewer = f", or --rounds {fits}" if fits else ""
+        more = f"--turns {most}" if rules.turns_limit == "--turns" else f"turns = {most} under [team.limits]"
+        raise UsageError(
+            f"{process.name or process.kind} may take {most:,} turns, more than {limit}: raise that to {more}{fewer}"
+        )
     there = state.process
     if there and not there.over and any(route.part for route in state.queue):
         how, command = (
@@ -181,21 +189,6 @@ def _verified(team: Team, process: Process, settings: ProcessSettings) -> Proces
         checks=process_checks(checks),
         review=review,
         fallbacks={name: others for name, others in fallbacks.items() if others},
-    )
-
-
-def _check_turns(process: Process, rules: Rules) -> None:
-    """Raise `UsageError` if a process that has to end by itself may take more turns than run without a pause."""
-    if process.kind is not Kind.UNTIL or rules.max_turns is None:
-        return
-    if (most := STRATEGIES[process.kind].turns(process) or 0) <= rules.max_turns:
-        return
-    limit = f"{rules.turns_limit} ({rules.max_turns:,})"
-    fits = rules.max_turns // (most // process.rounds)
-    fewer = f", or --rounds {fits}" if fits else ""
-    more = f"--turns {most}" if rules.turns_limit == "--turns" else f"turns = {most} under [team.limits]"
-    raise UsageError(
-        f"{process.name or process.kind} may take {most:,} turns, more than {limit}: raise that to {more}{fewer}"
     )
 
 

@@ -153,8 +153,12 @@ class TypedAhead(Struct):
     def _addressed(self, unsent: Unsent) -> Outgoing:
         run = self.run
         speaker = person(run.team, unsent.speaker, run.state).name
-        answers = self._answers(unsent, speaker)
-        state = run.state if answers else _without_question(run.state, speaker)
+        asked = run.state.answered_by(speaker)
+        # in the millisecond of the question nobody has read it
+        answers = asked is None or int(unsent.at * 1000) > run.manager.get_message(asked.parent).timestamp
+        state = run.state
+        if not answers:
+            state = replace(state, queue=tuple(route for route in state.queue if route is not asked))
         if run.tally.process and state.process:
             state = replace(state, process=replace(state.process, over=False))  # it goes on with what was said in it
         opens = run.manager.get_current_message() is None
@@ -176,16 +180,6 @@ class TypedAhead(Struct):
         )
         addressed = replace(addressed, problems=(*addressed.problems, *missing))
         return Outgoing(unsent, addressed, answers, images)
-
-    def _answers(self, unsent: Unsent, speaker: str) -> bool:
-        asked = self.run.state.answered_by(speaker)
-        # in the millisecond of the question nobody has read it
-        return asked is None or int(unsent.at * 1000) > self.run.manager.get_message(asked.parent).timestamp
-
-
-def _without_question(state: State, speaker: str) -> State:
-    asked = state.answered_by(speaker)
-    return replace(state, queue=tuple(route for route in state.queue if route is not asked))
 
 
 def _goes_out(last: Action) -> bool:

@@ -85,8 +85,21 @@ def _process_continues(draft: Draft) -> bool:
     process = draft.state.process
     if process is None or process.over or any(route.part for route in draft.state.queue):
         return False
+    from teamchat.core.engine.processes.table import STRATEGIES  # only `teamchat run` needs the processes
 
-    return advance(draft, process)
+    step = STRATEGIES[process.kind].step(process)
+    if step is None:
+        process = replace(process, over=True)
+        draft.state = replace(draft.state, process=process)
+        draft.actions.append(Moved(process))
+        return False
+    routes = _queue(draft, process, step.calls, together=step.together)
+    draft.actions.append(Moved(process))
+    if step.fault is not None:
+        draft.hold_all()
+        draft.actions.append(Stuck(routes, step.fault, step.why))
+        return False
+    return True
 
 
 def _speak(draft: Draft, head: Route) -> None:
@@ -431,25 +444,6 @@ def _put_back(draft: Draft, before: State) -> None:
         last_said=before.last_said,
     )
     fit_queue(draft)  # the team may have changed since
-
-
-def advance(draft: Draft, process: Process) -> bool:
-    """Queue what the strategy wants next. False if the process is over, or its next step is on hold."""
-    from teamchat.core.engine.processes.table import STRATEGIES  # only `teamchat run` needs the processes
-
-    step = STRATEGIES[process.kind].step(process)
-    if step is None:
-        process = replace(process, over=True)
-        draft.state = replace(draft.state, process=process)
-        draft.actions.append(Moved(process))
-        return False
-    routes = _queue(draft, process, step.calls, together=step.together)
-    draft.actions.append(Moved(process))
-    if step.fault is not None:
-        draft.hold_all()
-        draft.actions.append(Stuck(routes, step.fault, step.why))
-        return False
-    return True
 
 
 def _queue(draft: Draft, process: Process, calls: tuple[Call, ...], *, together: bool) -> tuple[Route, ...]:

@@ -12,7 +12,7 @@ from msgspec import Struct, convert
 
 from teamchat.core.check import Check, CheckResult
 from teamchat.core.store.database import Database
-from teamchat.core.store.rows import Row, dump, load
+from teamchat.core.store.rows import Row, dump, load, load_changes
 from teamchat.core.store.texts import Packed, get_text, put_text
 from teamchat.runners.untrusted.file_changes import FileChanges, NoCheckpoint
 
@@ -111,17 +111,10 @@ def a_check(row: Row) -> CheckRecord:
         cwd=Path(row.json("cwd")),
         folder=Path(row.json("folder")),
         result=None if result is None else load(CheckResult, result),
-        changes=_changes(row.json_or_none("changes")),
+        changes=load_changes(row.json_or_none("changes")),
         output_key=row.text_or_none("output"),
         undone=row.integer_or_none("undone"),
     )
-
-
-def _changes(written: dict[str, object] | None) -> FileChanges | NoCheckpoint | None:
-    if written is None:
-        return None
-    kind: type[FileChanges | NoCheckpoint] = FileChanges if "top" in written else NoCheckpoint
-    return convert(written, kind)
 
 
 def find_check(db: Database, session: int, number: int | None = None) -> CheckRecord | None:

@@ -94,7 +94,7 @@ def lessons_since(db: Database, session: str, moment: float) -> list[Lesson]:
 def fitting_lessons(db: Database, query: str) -> list[Lesson]:
     """Those that fit a search (`words.match`), the best first."""
     return db.values(
-        _scored,
+        lambda row: replace(a_lesson(row), score=row.real("score")),
         """SELECT lessons.*, -bm25(lesson_words) AS score FROM lesson_words
         JOIN lessons ON lessons.id = lesson_words.rowid WHERE lesson_words MATCH ?
         ORDER BY score DESC, lessons.id DESC LIMIT ?""",
@@ -104,7 +104,3 @@ def fitting_lessons(db: Database, query: str) -> list[Lesson]:
 
 def a_lesson(row: Row) -> Lesson:
     return Lesson(row.count("id"), row.text("text"), row.text_or_none("session"), row.moment("learned_at"))
-
-
-def _scored(row: Row) -> Lesson:
-    return replace(a_lesson(row), score=row.real("score"))

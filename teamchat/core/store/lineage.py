@@ -15,7 +15,6 @@ from msgspec import Struct
 from teamchat.core.errors import UsageError
 from teamchat.core.store.counting import count_messages
 from teamchat.core.store.database import Database
-from teamchat.core.store.rows import Row
 from teamchat.core.text.commands import command_of
 
 MESSAGES = """lineage CROSS JOIN messages
@@ -114,17 +113,13 @@ def parts_from(db: Database, session: int, place: int) -> list[LineagePart]:
 def parent_of(db: Database, session: int) -> tuple[str, str] | None:
     """The name of the session that a branch shares messages with, and the last of them; None for no branch."""
     return db.value(
-        _parent,
+        lambda row: (row.text("name"), row.text("message")),
         """SELECT sessions.name, messages.message FROM lineage
         JOIN sessions ON sessions.id = lineage.ancestor
         JOIN messages ON messages.id = lineage.through
         WHERE lineage.session = ?1 AND ancestor <> ?1 ORDER BY lineage.through DESC LIMIT 1""",
         session,
     )
-
-
-def _parent(row: Row) -> tuple[str, str]:
-    return row.text("name"), row.text("message")
 
 
 def refuse_branches(db: Database, session: int) -> None:

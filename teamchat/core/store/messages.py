@@ -167,7 +167,7 @@ class SqliteLog:
         )
 
     def is_imported(self, message_id: str) -> bool:
-        return bool(self._found(_imported, message_id, f"SELECT imported {FROM}"))
+        return self._found(lambda row: bool(row.integer("imported")), message_id, f"SELECT imported {FROM}")
 
     def all(self) -> list[ConversationMessage]:
         return list(self.newest(0))
@@ -228,7 +228,3 @@ class SqliteLog:
 
 def _place(row: Row) -> int:
     return row.integer("id")
-
-
-def _imported(row: Row) -> int:
-    return row.integer("imported")

@@ -98,18 +98,20 @@ def load(kind: type[S], fields: object) -> S:
     return convert(fields, kind)
 
 
-def load_outcome(fields: object) -> Outcome:
-    """The outcome that `dump` wrote. Raises `ValueError`.
+def load_changes(written: dict[str, Any] | None) -> FileChanges | NoCheckpoint | None:
+    """The changes that `dump` wrote. msgspec tells the two kinds apart only by a tag, which the store does not have."""
+    kind: type[FileChanges | NoCheckpoint] = FileChanges if "top" in (written or ()) else NoCheckpoint
+    return None if written is None else convert(written, kind)
 
-    msgspec tells the two kinds of `changes` apart only by a tag, which the store does not have.
-    """
+
+def load_outcome(fields: object) -> Outcome:
+    """The outcome that `dump` wrote. Raises `ValueError`."""
     written = convert(fields, dict[str, Any])
-    changes = written.pop("changes", None)
-    kind: type[FileChanges | NoCheckpoint] = FileChanges if "top" in (changes or ()) else NoCheckpoint
+    changes = load_changes(written.pop("changes", None))
     hints = _outcome_hints()
     values = {name: convert(value, hints[name]) for name, value in written.items() if name in hints}
     try:
-        return Outcome(**values, changes=None if changes is None else convert(changes, kind))
+        return Outcome(**values, changes=changes)
     except TypeError as error:
         raise ValueError(f"outcome: {error}") from None
 

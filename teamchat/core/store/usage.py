@@ -151,7 +151,7 @@ def a_child(row: Row) -> Child:
 def used_meanwhile(db: Database, session: int) -> ChildrenUsage:
     """What the children of the turns that run have used: the session's own counters do not have it yet."""
     return db.the(
-        _children_usage,
+        lambda row: ChildrenUsage(row["turns"] or 0, int(row["tokens"] or 0), row["cost_usd"] or 0.0),
         """SELECT SUM(turns) AS turns, SUM(input_tokens + output_tokens) AS tokens, SUM(cost_usd) AS cost_usd FROM (
             SELECT children.* FROM turns INDEXED BY turns_running
             JOIN children ON children.session = turns.session AND turn = turns.id
@@ -159,10 +159,6 @@ def used_meanwhile(db: Database, session: int) -> ChildrenUsage:
         )""",
         session,
     )
-
-
-def _children_usage(row: Row) -> ChildrenUsage:
-    return ChildrenUsage(row["turns"] or 0, int(row["tokens"] or 0), row["cost_usd"] or 0.0)
 
 
 class UsageSums(Struct, frozen=True):

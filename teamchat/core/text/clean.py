@@ -48,9 +48,8 @@ def clean(text: str) -> str:
 
 def without_sequences(text: str) -> str:
     """`text` without escape sequences."""
-    if _BEGINS_SEQUENCE.search(text):  # most texts have none, and a look for one character costs little
-        return _SEQUENCES.sub("", text)
-    return text
+    # most texts have none, and a look for one character costs little
+    return _SEQUENCES.sub("", text) if _BEGINS_SEQUENCE.search(text) else text
 
 
 def told(text: str) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import MappingProxyType
 
 from teamchat.core.engine.processes.best import BEST
 from teamchat.core.engine.processes.debate import DEBATE
@@ -15,12 +14,10 @@ from teamchat.core.engine.processes.vote import VOTE
 from teamchat.core.engine.workflow import Kind, Part, Strategy
 from teamchat.core.errors import StoreError
 
-STRATEGIES: Mapping[Kind, Strategy] = MappingProxyType(
-    {strategy.kind: strategy for strategy in (SEQUENTIAL, HIERARCHICAL, MAPREDUCE, DEBATE, VOTE, BEST, UNTIL)}
-)
-TAKES: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {kind.value: strategy.settings for kind, strategy in STRATEGIES.items()}
-)
+STRATEGIES: Mapping[Kind, Strategy] = {
+    strategy.kind: strategy for strategy in (SEQUENTIAL, HIERARCHICAL, MAPREDUCE, DEBATE, VOTE, BEST, UNTIL)
+}
+TAKES: Mapping[str, tuple[str, ...]] = {kind.value: strategy.settings for kind, strategy in STRATEGIES.items()}
 """The settings that each kind of process takes. Each is an option of `teamchat run` and a key of the team file."""
 
 
