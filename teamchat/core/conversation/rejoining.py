@@ -68,14 +68,8 @@ async def _followed(run: Run, turn: Turn, end: EndTurn) -> str | None:
     if run.lets_go:
         hosted.stop()
     hosted.follow_in(folder)
-    finished = await followed(
-        hosted,
-        ending,
-        HOST_CLOCKS,
-        run.stopper,
-        Collector(partial(run.speaks, turn.member, turn.number)),
-        partial(ran_on, hosted),
-    )
+    collector = Collector(partial(run.speaks, turn.member, turn.number))
+    finished = await followed(hosted, ending, HOST_CLOCKS, run.stopper, collector, partial(ran_on, hosted))
     if failure := finished.outcome.failure:  # what the command does next may say nothing of it
         run.emit(Warned(f"turn {turn.number} ({turn.member}) {failure.reason}"))
     stopped = was_stopped(folder)
