@@ -1,11 +1,16 @@
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from teamchat.cli.startup.complete import members
 from teamchat.cli.startup.options import JsonOption, PlaceOptions
+from teamchat.cli.startup.typed import placed_here
+from teamchat.core.errors import ExitCode, UsageError
+from teamchat.core.text.clean import printable
+from teamchat.core.text.commands import command_of
 
 if TYPE_CHECKING:
     from teamchat.core.conversation.sessions.adopt import Candidates
@@ -26,16 +31,12 @@ def adopt(
 
     The member's next turn continues a copy. Your own session stays as it is.
     """
-    import os
-
     from teamchat.cli.output.lines import note
     from teamchat.cli.running.converse import held_run
     from teamchat.cli.startup.workspace import choose_session, find_team, need_person, open_store
     from teamchat.core.conversation.sessions.adopt import cancel as cancel_it
     from teamchat.core.conversation.sessions.adopt import candidates, carry_out, chosen
-    from teamchat.core.errors import ExitCode, UsageError
     from teamchat.core.store.sessions import begun, need_session
-    from teamchat.core.text.clean import printable
 
     if last + cancel + (which is not None) > 1:
         raise UsageError("ID, --last and --cancel exclude each other")
@@ -74,10 +75,7 @@ def print_candidates(there: Candidates, *, as_json: bool) -> None:
     """Each session with its name, when it was last used, and its first words."""
     from teamchat.cli.output.jsonl import write_line
     from teamchat.cli.output.lines import moment, note
-    from teamchat.cli.startup.typed import placed_here
     from teamchat.core.routing.titles import first_words
-    from teamchat.core.text.clean import printable
-    from teamchat.core.text.commands import command_of
 
     if as_json:
         for session in there.kept:

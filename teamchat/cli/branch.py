@@ -1,10 +1,15 @@
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from teamchat.cli.startup.options import JsonOption, PlaceOptions, session_name
+from teamchat.cli.startup.typed import placed_here
+from teamchat.core.errors import UsageError
+from teamchat.core.text.clean import printable
+from teamchat.core.text.commands import quote, saying
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -35,15 +40,12 @@ def branch(
     """Begin a conversation that has the messages of this one so far. Both go on by themselves."""
     from teamchat.cli.output.jsonl import session_fields, write_line
     from teamchat.cli.output.lines import note
-    from teamchat.cli.startup.typed import placed_here
     from teamchat.cli.startup.workspace import find_root, need_person, open_store
     from teamchat.core.conversation.sessions.branch import branch as begin
     from teamchat.core.conversation.sessions.branch import turns_after
     from teamchat.core.store.listing import title_of
     from teamchat.core.store.messages import SqliteLog
     from teamchat.core.store.sessions import check_there, need_session
-    from teamchat.core.text.clean import printable
-    from teamchat.core.text.commands import saying
 
     need_person("branches are begun")
     with open_store(find_root(place.team)) as db:
@@ -71,7 +73,6 @@ def branch(
 
 def check_no_message(db: Database, session: Session, name: str | None) -> None:
     """Raises `UsageError` for a name that is the id of a message of the session: `--at` was probably meant."""
-    from teamchat.core.errors import UsageError
     from teamchat.core.store.messages import SqliteLog
 
     if name is not None and SqliteLog(db, session.id).has(name):
@@ -79,12 +80,8 @@ def check_no_message(db: Database, session: Session, name: str | None) -> None:
 
 
 def begun_lines(db: Database, made: Session, parent: Session, last: str, back: str) -> Iterator[str]:
-    import os
-
     from teamchat.cli.output.lines import plural
-    from teamchat.cli.startup.typed import placed_here
     from teamchat.core.store.routes import open_routes
-    from teamchat.core.text.commands import saying
 
     yield f"session {made.name} begins as {parent.name} was at {last}: {plural(made.messages, 'message')}"
     if (os.environ.get("TEAMCHAT_SESSION") or made.name) != made.name:
@@ -99,9 +96,6 @@ def begun_lines(db: Database, made: Session, parent: Session, last: str, back: s
 
 def file_lines(later: Sequence[Later], last: str) -> Iterator[str]:
     """That the files are as before, and the commands for what turns after the message `last` have changed in them."""
-    from teamchat.cli.startup.typed import placed_here
-    from teamchat.core.text.commands import quote
-
     yield "the files stay as they are"
     for name in dict.fromkeys(following.session for following in later):
         first, *others = [str(following.turn.number) for following in later if following.session == name]

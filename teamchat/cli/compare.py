@@ -1,11 +1,18 @@
 from __future__ import annotations
 
+import shutil
+import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from msgspec import to_builtins
 
 from teamchat.cli.startup.complete import sessions
 from teamchat.cli.startup.options import JsonOption, TeamOption, session_name
+from teamchat.cli.startup.typed import placed_here
+from teamchat.core.errors import UsageError
+from teamchat.core.text.clean import printable
+from teamchat.core.text.commands import quote
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,7 +42,6 @@ def compare(
     """Show what two conversations answered to the same message, and how the files differ."""
     from teamchat.cli.startup.workspace import find_root, open_store
     from teamchat.core.conversation.sessions.compare import compare_answers, compare_trees
-    from teamchat.core.errors import UsageError
     from teamchat.core.store.sessions import need_session
 
     if stat and as_json:
@@ -52,9 +58,6 @@ def compare(
 
 def print_answers(answers: tuple[SessionAnswer, SessionAnswer]) -> None:
     """Side by side at a terminal that is wide enough, else one below the other."""
-    import shutil
-    import sys
-
     width = shutil.get_terminal_size().columns
     if not sys.stdout.isatty() or width < WIDE:
         for answer in answers:
@@ -76,7 +79,6 @@ def blocks(answer: SessionAnswer) -> Iterator[str]:
     """What came after the message: who asked what, the replies, and a line for each turn."""
     from teamchat.cli.output.lines import turn_line
     from teamchat.core.messages import name_of
-    from teamchat.core.text.clean import printable
     from teamchat.runners.untrusted.json import one_line
 
     yield printable(f"{answer.session.name}, after {answer.to.id}")
@@ -94,19 +96,14 @@ def blocks(answer: SessionAnswer) -> Iterator[str]:
 
 def shown(answer: SessionAnswer, reply: ConversationMessage) -> str:
     from teamchat.cli.output.long import as_shown
-    from teamchat.cli.startup.typed import placed_here
-    from teamchat.core.text.commands import quote
 
     whole = placed_here(f"teamchat log --full {reply.id} --session {quote(answer.session.name)}")
     return as_shown(reply.content, whole).strip()
 
 
 def print_trees(answers: tuple[SessionAnswer, SessionAnswer], trees: Trees, *, stat: bool) -> None:
-    import sys
-
     from teamchat.cli.output.lines import note
     from teamchat.cli.output.patch import stat_lines, write_patch
-    from teamchat.core.text.clean import printable
 
     sys.stdout.flush()
     first, other = (answer.session.name for answer in answers)
@@ -125,8 +122,6 @@ def print_trees(answers: tuple[SessionAnswer, SessionAnswer], trees: Trees, *, s
 
 
 def write_json(answers: tuple[SessionAnswer, SessionAnswer], trees: Trees) -> None:
-    from msgspec import to_builtins
-
     from teamchat.cli.output.jsonl import message_fields, outcome_fields, write_line
 
     for answer in answers:

@@ -8,9 +8,10 @@ from typing import Annotated
 
 import typer
 
-from teamchat.cli.startup.options import SPEED, JsonOption, ShownOptions
+from teamchat.cli.startup.options import SPEED, JsonOption, NewPlace, RunOutput, ShownOptions
 from teamchat.cli.startup.typed import PROGRAM, TYPED, placed_here
 from teamchat.core.agents import CLIS
+from teamchat.core.errors import CheckpointFailed, ExitCode
 from teamchat.core.text.commands import quote
 
 AFTER = """
@@ -43,11 +44,9 @@ def _run() -> int:
 
     from teamchat.cli.output.lines import note
     from teamchat.cli.running.request import Request, send_message
-    from teamchat.cli.startup.options import NewPlace, RunOutput
     from teamchat.cli.startup.workspace import begin_run, find_team, need_person
     from teamchat.core.conversation.inputs import Message, typed_spans
     from teamchat.core.engine.state import UNBOUNDED
-    from teamchat.core.errors import ExitCode
     from teamchat.core.team.find import FILE_NAME
     from teamchat.core.team.init import plan_scripts, write_team
     from teamchat.core.team.team import login_name
@@ -57,7 +56,6 @@ def _run() -> int:
     write_team(plan_scripts("demo", "demo", login_name()), file)
     # With git a turn's files can be undone, too.
     from teamchat.core.checkpoint.git import GitFailed, GitProgram
-    from teamchat.core.errors import CheckpointFailed
 
     with contextlib.suppress(GitFailed, CheckpointFailed):
         GitProgram(file.parent)("init", "--quiet", "--template=")
@@ -102,7 +100,6 @@ def _play(speed: float, show: ShownOptions) -> int:
 
     from teamchat.cli.running.playback import play
     from teamchat.core.cassette.format import parse_cassette
-    from teamchat.core.errors import ExitCode
 
     text = files("teamchat.cli").joinpath("demo.cassette").read_text(encoding="utf-8")
     code = play(parse_cassette(text, "the demo"), show, speed=speed)

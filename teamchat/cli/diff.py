@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from teamchat.cli.startup.options import JsonOption, PlaceOptions
+from teamchat.core.errors import CheckpointFailed, UsageError
+from teamchat.core.text.clean import printable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,14 +29,10 @@ def diff(
     as_json: JsonOption = False,
 ) -> None:
     """Show what turns changed in the files; behind a pipe a patch, which git apply takes."""
-    import sys
-
     from teamchat.cli.output.lines import note
     from teamchat.cli.startup.workspace import find_root, open_store
     from teamchat.core.conversation.differences import differences, why_unknown
-    from teamchat.core.errors import CheckpointFailed, UsageError
     from teamchat.core.store.sessions import need_session
-    from teamchat.core.text.clean import printable
 
     if stat and as_json:
         raise UsageError("--stat and --json exclude each other")
@@ -57,7 +56,6 @@ def diff(
 def turns_called(db: Database, session: Session, name: str | None) -> Sequence[Turn]:
     """The turns that a person means by `name`, side turns left out; none where no turn changed files."""
     from teamchat.cli.startup.turn_called import check_name, turn_called
-    from teamchat.core.errors import UsageError
     from teamchat.core.store.turns import last_turn_with_files, turns_between
 
     if name is None:
@@ -75,12 +73,9 @@ def turns_called(db: Database, session: Session, name: str | None) -> Sequence[T
 
 
 def write(found: Sequence[TreeDifference], *, stat: bool, as_json: bool) -> None:
-    import sys
-
     from teamchat.cli.output.jsonl import write_line
     from teamchat.cli.output.lines import note
     from teamchat.cli.output.patch import stat_lines, write_patch
-    from teamchat.core.text.clean import printable
 
     for difference in found:
         if len(found) > 1 and not as_json:

@@ -1,10 +1,17 @@
 from __future__ import annotations
 
+import os
+import signal
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from msgspec import to_builtins
 
+from teamchat.cli.startup.interrupts import raise_again
 from teamchat.cli.startup.options import JsonOption, TeamOption
+from teamchat.core.errors import ExitCode, UsageError
+from teamchat.core.text.clean import printable
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
@@ -30,9 +37,6 @@ def doctor(
     team: TeamOption = None, live: LiveOption = False, store: StoreOption = False, as_json: JsonOption = False
 ) -> int:
     """Check programs, versions, logins, folders and the store. Only --live calls a model."""
-    from teamchat.cli.startup.interrupts import raise_again
-    from teamchat.core.errors import UsageError
-
     if store and live:
         raise UsageError("--store checks only the store; it excludes --live", "teamchat doctor --store")
     report = Report(as_json)
@@ -56,8 +60,6 @@ class Report:
 
         self.checks.append(check)
         if self.as_json:
-            from msgspec import to_builtins
-
             write_line("check", **to_builtins(check))
         else:
             print(line(check, width), flush=True)
@@ -79,9 +81,6 @@ class Report:
 
 
 def check_team(team: str | None, report: Report) -> ExitCode:
-    import os
-    from pathlib import Path
-
     from teamchat.core.doctor.examine import examine
     from teamchat.core.files.folders import config_dir
     from teamchat.runners.child.command import capture
@@ -106,13 +105,10 @@ def look_at_store(team: str | None, report: Report) -> ExitCode:
 
 
 async def ask(option: str | None, report: Report) -> None:
-    import os
-
     from teamchat.cli.output.lines import note
     from teamchat.cli.startup.workspace import find_team, need_person, need_trust
     from teamchat.core.conversation.permission import trust_store
     from teamchat.core.doctor.ask import QUESTION, ask_members
-    from teamchat.core.errors import UsageError
     from teamchat.core.team.trust import require
 
     need_person("members are asked whether they work")
@@ -138,9 +134,6 @@ def finished(work: Coroutine[object, object, None], report: Report) -> ExitCode:
     A signal that the caller ignores stays ignored.
     """
     import asyncio
-    import signal
-
-    from teamchat.core.errors import ExitCode
 
     async def interruptible() -> None:
         task = asyncio.current_task()
@@ -161,7 +154,5 @@ def finished(work: Coroutine[object, object, None], report: Report) -> ExitCode:
 
 def line(check: DoctorCheck, width: int) -> str:
     """A finding for a person, then the commands to type on lines of their own. `width` is that of the longest name."""
-    from teamchat.core.text.clean import printable
-
     text = printable(f"{MARKS[check.state]} {check.member or '':<{width}} {check.what:<7} {check.text}")
     return "\n".join([text, *(f"  try: {printable(command)}" for command in (check.hint or "").splitlines())])

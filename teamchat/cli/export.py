@@ -13,7 +13,7 @@ import typer
 
 from teamchat.cli.output.long import as_stored, write_text
 from teamchat.cli.startup.options import FormatName, PatchesName, PlaceOptions, finite
-from teamchat.core.errors import DiskFull, UsageError
+from teamchat.core.errors import DiskFull, TeamchatError, UsageError
 from teamchat.core.files.folders import FULL, NO_ROOM
 from teamchat.core.text.clean import printable
 
@@ -49,13 +49,10 @@ def export(
 
     Secrets are replaced by `*`. `teamchat import` reads json, jsonl and snapshot.
     """
-    import os
-
     from teamchat.cli.exporting.formats import ExportOptions, format_for, writer
     from teamchat.cli.output.lines import note, plural, size
     from teamchat.cli.startup.workspace import find_root, open_store
     from teamchat.core.store.sessions import need_session
-    from teamchat.core.text.clean import printable
     from teamchat.core.transcripts.collect import collect, redactor, without_secrets
     from teamchat.core.transcripts.reading import LARGEST
 
@@ -84,7 +81,6 @@ def export(
 def team_for_secrets(option: str | None) -> Team | None:
     """The team, whose members' variables are secrets too. A broken team file does not hide what was said."""
     from teamchat.cli.startup.workspace import find_team
-    from teamchat.core.errors import TeamchatError
 
     try:
         return find_team(option)

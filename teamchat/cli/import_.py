@@ -1,11 +1,18 @@
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from msgspec import to_builtins
+from msgspec.structs import replace
 
 from teamchat.cli.startup.options import JsonOption, TeamOption, YesOption, session_name
+from teamchat.cli.startup.typed import placed_here
+from teamchat.core.errors import TeamchatError, UsageError
+from teamchat.core.text.clean import printable
+from teamchat.core.text.commands import saying
 
 if TYPE_CHECKING:
     from teamchat.core.store.database import Database
@@ -35,8 +42,6 @@ def import_(
     """
     from teamchat.cli.output.lines import note
     from teamchat.cli.startup.workspace import need_person
-    from teamchat.core.errors import UsageError
-    from teamchat.core.text.clean import printable
     from teamchat.core.transcripts.reading import read
 
     need_person("files are imported")
@@ -50,8 +55,6 @@ def import_(
         imported = without_task(imported)
     made = stored(imported, session, team)
     if as_json:
-        from msgspec import to_builtins
-
         from teamchat.cli.output.jsonl import write_line
 
         write_line("session", **to_builtins(made), remarks=list(imported.remarks))
@@ -62,10 +65,7 @@ def import_(
 
 def wants_task(task: str, *, asks: bool) -> bool:
     """True if a person at the terminal takes the task after reading it: members read it outside of any fence."""
-    import sys
-
     from teamchat.cli.output.lines import confirmed
-    from teamchat.core.text.clean import printable
 
     if not (asks and sys.stdin.isatty() and sys.stderr.isatty()):
         return False
@@ -76,8 +76,6 @@ def wants_task(task: str, *, asks: bool) -> bool:
 
 
 def without_task(found: Imported) -> Imported:
-    from msgspec.structs import replace
-
     from teamchat.runners.untrusted.json import one_line
 
     left_out = f"left out: the task {one_line(found.transcript.task or '', 200)!r} (--yes takes it)"
@@ -85,17 +83,12 @@ def without_task(found: Imported) -> Imported:
 
 
 def name_of(file: Path) -> str:
-    from teamchat.core.text.clean import printable
-
     return "standard input" if str(file) == "-" else printable(str(file))
 
 
 def content_of(file: Path) -> bytes:
     """All of the file. Raises `PromptTooLarge`, and `UsageError` if it cannot be read."""
-    import sys
-
     from teamchat.cli.startup.piped import read_within
-    from teamchat.core.errors import UsageError
     from teamchat.core.transcripts.reading import LARGEST
 
     name, limit = name_of(file), f"and an import takes at most {LARGEST:,}"
@@ -110,10 +103,7 @@ def content_of(file: Path) -> bytes:
 
 def stored(found: Imported, name: str | None, team: str | None) -> Session:
     """The new session, named as in the file if that is free. Raises `UsageError` for a `name` that is taken."""
-    from msgspec.structs import replace
-
     from teamchat.cli.startup.workspace import find_root, open_store
-    from teamchat.core.errors import UsageError
     from teamchat.core.store.sessions import find_session
     from teamchat.core.transcripts.reading import store
 
@@ -139,7 +129,6 @@ def is_free(db: Database, name: str) -> bool:
 def team_name(root: Path, option: str | None) -> str:
     """The team of this folder, for a conversation whose file names none."""
     from teamchat.cli.startup.workspace import find_team
-    from teamchat.core.errors import TeamchatError
 
     try:
         return find_team(option).name
@@ -149,8 +138,6 @@ def team_name(root: Path, option: str | None) -> str:
 
 def session_lines(made: Session, found: Imported) -> list[str]:
     from teamchat.cli.output.lines import plural
-    from teamchat.cli.startup.typed import placed_here
-    from teamchat.core.text.commands import saying
 
     undone = sum(said.undone for said in found.transcript.said)
     more = f", {plural(undone, 'undone message')}" if undone else ""

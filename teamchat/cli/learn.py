@@ -5,14 +5,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from teamchat.cli.output.lines import confirmed, learned, note, plural
+from teamchat.cli.output.lines import confirmed, learned, moment, note, plural
 from teamchat.cli.running.converse import converse
 from teamchat.cli.startup.complete import members
 from teamchat.cli.startup.options import MOST_COUNTED, JsonOption, LimitOptions, PlaceOptions, ShownOptions
-from teamchat.cli.startup.workspace import find_team, need_trust, open_store
+from teamchat.cli.startup.workspace import find_root, find_team, need_person, need_trust, open_store
 from teamchat.core.conversation.lessons import keep_lessons, learner_of
-from teamchat.core.errors import ExitCode, UsageError
-from teamchat.core.store.sessions import need_session
+from teamchat.core.errors import ExitCode, UnknownName, UsageError
+from teamchat.core.store.lessons import add_lesson, delete_lesson, newest_lessons
+from teamchat.core.store.sessions import last_session, need_session
+from teamchat.core.text.clean import printable
+from teamchat.core.text.commands import LEARN
 from teamchat.core.turn.run_events import ConversationEvent, LessonsFound
 
 if TYPE_CHECKING:
@@ -97,8 +100,6 @@ def learn(
 ) -> int:
     """Store a lesson of this workspace. Prompts include it where it fits."""
     from teamchat.cli.startup.bare_words import typed_text
-    from teamchat.cli.startup.workspace import find_root, need_person, open_store
-    from teamchat.core.errors import UsageError
 
     text = typed_text(words, "lesson", forgetting)
     if from_session or delete is not None or text is not None:
@@ -131,10 +132,6 @@ def learn(
 
 
 def remove_lesson(db: Database, number: int) -> None:
-    from teamchat.cli.output.lines import note
-    from teamchat.core.errors import UnknownName
-    from teamchat.core.store.lessons import delete_lesson
-
     if delete_lesson(db, number) is None:
         raise UnknownName(f"there is no lesson {number}", LIST)
     note(f"lesson {number} is deleted")
@@ -142,20 +139,12 @@ def remove_lesson(db: Database, number: int) -> None:
 
 def store_lesson(db: Database, text: str, session: str | None) -> None:
     """Store a lesson of that session, by default of the newest one."""
-    from teamchat.cli.output.lines import learned, note
-    from teamchat.core.store.lessons import add_lesson
-    from teamchat.core.store.sessions import last_session, need_session
-
     origin = need_session(db, session) if session else last_session(db)
     lesson, new = add_lesson(db, text, origin.name if origin else None)
     note(learned(lesson) if new else f"lesson {lesson.number} already exists")
 
 
 def print_lessons(db: Database, *, as_json: bool) -> None:
-    from teamchat.cli.output.lines import note
-    from teamchat.core.store.lessons import newest_lessons
-    from teamchat.core.text.commands import LEARN
-
     known = newest_lessons(db)
     if not (known or as_json):
         note(f"there are no lessons yet; add one: {LEARN}")
@@ -170,8 +159,6 @@ def forgetting(numbers: Sequence[int]) -> str:
 
 def print_lesson(lesson: Lesson, *, as_json: bool) -> None:
     from teamchat.cli.output.jsonl import lesson_fields, write_line
-    from teamchat.cli.output.lines import moment
-    from teamchat.core.text.clean import printable
 
     if as_json:
         write_line("lesson", **lesson_fields(lesson))

@@ -1,12 +1,19 @@
 from __future__ import annotations
 
+import os
+import sys
+from collections import defaultdict
 from functools import cache, partial
 from itertools import takewhile
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from msgspec.structs import replace
 
 from teamchat.cli.startup.options import MOST_COUNTED, JsonOption, PlaceOptions
+from teamchat.cli.startup.typed import placed_here
+from teamchat.core.errors import ExitCode, TeamchatError, UsageError
+from teamchat.core.text.clean import printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -45,7 +52,6 @@ def log(
     from teamchat.cli.output.lines import note
     from teamchat.cli.output.long import as_stored, write_text
     from teamchat.cli.startup.workspace import find_root, open_store
-    from teamchat.core.errors import ExitCode, UsageError
     from teamchat.core.store.messages import SqliteLog
     from teamchat.core.store.sessions import need_session
     from teamchat.core.store.summaries import clears_in
@@ -92,8 +98,6 @@ def log(
 
 def in_words(db: Database, session: Session, message: ConversationMessage) -> ConversationMessage:
     """The message with the JSON that a process asked for in words."""
-    from msgspec.structs import replace
-
     from teamchat.core.store.routes import part_of, process_of
 
     if message.turn_id is None or (part := part_of(db, message.turn_id)) is None:
@@ -185,9 +189,6 @@ def print_check(
     killed: Callable[[CheckRecord], bool] = lambda _: False,
 ) -> None:
     """Print the line of a check; at a terminal as it was while it ran. `killed` tells those that nothing runs."""
-    import os
-    import sys
-
     from teamchat.cli.output.checks import check_fields, check_line
     from teamchat.cli.output.terminal.look import look_of
 
@@ -216,7 +217,6 @@ def print_clear(clear: Clear | None, *, as_json: bool) -> None:
     if clear is None:
         return
     from teamchat.cli.output.lines import moment
-    from teamchat.core.text.clean import printable
     from teamchat.runners.untrusted.json import one_line
 
     if as_json:
@@ -238,9 +238,6 @@ def print_message(
     among_notes: bool = False,
 ) -> None:
     """Print a message under its id, its speaker and those whom it calls; at a terminal rendered, in their colours."""
-    import os
-    import sys
-
     if as_json:
         from teamchat.cli.output.jsonl import message_fields, write_line
 
@@ -248,7 +245,6 @@ def print_message(
         return
     from teamchat.cli.output.long import write_block
     from teamchat.cli.output.terminal.look import look_of
-    from teamchat.cli.startup.typed import placed_here
     from teamchat.core.messages import name_of
 
     back, whole_text = ("undone", "--all --full") if undone else ("", "--full")
@@ -271,7 +267,6 @@ def print_message(
 def team_names(team: str | None) -> tuple[str, ...]:
     """The members of the team here; none if its file cannot be read."""
     from teamchat.cli.startup.workspace import find_team
-    from teamchat.core.errors import TeamchatError
 
     try:
         return tuple(member.name for member in find_team(team).members)
@@ -311,7 +306,6 @@ def queue_lines(root: Path, db: Database, session: Session, team: str | None) ->
     If teamchat was killed, also the command that continues the conversation.
     """
     from teamchat.cli.output.lines import called
-    from teamchat.cli.startup.typed import placed_here
     from teamchat.cli.startup.workspace import abandoned
     from teamchat.core.engine.state import Route, RouteStatus
     from teamchat.core.store.routes import open_routes
@@ -353,9 +347,7 @@ def result_lines(db: Database, session: Session) -> Iterator[str]:
         return
     from teamchat.cli.output.process_report import report_lines
     from teamchat.cli.running.showing import wrap_width
-    from teamchat.cli.startup.typed import placed_here
     from teamchat.core.engine.processes.table import STRATEGIES
-    from teamchat.core.text.clean import printable
 
     strategy = STRATEGIES[process.kind]
     lines, width = map(printable, report_lines(strategy.report(process))), wrap_width()
@@ -371,8 +363,6 @@ def result_lines(db: Database, session: Session) -> Iterator[str]:
 
 def how_routes_were_left(db: Database, session: Session) -> Mapping[int | None, str]:
     """What became of the turns that no process runs any more, by the numbers of their routes."""
-    from collections import defaultdict
-
     from teamchat.core.conversation.recovery import how_left
     from teamchat.core.receipt import KILLED
     from teamchat.core.store.turns import running_turns
@@ -384,7 +374,6 @@ def how_routes_were_left(db: Database, session: Session) -> Mapping[int | None, 
 def who_left(names: set[str], session: Session, team: str | None) -> set[str]:
     """The names that no member has. Empty if the team file cannot be read, or is another session's."""
     from teamchat.cli.startup.workspace import find_team
-    from teamchat.core.errors import TeamchatError
     from teamchat.core.routing.names import fold
 
     try:

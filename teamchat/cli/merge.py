@@ -6,6 +6,9 @@ import typer
 
 from teamchat.cli.startup.complete import members
 from teamchat.cli.startup.options import JsonOption, NoWaitOption, PlaceOptions
+from teamchat.cli.startup.typed import placed_here
+from teamchat.core.errors import UsageError
+from teamchat.core.text.clean import printable
 from teamchat.core.text.commands import quote
 
 if TYPE_CHECKING:
@@ -37,7 +40,6 @@ def merge(
     """Bring a member's changes from its worktree into your files: all of them, or nothing if lines conflict."""
     from teamchat.cli.running.converse import held
     from teamchat.cli.startup.workspace import find_root, need_person, open_store
-    from teamchat.core.errors import UsageError
     from teamchat.core.store.sessions import need_session
     from teamchat.core.worktrees.make import need_worktree, usable
     from teamchat.core.worktrees.merging import merge_into, undo_merge
@@ -68,11 +70,9 @@ def _list(place: PlaceOptions, *, as_json: bool) -> int:
     """Who has something to merge, with the commands."""
     from teamchat.cli.output.jsonl import write_line
     from teamchat.cli.output.lines import note
-    from teamchat.cli.startup.typed import placed_here
     from teamchat.cli.startup.workspace import find_root, open_store
     from teamchat.cli.worktrees import describe, lines
     from teamchat.core.store.sessions import need_session
-    from teamchat.core.text.clean import printable
     from teamchat.core.worktrees.records import all_of
 
     with open_store(find_root(place.team)) as db:
@@ -98,9 +98,7 @@ def _tell(state: Path, there: Opened, made: Merge, *, undo: bool, as_json: bool)
     from teamchat.cli.output.jsonl import write_line
     from teamchat.cli.output.lines import note, plural
     from teamchat.cli.output.undoing import kept_fields, kept_lines
-    from teamchat.cli.startup.typed import placed_here
     from teamchat.core.checkpoint.paths import readable
-    from teamchat.core.text.clean import printable
     from teamchat.core.turn.files_that_run import files_that_run
     from teamchat.core.worktrees.remove import submodules
 
@@ -138,7 +136,6 @@ def _tell(state: Path, there: Opened, made: Merge, *, undo: bool, as_json: bool)
 
 def _name_submodules(there: Opened, left: list[str]) -> None:
     from teamchat.cli.output.lines import note
-    from teamchat.core.text.clean import printable
 
     if left:
         note(printable(f"submodules are not merged: {', '.join(left)}, in {there.tree.folder}"))

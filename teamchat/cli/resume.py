@@ -1,11 +1,15 @@
 from __future__ import annotations
 
+import sys
+import time
+from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from teamchat.cli.startup.options import Asking, OptionGroup, PlaceOptions, RunOutput, SendLimits
-from teamchat.core.errors import UsageError
+from teamchat.core.errors import ExitCode, UsageError
+from teamchat.core.text.clean import printable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -59,7 +63,6 @@ def resume(
         team_with_session,
     )
     from teamchat.core.engine.events import ResumeMode
-    from teamchat.core.errors import ExitCode
     from teamchat.core.store.sessions import touch_session
 
     if message is not None and mode.skip:
@@ -95,8 +98,6 @@ def picked(db: Database, session: Session, root: Path) -> Resume | None:
 
     Without a terminal everything on hold runs.
     """
-    import sys
-
     from teamchat.cli.startup.workspace import is_held
     from teamchat.core.conversation.inputs import Resume
     from teamchat.core.conversation.waiting import waiting_in
@@ -112,12 +113,7 @@ def picked(db: Database, session: Session, root: Path) -> Resume | None:
 
 def print_waiting(waiting: Sequence[Waiting]) -> None:
     """A line for each message: its number, id and first words, who waits, and since when."""
-    import sys
-    import time
-    from shutil import get_terminal_size
-
     from teamchat.cli.output.listing import age, fitted
-    from teamchat.core.text.clean import printable
 
     now, width = time.time(), get_terminal_size().columns
     for number, entry in enumerate(waiting, 1):
@@ -131,10 +127,7 @@ def print_waiting(waiting: Sequence[Waiting]) -> None:
 
 def asked(waiting: Sequence[Waiting]) -> Resume | None:
     """What the answer of the person at the terminal means; None for nothing. What cannot be read is asked again."""
-    import sys
-
     from teamchat.cli.output.lines import note
-    from teamchat.core.text.clean import printable
 
     everything = "" if all(entry.aside for entry in waiting) else ", a: all on hold"
     while True:

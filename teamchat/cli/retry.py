@@ -6,6 +6,8 @@ import typer
 
 from teamchat.cli.startup.complete import members
 from teamchat.cli.startup.options import Confirm, LimitOptions, PlaceOptions, RunOutput, ShownOptions
+from teamchat.cli.startup.typed import placed_here
+from teamchat.core.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
     from teamchat.core.team.team import Team
@@ -30,13 +32,11 @@ def retry(
     from teamchat.cli.running.converse import held_run
     from teamchat.cli.running.request import run_input
     from teamchat.cli.running.undo_asked import confirmed_and_done
-    from teamchat.cli.startup.typed import placed_here
     from teamchat.cli.startup.workspace import need_trust, open_store, session_to_continue, team_with_session
     from teamchat.core.conversation.inputs import Resume
     from teamchat.core.conversation.undo.messages import give_call
     from teamchat.core.conversation.undo.proposal import carry_out_undo, propose_retry
     from teamchat.core.engine.events import ResumeMode
-    from teamchat.core.errors import ExitCode
     from teamchat.core.store.sessions import touch_session
 
     team = team_with_session(place.team, place.session, limits.timeout)
@@ -71,8 +71,6 @@ def retry(
 
 def _agent_named(team: Team, name: str) -> str:
     """The member's name as the team file has it. Raises `UnknownName`, and `UsageError` for a person."""
-    from teamchat.core.errors import UsageError
-
     member = team.member(name)
     if member.type == "human":
         raise UsageError(f"{member.name} is a person; a turn is run by an agent", "teamchat team")

@@ -4,12 +4,17 @@ import contextlib
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from msgspec.structs import replace
 from typer.core import TyperCommand
 from typer.exceptions import TyperException
 
 from teamchat.cli.startup.complete import ai_members, checks, doers, processes
 from teamchat.cli.startup.options import MOST_COUNTED, Asking, Attached, NewPlace, OptionGroup, RunLimits, SendOutput
-from teamchat.core.engine.workflow import MOST_ROUNDS
+from teamchat.cli.startup.typed import TYPED, line_of
+from teamchat.core.engine.workflow import MOST_ROUNDS, ProcessSettings
+from teamchat.core.errors import UsageError
+from teamchat.core.routing.names import fold
+from teamchat.core.routing.requests import parse_to
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -126,8 +131,6 @@ class ProcessOptions(OptionGroup, frozen=True):
 
     @property
     def settings(self) -> ProcessSettings:
-        from teamchat.core.engine.workflow import ProcessSettings
-
         return ProcessSettings(
             members=names_of("--members", self.members),
             rounds=self.rounds,
@@ -154,7 +157,6 @@ class RunCommand(TyperCommand):
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         from teamchat.core.engine.processes.table import TAKES
-        from teamchat.core.routing.names import fold
 
         takes = TAKES.get(fold(ctx.meta.get(KIND) or ""))
         settings, params = {*ProcessOptions.fields()}, self.params
@@ -188,8 +190,6 @@ def run(
     best: all do the whole task, blind and apart, and a judge picks one.
     until: one works until all checks are green and all reviewers agree.
     """
-    from msgspec.structs import replace
-
     from teamchat.cli.running.request import Request, send_message
     from teamchat.cli.startup.piped import read_message
     from teamchat.cli.startup.workspace import begin_run, find_team
@@ -223,7 +223,6 @@ def run(
 def _on_hosts(team: Team, names: Sequence[str], process: Process) -> Team:
     """The team whose members work on hosts in this run. Raises `NotTrusted` where no person has typed them."""
     from teamchat.cli.startup.workspace import need_person
-    from teamchat.core.errors import UsageError
     from teamchat.core.team.build import on_hosts
     from teamchat.core.team.problems import TeamFileProblem
 
@@ -236,8 +235,6 @@ def _on_hosts(team: Team, names: Sequence[str], process: Process) -> Team:
 
 def with_a_task() -> str:
     """What was typed, with a task behind it; an example if that is too long for a line."""
-    from teamchat.cli.startup.typed import TYPED, line_of
-
     typed = TYPED.get()
     return (line_of(*typed, "Your task") if typed[:1] == ["run"] else None) or EXAMPLE
 
@@ -252,8 +249,6 @@ def _process_for(team: Team, word: str, settings: ProcessSettings, verdicts: Seq
 
         check_options(verdicts, process.options)
     if verdicts and process.kind == "until":
-        from teamchat.core.errors import UsageError
-
         raise UsageError("--verdict: until has exit codes of its own: 0, 16 (a check is red), 17 (a review is FAIL)")
     return process
 
@@ -262,9 +257,6 @@ def names_of(option: str, written: Sequence[str] | None) -> tuple[str, ...]:
     """The names of an option such as `max,sarah`, which may be given several times."""
     if not written:
         return ()
-    from teamchat.core.errors import UsageError
-    from teamchat.core.routing.requests import parse_to
-
     names = tuple(name for target in parse_to(",".join(written)) for name in target.names)
     if not names:
         raise UsageError(f"{option} names nobody", "teamchat team")
@@ -275,8 +267,6 @@ def options_of(written: Sequence[str] | None) -> tuple[str, ...]:
     """The options of a vote: one written list of them, or each by itself, which may then have commas in it."""
     if not written:
         return ()
-    from teamchat.core.errors import UsageError
-
     options = tuple(option.strip() for option in (written[0].split(",") if len(written) == 1 else written))
     if not all(options):
         raise UsageError(f"--options {','.join(written)!r}: expected options with a comma between them, such as yes,no")

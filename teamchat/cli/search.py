@@ -1,11 +1,18 @@
 from __future__ import annotations
 
+import sys
+import time
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from teamchat.cli.startup import complete
 from teamchat.cli.startup.options import MOST_COUNTED, JsonOption, TeamOption, session_name
+from teamchat.cli.startup.typed import placed_here
+from teamchat.core.errors import UsageError
+from teamchat.core.text.clean import printable, visible
+from teamchat.core.text.commands import command_of
 
 if TYPE_CHECKING:
     from teamchat.core.store.search import Hit
@@ -59,8 +66,6 @@ def search(
 
     A message must have all the words. Upper case and accents make no difference: teamchat search "version option"
     """
-    import time
-
     from teamchat.cli.output.lines import note
     from teamchat.cli.startup.workspace import find_root, open_store
     from teamchat.core.store import search as stored
@@ -92,9 +97,6 @@ def moment_of(text: str, now: float) -> float:
     """The time that `--from` names, in seconds since 1970: a date, a date with a time, `today`, `yesterday`, or how
     long ago. Raises `UsageError`.
     """
-    from datetime import UTC, datetime, timedelta
-
-    from teamchat.core.errors import UsageError
     from teamchat.core.text.durations import parse_duration
 
     # without a zone: Python has none of a day or more, such as TZ=XXX99
@@ -115,11 +117,6 @@ def moment_of(text: str, now: float) -> float:
 
 def _show(hit: Hit, session: Session, title: str, *, as_json: bool) -> None:
     """Print a hit with the command that prints the whole message."""
-    import sys
-
-    from teamchat.cli.startup.typed import placed_here
-    from teamchat.core.text.commands import command_of
-
     undone = ["--all"] if hit.undone else []
     command = placed_here(command_of("teamchat", "log", *undone, "--full", hit.message, "--session", session.name))
     if as_json:
@@ -145,11 +142,8 @@ def _fields(hit: Hit, session: Session, title: str) -> dict[str, object]:
 
 def _write(hit: Hit, session: Session, title: str, command: str, *, at_terminal: bool) -> None:
     """Where it was said, by whom and when; the words around; the command that prints the whole message."""
-    import time
-
     from teamchat.cli.output.lines import moment
     from teamchat.cli.output.listing import age
-    from teamchat.core.text.clean import printable, visible
 
     when = age(hit.at, time.time()) if at_terminal else moment(hit.at)
     undone = ", undone" if hit.undone else ""

@@ -1,11 +1,19 @@
 from __future__ import annotations
 
+import os
+import shutil
+import sys
+import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from teamchat.cli.startup import complete
-from teamchat.cli.startup.options import JsonOption, TeamOption, session_name
+from teamchat.cli.startup.options import JsonOption, TeamOption, session_name, session_title
+from teamchat.core.errors import UsageError
+from teamchat.core.text.clean import printable
+from teamchat.core.text.commands import command_of
 
 if TYPE_CHECKING:
     from teamchat.core.store.sessions import Session
@@ -33,7 +41,6 @@ def delete(
     from teamchat.core.conversation.sessions.delete import delete_session
     from teamchat.core.store.lineage import refuse_branches
     from teamchat.core.store.sessions import need_session
-    from teamchat.core.text.clean import printable
     from teamchat.core.worktrees.records import all_of
     from teamchat.core.worktrees.remove import need_merged, remove, told
 
@@ -66,11 +73,7 @@ def delete(
 
 def confirm_deletion(session: Session) -> bool:
     """True if the person at the terminal confirms it. Raises `UsageError` if there is no terminal."""
-    import sys
-
     from teamchat.cli.output.lines import confirmed
-    from teamchat.core.errors import UsageError
-    from teamchat.core.text.commands import command_of
 
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise UsageError(
@@ -104,7 +107,6 @@ def rename(
 ) -> None:
     """Give a conversation another title. Its name, which --session takes, stays."""
     from teamchat.cli.output.lines import note
-    from teamchat.cli.startup.options import session_title
     from teamchat.cli.startup.workspace import find_root, need_person, open_store
     from teamchat.core.store.listing import title_of
     from teamchat.core.store.sessions import need_session, rename_session
@@ -125,15 +127,9 @@ def move(
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
 ) -> None:
     """Take over the conversations of a folder that has been renamed or moved to where you are."""
-    import sys
-    from pathlib import Path
-
     from teamchat.cli.output.lines import confirmed, note, plural
     from teamchat.cli.startup.workspace import find_root, need_person
     from teamchat.core.conversation.sessions import move as moving
-    from teamchat.core.errors import UsageError
-    from teamchat.core.text.clean import printable
-    from teamchat.core.text.commands import command_of
 
     need_person("conversations are moved")
     plan = moving.plan_move(Path(old), find_root(team))
@@ -163,15 +159,9 @@ def list_sessions(ctx: typer.Context, team: TeamOption = None, as_json: JsonOpti
 
     ▸ marks the conversation that a command continues here without --session.
     """
-    import os
-    import shutil
-    import sys
-    import time
-
     from teamchat.cli.output.lines import note
     from teamchat.cli.output.listing import plain_line, state_of, table
     from teamchat.cli.startup.workspace import find_root, is_held, note_moved, open_store
-    from teamchat.core.errors import UsageError
     from teamchat.core.store import listing
     from teamchat.core.store.checks import running_checks
     from teamchat.core.store.sessions import current_session

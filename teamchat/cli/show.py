@@ -1,10 +1,14 @@
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from teamchat.cli.startup.options import JsonOption, PlaceOptions
+from teamchat.cli.startup.typed import TYPED, placed, placed_here
+from teamchat.core.errors import UsageError
+from teamchat.core.text.clean import visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -18,7 +22,6 @@ if TYPE_CHECKING:
 def prompt_diff(db: Database, turn: Turn) -> Iterator[str]:
     """A unified diff of system text and prompt against the member's previous turn. In a first turn, all is new."""
     from teamchat.core.store.turns import previous_turn
-    from teamchat.core.text.clean import visible
     from teamchat.core.text.line_diff import unified_diff
 
     before = previous_turn(db, turn)
@@ -73,7 +76,6 @@ def show(
     from teamchat.cli.output.receipt import receipt_fields
     from teamchat.cli.startup.turn_called import check_name, names_check, said_by_a_person, turn_called
     from teamchat.cli.startup.workspace import abandoned, find_root, open_store
-    from teamchat.core.errors import UsageError
     from teamchat.core.store.sessions import need_session
     from teamchat.core.store.summaries import summary_of
     from teamchat.core.store.turns import partial_of, prompt_of, running_turns, system_of
@@ -112,8 +114,6 @@ def show(
 
 def show_check(place: PlaceOptions, name: str, *, reply: bool, as_json: bool) -> None:
     """Show the receipt of the check of that name, or only its output."""
-    import sys
-
     from teamchat.cli.output.checks import check_receipt_fields, in_lines
     from teamchat.cli.output.jsonl import write_line
     from teamchat.cli.startup.turn_called import check_called
@@ -142,7 +142,6 @@ def print_check(check: CheckRecord, output: bytes, *, abandoned: bool) -> None:
     from teamchat.cli.output.checks import in_lines, receipt_lines
     from teamchat.cli.output.long import as_shown, write_text
     from teamchat.cli.running.showing import wrap_width
-    from teamchat.cli.startup.typed import placed_here
 
     width = wrap_width()
     for line in receipt_lines(check, abandoned=abandoned):
@@ -156,8 +155,6 @@ def print_check(check: CheckRecord, output: bytes, *, abandoned: bool) -> None:
 
 def write_exact(text: bytes) -> None:
     """Print bytes as they are stored, harmless at a terminal."""
-    import sys
-
     from teamchat.cli.output.lines import exact
 
     sys.stdout.flush()
@@ -184,7 +181,6 @@ def print_receipt(db: Database, turn: Turn, chosen: Session, *, abandoned: bool)
     from teamchat.cli.output.long import as_shown, write_text
     from teamchat.cli.output.receipt import partial_head, receipt_lines
     from teamchat.cli.running.showing import wrap_width
-    from teamchat.cli.startup.typed import TYPED, placed, placed_here
     from teamchat.core.store.turn_events import stored_events
     from teamchat.core.store.turns import session_of
     from teamchat.runners.failures import is_blank
@@ -256,7 +252,6 @@ def texts_of(db: Database, turn: Turn) -> Iterator[tuple[str, str]]:
 
 def reply_of(db: Database, session: int, turn: Turn) -> str:
     """The whole reply of a turn. Raises `UsageError` if there is none."""
-    from teamchat.core.errors import UsageError
     from teamchat.core.store.messages import SqliteLog
 
     if turn.outcome and turn.outcome.reply:

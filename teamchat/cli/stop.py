@@ -1,22 +1,22 @@
 from __future__ import annotations
 
+import contextlib
+import os
+import signal
+import time
+
 from teamchat.cli.startup.options import PlaceOptions
+from teamchat.cli.startup.typed import placed_here
+from teamchat.core.errors import HostUnavailable, SessionBusy, TeamchatError
 
 PATIENCE_S = 15.0
 
 
 def stop(place: PlaceOptions) -> None:
     """Stop a conversation that is running in another terminal. Its turn ends cleanly; the queue is kept."""
-    import contextlib
-    import os
-    import signal
-    import time
-
     from teamchat.cli.output.lines import note
-    from teamchat.cli.startup.typed import placed_here
     from teamchat.cli.startup.workspace import abandoned, find_root, lock_file, need_person, open_store, session_typed
     from teamchat.core.conversation.recovery import how_left, note_stopped
-    from teamchat.core.errors import SessionBusy, TeamchatError
     from teamchat.core.files.session_lock import look_at
     from teamchat.core.store.routes import open_routes
     from teamchat.core.store.sessions import need_session
@@ -73,7 +73,6 @@ def _stop_on_hosts(names: list[str]) -> None:
 
     from teamchat.core.dispatch.connect import connect
     from teamchat.core.dispatch.dispatch import Away
-    from teamchat.core.errors import HostUnavailable
 
     dispatch = connect()
 

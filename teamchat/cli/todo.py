@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import contextlib
+from difflib import get_close_matches
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
@@ -8,6 +10,9 @@ from msgspec import to_builtins
 
 from teamchat.cli.startup.complete import people
 from teamchat.cli.startup.options import JsonOption, PlaceOptions
+from teamchat.cli.startup.typed import line_of
+from teamchat.core.errors import NotTrusted, UnknownName, UsageError
+from teamchat.core.text.clean import printable
 
 if TYPE_CHECKING:
     from teamchat.core.routing.todos import Change, Todo, Wish
@@ -55,12 +60,9 @@ def todo(
     as_json: JsonOption = False,
 ) -> None:
     """Show or change the conversation's todo list. Every member gets it."""
-    import contextlib
-
     from teamchat.cli.startup.workspace import find_root, find_team, need_person, open_store, session_to_note_in
     from teamchat.core.conversation.addressing import person
     from teamchat.core.conversation.permission import check_no_hook
-    from teamchat.core.errors import UsageError
     from teamchat.core.store.sessions import need_session
     from teamchat.core.turn.caller import find_caller
 
@@ -99,7 +101,6 @@ def session_of_todos(db: Database, name: str | None, speaker: str | None) -> tup
     There it is by default the conversation of the turn, whose replies change the list, too. Raises `NotTrusted` for
     one that is neither that nor begun in the turn.
     """
-    from teamchat.core.errors import NotTrusted
     from teamchat.core.store.sessions import find_session, name_of, need_session
     from teamchat.core.turn.caller import find_caller
 
@@ -119,11 +120,7 @@ def session_of_todos(db: Database, name: str | None, speaker: str | None) -> tup
 
 def action_of(word: str, words: list[str]) -> TodoAction:
     """The action of that name. Raises `UsageError` with a hint of the command that was probably meant."""
-    from difflib import get_close_matches
-
     from teamchat.cli.startup.bare_words import READS, numbers_of
-    from teamchat.cli.startup.typed import line_of
-    from teamchat.core.errors import UsageError
     from teamchat.core.routing.requests import quoted
 
     if word in (*TodoAction, *READS):
@@ -143,7 +140,6 @@ def change(db: Database, session: Session, action: TodoAction, words: list[str],
     """Apply what is possible. Raises `UnknownName` for an unknown number, `UsageError` if nothing changed."""
     from teamchat.cli.output.jsonl import todo_fields, write_line
     from teamchat.cli.output.lines import note, todo_line
-    from teamchat.core.errors import UnknownName, UsageError
     from teamchat.core.store.sessions import check_there
     from teamchat.core.store.todos import note_todos
 
@@ -166,7 +162,6 @@ def change(db: Database, session: Session, action: TodoAction, words: list[str],
 
 
 def adding(words: list[str]) -> tuple[Wish, ...]:
-    from teamchat.core.errors import UsageError
     from teamchat.core.messages import well_formed
     from teamchat.core.routing.todos import Add, todo_text
 
@@ -179,7 +174,6 @@ def adding(words: list[str]) -> tuple[Wish, ...]:
 def finishing(words: list[str]) -> tuple[Wish, ...]:
     """What `3 4`, `3,4` and `#3` mean."""
     from teamchat.cli.startup.bare_words import numbers_of
-    from teamchat.core.errors import UsageError
     from teamchat.core.routing.requests import quoted
     from teamchat.core.routing.todos import Finish
 
@@ -234,8 +228,6 @@ def print_todos(db: Database, session: Session, *, everything: bool, history: bo
 
 
 def item_line(item: Todo) -> str:
-    from teamchat.core.text.clean import printable
-
     done = f", done by {item.done.by}" if item.done else ""
     return f"[{'x' if item.done else ' '}] {item.number}  {printable(item.added.text)}  ({item.added.by}{done})"
 

@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from teamchat.cli.startup.options import ConfirmOrShow, JsonOption, PlaceOptions
+from teamchat.cli.startup.typed import placed_here
+from teamchat.core.errors import UsageError
 
 if TYPE_CHECKING:
     from teamchat.core.store.summaries import Clear
@@ -39,11 +41,9 @@ def undo(
     from teamchat.cli.running.converse import held_run
     from teamchat.cli.running.undo_asked import check_dry_run, confirmed_and_done
     from teamchat.cli.startup.turn_called import check_name, turn_here
-    from teamchat.cli.startup.typed import placed_here
     from teamchat.cli.startup.workspace import need_person, open_store, team_or_nobody
     from teamchat.core.conversation.undo.messages import clear_to_undo
     from teamchat.core.conversation.undo.proposal import carry_out_undo, propose_undo
-    from teamchat.core.errors import UsageError
     from teamchat.core.store.sessions import need_session
 
     if files and conversation:
@@ -89,7 +89,6 @@ def undo_the_clear(run: Run, clear: Clear, *, yes: bool, dry_run: bool, as_json:
     from teamchat.cli.output.jsonl import write_line
     from teamchat.cli.output.lines import note
     from teamchat.cli.running.undo_asked import agreed
-    from teamchat.cli.startup.typed import placed_here
     from teamchat.core.conversation.undo.messages import take_back_clear
     from teamchat.runners.untrusted.json import one_line
 

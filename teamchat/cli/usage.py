@@ -1,12 +1,14 @@
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.cells import cell_len
+from rich.cells import cell_len, set_cell_size
 
 from teamchat.cli.startup.options import JsonOption, PlaceOptions
+from teamchat.core.errors import UsageError
 from teamchat.core.text.clean import printable
 
 if TYPE_CHECKING:
@@ -37,11 +39,8 @@ def usage(
     as_json: JsonOption = False,
 ) -> None:
     """Show tokens, cost and bytes by member, model and memory, and what memory saved."""
-    import shutil
-
     from teamchat.cli.output.jsonl import write_line
     from teamchat.cli.startup.workspace import find_root, open_store
-    from teamchat.core.errors import UsageError
     from teamchat.core.store.sessions import need_session
     from teamchat.core.store.usage import children_in, total_used, used
 
@@ -83,10 +82,6 @@ def _used(child: Child) -> Used:
 
 def layout(rows: Sequence[Sequence[str]], width: int) -> Iterator[str]:
     """The rows under their heads, as a table; where that is wider than `width` columns, names stand above numbers."""
-    from rich.cells import cell_len, set_cell_size
-
-    from teamchat.core.text.clean import printable
-
     wide = list(aligned([HEAD, *rows], left=TEXTS))
     if all(cell_len(line) <= width for line in wide):
         yield from wide

@@ -1,9 +1,15 @@
 from __future__ import annotations
 
+import os
+import signal
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from msgspec.structs import replace
+
+from teamchat.core.errors import HostUnavailable, UnknownName, UsageError
+from teamchat.core.text.clean import printable
 
 MOST_JOBS = 64
 
@@ -30,17 +36,11 @@ def worker(
 
     The first Ctrl-C takes nothing new and lets what runs end, a second one stops that.
     """
-    import os
-
-    from msgspec.structs import replace
-
     from teamchat.cli.output.lines import note
     from teamchat.core.agents import normalize_agent_type
     from teamchat.core.dispatch.connect import need_address
     from teamchat.core.dispatch.order import ANY
-    from teamchat.core.errors import HostUnavailable, UnknownName, UsageError
     from teamchat.core.routing.names import LONGEST_NAME, valid_name
-    from teamchat.core.text.clean import printable
     from teamchat.core.worker.host_file import host_file, read_host_file, write_host_file
 
     path = host_file()
@@ -81,17 +81,11 @@ def worker(
 
 
 def printable_text(text: str) -> str:
-    from teamchat.core.text.clean import printable
-
     return "".join(f"{printable(line)}\n" for line in text.splitlines())
 
 
 def _serve(url: str, file: object, name: str, jobs: int, *, until_idle: bool) -> None:
-    import os
-    import signal
-
     from teamchat.cli.output.lines import note
-    from teamchat.core.text.clean import printable
     from teamchat.core.worker.host_file import HostFile
     from teamchat.core.worker.serve import Ends, serve
 

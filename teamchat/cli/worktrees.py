@@ -6,6 +6,8 @@ import typer
 
 from teamchat.cli.startup.complete import members
 from teamchat.cli.startup.options import JsonOption, PlaceOptions, spread
+from teamchat.core.errors import UsageError
+from teamchat.core.text.clean import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,7 +31,6 @@ def remove(
     from teamchat.cli.output.lines import note
     from teamchat.cli.running.converse import held
     from teamchat.cli.startup.workspace import find_root, need_person, open_store
-    from teamchat.core.errors import UsageError
     from teamchat.core.store.sessions import need_session
     from teamchat.core.worktrees import remove as removing
     from teamchat.core.worktrees.make import need_worktree
@@ -58,7 +59,6 @@ def remove(
 def removed_lines(gone: Removed) -> Iterator[str]:
     """What stays of a worktree."""
     from teamchat.cli.output.lines import plural
-    from teamchat.core.text.clean import printable
 
     if gone.commits:
         yield f"its branch {gone.tree.branch} stays: it has {plural(gone.commits, 'commit')} of its own"
@@ -79,9 +79,7 @@ def list_worktrees(ctx: typer.Context, place: PlaceOptions, as_json: JsonOption 
     from teamchat.cli.output.jsonl import write_line
     from teamchat.cli.output.lines import note
     from teamchat.cli.startup.workspace import find_root, open_store
-    from teamchat.core.errors import UsageError
     from teamchat.core.store.sessions import need_session
-    from teamchat.core.text.clean import printable
     from teamchat.core.worktrees.records import all_of
 
     if ctx.invoked_subcommand:

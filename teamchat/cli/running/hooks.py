@@ -13,8 +13,9 @@ from collections import deque
 from collections.abc import Callable
 
 from teamchat.cli.output.jsonl import JsonOutput
+from teamchat.cli.output.lines import note
 from teamchat.cli.output.transcript import printed_by
-from teamchat.core.conversation.permission import IN_HOOK
+from teamchat.core.conversation.permission import IN_HOOK, trust_store
 from teamchat.core.engine.events import PauseKind
 from teamchat.core.errors import AgentMissing, TeamchatError, TeamFileError
 from teamchat.core.files.whole_files import temporary_folder
@@ -22,7 +23,7 @@ from teamchat.core.team.programs import Unusable, find_program
 from teamchat.core.team.team import Team
 from teamchat.core.team.trust import TrustStore, require
 from teamchat.core.text.clean import printable, visible
-from teamchat.core.turn.caller import VARIABLE
+from teamchat.core.turn.caller import VARIABLE, find_caller
 from teamchat.core.turn.run_events import (
     Conclusion,
     ConversationEvent,
@@ -151,10 +152,7 @@ class Hooks:
 
 def tell_hooks(option: str | None, session: str, event: ConversationEvent) -> None:
     """Run the hook of an event that happened outside of a run, if the team of `--team` has one."""
-    from teamchat.cli.output.lines import note
     from teamchat.cli.startup.workspace import find_team
-    from teamchat.core.conversation.permission import trust_store
-    from teamchat.core.turn.caller import find_caller
 
     async def run(team: Team) -> None:
         hooks = Hooks(team, session, trust_store(), lambda text: note(visible(text)), lambda: 0)

@@ -40,11 +40,14 @@ from teamchat.core.store.sessions import (
     no_session,
     touch_session,
 )
+from teamchat.core.store.turns import turns_of
 from teamchat.core.team.find import FILE_NAME, find_team_file, resolve_team
 from teamchat.core.team.team import Team, folder_name
 from teamchat.core.team.trust import Standing
 from teamchat.core.team.trust_needs import needs
+from teamchat.core.text.clean import printable
 from teamchat.core.text.commands import quote, saying
+from teamchat.core.turn.caller import find_caller
 
 T = TypeVar("T")
 
@@ -90,8 +93,6 @@ def _check_not_broken(
     db: Database, session: Session, names: Collection[str], wrong: TeamFileError | AgentMissing | None
 ) -> None:
     """Raises `TeamFileError` where a turn of the session changed the team file, which cannot be used or is gone."""
-    from teamchat.core.store.turns import turns_of
-
     for turn in reversed(turns_of(db, session.id)):
         changes = turn.outcome.known_changes if turn.outcome and turn.undone is None else None
         whats = {change.what for change in changes.files if Path(change.path).name in names} if changes else set[str]()
@@ -192,16 +193,12 @@ def is_held(root: Path, session: int) -> bool:
 
 def continued_session(db: Database, name: str | None) -> Session | None:
     """The session of that name, or the last one; in an agent's turn the last one that it began there."""
-    from teamchat.core.turn.caller import find_caller
-
     caller = None if name else find_caller()
     return last_child(db, caller.begins) if caller else current_session(db, name)
 
 
 def calling() -> Speaker | None:
     """The agent in whose turn this runs, which speaks in place of a person. Raises `GuardReached` if it is lost."""
-    from teamchat.core.turn.caller import find_caller
-
     caller = find_caller()
     return caller.turn.speaker if caller else None
 
@@ -218,8 +215,6 @@ def session_to_continue(db: Database, name: str | None) -> Session:
 
 def check_session(db: Database, session: Session) -> None:
     """Raises `NotTrusted` in an agent's turn that did not begin the session, `UsageError` if it waits for that turn."""
-    from teamchat.core.turn.caller import find_caller
-
     if caller := find_caller():
         caller.check_session(db, session)
 
@@ -308,8 +303,6 @@ def session_typed(db: Database, session: Session) -> str:
 
 def need_person(what: str) -> None:
     """Raises `NotTrusted` in an agent's turn or a hook for what a person does: `what` begins the sentence."""
-    from teamchat.core.turn.caller import find_caller
-
     permission.check_no_hook(what)
     if caller := find_caller():
         raise NotTrusted(f"{what} by a person, and this runs in an agent's turn", caller.way_out)
@@ -349,7 +342,6 @@ def _can_ask() -> bool:
 def _trusts(team: Team, standing: Standing) -> bool:
     """True if a person at the terminal trusts the team after reading what changed, or everything that it asks for."""
     from teamchat.cli.output.lines import confirmed
-    from teamchat.core.text.clean import printable
 
     reasons = [standing.text] if standing.before else []
     reasons += [] if standing.changes else ["asks for more than read access"]

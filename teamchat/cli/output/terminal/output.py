@@ -34,7 +34,7 @@ from teamchat.cli.output.lines import (
     todo_line,
     tokens,
 )
-from teamchat.cli.output.terminal.doing import AGAIN, PER_S, WAITS, Doing, clock, status_lines
+from teamchat.cli.output.terminal.doing import AGAIN, PER_S, WAITS, Doing, Subtasks, clock, status_lines
 from teamchat.cli.output.terminal.look import COLOURS, Look, colours_of, own_colour
 from teamchat.cli.output.terminal.surface import Surface
 from teamchat.cli.output.terminal.tools import action, changed
@@ -257,8 +257,6 @@ class TerminalOutput:
         if process.kind != "mapreduce":
             return
         self._workers = process.members
-        from teamchat.cli.output.terminal.doing import Subtasks
-
         if self._subtasks is None or self._subtasks.process.request != process.request:
             self._subtasks = Subtasks(process)
             for route in (*self._waiting.values(), *(shown.route for shown in self._turns.values() if shown.route)):
