@@ -33,9 +33,20 @@ def demo(
 
     --speed and --json play the recorded session, too.
     """
-    if recorded or as_json or speed is not None:
-        return _play(1.0 if speed is None else speed, ShownOptions(as_json))
-    return _run()
+    if not (recorded or as_json or speed is not None):
+        return _run()
+    from importlib.resources import files
+
+    from teamchat.cli.running.playback import play
+    from teamchat.core.cassette.format import parse_cassette
+
+    text = files("teamchat.cli").joinpath("demo.cassette").read_text(encoding="utf-8")
+    code = play(parse_cassette(text, "the demo"), ShownOptions(as_json), speed=1.0 if speed is None else speed)
+    if code != ExitCode.HUMAN_ASKED:  # how it ends
+        return code
+    if not as_json:
+        print(AFTER.replace("  teamchat ", f"  {PROGRAM.get()} "))
+    return ExitCode.DONE
 
 
 def _run() -> int:
@@ -92,19 +103,3 @@ Take back what builder and checker said{files}:
   {placed_here("teamchat undo 2 --yes")}
 In a folder of yours, {own[0]}:
   {PROGRAM.get()} init{own[1]}"""
-
-
-def _play(speed: float, show: ShownOptions) -> int:
-    """The recorded session."""
-    from importlib.resources import files
-
-    from teamchat.cli.running.playback import play
-    from teamchat.core.cassette.format import parse_cassette
-
-    text = files("teamchat.cli").joinpath("demo.cassette").read_text(encoding="utf-8")
-    code = play(parse_cassette(text, "the demo"), show, speed=speed)
-    if code != ExitCode.HUMAN_ASKED:  # how it ends
-        return code
-    if not show.as_json:
-        print(AFTER.replace("  teamchat ", f"  {PROGRAM.get()} "))
-    return ExitCode.DONE

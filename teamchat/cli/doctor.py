@@ -42,10 +42,19 @@ def doctor(
     report = Report(as_json)
     raise_again()
     if store:
-        return look_at_store(team, report)
+        from teamchat.cli.startup.workspace import find_root
+        from teamchat.core.doctor.stored import examine_store
+
+        report.all(examine_store(find_root(team)))
+        return report.end()
     if live:
         return finished(ask(team, report), report)
-    return check_team(team, report)
+    from teamchat.core.doctor.examine import examine
+    from teamchat.core.files.folders import config_dir
+    from teamchat.runners.child.command import capture
+
+    report.all(examine(team, Path.cwd(), config_dir(), os.environ, capture, _hosts))
+    return report.end()
 
 
 class Report:
@@ -80,28 +89,11 @@ class Report:
         return code
 
 
-def check_team(team: str | None, report: Report) -> ExitCode:
-    from teamchat.core.doctor.examine import examine
-    from teamchat.core.files.folders import config_dir
-    from teamchat.runners.child.command import capture
-
-    report.all(examine(team, Path.cwd(), config_dir(), os.environ, capture, _hosts))
-    return report.end()
-
-
 def _hosts(members: Sequence[Member], env: Mapping[str, str]) -> Iterator[DoctorCheck]:
     """Look for the members' hosts; only a team that has some loads what asks their database."""
     from teamchat.core.dispatch.look import check_hosts
 
     return check_hosts(members, env)
-
-
-def look_at_store(team: str | None, report: Report) -> ExitCode:
-    from teamchat.cli.startup.workspace import find_root
-    from teamchat.core.doctor.stored import examine_store
-
-    report.all(examine_store(find_root(team)))
-    return report.end()
 
 
 async def ask(option: str | None, report: Report) -> None:

@@ -36,7 +36,10 @@ def help(  # noqa: A001 (the command's name)
     if page is not None:
         print_page(page.read_text(encoding="utf-8"))
     elif not words:
-        list_pages(manual)
+        width = max(map(len, manual))
+        print("\nPages (teamchat help PAGE):")
+        for name, page in manual.items():
+            print(f"  {name:{width}}  {title(page)}")
     return ExitCode.DONE
 
 
@@ -47,13 +50,6 @@ def pages() -> Mapping[str, Traversable]:
     docs = files("teamchat").joinpath("docs")
     listed = sorted((*docs.iterdir(), *docs.joinpath("howto").iterdir()), key=lambda file: file.name)
     return {file.name.removesuffix(".md"): file for file in listed if file.name.endswith((".md", ".json"))}
-
-
-def list_pages(found: Mapping[str, Traversable]) -> None:
-    width = max(map(len, found))
-    print("\nPages (teamchat help PAGE):")
-    for name, page in found.items():
-        print(f"  {name:{width}}  {title(page)}")
 
 
 def title(page: Traversable) -> str:

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from teamchat.core.store.database import Database
-    from teamchat.core.store.lessons import Lesson
 
 
 def learn_from_session(
@@ -145,23 +144,19 @@ def store_lesson(db: Database, text: str, session: str | None) -> None:
 
 
 def print_lessons(db: Database, *, as_json: bool) -> None:
+    from teamchat.cli.output.jsonl import lesson_fields, write_line
+
     known = newest_lessons(db)
     if not (known or as_json):
         note(f"there are no lessons yet; add one: {LEARN}")
     for lesson in known:
-        print_lesson(lesson, as_json=as_json)
+        if as_json:
+            write_line("lesson", **lesson_fields(lesson))
+        else:
+            words = printable(lesson.text)
+            print(f"{lesson.number}  {moment(lesson.learned_at)}  {lesson.session or '-'}  {words}")
 
 
 def forgetting(numbers: Sequence[int]) -> str:
     """The commands that delete these lessons; without numbers, the one that lists them."""
     return "\n".join(f"{LIST} --delete {number}" for number in numbers) or LIST
-
-
-def print_lesson(lesson: Lesson, *, as_json: bool) -> None:
-    from teamchat.cli.output.jsonl import lesson_fields, write_line
-
-    if as_json:
-        write_line("lesson", **lesson_fields(lesson))
-    else:
-        words = printable(lesson.text)
-        print(f"{lesson.number}  {moment(lesson.learned_at)}  {lesson.session or '-'}  {words}")

@@ -3,13 +3,16 @@ from __future__ import annotations
 import os
 import signal
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from msgspec.structs import replace
 
 from teamchat.core.errors import HostUnavailable, UnknownName, UsageError
 from teamchat.core.text.clean import printable
+
+if TYPE_CHECKING:
+    from teamchat.core.worker.host_file import HostFile
 
 MOST_JOBS = 64
 
@@ -84,22 +87,12 @@ def printable_text(text: str) -> str:
     return "".join(f"{printable(line)}\n" for line in text.splitlines())
 
 
-def _serve(url: str, file: object, name: str, jobs: int, *, until_idle: bool) -> None:
+def _serve(url: str, file: HostFile, name: str, jobs: int, *, until_idle: bool) -> None:
     from teamchat.cli.output.lines import note
-    from teamchat.core.worker.host_file import HostFile
     from teamchat.core.worker.serve import Ends, serve
 
-    assert isinstance(file, HostFile)
     ends = Ends()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: ends.request())
-    serve(
-        url,
-        file,
-        name,
-        jobs,
-        dict(os.environ),
-        ends=ends,
-        say=lambda text: note(printable(text)),
-        until_idle=until_idle,
-    )
+    env = dict(os.environ)
+    serve(url, file, name, jobs, env, ends=ends, say=lambda text: note(printable(text)), until_idle=until_idle)

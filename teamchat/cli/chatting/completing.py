@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
@@ -13,9 +12,6 @@ from prompt_toolkit.document import Document
 from teamchat.cli.chatting.files import Files
 from teamchat.cli.chatting.typing import ChatPlace
 from teamchat.patterns import regex
-
-if TYPE_CHECKING:
-    pass
 
 _AT = regex(r"(?:^|\s)@(?:\S*[+,])?([^\s+,]*)\Z")
 _NEXT = regex(r"\[NEXT:\s*(?:[^\]\n]*[+,]\s*)?([^\]\n+,]*)\Z", re.IGNORECASE)

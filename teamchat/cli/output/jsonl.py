@@ -92,18 +92,12 @@ class JsonOutput:
 
                 kind = "check_started" if isinstance(event, CheckStarted) else "check_finished"
                 write_line(kind, **check_fields(check))
-            case TodoChanged() | GroupCompared() | ProcessMoved() | Warned():
-                self._told_besides(event)
-
-    def _told_besides(self, event: TodoChanged | GroupCompared | ProcessMoved | Warned) -> None:
-        match event:
             case TodoChanged(change=change):
                 write_line(f"todo_{change.what}", **todo_fields(change))
             case GroupCompared(differences=differences, conflicts=conflicts, judged=judged):
-                given = {"members": [to_builtins(difference) for difference in differences]}
                 write_line(
                     "group_compared",
-                    **given,
+                    members=[to_builtins(difference) for difference in differences],
                     conflicts=[to_builtins(conflict) for conflict in conflicts],
                     judged=judged,
                 )

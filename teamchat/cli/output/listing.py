@@ -38,18 +38,22 @@ class SessionState(Struct, frozen=True):
     words: str = ""
 
     def __str__(self) -> str:
-        match self.name:
-            case "asks":
-                return self.words
-            case "done":
-                return f"done ({self.words})" if self.words else "done"
+        if self.name == "asks":
+            return self.words
+        if self.name == "done":
+            return f"done ({self.words})" if self.words else "done"
         return f"{self.name}: {self.words}" if self.words else self.name
 
 
 def state_of(listed: Listed, checks: Sequence[CheckRecord] = (), *, held: bool, now: float) -> SessionState:
     """The state of a conversation, with the checks that began and have not ended; `held`: a process runs it."""
     if checks:
-        return _checking(checks[-1], held=held, now=now)
+        from teamchat.cli.output.checks import name_and_command  # few conversations have checks
+
+        name, _ = name_and_command(checks[-1])
+        if not held:
+            return SessionState("interrupted", name)
+        return SessionState("running", f"{name}, {clock(max(now - checks[-1].started_at, 0))}")
     waiting = [route for route in listed.queue if route.status is RouteStatus.WAITING]
     if held and (listed.running or waiting):
         return SessionState("running", _running(listed, now))
@@ -60,16 +64,6 @@ def state_of(listed: Listed, checks: Sequence[CheckRecord] = (), *, held: bool, 
             asks = status is RouteStatus.ASKED
             return SessionState(name, _asks(routes[0]) if asks else names(route.target for route in routes))
     return SessionState("done", listed.last.speaker) if listed.last else SessionState("empty")
-
-
-def _checking(check: CheckRecord, *, held: bool, now: float) -> SessionState:
-    """`running: check tests, 0:42`, or that the check was interrupted."""
-    from teamchat.cli.output.checks import name_and_command  # few conversations have checks
-
-    name, _ = name_and_command(check)
-    if not held:
-        return SessionState("interrupted", name)
-    return SessionState("running", f"{name}, {clock(max(now - check.started_at, 0))}")
 
 
 def _running(listed: Listed, now: float) -> str:

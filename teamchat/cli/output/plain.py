@@ -73,13 +73,6 @@ class PlainOutput:
                 note(gone(route))
             case RouteRefused(route=route, limit=limit):
                 note(refusal(route, limit))
-            case TodoChanged() | GroupCompared() | Warned():
-                self._told_besides(event)
-            case _:
-                pass
-
-    def _told_besides(self, event: TodoChanged | GroupCompared | Warned) -> None:
-        match event:
             case TodoChanged(change=change):
                 note(todo_line(change))
             case GroupCompared():
@@ -87,6 +80,8 @@ class PlainOutput:
                     note(printable(line))
             case Warned(text=text):
                 note(visible(text))
+            case _:
+                pass
 
     def _check(self, event: CheckStarted | CheckFinished) -> None:
         from teamchat.cli.output.checks import begins as check_begins

@@ -44,8 +44,12 @@ def undo_lines(
         yield f"keeps lesson {lesson.number}"
     if again is None:
         yield from (f"then on hold: {called(route)}" for route in on_hold(plan))
-    else:
-        yield from _retry_lines(proposal, again)
+        return
+    for route in on_hold(plan):
+        if route in plan.again:
+            yield f"runs again{f' with {again}' if again else ''}: {called(route)}"
+        elif route.answer is None:
+            yield f"stays on hold: {called(route)}"
 
 
 def merged_lines(proposal: UndoProposal, place: Callable[[str], str]) -> Iterator[str]:
@@ -57,15 +61,6 @@ def merged_lines(proposal: UndoProposal, place: Callable[[str], str]) -> Iterato
         else:
             shown = ", ".join(place(f"teamchat diff {turn}") for turn in merge.turns)
             yield f"it came by several merges, of which only the last can be undone: {shown}"
-
-
-def _retry_lines(proposal: UndoProposal, again: str) -> Iterator[str]:
-    """Which calls run again, by whom, and which stay on hold."""
-    for route in on_hold(proposal.plan):
-        if route in proposal.plan.again:
-            yield f"runs again{f' with {again}' if again else ''}: {called(route)}"
-        elif route.answer is None:
-            yield f"stays on hold: {called(route)}"
 
 
 def on_hold(plan: UndoPlan) -> list[Route]:

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from teamchat.core.receipt import Outcome
-
-if TYPE_CHECKING:
-    pass
 from teamchat.cli.output.lines import tokens
+from teamchat.core.receipt import Outcome
 
 
 class Unreported:

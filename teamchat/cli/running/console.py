@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from teamchat.cli.output import Output
 from teamchat.cli.output.lines import closing_lines, note
+from teamchat.cli.running.second_signal import ends_at_second
 from teamchat.cli.startup.report import output_lost, silence
 from teamchat.cli.startup.typed import PROGRAM, named
 from teamchat.core.conversation.coordinator import ConversationCoordinator
@@ -26,7 +27,6 @@ from teamchat.runners.child.supervisor import Stopper
 
 if TYPE_CHECKING:
     from teamchat.cli.running.hooks import Hooks
-from teamchat.cli.running.second_signal import ends_at_second
 
 Work = Callable[[ConversationCoordinator], Awaitable[Conclusion]]
 Listen = Callable[[ConversationEvent], None]
@@ -76,7 +76,11 @@ class Console:
                 await coordinator.close()
                 if self.hooks:
                     await self.hooks.close()
-            return self._finish(conclusion)
+            self.ended = conclusion
+            if self.at_end:
+                conclusion = self.at_end(conclusion)
+            self._show(lambda: self.output.finish(conclusion))
+            return self._not_shown(conclusion) if self.deaf else conclusion.code
 
     def close(self) -> None:
         """Leave the terminal as it was. Nothing is written where nobody reads."""
@@ -91,14 +95,6 @@ class Console:
         if self.place and conclusion.hint:
             conclusion = replace(conclusion, hint=self.place(conclusion.hint))
         return conclusion
-
-    def _finish(self, conclusion: Conclusion) -> ExitCode:
-        """Show how the run ended. Returns its exit code."""
-        self.ended = conclusion
-        if self.at_end:
-            conclusion = self.at_end(conclusion)
-        self._show(lambda: self.output.finish(conclusion))
-        return self._not_shown(conclusion) if self.deaf else conclusion.code
 
     def _not_shown(self, conclusion: Conclusion) -> ExitCode:
         """The exit code of a run whose output was lost. Notes say what is waiting, and which command prints the rest.

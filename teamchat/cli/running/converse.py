@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from teamchat.cli.output import Output
 from teamchat.cli.output.lines import note
 from teamchat.cli.running.console import TERMINATED_BY, AtEnd, Console, Listen, Work
 from teamchat.cli.running.keyboard import KEYBOARD, Keyboard
@@ -131,22 +130,15 @@ def _console(
     listen: Listen | None,
     at_end: AtEnd | None,
 ) -> Console:
-    """The console of a run, in chat if there is its `keyboard`."""
+    """The console of a run. With a `keyboard` it is one in chat, where Ctrl-C is a key."""
 
     def place(hint: str) -> str:
         return placed(hint, shlex.split(team.typed + session_typed(db, session)))
 
     lacks = show.talks and lacks_denials(db, session.id)
-    if keyboard:
-        return _in_chat(keyboard, keyboard.output(team, told=lacks), place, listen, at_end)
-    return Console(choose_output(team, session.name, show, told=lacks), listen, place, at_end)
-
-
-def _in_chat(
-    keyboard: Keyboard, output: Output, place: Callable[[str], str], listen: Listen | None, at_end: AtEnd | None
-) -> Console:
-    """The console of a run in chat, where Ctrl-C is a key."""
-    console = Console(output, listen, at_end=at_end)
+    if not keyboard:
+        return Console(choose_output(team, session.name, show, told=lacks), listen, place, at_end)
+    console = Console(keyboard.output(team, told=lacks), listen, at_end=at_end)
 
     def hint(commands: str) -> str:
         """The commands for the prompt of chat, or for the shell if chat ends with the run."""

@@ -59,7 +59,10 @@ def explain(request: Request) -> int:
                 explanation.extend(check_lines(team, process))
             explanation.extend(_explain(coordinator, events, request.sent, no_room))
     finally:  # also the findings before an error of `send`
-        _print(explanation)
+        for part in explanation:
+            shown = exact(part) if isinstance(part, bytes) else visible(part).encode(errors="backslashreplace")
+            sys.stdout.buffer.write(shown + b"\n")
+        sys.stdout.buffer.flush()
     return 0
 
 
@@ -72,13 +75,6 @@ def check_lines(team: Team, process: Process) -> Iterator[str]:
             continue
         command = check.command if isinstance(check.command, str) else command_of(*check.command)
         yield f"check {required.name}: {printable(command)}, in {team.root / check.folder}"
-
-
-def _print(explanation: list[str | bytes]) -> None:
-    for part in explanation:
-        shown = exact(part) if isinstance(part, bytes) else visible(part).encode(errors="backslashreplace")
-        sys.stdout.buffer.write(shown + b"\n")
-    sys.stdout.buffer.flush()
 
 
 def _coordinator(

@@ -80,27 +80,23 @@ def _without_files(
     typed = words[:-1] if asked else words
     if typed or not (asked or example):
         text = " ".join(typed)
-        if asked or _is_piped():
-            return _with_input(text, read, ASKED if asked else refusal)
-        return Message(text=text, typed=typed_spans(len(text)))
+        message = Message(text=text, typed=typed_spans(len(text)))
+        if not (asked or _is_piped()):
+            return message
+        if (piped := read()).strip():
+            lines = piped.rstrip("\n").count("\n") + 1
+            note(f"{lines:,} line{'s' * (lines > 1)} of {INPUT} appended")
+            return replace(message, text=with_block(text, fenced(piped)))
+        if asked or refusal:
+            raise UsageError(f"{EMPTY}{ASKED if asked else refusal}")
+        note(EMPTY)
+        return message
     if not (asked or _is_piped()):
         raise UsageError("there is nothing to send", example)
     piped = read()
     if not piped.strip():
         raise UsageError(EMPTY)
     return Message(text=piped if to is None else fenced(piped))
-
-
-def _with_input(text: str, read: Callable[[], str], refusal: str | None) -> Message:
-    piped = read()
-    if piped.strip():
-        lines = piped.rstrip("\n").count("\n") + 1
-        note(f"{lines:,} line{'s' * (lines > 1)} of {INPUT} appended")
-        return Message(text=with_block(text, fenced(piped)), typed=typed_spans(len(text)))
-    if refusal:
-        raise UsageError(f"{EMPTY}{refusal}")
-    note(EMPTY)
-    return Message(text=text, typed=typed_spans(len(text)))
 
 
 def attached(message: Message, files: Sequence[str], max_bytes: int | None, *, judged: bool = False) -> Message:

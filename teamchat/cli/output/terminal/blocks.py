@@ -105,7 +105,10 @@ class Blocks:
         if self._by_lines:
             yield MarkdownBlock("lines", line)
         elif self._fence:
-            yield from self._in_fence(line)
+            self._add(line)
+            match = _FENCE.match(line)
+            if match and not match[3].strip() and match[2].startswith(self._fence):
+                yield from self._cut(closed=True)
         elif not line.strip():
             self._gap = True
             self._add(line)
@@ -113,12 +116,6 @@ class Blocks:
             yield from self._text(line)
         if self._size > LONGEST:
             yield from self._cut()
-
-    def _in_fence(self, line: str) -> Iterator[MarkdownBlock]:
-        self._add(line)
-        match = _FENCE.match(line)
-        if match and not match[3].strip() and match[2].startswith(self._fence):
-            yield from self._cut(closed=True)
 
     def _text(self, line: str) -> Iterator[MarkdownBlock]:
         item = bool(_ITEM.match(line))

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from msgspec import Struct, field
 
 from teamchat.cli.output.lines import plural, short_number
+from teamchat.cli.output.listing import clock
 from teamchat.cli.output.terminal.look import Look
 from teamchat.cli.output.terminal.tools import action
 from teamchat.cli.output.terminal.wrap import cells, cut, cut_before
@@ -106,13 +107,6 @@ class Doing(Struct):
 def retry(number: int, most: int | None) -> str:
     """`retry 2 of 3`."""
     return f"retry {number} of {most}" if most else f"retry {number}"
-
-
-def clock(seconds: float) -> str:
-    """`0:42`, `12:05`, `1:02:03`."""
-    minutes, rest = divmod(int(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
 def status_lines(

@@ -34,7 +34,8 @@ from teamchat.cli.output.lines import (
     todo_line,
     tokens,
 )
-from teamchat.cli.output.terminal.doing import AGAIN, PER_S, WAITS, Doing, Subtasks, clock, status_lines
+from teamchat.cli.output.listing import clock
+from teamchat.cli.output.terminal.doing import AGAIN, PER_S, WAITS, Doing, Subtasks, status_lines
 from teamchat.cli.output.terminal.look import COLOURS, Look, colours_of, own_colour
 from teamchat.cli.output.terminal.surface import Surface
 from teamchat.cli.output.terminal.tools import action, changed
@@ -219,14 +220,10 @@ class TerminalOutput:
                 self._finish(turn, outcome)
             case TodoChanged() | GroupCompared() | Warned():
                 self._note(event)
-            case CheckStarted() | CheckFinished() | ProcessMoved():
-                self._of_process(event)
-
-    def _of_process(self, event: CheckStarted | CheckFinished | ProcessMoved) -> None:
-        if isinstance(event, ProcessMoved):
-            self._moved(event)
-        else:
-            self._check(event)
+            case CheckStarted() | CheckFinished():
+                self._check(event)
+            case ProcessMoved():
+                self._moved(event)
 
     def _check(self, event: CheckStarted | CheckFinished) -> None:
         """A line while a check runs, and one for its result."""
@@ -567,19 +564,16 @@ def closing(conclusion: Conclusion, people: Collection[str], width: int, look: L
     if conclusion.done:
         yield from ([look.warn(visible(conclusion.reason))] if conclusion.reason else [])
     else:
-        yield from _stopped(conclusion, people, width, look)
+        first, *more = wrapped(visible(_what(conclusion, people)), width - len(INDENT))
+        style = look.bad if _failed(conclusion) else look.warn
+        yield style(first)
+        yield from (f"{INDENT}{style(line)}" for line in more)
+        if conclusion.held:
+            held = wrapped(f"on hold: {on_hold(conclusion.held)}", width - len(INDENT))
+            yield from (f"{INDENT}{line}" for line in held)
     does = "answer" if conclusion.waiting_for else "try"
     for command in (conclusion.hint or "").splitlines():
         yield f"{INDENT}{does}: {look.bold(visible(command))}"
-
-
-def _stopped(conclusion: Conclusion, people: Collection[str], width: int, look: Look) -> Iterator[str]:
-    first, *more = wrapped(visible(_what(conclusion, people)), width - len(INDENT))
-    style = look.bad if _failed(conclusion) else look.warn
-    yield style(first)
-    yield from (f"{INDENT}{style(line)}" for line in more)
-    if conclusion.held:
-        yield from (f"{INDENT}{line}" for line in wrapped(f"on hold: {on_hold(conclusion.held)}", width - len(INDENT)))
 
 
 def _failed(conclusion: Conclusion) -> bool:

@@ -88,7 +88,11 @@ def action(call: ToolCall, folder: str) -> Action:
     name = visible(call.name)
     words = _words_of(name)
     if words is None:
-        return _unknown(name, summary)
+        if name == "mcp_tool_call":
+            return Action(USE.done, USE.doing, summary)
+        server = _SERVER.fullmatch(name)
+        tool = f"{server[1]}.{server[2]}" if server else name
+        return Action(USE.done, USE.doing, f"{tool} {summary}".rstrip())
     if patched := _PATCHED.findall(call.summary) if words is EDIT else None:
         summary = ", ".join(visible(path) for path in patched)
     elif words is EDIT and call.name == "file_change":
@@ -103,14 +107,6 @@ def action(call: ToolCall, folder: str) -> Action:
 
 def _words_of(name: str) -> _Words | None:
     return _TOOLS.get(re.sub("[^a-z]", "", name.lower()))
-
-
-def _unknown(name: str, summary: str) -> Action:
-    if name == "mcp_tool_call":
-        return Action(USE.done, USE.doing, summary)
-    server = _SERVER.fullmatch(name)
-    tool = f"{server[1]}.{server[2]}" if server else name
-    return Action(USE.done, USE.doing, f"{tool} {summary}".rstrip())
 
 
 def _changes(summary: str) -> tuple[_Words, str]:

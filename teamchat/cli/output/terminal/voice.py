@@ -104,8 +104,10 @@ class Voice:
                 text = final[len(before) :]
             elif self.begun:
                 self.aside(REPLACED)
-            else:
-                self._forget()
+            else:  # what has streamed is not written yet
+                self.cleaner, self.blocks = VisibleCleaner(), self._new_blocks(self.blocks.count)
+                self.said.clear()
+                self.held, self.ticks = [], ""
             self._push(text)
             self.said[:] = [final]
         self.end_section()
@@ -144,12 +146,6 @@ class Voice:
             self.sections.append(section)
         self.said.clear()
         self.begun = False
-
-    def _forget(self) -> None:
-        """Drop what has streamed and is not written."""
-        self.cleaner, self.blocks = VisibleCleaner(), self._new_blocks(self.blocks.count)
-        self.said.clear()
-        self.held, self.ticks = [], ""
 
     def end(self) -> None:
         """Write what is still open."""
