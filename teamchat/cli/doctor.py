@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
 
     from teamchat.core.doctor.checks import DoctorCheck
-    from teamchat.core.errors import ExitCode
     from teamchat.core.team.team import Member
 
 

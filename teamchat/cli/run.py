@@ -11,7 +11,7 @@ from typer.exceptions import TyperException
 from teamchat.cli.startup.complete import ai_members, checks, doers, processes
 from teamchat.cli.startup.options import MOST_COUNTED, Asking, Attached, NewPlace, OptionGroup, RunLimits, SendOutput
 from teamchat.cli.startup.typed import TYPED, line_of
-from teamchat.core.engine.workflow import MOST_ROUNDS, ProcessSettings
+from teamchat.core.engine.workflow import MOST_ROUNDS, Process, ProcessSettings
 from teamchat.core.errors import UsageError
 from teamchat.core.routing.names import fold
 from teamchat.core.routing.requests import parse_to
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from teamchat.core.engine.state import Bounds
-    from teamchat.core.engine.workflow import Process, ProcessSettings
     from teamchat.core.team.team import Team
 
 KIND = "teamchat.kind"  # of the process whose help is shown

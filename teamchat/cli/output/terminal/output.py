@@ -73,7 +73,6 @@ from teamchat.runners.base import NOT_ENFORCED, NOT_PROVEN
 from teamchat.runners.untrusted.file_changes import FileChange
 
 if TYPE_CHECKING:
-    from teamchat.cli.output.terminal.doing import Subtasks
     from teamchat.cli.output.terminal.excerpt import Excerpts
 
 
