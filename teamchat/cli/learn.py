@@ -1,7 +1,8 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Sequence
+from typing import Annotated
 
 import typer
 
@@ -12,16 +13,12 @@ from teamchat.cli.startup.options import MOST_COUNTED, JsonOption, LimitOptions,
 from teamchat.cli.startup.workspace import find_root, find_team, need_person, need_trust, open_store
 from teamchat.core.conversation.lessons import keep_lessons, learner_of
 from teamchat.core.errors import ExitCode, UnknownName, UsageError
+from teamchat.core.store.database import Database
 from teamchat.core.store.lessons import add_lesson, delete_lesson, newest_lessons
 from teamchat.core.store.sessions import last_session, need_session
 from teamchat.core.text.clean import printable
 from teamchat.core.text.commands import LEARN
 from teamchat.core.turn.run_events import ConversationEvent, LessonsFound
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from teamchat.core.store.database import Database
 
 
 def learn_from_session(

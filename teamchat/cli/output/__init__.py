@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
+from teamchat.core.store.checks import CheckRecord
 from teamchat.core.turn.run_events import CheckFinished, Conclusion, ConversationEvent, MessageStored, Replied
-
-if TYPE_CHECKING:
-    from teamchat.core.store.checks import CheckRecord
 
 
 class Output(Protocol):

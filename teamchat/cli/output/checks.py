@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 from msgspec import to_builtins
 
 from teamchat.cli.output.lines import moment, plural
 from teamchat.cli.output.patch import MARKS, counted
 from teamchat.core.receipt import KILLED
+from teamchat.core.store.checks import CheckRecord
 from teamchat.core.text.clean import printable, visible
 from teamchat.patterns import regex
 from teamchat.runners.untrusted.file_changes import FileChanges
 from teamchat.runners.untrusted.json import first_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from teamchat.core.store.checks import CheckRecord
 
 SIGNS = {"green": "✓", "red": "✗", "not_run": "!"}
 MOST_NAMED = 5  # changed files and processes

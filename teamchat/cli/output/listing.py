@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from msgspec import Struct
 
 from teamchat.cli.output.lines import moment, plural
 from teamchat.core.engine.state import Route, RouteStatus
+from teamchat.core.store.checks import CheckRecord
 from teamchat.core.store.listing import Listed
 from teamchat.core.store.sessions import Session
 from teamchat.core.text.clean import printable
-
-if TYPE_CHECKING:
-    from teamchat.core.store.checks import CheckRecord
 
 StateName = Literal["running", "interrupted", "asks", "on hold", "waiting", "done", "empty"]
 STATES: dict[RouteStatus, StateName] = {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import TYPE_CHECKING
 
 from teamchat.assemblers.truncation import byte_length
 from teamchat.cli.output.long import LONGEST
@@ -11,12 +10,10 @@ from teamchat.cli.output.terminal.look import Look, colour_of
 from teamchat.cli.output.terminal.voice import WIDEST, Voice, arrows
 from teamchat.cli.output.terminal.wrap import cells, wrapped
 from teamchat.core.messages import ConversationMessage, name_of
+from teamchat.core.store.checks import CheckRecord
 from teamchat.core.text.clean import printable
 
 BETWEEN = " · "
-
-if TYPE_CHECKING:
-    from teamchat.core.store.checks import CheckRecord
 
 
 def message_lines(
