@@ -102,17 +102,13 @@ def write_to(file: Path | None, pieces: Iterable[str]) -> int:
         return 0
     try:
         if file.exists() and not file.is_file():  # such as /dev/stdout, which leads to a pipe without a name
-            return _write(file, pieces)
+            with file.open("wb") as opened:
+                return sum(map(opened.write, _encoded(pieces)))
         return _replace(Path(os.path.realpath(file)), pieces)  # a link stays a link
     except OSError as error:
         if error.errno in (*FULL, errno.EFBIG):
             raise DiskFull(f"{printable(str(file))} {NO_ROOM}") from error
         raise UsageError(f"{printable(str(file))} cannot be written: {error.strerror}") from error
-
-
-def _write(path: Path, pieces: Iterable[str]) -> int:
-    with path.open("wb") as opened:
-        return sum(map(opened.write, _encoded(pieces)))
 
 
 def _replace(path: Path, pieces: Iterable[str]) -> int:

@@ -125,20 +125,14 @@ def _tell(state: Path, there: Opened, made: Merge, *, undo: bool, as_json: bool)
             what = "put back as before the merge of" if undo else "merged from"
             new = files or left
             note(f"{plural(len(files), 'file')} {what} {member}" if new else f"there is nothing new of {member}")
-            _name_submodules(there, left)
+            if left:
+                note(printable(f"submodules are not merged: {', '.join(left)}, in {there.tree.folder}"))
         return 0
     if not as_json:
         note("nothing was changed" if undo else "nothing was changed, and both versions are kept")
         for command in _next(state, there, made, undo=undo):
             note(f"try: {printable(placed_here(command))}")
     return 1
-
-
-def _name_submodules(there: Opened, left: list[str]) -> None:
-    from teamchat.cli.output.lines import note
-
-    if left:
-        note(printable(f"submodules are not merged: {', '.join(left)}, in {there.tree.folder}"))
 
 
 def _next(state: Path, there: Opened, made: Merge, *, undo: bool) -> list[str]:

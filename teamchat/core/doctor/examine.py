@@ -170,7 +170,9 @@ def _findings(
         yield from _login(post)
         yield from _settings(post)
     yield _access(post)
-    yield from _edits(post)
+    if post.runner.edits and member.access == "edit":
+        for name, those in in_words(post.runner.edits):
+            yield DoctorCheck(member.name, name, "note", those)
     yield from _tools(post)
     yield DoctorCheck(member.name, "reads", "note", post.runner.reads_note(job_of(member, post.agent, post.env)))
     yield _folder(member)
@@ -204,13 +206,6 @@ def _access(post: _Post) -> DoctorCheck:
         )
     note = f"{member.access}: {may(member, post.agent)}"
     return DoctorCheck(member.name, "access", "note", note, member.access)
-
-
-def _edits(post: _Post) -> Iterator[DoctorCheck]:
-    """What its CLI allows and refuses to an `edit` member."""
-    if post.runner.edits and post.member.access == "edit":
-        for name, those in in_words(post.runner.edits):
-            yield DoctorCheck(post.member.name, name, "note", those)
 
 
 def _tools(post: _Post) -> Iterator[DoctorCheck]:

@@ -128,18 +128,14 @@ def _prepared(path: Path) -> sqlite3.Connection:
         if db.execute("PRAGMA user_version").fetchone()[0] != VERSION:
             with _transaction(db):
                 if db.execute("PRAGMA user_version").fetchone()[0] != VERSION:  # otherwise another process was faster
-                    _make(db)
+                    for name in ("files", "pieces", "words"):
+                        db.execute(f"DROP TABLE IF EXISTS {name}")
+                    for statement in _SHAPE.split(";\n"):
+                        db.execute(statement)
     except BaseException:
         db.close()
         raise
     return db
-
-
-def _make(db: sqlite3.Connection) -> None:
-    for name in ("files", "pieces", "words"):
-        db.execute(f"DROP TABLE IF EXISTS {name}")
-    for statement in _SHAPE.split(";\n"):
-        db.execute(statement)
 
 
 @contextlib.contextmanager
