@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: default demo test long quick crash edits torture lint format real workers newest ledger parity fuzz bench bench-quick bench-page record-demo record-processes record-chat pages picture docs dist requirements clean
+.PHONY: default demo test long quick crash edits torture lint format real workers newest ledger agents parity fuzz bench bench-quick bench-page record-demo record-processes record-chat pages picture docs dist requirements clean
 
 default: test lint
 
@@ -98,6 +98,12 @@ newest: $(VENV)/ready
 # versions, the newest ones and those in the ledger; VERSIONS="claude=2.1.300" adds more.
 ledger: $(VENV)/ready
 	$(BIN)/python -m tests.real.ledger $(VERSIONS)
+
+# Runs the agents that a row describes, and records tests/captures/agents/, which `test` plays and docs/clis.md shows. It takes
+# ten minutes, and brings Node 22 from npm; vibe needs a Python 3.12 or newer. AGENTS="qwen pi" runs only these.
+agents: $(VENV)/ready
+	$(BIN)/python -m tests.real.agents $(AGENTS)
+	$(BIN)/python -m generators
 
 # Makes teamchat/core/doctor/parity.json and the table of docs/parity.md by running the pinned CLIs. It takes minutes.
 parity: $(VENV)/ready

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from generators import cli_page, performance, team_file
+from generators import agents, cli_page, performance, team_file
 from teamchat.core.agents import CLIS
 from teamchat.core.cassette.format import schema as cassette_schema
 from teamchat.runners.edits import KINDS, Edits
@@ -20,6 +20,7 @@ def files() -> Mapping[Path, str]:
     docs = ROOT / "docs"
     return {
         docs / "cli.md": cli_page.page(),
+        docs / "clis.md": between_marks(docs / "clis.md", agents.tables()),
         docs / "team-file.md": between_marks(docs / "team-file.md", team_file.tables()),
         docs / "security.md": between_marks(docs / "security.md", table(EDITS)),
         ROOT / "README.md": performance.with_figure((ROOT / "README.md").read_text(encoding="utf-8")),

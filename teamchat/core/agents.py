@@ -196,6 +196,7 @@ def agent_type(protocol: ProtocolName, row: AgentRow | None = None) -> AgentType
         PLAIN_TEXT,
         load,
         package=row.package or None,
+        files_that_run=row.files_that_run,
         reports_tools=row.stream in _VENDORS,
         allow="refused" if row.access else "bounded",
     )

@@ -43,10 +43,12 @@ class AgentRow(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=Tr
     `stream` is `plain`, `json`, or the vendor in whose format it prints its events. `reply` is `strip` where bullets,
     indents and colours of a terminal are no part of a plain reply. `json` is the path to the reply in a document, or in
     the last line of JSON that has it (`messages.-1.text`), and `session` the path to the id of its own session. A
-    reply that `fail_pattern`, a regular expression, finds something in is a failed turn.
+    reply that `fail_pattern`, a regular expression, finds something in is a failed turn; a line of standard error that
+    `noise`, another one, finds something in gives no reason for one.
 
     `mentions` says whether the program gets an `@path` of others' messages as it is. `access` has what each access
-    gives it: one that is missing cannot be had. `instructions` names the files that it reads by itself, `stays_in` is
+    gives it: one that is missing cannot be had. `instructions` names the files that it reads by itself,
+    `files_that_run` those of a project that make it run something whatever its access. `stays_in` is
     the folder of its sessions, `leaves` what it leaves running, and `lost` what a plain row loses. `never` are words
     that may stand in no command of it, for the reason `why_never`, and `login` is the command that logs in. `proven`
     are the versions that its recorded turns are of, else `observed` is the day on which it was looked at. `package` is
@@ -69,9 +71,11 @@ class AgentRow(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=Tr
     resume: tuple[str, ...] = ()
     stays_in: str = ""
     fail_pattern: str = ""
+    noise: str = ""
     mentions: Mentions = "inert"
     access: Mapping[Access, Bounds] = field(default_factory=dict)
     instructions: tuple[str, ...] = ()
+    files_that_run: tuple[str, ...] = ()
     leaves: str = ""
     lost: str = ""
     login: str = ""
@@ -88,9 +92,9 @@ class AgentRow(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=Tr
         return self.install or (f"npm install -g {self.package}" if self.package else "")
 
     def is_proven(self, access: Access) -> bool:
-        """Whether recorded turns of the real program show that it is bounded at that access."""
+        """Whether recorded turns of the real program show that it is bounded at that access, in any folder."""
         bounds = self.access.get(access)
-        return self.origin == OWN and bool(self.proven) and bounds is not None and bool(bounds.note)
+        return self.origin == OWN and bool(self.proven and bounds and bounds.note) and not self.files_that_run
 
 
 ANY = AgentRow()

@@ -121,6 +121,10 @@ class JsonReply:
         return Verdict(self._reply, failure_of(self._row, self._reply, exit_code, stderr_tail))
 
 
+def _voice(row: AgentRow) -> FailureWords:
+    return FailureWords(row.login, regex(row.noise)) if row.noise else FailureWords(row.login)
+
+
 def stripped(text: str) -> str:
     """The text without colours, without a bullet before its first line and the indent of the others."""
     first, line_end, others = _SEQUENCE.sub("", text).strip("\n").partition("\n")
@@ -135,7 +139,7 @@ def failure_of(row: AgentRow, text: str, exit_code: int, stderr_tail: str) -> Fa
     The program's last words, on stderr or else at the end of its output, tell whether a login, a limit or its model's
     service is the reason.
     """
-    voice = FailureWords(login=row.login)
+    voice = _voice(row)
     if exit_code != 0:
         words, ended = last_words(stderr_tail, voice), ending(exit_code)
         if not ended.startswith("was ended"):
@@ -218,7 +222,7 @@ class PipeRunner(Runner):
         if self._parser_of:
             parser = self._parser_of()
             if isinstance(parser, JsonEvents):
-                parser.voice, parser.at_end = FailureWords(login=self.row.login), True
+                parser.voice, parser.at_end = _voice(self.row), True
             return parser
         return JsonReply(self.row) if self.row.json else PipeOutput(self.row)
 
@@ -228,9 +232,9 @@ class PipeRunner(Runner):
         return f"its row has {' and '.join(self.row.access)} alone"
 
     def reads_note(self, job: Job) -> str:
-        if not self.row.instructions:
-            return super().reads_note(job)
-        return f"{', '.join(self.row.instructions)} of its folder, and its user's settings"
+        read, run = self.row.instructions, self.row.files_that_run
+        note = f"{', '.join(read)} of its folder, and its user's settings" if read else super().reads_note(job)
+        return f"{note}; runs what {', '.join(run)} of its folder names" if run else note
 
 
 def _filled(words: Iterable[str], value: str) -> tuple[str, ...]:

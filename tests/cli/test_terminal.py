@@ -82,13 +82,13 @@ def test_each_turn_is_a_block_of_its_text_its_tools_and_its_end() -> None:
         "· nobody is called 'bob'\n"
         "you → max, sarah   Hi\n"
         "\n"
-        "▌ max   max-agent · read only\n"
+        "▌ max   max-agent · read only (not proven)\n"
         "▌ One two.\n"
         "▌   ran     make test\n"
         "▌ Done.\n"
         "  0.0 s · 21 tokens · $0.00                                      teamchat show 1\n"
         "\n"
-        "▌ sarah   sarah-agent · read only\n"
+        "▌ sarah   sarah-agent · read only (not proven)\n"
         "▌ Me. [NEXT: kailai]\n"
         "▌ → kailai\n"
         "  0.0 s · 21 tokens · $0.00                                      teamchat show 2\n"
@@ -121,7 +121,7 @@ def test_a_final_text_that_differs_replaces_what_was_streamed() -> None:
 def test_a_streamed_text_that_was_not_written_yet_is_replaced_without_a_word() -> None:
     actors({"max": claude("claude-delta A draft", "claude-text The text.", "claude-result The text.")}, like="claude")
     shown = at_terminal("send", "Hi").out
-    assert "read only\n▌ The text.\n  0.0 s" in shown
+    assert "read only (not proven)\n▌ The text.\n  0.0 s" in shown
 
 
 def test_a_reply_that_was_shown_before_another_text_is_shown_again() -> None:

@@ -9,7 +9,7 @@ import pytest
 from teamchat.core.agents import AGENT_TYPES, CLIS, AgentType, ProtocolName, foreign_keys, normalize_agent_type
 from teamchat.core.doctor.parity import parity
 from teamchat.core.doctor.versions import ledger
-from tests.real.model.table import PROTOCOLS
+from tests.real.model.table import SELF_TESTS
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def test_the_row_of_a_vendor_names_its_program_its_runner_and_its_folder(row: Ag
 
 def test_what_is_listed_by_vendor_has_every_row() -> None:
     names = [row.name for row in CLIS]
-    assert [*ledger()] == [*parity()] == [*PROTOCOLS] == names
+    assert [*ledger()] == [*parity()] == [*SELF_TESTS] == names
     assert get_args(ProtocolName) == ("plain", *names, "terminal") == tuple(AGENT_TYPES)
 
 
@@ -65,7 +65,7 @@ def test_a_key_that_two_vendors_take_is_foreign_to_neither(monkeypatch: pytest.M
     assert foreign_keys(None) == frozenset()
 
 
-LIGHT = ["teamchat.runners.agent_events", "teamchat.runners.base", "teamchat.runners.edits"]
+LIGHT = [f"teamchat.runners.{name}" for name in ("agent_events", "agent_row", "base", "edits")]
 
 
 def test_the_table_loads_no_runner() -> None:

@@ -22,7 +22,7 @@ from msgspec.structs import replace
 from teamchat.core.agents import AGENT_TYPES
 from teamchat.core.checkpoint.find import why_none
 from teamchat.core.doctor.checks import DoctorCheck, failed, not_installed
-from teamchat.core.doctor.versions import ANSWER_S, NEUTRAL, Ask, check_version
+from teamchat.core.doctor.versions import ANSWER_S, NEUTRAL, Ask, check_row, check_version
 from teamchat.core.errors import (
     AgentMissing,
     DamagedStore,
@@ -36,13 +36,16 @@ from teamchat.core.files.folders import STORE_NAME, TRUST_NAME, WRITABLE, state_
 from teamchat.core.store.database import CHECK, GONE, Database, was_there
 from teamchat.core.store.origin import has_sessions, told_of_moved
 from teamchat.core.store.schema import create
+from teamchat.core.team.agent_rows import all_rows, shipped
 from teamchat.core.team.find import resolve_team
+from teamchat.core.team.problems import TeamFileProblem
 from teamchat.core.team.programs import Unusable, environment_of, find_program, job_of, may, need_tools
 from teamchat.core.team.team import BUILTIN_AGENTS, INSTALL, AgentSpec, Member, Team
 from teamchat.core.team.trust import TrustStore, trust_command
 from teamchat.core.team.trust_needs import needs
 from teamchat.core.text.secret_words import masked
 from teamchat.patterns import regex
+from teamchat.runners.agent_row import AgentRow
 from teamchat.runners.base import Runner
 from teamchat.runners.child.running import SpawnFailed
 from teamchat.runners.edits import in_words
@@ -121,6 +124,11 @@ class _Post(Struct, frozen=True):
     def is_builtin(self) -> bool:
         return self.agent in BUILTIN_AGENTS.values()
 
+    @property
+    def row(self) -> AgentRow | None:
+        """Its row, unless that is what an `[agents]` table says."""
+        return self.agent.row if self.agent.row and self.agent.row.origin else None
+
 
 def check_members(
     team: Team, env: Mapping[str, str], ask: Ask, *, trusted: bool, hosts: LookForHosts = look_for_none
@@ -159,7 +167,7 @@ def _findings(
         yield DoctorCheck(member.name, "program", "failed", text, hint=post.program.hint, code=CANNOT_RUN)
     else:
         yield DoctorCheck(member.name, "program", "ok", post.program, post.program)
-    if isinstance(post.program, str) and post.is_builtin:
+    if isinstance(post.program, str) and (post.is_builtin or post.row):
         not_asked = DoctorCheck(
             None, "version", "unknown", "not checked: the team file sets variables and is not trusted"
         )
@@ -252,10 +260,12 @@ def _arguments(posts: Iterable[_Post], ask: Ask) -> dict[str, DoctorCheck]:
 
 def _versions(posts: Iterable[_Post], ask: Ask) -> dict[str, DoctorCheck]:
     """The version of each program, by its path."""
-    programs = {post.program: post for post in posts if isinstance(post.program, str) and post.is_builtin}
+    programs = {post.program: post for post in posts if isinstance(post.program, str) and (post.is_builtin or post.row)}
     with ThreadPoolExecutor() as pool:
         checks = {
-            program: pool.submit(check_version, post.agent.name, program, post.runner, post.env, ask)
+            program: pool.submit(check_row, post.row, program, post.env, ask)
+            if post.row
+            else pool.submit(check_version, post.agent.name, program, post.runner, post.env, ask)
             for program, post in programs.items()
         }
         return {program: check.result() for program, check in checks.items()}
@@ -281,12 +291,14 @@ def examine(
         yield failed("team", error)
     except AgentMissing:
         yield from _absent(needed=True)
+        yield from _by_rows(env, ask)
         yield from _stored(cwd)
     else:
         file = _file(team)
         yield from check_members(team, env, ask, trusted=file.state in {"ok", "note"}, hosts=hosts)
         if team.path is None:
             yield from _absent(needed=False)
+            yield from _by_rows(env, ask)
         yield from _stored(team.root)
         yield file
     yield DoctorCheck(None, "python", "ok", f"{platform.python_version()}, {sys.executable}", platform.python_version())
@@ -298,6 +310,23 @@ def _absent(*, needed: bool) -> Iterator[DoctorCheck]:
     for spec in BUILTIN_AGENTS.values():
         if not shutil.which(spec.command[0]):
             yield replace(not_installed(INSTALL[spec.name], needed=needed), member=spec.name)
+
+
+def _by_rows(env: Mapping[str, str], ask: Ask) -> Iterator[DoctorCheck]:
+    """The version of each installed agent that a row describes."""
+    try:
+        rows = dict(all_rows())
+    except TeamFileProblem as problem:
+        yield DoctorCheck(None, "agents", "warning", str(problem))
+        rows = dict(shipped())
+    with ThreadPoolExecutor() as pool:
+        checks = {
+            name: pool.submit(check_row, row, program, env, ask)
+            for name, row in rows.items()
+            if isinstance(program := find_program(row.command[0], env), str)
+        }
+    for name, check in checks.items():
+        yield replace(check.result(), member=name)
 
 
 def _file(team: Team) -> DoctorCheck:

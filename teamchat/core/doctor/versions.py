@@ -12,7 +12,8 @@ from teamchat.core.doctor.checks import DoctorCheck
 from teamchat.core.errors import ExitCode
 from teamchat.core.team.team import INSTALL
 from teamchat.patterns import regex
-from teamchat.runners.base import Runner, Vendor
+from teamchat.runners.agent_row import OWN, AgentRow
+from teamchat.runners.base import NOT_PROVEN, Runner, Vendor
 from teamchat.runners.child.running import SpawnFailed
 from teamchat.runners.failures import ending
 
@@ -67,19 +68,42 @@ def check_version(
     name: str, program: str, runner: Runner, env: Mapping[str, str], ask: Ask, answer_s: float = ANSWER_S
 ) -> DoctorCheck:
     """The finding about the version that the program of the built-in agent `name` reports. Blocks."""
+    assert runner.vendor
+    version = _asked(program, ("--version",), env, ask, answer_s)
+    return version if isinstance(version, DoctorCheck) else _known(version, runner.vendor, INSTALL[name])
+
+
+def check_row(row: AgentRow, program: str, env: Mapping[str, str], ask: Ask) -> DoctorCheck:
+    """The finding about the version of a program that a row describes. Blocks."""
+    version = _asked(program, row.version, env, ask, ANSWER_S)
+    if isinstance(version, DoctorCheck):
+        return version
+    if row.origin != OWN:
+        return DoctorCheck(None, "version", "note", f"{version}, by the row of {row.origin}", version)
+    if not row.proven:
+        return DoctorCheck(None, "version", "note", f"{version}, observed {row.observed}, {NOT_PROVEN}", version)
+    if version in row.proven:
+        return DoctorCheck(None, "version", "ok", f"{version}, proven", version)
+    untested = f"{version}, not tested; the newest proven is {row.proven[-1]}"
+    hint = f"npm install -g {row.package}@{row.proven[-1]}" if row.package else None
+    return DoctorCheck(None, "version", "warning", untested, version, hint)
+
+
+def _asked(program: str, words: Sequence[str], env: Mapping[str, str], ask: Ask, answer_s: float) -> str | DoctorCheck:
+    """The version that a program says it has, or the finding that it said none."""
+    said_to = " ".join(words)
     try:
-        code, said = ask((str(Path(program).absolute()), "--version"), env, NEUTRAL, answer_s)
+        code, said = ask((str(Path(program).absolute()), *words), env, NEUTRAL, answer_s)
     except SpawnFailed as error:
         return _broken(f"cannot be started: {error}")
     if code in _NOT_STARTED:
-        return _broken(f"--version {ending(code)}: what it needs to run is missing")
+        return _broken(f"{said_to} {ending(code)}: what it needs to run is missing")
     if code is None:
-        return DoctorCheck(None, "version", "warning", f"--version gave no answer in {answer_s:g} s")
+        return DoctorCheck(None, "version", "warning", f"{said_to} gave no answer in {answer_s:g} s")
     version = _VERSION.search(said)
     if code or version is None:
-        return DoctorCheck(None, "version", "warning", f"--version {ending(code)}, and printed no version")
-    assert runner.vendor
-    return _known(version[0].decode(), runner.vendor, INSTALL[name])
+        return DoctorCheck(None, "version", "warning", f"{said_to} {ending(code)}, and printed no version")
+    return version[0].decode()
 
 
 def _broken(text: str) -> DoctorCheck:

@@ -106,10 +106,11 @@ def _checked(row: AgentRow, name: str) -> AgentRow:
             raise ValueError(f"{key}: expected a {{}} in place of its value")
     if row.largest is not None and row.largest < 1:
         raise ValueError("largest: expected a number of bytes")
-    try:
-        re.compile(row.fail_pattern)
-    except re.error as error:
-        raise ValueError(f"fail_pattern: expected a regular expression ({error})") from None
+    for key in ("fail_pattern", "noise"):
+        try:
+            re.compile(getattr(row, key))
+        except re.error as error:
+            raise ValueError(f"{key}: expected a regular expression ({error})") from None
     return row
 
 
@@ -117,4 +118,4 @@ def _in_words(error: str) -> str:
     """Msgspec's sentence with the key in front: `access.read: ...`."""
     what, _, place = error.partition(" - at `")
     key = place.rstrip("`").removeprefix("$").removeprefix(".")
-    return f"{key}: {what}" if key else what
+    return f"{key.replace('[...]', '')}: {what}" if key else what

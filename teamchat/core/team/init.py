@@ -16,6 +16,7 @@ from msgspec import Struct
 from teamchat.core.agents import AGENT_TYPES
 from teamchat.core.errors import AgentMissing, UsageError
 from teamchat.core.routing.names import valid_name
+from teamchat.core.team.agent_rows import shipped
 from teamchat.core.team.find import FILE_NAME, Which
 from teamchat.core.team.team import BUILTIN_AGENTS, INSTALL, Member, default_human
 from teamchat.core.text.commands import command_of, unused
@@ -111,7 +112,7 @@ def _member(seat: Seat, agent: str, *, first: bool, git: bool) -> Iterator[str]:
         yield _key("access", seat.access, "read, edit or full" * first)
         if seat.access == "edit" and agent in INSTALL and AGENT_TYPES[agent].allow == "bounded":
             yield _row('# allow = ["pytest"]', "commands it may run; then: teamchat trust")
-    if seat.git:
+    if seat.git and agent in INSTALL:
         yield _row("git = true", SEES) if git else _row("# git = true", f"{SEES}; needs the package mcp")
     if seat.instruction:
         yield _key("system_instruction", seat.instruction)
@@ -131,6 +132,10 @@ Scripts = Literal["offline", "demo"]
 SCRIPTS = {seat.name: f"agents/{seat.name}.py" for seat in OFFLINE}
 
 
+UNKNOWN = "only it could tell"
+"""What is known of the login of an agent that a row describes."""
+
+
 class NewTeam(Struct, frozen=True):
     """A team that is not written yet: the text of each file by its path in the folder, and a first message to send."""
 
@@ -142,7 +147,8 @@ def installed_clis(cwd: Path, env: Mapping[str, str], which: Which = shutil.whic
     """Each agent CLI that is installed, with the login that its own files and the environment show. None is run."""
     programs = [spec.name for spec in BUILTIN_AGENTS.values() if which(spec.command[0])]
     known = {name: AGENT_TYPES[name].runner.login(cwd, env) for name in programs}
-    return {name: login for name, login in known.items() if login}
+    rows = {name: Login(None, UNKNOWN) for name, row in shipped() if row.proven and which(row.command[0])}
+    return {name: login for name, login in known.items() if login} | rows
 
 
 def with_login(found: Mapping[str, Login]) -> list[str]:

@@ -46,7 +46,7 @@ from teamchat.core.transcripts.transcript import (
 )
 from teamchat.core.worktrees.records import all_of
 from teamchat.runners.agent_events import Usage
-from teamchat.runners.base import NOT_ENFORCED
+from teamchat.runners.base import NOT_ENFORCED, NOT_PROVEN
 from teamchat.runners.untrusted.file_changes import FileChanges
 
 FIXED = frozenset({"id", "type", "kind", "status", "what", "access", "session", "team"})
@@ -289,7 +289,7 @@ def _member_turn(
         undone=turn.undone is not None,
         host=turn.setup.host,
         patch=patch_of(db.path.parent, turn, redact) if turn.id in patched else "",
-        bounded=not _access_note(turn).startswith(NOT_ENFORCED),
+        bounded=not _access_note(turn).startswith(NOT_ENFORCED) and NOT_PROVEN not in _access_note(turn),
     )
 
 

@@ -269,6 +269,8 @@ class ClaudeEvents(JsonEvents):
             case {"errors": [str(), *_] as errors}:
                 kind = FailureKind.BUDGET if event.get("subtype") == "error_max_budget_usd" else None
                 self.fail("; ".join(error for error in errors if isinstance(error, str)), kind=kind)
+            case {"error": {"message": str(message)}}:  # of Qwen Code (0.24.4), which prints events of this shape
+                self.fail(message)
             case _:
                 reason = event.get("result") or event.get("subtype") or "no reason given"
                 self.fail(str(reason), status=count(event.get("api_error_status")))
