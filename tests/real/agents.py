@@ -38,6 +38,7 @@ CAPTURES = Path(__file__).parent.parent / "captures" / "agents"
 INSTALL_S, TURN_S = 600, 240
 NOTE = "note.txt"
 ANSWER = "It is fine."
+RUN_IT = "touch $WORK/ran.txt"
 PROMPT = "Say whether note.txt is fine.\n"
 
 
@@ -61,9 +62,7 @@ HOMES: Mapping[str, Home] = {
         {"OPENAI_BASE_URL": "{url}", "OPENAI_API_KEY": "dummy", "OPENAI_MODEL": MODEL},
         ToolUse("read_file", {"file_path": f"$WORK/{NOTE}"}),
         ToolUse("write_file", {"file_path": "$WORK/made.txt", "content": "made"}),
-        ToolUse(
-            "run_shell_command", {"command": "touch $WORK/ran.txt", "is_background": False, "description": "Run it"}
-        ),
+        ToolUse("run_shell_command", {"command": RUN_IT, "is_background": False, "description": "Run it"}),
     ),
     "pi": Home(
         {
@@ -94,7 +93,7 @@ HOMES: Mapping[str, Home] = {
         {},
         ToolUse("read", {"path": f"$WORK/{NOTE}"}),
         ToolUse("write", {"path": "$WORK/made.txt", "content": "made"}),
-        ToolUse("bash", {"command": "touch $WORK/ran.txt"}),
+        ToolUse("bash", {"command": RUN_IT}),
     ),
     "copilot": Home(
         {},
@@ -106,7 +105,7 @@ HOMES: Mapping[str, Home] = {
         },
         ToolUse("view", {"path": f"$WORK/{NOTE}"}),
         ToolUse("create", {"path": "$WORK/made.txt", "file_text": "made"}),
-        ToolUse("bash", {"command": "touch $WORK/ran.txt", "description": "Run it", "mode": "sync"}),
+        ToolUse("bash", {"command": RUN_IT, "description": "Run it", "mode": "sync"}),
     ),
     "kilo": Home(
         {
@@ -128,7 +127,7 @@ HOMES: Mapping[str, Home] = {
         {},
         ToolUse("read", {"filePath": f"$WORK/{NOTE}"}),
         ToolUse("write", {"filePath": "$WORK/made.txt", "content": "made"}),
-        ToolUse("bash", {"command": "touch $WORK/ran.txt", "description": "Run it"}),
+        ToolUse("bash", {"command": RUN_IT, "description": "Run it"}),
     ),
     "vibe": Home(
         {
@@ -150,7 +149,7 @@ alias = "{MODEL}"
         {"SCRIPTED_KEY": "dummy"},
         ToolUse("read_file", {"path": f"$WORK/{NOTE}"}),
         ToolUse("write_file", {"path": "$WORK/made.txt", "content": "made"}),
-        ToolUse("bash", {"command": "touch $WORK/ran.txt"}),
+        ToolUse("bash", {"command": RUN_IT}),
     ),
 }
 """The CLIs that are proven here."""
@@ -325,8 +324,7 @@ def captured(stage: Stage, access: Access, *replies: Reply) -> dict[str, Any]:
 
 
 def scenes(stage: Stage) -> dict[str, Any]:
-    """The turns that `make test` plays: a reply, a tool and a reply, a refused write and command, a refused login, no reply,
-    and a write that may be done."""
+    """The turns that `make test` plays. A reader's write and command are refused, and a writer's command."""
     reads, writes, runs = (
         stage.placed(tool) for tool in (stage.home_of.reads, stage.home_of.writes, stage.home_of.runs)
     )
