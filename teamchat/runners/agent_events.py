@@ -128,6 +128,10 @@ class VendorSession(Struct, frozen=True, gc=False):
     id: str
 
 
+NOTHING_YET = "nothing yet (this program answers at its end)"
+"""The text of a `Note` on a program that has printed nothing for a while."""
+
+
 class Note(Struct, frozen=True, gc=False):
     """Something a person may want to know; never fatal."""
 

@@ -12,7 +12,8 @@ import pytest
 from teamchat.core.conversation.permission import trust_store
 from teamchat.core.team.find import load
 from teamchat.core.turn import plan
-from teamchat.runners.child.supervisor import NOTHING_YET, Clocks
+from teamchat.runners.agent_events import NOTHING_YET
+from teamchat.runners.child.supervisor import Clocks
 from tests.cli.helpers import objects, refused, said
 from tests.program import Result, run_here
 

@@ -29,8 +29,8 @@ from teamchat.core.turn.run_events import (
     TurnStarted,
     Warned,
 )
-from teamchat.runners.agent_events import SHOWN_ONLY, Note
-from teamchat.runners.child.supervisor import NOTHING_YET, SILENT
+from teamchat.runners.agent_events import NOTHING_YET, SHOWN_ONLY, Note
+from teamchat.runners.child.supervisor import SILENT
 
 CHANGING = ("time_ms", "seconds", "first_byte_s", "session")
 

@@ -26,7 +26,8 @@ from teamchat.core.store.turn_events import stored_events
 from teamchat.core.store.turns import Turn, partial_of, turn_numbers, turns_of
 from teamchat.core.text.clean import visible
 from teamchat.core.text.line_diff import unified_diff
-from teamchat.runners.child.supervisor import NOTHING_YET, SILENT, UNSAID
+from teamchat.runners.agent_events import NOTHING_YET
+from teamchat.runners.child.supervisor import SILENT, UNSAID
 from teamchat.runners.untrusted.file_changes import FileChanges
 
 SETUP = (

@@ -21,6 +21,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from teamchat.runners.agent_events import (
+    NOTHING_YET,
     AgentEvent,
     Denied,
     Done,
@@ -116,7 +117,6 @@ _TEXTS = (TextDelta, Text, Thinking)
 _NO_SIGNS = (Retry, Note)  # of life
 _ACTED_ON = (Retry, Done, VendorSession)
 SILENT = "silent for"
-NOTHING_YET = "nothing yet (this program answers at its end)"
 UNSAID = "did not report at once that its turn is over"
 NO_LIMITS: Mapping[FailureKind, int] = MappingProxyType({})
 TAIL_BYTES = 64 * 1024
@@ -427,9 +427,10 @@ class _Turn:
             last = f"; the last it said: {self.facts.trouble}" if self.facts.trouble else ""
             self._end_process(Failure(FailureKind.TIMEOUT, reason + last))
         elif now - self.noted > self.clocks.note_s:
+            waits, said = self.parser.at_end and self.first_byte is None, self.noted > self.started
             self.noted = now
-            waits = self.parser.at_end and self.first_byte is None
-            self._emit((Note(NOTHING_YET if waits else f"{SILENT} {now - self.alive:.0f} s"),))
+            if not (waits and said):  # such a program may take half an hour
+                self._emit((Note(NOTHING_YET if waits else f"{SILENT} {now - self.alive:.0f} s"),))
         elif self._may_be_over() and now - self.alive > ANSWERED_S:
             self.doubted = True
             if self.process.end_input():

@@ -18,10 +18,12 @@ from teamchat.core.engine.workflow import Plan, Process
 from teamchat.core.text.clean import visible
 from teamchat.core.turn.run_events import TriesAgain
 from teamchat.runners.agent_events import (
+    NOTHING_YET,
     AgentEvent,
     Denied,
     Done,
     Error,
+    Note,
     Question,
     Retry,
     Started,
@@ -82,6 +84,8 @@ class Doing(Struct):
                 self.waits_until = None if delay is None else now + delay
             case Done():
                 self.what = ENDS
+            case Note(text=text) if text == NOTHING_YET and self.what == BEGINS:
+                self.what = text
             case _:
                 self.waits_until = waited
 

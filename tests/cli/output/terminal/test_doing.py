@@ -7,7 +7,17 @@ import pytest
 from teamchat.cli.output.terminal.doing import Doing, status_lines
 from teamchat.cli.output.terminal.look import Look
 from teamchat.core.turn.run_events import TriesAgain
-from teamchat.runners.agent_events import AgentEvent, FailureKind, Note, Retry, TextDelta, ToolCall, Usage, UsedSoFar
+from teamchat.runners.agent_events import (
+    NOTHING_YET,
+    AgentEvent,
+    FailureKind,
+    Note,
+    Retry,
+    TextDelta,
+    ToolCall,
+    Usage,
+    UsedSoFar,
+)
 
 BEGAN = 100.0
 OVERLOADED = FailureKind.OVERLOADED
@@ -49,6 +59,11 @@ def test_the_wait_is_over_when_the_agent_goes_on() -> None:
     assert line(retry, TextDelta("Hi")) == "max  writing   0:00"
     assert line(retry, UsedSoFar(Usage(10, 0, 1))) == "max  thinking   0:00   11 tokens"
     assert line(retry, Note("something")) == "max  waiting for the model: retry 2 of 3 in 9 s   0:00"
+
+
+def test_a_program_that_answers_at_its_end_is_said_to_do_so() -> None:
+    assert line(Note(NOTHING_YET)) == line().replace("starting", "nothing yet (this program answers at its end)")
+    assert "nothing yet" not in line(TextDelta("So"), Note(NOTHING_YET))
 
 
 def test_a_member_that_tries_again_counts_down_from_then_on() -> None:
