@@ -164,6 +164,7 @@ def test_a_prompt_that_no_argument_can_hold_is_refused_before_anything_starts(wo
     assert run_here("trust").code == 0
     assert send().code == 0
     assert Path("prompt").read_text().rstrip().endswith("Hi")
+    assert "bytes as its last argument (--prompt)" in run_here("show").out
     assert said()[-1] == ("max", "Read.")
     Path("ran").unlink()
     ran = run_here("send", "word " * 40_000)
@@ -175,6 +176,12 @@ def test_a_program_that_is_not_installed_is_told_with_its_command(config: Path) 
     team("qwen")
     ran = send()
     assert (ran.code, "npm install -g @qwen-code/qwen-code" in ran.err) == (11, True)
+    for name, command in (("continue", "npm install -g @continuedev/cli"), ("mine", "brew install mine")):
+        (config / "mine.toml").write_text(MINE)
+        team(name)
+        assert run_here("trust").code == 0
+        ran = run_here("resume")
+        assert (ran.code, f"try: {command}" in ran.err) == (11, True)
 
 
 @pytest.mark.parametrize(

@@ -116,7 +116,8 @@ def _setup(turn: Turn, setup: Setup) -> Iterator[tuple[str, str]]:
     if setup.without:
         yield "without", f"against plain {turn.agent}: {', '.join(setup.without)}"
     system = f" and {setup.system_bytes:,} bytes of system text (--system)" if turn.system_key else ""
-    yield "sent", f"{setup.stdin_bytes:,} bytes on stdin (--prompt){system}"
+    place = "as its last argument" if setup.row and setup.row.prompt == "argument" else "on stdin"
+    yield "sent", f"{setup.stdin_bytes:,} bytes {place} (--prompt){system}"
     if setup.memory != "fresh":
         yield "memory", memory_in_words(setup)
     yield from _shown(setup)

@@ -323,7 +323,8 @@ def _by_rows(env: Mapping[str, str], ask: Ask) -> Iterator[DoctorCheck]:
         checks = {
             name: pool.submit(check_row, row, program, env, ask)
             for name, row in rows.items()
-            if isinstance(program := find_program(row.command[0], env), str)
+            if shutil.which(row.command[0], path=env.get("PATH"))
+            and isinstance(program := find_program(row.command[0], env), str)
         }
     for name, check in checks.items():
         yield replace(check.result(), member=name)

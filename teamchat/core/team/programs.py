@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shutil
@@ -13,9 +14,10 @@ from types import MappingProxyType
 from msgspec import Struct
 from msgspec.structs import replace
 
-from teamchat.core.agents import HOMES, ROWS, foreign_keys
+from teamchat.core.agents import HOMES, foreign_keys
 from teamchat.core.errors import AgentMissing, UsageError
 from teamchat.core.files.folders import state_path
+from teamchat.core.team.problems import TeamFileProblem
 from teamchat.core.team.team import INSTALL, AgentSpec, Member
 from teamchat.core.text.commands import quote
 from teamchat.runners import git_server
@@ -75,12 +77,12 @@ def find_program(program: str, env: Mapping[str, str]) -> str | Unusable:
 
 
 def _install_by_row(name: str) -> str | None:
-    if not (ROWS / f"{name}.toml").is_file():
-        return None
-    from teamchat.core.team.agent_rows import find_row
+    """The command that installs the program of a row; None if no row has one."""
+    from teamchat.core.team.agent_rows import all_rows
 
-    row = find_row(name)
-    return row.install_command if row else None
+    with contextlib.suppress(TeamFileProblem):  # another command says what is wrong with a row
+        return next((row.install_command or None for _, row in all_rows() if row.command[0] == name), None)
+    return None
 
 
 def _at(program: str, search: str) -> Path | None:
