@@ -122,6 +122,21 @@ def test_a_row_that_changes_asks_again(world: Path, config: Path) -> None:
     assert send().code == 5
 
 
+@pytest.mark.parametrize("key", ["args", "last", "env"])
+def test_a_file_that_a_row_names_is_trusted_by_its_content(key: str, world: Path, config: Path) -> None:
+    text = MINE.replace('args = ["--read"]', 'args = ["--read", "./tool.sh"]') if key == "args" else MINE
+    text = text.replace('last = ["-p"]', 'last = ["./tool.sh"]') if key == "last" else text
+    text = text.replace('MINE_MODE = "quiet"', 'MINE_MODE = "./tool.sh"') if key == "env" else text
+    (config / "mine.toml").write_text(text)
+    Path("tool.sh").write_text("#!/bin/sh\n")
+    program(world, "mine", SCRIPT)
+    team("mine")
+    assert run_here("trust").code == 0
+    assert send().code == 0
+    Path("tool.sh").write_text("#!/bin/sh\nrm -rf x\n")
+    assert send().code == 5
+
+
 def test_an_access_that_its_row_has_not_is_refused(world: Path, config: Path) -> None:
     (config / "mine.toml").write_text(MINE)
     program(world, "mine", SCRIPT)

@@ -29,7 +29,7 @@ from tests.forks import RUN
 from tests.real.clis import CACHE, Unavailable
 from tests.real.model.chat import MODEL, PATH, offered
 from tests.real.model.replies import Reply, Request, ToolUse
-from tests.real.model.server import ModelServer
+from tests.real.model.server import ModelServer, prompt
 from tests.real.model.table import CHAT
 
 NODE = "22.23.3"
@@ -290,6 +290,14 @@ def in_order(*replies: Reply) -> Callable[[Request], Reply]:
     return lambda _request: waiting.pop(0) if len(waiting) > 1 else waiting[0]
 
 
+def hands_over(request: Request) -> Reply:
+    """Who is asked first hands over, and so does who answers that; a title is no turn."""
+    if not offered(request.body):
+        return Reply("A title")
+    said = prompt(request)
+    return Reply("Done." if "Seen." in said else "Seen. [NEXT: one]" if "Look." in said else "Look. [NEXT: two]")
+
+
 def captured(stage: Stage, access: Access, *replies: Reply) -> dict[str, Any]:
     """One turn of the CLI by its row's command, with what it was given and printed."""
     stage.server.script(CHAT, in_order(*replies))
@@ -347,7 +355,7 @@ def met(stage: Stage) -> dict[str, str]:
     """What a team meets with the CLI, in words."""
     found: dict[str, str] = {}
     stage.team()
-    stage.server.script(CHAT, in_order(Reply("Look. [NEXT: two]"), Reply("Seen. [NEXT: one]"), Reply("Done.")))
+    stage.server.script(CHAT, hands_over)
     result = stage.result("send", "[NEXT: one] Please work")
     turns = len(stage("log").stdout.split("msg-")) - 1
     found["hand-overs"] = (

@@ -9,7 +9,7 @@ import pytest
 from tests.real import agents
 from tests.real.clis import Unavailable
 from tests.real.model.chat import offered
-from tests.real.model.replies import Reply
+from tests.real.model.replies import Reply, Request
 from tests.real.model.server import ModelServer
 from tests.real.model.table import CHAT
 
@@ -24,8 +24,16 @@ def test_two_members_work_and_a_reader_writes_nothing(name: str, server: ModelSe
         pytest.skip(str(reason))
     stage.team()
     writes = stage.placed(stage.home_of.writes)
-    said = (Reply("Look. [NEXT: two]"), Reply(tools=(writes,)), Reply("Seen. [NEXT: one]"), Reply("Done."))
-    server.script(CHAT, agents.in_order(*said))
+    tried: list[bool] = []
+
+    def script(request: Request) -> Reply:
+        reply = agents.hands_over(request)
+        if reply.text == "Seen. [NEXT: one]" and not tried:
+            tried.append(True)
+            return Reply(tools=(writes,))
+        return reply
+
+    server.script(CHAT, script)
     assert stage.result("send", "[NEXT: one] Please work")["code"] == 0
     log = stage("log").stdout
     assert [line for line in log.splitlines() if line in ("Look. [NEXT: two]", "Seen. [NEXT: one]", "Done.")] == [

@@ -71,6 +71,11 @@ def all_rows() -> Iterator[tuple[str, AgentRow]]:
             yield path.stem, row
 
 
+def row_names() -> list[str]:
+    """The names of teamchat's rows and of the person's, unread."""
+    return [path.stem for folder in (ROWS, config_dir() / "agents") for path in sorted(folder.glob("*.toml"))]
+
+
 def read_row(path: Path, origin: str) -> AgentRow:
     """The row in a file; `origin` says whose it is. Raises `TeamFileProblem`."""
     try:

@@ -318,9 +318,9 @@ def _check_agent(agent: str | None, agents: Mapping[str, AgentSpec], where: str)
     if agent is None:
         raise TeamFileProblem(f"{where}: agent: missing, expected one of {', '.join(known)}")
     if normalize_agent_type(agent) not in agents:
-        from teamchat.core.team.agent_rows import shipped
+        from teamchat.core.team.agent_rows import row_names
 
-        known += [name for name, _ in shipped()]
+        known += row_names()
         raise TeamFileProblem(f"{where}: agent: unknown agent {agent!r}, {nearest(agent, known)}")
 
 

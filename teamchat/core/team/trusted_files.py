@@ -72,13 +72,26 @@ def untrusted_copies(team: Team, member: Member, placed: Member) -> list[Path]:
 def _runs(team: Team, member: Member) -> tuple[object, ...]:
     """What decides which files are a member's."""
     spec = team.agent_of(member)
-    return spec.command, spec.local, member.args, tuple(member.env.items()), member.cwd
+    words, values = _said(team, member)
+    return spec.local, words, values, member.cwd
+
+
+def _said(team: Team, member: Member) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The words of its command line, and the values of its variables, with those of its agent's row."""
+    spec = team.agent_of(member)
+    words, values = (*spec.command, *member.args), tuple(member.env.values())
+    if row := spec.row:
+        bounds = row.access.get(member.access)
+        words = (*words, *(bounds.args if bounds else ()), *row.model, *row.resume, *row.last)
+        values = (*values, *row.env.values(), *(bounds.env.values() if bounds else ()))
+    return words, values
 
 
 def _files_of(team: Team, member: Member) -> set[Path]:
     """The files of one member, relative to its working folder and to the workspace's folders that its words name."""
-    program, *words = map(_without_here, (*team.agent_of(member).command, *member.args))
-    values = [_without_here(value) for value in member.env.values()]
+    said, given = _said(team, member)
+    program, *words = map(_without_here, said)
+    values = [_without_here(value) for value in given]
     folders = _folders(team, member.cwd, (*words, *values))
     of_env = (file for value in values for file in _scripts("", [value], folders))
     scripts = {*_scripts(program, words, folders), *(file for file in of_env if _in_workspace(team, file))}

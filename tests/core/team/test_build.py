@@ -213,7 +213,10 @@ def test_a_members_keys(line: str, said: str, tmp_path: Path) -> None:
         ),
         (
             '[[members]]\nname = "max"\nagent = "zzz"\n[agents.local]\ncommand = ["x"]',
-            "members 'max': agent: unknown agent 'zzz', expected one of claude, codex, gemini, opencode, local",
+            (
+                "members 'max': agent: unknown agent 'zzz', expected one of claude, codex, gemini, opencode, local, "
+                "aider, cline, continue, copilot, grok, kilo, kimi, pi, qwen, vibe"
+            ),
         ),
         (
             '[team]\nlead = "kai"\n' + MAX + '[[members]]\nname = "kai"\ntype = "human"',
