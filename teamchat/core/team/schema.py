@@ -234,7 +234,7 @@ class MemberTable(Table):
     title: Heading | None = None
     """A role such as "Architect", shown to the others. Markers may use it as a name."""
     agent: str | None = None
-    """{agents}, or a name under `[agents]`."""
+    """{agents}, a name under `[agents]`, or an agent with a row: `teamchat help clis`."""
     model: Annotated[str, AfterValidator(_model)] | None = None
     """A model name for the CLI. teamchat passes it on as it is."""
     system_instruction: Annotated[str, BeforeValidator(_joined, json_schema_input_type=str | list[str])] | None = None
