@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from teamchat.assemblers.formats import CLAUDE, CODEX, GEMINI, OPENCODE, PLAIN_TEXT
 from teamchat.assemblers.parts import Assembler
-from teamchat.runners.agent_row import AgentRow
+from teamchat.runners.agent_row import ANY, AgentRow
 from teamchat.runners.base import Runner, Vendor
 
 
@@ -62,24 +62,21 @@ class AgentType(Struct, frozen=True):
     A team file writes `name` or `full_name`. For the CLI of a vendor `name` is also its program, its `Runner.vendor`
     and its folder in `runners`.
 
-    `load` imports the runner lazily. `package` is the npm package of a
-    vendor's CLI, `tested_version` the one whose behaviour the runner knows. `keys` are the variables with the vendor's
-    keys, `homes` those that name where the CLI keeps the user's files. `help` are the arguments that print the
-    options of its turns. `files_that_run` are files of a project that make the CLI run something, `*` for any name.
-    `reports_cost`: its turns say what they cost, `reports_tools`: which tools they used. `allow` says what it makes of
-    the commands that a member may run: it bounds them, it needs none named, or it cannot bound them, so that a team
-    file may name none.
+    `load` imports the runner lazily. `row` has what is known of its program as of one that needs no code: its npm
+    package, the version whose behaviour the runner knows, the files of a project that make it run something (`*` for
+    any name). `keys` are the variables with the vendor's keys, `homes` those that name where the CLI keeps the user's
+    files. `help` are the arguments that print the options of its turns. `reports_cost`: its turns say what they cost,
+    `reports_tools`: which tools they used. `allow` says what it makes of the commands that a member may run: it bounds
+    them, it needs none named, or it cannot bound them, so that a team file may name none.
     """
 
     name: str
     assembler: Assembler
     load: Callable[[], Runner]
-    package: str | None = None
-    tested_version: str | None = None
+    row: AgentRow = ANY
     keys: frozenset[str] = frozenset()
     homes: frozenset[str] = frozenset()
     help: tuple[str, ...] = ("--help",)
-    files_that_run: tuple[str, ...] = ()
     reports_cost: bool = False
     reports_tools: bool = True
     allow: Literal["bounded", "needless", "refused"] = "bounded"
@@ -95,9 +92,9 @@ class AgentType(Struct, frozen=True):
         return _loaded(self.load)
 
     @property
-    def install(self) -> str:
-        """The command that installs its program."""
-        return f"npm install -g {self.package}"
+    def package(self) -> str | None:
+        """The npm package of its program, if it has one."""
+        return self.row.package or None
 
 
 @cache
@@ -111,57 +108,75 @@ _ROWS = (
         "claude",
         CLAUDE,
         _claude,
-        package="@anthropic-ai/claude-code",
-        tested_version="2.1.330",
+        AgentRow(
+            command=("claude",),
+            package="@anthropic-ai/claude-code",
+            proven=("2.1.330",),
+            files_that_run=(
+                *(".claude/settings.json", ".claude/settings.local.json", ".claude/scheduled_tasks.json", ".mcp.json"),
+                *(".claude/agents/*", ".claude/commands/*", ".claude/hooks/*", ".claude/skills/*/*"),
+            ),
+        ),
         keys=frozenset({"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"}),
         homes=frozenset({"CLAUDE_CONFIG_DIR"}),
-        files_that_run=(
-            *(".claude/settings.json", ".claude/settings.local.json", ".claude/scheduled_tasks.json", ".mcp.json"),
-            *(".claude/agents/*", ".claude/commands/*", ".claude/hooks/*", ".claude/skills/*/*"),
-        ),
         reports_cost=True,
     ),
     AgentType(
         "codex",
         CODEX,
         _codex,
-        package="@openai/codex",
-        tested_version="0.169.0",
+        AgentRow(
+            command=("codex",),
+            package="@openai/codex",
+            proven=("0.169.0",),
+            files_that_run=(
+                *(
+                    ".codex/config.toml",
+                    ".codex/hooks.json",
+                    ".codex/prompts/*",
+                    ".codex/rules/*",
+                    ".agents/skills/*/*",
+                ),
+            ),
+        ),
         keys=frozenset({"OPENAI_API_KEY", "CODEX_API_KEY"}),
         homes=frozenset({"CODEX_HOME"}),
         help=("exec", "--help"),
-        files_that_run=(
-            *(".codex/config.toml", ".codex/hooks.json", ".codex/prompts/*", ".codex/rules/*", ".agents/skills/*/*"),
-        ),
         allow="needless",  # it runs any command, in its sandbox
     ),
     AgentType(
         "gemini",
         GEMINI,
         _gemini,
-        package="@google/gemini-cli",
-        tested_version="0.61.0",
+        AgentRow(
+            command=("gemini",),
+            package="@google/gemini-cli",
+            proven=("0.61.0",),
+            files_that_run=(
+                *(".gemini/settings.json", ".gemini/.env", ".gemini/commands/*", ".gemini/policies/*"),
+                ".gemini/extensions/*/*",
+            ),
+        ),
         keys=frozenset({"GEMINI_API_KEY", "GOOGLE_API_KEY"}),
         homes=frozenset({"GEMINI_CLI_HOME"}),
-        files_that_run=(
-            *(".gemini/settings.json", ".gemini/.env", ".gemini/commands/*", ".gemini/policies/*"),
-            ".gemini/extensions/*/*",
-        ),
     ),
     AgentType(
         "opencode",
         OPENCODE,
         _opencode,
-        package="opencode-ai",
-        tested_version="1.18.33",
+        AgentRow(
+            command=("opencode",),
+            package="opencode-ai",
+            proven=("1.18.33",),
+            files_that_run=(
+                *("opencode.json", "opencode.jsonc", ".opencode/opencode.json", ".opencode/opencode.jsonc"),
+                *(f".opencode/{name}/*" for name in ("agent", "agents", "command", "commands", "mode", "modes")),
+                *(f".opencode/{name}/*" for name in ("plugin", "plugins", "tool", "tools")),
+            ),
+        ),
         keys=frozenset({"OPENCODE_API_KEY", "OPENCODE_AUTH_CONTENT"}),
         help=("run", "--help"),
         allow="refused",  # it takes `declare -i n='a[$(touch X)]'` for no command at all
-        files_that_run=(
-            *("opencode.json", "opencode.jsonc", ".opencode/opencode.json", ".opencode/opencode.jsonc"),
-            *(f".opencode/{name}/*" for name in ("agent", "agents", "command", "commands", "mode", "modes")),
-            *(f".opencode/{name}/*" for name in ("plugin", "plugins", "tool", "tools")),
-        ),
     ),
     AgentType("terminal", PLAIN_TEXT, _terminal, reports_tools=False),
 )
@@ -195,8 +210,7 @@ def agent_type(protocol: ProtocolName, row: AgentRow | None = None) -> AgentType
         "plain",
         PLAIN_TEXT,
         load,
-        package=row.package or None,
-        files_that_run=row.files_that_run,
+        row=row,
         reports_tools=row.stream in _VENDORS,
         allow="refused" if row.access else "bounded",
     )

@@ -37,7 +37,7 @@ def test_known_types_get_their_full_name_and_others_stay_as_typed(written: str, 
 def test_the_row_of_a_vendor_names_its_program_its_runner_and_its_folder(row: AgentType) -> None:
     assert row.runner.vendor == row.name
     assert type(row.runner).__module__ == f"teamchat.runners.{row.name}.runner"
-    assert row.install == f"npm install -g {row.package}"
+    assert row.row.install_command == f"npm install -g {row.package}"
     assert row.keys
 
 

@@ -29,7 +29,7 @@ from tests.forks import RUN
 from tests.real.clis import CACHE, Unavailable
 from tests.real.model.chat import MODEL, PATH, offered
 from tests.real.model.replies import Reply, Request, ToolUse
-from tests.real.model.server import ModelServer, prompt
+from tests.real.model.server import ModelServer, messages
 from tests.real.model.table import CHAT
 
 NODE = "22.23.3"
@@ -294,7 +294,7 @@ def hands_over(request: Request) -> Reply:
     """Who is asked first hands over, and so does who answers that; a title is no turn."""
     if not offered(request.body):
         return Reply("A title")
-    said = prompt(request)
+    said = "\n".join(message.text for message in messages(request))
     return Reply("Done." if "Seen." in said else "Seen. [NEXT: one]" if "Look." in said else "Look. [NEXT: two]")
 
 

@@ -76,7 +76,7 @@ KEPT_TOKENS = 20_000  # of people's newest messages, quoted verbatim with a summ
 MOST = 10**12
 """The largest number in a team file. The machine's own integers end somewhere above."""
 
-INSTALL: Mapping[str, str] = MappingProxyType({row.name: row.install for row in CLIS})
+INSTALL: Mapping[str, str] = MappingProxyType({row.name: row.row.install_command for row in CLIS})
 """How each built-in agent's program is installed."""
 
 

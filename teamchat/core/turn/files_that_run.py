@@ -27,8 +27,10 @@ from teamchat.runners.child.running import Exit, Launch
 from teamchat.runners.untrusted.regular_files import read_regular
 
 KNOWN = (
-    *(file for row in CLIS for file in row.files_that_run),
+    *(file for cli in CLIS for file in cli.row.files_that_run),
     ".cursor/mcp.json", ".cursor/hooks.json", "teamchat.toml",
+    ".qwen/settings.json", ".kilo/mcp.json", ".kilo/plugin/*", ".kilo/tool/*", "kilo.json", ".pi/settings.json",
+    ".pi/extensions/*", ".vibe/config.toml", ".vibe/hooks.toml", ".github/hooks/*", ".github/mcp.json",
     ".env", ".envrc", ".tool-versions", ".mise.toml", "mise.toml",
     ".git/config", ".git/config.worktree", ".git/hooks/*", ".git/info/attributes",
     ".git/modules/*/config", ".git/modules/*/hooks/*",

@@ -62,7 +62,7 @@ async def _prove(name: str, program: str, path: str, ask: Ask) -> list[DoctorChe
         bench = Bench(runner, server, make_home(folder, server, path, name), folder)
         version = await asyncio.to_thread(check_version, name, program, runner, bench.env, ask, CLOCKS.first_byte_s)
         proved = [] if version.state == "failed" else await _rows(bench)
-    hint = f"{INSTALL[name]}@{AGENT_TYPES[name].tested_version}"
+    hint = f"{INSTALL[name]}@{AGENT_TYPES[name].row.proven[-1]}"
     checks = [replace(version, hint=None) if version.state == "warning" else version, *proved]
     return [replace(check, hint=hint) if check.state == "failed" and check.hint is None else check for check in checks]
 

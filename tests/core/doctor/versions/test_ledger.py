@@ -45,7 +45,7 @@ def test_three_versions_of_each_cli_are_in_it_with_every_row(vendor: Vendor) -> 
 @pytest.mark.parametrize("vendor", VENDORS)
 def test_the_pinned_version_is_proven_and_the_one_that_the_runner_knows(vendor: Vendor) -> None:
     assert shortfalls(vendor, PINNED[vendor]) == ()
-    assert AGENT_TYPES[vendor].tested_version == PINNED[vendor]
+    assert AGENT_TYPES[vendor].row.proven == (PINNED[vendor],)
 
 
 def test_the_page_has_the_tables_of_the_data() -> None:
