@@ -44,7 +44,7 @@ class AgentRow(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=Tr
     indents and colours of a terminal are no part of a plain reply. `json` is the path to the reply in a document, or in
     the last line of JSON that has it (`messages.-1.text`), and `session` the path to the id of its own session. A
     reply that `fail_pattern`, a regular expression, finds something in is a failed turn; a line of standard error that
-    `noise`, another one, finds something in gives no reason for one.
+    has one of the texts of `noise` gives no reason for one.
 
     `mentions` says whether the program gets an `@path` of others' messages as it is. `access` has what each access
     gives it: one that is missing cannot be had. `instructions` names the files that it reads by itself,
@@ -71,7 +71,7 @@ class AgentRow(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=Tr
     resume: tuple[str, ...] = ()
     stays_in: str = ""
     fail_pattern: str = ""
-    noise: str = ""
+    noise: tuple[str, ...] = ()
     mentions: Mentions = "inert"
     access: Mapping[Access, Bounds] = field(default_factory=dict)
     instructions: tuple[str, ...] = ()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
+import sys
 from codecs import getincrementaldecoder
 from collections.abc import Callable, Iterable, Mapping
 from textwrap import dedent
@@ -28,7 +30,7 @@ from teamchat.runners.failures import SEQUENCE, FailureWords, classify, ending, 
 from teamchat.runners.json_events import JsonEvents
 from teamchat.runners.longest import LONGEST_REPLY, ReplyText
 from teamchat.runners.mentions import Existing, escaped_mention, inert, mention
-from teamchat.runners.untrusted.json import at_path, decode, document, one_line
+from teamchat.runners.untrusted.json import at_path, decode, document, one_line, scalar
 
 _MENTION = regex(mention())
 _TOLD = (FailureKind.LOGIN, FailureKind.RATE_LIMIT, FailureKind.OVERLOADED, FailureKind.TOO_LARGE)
@@ -122,7 +124,8 @@ class JsonReply:
 
 
 def _voice(row: AgentRow) -> FailureWords:
-    return FailureWords(row.login, regex(row.noise)) if row.noise else FailureWords(row.login)
+    noise = "|".join(map(re.escape, row.noise))
+    return FailureWords(row.login, regex(noise)) if noise else FailureWords(row.login)
 
 
 def stripped(text: str) -> str:
@@ -147,13 +150,45 @@ def failure_of(row: AgentRow, text: str, exit_code: int, stderr_tail: str) -> Fa
                 if (kind := classify(said)) in _TOLD:
                     return failure(voice, said, kind=kind)
         return Failure(FailureKind.AGENT, f"{ended}: {words}" if words else ended)
-    if row.fail_pattern and (match := re.search(row.fail_pattern, text, re.MULTILINE)):
-        begin, end = text.rfind("\n", 0, match.start()) + 1, text.find("\n", match.end())
+    try:
+        place = _searched(row.fail_pattern, text) if row.fail_pattern else None
+    except TimeoutError as error:
+        return Failure(FailureKind.AGENT, str(error))
+    if place:
+        begin, end = text.rfind("\n", 0, place[0]) + 1, text.find("\n", place[1])
         words = one_line(text[begin : end if end >= 0 else None], _LONGEST_REASON)
         return failure(voice, words, kind=kind if (kind := classify(words)) in _TOLD else FailureKind.AGENT)
     return no_answer(stderr_tail, voice) if is_blank(text) else None
 
 
+def _searched(pattern: str, text: str) -> tuple[int, int] | None:
+    """Where the pattern finds something, in characters. Raises `TimeoutError`.
+
+    Another process looks, since no search of Python's own can be stopped, and some take for ever.
+    """
+    import subprocess
+
+    given = json.dumps([pattern, scalar(text)]).encode()
+    try:
+        done = subprocess.run(
+            [sys.executable, "-I", "-S", "-c", _SEARCH], input=given, capture_output=True, timeout=PATTERN_S, check=True
+        )
+    except subprocess.TimeoutExpired:
+        why = f"took longer than {PATTERN_S:g} s on this reply: make it simpler"
+        raise TimeoutError(f"its fail_pattern {why}") from None
+    except (subprocess.CalledProcessError, OSError) as error:
+        raise TimeoutError(f"its fail_pattern could not be searched for: {error}") from None
+    begin, _, end = done.stdout.partition(b" ")
+    return (int(begin), int(end)) if end else None
+
+
+PATTERN_S = 5.0
+_SEARCH = """
+import json, re, sys
+pattern, text = json.load(sys.stdin)
+match = re.search(pattern, text, re.MULTILINE)
+print(*(match.span() if match else ()))
+"""
 _LAST = 4000  # characters at the end of an output
 _LONGEST_REASON = 500  # characters
 

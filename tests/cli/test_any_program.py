@@ -185,6 +185,22 @@ def test_a_reply_that_says_it_failed_is_a_failed_turn() -> None:
     assert run_here("resume").code == 0
 
 
+def test_a_pattern_that_takes_for_ever_fails_the_turn_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("teamchat.runners.pipe.PATTERN_S", 0.5)
+    team(f"cat > /dev/null; echo {'a' * 40}!", keys="fail_pattern = '^(a+)+$'")
+    ran = send()
+    assert (ran.code, "max its fail_pattern took longer than 0.5 s on this reply: make it simpler" in ran.err) == (
+        1,
+        True,
+    )
+
+
+def test_a_pattern_that_cannot_be_read_is_refused() -> None:
+    text = '[[members]]\nname = "max"\nagent = "x"\n[agents.x]\ncommand = ["x"]\nfail_pattern = "a{1,99999999999}"\n'
+    Path("teamchat.toml").write_text(text)
+    assert "agents 'x': fail_pattern: expected a regular expression" in refused(send())
+
+
 def test_colours_bullets_and_indents_can_be_no_part_of_a_reply() -> None:
     printed = "\\033[32m• First\\033[0m\\n\\n  second:\\n      code\\n"
     team(f"cat > /dev/null; printf '{printed}'", keys='reply = "strip"')

@@ -100,7 +100,7 @@ def test_its_reply_is_what_the_model_said(name: str) -> None:
 
 @pytest.mark.parametrize("name", PROVEN)
 def test_what_a_reader_was_refused_is_no_failure(name: str) -> None:
-    for scene, text in (("write", "It was not written."),):
+    for scene, text in (("write", "It was not written."), ("edit", "Written.")):
         _, verdict = _played(name, scene)
         assert (verdict.text.strip(), verdict.failure) == (text, None)
 

@@ -110,7 +110,7 @@ class RecordedTeam(BaseModel):
 def _compiles(pattern: str) -> bool:
     try:
         re.compile(pattern)
-    except re.error:
+    except (re.error, OverflowError, RecursionError):
         return False
     return True
 

@@ -111,11 +111,10 @@ def _checked(row: AgentRow, name: str) -> AgentRow:
             raise ValueError(f"{key}: expected a {{}} in place of its value")
     if row.largest is not None and row.largest < 1:
         raise ValueError("largest: expected a number of bytes")
-    for key in ("fail_pattern", "noise"):
-        try:
-            re.compile(getattr(row, key))
-        except re.error as error:
-            raise ValueError(f"{key}: expected a regular expression ({error})") from None
+    try:
+        re.compile(row.fail_pattern)
+    except (re.error, OverflowError, RecursionError) as error:
+        raise ValueError(f"fail_pattern: expected a regular expression ({error})") from None
     return row
 
 

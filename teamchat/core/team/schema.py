@@ -94,7 +94,7 @@ def _variable(value: str) -> str:
 def _pattern(value: str) -> str:
     try:
         re.compile(value)
-    except re.error as error:
+    except (re.error, OverflowError, RecursionError) as error:
         raise ValueError(f"expected a regular expression, got {value!r} ({error})") from None
     if re.fullmatch(value, ""):
         raise ValueError(f"expected a pattern that an empty line does not match, got {value!r}")
