@@ -40,6 +40,20 @@ def test_a_program_like_another_is_asked_to_write_with_read_access() -> None:
     assert ran.out.splitlines()[1] == f"✗ al access  {words}"
 
 
+@pytest.mark.parametrize("prompt", ["pipe", "argument"])
+def test_a_program_gets_the_question_as_its_row_says(prompt: str, world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(world / "config"))
+    rows = world / "config" / "teamchat" / "agents"
+    rows.mkdir(parents=True)
+    script = world / "mine"
+    script.write_text('#!/bin/sh\n[ -f /dev/stdin ] && [ -z "$1" ] && exit 1\necho "${1:-$(cat)}"\n')
+    script.chmod(0o755)
+    (rows / "mine.toml").write_text(f'command = ["{script}"]\nprompt = "{prompt}"\n')
+    FILE.write_text('[[members]]\nname = "al"\nagent = "mine"\n')
+    assert run_here("trust").code == 0
+    assert "Reply with the one word OK" in run_here("doctor", "--live").out
+
+
 def test_a_member_that_fails_gives_its_code_and_the_others_are_asked() -> None:
     actors({"al": ["exit-with", "3"], "bo": ["reply", "OK"]})
     ran = run_here("doctor", "--live")

@@ -144,6 +144,7 @@ class LoneTurn(Struct, frozen=True):
             command.write_files,
             self.runner.stop,
             stays=self.life,
+            through=command.through,
             starts_in=command.starts_in,
         )
         return launch(what), env
