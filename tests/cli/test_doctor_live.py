@@ -40,6 +40,15 @@ def test_a_program_like_another_is_asked_to_write_with_read_access() -> None:
     assert ran.out.splitlines()[1] == f"✗ al access  {words}"
 
 
+def test_a_program_that_has_only_a_terminal_is_asked_there() -> None:
+    loop = "while printf '> '; do read -r line || exit; echo got it; done"
+    keys = 'transport = "pty"\nprompt_pattern = "> "'
+    FILE.write_text(f'[[members]]\nname = "al"\nagent = "x"\n[agents.x]\ncommand = ["sh", "-c", "{loop}"]\n{keys}\n')
+    assert run_here("trust").code == 0
+    ran = run_here("doctor", "--live")
+    assert (ran.code, "al answer  'got it' after" in ran.out) == (0, True)
+
+
 @pytest.mark.parametrize("prompt", ["pipe", "argument"])
 def test_a_program_gets_the_question_as_its_row_says(prompt: str, world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(world / "config"))

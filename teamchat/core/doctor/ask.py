@@ -81,7 +81,7 @@ async def _ask(team: Team, member: Member, inherited: Mapping[str, str]) -> Doct
         return _failed(f"there is no {member.cwd}", ExitCode.AGENT_UNAVAILABLE)
     if refusal := runner.refusal("read", env):
         return _failed(refusal, ExitCode.AGENT_UNAVAILABLE)
-    job = Job(agent.command, member.cwd, Path(), model=member.model, args=member.args, env=env)
+    job = Job(agent.command, member.cwd, Path(), model=member.model, args=member.args, env=env, terminal=agent.terminal)
     with temporary_folder("doctor") as folder:
         question = LoneTurn(runner, job, QUESTION.encode(), folder, member.env_keep, member.env)
         return _answer(await run_alone(question), member)
