@@ -40,9 +40,12 @@ _SEQUENCE = regex(SEQUENCE)
 _THROUGH: Mapping[Prompt, tuple[str, ...]] = {
     "file": (),
     "pipe": ("/bin/sh", "-c", 'cat | "$@"', "sh"),
-    "argument": ("/bin/sh", "-c", 'exec "$@" "$(cat)"', "sh"),
+    "argument": ("/bin/sh", "-c", 'p="$(cat)"; case "$p" in -*) p=" $p";; esac; exec "$@" "$p"', "sh"),
 }
-"""What runs the program, so that the prompt reaches it: teamchat's own standard input of it is a file."""
+"""What runs the program, so that the prompt reaches it: teamchat's own standard input of it is a file.
+
+A prompt that is an argument never begins with a dash, which would make it an option.
+"""
 
 
 class PipeOutput:

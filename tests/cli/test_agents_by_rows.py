@@ -148,6 +148,24 @@ def test_an_access_that_its_row_has_not_is_refused(world: Path, config: Path) ->
     assert "mine cannot be held to a list of commands" in refused(send())
 
 
+def test_a_model_that_reaches_no_program_is_refused(config: Path) -> None:
+    (config / "mine.toml").write_text('command = ["mine"]\n')
+    team("mine", model="large")
+    assert "model: mine takes none (its row has no `model`); remove it" in refused(send())
+    own = '[[members]]\nname = "max"\nagent = "own"\nmodel = "large"\n[agents.own]\ncommand = ["x"]\n'
+    Path("teamchat.toml").write_text(own)
+    assert "model: own takes none" in refused(send())
+
+
+def test_a_prompt_that_is_an_argument_is_no_option(world: Path, config: Path) -> None:
+    (config / "mine.toml").write_text('command = ["mine"]\nprompt = "argument"\n')
+    program(world, "mine", 'printf %s "$1" > prompt; echo Read.')
+    team("mine", system_instruction="--yolo is what you are called.")
+    assert run_here("trust").code == 0
+    assert send().code == 0
+    assert Path("prompt").read_text().startswith((" --yolo", "You"))
+
+
 def test_what_a_program_must_never_be_given_is_refused(config: Path) -> None:
     (config / "mine.toml").write_text(MINE)
     team("mine", args=["--yolo"])

@@ -346,6 +346,9 @@ def _check_tools(table: MemberTable, agent: AgentSpec, where: str) -> None:
     if table.allow and agent.type.allow == "refused":
         why = f"{agent.name if agent.row else agent.type.name} cannot be held to a list of commands"
         raise TeamFileProblem(f'{where}: allow: {why}; remove it, and where it is to run commands set access = "full"')
+    if table.model and agent.type not in CLIS and not (agent.row and agent.row.model):
+        takes = "its row has no `model`" if agent.row and agent.row.origin else "teamchat does not know how to name one"
+        raise TeamFileProblem(f"{where}: model: {agent.name} takes none ({takes}); remove it, or put it into a command")
     if agent.type not in CLIS and (asked := [key for key in _TOOLS if getattr(table, key)]):
         clis = listed(*(row.name for row in CLIS))
         raise TeamFileProblem(f"{where}: {asked[0]}: expected only for {clis}, not for {agent.name}")
