@@ -108,7 +108,7 @@ class JsonReply:
         reply, session = at_path(value, self._row.json), at_path(value, self._row.session)
         if isinstance(reply, str):
             self._reply = reply
-        if isinstance(session, str) and session != self._session:
+        if isinstance(session, str) and session != self._session and _is_id(session):
             self._session = session
             yield VendorSession(session)
 
@@ -129,6 +129,14 @@ class JsonReply:
 def _voice(row: AgentRow) -> FailureWords:
     noise = "|".join(map(re.escape, row.noise))
     return FailureWords(row.login, regex(noise)) if noise else FailureWords(row.login)
+
+
+def _is_id(session: str) -> bool:
+    """Whether a text can be the id of a session: one word that an argument can hold."""
+    return 0 < len(session) <= _LONGEST_ID and session.isprintable() and not session.startswith("-")
+
+
+_LONGEST_ID = 200  # characters
 
 
 def stripped(text: str) -> str:

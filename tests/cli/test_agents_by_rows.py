@@ -97,7 +97,10 @@ def test_a_row_of_ones_own_from_nothing(world: Path, config: Path) -> None:
     team("mine", model="large", memory="resume")
     assert send().code == 5
     trusted = run_here("trust")
-    assert "max runs mine --print --read -p by the row of you, access read: as its row says: reads files" in trusted.err
+    assert (
+        "max runs MINE_MODE=quiet mine --print --read -p by your row, access read: as its row says: reads files"
+        in trusted.err
+    )
     assert send().code == 0
     assert said()[-1] == ("max", "Read.")
     assert Path("mode").read_text() == "quiet\n"
@@ -119,7 +122,11 @@ def test_a_row_that_changes_asks_again(world: Path, config: Path) -> None:
     assert run_here("trust").code == 0
     assert send().code == 0
     (config / "mine.toml").write_text(MINE.replace('"--read"', '"--read-more"'))
-    assert send().code == 5
+    ran = send()
+    assert (ran.code, "--read-more" in ran.err) == (5, True)
+    (config / "mine.toml").write_text(MINE.replace('"mine login"', '"other login"'))
+    ran = send()
+    assert (ran.code, "other login" in ran.err) == (5, True)
 
 
 @pytest.mark.parametrize("key", ["args", "last", "env"])
@@ -141,9 +148,7 @@ def test_an_access_that_its_row_has_not_is_refused(world: Path, config: Path) ->
     (config / "mine.toml").write_text(MINE)
     program(world, "mine", SCRIPT)
     team("mine", access="edit")
-    assert run_here("trust").code == 0
-    ran = send()
-    assert (ran.code, "its row has read and full alone" in ran.err) == (5, True)
+    assert "access: the row of mine has read and full alone" in refused(send())
     team("mine", allow=["make"])
     assert "mine cannot be held to a list of commands" in refused(send())
 
@@ -235,7 +240,7 @@ def test_doctor_lists_the_agents_that_are_installed(world: Path, config: Path) -
     out = run_here("doctor").out
     assert "qwen     version 0.24.4, proven" in out.replace("✓ ", "")
     assert "continue version 1.5.47, observed 2026-11-28, not proven" in out.replace("· ", "")
-    assert "by the row of you" in out
+    assert "by your row" in out
 
 
 def test_init_offers_them(world: Path, config: Path) -> None:

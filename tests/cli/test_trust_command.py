@@ -51,7 +51,7 @@ def test_an_edited_instruction_never_asks_again_and_a_changed_command_does(made:
     assert run_here("trust").code == 0
     text = FILE.read_text()
     Path("max.md").write_text("Be brief.")
-    FILE.write_text(text.replace('name = "max"', 'name = "max"\ninstruction_file = "max.md"\nmodel = "big"'))
+    FILE.write_text(text.replace('name = "max"', 'name = "max"\ninstruction_file = "max.md"'))
     assert run_here("send", "--quiet", "Hi").out == "Here.\n"
     Path("max.md").write_text("Be long.")
     assert run_here("send", "--quiet", "Hi").out == "Again.\n"

@@ -11,6 +11,7 @@ from pathlib import Path
 from teamchat.core.doctor.checks import DoctorCheck
 from teamchat.core.errors import ExitCode
 from teamchat.core.team.team import INSTALL
+from teamchat.core.team.trust_needs import whose
 from teamchat.patterns import regex
 from teamchat.runners.agent_row import OWN, AgentRow
 from teamchat.runners.base import NOT_PROVEN, Runner, Vendor
@@ -79,7 +80,7 @@ def check_row(row: AgentRow, program: str, env: Mapping[str, str], ask: Ask) -> 
     if isinstance(version, DoctorCheck):
         return version
     if row.origin != OWN:
-        return DoctorCheck(None, "version", "note", f"{version}, by the row of {row.origin}", version)
+        return DoctorCheck(None, "version", "note", f"{version}, {whose(row)}", version)
     if not row.proven:
         return DoctorCheck(None, "version", "note", f"{version}, observed {row.observed}, {NOT_PROVEN}", version)
     if version in row.proven:

@@ -327,8 +327,12 @@ def _check_agent(agent: str | None, agents: Mapping[str, AgentSpec], where: str)
 def _check_never(agent: AgentSpec, args: Sequence[str], where: str) -> None:
     """Raise for a word that the program must never be given, also where a table names the program itself."""
     row = agent.row if agent.row and agent.row.never else _row_of_program(agent)
-    if row and (given := next((word for word in (*agent.command, *args) if word in row.never), None)):
-        raise TeamFileProblem(f"{where}: {given} must never be given to {agent.name}: {row.why_never}")
+    if row and row.never:
+        from teamchat.core.team.agent_rows import forbidden
+
+        if given := forbidden(row, (*agent.command, *args)):
+            why = row.why_never or "its row says so"
+            raise TeamFileProblem(f"{where}: {given} must never be given to {agent.name}: {why}")
 
 
 def _row_of_program(agent: AgentSpec) -> AgentRow | None:
@@ -346,6 +350,8 @@ def _check_tools(table: MemberTable, agent: AgentSpec, where: str) -> None:
     if table.allow and agent.type.allow == "refused":
         why = f"{agent.name if agent.row else agent.type.name} cannot be held to a list of commands"
         raise TeamFileProblem(f'{where}: allow: {why}; remove it, and where it is to run commands set access = "full"')
+    if (row := agent.row) and row.access and table.access not in row.access:
+        raise TeamFileProblem(f"{where}: access: the row of {agent.name} has {listed(*row.access)} alone")
     if table.model and agent.type not in CLIS and not (agent.row and agent.row.model):
         takes = "its row has no `model`" if agent.row and agent.row.origin else "teamchat does not know how to name one"
         raise TeamFileProblem(f"{where}: model: {agent.name} takes none ({takes}); remove it, or put it into a command")

@@ -28,6 +28,7 @@ from teamchat.runners.agent_row import Mentions, Reply
 from teamchat.runners.base import Access, Memory
 from teamchat.runners.child.running import MAX_OUTPUT_BYTES
 from teamchat.runners.environment import is_teamchats_own
+from teamchat.runners.untrusted.json import is_path
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -98,6 +99,12 @@ def _pattern(value: str) -> str:
         raise ValueError(f"expected a regular expression, got {value!r} ({error})") from None
     if re.fullmatch(value, ""):
         raise ValueError(f"expected a pattern that an empty line does not match, got {value!r}")
+    return value
+
+
+def _json_path(value: str) -> str:
+    if not is_path(value):
+        raise ValueError(f"expected a path such as result.text or messages.-1.content, got {value!r}")
     return value
 
 
@@ -318,7 +325,7 @@ class AgentTable(Table):
     """`inert`: an `@path` of others' messages gets a backslash where the path exists. Some programs read such files."""
     reply: Reply = "plain"
     """`strip` takes bullets, indents and colours of a terminal off the reply."""
-    json_path: Word | None = Field(default=None, alias="json")
+    json_path: Annotated[str, AfterValidator(_json_path)] | None = Field(default=None, alias="json")
     """The output is JSON, and this is the path to the reply in it, such as `result.text` or `messages.-1.content`."""
     fail_pattern: Annotated[str, AfterValidator(_pattern)] | None = None
     """A regular expression. A reply in which it finds something is a failed turn."""

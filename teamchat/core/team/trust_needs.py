@@ -19,6 +19,7 @@ from teamchat.core.check import CHECK_TIMEOUT_S, Check
 from teamchat.core.team.team import BUILTIN_AGENTS, AgentSpec, Limits, Member, Team
 from teamchat.core.team.trusted_files import file_states
 from teamchat.core.text.clean import printable
+from teamchat.runners.agent_row import AgentRow
 from teamchat.runners.base import Job
 from teamchat.runners.environment import is_secret
 
@@ -71,8 +72,10 @@ def fingerprint(team: Team, wanted: tuple[Need, ...]) -> str:
 def _kept_as_it_is(team: Team, member: Member) -> Iterator[Need]:
     """The keys that ask nothing alone, but whose change or removal could let a trusted member do more."""
     name = team.agent_of(member).name
-    row = team.agent_of(member).row
-    yield _need(member.name, "agent", f"is {name}", (name, *([msgspec.json.encode(row).decode()] if row else [])))
+    yield _need(member.name, "agent", f"is {name}", (name,))
+    if row := team.agent_of(member).row:
+        text = msgspec.json.encode(row).decode()
+        yield _need(member.name, "row", f"has {name} with the row {text}", (text,))
     if member.mcp == ():
         yield _need(member.name, "mcp", "has no MCP server", ())
     if member.workspace is not None:
@@ -216,8 +219,10 @@ def _command(member: Member, spec: AgentSpec) -> Need:
     """
     runner, what = spec.type.runner, f"runs {shlex.join(spec.command)}"
     if spec.row and spec.row.origin:
-        what = f"runs {shlex.join(runner.command(Job(spec.command, member.cwd, Path(), access=member.access)).argv)}"
-        what += f" by the row of {spec.row.origin}"
+        command = runner.command(Job(spec.command, member.cwd, Path(), access=member.access))
+        variables = (f"{key}={'...' if is_secret(key, value) else value}" for key, value in command.env.items())
+        argument = ["PROMPT"] if spec.row.prompt == "argument" else []
+        what = f"runs {shlex.join([*variables, *command.argv, *argument])} {whose(spec.row)}"
     value: tuple[str, ...] = (*spec.command, "like", spec.protocol)
     if spec.row:
         value += (msgspec.json.encode(spec.row).decode(),)
@@ -229,6 +234,11 @@ def _command(member: Member, spec: AgentSpec) -> Need:
     if spec.row and spec.row.access:
         like, note = f", access {member.access}", f": {spec.access_note(member.access)}"
     return _need(member.name, "command", f"{what}{like}{note}", value)
+
+
+def whose(row: AgentRow) -> str:
+    """`by your row`, or whose row it is."""
+    return "by your row" if row.origin == "you" else f"by the row of {row.origin}"
 
 
 def _need(member: str, key: str, what: str, value: Iterable[str]) -> Need:

@@ -72,26 +72,25 @@ def untrusted_copies(team: Team, member: Member, placed: Member) -> list[Path]:
 def _runs(team: Team, member: Member) -> tuple[object, ...]:
     """What decides which files are a member's."""
     spec = team.agent_of(member)
-    words, values = _said(team, member)
-    return spec.local, words, values, member.cwd
+    placed = _with_row(team, member)
+    return spec.command, spec.local, placed.args, tuple(placed.env.items()), member.cwd
 
 
-def _said(team: Team, member: Member) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The words of its command line, and the values of its variables, with those of its agent's row."""
-    spec = team.agent_of(member)
-    words, values = (*spec.command, *member.args), tuple(member.env.values())
-    if row := spec.row:
-        bounds = row.access.get(member.access)
-        words = (*words, *(bounds.args if bounds else ()), *row.model, *row.resume, *row.last)
-        values = (*values, *row.env.values(), *(bounds.env.values() if bounds else ()))
-    return words, values
+def _with_row(team: Team, member: Member) -> Member:
+    """The member with the words and the variables that the row of its agent gives the program."""
+    if (row := team.agent_of(member).row) is None:
+        return member
+    bounds = row.access.get(member.access)
+    words = (*(bounds.args if bounds else ()), *row.model, *row.resume, *row.last)
+    env = {**member.env, **row.env, **(bounds.env if bounds else {})}
+    return replace(member, args=(*member.args, *words), env=env)
 
 
 def _files_of(team: Team, member: Member) -> set[Path]:
     """The files of one member, relative to its working folder and to the workspace's folders that its words name."""
-    said, given = _said(team, member)
-    program, *words = map(_without_here, said)
-    values = [_without_here(value) for value in given]
+    member = _with_row(team, member)
+    program, *words = map(_without_here, (*team.agent_of(member).command, *member.args))
+    values = [_without_here(value) for value in member.env.values()]
     folders = _folders(team, member.cwd, (*words, *values))
     of_env = (file for value in values for file in _scripts("", [value], folders))
     scripts = {*_scripts(program, words, folders), *(file for file in of_env if _in_workspace(team, file))}

@@ -98,6 +98,11 @@ def document(text: str) -> object:
         return None
 
 
+def is_path(path: str) -> bool:
+    """Whether the text is a path as `at_path` takes it: names and numbers with a dot between them."""
+    return all(name and name == name.strip() for name in path.split("."))
+
+
 def at_path(value: object, path: str) -> object:
     """What is at `messages.-1.text` of a JSON value: keys, and the places of lists; None if nothing is there."""
     for name in path.split("."):

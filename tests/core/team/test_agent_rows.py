@@ -38,7 +38,7 @@ def test_a_row_of_the_person_is_never_proven(folder: Path) -> None:
     assert "mine" in dict(all_rows())
 
 
-@pytest.mark.parametrize("name", ["missing", "../mine", "", "a/b", "MINE.toml", "x" * 300, "naïve", "."])
+@pytest.mark.parametrize("name", ["missing", "../mine", "", "a/b", "x" * 300, "naïve", ".", "a\0b"])
 def test_no_row(name: str, folder: Path) -> None:
     (folder.parent / "mine.toml").write_text(COMMAND)
     assert find_row(name) is None
@@ -82,11 +82,18 @@ def test_a_name_that_teamchat_has_cannot_be_replaced(folder: Path) -> None:
         ("", "command: expected a program"),
         ("command = []", "command: expected a program"),
         ('command = "mine"', "command: Expected `array`, got `str`"),
-        (f"{COMMAND}nope = 1", "Object contains unknown field `nope`"),
-        (f"{COMMAND}[access.read]\nnope = 1", "access: Object contains unknown field `nope`"),
+        (f"{COMMAND}nope = 1", "unknown key 'nope': teamchat help own-agent has them"),
+        (f"{COMMAND}[access.read]\nnope = 1", "access: unknown key 'nope'"),
+        ('command = ["./mine"]', "command: expected a program of PATH, or an absolute path, got './mine'"),
+        ('command = ["mine\\u0000"]', "expected text without NUL characters"),
+        (f'{COMMAND}env = {{ "A=B" = "x" }}', "env: expected the name of a variable, got 'A=B'"),
+        (f'{COMMAND}last = ["--all=1"]\nnever = ["--all"]', "never: its own command has --all=1"),
+        (f'{COMMAND}stream = "json"\njson = "a..b"', "json: expected a path such as result.text"),
+        (f'{COMMAND}session = "id"', "json: expected with stream"),
+        (f'{COMMAND}fail_pattern = "x*"', "fail_pattern: expected one that an empty line does not match"),
         (f"{COMMAND}[access.write]\nargs = []", "Invalid enum value 'write'"),
         (f'{COMMAND}origin = "teamchat"', "origin: a row does not say whose it is"),
-        (f'{COMMAND}prompt = "tty"', "prompt: Invalid enum value 'tty'"),
+        (f'{COMMAND}prompt = "tty"', "prompt: expected one of file, pipe, argument"),
         (f'{COMMAND}stream = "yaml"', "stream: expected one of plain, json, claude"),
         (f'{COMMAND}json = "a"', 'json: expected with stream = "json"'),
         (f'{COMMAND}stream = "json"', 'json: expected with stream = "json"'),
@@ -106,9 +113,23 @@ def test_what_is_wrong_is_one_line(text: str, problem: str, folder: Path) -> Non
     assert (said.startswith(f"{folder / 'mine.toml'}: "), problem in said, "\n" in said) == (True, True, False), said
 
 
-def test_what_is_no_file_is_not_read(folder: Path) -> None:
+@pytest.mark.parametrize("name", ["Bad", "naïve", "a b", "-a"])
+def test_a_file_with_a_name_that_no_row_has_is_told(name: str, folder: Path) -> None:
+    (folder / f"{name}.toml").write_text(COMMAND)
+    with pytest.raises(TeamFileProblem, match="a row's file has a name of small letters"):
+        find_row(name)
+
+
+def test_what_is_no_file_is_told(folder: Path) -> None:
     (folder / "mine.toml").mkdir()
-    assert find_row("mine") is None
+    with pytest.raises(TeamFileProblem, match=r"mine\.toml: "):
+        find_row("mine")
+    (folder / "gone.toml").symlink_to("nothing")
+    with pytest.raises(TeamFileProblem, match=r"gone\.toml: no such file"):
+        find_row("gone")
+    (folder / "latin.toml").write_bytes(b'command = ["\xff"]')
+    with pytest.raises(TeamFileProblem, match=r"latin\.toml: not UTF-8 \(byte 12\)"):
+        find_row("latin")
     (folder / "large.toml").write_text(f"{COMMAND}#{'x' * 70_000}")
     with pytest.raises(TeamFileProblem, match=r"large\.toml"):
         find_row("large")
