@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import re
 import sys
 from codecs import getincrementaldecoder
@@ -26,6 +27,7 @@ from teamchat.runners.base import (
     Sessions,
     Verdict,
 )
+from teamchat.runners.environment import for_child
 from teamchat.runners.failures import SEQUENCE, FailureWords, classify, ending, failure, is_blank, last_words, no_answer
 from teamchat.runners.json_events import JsonEvents
 from teamchat.runners.longest import LONGEST_REPLY, ReplyText
@@ -182,7 +184,12 @@ def _searched(pattern: str, text: str) -> tuple[int, int] | None:
     given = json.dumps([pattern, scalar(text)]).encode()
     try:
         done = subprocess.run(
-            [sys.executable, "-I", "-S", "-c", _SEARCH], input=given, capture_output=True, timeout=PATTERN_S, check=True
+            [sys.executable, "-I", "-S", "-c", _SEARCH],
+            input=given,
+            capture_output=True,
+            timeout=PATTERN_S,
+            check=True,
+            env=for_child(os.environ),
         )
     except subprocess.TimeoutExpired:
         why = f"took longer than {PATTERN_S:g} s on this reply: make it simpler"
