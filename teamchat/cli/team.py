@@ -85,7 +85,7 @@ def describe(team: Team, member: Member) -> dict[str, Any]:
     runner = agent.type.runner
     job = job_of(member, agent, os.environ)
     command = runner.command(job)
-    program = find_program(agent.command[0], os.environ)
+    program = find_program(agent.command[0], {**os.environ, **command.env})
     of_host = _OF_A_HOST if member.host else {}
     return row | {
         "agent": agent.name,
