@@ -21,7 +21,7 @@ ARGUMENT_BYTES = 131_071
 """The longest argument that Linux passes to a program, without the NUL at its end."""
 
 
-class Bounds(Struct, frozen=True, forbid_unknown_fields=True):
+class AccessRule(Struct, frozen=True, forbid_unknown_fields=True):
     """What the program gets for one access: arguments, variables, and in `note` what then bounds it.
 
     Without a note nothing bounds it.
@@ -73,7 +73,7 @@ class AgentRow(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=Tr
     fail_pattern: str = ""
     noise: tuple[str, ...] = ()
     mentions: Mentions = "inert"
-    access: Mapping[Access, Bounds] = field(default_factory=dict)
+    access: Mapping[Access, AccessRule] = field(default_factory=dict)
     instructions: tuple[str, ...] = ()
     files_that_run: tuple[str, ...] = ()
     leaves: str = ""

@@ -188,8 +188,8 @@ def _default(
     if typed:
         _refuse_strangers(typed, team, who, pasted)
         # Another member than the one that gets the message was probably meant.
-        found = _not_in(pasted, _typed_near_misses(typed, markers, team, who))
-        calls = [hint for hint in found if hint.calls is not None]
+        misses = _not_in(pasted, _typed_near_misses(typed, markers, team, who))
+        calls = [hint for hint in misses if hint.calls is not None]
         meant = [name for hint in calls for name in re.split("[,，、+＋]", hint.calls or "")]
         there = team.member(target) if target else None
         expected = {fold(name) for name in (there.name, there.title) if name} if there else set()

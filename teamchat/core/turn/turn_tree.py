@@ -63,7 +63,7 @@ class TurnTree(Struct, frozen=True):
         finally:
             self.span.ended = time.monotonic()
         both = [self.begun.checkpoint, after] if self.begun else [after]
-        left_out = (one.path for taken in both for one in taken.left_out if one.why not in _NOT_NAMED)
+        left_out = (path.path for taken in both for path in taken.left_out if path.why not in _NOT_NAMED)
         return FileChanges(
             str(top),
             self.before,
