@@ -29,12 +29,9 @@ from teamchat.runners.base import (
 )
 from teamchat.runners.environment import for_child
 from teamchat.runners.failures import SEQUENCE, FailureWords, classify, ending, failure, is_blank, last_words, no_answer
-from teamchat.runners.json_events import JsonEvents
 from teamchat.runners.longest import LONGEST_REPLY, ReplyText
-from teamchat.runners.mentions import Existing, escaped_mention, inert, mention
 from teamchat.runners.untrusted.json import at_path, decode, document, one_line, scalar
 
-_MENTION = regex(mention())
 _TOLD = (FailureKind.LOGIN, FailureKind.RATE_LIMIT, FailureKind.OVERLOADED, FailureKind.TOO_LARGE)
 """The kinds of failure that a program's own words may tell."""
 _BULLET = regex(r"[•●⏺◦▪] ")
@@ -253,13 +250,15 @@ class PipeRunner(Runner):
         """
         if self.row.mentions != "inert" or "@" not in prompt:
             return super().prepare(prompt, typed=typed, exists=exists)
+        from teamchat.runners.mentions import Existing, escaped_mention, inert, mention  # most prompts have none
+
         known = Existing(exists)
 
         def escaped(mention: re.Match[str]) -> str:
             there = known.all or known.at(mention.string, mention.end())
             return escaped_mention(mention[0]) if there else mention[0]
 
-        return inert(prompt, typed, _MENTION, escaped)
+        return inert(prompt, typed, regex(mention()), escaped)
 
     def command(self, job: Job) -> Command:
         row, bounds = self.row, self.row.access.get(job.access)
@@ -273,6 +272,8 @@ class PipeRunner(Runner):
 
     def parser(self) -> EventParser:
         if self._parser_of:
+            from teamchat.runners.json_events import JsonEvents  # which a vendor's parser has loaded
+
             parser = self._parser_of()
             if isinstance(parser, JsonEvents):
                 parser.voice, parser.at_end = _voice(self.row), True
