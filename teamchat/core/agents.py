@@ -130,13 +130,8 @@ _ROWS = (
             package="@openai/codex",
             proven=("0.169.0",),
             files_that_run=(
-                *(
-                    ".codex/config.toml",
-                    ".codex/hooks.json",
-                    ".codex/prompts/*",
-                    ".codex/rules/*",
-                    ".agents/skills/*/*",
-                ),
+                *(".codex/config.toml", ".codex/hooks.json", ".codex/prompts/*", ".codex/rules/*"),
+                ".agents/skills/*/*",
             ),
         ),
         keys=frozenset({"OPENAI_API_KEY", "CODEX_API_KEY"}),

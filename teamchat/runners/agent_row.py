@@ -48,11 +48,12 @@ class AgentRow(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=Tr
 
     `mentions` says whether the program gets an `@path` of others' messages as it is. `access` has what each access
     gives it: one that is missing cannot be had. `instructions` names the files that it reads by itself,
-    `files_that_run` those of a project that make it run something whatever its access. `stays_in` is
-    the folder of its sessions, `leaves` what it leaves running, and `lost` what a plain row loses. `never` are words
-    that may stand in no command of it, for the reason `why_never`, and `login` is the command that logs in. `proven`
-    are the versions that its recorded turns are of, else `observed` is the day on which it was looked at. `package` is
-    its npm package, or `install` the command that installs it. Whoever reads a row notes in `origin` whose it is.
+    `files_that_run` those of a project that make it run something whatever its access. `stays_in` is the folder of its
+    sessions, `leaves` what it leaves running, and `lost` what a member loses beside the CLI by itself. `never` are
+    words that may stand in no command of it, for the reason `why_never`, and `login` is the command that logs in.
+    `proven` are the versions that its recorded turns are of, else `observed` is the day on which it was looked at.
+    `package` is its npm package, or `install` the command that installs it. Whoever reads a row notes in `origin` whose
+    it is.
     """
 
     command: tuple[str, ...] = ()
@@ -83,7 +84,6 @@ class AgentRow(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=Tr
     why_never: str = ""
     proven: tuple[str, ...] = ()
     observed: str = ""
-
     origin: str = ""
 
     @property

@@ -9,6 +9,7 @@ import re
 import sys
 from codecs import getincrementaldecoder
 from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from textwrap import dedent
 
 from teamchat.patterns import regex
@@ -27,7 +28,6 @@ from teamchat.runners.base import (
     Sessions,
     Verdict,
 )
-from teamchat.runners.environment import for_child
 from teamchat.runners.failures import SEQUENCE, FailureWords, classify, ending, failure, is_blank, last_words, no_answer
 from teamchat.runners.longest import LONGEST_REPLY, ReplyText
 from teamchat.runners.untrusted.json import at_path, decode, document, one_line, scalar
@@ -176,24 +176,19 @@ def _searched(pattern: str, text: str) -> tuple[int, int] | None:
 
     Another process looks, since no search of Python's own can be stopped, and some take for ever.
     """
-    import subprocess
+    from teamchat.runners.child.command import run  # most programs have no pattern
 
     given = json.dumps([pattern, scalar(text)]).encode()
     try:
-        done = subprocess.run(
-            [sys.executable, "-I", "-S", "-c", _SEARCH],
-            input=given,
-            capture_output=True,
-            timeout=PATTERN_S,
-            check=True,
-            env=for_child(os.environ),
-        )
-    except subprocess.TimeoutExpired:
-        why = f"took longer than {PATTERN_S:g} s on this reply: make it simpler"
-        raise TimeoutError(f"its fail_pattern {why}") from None
-    except (subprocess.CalledProcessError, OSError) as error:
+        done = run((sys.executable, "-I", "-S", "-c", _SEARCH), Path("/"), os.environ, PATTERN_S, given)
+    except OSError as error:
         raise TimeoutError(f"its fail_pattern could not be searched for: {error}") from None
-    begin, _, end = done.stdout.partition(b" ")
+    if done.code is None:
+        why = f"took longer than {PATTERN_S:g} s on this reply: make it simpler"
+        raise TimeoutError(f"its fail_pattern {why}")
+    if done.code:
+        raise TimeoutError(f"its fail_pattern could not be searched for: {ending(done.code)}")
+    begin, _, end = done.out.partition(b" ")
     return (int(begin), int(end)) if end else None
 
 

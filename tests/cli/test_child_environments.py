@@ -281,7 +281,6 @@ THROUGH = frozenset(
         ("runners/child/command.py", "tied", "subprocess.run"),
         ("runners/child/guardians.py", "_started", "subprocess.Popen"),
         ("runners/child/process.py", "foreground", "subprocess.Popen"),
-        ("runners/pipe.py", "_searched", "subprocess.run"),
         ("runners/terminal/tty.py", "_spawn", "pexpect.spawn"),
     }
 )
