@@ -249,20 +249,21 @@ class Stage:
         (self.work / "teamchat.toml").write_text(f'[[members]]\nname = "kailai"\ntype = "human"\n{members}')
         self("trust")
 
-    def __call__(self, *args: str) -> subprocess.CompletedProcess[str]:
+    def __call__(self, *args: str, given: str = "") -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [*RUN, *args],
             cwd=self.work,
             env=self.env,
-            stdin=subprocess.DEVNULL,
+            input=given,
             capture_output=True,
             text=True,
             timeout=TURN_S,
             check=False,
         )
 
-    def result(self, *args: str) -> dict[str, Any]:
-        done = self(*args, "--json")
+    def result(self, *args: str, given: str = "") -> dict[str, Any]:
+        """The last line of `--json`."""
+        done = self(*args, "--json", given=given)
         assert done.stdout, done.stderr
         last: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
         return last
@@ -366,41 +367,25 @@ def met(stage: Stage) -> dict[str, str]:
         replies = [Reply(status=status, message="Incorrect API key provided" if status == 401 else "it broke")]
         replies += [] if status == 401 else [Reply("Done.")]
         stage.server.script(CHAT, in_order(*replies))
-        found[name] = _turn(stage, "--new", "[NEXT: one] Hi")
+        found[name] = _turn(stage, "[NEXT: one] Hi")
     stage.server.script(CHAT, in_order(Reply("")))
-    found["empty reply"] = _turn(stage, "--new", "[NEXT: one] Hi")
+    found["empty reply"] = _turn(stage, "[NEXT: one] Hi")
     stage.server.script(CHAT, in_order(Reply("Large. Done.")))
-    found["300 kB"] = _turn(stage, "--new", "[NEXT: one] " + "word " * 60_000)
+    found["300 kB"] = _turn(stage, "[NEXT: one] " + "word " * 60_000)
     stage.team('timeout = "8s"')
     stage.server.script(CHAT, in_order(Reply("Slow.", delay_s=600.0)))
-    found["stop"] = _turn(stage, "--new", "[NEXT: one] Hi") + _left(stage)
+    found["stop"] = _turn(stage, "[NEXT: one] Hi") + _left(stage)
     return found
 
 
-def _turn(stage: Stage, *args: str) -> str:
+def _turn(stage: Stage, message: str) -> str:
+    """The exit code of a new session of one turn, and how that ended."""
     begin = time.monotonic()
-    if len(args[-1]) > 100_000:
-        (stage.work / "large.txt").write_text(args[-1])
-        with (stage.work / "large.txt").open() as large:
-            done = subprocess.run(
-                [*RUN, "send", "--new", "--json"],
-                cwd=stage.work,
-                env=stage.env,
-                stdin=large,
-                capture_output=True,
-                text=True,
-                timeout=TURN_S,
-                check=False,
-            )
-        code = json.loads(done.stdout.splitlines()[-1])["code"]
-    else:
-        code = stage.result("send", *args)["code"]
+    code = stage.result("send", "--new", given=message)["code"]
     outcome = stage.result("show")["outcome"] or {}
-    seconds = time.monotonic() - begin
-    failure = outcome.get("failure")
-    return (
-        f"{code}: {failure['kind']}" if failure else f"{code}: done in {'under 30 s' if seconds < 30 else 'over 30 s'}"
-    )
+    if failure := outcome.get("failure"):
+        return f"{code}: {failure['kind']}"
+    return f"{code}: done in {'under' if time.monotonic() - begin < 30 else 'over'} 30 s"
 
 
 def _left(stage: Stage) -> str:
