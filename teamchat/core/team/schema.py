@@ -243,7 +243,7 @@ class MemberTable(Table):
     agent: str | None = None
     """{agents}, a name under `[agents]`, or an agent with a row: `teamchat help clis`."""
     model: Annotated[str, AfterValidator(_model)] | None = None
-    """A model name for the CLI. teamchat passes it on as it is."""
+    """A model name for the CLI. teamchat passes it on as it is. A plain program takes none, unless its row says how."""
     system_instruction: Annotated[str, BeforeValidator(_joined, json_schema_input_type=str | list[str])] | None = None
     """Instructions for this member only. A list is joined into lines."""
     instruction_file: Word | None = None
