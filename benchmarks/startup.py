@@ -38,7 +38,7 @@ def measures(_quick: bool) -> Measures:
         complete = World(at.folder, {**at.env, **COMPLETING}).teamchat
         yield name, partial(compared, name, complete, start, FLOOR, 2.0)
         send = partial(at.teamchat, "send", "--quiet", stdin=b"Hi")
-        yield "send", partial(compared, "send", send, script, "bare script, same agent", 2.6)
+        yield "send", partial(compared, "send", send, script, "bare script, same agent", 2.5)
         at.teamchat("send", "--new", "--to", "sarah", "--turns", "1", "Hi", codes=[ON_HOLD])
         resume = partial(at.teamchat, "resume", "--quiet", "--turns", "1", codes=[ON_HOLD])
-        yield "resume", partial(compared, "resume", resume, script, "bare script, same agent", 2.6)
+        yield "resume", partial(compared, "resume", resume, script, "bare script, same agent", 2.5)

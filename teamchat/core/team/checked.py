@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from hashlib import sha256
 from pathlib import Path
 from types import SimpleNamespace
@@ -72,7 +72,16 @@ def _newest_source() -> str:
     """When a source of teamchat changed last; empty outside of a checkout, where the version tells of a change."""
     if not (PROGRAM.parent / ".git").exists():
         return ""
-    return str(max(source.stat().st_mtime_ns for source in PROGRAM.rglob("*.py")))
+    return str(max(_changes(PROGRAM)))
+
+
+def _changes(folder: str | Path) -> Iterator[int]:
+    """When each source changed, in nanoseconds; `rglob` takes three times as long."""
+    for entry in os.scandir(folder):
+        if entry.is_dir():
+            yield from _changes(entry.path)
+        elif entry.name.endswith(".py"):
+            yield entry.stat().st_mtime_ns
 
 
 def _form(value: Any) -> object:
