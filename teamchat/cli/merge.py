@@ -27,6 +27,9 @@ def merge(
             help="The member whose changes to bring in (default: list who has something to merge).",
         ),
     ] = None,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Bring in all that is to be merged, and leave what conflicts.")
+    ] = False,
     ours: Annotated[bool, typer.Option("--ours", help="Keep your lines where both changed the same.")] = False,
     theirs: Annotated[
         bool, typer.Option("--theirs", help="Take the member's lines where both changed the same.")
@@ -37,15 +40,23 @@ def merge(
     as_json: JsonOption = False,
     no_wait: NoWaitOption = False,
 ) -> int:
-    """Bring a member's changes from its worktree into your files: all of them, or nothing if lines conflict."""
+    """Bring a member's changes from its worktree into your files: all of them, or nothing if lines conflict.
+
+    A member that does several parts of a process at the same time has a worktree for each: sarah#3.
+    """
     from teamchat.cli.running.converse import held
     from teamchat.cli.startup.workspace import find_root, need_person, open_store
     from teamchat.core.store.sessions import need_session
+    from teamchat.core.store.turns import turns_in_places
     from teamchat.core.worktrees.make import need_worktree, usable
     from teamchat.core.worktrees.merging import merge_into, undo_merge
 
     if ours + theirs + undo > 1:
         raise UsageError("--ours, --theirs and --undo exclude each other")
+    if everything and (member or ours or theirs or undo):
+        raise UsageError("--all takes neither a member nor another option", "teamchat merge --all")
+    if everything:
+        return _merge_all(place, as_json=as_json, wait=not no_wait)
     if member is None:
         if ours or theirs or undo:
             raise UsageError("--ours, --theirs and --undo need a member", "teamchat merge")
@@ -57,6 +68,12 @@ def merge(
         need_worktree(state, chosen.id, chosen.name, member)
         with held(root, db, chosen, wait=not no_wait):
             there = usable(state, need_worktree(state, chosen.id, chosen.name, member))
+            tried = turns_in_places(db, chosen.id).get(there.tree.member)
+            if tried and tried.failed and not undo:
+                raise UsageError(
+                    f"{there.tree.member} has not done its part, so what it changed is not merged",
+                    f"teamchat diff {tried.number}\nteamchat worktrees remove --force {quote(there.tree.member)}",
+                )
             if undo:
                 made = undo_merge(state, there)
                 if made is None:
@@ -66,6 +83,54 @@ def merge(
     return _tell(state, there, made, undo=undo, as_json=as_json)
 
 
+def _merge_all(place: PlaceOptions, *, as_json: bool, wait: bool) -> int:
+    """Merge one worktree after the other, those of members first, then the places in the order of the plan."""
+    from teamchat.cli.output.lines import note, plural
+    from teamchat.cli.running.converse import held
+    from teamchat.cli.startup.workspace import find_root, need_person, open_store
+    from teamchat.core.store.sessions import need_session
+    from teamchat.core.store.turns import turns_in_places
+    from teamchat.core.worktrees.merging import merge_into
+    from teamchat.core.worktrees.records import all_of, opened
+
+    need_person("changes are merged")
+    root = find_root(place.team)
+    merged, left = 0, 0
+    with open_store(root) as db:
+        chosen, state = need_session(db, place.session), db.path.parent
+        with held(root, db, chosen, wait=wait):
+            turns = turns_in_places(db, chosen.id)
+            trees = all_of(state, chosen.id)
+            trees.sort(key=lambda tree: turns[tree.member].route if tree.member in turns else 0)
+            for tree in trees:
+                there = opened(state, tree)
+                if isinstance(there, str):
+                    note(printable(f"{tree.member}'s worktree cannot be merged: {there}"))
+                    left += 1
+                elif (turn := turns.get(tree.member)) and turn.failed:
+                    left += _tell_failed(state, there, turn.number)
+                elif (made := merge_into(state, there)).changes or not made.done:
+                    _tell(state, there, made, undo=False, as_json=as_json)
+                    merged, left = merged + made.done, left + (not made.done)
+    if not (as_json or merged or left):
+        note(f"nothing is to be merged in session {chosen.name}")
+    elif not as_json:
+        note(f"{plural(merged, 'worktree')} merged{f', {left} not' if left else ''}")
+    return 1 if left else 0
+
+
+def _tell_failed(state: Path, there: Opened, turn: int) -> bool:
+    """Say that the changes of a part that was not done are not merged. False where there are none."""
+    from teamchat.cli.output.lines import note
+    from teamchat.core.worktrees.merging import difference
+
+    if not difference(state, there).changes:
+        return False
+    note(f"{there.tree.member} has not done its part, so what it changed is not merged")
+    note(f"try: {printable(placed_here(f'teamchat diff {turn}'))}")
+    return True
+
+
 def _list(place: PlaceOptions, *, as_json: bool) -> int:
     """Who has something to merge, with the commands."""
     from teamchat.cli.output.jsonl import write_line
@@ -73,11 +138,15 @@ def _list(place: PlaceOptions, *, as_json: bool) -> int:
     from teamchat.cli.startup.workspace import find_root, open_store
     from teamchat.cli.worktrees import describe, lines
     from teamchat.core.store.sessions import need_session
+    from teamchat.core.store.turns import turns_in_places
     from teamchat.core.worktrees.records import all_of
+    from teamchat.core.worktrees.remove import merge_commands
 
     with open_store(find_root(place.team)) as db:
         chosen, state = need_session(db, place.session), db.path.parent
-        rows = [row for tree in all_of(state, chosen.id) if (row := describe(state, tree))["files"] or row["problem"]]
+        turns = turns_in_places(db, chosen.id)
+        described = (describe(state, tree, turns.get(tree.member)) for tree in all_of(state, chosen.id))
+        rows = [row for row in described if row["files"] or row["problem"]]
     for row in rows:
         if as_json:
             write_line("worktree", **row)
@@ -85,10 +154,8 @@ def _list(place: PlaceOptions, *, as_json: bool) -> int:
         for line in lines(row):
             print(printable(line))
     if not as_json:
-        for row in rows:
-            if not row["problem"]:
-                command = f"teamchat merge {quote(row['member'])}"
-                note(f"try: {printable(placed_here(command))}")
+        for command in merge_commands([row["member"] for row in rows if not (row["problem"] or row["failed"])]):
+            note(f"try: {printable(placed_here(command))}")
         if not rows:
             note(f"nothing is to be merged in session {chosen.name}")
     return 0

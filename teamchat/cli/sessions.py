@@ -41,6 +41,7 @@ def delete(
     from teamchat.core.conversation.sessions.delete import delete_session
     from teamchat.core.store.lineage import refuse_branches
     from teamchat.core.store.sessions import need_session
+    from teamchat.core.store.turns import turns_in_places
     from teamchat.core.worktrees.records import all_of
     from teamchat.core.worktrees.remove import need_merged, remove, told
 
@@ -53,7 +54,8 @@ def delete(
             state = db.path.parent
             own = all_of(state, chosen.id)
             if not force:
-                need_merged(state, own)
+                turns = turns_in_places(db, chosen.id)
+                need_merged(state, own, [place for place, turn in turns.items() if turn.failed])
             if not (yes or confirm_deletion(chosen)):
                 note(f"session {chosen.name} was not deleted")
                 return

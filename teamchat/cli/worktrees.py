@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from teamchat.core.store.turns import PlaceTurn
     from teamchat.core.worktrees.records import Worktree
     from teamchat.core.worktrees.remove import Removed
 
@@ -32,6 +33,7 @@ def remove(
     from teamchat.cli.running.converse import held
     from teamchat.cli.startup.workspace import find_root, need_person, open_store
     from teamchat.core.store.sessions import need_session
+    from teamchat.core.store.turns import turns_in_places
     from teamchat.core.worktrees import remove as removing
     from teamchat.core.worktrees.make import need_worktree
     from teamchat.core.worktrees.records import all_of
@@ -45,7 +47,8 @@ def remove(
         with held(root, db, chosen, wait=False):
             named = [need_worktree(state, chosen.id, chosen.name, member)] if member else all_of(state, chosen.id)
             if not force:
-                removing.need_merged(state, named)
+                turns = turns_in_places(db, chosen.id)
+                removing.need_merged(state, named, [place for place, turn in turns.items() if turn.failed])
             if not named:
                 note(f"no member has a worktree in session {chosen.name}")
             for tree in named:
@@ -80,6 +83,7 @@ def list_worktrees(ctx: typer.Context, place: PlaceOptions, as_json: JsonOption 
     from teamchat.cli.output.lines import note
     from teamchat.cli.startup.workspace import find_root, open_store
     from teamchat.core.store.sessions import need_session
+    from teamchat.core.store.turns import turns_in_places
     from teamchat.core.worktrees.records import all_of
 
     if ctx.invoked_subcommand:
@@ -92,8 +96,9 @@ def list_worktrees(ctx: typer.Context, place: PlaceOptions, as_json: JsonOption 
         known = all_of(state, need_session(db, place.session).id if place.session else None)
         if not (known or as_json):
             note("no member has a worktree here")
+        turns = {session: turns_in_places(db, session) for session in {tree.session for tree in known}}
         for tree in known:
-            row = describe(state, tree)
+            row = describe(state, tree, turns[tree.session].get(tree.member))
             if as_json:
                 write_line("worktree", **row)
                 continue
@@ -101,8 +106,8 @@ def list_worktrees(ctx: typer.Context, place: PlaceOptions, as_json: JsonOption 
                 print(printable(line))
 
 
-def describe(state: Path, tree: Worktree) -> dict[str, Any]:
-    """A worktree as `--json` shows it; `problem` says why it cannot be compared."""
+def describe(state: Path, tree: Worktree, turn: PlaceTurn | None) -> dict[str, Any]:
+    """A worktree as `--json` shows it; `problem` says why it cannot be compared. `turn` is that of a place."""
     from teamchat.core.checkpoint.paths import readable
     from teamchat.core.worktrees.merging import difference
     from teamchat.core.worktrees.records import opened
@@ -114,6 +119,8 @@ def describe(state: Path, tree: Worktree) -> dict[str, Any]:
         "branch": tree.branch,
         "folder": str(tree.folder),
         "of": str(tree.top),
+        "turn": turn and turn.number,
+        "failed": bool(turn and turn.failed),
     }
     there = opened(state, tree)
     if isinstance(there, str):
@@ -145,6 +152,7 @@ def lines(row: dict[str, Any]) -> list[str]:
     alone = OnlyThere(tuple(row["only_there"]), row["detached_commits"]).told
     merged = "what only it has is not merged" if alone else "all is merged"
     what = f"{plural(len(row['files']), 'file')}, +{row['added']} −{row['removed']}" if row["files"] else merged
+    what = f"{what}, not to be merged: it has not done its part" if row["failed"] and row["files"] else what
     return [
         f"{row['member']}  {row['session']}  {row['branch']}  {what}",
         f"  in {row['folder']}",

@@ -49,7 +49,8 @@ class Setup(Struct, frozen=True):
     memory is judged by. `sources` names what layers are made of (files, lessons), by the layer's name.
     `images` names those it was shown. `slash` says what became of a custom command that its person typed.
     `without` names, in a member's first turn, what the plain CLI would also have. `host` is the host that it was sent
-    to: then `argv` and `env` are empty, and `Outcome.ran` has those of the host. `row` is that of its program.
+    to: then `argv` and `env` are empty, and `Outcome.ran` has those of the host. `row` is that of its program. `place`
+    is the member's place in a process that has it do several parts at the same time: `sarah#3`.
     """
 
     argv: tuple[str, ...]
@@ -87,6 +88,7 @@ class Setup(Struct, frozen=True):
     asked_in: str | None = None
     host: str | None = None
     row: AgentRow | None = None
+    place: str | None = None
 
 
 class Ran(Struct, frozen=True):

@@ -84,22 +84,22 @@ def test_a_whole_conversation(world: Path) -> None:
         "left": [],
         "children": [],
     }
-    ended = {"type": "turn_finished", "host": None, "ok": True, "code": 0, "failure": None, "exit_code": 0,
-             "tools": None, "failed_tools": 0, "partial": "", "part": None, "redacted": 0, "trimmed": None,
-             **lists}  # fmt: skip
+    ended = {"type": "turn_finished", "host": None, "place": None, "ok": True, "code": 0, "failure": None,
+             "exit_code": 0, "tools": None, "failed_tools": 0, "partial": "", "part": None, "redacted": 0,
+             "trimmed": None, **lists}  # fmt: skip
     assert settled(ran) == [
         {"type": "warning", "text": "nobody is called 'bob'"},
         {**message, "id": "msg-1", "from": "kailai", "kind": "human", "to": ["max"], "text": "[NEXT: max, bob] Go"},
         {"type": "queued", "number": 1, "target": "max", "parent": "msg-1", "by": "kailai", **route},
         {"type": "turn_started", "turn": 1, "member": "max", "agent": "max-agent", "agent_type": "claude", "route": 1,
-         "host": None, "part": None, "attempt": 1},
+         "host": None, "place": None, "part": None, "attempt": 1},
         {**message, "id": "msg-2", "from": "max", "kind": "ai", "to": ["sarah"], "text": "Plan.\n[NEXT: sarah]",
          "turn": 1},
         {**ended, "turn": 1, "member": "max", "reply": "msg-2", "model": "scripted", "version": "2.1.197",
          "usage": used, "denied": [], "tools": 0},
         {"type": "queued", "number": 2, "target": "sarah", "parent": "msg-2", "by": "max", **route},
         {"type": "turn_started", "turn": 2, "member": "sarah", "agent": "sarah-agent", "agent_type": "plain",
-         "host": None, "route": 2, "part": None, "attempt": 1},
+         "host": None, "place": None, "route": 2, "part": None, "attempt": 1},
         {**message, "id": "msg-3", "from": "sarah", "kind": "ai", "to": [], "text": "Done.", "turn": 2},
         {**ended, "turn": 2, "member": "sarah", "reply": "msg-3", "model": None, "version": None, "usage": None,
          "denied": None},

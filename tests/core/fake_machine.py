@@ -34,7 +34,7 @@ class FakeMachine(Machine):
         else:
             super().check(turn)
 
-    def exists(self, _member: Member, _runner: Runner) -> Callable[[str], bool]:
+    def exists(self, _member: Member, _runner: Runner, _part: object = None) -> Callable[[str], bool]:
         return lambda _name: False
 
     def moment(self, vendor: str) -> float:

@@ -113,7 +113,7 @@ class JsonOutput:
             case TurnStarted(route=route):
                 part = self._parts[turn.number] = part_fields(route.part if route else None)
                 begun = {"agent": turn.agent, "agent_type": turn.protocol, "route": route.number if route else None}
-                write_line("turn_started", **at, **begun, part=part, attempt=turn.setup.attempt, host=turn.setup.host)
+                write_line("turn_started", **at, **begun, part=part, attempt=turn.setup.attempt, **_where(turn))
             case SummaryStored(summary=summary):
                 write_line("compacted", **at, through=summary.through, kept=summary.kept, text=summary.text)
             case LessonsFound(found=found, kept=kept):
@@ -123,7 +123,7 @@ class JsonOutput:
             case TurnFinished(outcome=outcome, partial=partial):
                 part = self._parts.pop(turn.number, None)
                 given = {
-                    "host": turn.setup.host,
+                    **_where(turn),
                     "part": part,
                     "redacted": turn.setup.redacted,
                     "trimmed": trimmed_fields(turn.setup.trimmed),
@@ -142,6 +142,10 @@ class JsonOutput:
         write_line("result", **_result_fields(self.session, conclusion))
 
     def close(self) -> None: ...
+
+
+def _where(turn: Turn) -> dict[str, str | None]:
+    return {"host": turn.setup.host, "place": turn.setup.place}
 
 
 def _told(event: AgentEvent) -> tuple[str, dict[str, Any]]:

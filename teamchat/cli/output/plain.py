@@ -98,8 +98,8 @@ class PlainOutput:
     def _turn(self, event: TurnStarted | SummaryStored | LessonsFound | TurnFinished) -> None:
         match event:
             case TurnStarted(turn=turn, route=route):
-                note(f"{turn.member} {begins(turn.setup)} ({_turn_and_part(turn, route)})")
-                if line := left_out(turn.member, turn.setup):
+                note(f"{turn.who} {begins(turn.setup)} ({_turn_and_part(turn, route)})")
+                if line := left_out(turn.who, turn.setup):
                     note(line)
             case SummaryStored(turn=turn, summary=summary):
                 note(compacted(turn, summary))
@@ -110,11 +110,11 @@ class PlainOutput:
                 for lesson in kept:
                     note(learned(lesson))
             case TurnFinished(turn=turn, outcome=outcome, partial=partial):
-                note(turn_line(turn.member, turn.setup, outcome, unknown=self._unreported is None))
+                note(turn_line(turn.who, turn.setup, outcome, unknown=self._unreported is None))
                 if self._unreported:
                     self._unreported.learn(turn.member, turn.number, outcome)
                 if partial.strip():
-                    note(f"what {turn.member} had said is in: {self._receipt(turn.number)}")
+                    note(f"what {turn.who} had said is in: {self._receipt(turn.number)}")
 
     def _agent(self, member: str, event: AgentEvent) -> None:
         match event:

@@ -72,7 +72,7 @@ def receipt_lines(
 ) -> Iterator[str]:
     """`place` adds team and session to a command. `left` says what became of a turn that no process runs any more."""
     undone = ", undone" if turn.undone is not None else ""
-    yield f"turn {turn.number} · {turn.member} ({turn.agent}) · {left or turn.status}{undone}"
+    yield f"turn {turn.number} · {turn.who} ({turn.agent}) · {left or turn.status}{undone}"
     if left:
         yield f"{TRY}{place('teamchat resume')}"
     for name, value in (*_setup(turn, as_it_ran(turn)), *(_outcome(turn, turn.outcome, place) if turn.outcome else ())):

@@ -13,8 +13,8 @@ from teamchat.cli.output.lines import note
 from teamchat.cli.output.transcript import RunTranscript
 from teamchat.cli.running.console import Work
 from teamchat.core.cassette.account import account, progress_mark, standing
-from teamchat.core.cassette.player import RecordedTurn, Recorder, Recording, nameless
-from teamchat.core.cassette.replay import identity_of, not_started, without_prompt
+from teamchat.core.cassette.player import RecordedTurn, Recorder, Recording
+from teamchat.core.cassette.replay import key_of, not_started, without_prompt
 from teamchat.core.cassette.writer import CassetteWriter
 from teamchat.core.check import Check
 from teamchat.core.checks.command import CheckRun
@@ -23,6 +23,7 @@ from teamchat.core.context.layers.collector import Listening as ListeningCollect
 from teamchat.core.conversation.coordinator import ConversationCoordinator
 from teamchat.core.conversation.inputs import Input, Message
 from teamchat.core.engine.state import Bounds
+from teamchat.core.engine.workflow import Part
 from teamchat.core.errors import ExitCode, TeamchatError, UsageError
 from teamchat.core.files.folders import state_dir
 from teamchat.core.receipt import Ran
@@ -86,17 +87,18 @@ class RecordingMachine(Machine):
         try:
             self._inner.check(turn)
         except TeamchatError as error:
-            identity, stdin = identity_of(turn), nameless(turn.prompt.prepared.stdin, turn.scratch)
-            self._keep(RecordedTurn(identity, stdin, (), (), (), None, error=not_started(error)))
+            self._writer.planned(key_of(turn))
+            self._keep(RecordedTurn(*key_of(turn), (), (), (), None, error=not_started(error)))
             raise
-        self._recorder.begins(turn.member.name)
+        self._writer.planned(key_of(turn))
+        self._recorder.begins(key_of(turn))
 
     def start(self, what: Launch) -> Running:
         return self._recorder(what)
 
-    def place(self, member: Member) -> HostPlace | None:
+    def place(self, member: Member, part: Part | None = None) -> HostPlace | None:
         try:
-            return self._inner.place(member)
+            return self._inner.place(member, part)
         except TeamchatError as error:
             self.no_host(member, error)
             raise
@@ -115,18 +117,18 @@ class RecordingMachine(Machine):
         recorded_at = self._inner.check_at
         self._writer.check(check, ran, self._check_began if recorded_at is None else recorded_at)
 
-    def exists(self, member: Member, runner: Runner) -> Callable[[str], bool]:
-        real = self._inner.exists(member, runner)
+    def exists(self, member: Member, runner: Runner, part: Part | None = None) -> Callable[[str], bool]:
+        real = self._inner.exists(member, runner, part)
 
         def there(name: str) -> bool:
             if known := real(name):
-                self._writer.existing[member.name].add(name)
+                self._writer.plans[member.name].existing.add(name)
             return known
 
         return there
 
     def slash(self, member: Member, runner: Runner, job: Job, typed: str) -> Slash | None:
-        self._writer.slashes[member.name] = slash = self._inner.slash(member, runner, job, typed)
+        self._writer.plans[member.name].slash = slash = self._inner.slash(member, runner, job, typed)
         return slash
 
     def collected(self, collector: ContextCollector) -> ContextCollector:
@@ -144,8 +146,8 @@ class RecordingMachine(Machine):
     def stopped(self, member: str | None) -> bool:
         return self._inner.stopped(member)
 
-    async def comes(self, member: str) -> None:
-        await self._inner.comes(member)
+    async def comes(self, turn: ReadyTurn) -> None:
+        await self._inner.comes(turn)
 
     def in_work_tree(self, folder: Path) -> bool:
         return self._inner.in_work_tree(folder)

@@ -73,32 +73,27 @@ class NotRecorded(Exception):
 class Recorder:
     """Hands every finished turn that `start` starts to `keep`. Its run begins when it is made.
 
-    A turn begins with the last time that its member `begins`: its process may start after that of a later turn, because
-    git looks at their files first.
+    A turn begins with the last time that it `begins`: its process may start after that of a later turn, because git
+    looks at their files first.
     """
 
     def __init__(self, start: Callable[[Launch], Running], keep: Callable[[RecordedTurn], None]) -> None:
         self._start, self._keep = start, keep
         self._began = time.monotonic()
-        self._begun: dict[str, float] = {}
+        self._begun: dict[tuple[Identity, bytes], float] = {}
 
     def now(self) -> float:
         """The seconds since its run began."""
         return time.monotonic() - self._began
 
-    def begins(self, member: str) -> None:
-        self._begun[member] = time.monotonic()
+    def begins(self, turn: tuple[Identity, bytes]) -> None:
+        self._begun[turn] = time.monotonic()
 
     def __call__(self, what: Launch) -> Running:
         started = time.monotonic()
+        key = what.identity, nameless(what.stdin, what.scratch)
         turn = RecordedTurn(
-            what.identity,
-            nameless(what.stdin, what.scratch),
-            normalised(what),
-            tuple(sorted(what.env)),
-            (),
-            None,
-            at=self._begun.pop(what.identity.member, started) - self._began,
+            *key, normalised(what), tuple(sorted(what.env)), (), None, at=self._begun.pop(key, started) - self._began
         )
         try:
             return Recording(self._start(what), what, turn, started, self._keep)
@@ -200,13 +195,13 @@ class Player:
         self._ends.remove(turn.at + end.seconds)
         self.clock = max(self.clock, turn.at + end.seconds)
 
-    async def comes(self, member: str) -> None:
-        """Wait for the member's next turn to be the next that begins.
+    async def comes(self, identity: Identity, stdin: bytes) -> None:
+        """Wait for that turn to be the next that begins.
 
         What began or ended before it in the recorded run happens first, if it can still be expected.
         """
-        mine = next((turn for turn in self.waiting if turn.identity.member == member), None)
-        if mine is None:
+        mine = self.find(identity, stdin)
+        if mine is None or mine in self._coming:  # one with the same prompt comes, which is played first
             return
         self._coming.append(mine)
         try:
@@ -222,7 +217,7 @@ class Player:
             idle = 0 if self._playing or _earlier(mine, at, self._coming) else idle + 1
 
     def _comes_first(self, mine: RecordedTurn, at: float, *, begins: bool) -> bool:
-        """True if the turn of another member is to begin or to end before `at`."""
+        """True if another turn is to begin or to end before `at`."""
         return _earlier(mine, at, self.waiting) or (begins and any(end <= at for end in self._ends))
 
     def waits(self, member: str | None = None) -> bool:
@@ -326,8 +321,8 @@ class Playback:
 
 
 def _earlier(mine: RecordedTurn, at: float, turns: Iterable[RecordedTurn]) -> bool:
-    """True if one of the turns of other members began before `at`."""
-    return any(turn.at < at and turn.identity.member != mine.identity.member for turn in turns)
+    """True if another one of the turns began before `at`."""
+    return any(turn.at < at and turn is not mine for turn in turns)
 
 
 def _in_time(turn: RecordedTurn) -> list[Chunk | CutShort]:

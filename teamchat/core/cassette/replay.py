@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import difflib
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,6 +22,7 @@ from teamchat.core.check import Check, CheckResult
 from teamchat.core.checks.command import CheckRun
 from teamchat.core.context.layers.collector import ContextCollector, Telling
 from teamchat.core.engine.events import PauseKind
+from teamchat.core.engine.workflow import Part
 from teamchat.core.errors import AgentMissing, HostUnavailable, NoRecording, NotTrusted, TeamchatError, UsageError
 from teamchat.core.receipt import Ran
 from teamchat.core.team.team import Member, Team
@@ -109,8 +111,10 @@ def not_started(error: TeamchatError) -> NotStarted:
     return NotStarted(kind, str(error), error.hint)
 
 
-def identity_of(turn: ReadyTurn) -> Identity:
-    return Identity(turn.member.name, turn.agent.protocol, turn.prompt.system_text)
+def key_of(turn: ReadyTurn) -> tuple[Identity, bytes]:
+    """What a recorded turn is found by."""
+    identity = Identity(turn.member.name, turn.agent.protocol, turn.prompt.system_text)
+    return identity, nameless(turn.prompt.prepared.stdin, turn.scratch)
 
 
 def without_prompt(member: Member) -> Identity:
@@ -139,10 +143,9 @@ class RecordedMachine(Machine):
 
     def check(self, turn: ReadyTurn) -> None:
         """Raise the recorded error of a turn that was refused before it started."""
-        identity, stdin = identity_of(turn), nameless(turn.prompt.prepared.stdin, turn.scratch)
-        recorded = self._player.find(identity, stdin)
+        recorded = self._player.find(*key_of(turn))
         if recorded and recorded.error and recorded.error.kind != SPAWN:
-            self._player.take(identity, stdin)
+            self._player.take(*key_of(turn))
             raise ERRORS[recorded.error.kind](recorded.error.text, recorded.error.hint)
 
     def start(self, what: Launch) -> Running:
@@ -171,18 +174,18 @@ class RecordedMachine(Machine):
             return CheckRun(CheckResult("not_run", "was interrupted", not_run="interrupted"), b"", line.files)
         return recorded_check(line)
 
-    def exists(self, member: Member, _runner: Runner) -> Callable[[str], bool]:
-        line = self._upcoming(member)
+    def exists(self, member: Member, _runner: Runner, part: Part | None = None) -> Callable[[str], bool]:
+        line = self._upcoming(member, part)
         return frozenset(line.existing if line else ()).__contains__
 
     def slash(self, member: Member, *_: object) -> Slash | None:
         line = self._upcoming(member)
         return Slash(**line.slash.model_dump()) if line and line.slash else None
 
-    def place(self, member: Member) -> HostPlace | None:
+    def place(self, member: Member, part: Part | None = None) -> HostPlace | None:
         from teamchat.core.turn.hosting import place_of_old  # only a member with `host` needs it
 
-        line = self._upcoming(member)
+        line = self._upcoming(member, part)
         if line and line.error and line.error.kind == NO_HOST:
             self._player.take(without_prompt(member), b"")
             raise ERRORS[NO_HOST](line.error.text, line.error.hint)
@@ -218,17 +221,26 @@ class RecordedMachine(Machine):
         """Whether something of that member, or anything at all, was not played yet."""
         return self._player.waits(member) or (member is None and bool(self.checks))
 
-    async def comes(self, member: str) -> None:
-        await self._player.comes(member)
+    async def comes(self, turn: ReadyTurn) -> None:
+        await self._player.comes(*key_of(turn))
 
     def in_work_tree(self, _folder: Path) -> bool:
         return any(isinstance(turn.files, FileChanges) for turn in self._run.turns)
 
-    def _upcoming(self, member: Member) -> TurnLine | None:
-        """The member's next turn."""
-        its = [turn for turn in self._run.turns if turn.member == member.name]
-        left = sum(turn.identity.member == member.name for turn in self._player.waiting)
-        return its[-left] if left else None
+    def _upcoming(self, member: Member, part: Part | None = None) -> TurnLine | None:
+        """The member's next turn; of several at the same time the one that does that part."""
+        left = Counter(turn.key for turn in self._player.waiting if turn.identity.member == member.name)
+        its = [line for line in reversed(self._run.turns) if line.member == member.name]
+        its = [line for line in its if _took(left, Identity(line.member, line.agent, line.system), line.stdin.encode())]
+        does = (part.role, part.number) if part else None
+        same = [line for line in its if does and line.told and line.told.part == does]
+        return next(reversed(same or its), None)
+
+
+def _took(left: Counter[tuple[Identity, bytes]], identity: Identity, stdin: bytes) -> bool:
+    """Take one such turn out of those that are `left`; False if there is none."""
+    left[identity, stdin] -= 1
+    return left[identity, stdin] >= 0
 
 
 def difference(turns: tuple[TurnLine, ...], identity: Identity, stdin: bytes) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TextIO
 
-from msgspec import to_builtins
+from msgspec import Struct, field, to_builtins
 from msgspec.structs import replace
 
 from teamchat.core.cassette.account import standing_of, well_formed_json
@@ -37,7 +37,7 @@ from teamchat.core.text.redact import Redactor
 from teamchat.core.text.secret_words import secrets_in
 from teamchat.patterns import regex
 from teamchat.runners.base import Slash
-from teamchat.runners.child.running import Chunk, CutShort
+from teamchat.runners.child.running import Chunk, CutShort, Identity
 from teamchat.runners.untrusted.file_changes import FileChanges, NoCheckpoint
 
 
@@ -61,8 +61,16 @@ NAME = regex(r"[a-z_]+")  # the path of a field
 NONE_COOLS: Cooling = MappingProxyType({})
 
 
+class Planned(Struct):
+    """What a turn was given that its prompt does not say: `@paths` that existed, a custom command, layers of text."""
+
+    existing: set[str] = field(default_factory=set)
+    slash: Slash | None = None
+    told: dict[str, Any] | None = None
+
+
 class CassetteWriter:
-    """Appends to the cassette at `path`; `existing` collects the `@paths` of each member's next turn.
+    """Appends to the cassette at `path`; `plans` has what is known of each member's next turn.
 
     Every text of every line is written without the secrets of `env` and of the members' own variables.
     """
@@ -72,10 +80,9 @@ class CassetteWriter:
     ) -> None:
         self._root, self._secrets = team.root, secrets_of(team, env)
         self.path, self.redact = path, CutRedactor(Redactor(self._secrets))
-        self.existing: defaultdict[str, set[str]] = defaultdict(set)
-        self.slashes: dict[str, Slash | None] = {}
+        self.plans: defaultdict[str, Planned] = defaultdict(Planned)
+        self._planned: dict[tuple[Identity, bytes], Planned] = {}
         self._broken: UsageError | None = None
-        self._told: dict[str, dict[str, Any]] = {}
         header = self._clean({"cassette": 1, "team": team_to_json(team), "label": label})
         self.header = Header.model_validate({**header, "fence_key": fence_key if team.fence else None})
 
@@ -160,7 +167,12 @@ class CassetteWriter:
         if context.part:
             part = {"part": (context.part.role, context.part.number)}
             part |= {"go": context.part.go} if context.part.go > 1 else {}
-        self._told[context.member.name] = {"answers": context.message.id, "layers": layers} | part
+        self.plans[context.member.name].told = {"answers": context.message.id, "layers": layers} | part
+
+    def planned(self, turn: tuple[Identity, bytes]) -> None:
+        """The turn that was in preparation for its member is ready: more of the member's may be prepared meanwhile."""
+        if plan := self.plans.pop(turn[0].member, None):
+            self._planned[turn] = plan
 
     def turn(self, turn: RecordedTurn) -> None:
         """Record what crossed the process boundary. A failed write does not fail the turn: `end` reports it."""
@@ -169,12 +181,11 @@ class CassetteWriter:
                 self._append(self.turn_entry(turn))
         except UsageError as error:
             self._broken = error
-        self.existing[turn.identity.member].clear()
-        self.slashes.pop(turn.identity.member, None)
 
     def turn_entry(self, turn: RecordedTurn) -> Entry:
         lines = redact_lines(output_lines(turn.chunks), self.redact)
-        texts = self._told.get(turn.identity.member)
+        plan = self._planned.get(turn.key) or self.plans.pop(turn.identity.member, Planned())
+        texts = plan.told
         values: dict[str, Any] = {
             "member": turn.identity.member,
             "agent": turn.identity.agent,
@@ -183,8 +194,8 @@ class CassetteWriter:
             "argv": turn.argv,
             "env": turn.env_names,
             "at": round(turn.at, 6),  # what orders the turns of a group
-            "existing": sorted(self.existing[turn.identity.member]),
-            "slash": self._slash(turn.identity.member),
+            "existing": sorted(plan.existing),
+            "slash": to_builtins(plan.slash) if plan.slash else None,
             "told": texts if texts and (texts["layers"] or "part" in texts) else None,  # parts are told apart by order
             "cut": turn.cut and _cut(turn.cut),
             "error": turn.error and _error(turn.error),
@@ -232,10 +243,6 @@ class CassetteWriter:
             "at": round(at, 6),
         }
         return Entry.model_validate({"check": {**self._clean(values), **_as_text(output)}})
-
-    def _slash(self, member: str) -> Mapping[str, Any] | None:
-        slash = self.slashes.get(member)
-        return to_builtins(slash) if slash else None
 
     def _clean(self, value: Any) -> Any:
         """JSON with every text redacted."""

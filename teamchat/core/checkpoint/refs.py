@@ -52,7 +52,7 @@ def set_ref(shadow: Shadow, ref: str, tree: str) -> None:
 
 def set_refs(repository: GitRepository, state_folder: Path, refs: dict[str, str | None]) -> None:
     """Set refs to checkpoints, and remove those with None, all at once. Raises `CheckpointFailed`."""
-    with open_shadow(repository, state_folder, _LONGEST_S) as shadow:
+    with open_shadow(repository, state_folder, _LONGEST_S, files=False) as shadow:
         known = set(_names(shadow, _PREFIX))
         lines = [f"update {ref} {tree}\n" for ref, tree in refs.items() if tree]
         lines += [f"delete {ref}\n" for ref, tree in refs.items() if tree is None and ref in known]
@@ -77,7 +77,7 @@ def _names(shadow: Shadow, below: str) -> list[str]:
 def tree_of(repository: GitRepository, state_folder: Path, ref: str) -> str | None:
     """The tree that `ref` names; None if there is no such ref. Raises `CheckpointFailed`."""
     check_ref(ref)
-    with open_shadow(repository, state_folder, _LONGEST_S) as shadow:
+    with open_shadow(repository, state_folder, _LONGEST_S, files=False) as shadow:
         return shadow.git("for-each-ref", "--format=%(objectname)", ref).decode().strip() or None
 
 
@@ -88,7 +88,7 @@ def trees_of(repository: GitRepository, state_folder: Path, session: str) -> dic
     """
     below = f"{_PREFIX}{session}/"
     check_ref(f"{below}x")
-    with open_shadow(repository, state_folder, _LONGEST_S) as shadow:
+    with open_shadow(repository, state_folder, _LONGEST_S, files=False) as shadow:
         listed = os.fsdecode(shadow.git("for-each-ref", "--format=%(refname) %(objectname)", below)).splitlines()
         times = _times(repository)
     trees = dict(line.split(" ") for line in listed)
@@ -97,7 +97,7 @@ def trees_of(repository: GitRepository, state_folder: Path, session: str) -> dic
 
 def refs_below(repository: GitRepository, state_folder: Path, name: str) -> list[str]:
     """The refs whose names begin with `name` and a slash. Raises `CheckpointFailed`."""
-    with open_shadow(repository, state_folder, _LONGEST_S) as shadow:
+    with open_shadow(repository, state_folder, _LONGEST_S, files=False) as shadow:
         return _names(shadow, f"{name}/")
 
 
@@ -117,7 +117,7 @@ def prune(
     """
     below = _PREFIX if session is None else f"{_PREFIX}{session}/"
     check_ref(f"{below}x")
-    with open_shadow(repository, state_folder, _LONGEST_S) as shadow:
+    with open_shadow(repository, state_folder, _LONGEST_S, files=False) as shadow:
         listed, old = _names(shadow, below), None if before is None else _older(repository, before)
         removed = _remove(shadow, [ref for ref in listed if old is None or ref in old])
         if removed:
@@ -148,7 +148,7 @@ def prune_daily(repository: GitRepository, state_folder: Path, keep_s: float) ->
 
     So a clock that is wrong for a while makes nothing old: what only it has found to be old is no longer so then.
     """
-    with open_shadow(repository, state_folder, _LONGEST_S) as shadow:
+    with open_shadow(repository, state_folder, _LONGEST_S, files=False) as shadow:
         now, last = time.time(), _number(_read(repository, _PRUNED))
         if last <= now < last + _DAY_S:
             return 0

@@ -17,9 +17,12 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
+from threading import Lock
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -52,6 +55,8 @@ _ATTRIBUTES = "* -text !eol !crlf !ident !filter !working-tree-encoding !diff !m
 _NAMES = r"^core\.(excludesfile|ignorecase|precomposeunicode)$"
 _POLL_S = 0.01
 _LONGEST_LOCK_S = 300.0
+_HERE: defaultdict[Path, Lock] = defaultdict(Lock)
+"""A lock for each store: turns of this process take turns at once, and need not look whether its file is free."""
 
 
 class Shadow(Struct, frozen=True):
@@ -80,12 +85,16 @@ def open_shadow(
     seconds: float = 240.0,
     idle_s: float = 10.0,
     stopped: Callable[[], bool] | None = None,
+    *,
+    files: bool = True,
 ) -> Iterator[Shadow]:
     """The store of a repository, made if it is missing, until the end of the block.
 
-    One process at a time has it. Raises `CheckpointFailed`.
+    Without `files` it is not for a look at the files of the work tree, so nothing of the user's settings is read. One
+    process at a time has it. Raises `CheckpointFailed`.
     """
     folder = repository.store
+    users = _users_settings(repository, stopped) if files else None
     try:
         for parent in (folder.parent.parent, folder.parent):
             parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -94,8 +103,14 @@ def open_shadow(
         )
     except OSError as error:
         raise CheckpointFailed(f"the folder {folder.parent} cannot be written: {error.strerror}") from error
+    here = _HERE[folder]
     try:
-        _wait_for(lock, repository, stopped)
+        _wait_for(partial(here.acquire, timeout=_POLL_S), repository, stopped)
+    except CheckpointFailed:
+        os.close(lock)
+        raise
+    try:
+        _wait_for(partial(_locked, lock), repository, stopped)
         if not (folder / "HEAD").exists():
             new = folder.with_name(f"{folder.name}.new")
             for left in (new, folder):  # of a process that was killed
@@ -104,24 +119,31 @@ def open_shadow(
             git("init", "--quiet", "--bare", "--template=", f"--object-format={repository.object_format}", str(new))
             new.rename(folder)
         _configure(repository)
-        yield _opened(repository, state_folder, seconds, idle_s, stopped)
+        yield _opened(repository, state_folder, users, GitProgram(repository.top, {}, seconds, idle_s, stopped))
     except (OSError, GitFailed) as error:
         raise CheckpointFailed(f"the checkpoint of {repository.top} failed: {error}") from error
     finally:
         os.close(lock)
+        here.release()
 
 
-def _wait_for(lock: int, repository: GitRepository, stopped: Callable[[], bool] | None) -> None:
+def _wait_for(locked: Callable[[], bool], repository: GitRepository, stopped: Callable[[], bool] | None) -> None:
+    """Try until it is locked; each try takes at most `_POLL_S`."""
     asked = time.monotonic()
-    while True:
-        try:
-            return fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if time.monotonic() > asked + _LONGEST_LOCK_S:
-                raise CheckpointFailed(f"another process is at work on the files of {repository.top}") from None
-            if stopped and stopped():
-                raise CheckpointFailed(f"waiting for the files of {repository.top} was stopped") from None
+    while not locked():
+        if time.monotonic() > asked + _LONGEST_LOCK_S:
+            raise CheckpointFailed(f"another process is at work on the files of {repository.top}")
+        if stopped and stopped():
+            raise CheckpointFailed(f"waiting for the files of {repository.top} was stopped")
+
+
+def _locked(lock: int) -> bool:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
         time.sleep(_POLL_S)
+        return False
+    return True
 
 
 def _configure(repository: GitRepository) -> None:
@@ -137,14 +159,16 @@ def _configure(repository: GitRepository) -> None:
 
 
 def _opened(
-    repository: GitRepository, state_folder: Path, seconds: float, idle_s: float, stopped: Callable[[], bool] | None
+    repository: GitRepository, state_folder: Path, users: tuple[Mapping[str, str], Path] | None, git: GitProgram
 ) -> Shadow:
     index = repository.store / f"index-{sha256(os.fsencode(repository.top)).hexdigest()[:16]}"
     index.with_name(f"{index.name}.lock").unlink(missing_ok=True)  # left by a killed process: we hold the lock
-    settings, excludes = _users_settings(repository, stopped)
     excluded = index.with_name(f"{index.name}.exclude")
-    keep_file(excluded, _excluded(repository, state_folder, excludes))
-    settings["core.excludesFile"] = str(excluded)
+    settings: dict[str, str] = {}
+    if users:
+        settings, excludes = {**users[0]}, users[1]
+        keep_file(excluded, _excluded(repository, state_folder, excludes))
+        settings["core.excludesFile"] = str(excluded)
     named = {f"GIT_CONFIG_KEY_{number}": name for number, name in enumerate(settings)}
     valued = {f"GIT_CONFIG_VALUE_{number}": value for number, value in enumerate(settings.values())}
     env = git_environment() | {
@@ -155,7 +179,7 @@ def _opened(
         **named,
         **valued,
     }
-    return Shadow(repository, GitProgram(repository.top, env, seconds, idle_s, stopped), index, excluded)
+    return Shadow(repository, replace(git, env=env), index, excluded)
 
 
 def _users_settings(repository: GitRepository, stopped: Callable[[], bool] | None) -> tuple[dict[str, str], Path]:

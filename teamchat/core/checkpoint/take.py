@@ -64,10 +64,14 @@ _CLOSED = regex(rb"^warning: could not open directory '(.*)/': Permission denied
 
 
 class Begun(Struct, frozen=True):
-    """The checkpoint before a turn. `inodes` are of the files that it has; None where nobody knows them any more."""
+    """The checkpoint before a turn. `inodes` are of the files that it has; None where nobody knows them any more.
+
+    `noted` is what is noted of it for the end of the turn.
+    """
 
     checkpoint: Checkpoint
     inodes: frozenset[int] | None = None
+    noted: bytes = b""
 
 
 class _Since(Struct, frozen=True):
@@ -105,19 +109,19 @@ def begin_turn(
     """The same, and note what is ignored now, for `end_turn`."""
     at = time.time()
     with _opened(repository, state_folder, ref, limits) as shadow:
-        checkpoint, look = _taken(shadow, ref, limits, begins=True)
-        return _noted(shadow, ref, at, checkpoint, look)
+        begun = _begun(shadow, at, *_taken(shadow, ref, limits, begins=True))
+        keep_file(noted_at(repository, ref), begun.noted)
+        return begun
 
 
-def _noted(shadow: Shadow, ref: str, at: float, checkpoint: Checkpoint, look: _Look) -> Begun:
-    """Note what is ignored now, for the end of the turn that begins with the checkpoint of that ref."""
+def _begun(shadow: Shadow, at: float, checkpoint: Checkpoint, look: _Look) -> Begun:
+    """The beginning of a turn with that checkpoint: what is ignored now is noted for its end."""
     left_out = {omitted.path: omitted.why for omitted in checkpoint.left_out}
     rules = look.rules()
     keep_file(shadow.file(_NOTED), rules)
     noted = {"at": at, "left_out": left_out, "rules": os.fsdecode(rules)}
-    keep_file(noted_at(shadow.repository, ref), json.dumps(noted).encode())
-    inodes = look.found.inodes
-    return Begun(checkpoint, frozenset(inode for path, inode in inodes.items() if path in look.known))
+    inodes = frozenset(inode for path, inode in look.found.inodes.items() if path in look.known)
+    return Begun(checkpoint, inodes, json.dumps(noted).encode())
 
 
 def end_and_begin(
@@ -128,29 +132,27 @@ def end_and_begin(
     inodes: frozenset[int] | None = None,
     limits: CheckpointLimits | None = None,
 ) -> Begun:
-    """The same as `end_turn`, and note what is ignored now: the next turn may begin with this checkpoint.
+    """The same as `end_turn`, with what is ignored now: other turns may begin with this checkpoint.
 
-    `begin_with` has it do so. One look at the files is the end of one and the beginning of the other.
+    `begin_with` has them do so. One look at the files is the end of one and the beginning of the others.
     """
     at = time.time()
     with _opened(repository, state_folder, ref, limits) as shadow:
         since, file = _since(shadow, began, inodes)
         checkpoint, look = _taken(shadow, ref, limits, begins=True, since=since)
         file.unlink(missing_ok=True)
-        return _noted(shadow, ref, at, checkpoint, look)
+        return _begun(shadow, at, checkpoint, look)
 
 
-def begin_with(repository: GitRepository, state_folder: Path, ended: str, ref: str, tree: str) -> None:
-    """Have a turn begin with the checkpoint `tree` that `end_and_begin` took for the ref `ended`.
+def begin_with(repository: GitRepository, state_folder: Path, begun: Begun, ref: str) -> None:
+    """Have a turn begin with a checkpoint that was taken for another one.
 
     Nothing of the files is looked at. Raises `CheckpointFailed`.
     """
-    with _opened(repository, state_folder, ref, None) as shadow:
-        try:
-            noted_at(repository, ended).replace(noted_at(repository, ref))
-        except OSError:
-            raise CheckpointFailed(f"what was ignored before the turn in {repository.top} is not known") from None
-        set_ref(shadow, ref, tree)
+    check_ref(ref)
+    with open_shadow(repository, state_folder, _LONGEST_S, files=False) as shadow:
+        keep_file(noted_at(repository, ref), begun.noted)
+        set_ref(shadow, ref, begun.checkpoint.tree)
 
 
 def end_turn(

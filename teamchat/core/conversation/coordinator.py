@@ -64,10 +64,11 @@ from teamchat.core.text.commands import saying
 from teamchat.core.turn.attempts import Answer, Attempts, NoAnswer
 from teamchat.core.turn.ending import Written, close_turn
 from teamchat.core.turn.execution import FinishedTurn
-from teamchat.core.turn.run import RESUME, Run, TurnFailure
+from teamchat.core.turn.run import RESUME, Apart, Run, TurnFailure
 from teamchat.core.turn.run_events import Conclusion, ProcessMoved, Warned
 from teamchat.core.turn.watching import in_thread
 from teamchat.runners.agent_events import Question
+from teamchat.runners.child.guardians import GUARDIANS
 
 if TYPE_CHECKING:
     from teamchat.core.check import Check
@@ -395,12 +396,12 @@ class ConversationCoordinator:
         run = self.run
         if paused := await self._summarise_if_due(route.as_of):
             return (paused,)
-        if route.part and route.group is not None:  # the last one of a group works where it would with the others
+        if route.part and (route.group is not None or route.part.place):  # works where it would with its group
             run.apart = await self._apart((route,))
         try:
             answer = await self.attempts.answer(route)
         finally:
-            run.apart = frozenset()
+            run.apart = Apart()
         if isinstance(answer, NoAnswer):
             run.tally.fail(route, answer.error)
             return run.step(TurnEnded(run.machine.now(), route.number, None, stopped=run.stopped()))
@@ -444,8 +445,9 @@ class ConversationCoordinator:
         run.group = None
         run.apart = await self._apart(routes)
         try:
-            lines = in_lines(run.team, routes, run.apart)
+            lines = in_lines(run.team, routes, run.apart.worktrees, run.apart.places)
             run.at_once = min(len(lines), jobs or len(lines))
+            GUARDIANS.expect(len(routes))
             most = jobs if run.machine.live else None  # a replay has the order of the recorded run
             failed = await run_together(lines, self._member_of_group, run.emit, self._may_begin, most)
             if compared := await in_thread(partial(side_by_side, run, routes)):
@@ -455,11 +457,11 @@ class ConversationCoordinator:
                 last = (last_turn_of(run.db, run.session, name) for name in names)
                 await self.teller.not_merged(*filter(None, last))
         finally:
-            run.group, run.apart, run.at_once = None, frozenset(), None
+            run.group, run.apart, run.at_once = None, Apart(), None
         return run.step(GroupRan(run.machine.now(), failed, stopped=run.stopped()))
 
-    async def _apart(self, routes: tuple[Route, ...]) -> frozenset[str]:
-        """The members that get worktrees because others of their group may write, too."""
+    async def _apart(self, routes: tuple[Route, ...]) -> Apart:
+        """The members that get worktrees because others of their group may write, too, and those that get places."""
         from teamchat.core.conversation.side_by_side import apart_in
 
         return await in_thread(partial(apart_in, self.run, routes))

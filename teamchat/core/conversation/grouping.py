@@ -1,14 +1,14 @@
 """Running the members of a group: at the same time, except those that may write in the same folder.
 
 These get worktrees of their own, unless the team file says `shared` of them or they work outside of git. In a process a
-member may have several turns of a group, which run one after the other.
+member may have several turns of a group. They run one after the other, unless each has a place of its own.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from teamchat.core.engine.state import Route
@@ -77,14 +77,40 @@ def _is_apart(route: Route) -> bool:
     return route.part is not None and route.part.apart
 
 
-def in_lines(team: Team, routes: Iterable[Route], apart: frozenset[str] = frozenset()) -> list[list[Route]]:
+def with_places(team: Team, routes: Iterable[Route], in_work_tree: Callable[[Path], bool]) -> frozenset[str]:
+    """The members of which each part may have a place of its own, as far as the parts of the `routes` allow that.
+
+    A member that may write gets a worktree for each, unless the team file says `shared`; so does each of its fallbacks.
+    """
+    targets = {route.target: _is_apart(route) for route in routes if route.part and route.part.place}
+    return frozenset(
+        name
+        for name, alone in targets.items()
+        if all(
+            member.workspace != "shared" and in_work_tree(member.cwd) for member in _writers(team, name, alone=alone)
+        )
+    )
+
+
+def has_place(route: Route, places: Collection[str]) -> bool:
+    """Whether the turn of the route has a place of its own; `places` is what `with_places` found."""
+    return route.part is not None and route.part.place and route.target in places
+
+
+def in_lines(
+    team: Team, routes: Iterable[Route], apart: frozenset[str] = frozenset(), placed: Collection[str] = ()
+) -> list[list[Route]]:
     """The routes in lines that may run side by side. Those of one line are of one member, or may write in one folder.
 
-    The members of `apart` have worktrees of their own.
+    The members of `apart` have worktrees of their own, and each part of those of `placed` has its own place.
     """
     lines: list[list[Route]] = []
     places: dict[str, list[Path]] = {}
+    alone = []
     for route in routes:
+        if has_place(route, placed):
+            alone.append([route])
+            continue
         if route.target not in places:
             writers = _writers(team, route.target, alone=_is_apart(route))
             places[route.target] = [_place(member, apart) for member in writers]
@@ -92,7 +118,7 @@ def in_lines(team: Team, routes: Iterable[Route], apart: frozenset[str] = frozen
         for line in touching:
             lines.remove(line)
         lines.append(sorted((*(other for line in touching for other in line), route), key=lambda one: one.number))
-    return sorted(lines, key=lambda line: line[0].number)
+    return sorted([*lines, *alone], key=lambda line: line[0].number)
 
 
 def _collide(one: str, other: str, places: Mapping[str, Sequence[Path]]) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import closing, nullcontext
-from itertools import takewhile
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -22,7 +21,7 @@ from teamchat.core.routing.requests import resolve
 from teamchat.core.routing.targets import Target
 from teamchat.core.store.database import Database
 from teamchat.core.store.routes import part_of
-from teamchat.core.store.turns import Turn, turns_of_member
+from teamchat.core.store.turns import Turn, turns_of_route
 from teamchat.core.team.problems import nearest
 from teamchat.core.team.team import Team
 from teamchat.core.text.commands import quote
@@ -68,7 +67,8 @@ def need_worktrees(team: Team, state: Path, session: int | None, process: Proces
     git reads the worktrees.
     """
     step = STRATEGIES[process.kind].step(process)
-    names = {call.target for call in step.calls if call.part.apart} if step else set[str]()
+    calls = [call for call in step.calls if call.part.apart] if step else []
+    names = {call.target for call in calls}
     writers = [member for member in team.ai_members if member.name in names and member.access != "read"]
     for member in writers:
         if member.host:
@@ -87,7 +87,13 @@ def need_worktrees(team: Team, state: Path, session: int | None, process: Proces
     from teamchat.core.worktrees.records import find
     from teamchat.core.worktrees.remove import not_merged
 
-    trees = [tree for member in writers if (tree := find(state, session, member.name))]
+    may_write = {member.name for member in writers}
+    places = {
+        f"{call.target}#{call.part.number}" if call.part.place else call.target: None
+        for call in calls
+        if call.target in may_write
+    }
+    trees = [tree for place in places if (tree := find(state, session, place))]
     if lost := not_merged(state, trees):
         quoted = [quote(name) for name in lost]
         merging = [f"teamchat merge {name}" for name in quoted]
@@ -100,8 +106,8 @@ def need_worktrees(team: Team, state: Path, session: int | None, process: Proces
 
 def work_of(db: Database, session: int, turn: Turn, outcome: Outcome | None) -> Work:
     """What the `turn` with that `outcome` changed, and the turns before it that failed in the same part."""
-    its = takewhile(lambda other: other.route == turn.route, turns_of_member(db, session, turn.member))
-    outcomes = [outcome, *(other.outcome for other in its if other.undone is None and other.id != turn.id)]
+    earlier = (other for other in turns_of_route(db, session, turn) if other.id != turn.id and other.undone is None)
+    outcomes = [outcome, *(other.outcome for other in earlier)]
     all_changes = [known.changes for known in outcomes if known and isinstance(known.changes, FileChanges)]
     files = {file.path for changes in all_changes for file in changes.files}
     return Work(tuple(sorted(files)), max((changes.more for changes in all_changes), default=0))
@@ -152,6 +158,8 @@ def _made(team: Team, named: NamedProcess, settings: ProcessSettings) -> Process
     if not everybody:
         raise UsageError(f"the team {team.name!r} has no AI member")
     lists = {name: _several(team, name, getattr(settings, name)) for name in ("members", "workers")}
+    if kind is Kind.BEST:  # which may have one member do the task several times
+        lists["members"] = tuple(_several(team, "members", (name,))[0] for name in settings.members)
     ones = {name: _one(team, name, getattr(settings, name)) for name in ("lead", "planner", "reducer", "judge")}
     settings = replace(settings, **lists, **ones)
     process = Process(

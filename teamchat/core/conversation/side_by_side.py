@@ -9,35 +9,40 @@ from pathlib import Path
 from teamchat.core.checkpoint.compare import changes, entries
 from teamchat.core.checkpoint.merge import merge
 from teamchat.core.checkpoint.paths import readable
-from teamchat.core.conversation.grouping import colliding, set_apart
+from teamchat.core.conversation.grouping import colliding, has_place, set_apart, with_places
 from teamchat.core.engine.state import Route
 from teamchat.core.engine.workflow import Process
 from teamchat.core.errors import CheckpointFailed
 from teamchat.core.store.turns import Turn
+from teamchat.core.team.team import Member
 from teamchat.core.text.commands import quote
-from teamchat.core.turn.run import Run
+from teamchat.core.turn.run import Apart, Run
 from teamchat.core.turn.run_events import GroupCompared, SameLines, UnmergedChanges, Warned
 from teamchat.core.worktrees import merging
 from teamchat.core.worktrees.records import Opened, find, opened
+from teamchat.core.worktrees.remove import merge_commands
 from teamchat.runners.untrusted.file_changes import FileChange
 
 _Compared = tuple[Opened, merging.Difference]
 
 
-def apart_in(run: Run, routes: Sequence[Route]) -> frozenset[str]:
+def apart_in(run: Run, routes: Sequence[Route]) -> Apart:
     """The members of the group of `routes` that get worktrees, because of the others or because of the process.
 
     Those that have spoken already count, too: who is asked again works where it worked. So do all members of a process
     that may take over what another one fails at. Blocks while git looks for them.
     """
-    together = [mate for route in routes for mate in (*run.state.mates(route), route)]
+    places = with_places(run.team, routes, run.machine.in_work_tree)
+    mates = [mate for route in routes if not has_place(route, places) for mate in (*run.state.mates(route), route)]
+    together = [mate for mate in mates if not has_place(mate, places)]
     alone = set_apart(run.team, together)
     names = [mate.target for mate in together]
     process = run.state.process
     if process and any(route.part and route.group is not None for route in routes):
-        names += process.members
+        names += [name for name in process.members if name not in places]
     colliders = colliding(run.team, names) - alone
-    return alone | {name for name in colliders if run.machine.in_work_tree(run.team.member(name).cwd)}
+    own = {name for name in colliders if run.machine.in_work_tree(run.team.member(name).cwd)}
+    return Apart(alone | own, places)
 
 
 def side_by_side(run: Run, routes: Sequence[Route]) -> GroupCompared | None:
@@ -46,8 +51,9 @@ def side_by_side(run: Run, routes: Sequence[Route]) -> GroupCompared | None:
     Blocks while git compares.
     """
     there = {member.name: member for member in run.team.members}  # a member that left fails alone
-    targets = dict.fromkeys(route.target for route in routes)
-    names = [name for name in targets if name in there and run.has_worktree(there[name])]
+    known = [(there[route.target], route) for route in routes if route.target in there]
+    working = (one for one in known if run.has_worktree(*one) and not _has_another_for_each_try(*one))
+    names = [*dict.fromkeys(run.place_name(*one) or one[0].name for one in working)]
     judged = any(route.part and route.part.apart for route in routes)
     try:
         differing = list(_differences(run, names)) if len(names) > 1 else []
@@ -82,17 +88,22 @@ def not_merged(run: Run, turn: Turn) -> str | None:
     return f"not merged: {number} file{'s' * (number > 1)} in {turn.member}'s worktree ({commands})"
 
 
-def to_merge(run: Run, process: Process) -> str | None:
-    """The commands that bring in what the members of a process have changed; None where all is merged.
+def _has_another_for_each_try(_member: Member, route: Route) -> bool:
+    """Whether the worktrees of such a group are told together at the end: there may be many."""
+    return route.part is not None and route.part.place and not route.part.apart
 
-    Blocks while git compares.
+
+def to_merge(run: Run, process: Process, places: Sequence[str]) -> str | None:
+    """The commands that bring in what the members and the `places` of a process have changed; None where all is merged.
+
+    Blocks while git compares the worktrees of members.
     """
     names = dict.fromkeys((*process.members, *filter(None, (process.planner, process.reducer, process.lead))))
     try:
         unmerged = [there.tree.member for there, _ in _differences(run, list(names))]
     except CheckpointFailed as failed:
         return f"what the members have changed cannot be compared: {failed}"
-    commands = ", ".join(f"teamchat merge {quote(name)}" for name in unmerged)
+    commands = ", ".join(merge_commands([*unmerged, *places]))
     return f"to be merged: {commands}" if commands else None
 
 

@@ -150,8 +150,9 @@ class Draft(Struct):
 
     def answers(self, number: int, message: str) -> None:
         """Fix what the turn of the route answers, and that of a mate which begins after a pause."""
-        for mate in self.state.mates(self.state.route(number)):
-            self.change(mate.number, as_of=mate.as_of or message)
+        mates = {mate.number for mate in self.state.mates(self.state.route(number)) if mate.as_of is None}
+        if mates:
+            self.put(replace(one, as_of=message) if one.number in mates else one for one in self.state.queue)
 
     def allowed(self, requests: tuple[RouteRequest, ...], by: str, message: str) -> tuple[RouteRequest, ...]:
         """What an agent asks for that the run's bounds allow: with `only` nothing but questions to people."""

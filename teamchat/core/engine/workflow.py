@@ -30,8 +30,10 @@ class Part(Struct, frozen=True):
     - `task`: its prompt shows the team's task.
     - `instead` replaces the text of the message that it answers.
     - `apart`: a member that may write works in a worktree of its own, and no fallback takes its place.
-    - `compares` are the members whose worktrees its prompt compares, each called by the one of `options`. The turn may
-      only read.
+    - `place`: its member may do several such parts at the same time. If it may write, it works in a worktree that is
+      called by the number, too (`sarah#3`).
+    - `compares` are the worktrees that its prompt compares, by their names, each called by the one of `options`. The
+      turn may only read.
     - `others` are the members that do it if this one fails, in the order of asking.
     - `fallback` are the members that take its place where its CLI is not available; None are those of the team file.
     - `check` is the name of the check that runs in place of a turn. `go` is 1 for the first verification of the work,
@@ -55,6 +57,7 @@ class Part(Struct, frozen=True):
     labels: tuple[str, ...] = ()
     instead: str = ""
     apart: bool = False
+    place: bool = False
     compares: tuple[str, ...] = ()
     others: tuple[str, ...] = ()
     fallback: tuple[str, ...] | None = None

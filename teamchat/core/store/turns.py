@@ -116,9 +116,53 @@ class Turn(Struct, frozen=True):
     undone: int | None = None
 
     @property
+    def who(self) -> str:
+        """What its member is called beside other turns of the same member: `sarah#3`."""
+        return self.setup.place or self.member
+
+    @property
     def type(self) -> AgentType:
         """How its agent was prompted and run."""
         return agent_type(self.protocol, self.setup.row)
+
+
+class PlaceTurn(Struct, frozen=True):
+    """A turn in a place of its own: its number, its route, and how it ended."""
+
+    number: int
+    route: int
+    status: TurnStatus
+
+    @property
+    def failed(self) -> bool:
+        """Whether it was tried in vain: what it changed is not merged."""
+        return self.status in ("failed", "interrupted")
+
+
+def turns_in_places(db: Database, session: int) -> dict[str, PlaceTurn]:
+    """The last turn of a session in each place, by the names of the places."""
+    rows = db.rows(
+        """SELECT json_extract(setup, '$.place') AS place, number, route, status FROM turns
+            WHERE session = ? AND place IS NOT NULL ORDER BY number""",
+        session,
+    )
+    return {
+        row.text("place"): PlaceTurn(row.count("number"), row.integer("route"), row.one_of(TurnStatus, "status"))
+        for row in rows
+    }
+
+
+def changed_places(db: Database, session: int, request: str) -> list[str]:
+    """The places in which work for the request was done that changed files, in the order of the routes."""
+    return db.column(
+        str,
+        """SELECT json_extract(setup, '$.place') AS place FROM turns
+            WHERE session = ? AND place IS NOT NULL AND status IN ('answered', 'done') AND undone IS NULL
+                AND json_extract(setup, '$.request') = ? AND json_array_length(outcome, '$.changes.files') > 0
+            ORDER BY route""",
+        session,
+        request,
+    )
 
 
 def begin_turn(db: Database, new: NewTurn) -> Turn:
@@ -361,6 +405,12 @@ def turns_of_member(db: Database, session: int, member: str) -> Iterator[Turn]:
     """The member's turns that had a route, the newest first."""
     sql = "SELECT * FROM turns WHERE session = ? AND member = ? AND route IS NOT NULL ORDER BY number DESC"
     return db.each(a_turn, sql, session, member)
+
+
+def turns_of_route(db: Database, session: int, turn: Turn) -> list[Turn]:
+    """The turns of the same member for the same route, the newest first."""
+    sql = "SELECT * FROM turns WHERE session = ? AND member = ? AND route = ? ORDER BY number DESC"
+    return db.values(a_turn, sql, session, turn.member, turn.route)
 
 
 def last_summary_turn(db: Database, session: int) -> Turn | None:

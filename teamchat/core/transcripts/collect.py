@@ -26,10 +26,9 @@ from teamchat.core.store.routes import part_of, process_of
 from teamchat.core.store.sessions import Session
 from teamchat.core.store.summaries import clears_in
 from teamchat.core.store.turn_events import StoredEvent, first_events, tool_calls
-from teamchat.core.store.turns import Turn, partial_of, turns_of, turns_with_files
+from teamchat.core.store.turns import Turn, partial_of, turns_in_places, turns_of, turns_with_files
 from teamchat.core.store.usage import spent
 from teamchat.core.team.team import Team
-from teamchat.core.text.commands import command_of
 from teamchat.core.text.redact import Redactor
 from teamchat.core.transcripts.json_form import turn_from_json
 from teamchat.core.transcripts.patches import patch_of
@@ -146,19 +145,21 @@ def collect(db: Database, session: Session, redact: Callable[[str], str], patche
         tuple(_with_checks(entries, turns, every_check(db, session.id), lambda one: _ran_check(db, one, redact))),
         session.title,
         result,
-        _merges(db.path.parent, session),
+        _merges(db, db.path.parent, session),
         took if (took := spent(db, session.id)).turns else None,
     )
 
 
-def _merges(state: Path, session: Session) -> tuple[str, ...]:
+def _merges(db: Database, state: Path, session: Session) -> tuple[str, ...]:
     """The commands that bring in what members have changed in their worktrees."""
     if not (trees := all_of(state, session.id)):
         return ()
-    from teamchat.core.worktrees.remove import not_merged  # most conversations have no worktrees
+    from teamchat.core.worktrees.remove import merge_commands, not_merged  # most conversations have no worktrees
 
     try:
-        return tuple(command_of("teamchat", "merge", name) for name in not_merged(state, trees))
+        turns = turns_in_places(db, session.id)
+        tried = [tree for tree in trees if not (turn := turns.get(tree.member)) or not turn.failed]
+        return merge_commands([*not_merged(state, tried)])
     except CheckpointFailed:  # `teamchat worktrees` says why
         return ()
 

@@ -47,6 +47,7 @@ from teamchat.core.turn.plan import plan_reply
 from teamchat.core.turn.run import Run
 from teamchat.core.turn.run_events import TriesAgain, TurnStarted, Warned
 from teamchat.core.turn.watching import in_thread
+from teamchat.core.worktrees import first_try
 from teamchat.runners.agent_events import FailureKind
 
 if TYPE_CHECKING:
@@ -163,7 +164,7 @@ class Attempts(Struct):
         """The turn of `member` for `route`; raises what `plan_reply` does."""
         run = self.run
         agent = place.agent if place else run.team.agent_of(member)
-        return plan_reply(
+        planned = plan_reply(
             run.team,
             replace(route, as_of=run.state.answers(route)),
             run.manager,
@@ -178,6 +179,7 @@ class Attempts(Struct):
             place=place,
             folder=folder,
         )
+        return replace(planned, setup=replace(planned.setup, place=run.place_name(member, route)))
 
     async def _turn(self, route: Route, member: Member, *, has_fallback: bool) -> Answer | NoAnswer:
         run = self.run
@@ -188,7 +190,7 @@ class Attempts(Struct):
         scratch, answer, place = run.machine.scratch(folder), None, None
         try:
             placed = await run.placed(member, route)
-            place = await run.place(placed, route.number)
+            place = await run.place(placed, route)
             if run.machine.live and route.part and route.part.only_reads:
                 await in_thread(partial(run.compared.look, route.part))
             planned = self.plan(route, placed, scratch, place, folder)
@@ -207,7 +209,7 @@ class Attempts(Struct):
             patience = PATIENCE if has_fallback else {}
             if planned.hosted:
                 planned.hosted.limit(run.team.limits.reply, patience)
-            in_line = route.part is not None and route.part.kind == Kind.UNTIL
+            in_line = route.part is not None and (route.part.kind == Kind.UNTIL or run.has_place(route))
             tree = await run.tree_before(turn, planned, in_line=in_line)
             longest = run.team.limits.reply
             finished = await execute(
@@ -238,6 +240,8 @@ class Attempts(Struct):
         with run.transaction():
             run.decide(TurnBegan(run.machine.now(), route.number, planned.prompt.answers.id))
             turn = begin_turn(run.db, new)
+        if place := turn.setup.place:
+            run.tries[first_try(place)] += 1
         if len(run.state.mates(route)) > 1 and run.group is None:
             run.group = new.group or turn.id
         run.emit(TurnStarted(turn, route))

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from teamchat.core.check import Check
     from teamchat.core.checks.command import CheckRun
     from teamchat.core.dispatch.hosted import HostedTurn
+    from teamchat.core.engine.workflow import Part
     from teamchat.core.turn.hosting import HostPlace
 
 LARGEST = 1 << 16  # bytes
@@ -259,8 +260,8 @@ class Machine:
     def keep_check(self, check: Check, ran: CheckRun) -> None:
         """Learn what a check came to, with the changes of the files."""
 
-    def exists(self, member: Member, runner: Runner) -> Callable[[str], bool]:
-        """Tells whether a mention names a file."""
+    def exists(self, member: Member, runner: Runner, _part: Part | None = None) -> Callable[[str], bool]:
+        """Tells whether a mention names a file, in a turn that does that part."""
         return exists(member, runner)
 
     def slash(self, _member: Member, runner: Runner, job: Job, typed: str) -> Slash | None:
@@ -291,8 +292,8 @@ class Machine:
         """True when a person stopped the recorded run before a turn of that member, or of anybody."""
         return False
 
-    def place(self, _member: Member) -> HostPlace | None:
-        """Where the next turn of a member with a host ran, in a replay. Raises why none ran."""
+    def place(self, _member: Member, _part: Part | None = None) -> HostPlace | None:
+        """Where the turn of a member with a host ran that does that part, in a replay. Raises why none ran."""
         return None
 
     def no_host(self, _member: Member, _error: TeamchatError) -> None:
@@ -306,8 +307,8 @@ class Machine:
 
         return ran_on(turn.hosted)
 
-    async def comes(self, member: str) -> None:
-        """Wait for the member's place in the recorded order of its group."""
+    async def comes(self, turn: ReadyTurn) -> None:
+        """Wait for the place of the turn in the recorded order of its group."""
 
     def in_work_tree(self, folder: Path) -> bool:
         """Whether a folder is in a git work tree. It may block."""
@@ -319,7 +320,7 @@ async def wait_to_start(turn: ReadyTurn, machine: Machine, stopper: Stopper) -> 
 
     Raises `Interrupted` when a stop is requested while it waits.
     """
-    await machine.comes(turn.member.name)
+    await machine.comes(turn)
     if not machine.live:
         return False
     vendor = None if turn.setup.same_process else turn.runner.vendor

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from teamchat.core.context.build import BuiltPrompt, Exists, FindSlash, RequestOf, build_prompt
+from teamchat.core.context.build import BuiltPrompt, FindSlash, RequestOf, build_prompt
 from teamchat.core.context.conversation_view import ContextManager
 from teamchat.core.context.layers.collector import ContextCollector
 from teamchat.core.context.vendor_session import NOTHING_BEFORE, AdoptedSession, ContinuedSession, Past
@@ -66,9 +66,12 @@ def plan_reply(
     agent = team.agent_of(member)
     job = job_of(member, agent, machine.env, scratch)
     find_slash: FindSlash = partial(machine.slash, member, agent.type.runner, job)
-    exists: Exists = machine.exists
+
+    def exists(one: Member, runner: Runner) -> Callable[[str], bool]:
+        return everything_exists if one.host else machine.exists(one, runner, route.part)
+
     if member.host:  # the host has other files: what its CLI could expand stays text
-        find_slash, exists = partial(not_on_hosts, member), everything_exists
+        find_slash = partial(not_on_hosts, member)
     prompt = build_prompt(
         team, member, route, manager, exists, past, collector, images, scratch, find_slash, request_of
     )
@@ -78,9 +81,9 @@ def plan_reply(
     return plan_turn(member, agent, job, prompt, reason, machine, budget_usd=budget_usd)
 
 
-def everything_exists(_member: Member, _runner: Runner) -> Callable[[str], bool]:
+def everything_exists(_mention: str) -> bool:
     """Takes every mention for one of something that exists."""
-    return lambda _mention: True
+    return True
 
 
 def not_on_hosts(member: Member, typed: str) -> Slash | None:

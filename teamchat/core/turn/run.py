@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, partial
 from pathlib import Path
@@ -19,13 +20,14 @@ from teamchat.core.engine.decide import decide
 from teamchat.core.engine.events import Action, Dropped, Event, Paused, WorkBegan
 from teamchat.core.engine.guards import guard
 from teamchat.core.engine.state import UNBOUNDED, Bounds, Route, RouteStatus, Rules, State
+from teamchat.core.engine.workflow import Kind
 from teamchat.core.errors import AgentMissing, ExitCode, NoMessage, NotTrusted, TeamchatError, UsageError
 from teamchat.core.messages import ConversationMessage, Span, Speaker
 from teamchat.core.receipt import Outcome
 from teamchat.core.store.database import Database
 from teamchat.core.store.routes import load_state, save_state
 from teamchat.core.store.sessions import fence_key, name_of
-from teamchat.core.store.turns import Turn, find_turn, last_turn_of
+from teamchat.core.store.turns import Turn, find_turn, last_turn_of, turns_in_places
 from teamchat.core.store.usage import used_meanwhile
 from teamchat.core.team.programs import in_worktree
 from teamchat.core.team.team import Member, Team
@@ -36,7 +38,7 @@ from teamchat.core.turn.machine import Cooldowns, Machine, ReadyTurn
 from teamchat.core.turn.run_events import ConversationEvent, Warned, spoken
 from teamchat.core.turn.watching import in_thread
 from teamchat.core.turn.work_trees import WorkTrees, owner_of, refs_of
-from teamchat.core.worktrees import any_made
+from teamchat.core.worktrees import any_made, first_try
 from teamchat.runners.agent_events import AgentEvent, Usage
 from teamchat.runners.child.removal import remove
 from teamchat.runners.child.supervisor import Stopper
@@ -148,6 +150,13 @@ class Hand(Struct):
         return tuple(route for (of, route), stopped in self.stopped.items() if of == session and stopped <= at)
 
 
+class Apart(Struct, frozen=True):
+    """Members of the group that runs: those who have a worktree for it, and those who have a place for each part."""
+
+    worktrees: frozenset[str] = frozenset()
+    places: frozenset[str] = frozenset()
+
+
 class Run:
     """Everything that the coordinator, the attempts and the side turns of one session share.
 
@@ -195,7 +204,7 @@ class Run:
         self.trees = WorkTrees(folder.parent, refs_of(fence_key(db, session)), stopper)
         self.seen_trees: set[tuple[str, str]] = set()  # as turns of this run found and left the files, by their top
         self._told_of_refused = False
-        self.apart: frozenset[str] = frozenset()  # members of the group that runs who have worktrees for it
+        self.apart = Apart()
         self.at_once: int | None = None  # how many turns of the group that runs are at the same time
         self.state: State = load_state(self.db, session, rules_of(self.team, bounds))
 
@@ -216,15 +225,15 @@ class Run:
 
         return Hosting(self.person)
 
-    async def place(self, member: Member, route: int | None = None) -> HostPlace | None:
+    async def place(self, member: Member, route: Route | None = None) -> HostPlace | None:
         """Where the next turn of the member runs, if it has a host. Raises `HostUnavailable`, or what was recorded."""
         if not member.host:
             return None
         if not self.machine.live:
-            return self.machine.place(member)
+            return self.machine.place(member, route.part if route else None)
 
         def say(text: str) -> None:
-            self.emit(Warned(f"{member.name}: {text}", route, of_disk=True))
+            self.emit(Warned(f"{member.name}: {text}", route.number if route else None, of_disk=True))
 
         try:
             return await self.hosting.place(member, self.team, say, self.stopper)
@@ -317,9 +326,30 @@ class Run:
 
     def has_worktree(self, member: Member, route: Route | None = None) -> bool:
         """Whether the member works in a worktree of its own, at all or for that route. A replay makes none."""
-        chosen = member.workspace == "worktree" or member.name in self.apart
-        by_process = route is not None and route.part is not None and route.part.apart and member.access != "read"
-        return self.machine.live and (chosen or by_process)
+        chosen = member.workspace == "worktree" or member.name in self.apart.worktrees
+        by_process = route is not None and route.part is not None and (route.part.apart or self.has_place(route))
+        return self.machine.live and (chosen or (by_process and member.access != "read"))
+
+    def has_place(self, route: Route) -> bool:
+        """Whether the turn of the route has a place of its own, beside others of its member."""
+        return route.part is not None and route.part.place and route.target in self.apart.places
+
+    def place_name(self, member: Member, route: Route) -> str | None:
+        """The name of the place of the member's next turn for the route, if it has one: `sarah#3`.
+
+        What an earlier turn of the session began in such a place is not gone on with: the second one is `sarah#3.2`.
+        Who is asked again in a process that has it work apart goes on where it was.
+        """
+        if route.part is None or not self.has_place(route):
+            return None
+        name = f"{member.name}#{route.part.number}"
+        tries = 0 if route.part.apart else self.tries[name]
+        return f"{name}.{tries + 1}" if tries else name
+
+    @cached_property
+    def tries(self) -> Counter[str]:
+        """How many turns of the session have begun in each place, whatever the try."""
+        return Counter(map(first_try, turns_in_places(self.db, self.session)))
 
     def _began_apart(self, member: Member, route: Route) -> bool:
         """True if the last turn for the route was in the member's worktree: its group may be over by now."""
@@ -343,11 +373,11 @@ class Run:
             return member
         from teamchat.core.worktrees.make import empty_submodules, place, ready
 
-        owner = owner_of(self.db, self.session)
-        first = place(self.trees.folder, self.session, member.name, member.cwd) is None
-        cwd = await in_thread(partial(ready, self.trees.folder, owner, member.name, member.cwd))
-        if first and (empty := empty_submodules(self.trees.folder, self.session, member.name)):
-            text = f"in {member.name}'s worktree submodules are empty: {', '.join(map(readable, empty))}"
+        owner, name = owner_of(self.db, self.session), self.place_name(member, route) or member.name
+        first = place(self.trees.folder, self.session, name, member.cwd) is None
+        cwd = await in_thread(partial(ready, self.trees.folder, owner, name, member.cwd))
+        if first and (empty := empty_submodules(self.trees.folder, self.session, name)):
+            text = f"in {name}'s worktree submodules are empty: {', '.join(map(readable, empty))}"
             self.emit(Warned(text, route.number, of_disk=True))
         return in_worktree(member, cwd)
 
@@ -357,7 +387,8 @@ class Run:
             return member
         from teamchat.core.worktrees.make import place
 
-        cwd = place(self.trees.folder, self.session, member.name, member.cwd)
+        name = self.place_name(member, route) or member.name
+        cwd = place(self.trees.folder, self.session, name, member.cwd)
         return in_worktree(member, cwd) if cwd else member
 
     async def tree_before(
@@ -382,7 +413,7 @@ class Run:
         if in_line:
             # Note what files the work of a process begins with, unless that is known.
             process, begin = self.state.process, getattr(tree, "before", None)
-            if process and not process.base and begin:
+            if process and process.kind is Kind.UNTIL and not process.base and begin:
                 self.step(WorkBegan(self.machine.now(), begin))
         return tree
 

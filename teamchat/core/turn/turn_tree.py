@@ -37,7 +37,7 @@ class TurnTree(Struct, frozen=True):
     """The work tree of one turn. `before` names its checkpoint before the turn, `spans` are of all turns.
 
     `folder` is the state folder; `limits` says what a look at the files may take. With `keep` the checkpoint after the
-    turn, and its ref, are kept for the work that follows at once.
+    turn is kept for the work that follows at once.
     """
 
     folder: Path
@@ -48,7 +48,7 @@ class TurnTree(Struct, frozen=True):
     span: TurnSpan
     before: str
     begun: Begun | None = None
-    keep: Callable[[str, Begun], None] | None = None
+    keep: Callable[[Begun], None] | None = None
 
     def changes(self, cwd: Path) -> FileChanges | NoCheckpoint:
         """What changed since, with paths relative to `cwd`. Blocks while git reads the work tree."""
@@ -80,7 +80,7 @@ class TurnTree(Struct, frozen=True):
         if self.keep is None:
             return end_turn(self.repository, self.folder, ref, began, inodes, limits)
         ended = end_and_begin(self.repository, self.folder, ref, began, inodes, limits)
-        self.keep(ref, ended)
+        self.keep(ended)
         return ended.checkpoint
 
     def _others(self) -> tuple[int, ...]:

@@ -10,6 +10,7 @@ import time
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
@@ -44,11 +45,10 @@ def owner_of(db: Database, session: int) -> Owner:
 AT_ONCE_S = 2.0  # between two works that are in line, for which one checkpoint is enough
 
 
-class _Ended(Struct, frozen=True):
-    """The checkpoint at the end of work that others follow, its ref, and when it was taken."""
+class _Newest(Struct, frozen=True):
+    """The newest checkpoint of work that others follow, or begin with at the same time, and when it was taken."""
 
     top: Path
-    ref: str
     begun: Begun
     at: float
 
@@ -66,7 +66,8 @@ class WorkTrees(Struct):
     _spans: list[TurnSpan] = field(default_factory=list)
     seen: dict[Path, GitRepository] = field(default_factory=dict)
     refused: NoRepository | None = None
-    _ended: _Ended | None = None
+    _newest: _Newest | None = None
+    _begins: Lock = field(default_factory=Lock)
 
     def before(
         self, name: str, cwd: Path, *, number: int = 0, writes: bool = False, in_line: bool = False
@@ -74,7 +75,7 @@ class WorkTrees(Struct):
         """The work tree of a turn that is about to start, or of a check. Blocks while git reads it.
 
         Its checkpoints get that name. A check has no number. Of work that is `in_line`, the checkpoint at the end of
-        one is that at the beginning of the next, if that follows at once.
+        one is that at the beginning of what follows at once, and works that begin at the same time share one.
         """
         limits = self.limits()
         repository = find_repository(cwd, self.folder, limits.stopped)
@@ -87,20 +88,31 @@ class WorkTrees(Struct):
         self.seen[repository.top] = repository
         span = TurnSpan(number, name, repository.top, writes, time.monotonic())
         self._spans.append(span)
-        ref, ended, self._ended = f"{self.refs}/{name}/before", self._ended, None
+        ref, keep = f"{self.refs}/{name}/before", partial(self._keep, repository.top)
         try:
-            if in_line and ended and ended.top == repository.top and time.monotonic() - ended.at < AT_ONCE_S:
-                begun = ended.begun
-                begin_with(repository, self.folder, ended.ref, ref, begun.checkpoint.tree)
-            else:
+            if not in_line:
                 begun = begin_turn(repository, self.folder, ref, limits)
+                return self._tree(repository, span, begun.checkpoint.tree, begun)
+            taken = self._just_taken(repository.top)
+            if taken is None:
+                with self._begins:
+                    taken = self._just_taken(repository.top)
+                    if taken is None:
+                        begun = begin_turn(repository, self.folder, ref, limits)
+                        keep(begun)
+            if taken:
+                begin_with(repository, self.folder, begun := taken, ref)
         except CheckpointFailed as failed:
             return NoCheckpoint(str(failed))
-        tree = self._tree(repository, span, begun.checkpoint.tree, begun)
-        return replace(tree, keep=partial(self._keep, repository.top)) if in_line else tree
+        return replace(self._tree(repository, span, begun.checkpoint.tree, begun), keep=keep)
 
-    def _keep(self, top: Path, ref: str, begun: Begun) -> None:
-        self._ended = _Ended(top, ref, begun, time.monotonic())
+    def _keep(self, top: Path, begun: Begun) -> None:
+        self._newest = _Newest(top, begun, time.monotonic())
+
+    def _just_taken(self, top: Path) -> Begun | None:
+        newest = self._newest
+        fits = newest and newest.top == top and time.monotonic() - newest.at < AT_ONCE_S
+        return newest.begun if newest and fits else None
 
     def limits(self) -> CheckpointLimits:
         """What a look at the files may take: it ends with the next request to stop."""

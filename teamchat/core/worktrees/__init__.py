@@ -7,6 +7,12 @@ from pathlib import Path
 FOLDER = "worktrees"
 
 
+def first_try(place: str) -> str:
+    """The place in which a part of a process was tried first: `sarah#3` of `sarah#3.2`."""
+    member, _, number = place.rpartition("#")
+    return f"{member}#{number.partition('.')[0]}"
+
+
 def any_made(state: Path) -> bool:
     """False if no member has ever had a worktree in this state folder: then nothing here has to be loaded."""
     return (state / FOLDER).is_dir()

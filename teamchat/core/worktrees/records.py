@@ -23,6 +23,7 @@ from teamchat.patterns import regex
 from teamchat.runners.untrusted.regular_files import read_regular
 
 _LARGEST = 1 << 16
+_DIGITS = regex("([0-9]+)")
 _UNFIT = regex(r"[^\w.-]+|\.(?=\.)")
 
 
@@ -35,10 +36,11 @@ class Owner(Struct, frozen=True):
 
 
 class Worktree(Struct, frozen=True):
-    """A worktree of a member. `top` is the work tree of the user that it is made of, `folder` the worktree itself.
+    """A worktree of a member; of one of its places, the `member` is called by that: `sarah#3`.
 
-    `refs` is where its trees are kept: `base` is what both had when it was made or merged last. `start` is the commit
-    at which its `branch` began, None before the first one. `made` is False until its files are there.
+    `top` is the work tree of the user that it is made of, `folder` the worktree itself. `refs` is where its trees are
+    kept: `base` is what both had when it was made or merged last. `start` is the commit at which its `branch` began,
+    None before the first one. `made` is False until its files are there.
     """
 
     session: int
@@ -89,7 +91,12 @@ def all_of(state: Path, session: int | None = None) -> list[Worktree]:
     """The worktrees of a session, or of all; those whose making was interrupted among them."""
     trees = (_read(file) for file in sorted((state / FOLDER).glob("*.json")))
     wanted = (tree for tree in trees if tree and session in (None, tree.session))
-    return sorted(wanted, key=lambda tree: (tree.session, tree.member))
+    return sorted(wanted, key=lambda tree: (tree.session, _in_order(tree.member)))
+
+
+def _in_order(name: str) -> list[str | int]:
+    """What sorts `sarah#10` behind `sarah#9`."""
+    return [int(part) if place % 2 else part for place, part in enumerate(_DIGITS.split(name))]
 
 
 def keep(state: Path, tree: Worktree) -> Worktree:

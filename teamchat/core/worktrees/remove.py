@@ -13,7 +13,7 @@ import secrets
 import shutil
 import stat
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
@@ -30,7 +30,7 @@ from teamchat.core.checkpoint.take import take
 from teamchat.core.checkpoint.values import SUBMODULE, GitRepository, TreeEntry
 from teamchat.core.errors import CheckpointFailed, UsageError
 from teamchat.core.text.clean import printable
-from teamchat.core.text.commands import quote
+from teamchat.core.text.commands import command_of, quote
 from teamchat.core.worktrees.merging import difference
 from teamchat.core.worktrees.records import Opened, Worktree, forget, opened
 from teamchat.runners.untrusted.regular_files import read_regular
@@ -71,10 +71,14 @@ class OnlyThere(Struct, frozen=True):
         return printable("; ".join(part for part in (f"{files}{more}", commits) if part))
 
 
-def need_merged(state: Path, trees: list[Worktree]) -> None:
-    """Raises `UsageError`, with what would be lost, where one of them has changes or files that only it has."""
+def need_merged(state: Path, trees: list[Worktree], failed: Collection[str] = ()) -> None:
+    """Raises `UsageError`, with what would be lost, where one of them has changes or files that only it has.
+
+    What was tried in vain in the `failed` places cannot be merged.
+    """
     lost = not_merged(state, trees)
-    commands = [f"teamchat merge {quote(name)}" for name in lost]
+    commands = [*merge_commands([name for name in lost if name not in failed])]
+    commands += [f"teamchat worktrees remove --force {quote(name)}" for name in lost if name in failed]
     for tree in trees:
         there = opened(state, tree)
         if tree.member not in lost and isinstance(there, Opened) and (remains := only_there(state, there).told):
@@ -82,6 +86,13 @@ def need_merged(state: Path, trees: list[Worktree]) -> None:
             commands.append(f"teamchat worktrees remove --force {quote(tree.member)}")
     if lost:
         raise UsageError("; ".join(lost.values()), "\n".join(commands))
+
+
+def merge_commands(names: Sequence[str]) -> tuple[str, ...]:
+    """The commands that merge the worktrees of those names: one for all if they are many places."""
+    if len(names) > 1 and any("#" in name for name in names):
+        return ("teamchat merge --all",)
+    return tuple(command_of("teamchat", "merge", name) for name in names)
 
 
 def not_merged(state: Path, trees: list[Worktree]) -> dict[str, str]:

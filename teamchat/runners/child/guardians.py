@@ -1,4 +1,7 @@
-"""Starts guardians: an interpreter for each (`guardian.py`), that of the first agent while the program is loaded."""
+"""Starts guardians: an interpreter for each (`guardian.py`), that of the first agent while the program is loaded.
+
+So do those of a group, each while the agent before it runs: who waits for an interpreter does nothing else meanwhile.
+"""
 
 from __future__ import annotations
 
@@ -22,6 +25,11 @@ class Guardians:
 
     def __init__(self) -> None:
         self._ahead: Guardian | None = None
+        self._expected = 0
+
+    def expect(self, agents: int) -> None:
+        """Start guardians ahead for so many agents."""
+        self._expected = agents
 
     def prepare(self) -> None:
         """Start the guardian of the next agent. Returns before it is ready. Raises `OSError`."""
@@ -30,10 +38,16 @@ class Guardians:
     def guard(self, folder: int, streams: Sequence[int]) -> Guardian:
         """A guardian for an agent in this open folder with these streams. Raises `OSError`."""
         ahead, self._ahead = self._ahead, None
+        given = None
         if ahead:
             with contextlib.suppress(ConnectionError):  # somebody has killed it
-                return _given(ahead, folder, streams)
-        return _given(_started(), folder, streams)
+                given = _given(ahead, folder, streams)
+        given = given or _given(_started(), folder, streams)
+        self._expected -= 1
+        if self._expected > 0:
+            with contextlib.suppress(OSError):  # the next agent tries once more, and tells
+                self.prepare()
+        return given
 
     def dismiss(self) -> None:
         """Let the one that was started ahead end: no agent is to start soon."""

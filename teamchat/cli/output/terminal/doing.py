@@ -58,6 +58,7 @@ class Doing(Struct):
     failed: bool = False
     host: str = ""
     says: str = ""  # the end of what it writes, of a member that is not alone
+    place: str | None = None
     tools: dict[str, ToolCall] = field(default_factory=dict)
 
     def learn(self, event: AgentEvent, now: float) -> None:
@@ -89,10 +90,14 @@ class Doing(Struct):
             case _:
                 self.waits_until = waited
 
+    @property
+    def name(self) -> str:
+        return self.place or self.member
+
     def trying_again(self, again: TriesAgain, now: float) -> Doing:
         """The line of the member from now on, until its turn begins again."""
         what = f"{AGAIN}: {retry(again.number, again.most)}"
-        return Doing(self.member, now, what=what, waits_until=now + again.delay_s)
+        return Doing(self.member, now, what=what, waits_until=now + again.delay_s, place=self.place)
 
     def words(self, now: float) -> str:
         """What it does, on which host, and the seconds until a retry."""
@@ -119,7 +124,7 @@ def status_lines(
     """A line for each member, and who is queued behind the last one. No line is wider than `width`."""
     shown = [spent(doing, now) for doing in members]
     behind = f"next: {', '.join(following)}" if following else ""
-    names = max((cells(doing.member) for doing in members), default=0)
+    names = max((cells(doing.name) for doing in members), default=0)
     names = min(names, max(width // 3, 1))
     most = max((cells(right) for right in shown), default=0)
     behind = behind if names + most + len(behind) + 24 <= width else ""
@@ -127,7 +132,7 @@ def status_lines(
     does = [_does(doing, now, room) for doing in members]
     column = max(map(cells, does), default=0)
     for place, (doing, right, what) in enumerate(zip(members, shown, does, strict=True)):
-        name = cut(doing.member, names)
+        name = cut(doing.name, names)
         left = f"{name}{' ' * (names - cells(name))}"
         middle = f"{what}{' ' * (column - cells(what))}"
         last = f"   {behind}" if behind and place == len(members) - 1 else ""

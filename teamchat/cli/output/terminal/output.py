@@ -314,7 +314,9 @@ class TerminalOutput:
         now, key = self._now(), _key(turn.number, route)
         self._waiting.pop(key, None)
         ago = max(time.time() - turn.started_at, 0) if self._clock else 0  # who watches may come in its middle
-        self._doing[key] = Doing(turn.member, now - ago, turn.setup.cwd, host=turn.setup.host or "")
+        self._doing[key] = Doing(
+            turn.member, now - ago, turn.setup.cwd, host=turn.setup.host or "", place=turn.setup.place
+        )
         if route and self._subtasks:
             self._subtasks.called(route)
         for mate in self._mates(group):
@@ -323,7 +325,7 @@ class TerminalOutput:
         answers = turn.setup.answers if route else ""
         resumed = f" · answers {answers}" if answers and answers not in self._above else ""
         shown.voice.head(f"{_about(turn, route)}{resumed}")
-        if line := left_out(turn.member, turn.setup):
+        if line := left_out(turn.who, turn.setup):
             shown.voice.aside(line)
 
     def _mates(self, group: object) -> list[Route]:
@@ -344,7 +346,7 @@ class TerminalOutput:
         lines: list[str] | None = [] if route and route.group is not None else None
         part = route.part if route else part
         voice = Voice(
-            turn.member,
+            turn.who,
             self._colour(turn.member),
             turn.setup.cwd,
             self._look,
@@ -392,7 +394,7 @@ class TerminalOutput:
         self._tell(shown)
         self._idle_since = self._now()
         if failed:
-            self._doing[key] = Doing(turn.member, self._idle_since, what=AGAIN)
+            self._doing[key] = Doing(turn.member, self._idle_since, what=AGAIN, place=turn.setup.place)
         else:
             self._doing.pop(key, None)
 

@@ -66,7 +66,7 @@ class BestReport(Struct, frozen=True):
 
 
 def check(process: Process) -> str | None:
-    return wrong_members(process, FEWEST)
+    return None if len(process.members) >= FEWEST else wrong_members(process, FEWEST)
 
 
 def step(process: Process) -> Step | None:
@@ -85,7 +85,7 @@ def _open(process: Process) -> tuple[Call, ...]:
     total, done = len(process.members), {ended.part.number for ended in process.of(MEMBER)}
     part = Part(process.kind, MEMBER, total=total, history=True, layers=BLIND_LAYERS, apart=True, prompt=process.prompt)
     return tuple(
-        Call(name, replace(part, number=number), as_of=process.request)
+        Call(name, replace(part, number=number, place=process.members.count(name) > 1), as_of=process.request)
         for number, name in enumerate(process.members, 1)
         if number not in done
     )
@@ -101,7 +101,7 @@ def _judges(process: Process, judged: tuple[Done, ...]) -> Part:
         layers=(*BLIND_LAYERS, DIFFERENCES),
         shows=tuple(done.message or "" for done in labelled.values()),
         labels=tuple(f"answer {label}" for label in labelled),
-        compares=tuple(done.member for done in labelled.values()),
+        compares=tuple(_called(process, done) for done in labelled.values()),
         options=tuple(labelled),
         prompt=process.prompt,
     )
@@ -136,7 +136,7 @@ def read(process: Process, part: Part, text: str, _requests: Sequence[RouteReque
     winner = answers(process).get(label or "")
     if winner is None:
         return Fault(f'"winner" is not one of {", ".join(part.options)}')
-    return Pick(winner.member, reasons) if reasons else Fault('"reasons" is not a text')
+    return Pick(_called(process, winner), reasons) if reasons else Fault('"reasons" is not a text')
 
 
 def picked(options: Sequence[str], written: dict[str, Any]) -> tuple[str | None, str]:
@@ -157,8 +157,18 @@ def _pick(process: Process) -> Pick | None:
         return None
     labelled = answers(process)
     if len(labelled) == 1:
-        return Pick(next(iter(labelled.values())).member, ONLY)
+        return Pick(_called(process, next(iter(labelled.values()))), ONLY)
     return next((done.finding for done in process.of(JUDGE) if isinstance(done.finding, Pick)), None)
+
+
+def _called(process: Process, done: Done) -> str:
+    """The member whose part is over, by the name of its worktree: one that does the task several times has several."""
+    return _name(process, done.part.number)
+
+
+def _name(process: Process, number: int) -> str:
+    name = process.members[number - 1]
+    return f"{name}#{number}" if process.members.count(name) > 1 else name
 
 
 def _judge(process: Process) -> str:
@@ -179,7 +189,8 @@ def report(process: Process) -> BestReport:
         kind=process.kind,
         judge=next((done.member for done in reversed(process.of(JUDGE)) if done.message), _judge(process)),
         candidates=tuple(
-            _candidate(name, over.get(number), label_of.get(number)) for number, name in enumerate(process.members, 1)
+            _candidate(_name(process, number), over.get(number), label_of.get(number))
+            for number in range(1, len(process.members) + 1)
         ),
         winner=pick.winner if pick else None,
         reasons=pick.reasons if pick else None,
@@ -190,7 +201,7 @@ def _candidate(name: str, done: Done | None, label: str | None) -> Candidate:
     if done is None:
         return Candidate(name, None, None)
     work = done.finding if isinstance(done.finding, Work) else Work(())
-    return Candidate(done.member, label, done.message, work.files, work.more)
+    return Candidate(name, label, done.message, work.files, work.more)
 
 
 def text(process: Process, reply: str) -> str:
@@ -202,7 +213,7 @@ def text(process: Process, reply: str) -> str:
 def next_command(process: Process) -> str | None:
     """The command that takes the files of the winner; None if it has changed none."""
     pick = _pick(process)
-    works = (done.finding for done in process.of(MEMBER) if pick and done.member == pick.winner)
+    works = (done.finding for done in process.of(MEMBER) if pick and _called(process, done) == pick.winner)
     changed = any(isinstance(work, Work) and work.files for work in works)
     return command_of("teamchat", "merge", pick.winner) if pick and changed else None
 

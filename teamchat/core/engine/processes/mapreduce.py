@@ -32,7 +32,7 @@ from teamchat.core.routing.markers import read_markers
 from teamchat.core.routing.requests import RouteRequest
 
 PLANNER, WORKER, REDUCER = "planner", "worker", "reducer"
-MOST_SUBTASKS = 50
+MOST_SUBTASKS = 500
 OTHER_TURNS = 3  # of the planner, which may have a second one, and of the reducer
 MOST_CHARACTERS = 1_000_000  # of all subtasks: the store has them with the process, and with every turn for an undo
 _LEADING = (FRAMEWORK, LESSONS, KNOWLEDGE)
@@ -133,6 +133,7 @@ def _working(process: Process, plan: Done, subtasks: Sequence[str]) -> Iterator[
             task=False,
             instead=subtask,
             others=(*others[begin:], *others[:begin]),
+            place=(process.jobs or 1) > 1,
             prompt=process.prompt,
         )
         yield Call(workers[first], part, plan.message, plan.message or "", plan.member)

@@ -59,7 +59,7 @@ def test_no_field_of_a_cassette_has_a_secret(tmp_path: Path, world: Path, data: 
     made = writer(path, world)
     made.begin(NEW)
     made.input(Message(text=ALL, speaker=ALL, to=ALL), {ALL: 1.0})
-    made.existing["max"].add(ALL)
+    made.plans["max"].existing.add(ALL)
     chunks = (
         Chunk("out", data.encode() + b"\n", 0.1),
         Chunk("err", ALL.encode()[:9], 0.2),
