@@ -32,7 +32,7 @@ def test_a_vote_over_two_workers(lab: Lab) -> None:
     assert lab.cli(*VOTE, "--new", "--host", "any").code == 0
 
 
-def test_a_best_of_that_reads_and_none_that_writes(lab: Lab) -> None:
+def test_a_best_of_members_that_read(lab: Lab) -> None:
     host = lab.host("alpha")
     answer = json.dumps({"winner": "A", "reasons": "short"})
     script = f"if grep -q winner {shlex.quote(str(host.folder))}/prompt; then echo '{answer}'; else echo Done.; fi"
@@ -41,11 +41,6 @@ def test_a_best_of_that_reads_and_none_that_writes(lab: Lab) -> None:
     ran = lab.cli("run", "best", "--host", "any", "Do it")
     assert ran.code == 0, ran.err
     assert "picks " in ran.err
-    assert host.starts == 4
-    lab.team(member("max", 'access = "edit"'), member("sarah"), member("lea"), more=OWN)
-    refused = lab.cli("run", "best", "--new", "--host", "any", "Do it")
-    assert (refused.code, refused.err.count("\n")) == (2, 1), refused.err
-    assert "what max changes stays on its host" in refused.err
     assert host.starts == 4
 
 
@@ -67,7 +62,7 @@ def test_who_does_not_trust_the_team_is_asked_as_ever(lab: Lab) -> None:
     assert lab.cli(*VOTE, "--host", "any").code == 5
 
 
-@pytest.mark.parametrize("key", ['args = ["-v"]', 'env = { A = "1" }', 'workspace = "worktree"'])
+@pytest.mark.parametrize("key", ['args = ["-v"]', 'env = { A = "1" }'])
 def test_what_does_not_reach_a_host_is_refused(lab: Lab, key: str) -> None:
     lab.team(member("max", key), member("sarah"), more=OWN)
     ran = lab.cli(*VOTE, "--host", "any")

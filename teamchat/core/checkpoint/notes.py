@@ -16,7 +16,7 @@ from teamchat.core.checkpoint.git import GitProgram
 from teamchat.core.checkpoint.values import EXECUTABLE, LeftOut, TreeEntry
 
 _FILE = "100644"
-_NOBODY = {
+NOBODY = {
     "GIT_AUTHOR_NAME": "teamchat",
     "GIT_AUTHOR_EMAIL": "teamchat",
     "GIT_AUTHOR_DATE": "@0 +0000",
@@ -69,7 +69,7 @@ def notes(files: Mapping[str, int], folders: Mapping[str, int], left_out: Iterab
 def store_notes(git: GitProgram, tree: str, found: Notes) -> str:
     """The id of the checkpoint that has the tree and the notes."""
     message = json.dumps({name: getattr(found, name) for name in Notes.__struct_fields__}, separators=(",", ":"))
-    commit = replace(git, env={**git.env, **_NOBODY})("commit-tree", tree, given=message.encode() + b"\n")
+    commit = replace(git, env={**git.env, **NOBODY})("commit-tree", tree, given=message.encode() + b"\n")
     return commit.decode().strip()
 
 

@@ -71,11 +71,6 @@ def need_worktrees(team: Team, state: Path, session: int | None, process: Proces
     names = {call.target for call in calls}
     writers = [member for member in team.ai_members if member.name in names and member.access != "read"]
     for member in writers:
-        if member.host:
-            raise UsageError(
-                f"{process.name or process.kind} compares what each member changes, and what {member.name} changes "
-                'stays on its host: give it access = "read", or no host'
-            )
         if missing := why_none(member.cwd):
             raise UsageError(
                 f"{process.name or process.kind} has {member.name} work in a git worktree, and there is none for "
@@ -227,15 +222,15 @@ def need_one_tree(team: Team, state: Path, process: Process) -> None:
     for process_check in process.checks:
         check = None if process_check.command else team.checks.get(process_check.name)
         folders[f"{process_check.name} runs in"] = team.root / check.folder if check else team.root
-    if apart := [member.name for member in members if member.workspace == "worktree"]:
-        raise UsageError(
-            f"{named} checks the files in your folder, and {apart[0]} works in a worktree of its own: "
-            'set workspace = "shared" for it'
-        )
     if away := [member.name for member in members if member.host]:
         raise UsageError(
             f"{named} checks the files in your folder, and {away[0]} works on another machine: "
             "it needs a member without a host"
+        )
+    if apart := [member.name for member in members if member.workspace == "worktree"]:
+        raise UsageError(
+            f"{named} checks the files in your folder, and {apart[0]} works in a worktree of its own: "
+            'set workspace = "shared" for it'
         )
     tops: dict[Path, str] = {}
     for what, folder in folders.items():

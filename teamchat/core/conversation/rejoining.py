@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 
 from teamchat.core.conversation.recovery import output_folder, was_stopped
 from teamchat.core.dispatch.dispatch import Away
 from teamchat.core.dispatch.hosted import HostedTurn
-from teamchat.core.errors import HostUnavailable
+from teamchat.core.errors import HostUnavailable, TeamchatError
 from teamchat.core.receipt import RUNS_ON
+from teamchat.core.store.sessions import name_of
 from teamchat.core.store.turns import Turn, running_turns
 from teamchat.core.store.vendor_sessions import VendorTurns
 from teamchat.core.turn.execution import Collector, Ending, FinishedTurn, followed
@@ -18,6 +20,7 @@ from teamchat.core.turn.hosting import ran_on
 from teamchat.core.turn.plan import HOST_CLOCKS
 from teamchat.core.turn.run import SKIP, Run
 from teamchat.core.turn.run_events import TurnStarted, Warned
+from teamchat.core.worktrees import any_made
 from teamchat.runners.agent_events import FailureKind
 
 EndTurn = Callable[[Turn, FinishedTurn], None]
@@ -62,6 +65,7 @@ async def _followed(run: Run, turn: Turn, end: EndTurn) -> str | None:
     run.emit(Warned(f"turn {turn.number} ({turn.member}) went on at {host} when teamchat was killed"))
     run.emit(TurnStarted(turn, route))
     hosted = HostedTurn(run.hosting.connected(), folder.name, host, partial(_say, run, turn))
+    _return_files(run, turn, hosted)
     resumes = turn.setup.resumes
     before = VendorTurns(run.db, run.session, turn.member, resumes).usage if resumes else None
     ending = Ending(turn.type.runner, folder, run.team.root, resumes, before, longest=run.team.limits.reply)
@@ -78,6 +82,23 @@ async def _followed(run: Run, turn: Turn, end: EndTurn) -> str | None:
         return None
     reruns = any(member.rerun for member in run.team.members if member.name == turn.member)
     return None if reruns else f"{turn.member} {failure.reason}"
+
+
+def _return_files(run: Run, turn: Turn, hosted: HostedTurn) -> None:
+    """Have the files of the turn come back as they would have, if it works in a worktree."""
+    if not any_made(run.trees.folder):
+        return
+    from teamchat.core.turn.carried import carried
+
+    try:
+        name = name_of(run.db, run.session)
+        worktree = carried(run.trees.folder, run.session, name, turn.who, hosted.host)
+    except TeamchatError:
+        return  # it works in a folder of its host
+    cwd = Path(turn.setup.cwd)
+    if cwd.is_relative_to(worktree.there.tree.folder):
+        hosted.returns = worktree
+        hosted.changes = partial(run.trees.interrupted, str(turn.number), cwd)
 
 
 def _say(run: Run, turn: Turn, text: str) -> None:

@@ -39,9 +39,9 @@ class AgentOffer(Struct, frozen=True):
 class HostSeen(Struct, frozen=True):
     """A worker as the database knows it: `seen_s` seconds ago it said that it was there.
 
-    `executor` is one process of it. `jobs` turns run there at once, and `busy` run or wait there. `refused` are the
-    last orders that it did not take, and why. `running` names the turns that it carries out. `trouble` is why this
-    teamchat cannot use it.
+    `executor` is one process of it. `jobs` turns run there at once, and `busy` run or wait there. `heads` are the
+    commits of its clones, by their projects. `refused` are the last orders that it did not take, and why. `running`
+    names the turns that it carries out. `trouble` is why this teamchat cannot use it.
     """
 
     name: str
@@ -51,6 +51,7 @@ class HostSeen(Struct, frozen=True):
     busy: int = 0
     agents: Mapping[str, AgentOffer] = field(default_factory=dict)
     projects: tuple[Project, ...] = ()
+    heads: tuple[tuple[Project, str], ...] = ()
     teamchat: str = ""
     refused: tuple[str, ...] = ()
     running: tuple[str, ...] = ()

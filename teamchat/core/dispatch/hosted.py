@@ -11,23 +11,39 @@ import math
 import os
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from functools import partial
 from pathlib import Path
 from signal import SIGTERM
-from typing import BinaryIO, Self
+from typing import BinaryIO, Protocol, Self
 
 from msgspec.structs import replace
 
+from teamchat.core.checkpoint.packs import Packed
 from teamchat.core.dispatch.dispatch import Away, Dispatch, HostSeen
 from teamchat.core.dispatch.order import Began, Ended, Order, Output, Piece, Unreadable
+from teamchat.core.errors import CheckpointFailed
 from teamchat.runners.agent_events import Failure, FailureKind
 from teamchat.runners.child.process import make_private
 from teamchat.runners.child.running import FIRST_LINE, Chunk, CutShort, Exit, Launch, Running
+from teamchat.runners.untrusted.file_changes import FileChanges, NoCheckpoint
 
 AGAIN_S = 0.5  # between two tries to reach a database that is away
 REST_LOOK_S = 0.1  # between two looks for what a host says of a cancelled turn
 LATE_BEATS = 3  # that a host may miss before it is said that it is waited for
 MOST_MISSED = 3
 GIVES_UP_S = 20.0  # after a stop, if neither the host nor the database says anything
+
+
+class Returns(Protocol):
+    """The files of a turn at home."""
+
+    def bring(self, packed: Packed) -> None:
+        """Write what the turn has made. Raises `CheckpointFailed`."""
+        ...
+
+    def forget(self) -> None:
+        """Send all files again with the next turn. Raises `CheckpointFailed`."""
+        ...
 
 
 class _Over(Exception):
@@ -41,7 +57,8 @@ class _Over(Exception):
 class HostedTurn:
     """The turn `name` on `host`. `say` tells a person what it waits for. Without an `order` it was ordered before.
 
-    `began` is what the host says of its start, and `lost` is True if the host went away while it ran.
+    `began` is what the host says of its start, and `lost` is True if the host went away while it ran. With `returns`
+    its files went there, and `changes` tells what changed in them here once they are back.
     """
 
     def __init__(
@@ -51,6 +68,8 @@ class HostedTurn:
         self.began: Began | None = None
         self.lost = False
         self.exit: Exit | None = None
+        self.returns: Returns | None = None
+        self.changes: Callable[[], FileChanges | NoCheckpoint] | None = None
         self._dispatch, self._say, self._order = dispatch, say, order
         self._folder = Path()
         self._started = time.monotonic()
@@ -71,6 +90,9 @@ class HostedTurn:
     def turn(self, what: Launch, /) -> Running:
         """Follow it from its beginning, with its output in the launch's folder."""
         self.follow_in(what.folder)
+        tree = what.tree
+        if tree and not isinstance(tree, NoCheckpoint):
+            self.changes = partial(tree.changes, what.cwd)
         return self
 
     def follow_in(self, folder: Path) -> None:
@@ -112,11 +134,13 @@ class HostedTurn:
                         case Output() if new := files.add(piece):
                             yield Chunk(piece.stream, new, piece.at)
                         case Ended(refused=Failure() as refused):
+                            if piece.lacks and self.returns:
+                                await asyncio.to_thread(self.returns.forget)
                             yield CutShort(refused, self._seconds())
                         case Ended():
                             if piece.cut:
                                 yield CutShort(piece.cut, piece.cut_at)
-                            ended = self._ended(piece)
+                            ended = replace(self._ended(piece), files=await self._files(piece))
             except _Over as over:
                 yield CutShort(over.failure, self._seconds())
                 ended = Exit(-SIGTERM, seconds=self._seconds())
@@ -125,6 +149,21 @@ class HostedTurn:
                     self.exit = ended
                 if self._cancelling:
                     self._cancelling.cancel()
+
+    async def _files(self, end: Ended) -> FileChanges | NoCheckpoint | None:
+        """What changed in its files, after they are back; why not, if they are not."""
+        if self.returns is None:
+            return None
+        why = None if end.files else f"what it changed stays on {self.host}: {end.unsent or 'it does not say why'}"
+        try:
+            if end.files:
+                await asyncio.to_thread(self.returns.bring, end.files)
+        except CheckpointFailed as failed:
+            why = str(failed)
+        if why:
+            self._say(why)
+            return NoCheckpoint(why)
+        return await asyncio.to_thread(self.changes) if self.changes else None
 
     def _seconds(self) -> float:
         return time.monotonic() - self._started

@@ -12,12 +12,13 @@ from typing import Any, Literal, TypeAlias, TypeVar
 from msgspec import DecodeError, Struct, ValidationError, field
 from msgspec.json import Decoder, encode
 
+from teamchat.core.checkpoint.packs import Packed
 from teamchat.runners.agent_events import Failure, FailureKind
 from teamchat.runners.base import Access, Memory
 from teamchat.runners.child.running import MAX_OUTPUT_BYTES
 from teamchat.runners.longest import LONGEST_REPLY
 
-FORMAT = 1
+FORMAT = 2
 """The version of everything here. Home and worker must have the same one."""
 ANY = "any"
 """The host of a member that any worker may run."""
@@ -38,6 +39,15 @@ class Project(Struct, frozen=True, forbid_unknown_fields=True):
         return bool(set(self.remotes) & set(other.remotes)) or (self.root is not None and self.root == other.root)
 
 
+class Files(Struct, frozen=True, forbid_unknown_fields=True):
+    """The files that a turn begins with. `worktree` names theirs among all of a host, `place` and `session` call it."""
+
+    worktree: str
+    place: str
+    session: str
+    packed: Packed
+
+
 class Order(Struct, frozen=True, forbid_unknown_fields=True):
     """One try of a turn, for the host `host`.
 
@@ -45,7 +55,7 @@ class Order(Struct, frozen=True, forbid_unknown_fields=True):
     never ordered twice.
     `protocol` is how home reads the agent's output, `prompt` the exact bytes of its standard input. Times are seconds
     (`first_byte_s` and `stall_s` None: the CLI's own value), sizes bytes. `patience` is how many retries of a kind the
-    CLI may report.
+    CLI may report. `files` are those that it works with, in a worktree; without them it works in the project's folder.
     """
 
     turn: str
@@ -70,6 +80,7 @@ class Order(Struct, frozen=True, forbid_unknown_fields=True):
     max_output: int = MAX_OUTPUT_BYTES
     patience: dict[FailureKind, int] = field(default_factory=dict)
     teamchat: str = ""
+    files: Files | None = None
     format: int = FORMAT
 
 
@@ -103,7 +114,8 @@ class Output(Struct, frozen=True, forbid_unknown_fields=True, tag="output"):
 class Ended(Struct, frozen=True, forbid_unknown_fields=True, tag="ended"):
     """The end of the turn: how the process ended as `Exit` has it, or why none was started (`refused`).
 
-    `cut` is why the host ended it, `cut_at` seconds after the start.
+    `cut` is why the host ended it, `cut_at` seconds after the start. `files` are what became of those of the order, or
+    `unsent` says why they stay there. `lacks`: what the files of the order are made over is no longer there.
     """
 
     attempt: str
@@ -116,6 +128,9 @@ class Ended(Struct, frozen=True, forbid_unknown_fields=True, tag="ended"):
     cut: Failure | None = None
     cut_at: float = 0.0
     refused: Failure | None = None
+    files: Packed | None = None
+    unsent: str | None = None
+    lacks: bool = False
 
 
 Piece: TypeAlias = Began | Output | Ended

@@ -39,6 +39,15 @@ def project_of(folder: Path) -> Project:
     return Project(remotes, root, prefix.rstrip("/"))
 
 
+def head_of(folder: Path) -> str | None:
+    """The commit at which the clone is, as another clone may know it; None where there is none."""
+    git = GitProgram(folder, git_environment(users_own=True), LONGEST_S)
+    try:
+        return git("rev-parse", "--verify", "--quiet", "HEAD^{commit}").decode().strip() or None
+    except (GitFailed, CheckpointFailed, ValueError):
+        return None
+
+
 def is_text(name: str) -> bool:
     """Whether the name is UTF-8, as all that two machines say to each other."""
     try:

@@ -18,7 +18,16 @@ from msgspec.structs import replace
 from teamchat.core.agents import CLIS, ROWS, normalize_agent_type
 from teamchat.core.routing.names import fold, valid_name
 from teamchat.core.team.problems import TeamFileProblem, nearest
-from teamchat.core.team.team import BUILTIN_AGENTS, AgentSpec, Limits, Member, Team, default_human, folder_name
+from teamchat.core.team.team import (
+    BUILTIN_AGENTS,
+    AgentSpec,
+    Limits,
+    Member,
+    Team,
+    Workspace,
+    default_human,
+    folder_name,
+)
 from teamchat.runners.agent_row import AgentRow
 from teamchat.runners.base import Terminal
 from teamchat.runners.untrusted.json import listed
@@ -248,7 +257,7 @@ def _member(
         retries=table.retries,
         fallback=tuple(table.fallback),
         knowledge=MappingProxyType({**known, **_knowledge(table.knowledge, folder, f"{where}: knowledge")}),
-        workspace=table.workspace,
+        workspace=_workspace(table, table.host),
         host=tuple(dict.fromkeys(table.host)),
         host_wait_s=table.host_wait,
         rerun=table.rerun,
@@ -281,8 +290,13 @@ def _check_hosted(table: MemberTable | Member, where: str) -> None:
             raise TeamFileProblem(f"{where}: {key}: a host has its own; remove it, or remove host")
     if table.memory == "live":
         raise TeamFileProblem(f'{where}: memory: no process stays on a host, expected "fresh" or "resume"')
-    if table.workspace == "worktree":
-        raise TeamFileProblem(f"{where}: workspace: a host has its own files; remove it, or remove host")
+    if table.workspace == "shared" and table.access != "read":
+        raise TeamFileProblem(f"{where}: workspace: who may write on a host has a worktree; remove it, or remove host")
+
+
+def _workspace(member: MemberTable | Member, hosts: Sequence[str]) -> Workspace | None:
+    """Where a member works: who may write on a host has a worktree, whose files go there and come back."""
+    return "worktree" if hosts and member.access != "read" else member.workspace
 
 
 def on_hosts(team: Team, names: Sequence[str], without: Collection[str]) -> Team:
@@ -294,7 +308,7 @@ def on_hosts(team: Team, names: Sequence[str], without: Collection[str]) -> Team
     for member in team.members:
         if member.type == "ai" and member.name not in without:
             _check_hosted(member, f"members {member.name!r}")
-            members.append(replace(member, host=hosts))
+            members.append(replace(member, host=hosts, workspace=_workspace(member, hosts)))
         else:
             members.append(member)
     return replace(team, members=tuple(members), as_written=team)

@@ -172,13 +172,18 @@ def _needs_of(team: Team, member: Member, outside: _Outside) -> Iterator[Need]:
 
 
 def _host(member: Member) -> Need:
-    """The machines that get the member's prompts. Which database carries them is the user's own setting."""
+    """The machines that get the member's prompts, and the files of its worktree.
+
+    Which database carries them is the user's own setting.
+    """
     hosts = "any host" if member.host == ("any",) else f"the host {' or '.join(member.host)}"
     address = _shown_address(os.environ.get("TEAMCHAT_DATABASE", ""))
     database = f"the database {address}" if address else "the database that TEAMCHAT_DATABASE names"
     rerun = ", and runs a turn again there whose host has gone" if member.rerun else ""
-    what = f"runs on {hosts}: prompts of this project go there by {database}{rerun}"
-    return _need(member.name, "host", what, (*sorted(member.host), *(["rerun"] if member.rerun else [])))
+    files = ["files"] if member.workspace == "worktree" else []
+    sent = "prompts and files" if files else "prompts"
+    what = f"runs on {hosts}: {sent} of this project go there by {database}{rerun}"
+    return _need(member.name, "host", what, (*sorted(member.host), *files, *(["rerun"] if member.rerun else [])))
 
 
 def _shown_address(address: str) -> str:

@@ -18,11 +18,12 @@ from teamchat.core.dispatch.choose import Wanted, choose, why_none
 from teamchat.core.dispatch.connect import connect
 from teamchat.core.dispatch.dispatch import Away, Dispatch, HostSeen
 from teamchat.core.dispatch.hosted import HostedTurn
-from teamchat.core.dispatch.order import Order, Project
+from teamchat.core.dispatch.order import Files, Order, Project
 from teamchat.core.dispatch.project import project_of
 from teamchat.core.errors import HostUnavailable, Interrupted
 from teamchat.core.receipt import Ran
 from teamchat.core.team.team import AgentSpec, Member, Team
+from teamchat.core.turn.carried import Carried
 from teamchat.runners.child.supervisor import Stopper
 from teamchat.version import VERSION
 
@@ -32,7 +33,8 @@ LOOK_S = 0.5  # between two looks for a host that is not there
 class HostPlace(Struct, frozen=True):
     """Where a turn runs: a host, the agent as the host runs it, and the project.
 
-    `dispatch` carries it there. Without one nothing does: the turn is replayed.
+    `dispatch` carries it there. Without one nothing does: the turn is replayed. `files` are what the worktree of the
+    turn has, if it works in one, which is `carried`.
     """
 
     host: HostSeen
@@ -40,6 +42,8 @@ class HostPlace(Struct, frozen=True):
     project: Project
     dispatch: Dispatch | None
     say: Callable[[str], None]
+    carried: Carried | None = None
+    files: Files | None = None
 
     def on(self, team: Team, member: Member) -> tuple[Team, Member]:
         """The team and the member as they are for a turn there."""
@@ -72,8 +76,16 @@ class HostPlace(Struct, frozen=True):
             resumes=resumes,
             budget_usd=budget_usd,
             teamchat=VERSION,
+            files=self.files,
         )
-        return HostedTurn(self.dispatch, order.turn, order.host, self.say, order)
+        turn = HostedTurn(self.dispatch, order.turn, order.host, self.say, order)
+        turn.returns = self.carried
+        return turn
+
+    def with_files(self, worktree: Carried) -> HostPlace:
+        """The place with what the worktree has now. Blocks. Raises `HostUnavailable` and `CheckpointFailed`."""
+        heads = [head for project, head in self.host.heads if project.is_of(self.project)]
+        return replace(self, carried=worktree, files=worktree.files(heads))
 
 
 def place_of_old(member: Member, host: str, protocol: ProtocolName) -> HostPlace:

@@ -236,7 +236,14 @@ class Run:
             self.emit(Warned(f"{member.name}: {text}", route.number if route else None, of_disk=True))
 
         try:
-            return await self.hosting.place(member, self.team, say, self.stopper)
+            found = await self.hosting.place(member, self.team, say, self.stopper)
+            if not (route and self.has_worktree(member, route)):
+                return found
+            from teamchat.core.turn.carried import carried
+
+            name = self.place_name(member, route) or member.name
+            session, state, host = name_of(self.db, self.session), self.trees.folder, found.host.name
+            return await in_thread(lambda: found.with_files(carried(state, self.session, session, name, host)))
         except TeamchatError as error:
             self.machine.no_host(member, error)
             raise
@@ -404,7 +411,7 @@ class Run:
         if reason := known_reason(member.cwd):
             return NoCheckpoint(reason)
         writes = may_write(member, planned.agent)
-        if planned.hosted:
+        if planned.hosted and planned.hosted.returns is None:
             return NoCheckpoint(f"it ran on {planned.setup.host}")
         number, before = turn.number, self.trees.before
         tree = await in_thread(partial(before, str(number), member.cwd, number=number, writes=writes, in_line=in_line))

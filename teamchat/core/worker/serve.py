@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import fcntl
+import math
 import os
 import threading
 import time
@@ -20,6 +21,8 @@ from msgspec import Struct, field
 from teamchat.core.conversation.recovery import clean_folder
 from teamchat.core.dispatch.connect import clock_of
 from teamchat.core.dispatch.dispatch import AgentOffer, Away, HostClock
+from teamchat.core.dispatch.order import Project
+from teamchat.core.dispatch.project import head_of
 from teamchat.core.errors import HostUnavailable, UsageError
 from teamchat.core.files.folders import state_dir
 from teamchat.core.files.whole_files import put_in_place
@@ -38,6 +41,7 @@ if TYPE_CHECKING:
 LOOK_S = 0.1  # while it ends
 IDLE_S = 10.0  # without a turn, after which a worker that runs until it is idle ends
 TURNS = "turns"
+HEADS_S = 60.0  # between two looks at the commits of the clones
 
 
 class Ends(Struct):
@@ -147,6 +151,8 @@ class _Worker:
         self._away = False
         self._busy = time.monotonic()
         self._winds_down = False
+        self._known_heads: tuple[tuple[Project, str], ...] = ()
+        self._looked = -math.inf  # for them
 
     def begin(self, dead_s: float) -> None:
         """Take turns from now on. Raises `HostUnavailable`, and `UsageError` where the name has a worker."""
@@ -176,11 +182,20 @@ class _Worker:
             jobs=self._jobs,
             agents=_offers(self._host),
             projects=tuple(project for project, _ in self._host.file.projects),
+            heads=self._heads(),
             teamchat=VERSION,
             refused=tuple(self._host.refused),
             running=tuple(turn.name for turn in tuple(self._host.running) if turn.name),
             ending=bool(self._ends.asked) or self._winds_down,
         )
+
+    def _heads(self) -> tuple[tuple[Project, str], ...]:
+        """The commits of the clones, looked up now and then: what a clone has had is there for long."""
+        if time.monotonic() - self._looked > HEADS_S:
+            self._looked = time.monotonic()
+            found = ((project, head_of(folder)) for project, folder in self._host.file.projects)
+            self._known_heads = tuple((project, head) for project, head in found if head)
+        return self._known_heads
 
     def beat(self) -> None:
         """Say that it is there. A database that does not answer is told once. It ends if another has its name."""

@@ -11,11 +11,12 @@ import time
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from teamchat.core.dispatch.order import FORMAT, Began, Ended, Order, Output, Piece, Unreadable, read_order
+from teamchat.core.dispatch.order import FORMAT, Began, Ended, Files, Order, Output, Piece, Unreadable, read_order
 from teamchat.core.errors import TeamchatError
 from teamchat.core.files.folders import state_dir
 from teamchat.core.team.programs import Unusable, find_program
@@ -33,6 +34,9 @@ from teamchat.runners.child.supervisor import Clocks, Stopper, TurnEnd, run_turn
 from teamchat.runners.homes.logins import login_variables
 from teamchat.runners.homes.versions import installed_version
 from teamchat.version import VERSION
+
+if TYPE_CHECKING:
+    from teamchat.core.worker.files import HostFiles
 
 BATCH_S = 0.03  # in which output is gathered: a row of the database takes milliseconds
 MOST_REFUSED = 5  # that a host tells of
@@ -67,9 +71,9 @@ class Host(Struct):
 class _Refused(Exception):
     """The host does not begin the turn; nothing has run."""
 
-    def __init__(self, failure: Failure) -> None:
+    def __init__(self, failure: Failure, *, lacks: bool = False) -> None:
         super().__init__(failure.reason)
-        self.failure = failure
+        self.failure, self.lacks = failure, lacks
 
 
 class HostTurn:
@@ -134,7 +138,7 @@ class HostTurn:
             async with host.places:  # a cancelled turn leaves its place in the queue before its agent has ended
                 self._add(await self._ran(order))
         except _Refused as refused:
-            self._add(Ended(self._attempt, refused=refused.failure))
+            self._add(Ended(self._attempt, refused=refused.failure, lacks=refused.lacks))
         except Exception as error:  # noqa: BLE001 (home is told, whatever it is)
             failure = Failure(FailureKind.AGENT, f"could not be run by its host: {type(error).__name__}: {error}")
             self._add(Ended(self._attempt, refused=failure))
@@ -149,12 +153,28 @@ class HostTurn:
             raise _Refused(Failure(FailureKind.MISSING, f"was refused by {self._host.name}: it {error}")) from None
         if (left := self._host.cools(agent)) > 0:
             raise _Refused(Failure(FailureKind.RATE_LIMIT, f"cools down on {self._host.name} for {left:.0f} s"))
+        files = await self._files(order.files, cwd) if order.files else None
         folder = self._host.folder / os.urandom(8).hex()
         scratch = scratch_of(folder)
         try:
-            return await self._executed(order, agent, cwd, folder, scratch)
+            ended = await self._executed(order, agent, files.cwd if files else cwd, folder, scratch)
         finally:
             remove(scratch, folder)
+        return await _with_files(ended, files) if files else ended
+
+    async def _files(self, files: Files, cwd: Path) -> HostFiles:
+        """The worktree of an order. Raises `_Refused`."""
+        from teamchat.core.checkpoint.packs import LacksBase
+        from teamchat.core.worker.files import prepared
+
+        try:
+            return await asyncio.to_thread(prepared, self._host.folder.parent, files, cwd)
+        except LacksBase as lacks:
+            failure = Failure(FailureKind.MISSING, f"was refused by {self._host.name}: {lacks}", "teamchat resume")
+            raise _Refused(failure, lacks=True) from None
+        except TeamchatError as error:
+            reason = f"was refused by {self._host.name}: its files cannot be written there: {error}"
+            raise _Refused(Failure(FailureKind.MISSING, reason)) from None
 
     def _read(self, text: str) -> Order:
         try:
@@ -251,6 +271,14 @@ class HostTurn:
             cut=cut,
             cut_at=told.cut.at if told.cut else 0.0,
         )
+
+
+async def _with_files(ended: Ended, files: HostFiles) -> Ended:
+    """The end of a turn with what became of its files, or why they stay here."""
+    try:
+        return replace(ended, files=await asyncio.to_thread(files.made))
+    except TeamchatError as error:
+        return replace(ended, unsent=f"{error}; it stays in {files.cwd}")
 
 
 class _Told(Wrapped):

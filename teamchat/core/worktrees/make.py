@@ -35,11 +35,11 @@ from teamchat.core.worktrees.records import (
 )
 
 
-def ready(state: Path, owner: Owner, member: str, cwd: Path) -> Path:
+def ready(state: Path, owner: Owner, member: str, cwd: Path, *, refresh: bool = True) -> Path:
     """The folder of the member's worktree that `cwd` is in the user's work tree. Blocks while git works.
 
-    Raises `UsageError` outside of a git work tree, `NotTrusted` where a link in the worktree leads elsewhere, and
-    `CheckpointFailed`.
+    Without `refresh` one that is there stays as it is. Raises `UsageError` outside of a git work tree, `NotTrusted`
+    where a link in the worktree leads elsewhere, and `CheckpointFailed`.
     """
     home = find_repository(cwd, state)
     if isinstance(home, NoRepository):
@@ -55,7 +55,10 @@ def ready(state: Path, owner: Owner, member: str, cwd: Path) -> Path:
             f"{member}'s worktree is one of {tree.top}, and it works in {home.top} now",
             f"teamchat worktrees remove {quote(tree.member)}",
         )
-    _refresh(state, tree, home) if tree.made and tree.folder.exists() else _fill(state, tree, home)
+    if not (tree.made and tree.folder.exists()):
+        _fill(state, tree, home)
+    elif refresh:
+        _refresh(state, tree, home)
     return _inside(tree, home, cwd)
 
 

@@ -146,7 +146,10 @@ def test_the_team_table(line: str, said: str, tmp_path: Path) -> None:
             )
         ),
         ('host = "gpu1"\nmemory = "live"', 'memory: no process stays on a host, expected "fresh" or "resume"'),
-        ('host = "gpu1"\nworkspace = "worktree"', "workspace: a host has its own files; remove it, or remove host"),
+        (
+            'host = "gpu1"\naccess = "edit"\nworkspace = "shared"',
+            "workspace: who may write on a host has a worktree; remove it, or remove host",
+        ),
         ('host = ""', 'host: expected the name of a host, a list of names, or "any"'),
         ("host = []", 'host: expected the name of a host, a list of names, or "any"'),
         ('cwd = ["a"]', "cwd: expected a string, got a list"),

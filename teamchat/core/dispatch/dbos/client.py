@@ -165,6 +165,7 @@ class DbosDispatch:
                     busy=busy[queue_of(row.name)],
                     agents=about.agents,
                     projects=about.projects,
+                    heads=about.heads,
                     teamchat=about.teamchat,
                     refused=about.refused,
                     running=about.running,

@@ -42,6 +42,7 @@ class About(msgspec.Struct, frozen=True):
     jobs: int = 1
     agents: dict[str, AgentOffer] = msgspec.field(default_factory=dict)
     projects: tuple[Project, ...] = ()
+    heads: tuple[tuple[Project, str], ...] = ()
     teamchat: str = ""
     engine: str = ENGINE
     format: int = FORMAT

@@ -1,0 +1,146 @@
+"""Checkpoints on their way between two machines: a pack of git objects, made over a tree that both have.
+
+The pack is thin: what the receiver has is left out, and what changed is written as its difference. For git to do that,
+both sides make the same commit of the tree that they have in common, without parents, author and time.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from teamchat.core.checkpoint.git import GitFailed, GitProgram
+from teamchat.core.checkpoint.notes import NOBODY
+from teamchat.core.checkpoint.paths import readable
+from teamchat.core.checkpoint.refs import check_ref, set_ref
+from teamchat.core.checkpoint.shadow import keep_file, open_shadow
+from teamchat.core.checkpoint.values import CheckpointLimits, GitRepository
+from teamchat.core.errors import CheckpointFailed
+from teamchat.core.text.clean import printable
+
+LARGEST = 8 << 20  # bytes of a pack
+_LARGEST_OBJECTS = 64 * LARGEST  # unpacked
+_LONGEST_S = 120.0
+_MOST_NAMED = 3
+_MADE = b"What both machines have.\n"
+
+
+class Packed(Struct, frozen=True, forbid_unknown_fields=True):
+    """A checkpoint, and the objects that it has beside those of the tree `base` (None: all of them)."""
+
+    checkpoint: str
+    base: str | None
+    pack: bytes
+
+
+class TooLarge(CheckpointFailed):
+    """A checkpoint has more new files than travel. The message says how much it is, and which are large."""
+
+
+class LacksBase(CheckpointFailed):
+    """The tree that a pack is made over is not on this machine."""
+
+
+def pack(
+    repository: GitRepository, state_folder: Path, checkpoint: str, known: Sequence[str], beside: Path | None = None
+) -> Packed:
+    """The checkpoint over the first of the commits or trees `known` that is here.
+
+    `beside` is a folder of objects of another repository, where these may be. Raises `TooLarge` and
+    `CheckpointFailed`.
+    """
+    with _opened(repository, state_folder, beside) as git:
+        base = next(filter(None, (_tree(git, name) for name in known)), None)
+        if base == _tree(git, checkpoint) and base:
+            return Packed(checkpoint, base, _of_one(git, checkpoint))
+        revisions = f"{checkpoint}\n"
+        if base:
+            parent = _common(git, base)
+            revisions += f"{_commit(git, f'{checkpoint}^{{tree}}', '-p', parent)}\n^{parent}\n"
+        objects = _sizes(git, revisions)
+        if sum(size for size, _ in objects) > _LARGEST_OBJECTS:
+            raise TooLarge(_too_large(sum(size for size, _ in objects), objects))
+        packed = git("pack-objects", "--revs", "--thin", "--stdout", "-q", given=revisions.encode())
+        if len(packed) > LARGEST:
+            raise TooLarge(_too_large(len(packed), objects))
+        return Packed(checkpoint, base, packed)
+
+
+def unpack(repository: GitRepository, state_folder: Path, packed: Packed, ref: str) -> None:
+    """Take over the objects of a checkpoint, which `ref` keeps then. No file of the work tree is written.
+
+    git checks all of them before one is here. Raises `LacksBase` and `CheckpointFailed`.
+    """
+    check_ref(ref)
+    with open_shadow(repository, state_folder, _LONGEST_S, files=False) as shadow:
+        git = shadow.git
+        if packed.base:
+            if _tree(git, packed.base) != packed.base:
+                raise LacksBase(f"the files that were sent before are no longer here ({packed.base[:12]})")
+            _common(git, packed.base)
+        if len(packed.pack) > LARGEST:
+            raise TooLarge(f"{len(packed.pack):,} bytes of files, over {LARGEST:,}")
+        git("index-pack", "--strict", "--fix-thin", "--stdin", given=packed.pack)
+        if _tree(git, packed.checkpoint) is None:
+            raise CheckpointFailed(f"the checkpoint {packed.checkpoint[:12]} did not come")
+        listed = git("ls-tree", "-r", "-l", "-z", "--full-tree", packed.checkpoint).split(b"\0")[:-1]
+        sizes = (entry.partition(b"\t")[0].split()[3] for entry in listed)
+        if any(int(size) > CheckpointLimits().file_bytes for size in sizes if size != b"-"):
+            raise CheckpointFailed(f"the checkpoint {packed.checkpoint[:12]} has a file that is too large")
+        set_ref(shadow, ref, packed.checkpoint)
+
+
+def borrow(repository: GitRepository, state_folder: Path) -> None:
+    """Let the store use the objects of the repository itself, so that what both have need not come."""
+    with open_shadow(repository, state_folder, _LONGEST_S, files=False):
+        place = repository.store / "objects" / "info" / "alternates"
+        place.parent.mkdir(exist_ok=True)
+        keep_file(place, os.fsencode(repository.common_dir / "objects") + b"\n")
+
+
+@contextmanager
+def _opened(repository: GitRepository, state_folder: Path, beside: Path | None) -> Iterator[GitProgram]:
+    with open_shadow(repository, state_folder, _LONGEST_S, files=False) as shadow:
+        env = {"GIT_ALTERNATE_OBJECT_DIRECTORIES": str(beside)} if beside else {}
+        yield replace(shadow.git, env={**shadow.git.env, **env})
+
+
+def _tree(git: GitProgram, name: str) -> str | None:
+    """The tree of a commit, or a tree itself; None where it is not here."""
+    try:
+        return git("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{tree}}").decode().strip() or None
+    except GitFailed:
+        return None
+
+
+def _common(git: GitProgram, tree: str) -> str:
+    """The commit of a tree that both machines have."""
+    return _commit(git, tree)
+
+
+def _commit(git: GitProgram, tree: str, *parents: str) -> str:
+    return replace(git, env={**git.env, **NOBODY})("commit-tree", tree, *parents, given=_MADE).decode().strip()
+
+
+def _of_one(git: GitProgram, checkpoint: str) -> bytes:
+    """A pack of the commit alone: nothing of its files is new."""
+    return git("pack-objects", "--stdout", "-q", given=f"{checkpoint}\n".encode())
+
+
+def _sizes(git: GitProgram, revisions: str) -> list[tuple[int, bytes]]:
+    """The objects of a pack: their sizes and paths, the largest first."""
+    listed = git("rev-list", "--objects", "--stdin", given=revisions.encode())
+    told = git("cat-file", "--batch-check=%(objectsize) %(rest)", given=listed).splitlines()
+    pairs = (line.partition(b" ")[::2] for line in told)
+    return sorted(((int(size), path) for size, path in pairs), reverse=True)
+
+
+def _too_large(size: int, objects: Sequence[tuple[int, bytes]]) -> str:
+    largest = ((number, readable(os.fsdecode(path))) for number, path in objects[:_MOST_NAMED] if path)
+    named = printable(", ".join(f"{path} ({number / (1 << 20):.1f} MB)" for number, path in largest))
+    return f"its new files are {size / (1 << 20):.1f} MB, over {LARGEST >> 20} MB; the largest: {named}"
