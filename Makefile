@@ -61,9 +61,11 @@ crash: $(VENV)/ready
 	DEATHS=2000 $(BIN)/python -m pytest -n auto -m 'long or not long' tests/cli/test_killed.py tests/cli/test_killed_mapreduce.py tests/cli/test_killed_until.py \
 		tests/core/conversation/test_recovery.py tests/core/checkpoint/test_killed_checkpoints.py
 
-# A user edits files 2,000 times while undo, redo, retry, merge and merge --undo run. A failure names its seed.
+# A user edits files 2,000 times while undo, redo, retry, merge and merge --undo run, and members take 200 random turns on two
+# hosts. A failure names its seed.
 edits: $(VENV)/ready
-	EDITS=$(or $(EDITS),2000) $(BIN)/python -m pytest -n auto -m long -rP tests/cli/test_user_edits.py
+	EDITS=$(or $(EDITS),2000) TURNS_ON_HOSTS=200 $(BIN)/python -m pytest -n auto -m 'long or not long' -rP tests/cli/test_user_edits.py \
+		tests/core/turn/test_random_turns_on_hosts.py
 
 # Runs every hostile agent of tests/torture/agents.py, each in its own namespaces. `test` runs only the quick ones.
 torture: $(VENV)/ready

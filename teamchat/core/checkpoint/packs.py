@@ -141,6 +141,6 @@ def _sizes(git: GitProgram, revisions: str) -> list[tuple[int, bytes]]:
 
 
 def _too_large(size: int, objects: Sequence[tuple[int, bytes]]) -> str:
-    largest = ((number, readable(os.fsdecode(path))) for number, path in objects[:_MOST_NAMED] if path)
-    named = printable(", ".join(f"{path} ({number / (1 << 20):.1f} MB)" for number, path in largest))
+    files = [(number, readable(os.fsdecode(path))) for number, path in objects if path]
+    named = printable(", ".join(f"{path} ({number / (1 << 20):.1f} MB)" for number, path in files[:_MOST_NAMED]))
     return f"its new files are {size / (1 << 20):.1f} MB, over {LARGEST >> 20} MB; the largest: {named}"
