@@ -42,6 +42,7 @@ BENCHMARKS = (
     "chain",
     "until",
     "hosts",
+    "places",
 )
 
 

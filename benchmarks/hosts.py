@@ -30,10 +30,16 @@ AGENT = "#!/bin/sh\ncat > /dev/null\nsleep 0.3\ndate +%s.%N\nsleep 0.2\n"
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
-class World:
-    """A home and a worker over one database."""
+def members_on_gpu1(number: int) -> str:
+    """The team file of a home whose members work on one host."""
+    members = (f'[[members]]\nname = "m{each}"\nagent = "agent"\nhost = "gpu1"\n' for each in range(number))
+    return "[team.limits]\nturns = 40\n" + "".join(members)
 
-    def __init__(self, folder: Path, database: str) -> None:
+
+class World:
+    """A home and its workers over one database. The `agent` is the text of a program."""
+
+    def __init__(self, folder: Path, database: str, team: str, agent: str = AGENT) -> None:
         self.folder, self.database, self.home = folder, database, folder / "home"
         self.home.mkdir()
         self._git("init", "-q")
@@ -48,15 +54,11 @@ class World:
             "-m",
             "first",
         )
-        agent = folder / "agent"
-        agent.write_text(AGENT)
-        agent.chmod(0o755)
-        members = (f'[[members]]\nname = "m{number}"\nagent = "agent"\nhost = "gpu1"\n' for number in range(TURNS))
-        (self.home / "teamchat.toml").write_text("[team.limits]\nturns = 40\n" + "".join(members))
-        config = folder / "worker" / ".config" / "teamchat"
-        config.mkdir(parents=True)
-        offers = f'[agents.agent]\ncommand = ["{agent}"]\n[[projects]]\nfolder = "{self.home}"\n'
-        (config / "host.toml").write_text(offers)
+        program = folder / "agent"
+        program.write_text(agent)
+        program.chmod(0o755)
+        (self.home / "teamchat.toml").write_text(team)
+        self._offers = f'[agents.agent]\ncommand = ["{program}"]\n[[projects]]\nfolder = "{self.home}"\n'
         self.run("hosts", "--init-database")
         self.run("trust")
 
@@ -77,11 +79,14 @@ class World:
         subprocess.run(argv, cwd=self.home, env=self.env("home"), capture_output=True, check=True)
 
     @contextmanager
-    def worker(self) -> Iterator[subprocess.Popen[bytes]]:
-        argv = (sys.executable, "-m", "teamchat", "worker", "--name", "gpu1")
-        log = self.folder / "worker.log"
+    def worker(self, name: str = "gpu1", jobs: int = 1) -> Iterator[subprocess.Popen[bytes]]:
+        config = self.folder / name / ".config" / "teamchat"
+        config.mkdir(parents=True)
+        (config / "host.toml").write_text(self._offers)
+        argv = (sys.executable, "-m", "teamchat", "worker", "--name", name, "--jobs", str(jobs))
+        log = self.folder / f"{name}.log"
         with log.open("wb") as file:
-            process = subprocess.Popen(argv, cwd=self.folder, env=self.env("worker"), stderr=file)
+            process = subprocess.Popen(argv, cwd=self.folder, env=self.env(name), stderr=file)
         try:
             while b"is ready" not in log.read_bytes():
                 assert process.poll() is None, log.read_text()
@@ -115,7 +120,7 @@ class World:
 def measures(_quick: bool) -> Measures:
     try:
         with cluster() as postgres, tempfile.TemporaryDirectory() as name:
-            world = World(Path(name), postgres.database())
+            world = World(Path(name), postgres.database(), members_on_gpu1(TURNS))
             with world.worker() as worker:
                 yield "a turn on a host*", lambda: turn_on_a_host(world)
                 yield "an idle worker*", lambda: idle_worker(world, worker)
