@@ -289,12 +289,17 @@ def reviewing(team: Team, process: Process) -> tuple[str, ...]:
 
 def pausing(team: Team, process: Process, bounds: Bounds) -> tuple[str, ...]:
     """A note if the process takes more turns than may run without a pause."""
+    from teamchat.core.engine.processes.mapreduce import OTHER_TURNS
     from teamchat.core.engine.processes.table import STRATEGIES
     from teamchat.core.turn.run import rules_of
 
     rules, turns = rules_of(team, bounds), STRATEGIES[process.kind].turns(process)
     if process.kind == "until":
         return ()  # it would be refused
+    if process.kind == "mapreduce" and (process.jobs or 1) > 1:
+        up_to = f"{process.most:,} subtask{'s' * (process.most > 1)} take up to {process.most + OTHER_TURNS:,} turns"
+        over = f"{process.jobs} at a time: as many may go over a limit of tokens, cost or minutes"
+        return (f"{up_to} of {rules.turns_limit} ({rules.max_turns}), {over}",)
     if turns is None or rules.max_turns is None or turns <= rules.max_turns:
         return ()
     name, limit = process.name or process.kind, f"{rules.turns_limit} ({rules.max_turns})"

@@ -165,6 +165,8 @@ def spent(doing: Doing, now: float) -> str:
 
 
 OPEN, DONE, SKIPPED = "·", "✓", "-"
+MOST_LISTED = 20  # subtasks that are listed; more are counted, with those that take longest
+SLOWEST = 3
 AROUND = 3  # lines besides those of the subtasks: the plan, those that are not shown, and the reducer
 
 
@@ -224,6 +226,8 @@ class Subtasks(Struct):
         works = merging or not doing or any(route.number in doing for route in self.routes.values())
         if not rows or not works or self.process.of(REDUCER) or self.process.over:
             return []
+        if len(rows) > MOST_LISTED and not merging:
+            return self._counted(rows, [one for one in doing.values() if one.place], now, width, look, colour)
         shown = [] if merging else _most_telling(rows, max(height - AROUND, 1))
         done = sum(row.state == DONE for row in rows)
         planner = self.process.of(PLANNER)[-1].member
@@ -234,6 +238,31 @@ class Subtasks(Struct):
             *_drawn(shown, now, width, look, colour),
             *([look.dim(cut(f"  … {more} more", width))] if shown and more else []),
             *([] if merging else [look.dim(cut(f"{OPEN} {self.process.reducer} merges the results", width))]),
+        ]
+
+    def _counted(
+        self,
+        rows: Sequence[_Row],
+        placed: Sequence[Doing],
+        now: float,
+        width: int,
+        look: Look,
+        colour: Callable[[str], int],
+    ) -> list[str]:
+        """How many subtasks there are of each kind, on which hosts, and those that take longest."""
+        running = [row for row in rows if row.doing and not row.state and row.doing.ended is None]
+        failed = sum(bool(row.doing and row.doing.failed) or row.state == SKIPPED for row in rows)
+        counts = {"done": sum(row.state == DONE for row in rows), "running": len(running), "failed": failed}
+        left = len(rows) - sum(counts.values())
+        planner = self.process.of(PLANNER)[-1].member
+        told = ", ".join(f"{number} {what}" for what, number in (*counts.items(), ("to do", left)) if number)
+        hosts = _by_host(placed)
+        slowest = sorted(running, key=lambda row: row.doing.since if row.doing else now)[:SLOWEST]
+        return [
+            cut(f"{DONE} {planner} planned {len(rows)} subtasks: {told}", width),
+            *([f"  {look.dim(cut(hosts, width - 2))}"] if hosts else []),
+            *_drawn(slowest, now, width, look, colour),
+            look.dim(cut(f"{OPEN} {self.process.reducer} merges the results", width)),
         ]
 
     def _rows(self, doing: Mapping[int, Doing]) -> Iterator[_Row]:
@@ -249,6 +278,20 @@ class Subtasks(Struct):
                 yield _Row(number, task, route.target, DONE)
             else:
                 yield _row(number, task, route, now, self.failed.get(number, ()))
+
+
+def _by_host(placed: Sequence[Doing]) -> str:
+    """`gpu1: 5 running, 12 ended; gpu2: 4 running`; empty if all work here."""
+    hosts = sorted({doing.host for doing in placed if doing.host})
+    if not hosts:
+        return ""
+    parts = []
+    for host in hosts:
+        its = [doing for doing in placed if doing.host == host]
+        running = sum(doing.ended is None for doing in its)
+        counts = {"running": running, "ended": len(its) - running}
+        parts.append(f"{host}: {', '.join(f'{number} {what}' for what, number in counts.items() if number)}")
+    return "; ".join(parts)
 
 
 def _row(number: int, task: str, route: Route, doing: Doing | None, failed: tuple[str, ...]) -> _Row:

@@ -111,3 +111,24 @@ def test_no_line_is_too_wide_and_what_works_is_shown_first(width: int, height: i
     assert len(shown) <= height
     assert max(map(cells, shown)) <= width
     assert any(line.startswith("⠋ 45") for line in shown)
+
+
+def test_many_are_counted_with_those_that_take_longest_and_by_host() -> None:
+    tree = planned(*(f"Port module {number}" for number in range(1, 101)), done=(finished(1, "sarah"),))
+    doing = {}
+    for number in range(2, 12):
+        tree.called(call(number, "sarah"))
+        doing[10 + number] = Doing(
+            "sarah", float(number), place=f"sarah#{number}", host="gpu2" if number % 2 else "gpu1"
+        )
+    doing[20].end(14.0, None, failed=False)
+    doing[21].end(14.0, None, failed=True)
+    assert lines(tree, doing, now=15.0, width=70) == [
+        "✓ max planned 100 subtasks: 2 done, 8 running, 1 failed, 89 to do",
+        "  gpu1: 4 running, 1 ended; gpu2: 4 running, 1 ended",
+        "⠋ 2 sarah  Port module 2                        gpu1: starting   0:13",
+        "⠋ 3 sarah  Port module 3                        gpu2: starting   0:12",
+        "⠋ 4 sarah  Port module 4                        gpu1: starting   0:11",
+        "· max merges the results",
+    ]
+    assert all(cells(line) <= 40 for line in lines(tree, doing, now=15.0, width=40))
