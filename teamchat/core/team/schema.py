@@ -261,7 +261,7 @@ class MemberTable(Table):
     rerun: bool = _MEMBER.rerun
     """Run a turn again whose host has gone while it ran."""
     workspace: Workspace | None = None
-    """`worktree` gives it a git worktree of its own, `shared` your files. Without it groups have, and writers on hosts."""
+    """`worktree` gives it a git worktree, `shared` your files. Without it groups have one, and writers on hosts."""
     timeout: Seconds = _MEMBER.timeout_s
     """The most a turn may take, in seconds or as "90s", "30m" or "1h30m"."""
     stall: Seconds | None = None

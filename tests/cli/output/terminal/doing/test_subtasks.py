@@ -126,9 +126,9 @@ def test_many_are_counted_with_those_that_take_longest_and_by_host() -> None:
     assert lines(tree, doing, now=15.0, width=70) == [
         "✓ max planned 100 subtasks: 2 done, 8 running, 1 failed, 89 to do",
         "  gpu1: 4 running, 1 ended; gpu2: 4 running, 1 ended",
-        "⠋ 2 sarah  Port module 2                        gpu1: starting   0:13",
-        "⠋ 3 sarah  Port module 3                        gpu2: starting   0:12",
-        "⠋ 4 sarah  Port module 4                        gpu1: starting   0:11",
+        "⠋ 2 sarah  Port module 2                         gpu1: starting   0:13",
+        "⠋ 3 sarah  Port module 3                         gpu2: starting   0:12",
+        "⠋ 4 sarah  Port module 4                         gpu1: starting   0:11",
         "· max merges the results",
     ]
     assert all(cells(line) <= 40 for line in lines(tree, doing, now=15.0, width=40))
