@@ -297,9 +297,10 @@ def pausing(team: Team, process: Process, bounds: Bounds) -> tuple[str, ...]:
     if process.kind == "until":
         return ()  # it would be refused
     if process.kind == "mapreduce" and (process.jobs or 1) > 1:
-        up_to = f"{process.most:,} subtask{'s' * (process.most > 1)} take up to {process.most + OTHER_TURNS:,} turns"
-        over = f"{process.jobs} at a time: as many may go over a limit of tokens, cost or minutes"
-        return (f"{up_to} of {rules.turns_limit} ({rules.max_turns}), {over}",)
+        plan = f"a plan of {process.most:,} subtasks takes up to {process.most + OTHER_TURNS:,} turns"
+        limit = f"{rules.turns_limit} is {rules.max_turns:,}" if rules.max_turns is not None else "nothing limits that"
+        over = f"{process.jobs} run at a time, so as many may go over a limit of tokens, cost or minutes"
+        return (f"{plan}, and {limit}; {over}",)
     if turns is None or rules.max_turns is None or turns <= rules.max_turns:
         return ()
     name, limit = process.name or process.kind, f"{rules.turns_limit} ({rules.max_turns})"

@@ -193,3 +193,12 @@ def test_the_best_of_one_member_several_times(tree: WorkTree) -> None:
     assert listed() == candidates
     assert run_here("merge", str(winner)).code == 0
     assert (tree.top / "try.txt").read_bytes() == (folder_of(tree, str(winner)) / "try.txt").read_bytes()
+
+
+def test_what_several_at_a_time_may_need_is_said_before_they_begin(tmp_path: Path) -> None:
+    crew(tmp_path, 2, ":", SARAH)
+    ran = run_here(*RUN, "Test it")
+    assert ran.err.splitlines()[1] == (
+        "· a plan of 47 subtasks takes up to 50 turns, and limits.turns is 50; "
+        "4 run at a time, so as many may go over a limit of tokens, cost or minutes"
+    )

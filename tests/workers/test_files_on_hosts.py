@@ -164,3 +164,34 @@ esac"""
     merged = lab.cli("merge", "--all")
     assert merged.code == 0, merged.err
     assert [(lab.project / f"f{number}").read_text() for number in range(1, 9)] == [f"{n}\n" for n in range(1, 9)]
+
+
+def test_a_limit_that_one_host_meets_does_not_eat_the_plan(lab: Lab) -> None:
+    plan = "[" + ", ".join(f'"part {number}"' for number in range(1, 25)) + "]"
+    asks = f"""case "$(cat {{prompt}})" in *"a JSON list of"*) echo '{plan}' ;; *) sleep 0.2; echo done ;; esac"""
+    limited = "sleep 0.2; echo 'API Error: 429 Too Many Requests' >&2; exit 1"
+    hosts = {}
+    for name in ("alpha", "beta"):
+        host = hosts[name] = lab.host(name)
+        own = host.folder / "prompt.$$"
+        agent = host.folder / "agent"
+        script = asks.replace("{prompt}", str(own)) if name == "alpha" else limited
+        agent.write_text(f"#!/bin/sh\ncat > {own}; echo $$ >> {host.folder}/starts\n{script}\n")
+        agent.chmod(0o755)
+        host.offers({"writer": [agent]}).worker("--jobs", "2").ready()
+    lab.team(
+        'name = "lead"\nagent = "writer"\nhost = "alpha"',
+        'name = "max"\nagent = "writer"\nhost = "any"',
+        more="[team.limits]\nturns = 100",
+    )
+    run = ("run", "mapreduce", "--planner", "lead", "--reducer", "lead", "--workers", "max", "--jobs", "4", "--json")
+    ran = lab.cli(*run, "Look")
+
+    assert hosts["beta"].starts <= 2
+    process = events(ran, "result")[0]["process"]
+    assert isinstance(process, dict)
+    left = [task for task in process["subtasks"] if task["status"] not in ("done", "answered")]
+    assert (ran.code, len(left)) == (6, hosts["beta"].starts), ran.err
+    resumed = lab.cli("resume")
+    assert resumed.code == 0, resumed.err
+    assert hosts["beta"].starts <= 2

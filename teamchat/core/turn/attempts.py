@@ -95,6 +95,7 @@ class Attempts(Struct):
             self.run.emit(Warned(passed_over(target, member), route.number))
         while True:
             result = await self._turn(route, member, has_fallback=not all(map(self._cools, others)))
+            self._note_limit(result, member)
             why = _why_again(result, member, tries)
             if why is None and not self._falls_back(result, member, others):
                 return result
@@ -110,6 +111,12 @@ class Attempts(Struct):
             (member, *others), tries = sorted(others, key=self._cools), 0
             self.run.emit(Warned(f"{_reason(result)}; {_fallback(member, target)}", route.number))
 
+    def _note_limit(self, result: Answer | NoAnswer, member: Member) -> None:
+        """After a rate limit on a host no turn of the member goes there until the host itself says how it stands."""
+        host = result.turn.setup.host if isinstance(result, Answer) else None
+        if host and self.run.machine.live and _kind(result) is FailureKind.RATE_LIMIT:
+            self.run.hosting.limited(host, member.agent or "")
+
     def _falls_back(self, result: Answer | NoAnswer, member: Member, others: Sequence[Member]) -> bool:
         """True if a fallback is asked. After a rate limit the member's agent cools down."""
         kind = _kind(result)
@@ -122,6 +129,9 @@ class Attempts(Struct):
         reason, number = _reason(result), result.route.number
         if why is Again.GONE:
             self.run.emit(Warned(f"{reason}; begins a fresh session with the full context", number))
+            return 0
+        if why is Again.ELSEWHERE:
+            self.run.emit(Warned(f"{reason}; another host is asked", number))
             return 0
         if why is Again.UNREPORTED:
             self.run.live.give_up(member)
@@ -318,6 +328,7 @@ class Again(Enum):
 
     GONE = "the vendor session that it resumes is gone"
     UNREPORTED = "its kept process ended without reporting the turn"
+    ELSEWHERE = "its host did not begin it because of a rate limit"
     RETRY = "the failure may pass by itself"
 
 
@@ -328,6 +339,8 @@ def _why_again(result: Answer | NoAnswer, member: Member, tries: int) -> Again |
         return Again.GONE
     if _unreported(result):
         return Again.UNREPORTED
+    if _limited(result):
+        return Again.ELSEWHERE
     if _lost(result) and member.rerun:
         return Again.RETRY if tries < max(1, member.retries) else None
     return (
@@ -347,6 +360,12 @@ def _lost(answer: Answer) -> bool:
     """True when the host of the turn has gone while it ran."""
     ran = answer.finished.outcome.ran
     return ran is not None and ran.lost
+
+
+def _limited(answer: Answer) -> bool:
+    """True when a host did not begin the turn, because it has met a rate limit before."""
+    ran = answer.finished.outcome.ran
+    return _kind(answer) is FailureKind.RATE_LIMIT and ran is not None and not ran.executor
 
 
 def _unreported(answer: Answer) -> bool:

@@ -111,6 +111,7 @@ class Hosting(Struct):
     _projects: dict[Path, Project] = field(default_factory=dict)
     _reserved: Counter[str] = field(default_factory=Counter)
     _over: list[str] = field(default_factory=list)
+    _limited: dict[tuple[str, str], float] = field(default_factory=dict)
 
     def connected(self) -> Dispatch:
         """The connection, made once. Raises `HostUnavailable` and `UsageError`."""
@@ -129,12 +130,12 @@ class Hosting(Struct):
         until, announced = time.monotonic() + wait_s, False
         while True:
             try:
-                hosts = await dispatch.hosts()
+                hosts = [self._as_known(host) for host in await dispatch.hosts()]
                 chosen, why = choose(hosts, wanted, clock.dead_s, self._reserved), ""
                 if chosen is None:
                     why = why_none(hosts, wanted, clock.dead_s)
             except Away as away:
-                hosts, chosen, why = (), None, str(away)
+                hosts, chosen, why = [], None, str(away)
             if chosen:
                 self._reserved[chosen.name] += 1
                 return HostPlace(chosen, self._agent(member, team, chosen), wanted.project, dispatch, say)
@@ -147,6 +148,20 @@ class Hosting(Struct):
                 say(f"waiting for a host: {why}")
                 announced = True
             await stopper.sleep(LOOK_S)
+
+    def limited(self, host: str, agent: str) -> None:
+        """Note that an agent of the host has met a rate limit, which its own row says only with its next beat."""
+        if self._dispatch:
+            self._limited[host, normalize_agent_type(agent)] = time.monotonic() + 2 * self._dispatch.clock.beat_s
+
+    def _as_known(self, host: HostSeen) -> HostSeen:
+        """The host with the limits that it has met since it said how it stands."""
+        now = time.monotonic()
+        agents = {
+            name: replace(offer, cools_s=max(offer.cools_s, self._limited.get((host.name, name), now) - now))
+            for name, offer in host.agents.items()
+        }
+        return replace(host, agents=agents)
 
     def ordered(self, place: HostPlace) -> None:
         """Note that the turn of a place counts among the host's own, or does not run."""
