@@ -64,7 +64,7 @@ from teamchat.core.text.commands import saying
 from teamchat.core.turn.attempts import Answer, Attempts, NoAnswer
 from teamchat.core.turn.ending import Written, close_turn
 from teamchat.core.turn.execution import FinishedTurn
-from teamchat.core.turn.run import RESUME, Apart, Run, TurnFailure
+from teamchat.core.turn.run import NOBODY, RESUME, Apart, Run, TurnFailure
 from teamchat.core.turn.run_events import Conclusion, ProcessMoved, Warned
 from teamchat.core.turn.watching import in_thread
 from teamchat.runners.agent_events import Question
@@ -401,7 +401,7 @@ class ConversationCoordinator:
         try:
             answer = await self.attempts.answer(route)
         finally:
-            run.apart = Apart()
+            run.apart = NOBODY
         if isinstance(answer, NoAnswer):
             run.tally.fail(route, answer.error)
             return run.step(TurnEnded(run.machine.now(), route.number, None, stopped=run.stopped()))
@@ -445,7 +445,7 @@ class ConversationCoordinator:
         run.group = None
         run.apart = await self._apart(routes)
         try:
-            lines = in_lines(run.team, routes, run.apart.worktrees, run.apart.places)
+            lines = in_lines(run.team, routes, run.apart)
             run.at_once = min(len(lines), jobs or len(lines))
             GUARDIANS.expect(len(routes))
             most = jobs if run.machine.live else None  # a replay has the order of the recorded run
@@ -457,7 +457,7 @@ class ConversationCoordinator:
                 last = (last_turn_of(run.db, run.session, name) for name in names)
                 await self.teller.not_merged(*filter(None, last))
         finally:
-            run.group, run.apart, run.at_once = None, Apart(), None
+            run.group, run.apart, run.at_once = None, NOBODY, None
         return run.step(GroupRan(run.machine.now(), failed, stopped=run.stopped()))
 
     async def _apart(self, routes: tuple[Route, ...]) -> Apart:

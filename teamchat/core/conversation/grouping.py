@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from teamchat.core.engine.state import Route
 from teamchat.core.team.team import Member, Team
+from teamchat.core.turn.run import NOBODY, Apart
 from teamchat.core.turn.run_events import ConversationEvent, Warned
 
 
@@ -92,28 +93,18 @@ def with_places(team: Team, routes: Iterable[Route], in_work_tree: Callable[[Pat
     )
 
 
-def has_place(route: Route, places: Collection[str]) -> bool:
-    """Whether the turn of the route has a place of its own; `places` is what `with_places` found."""
-    return route.part is not None and route.part.place and route.target in places
-
-
-def in_lines(
-    team: Team, routes: Iterable[Route], apart: frozenset[str] = frozenset(), placed: Collection[str] = ()
-) -> list[list[Route]]:
-    """The routes in lines that may run side by side. Those of one line are of one member, or may write in one folder.
-
-    The members of `apart` have worktrees of their own, and each part of those of `placed` has its own place.
-    """
+def in_lines(team: Team, routes: Iterable[Route], apart: Apart = NOBODY) -> list[list[Route]]:
+    """The routes in lines that may run side by side. Those of a line are of one member, or may write in one folder."""
     lines: list[list[Route]] = []
     places: dict[str, list[Path]] = {}
     alone = []
     for route in routes:
-        if has_place(route, placed):
+        if apart.gives_place(route):
             alone.append([route])
             continue
         if route.target not in places:
             writers = _writers(team, route.target, alone=_is_apart(route))
-            places[route.target] = [_place(member, apart) for member in writers]
+            places[route.target] = [_place(member, apart.worktrees) for member in writers]
         touching = [line for line in lines if any(_collide(route.target, other.target, places) for other in line)]
         for line in touching:
             lines.remove(line)

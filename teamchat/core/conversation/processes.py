@@ -83,11 +83,7 @@ def need_worktrees(team: Team, state: Path, session: int | None, process: Proces
     from teamchat.core.worktrees.remove import not_merged
 
     may_write = {member.name for member in writers}
-    places = {
-        f"{call.target}#{call.part.number}" if call.part.place else call.target: None
-        for call in calls
-        if call.target in may_write
-    }
+    places = dict.fromkeys(call.part.called(call.target) for call in calls if call.target in may_write)
     trees = [tree for place in places if (tree := find(state, session, place))]
     if lost := not_merged(state, trees):
         quoted = [quote(name) for name in lost]

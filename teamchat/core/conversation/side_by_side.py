@@ -9,12 +9,11 @@ from pathlib import Path
 from teamchat.core.checkpoint.compare import changes, entries
 from teamchat.core.checkpoint.merge import merge
 from teamchat.core.checkpoint.paths import readable
-from teamchat.core.conversation.grouping import colliding, has_place, set_apart, with_places
+from teamchat.core.conversation.grouping import colliding, set_apart, with_places
 from teamchat.core.engine.state import Route
 from teamchat.core.engine.workflow import Process
 from teamchat.core.errors import CheckpointFailed
 from teamchat.core.store.turns import Turn
-from teamchat.core.team.team import Member
 from teamchat.core.text.commands import quote
 from teamchat.core.turn.run import Apart, Run
 from teamchat.core.turn.run_events import GroupCompared, SameLines, UnmergedChanges, Warned
@@ -32,17 +31,17 @@ def apart_in(run: Run, routes: Sequence[Route]) -> Apart:
     Those that have spoken already count, too: who is asked again works where it worked. So do all members of a process
     that may take over what another one fails at. Blocks while git looks for them.
     """
-    places = with_places(run.team, routes, run.machine.in_work_tree)
-    mates = [mate for route in routes if not has_place(route, places) for mate in (*run.state.mates(route), route)]
-    together = [mate for mate in mates if not has_place(mate, places)]
+    placed = Apart(places=with_places(run.team, routes, run.machine.in_work_tree))
+    mates = [mate for route in routes if not placed.gives_place(route) for mate in (*run.state.mates(route), route)]
+    together = [mate for mate in mates if not placed.gives_place(mate)]
     alone = set_apart(run.team, together)
     names = [mate.target for mate in together]
     process = run.state.process
     if process and any(route.part and route.group is not None for route in routes):
-        names += [name for name in process.members if name not in places]
+        names += [name for name in process.members if name not in placed.places]
     colliders = colliding(run.team, names) - alone
     own = {name for name in colliders if run.machine.in_work_tree(run.team.member(name).cwd)}
-    return Apart(alone | own, places)
+    return Apart(alone | own, placed.places)
 
 
 def side_by_side(run: Run, routes: Sequence[Route]) -> GroupCompared | None:
@@ -51,9 +50,8 @@ def side_by_side(run: Run, routes: Sequence[Route]) -> GroupCompared | None:
     Blocks while git compares.
     """
     there = {member.name: member for member in run.team.members}  # a member that left fails alone
-    known = [(there[route.target], route) for route in routes if route.target in there]
-    working = (one for one in known if run.has_worktree(*one) and not _has_another_for_each_try(*one))
-    names = [*dict.fromkeys(run.place_name(*one) or one[0].name for one in working)]
+    known = [(there[route.target], route) for route in routes if route.target in there and not _is_tried_anew(route)]
+    names = [*dict.fromkeys(run.place_name(*one) or one[0].name for one in known if run.has_worktree(*one))]
     judged = any(route.part and route.part.apart for route in routes)
     try:
         differing = list(_differences(run, names)) if len(names) > 1 else []
@@ -88,8 +86,8 @@ def not_merged(run: Run, turn: Turn) -> str | None:
     return f"not merged: {number} file{'s' * (number > 1)} in {turn.member}'s worktree ({commands})"
 
 
-def _has_another_for_each_try(_member: Member, route: Route) -> bool:
-    """Whether the worktrees of such a group are told together at the end: there may be many."""
+def _is_tried_anew(route: Route) -> bool:
+    """Whether each try of such a route has a worktree: there may be many, and the end of the run tells of them."""
     return route.part is not None and route.part.place and not route.part.apart
 
 

@@ -75,6 +75,10 @@ class Part(Struct, frozen=True):
         """Whether its turn may change no files, whatever its member may do otherwise."""
         return bool(self.compares or self.trees)
 
+    def called(self, member: str) -> str:
+        """The member that does it, by the name of its place if it has one: `sarah#3`."""
+        return f"{member}#{self.number}" if self.place else member
+
 
 MOST_ROUNDS = 100
 DOER, PERSON = "doer", "person"

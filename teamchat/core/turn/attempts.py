@@ -219,7 +219,7 @@ class Attempts(Struct):
             patience = PATIENCE if has_fallback else {}
             if planned.hosted:
                 planned.hosted.limit(run.team.limits.reply, patience)
-            in_line = route.part is not None and (route.part.kind == Kind.UNTIL or run.has_place(route))
+            in_line = route.part is not None and (route.part.kind == Kind.UNTIL or run.apart.gives_place(route))
             tree = await run.tree_before(turn, planned, in_line=in_line)
             longest = run.team.limits.reply
             finished = await execute(

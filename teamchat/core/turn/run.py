@@ -156,6 +156,13 @@ class Apart(Struct, frozen=True):
     worktrees: frozenset[str] = frozenset()
     places: frozenset[str] = frozenset()
 
+    def gives_place(self, route: Route) -> bool:
+        """Whether the turn of the route has a place of its own, beside others of its member."""
+        return route.part is not None and route.part.place and route.target in self.places
+
+
+NOBODY = Apart()
+
 
 class Run:
     """Everything that the coordinator, the attempts and the side turns of one session share.
@@ -204,7 +211,7 @@ class Run:
         self.trees = WorkTrees(folder.parent, refs_of(fence_key(db, session)), stopper)
         self.seen_trees: set[tuple[str, str]] = set()  # as turns of this run found and left the files, by their top
         self._told_of_refused = False
-        self.apart = Apart()
+        self.apart = NOBODY
         self.at_once: int | None = None  # how many turns of the group that runs are at the same time
         self.state: State = load_state(self.db, session, rules_of(self.team, bounds))
 
@@ -237,15 +244,23 @@ class Run:
 
         try:
             found = await self.hosting.place(member, self.team, say, self.stopper)
-            if not (route and self.has_worktree(member, route)):
-                return found
-            from teamchat.core.turn.carried import carried
-
-            name = self.place_name(member, route) or member.name
-            session, state, host = name_of(self.db, self.session), self.trees.folder, found.host.name
-            return await in_thread(lambda: found.with_files(carried(state, self.session, session, name, host)))
+            return await self._with_files(found, member, route) if route else found
         except TeamchatError as error:
             self.machine.no_host(member, error)
+            raise
+
+    async def _with_files(self, place: HostPlace, member: Member, route: Route) -> HostPlace:
+        """The place with the files of the member's worktree, if it works in one. Raises `HostUnavailable`."""
+        if not self.has_worktree(member, route):
+            return place
+        from teamchat.core.turn.carried import carried
+
+        name, session = self.place_name(member, route) or member.name, name_of(self.db, self.session)
+        state, host = self.trees.folder, place.host.name
+        try:
+            return await in_thread(lambda: place.with_files(carried(state, self.session, session, name, host)))
+        except TeamchatError:
+            self.ordered(place)
             raise
 
     def speaks(self, member: str, turn: int, events: Sequence[AgentEvent]) -> None:
@@ -334,12 +349,10 @@ class Run:
     def has_worktree(self, member: Member, route: Route | None = None) -> bool:
         """Whether the member works in a worktree of its own, at all or for that route. A replay makes none."""
         chosen = member.workspace == "worktree" or member.name in self.apart.worktrees
-        by_process = route is not None and route.part is not None and (route.part.apart or self.has_place(route))
+        by_process = (
+            route is not None and route.part is not None and (route.part.apart or self.apart.gives_place(route))
+        )
         return self.machine.live and (chosen or (by_process and member.access != "read"))
-
-    def has_place(self, route: Route) -> bool:
-        """Whether the turn of the route has a place of its own, beside others of its member."""
-        return route.part is not None and route.part.place and route.target in self.apart.places
 
     def place_name(self, member: Member, route: Route) -> str | None:
         """The name of the place of the member's next turn for the route, if it has one: `sarah#3`.
@@ -347,9 +360,9 @@ class Run:
         What an earlier turn of the session began in such a place is not gone on with: the second one is `sarah#3.2`.
         Who is asked again in a process that has it work apart goes on where it was.
         """
-        if route.part is None or not self.has_place(route):
+        if route.part is None or not self.apart.gives_place(route):
             return None
-        name = f"{member.name}#{route.part.number}"
+        name = route.part.called(member.name)
         tries = 0 if route.part.apart else self.tries[name]
         return f"{name}.{tries + 1}" if tries else name
 

@@ -80,15 +80,27 @@ def step(process: Process) -> Step | None:
     return Step((call,), fault=fault)
 
 
-def _open(process: Process) -> tuple[Call, ...]:
-    """A call for each member whose part is not over."""
-    total, done = len(process.members), {ended.part.number for ended in process.of(MEMBER)}
-    part = Part(process.kind, MEMBER, total=total, history=True, layers=BLIND_LAYERS, apart=True, prompt=process.prompt)
+def _calls(process: Process) -> tuple[Call, ...]:
+    """The calls of the members. One that does the task several times has a place for each."""
+    part = Part(
+        process.kind,
+        MEMBER,
+        total=len(process.members),
+        history=True,
+        layers=BLIND_LAYERS,
+        apart=True,
+        prompt=process.prompt,
+    )
     return tuple(
         Call(name, replace(part, number=number, place=process.members.count(name) > 1), as_of=process.request)
         for number, name in enumerate(process.members, 1)
-        if number not in done
     )
+
+
+def _open(process: Process) -> tuple[Call, ...]:
+    """Those whose parts are not over."""
+    done = {ended.part.number for ended in process.of(MEMBER)}
+    return tuple(call for call in _calls(process) if call.part.number not in done)
 
 
 def _judges(process: Process, judged: tuple[Done, ...]) -> Part:
@@ -101,7 +113,7 @@ def _judges(process: Process, judged: tuple[Done, ...]) -> Part:
         layers=(*BLIND_LAYERS, DIFFERENCES),
         shows=tuple(done.message or "" for done in labelled.values()),
         labels=tuple(f"answer {label}" for label in labelled),
-        compares=tuple(_called(process, done) for done in labelled.values()),
+        compares=tuple(done.part.called(done.member) for done in labelled.values()),
         options=tuple(labelled),
         prompt=process.prompt,
     )
@@ -136,7 +148,7 @@ def read(process: Process, part: Part, text: str, _requests: Sequence[RouteReque
     winner = answers(process).get(label or "")
     if winner is None:
         return Fault(f'"winner" is not one of {", ".join(part.options)}')
-    return Pick(_called(process, winner), reasons) if reasons else Fault('"reasons" is not a text')
+    return Pick(winner.part.called(winner.member), reasons) if reasons else Fault('"reasons" is not a text')
 
 
 def picked(options: Sequence[str], written: dict[str, Any]) -> tuple[str | None, str]:
@@ -157,18 +169,9 @@ def _pick(process: Process) -> Pick | None:
         return None
     labelled = answers(process)
     if len(labelled) == 1:
-        return Pick(_called(process, next(iter(labelled.values()))), ONLY)
+        only = next(iter(labelled.values()))
+        return Pick(only.part.called(only.member), ONLY)
     return next((done.finding for done in process.of(JUDGE) if isinstance(done.finding, Pick)), None)
-
-
-def _called(process: Process, done: Done) -> str:
-    """The member whose part is over, by the name of its worktree: one that does the task several times has several."""
-    return _name(process, done.part.number)
-
-
-def _name(process: Process, number: int) -> str:
-    name = process.members[number - 1]
-    return f"{name}#{number}" if process.members.count(name) > 1 else name
 
 
 def _judge(process: Process) -> str:
@@ -189,8 +192,8 @@ def report(process: Process) -> BestReport:
         kind=process.kind,
         judge=next((done.member for done in reversed(process.of(JUDGE)) if done.message), _judge(process)),
         candidates=tuple(
-            _candidate(_name(process, number), over.get(number), label_of.get(number))
-            for number in range(1, len(process.members) + 1)
+            _candidate(call.part.called(call.target), over.get(call.part.number), label_of.get(call.part.number))
+            for call in _calls(process)
         ),
         winner=pick.winner if pick else None,
         reasons=pick.reasons if pick else None,
@@ -213,7 +216,7 @@ def text(process: Process, reply: str) -> str:
 def next_command(process: Process) -> str | None:
     """The command that takes the files of the winner; None if it has changed none."""
     pick = _pick(process)
-    works = (done.finding for done in process.of(MEMBER) if pick and _called(process, done) == pick.winner)
+    works = (done.finding for done in process.of(MEMBER) if pick and done.part.called(done.member) == pick.winner)
     changed = any(isinstance(work, Work) and work.files for work in works)
     return command_of("teamchat", "merge", pick.winner) if pick and changed else None
 
