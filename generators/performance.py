@@ -36,6 +36,7 @@ TITLES = {
     "chain": "What memory saves",
     "until": "Rounds of until",
     "hosts": "Turns on hosts",
+    "places": "Many subtasks of one worker",
 }
 HEAD = "| | teamchat | floor | floor is | measured | at most |\n|---|--:|--:|---|--:|--:|\n"
 

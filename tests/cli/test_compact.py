@@ -98,7 +98,14 @@ def test_json_tells_the_turn_and_what_came_of_it(made: Crew) -> None:
     assert [line["type"] for line in lines] == [
         "turn_started", "compacted", "turn_finished", "turn_started", "turn_finished",
     ]  # fmt: skip
-    side_turn = {"agent": "sarah-agent", "agent_type": "plain", "route": None, "part": None, "host": None}
+    side_turn = {
+        "agent": "sarah-agent",
+        "agent_type": "plain",
+        "route": None,
+        "part": None,
+        "host": None,
+        "place": None,
+    }
     assert lines[0] == {"v": 1, "type": "turn_started", "turn": 3, "member": "sarah", **side_turn, "attempt": 1}
     assert lines[1] == {
         "v": 1, "type": "compacted", "turn": 3, "member": "sarah", "through": "msg-4", "kept": ["msg-1", "msg-3"],

@@ -49,8 +49,8 @@ class Carried(Struct, frozen=True):
         try:
             packed = pack(home, self.state, sent, [*filter(None, [known]), *heads], home.common_dir / "objects")
         except TooLarge as large:
-            hint = "commit them, push, and fetch them into the clone of the host"
-            raise HostUnavailable(f"the files of {tree.member} do not go to {self.host}: {large}", hint) from None
+            how = "commit them, push, and fetch them into the clone of that host"
+            raise HostUnavailable(f"the files of {tree.member} do not go to {self.host}: {large}; {how}") from None
         return Files(f"{tree.refs}", tree.member, tree.session_name, packed)
 
     def forget(self) -> None:
