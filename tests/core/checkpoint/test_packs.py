@@ -105,3 +105,30 @@ def test_a_pack_without_all_objects_is_refused(tmp_path: Path) -> None:
     packed = sent(home, head(home))
     with pytest.raises(CheckpointFailed):
         unpack(clone.repository, clone.state, Packed(packed.checkpoint, None, packed.pack), REF)
+
+
+def test_a_tree_that_would_be_written_into_git_is_refused(tmp_path: Path) -> None:
+    home, clone = two(tmp_path, {"a.txt": b"a\n"})
+    blob = home.git("hash-object", "-w", "a.txt").strip()
+    entries_of = f"100644 blob {blob}\tconfig\n"
+    inner = subprocess.run(
+        ("git", "mktree"), cwd=home.top, input=entries_of, capture_output=True, text=True, check=True
+    ).stdout.strip()
+    made = subprocess.run(
+        ("git", "mktree"),
+        cwd=home.top,
+        input=f"040000 tree {inner}\t.git\n",
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.strip()
+    commit = subprocess.run(
+        ("git", "-c", "user.name=kai", "-c", "user.email=kai@example.invalid", "commit-tree", made, "-m", "x"),
+        cwd=home.top, capture_output=True, text=True, check=True,
+    ).stdout.strip()  # fmt: skip
+    packed = subprocess.run(
+        ("git", "pack-objects", "--revs", "--stdout", "-q"), cwd=home.top, input=commit.encode(), capture_output=True,
+        check=True,
+    ).stdout  # fmt: skip
+    with pytest.raises(CheckpointFailed, match=r"\.git"):
+        unpack(clone.repository, clone.state, Packed(commit, None, packed), REF)
