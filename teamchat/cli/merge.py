@@ -14,6 +14,7 @@ from teamchat.core.text.commands import quote
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from teamchat.core.worktrees import PlaceTurn
     from teamchat.core.worktrees.merging import Merge
     from teamchat.core.worktrees.records import Opened
 
@@ -69,10 +70,12 @@ def merge(
         with held(root, db, chosen, wait=not no_wait):
             there = usable(state, need_worktree(state, chosen.id, chosen.name, member))
             tried = turns_in_places(db, chosen.id).get(there.tree.member)
-            if tried and tried.failed and not undo:
+            if tried and tried.unfit and not undo:
+                name = quote(there.tree.member)
+                hint = f"teamchat diff {tried.number}\nteamchat worktrees remove --force {name}"
                 raise UsageError(
-                    f"{there.tree.member} has not done its part, so what it changed is not merged",
-                    f"teamchat diff {tried.number}\nteamchat worktrees remove --force {quote(there.tree.member)}",
+                    f"{there.tree.member} {tried.unfit}, so what it changed is not merged",
+                    f"teamchat merge --undo {name}" if tried.undone else hint,
                 )
             if undo:
                 made = undo_merge(state, there)
@@ -90,6 +93,7 @@ def _merge_all(place: PlaceOptions, *, as_json: bool, wait: bool) -> int:
     from teamchat.cli.startup.workspace import find_root, need_person, open_store
     from teamchat.core.store.sessions import need_session
     from teamchat.core.store.turns import turns_in_places
+    from teamchat.core.worktrees import first_try
     from teamchat.core.worktrees.merging import merge_into
     from teamchat.core.worktrees.records import all_of, opened
 
@@ -102,13 +106,16 @@ def _merge_all(place: PlaceOptions, *, as_json: bool, wait: bool) -> int:
             turns = turns_in_places(db, chosen.id)
             trees = all_of(state, chosen.id)
             trees.sort(key=lambda tree: turns[tree.member].route if tree.member in turns else 0)
+            done = {first_try(name) for name, turn in turns.items() if turn.unfit is None}
             for tree in trees:
-                there = opened(state, tree)
+                there, turn = opened(state, tree), turns.get(tree.member)
+                if turn and (turn.judged or (turn.unfit and (turn.undone or first_try(tree.member) in done))):
+                    continue  # a person merges the best; what another try has done is merged with that one
                 if isinstance(there, str):
                     note(printable(f"{tree.member}'s worktree cannot be merged: {there}"))
                     left += 1
-                elif (turn := turns.get(tree.member)) and turn.failed:
-                    left += _tell_failed(state, there, turn.number)
+                elif turn and turn.unfit:
+                    left += _tell_unfit(state, there, turn)
                 elif (made := merge_into(state, there)).changes or not made.done:
                     _tell(state, there, made, undo=False, as_json=as_json)
                     merged, left = merged + made.done, left + (not made.done)
@@ -119,15 +126,16 @@ def _merge_all(place: PlaceOptions, *, as_json: bool, wait: bool) -> int:
     return 1 if left else 0
 
 
-def _tell_failed(state: Path, there: Opened, turn: int) -> bool:
+def _tell_unfit(state: Path, there: Opened, turn: PlaceTurn) -> bool:
     """Say that the changes of a part that was not done are not merged. False where there are none."""
     from teamchat.cli.output.lines import note
     from teamchat.core.worktrees.merging import difference
 
     if not difference(state, there).changes:
         return False
-    note(f"{there.tree.member} has not done its part, so what it changed is not merged")
-    note(f"try: {printable(placed_here(f'teamchat diff {turn}'))}")
+    note(f"{there.tree.member} {turn.unfit}, so what it changed is not merged")
+    for command in (f"teamchat diff {turn.number}", f"teamchat worktrees remove --force {quote(there.tree.member)}"):
+        note(f"try: {printable(placed_here(command))}")
     return True
 
 
@@ -154,7 +162,7 @@ def _list(place: PlaceOptions, *, as_json: bool) -> int:
         for line in lines(row):
             print(printable(line))
     if not as_json:
-        for command in merge_commands([row["member"] for row in rows if not (row["problem"] or row["failed"])]):
+        for command in merge_commands([row["member"] for row in rows if not row["problem"]], turns):
             note(f"try: {printable(placed_here(command))}")
         if not rows:
             note(f"nothing is to be merged in session {chosen.name}")

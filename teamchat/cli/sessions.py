@@ -16,7 +16,9 @@ from teamchat.core.text.clean import printable
 from teamchat.core.text.commands import command_of
 
 if TYPE_CHECKING:
+    from teamchat.core.store.database import Database
     from teamchat.core.store.sessions import Session
+    from teamchat.core.worktrees.records import Worktree
 
 
 def delete(
@@ -37,13 +39,12 @@ def delete(
     from teamchat.cli.running.converse import held
     from teamchat.cli.startup.workspace import find_root, need_person, open_store
     from teamchat.cli.worktrees import removed_lines
-    from teamchat.core.conversation.recovery import clean_turns, turns_dir
+    from teamchat.core.conversation.recovery import clean_turns, refuse_on_hosts, turns_dir
     from teamchat.core.conversation.sessions.delete import delete_session
     from teamchat.core.store.lineage import refuse_branches
     from teamchat.core.store.sessions import need_session
-    from teamchat.core.store.turns import turns_in_places
     from teamchat.core.worktrees.records import all_of
-    from teamchat.core.worktrees.remove import need_merged, remove, told
+    from teamchat.core.worktrees.remove import remove, told
 
     need_person("conversations are deleted")
     root = find_root(team)
@@ -51,11 +52,11 @@ def delete(
         chosen = need_session(db, name)
         refuse_branches(db, chosen.id)
         with held(root, db, chosen, wait=False):
+            refuse_on_hosts(db, chosen.id)
             state = db.path.parent
             own = all_of(state, chosen.id)
             if not force:
-                turns = turns_in_places(db, chosen.id)
-                need_merged(state, own, [place for place, turn in turns.items() if turn.failed])
+                _need_merged(state, own, db, chosen)
             if not (yes or confirm_deletion(chosen)):
                 note(f"session {chosen.name} was not deleted")
                 return
@@ -71,6 +72,19 @@ def delete(
         for vendor in vendors:
             names = ", ".join(vendor.sessions)
             note(printable(f"{vendor.agent} keeps its own session files in {vendor.folder}: {names}"))
+
+
+def _need_merged(state: Path, own: list[Worktree], db: Database, session: Session) -> None:
+    """Raises as `need_merged` does, with commands for that session, which need not be the one that is used."""
+    from teamchat.core.store.turns import turns_in_places
+    from teamchat.core.text.commands import quote
+    from teamchat.core.worktrees.remove import need_merged
+
+    try:
+        need_merged(state, own, turns_in_places(db, session.id))
+    except UsageError as error:
+        commands = (f"{line} --session {quote(session.name)}" for line in (error.hint or "").splitlines())
+        raise UsageError(str(error), "\n".join(commands)) from None
 
 
 def confirm_deletion(session: Session) -> bool:

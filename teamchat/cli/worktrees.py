@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from teamchat.core.store.turns import PlaceTurn
+    from teamchat.core.worktrees import PlaceTurn
     from teamchat.core.worktrees.records import Worktree
     from teamchat.core.worktrees.remove import Removed
 
@@ -32,6 +32,7 @@ def remove(
     from teamchat.cli.output.lines import note
     from teamchat.cli.running.converse import held
     from teamchat.cli.startup.workspace import find_root, need_person, open_store
+    from teamchat.core.conversation.recovery import refuse_on_hosts
     from teamchat.core.store.sessions import need_session
     from teamchat.core.store.turns import turns_in_places
     from teamchat.core.worktrees import remove as removing
@@ -45,10 +46,10 @@ def remove(
     with open_store(root) as db:
         chosen, state = need_session(db, place.session), db.path.parent
         with held(root, db, chosen, wait=False):
+            refuse_on_hosts(db, chosen.id)
             named = [need_worktree(state, chosen.id, chosen.name, member)] if member else all_of(state, chosen.id)
             if not force:
-                turns = turns_in_places(db, chosen.id)
-                removing.need_merged(state, named, [place for place, turn in turns.items() if turn.failed])
+                removing.need_merged(state, named, turns_in_places(db, chosen.id))
             if not named:
                 note(f"no member has a worktree in session {chosen.name}")
             for tree in named:
@@ -120,7 +121,7 @@ def describe(state: Path, tree: Worktree, turn: PlaceTurn | None) -> dict[str, A
         "folder": str(tree.folder),
         "of": str(tree.top),
         "turn": turn and turn.number,
-        "failed": bool(turn and turn.failed),
+        "unfit": turn and turn.unfit,
     }
     there = opened(state, tree)
     if isinstance(there, str):
@@ -152,7 +153,7 @@ def lines(row: dict[str, Any]) -> list[str]:
     alone = OnlyThere(tuple(row["only_there"]), row["detached_commits"]).told
     merged = "what only it has is not merged" if alone else "all is merged"
     what = f"{plural(len(row['files']), 'file')}, +{row['added']} −{row['removed']}" if row["files"] else merged
-    what = f"{what}, not to be merged: it has not done its part" if row["failed"] and row["files"] else what
+    what = f"{what}, not to be merged: it {row['unfit']}" if row["unfit"] and row["files"] else what
     return [
         f"{row['member']}  {row['session']}  {row['branch']}  {what}",
         f"  in {row['folder']}",

@@ -93,10 +93,64 @@ def test_what_is_too_large_to_come_back_stays_on_the_host_and_is_named(lab: Lab)
     host = writing(lab, "head -c 9437184 /dev/urandom > large.bin; echo done")
     lab.team(WRITER)
     sent = lab.cli("send", "[NEXT:max] Change it")
-    assert sent.code == 0, sent.err
-    assert "what it changed stays on alpha: " in sent.err
+    assert sent.code == 1, sent.err
+    assert "failed: max has changed files that stay on alpha: " in sent.err
     assert f"large.bin (9.0 MB); it stays in {worktree_of(host)}" in sent.err
+    again = lab.cli("resume")
+    assert again.code == 11, again.err
+    assert "has what an earlier turn made and could not send" in again.err
     assert (worktree_of(host) / "large.bin").exists()
+    shutil.rmtree(worktree_of(host))
+    host.agent("echo done")
+    assert lab.cli("resume").code == 0
+
+
+def test_new_files_that_are_private_come_back_and_what_does_not_is_named(lab: Lab) -> None:
+    script = "umask 077; echo key > app.pem; echo a > .env; git init -q inner; touch inner/x; echo done"
+    writing(lab, script)
+    lab.team(WRITER)
+    sent = lab.cli("send", "[NEXT:max] Change it")
+    assert sent.code == 0, sent.err
+    assert "stays on alpha: inner (repository)" in sent.err
+    assert lab.cli("merge", "max").code == 0
+    assert (lab.project / "app.pem").read_text() == "key\n"
+    assert (lab.project / ".env").read_text() == "a\n"
+
+
+def test_what_comes_back_to_files_that_were_changed_meanwhile_is_kept(lab: Lab) -> None:
+    host = writing(lab, "echo begun; {waits}; echo theirs > theirs.txt; echo done")
+    lab.team(WRITER)
+    sent = lab.start("send", "[NEXT:max] Change it")
+    until(lambda: host.starts == 1)
+    [own] = (lab.folder / "state").glob("workspaces/*/worktrees/1/max/project")
+    (own / "mine.txt").write_text("mine\n")
+    go(host)
+    done = ended(sent)
+    assert done.code == 1, done.err
+    assert "mine.txt was changed meanwhile; it is kept" in done.err
+    assert not (own / "theirs.txt").exists()
+    [command] = [
+        line.partition("try: ")[2].partition(" && ")[0] for line in done.err.splitlines() if "try: git " in line
+    ]
+    shown = subprocess.run(("sh", "-c", command), cwd=own, check=True, capture_output=True, text=True).stdout
+    assert "+theirs" in shown
+
+
+def test_nothing_is_removed_while_a_turn_goes_on_at_a_host(lab: Lab) -> None:
+    host = writing(lab, "echo begun; {waits}; echo theirs > theirs.txt; echo done")
+    lab.team(WRITER)
+    sent = lab.start("send", "[NEXT:max] Change it")
+    until(lambda: host.starts == 1)
+    sent.kill()
+    ended(sent)
+    for command in (("worktrees", "remove", "--all"), ("sessions", "delete", "--yes", "s1")):
+        refused = lab.cli(*command)
+        assert refused.code != 0
+        assert "goes on at alpha" in refused.err
+    go(host)
+    assert lab.cli("resume").code == 0
+    assert lab.cli("merge", "max").code == 0
+    assert (lab.project / "theirs.txt").exists()
 
 
 def test_a_host_that_has_lost_what_it_had_is_sent_all_of_it_again(lab: Lab) -> None:

@@ -22,8 +22,8 @@ from teamchat.core.cassette.team import RecordedTeam
 from teamchat.core.check import CheckStatus, NotRun
 from teamchat.core.checked_structs import CheckedStruct
 from teamchat.core.conversation.inputs import Message, Resume, typed_spans
-from teamchat.core.engine.draft import MAX_WAITING
 from teamchat.core.engine.events import PauseKind, ResumeMode
+from teamchat.core.engine.processes.mapreduce import MOST_SUBTASKS
 from teamchat.core.engine.state import Bounds
 from teamchat.core.engine.workflow import MOST_ROUNDS, Kind, Process, ProcessCheck
 from teamchat.core.errors import UsageError
@@ -110,7 +110,7 @@ class ProcessLine(Line):
     reducer: str = ""
     judge: str = ""
     jobs: Annotated[int, Field(ge=1)] | None = None
-    most: Annotated[int, Field(ge=0, le=MAX_WAITING)] = 0
+    most: Annotated[int, Field(ge=0, le=MOST_SUBTASKS)] = 0
     options: tuple[str, ...] = ()
     do: str = ""
     checks: tuple[Annotated[ProcessCheck, CheckedStruct()], ...] = ()

@@ -17,7 +17,7 @@ from teamchat.core.conversation.addressing import Addressed, address, address_ta
 from teamchat.core.conversation.conclusion import conclude, conclude_error, conclude_side_turn, conclusion
 from teamchat.core.conversation.inputs import Input, Message, Resume
 from teamchat.core.conversation.posting import Parsed, Posted, Posting, Teller
-from teamchat.core.conversation.recovery import clean_turns, kept_turns, recover_checks, recover_turns
+from teamchat.core.conversation.recovery import clean_turns, kept_turns, recover_checks, recover_turns, refuse_on_hosts
 from teamchat.core.conversation.typed_ahead import Outgoing, TypedAhead
 from teamchat.core.conversation.waiting import named_by, waiting_in
 from teamchat.core.engine.decide import decide
@@ -42,17 +42,8 @@ from teamchat.core.engine.events import (
 )
 from teamchat.core.engine.guards import budget_guard
 from teamchat.core.engine.state import Route, State
-from teamchat.core.errors import (
-    ExitCode,
-    NoRecording,
-    NothingToResume,
-    SessionBusy,
-    StoreError,
-    TeamchatError,
-    UsageError,
-)
+from teamchat.core.errors import ExitCode, NoRecording, NothingToResume, StoreError, TeamchatError, UsageError
 from teamchat.core.messages import well_formed
-from teamchat.core.receipt import RUNS_ON
 from teamchat.core.routing.requests import quoted
 from teamchat.core.store.database import Database
 from teamchat.core.store.turn_events import stored_events
@@ -136,9 +127,8 @@ class ConversationCoordinator:
         """
         run = self.run
         self._store_kept_turns()
-        if not rejoined and (turns := self._on_hosts()):
-            where = RUNS_ON.format(turns[0].setup.host)
-            raise SessionBusy(f"turn {turns[0].number} ({turns[0].member}) {where}", "teamchat resume\nteamchat stop")
+        if not rejoined:
+            refuse_on_hosts(run.db, run.session)
         lost = used_meanwhile(run.db, run.session)  # in turns that were killed
         if lost.turns:
             run.step(Spent(run.machine.now(), lost.tokens, lost.cost_usd, lost.turns))

@@ -47,7 +47,7 @@ from teamchat.core.routing.requests import RouteRequest
 from teamchat.core.routing.todos import Noted
 from teamchat.core.store.images import Image, put_images
 from teamchat.core.store.todos import note_todos
-from teamchat.core.store.turns import Turn, changed_places
+from teamchat.core.store.turns import Turn, changed_places, turns_in_places
 from teamchat.core.team.team import Member
 from teamchat.core.turn.attempts import Answer
 from teamchat.core.turn.run import Run
@@ -428,6 +428,7 @@ class Teller(Struct):
             return
         from teamchat.core.conversation.side_by_side import to_merge
 
-        places = changed_places(run.db, run.session, process.request)
-        if warning := await in_thread(partial(to_merge, run, process, places)):
+        places = turns_in_places(run.db, run.session)
+        changed = changed_places(run.db, run.session, process.request)
+        if warning := await in_thread(partial(to_merge, run, process, {name: places[name] for name in changed})):
             run.emit(Warned(warning, of_disk=True))

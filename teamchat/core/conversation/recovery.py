@@ -15,7 +15,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from teamchat.core.check import LARGEST_OUTPUT, CheckResult
-from teamchat.core.errors import DiskFull, StoreError
+from teamchat.core.errors import DiskFull, SessionBusy, StoreError
 from teamchat.core.receipt import KILLED, NOT_STORED, RUNS_ON, STOPPED_ON, Outcome
 from teamchat.core.store.checks import CheckRecord, end_check, running_check_folders, running_checks
 from teamchat.core.store.database import Database
@@ -73,6 +73,14 @@ def note_stopped(db: Database, turn: Turn) -> None:
     if folder := output_folder(db, turn):
         folder.mkdir(mode=0o700, exist_ok=True)
         (folder / STOPPED).touch()
+
+
+def refuse_on_hosts(db: Database, session: int) -> None:
+    """Raise `SessionBusy` for a turn that may go on at a host."""
+    for turn in running_turns(db, session):
+        if turn.setup.host:
+            where = RUNS_ON.format(turn.setup.host)
+            raise SessionBusy(f"turn {turn.number} ({turn.member}) {where}", "teamchat resume\nteamchat stop")
 
 
 def recover_turns(db: Database, session: int, folder: Path, trees: WorkTrees) -> list[str]:

@@ -20,7 +20,7 @@ from teamchat.core.turn.hosting import ran_on
 from teamchat.core.turn.plan import HOST_CLOCKS
 from teamchat.core.turn.run import SKIP, Run
 from teamchat.core.turn.run_events import TurnStarted, Warned
-from teamchat.core.worktrees import any_made
+from teamchat.core.worktrees import FOLDER, any_made
 from teamchat.runners.agent_events import FailureKind
 
 EndTurn = Callable[[Turn, FinishedTurn], None]
@@ -93,8 +93,10 @@ def _return_files(run: Run, turn: Turn, hosted: HostedTurn) -> None:
     try:
         name = name_of(run.db, run.session)
         worktree = carried(run.trees.folder, run.session, name, turn.who, hosted.host)
-    except TeamchatError:
-        return  # it works in a folder of its host
+    except TeamchatError as error:
+        if Path(turn.setup.cwd).is_relative_to(run.trees.folder.resolve() / FOLDER):
+            run.emit(Warned(f"what {turn.who} has changed does not come back: {error}", turn.route))
+        return  # else it works in a folder of its host
     cwd = Path(turn.setup.cwd)
     if cwd.is_relative_to(worktree.there.tree.folder):
         hosted.returns = worktree

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from teamchat.core.store.turns import Turn
 from teamchat.core.text.commands import quote
 from teamchat.core.turn.run import Apart, Run
 from teamchat.core.turn.run_events import GroupCompared, SameLines, UnmergedChanges, Warned
-from teamchat.core.worktrees import merging
+from teamchat.core.worktrees import PlaceTurn, merging
 from teamchat.core.worktrees.records import Opened, find, opened
 from teamchat.core.worktrees.remove import merge_commands
 from teamchat.runners.untrusted.file_changes import FileChange
@@ -91,7 +91,7 @@ def _is_tried_anew(route: Route) -> bool:
     return route.part is not None and route.part.place and not route.part.apart
 
 
-def to_merge(run: Run, process: Process, places: Sequence[str]) -> str | None:
+def to_merge(run: Run, process: Process, places: Mapping[str, PlaceTurn]) -> str | None:
     """The commands that bring in what the members and the `places` of a process have changed; None where all is merged.
 
     Blocks while git compares the worktrees of members.
@@ -101,7 +101,7 @@ def to_merge(run: Run, process: Process, places: Sequence[str]) -> str | None:
         unmerged = [there.tree.member for there, _ in _differences(run, list(names))]
     except CheckpointFailed as failed:
         return f"what the members have changed cannot be compared: {failed}"
-    commands = ", ".join(merge_commands([*unmerged, *places]))
+    commands = ", ".join(merge_commands([*unmerged, *places], places))
     return f"to be merged: {commands}" if commands else None
 
 

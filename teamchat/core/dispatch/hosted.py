@@ -140,7 +140,10 @@ class HostedTurn:
                         case Ended():
                             if piece.cut:
                                 yield CutShort(piece.cut, piece.cut_at)
-                            ended = replace(self._ended(piece), files=await self._files(piece))
+                            changed, lost = await self._changed(piece)
+                            if lost:
+                                yield CutShort(lost, piece.seconds)
+                            ended = replace(self._ended(piece), files=changed)
             except _Over as over:
                 yield CutShort(over.failure, self._seconds())
                 ended = Exit(-SIGTERM, seconds=self._seconds())
@@ -150,20 +153,24 @@ class HostedTurn:
                 if self._cancelling:
                     self._cancelling.cancel()
 
-    async def _files(self, end: Ended) -> FileChanges | NoCheckpoint | None:
-        """What changed in its files, after they are back; why not, if they are not."""
+    async def _changed(self, end: Ended) -> tuple[FileChanges | NoCheckpoint | None, Failure | None]:
+        """What changed in its files, after they are back; and why they are not, which is a failure of the turn."""
         if self.returns is None:
-            return None
-        why = None if end.files else f"what it changed stays on {self.host}: {end.unsent or 'it does not say why'}"
-        try:
-            if end.files:
+            return None, None
+        lost = None
+        if end.stays:
+            self._say(f"stays on {self.host}: {', '.join(end.stays)}")
+        if end.files is None:
+            why = end.unsent or "it does not say why"
+            lost = Failure(FailureKind.AGENT, f"has changed files that stay on {self.host}: {why}")
+        else:
+            try:
                 await asyncio.to_thread(self.returns.bring, end.files)
-        except CheckpointFailed as failed:
-            why = str(failed)
-        if why:
-            self._say(why)
-            return NoCheckpoint(why)
-        return await asyncio.to_thread(self.changes) if self.changes else None
+            except CheckpointFailed as failed:
+                lost = Failure(FailureKind.AGENT, str(failed), failed.hint)
+        if lost:
+            return NoCheckpoint(lost.reason), lost
+        return (await asyncio.to_thread(self.changes) if self.changes else None), None
 
     def _seconds(self) -> float:
         return time.monotonic() - self._started

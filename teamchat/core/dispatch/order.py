@@ -115,7 +115,8 @@ class Ended(Struct, frozen=True, forbid_unknown_fields=True, tag="ended"):
     """The end of the turn: how the process ended as `Exit` has it, or why none was started (`refused`).
 
     `cut` is why the host ended it, `cut_at` seconds after the start. `files` are what became of those of the order, or
-    `unsent` says why they stay there. `lacks`: what the files of the order are made over is no longer there.
+    `unsent` says why they stay there; `stays` are new paths that do not travel, with why. `lacks`: what the files of
+    the order are made over is no longer there.
     """
 
     attempt: str
@@ -130,6 +131,7 @@ class Ended(Struct, frozen=True, forbid_unknown_fields=True, tag="ended"):
     refused: Failure | None = None
     files: Packed | None = None
     unsent: str | None = None
+    stays: tuple[str, ...] = ()
     lacks: bool = False
 
 

@@ -19,6 +19,7 @@ from teamchat.core.store.lineage import MESSAGES
 from teamchat.core.store.rows import Row, dump, load, load_outcome
 from teamchat.core.store.texts import Packed, get_text, pack, put_text, stored_text
 from teamchat.core.store.turn_events import TimedEvent, put_events
+from teamchat.core.worktrees import PlaceTurn
 
 if TYPE_CHECKING:
     from teamchat.core.engine.workflow import Process
@@ -126,28 +127,23 @@ class Turn(Struct, frozen=True):
         return agent_type(self.protocol, self.setup.row)
 
 
-class PlaceTurn(Struct, frozen=True):
-    """A turn in a place of its own: its number, its route, and how it ended."""
-
-    number: int
-    route: int
-    status: TurnStatus
-
-    @property
-    def failed(self) -> bool:
-        """Whether it was tried in vain: what it changed is not merged."""
-        return self.status in ("failed", "interrupted")
-
-
 def turns_in_places(db: Database, session: int) -> dict[str, PlaceTurn]:
     """The last turn of a session in each place, by the names of the places."""
     rows = db.rows(
-        """SELECT json_extract(setup, '$.place') AS place, number, route, status FROM turns
-            WHERE session = ? AND place IS NOT NULL ORDER BY number""",
+        """SELECT json_extract(setup, '$.place') AS named, turns.number, route, turns.status, undone,
+                COALESCE(json_extract(part, '$.apart'), 0) AS judged
+            FROM turns JOIN routes ON routes.session = turns.session AND routes.number = route
+            WHERE turns.session = ? AND named IS NOT NULL ORDER BY turns.number""",
         session,
     )
     return {
-        row.text("place"): PlaceTurn(row.count("number"), row.integer("route"), row.one_of(TurnStatus, "status"))
+        row.text("named"): PlaceTurn(
+            row.count("number"),
+            row.integer("route"),
+            done=row.one_of(TurnStatus, "status") in ("answered", "done"),
+            undone=row.integer_or_none("undone") is not None,
+            judged=bool(row.integer("judged")),
+        )
         for row in rows
     }
 

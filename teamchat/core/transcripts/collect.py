@@ -157,9 +157,7 @@ def _merges(db: Database, state: Path, session: Session) -> tuple[str, ...]:
     from teamchat.core.worktrees.remove import merge_commands, not_merged  # most conversations have no worktrees
 
     try:
-        turns = turns_in_places(db, session.id)
-        tried = [tree for tree in trees if not (turn := turns.get(tree.member)) or not turn.failed]
-        return merge_commands([*not_merged(state, tried)])
+        return merge_commands(not_merged(state, trees), turns_in_places(db, session.id))
     except CheckpointFailed:  # `teamchat worktrees` says why
         return ()
 

@@ -14,11 +14,13 @@ from msgspec import Struct
 
 from teamchat.core.checkpoint.compare import changes, entries
 from teamchat.core.checkpoint.packs import Packed, TooLarge, pack, unpack
-from teamchat.core.checkpoint.refs import set_refs, tree_of
+from teamchat.core.checkpoint.paths import readable
+from teamchat.core.checkpoint.refs import git_command, set_refs, tree_of
 from teamchat.core.checkpoint.restore import Restore, restore
 from teamchat.core.checkpoint.take import take
 from teamchat.core.dispatch.order import Files
 from teamchat.core.errors import CheckpointFailed, HostUnavailable
+from teamchat.core.text.commands import command_of
 from teamchat.core.worktrees.make import need_worktree, usable
 from teamchat.core.worktrees.records import Opened
 
@@ -72,9 +74,12 @@ class Carried(Struct, frozen=True):
         made = {change.path: change.new for change in changes(home, sent, packed.checkpoint)}
         here = {change.path: change.new for change in changes(home, sent, now)}
         if other := [path for path in here if path not in made or here[path] != made[path]]:
+            kept = packed.checkpoint
+            set_refs(home, self.state, {tree.ref(f"kept-{kept[:_DIGITS]}"): kept})
             raise CheckpointFailed(
-                f"what {tree.member} has made on {self.host} is not written to {tree.folder}: {other[0]} was changed "
-                f"there meanwhile; it stays in git as {packed.checkpoint[:12]}"
+                f"has made what is not written to {tree.folder}, where {readable(other[0])} was changed meanwhile; "
+                "it is kept",
+                command_of(*git_command(home), "diff", sent, kept),
             )
         wanted = {path: entry for path, entry in made.items() if path not in here}
         restore(self.state, [Restore(self.there.own, entries(home, now), wanted)])

@@ -147,13 +147,14 @@ class HostTurn:
 
     async def _ran(self, order: Order) -> Ended:
         try:
-            agent, cwd = self._host.file.agent(order), self._host.file.folder(order)
+            agent = self._host.file.agent(order)
+            cwd = self._host.file.folder(order if order.files is None else _of_top(order))
         except TeamchatError as error:
             self._host.note_refused(f"{order.member} ({order.agent})", str(error))
             raise _Refused(Failure(FailureKind.MISSING, f"was refused by {self._host.name}: it {error}")) from None
         if (left := self._host.cools(agent)) > 0:
             raise _Refused(Failure(FailureKind.RATE_LIMIT, f"cools down on {self._host.name} for {left:.0f} s"))
-        files = await self._files(order.files, cwd) if order.files else None
+        files = await self._files(order.files, cwd, order.project.folder) if order.files else None
         folder = self._host.folder / os.urandom(8).hex()
         scratch = scratch_of(folder)
         try:
@@ -162,13 +163,13 @@ class HostTurn:
             remove(scratch, folder)
         return await _with_files(ended, files) if files else ended
 
-    async def _files(self, files: Files, cwd: Path) -> HostFiles:
+    async def _files(self, files: Files, clone: Path, inner: str) -> HostFiles:
         """The worktree of an order. Raises `_Refused`."""
         from teamchat.core.checkpoint.packs import LacksBase
         from teamchat.core.worker.files import prepared
 
         try:
-            return await asyncio.to_thread(prepared, self._host.folder.parent, files, cwd)
+            return await asyncio.to_thread(prepared, self._host.folder.parent, files, clone, inner)
         except LacksBase as lacks:
             failure = Failure(FailureKind.MISSING, f"was refused by {self._host.name}: {lacks}", "teamchat resume")
             raise _Refused(failure, lacks=True) from None
@@ -276,9 +277,15 @@ class HostTurn:
 async def _with_files(ended: Ended, files: HostFiles) -> Ended:
     """The end of a turn with what became of its files, or why they stay here."""
     try:
-        return replace(ended, files=await asyncio.to_thread(files.made))
+        packed, stays = await asyncio.to_thread(files.made)
+        return replace(ended, files=packed, stays=stays)
     except TeamchatError as error:
-        return replace(ended, unsent=f"{error}; it stays in {files.cwd}")
+        return replace(ended, unsent=f"{error}; it stays in {files.tree.folder}")
+
+
+def _of_top(order: Order) -> Order:
+    """The order for the top of its project: its own folder may only be among the files that it brings."""
+    return replace(order, project=replace(order.project, folder=""))
 
 
 class _Told(Wrapped):

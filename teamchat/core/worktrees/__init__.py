@@ -4,7 +4,26 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from msgspec import Struct
+
 FOLDER = "worktrees"
+
+
+class PlaceTurn(Struct, frozen=True):
+    """A turn in a place of its own: its number, its route, and what came of it. A judge picks one of those `judged`."""
+
+    number: int
+    route: int
+    done: bool
+    undone: bool = False
+    judged: bool = False
+
+    @property
+    def unfit(self) -> str | None:
+        """Why what it changed is not to be merged, in words that follow its name; None if it is."""
+        if self.undone:
+            return "was undone"
+        return None if self.done else "has not done its part"
 
 
 def first_try(place: str) -> str:

@@ -13,7 +13,7 @@ import secrets
 import shutil
 import stat
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
@@ -31,6 +31,7 @@ from teamchat.core.checkpoint.values import SUBMODULE, GitRepository, TreeEntry
 from teamchat.core.errors import CheckpointFailed, UsageError
 from teamchat.core.text.clean import printable
 from teamchat.core.text.commands import command_of, quote
+from teamchat.core.worktrees import PlaceTurn
 from teamchat.core.worktrees.merging import difference
 from teamchat.core.worktrees.records import Opened, Worktree, forget, opened
 from teamchat.runners.untrusted.regular_files import read_regular
@@ -71,14 +72,12 @@ class OnlyThere(Struct, frozen=True):
         return printable("; ".join(part for part in (f"{files}{more}", commits) if part))
 
 
-def need_merged(state: Path, trees: list[Worktree], failed: Collection[str] = ()) -> None:
-    """Raises `UsageError`, with what would be lost, where one of them has changes or files that only it has.
-
-    What was tried in vain in the `failed` places cannot be merged.
-    """
+def need_merged(state: Path, trees: list[Worktree], places: Mapping[str, PlaceTurn]) -> None:
+    """Raises `UsageError`, with what would be lost, where one of them has changes or files that only it has."""
     lost = not_merged(state, trees)
-    commands = [*merge_commands([name for name in lost if name not in failed])]
-    commands += [f"teamchat worktrees remove --force {quote(name)}" for name in lost if name in failed]
+    commands = [*merge_commands(lost, places)]
+    unfit = (name for name in lost if name in places and places[name].unfit)
+    commands += [f"teamchat worktrees remove --force {quote(name)}" for name in unfit]
     for tree in trees:
         there = opened(state, tree)
         if tree.member not in lost and isinstance(there, Opened) and (remains := only_there(state, there).told):
@@ -88,11 +87,14 @@ def need_merged(state: Path, trees: list[Worktree], failed: Collection[str] = ()
         raise UsageError("; ".join(lost.values()), "\n".join(commands))
 
 
-def merge_commands(names: Sequence[str]) -> tuple[str, ...]:
-    """The commands that merge the worktrees of those names: one for all if they are many places."""
-    if len(names) > 1 and any("#" in name for name in names):
-        return ("teamchat merge --all",)
-    return tuple(command_of("teamchat", "merge", name) for name in names)
+def merge_commands(names: Iterable[str], places: Mapping[str, PlaceTurn]) -> tuple[str, ...]:
+    """The commands that merge the worktrees of those names: one for all that are places of one plan."""
+    fit = [name for name in names if name not in places or not places[name].unfit]
+    together = [name for name in fit if name in places and not places[name].judged]
+    if len(together) < 2:
+        return tuple(command_of("teamchat", "merge", name) for name in fit)
+    judged = [name for name in fit if name in places and places[name].judged]
+    return ("teamchat merge --all", *(command_of("teamchat", "merge", name) for name in judged))
 
 
 def not_merged(state: Path, trees: list[Worktree]) -> dict[str, str]:

@@ -194,10 +194,10 @@ def test_what_is_merged_of_turns_on_hosts_is_what_the_model_says(tmp_path: Path,
                 ready(home.state, OWNER, member, home.top)
                 worktree = carried(home.state, 1, "s1", member, HOSTS[member])
                 clone = clones[member]
-                files = prepared(clone.state, worktree.files([head]), clone.top)
+                files = prepared(clone.state, worktree.files([head]), clone.top, "")
                 assert there(files.cwd) == model.own[member], (seed, turns)
                 apply(files.cwd, model.own[member], chance.edit(model.own[member]))
-                worktree.bring(made := files.made())
+                worktree.bring(made := files.made()[0])
                 worktree.bring(made)  # as after a kill
                 assert there(worktree.there.tree.folder) == model.own[member], (seed, turns)
             case _:
