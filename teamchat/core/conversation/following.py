@@ -292,9 +292,9 @@ class Follower:
         for _, events in sorted(parts, key=itemgetter(0)):
             yield from events
         for undo in seen.undos:
-            what = "the files of turn" if undo.scope == "files" else "turn"
+            whole = f"turn {undo.turn} and all later ones were undone"
             if undo.status == "done":
-                yield Warned(f"{what} {undo.turn} and of all later ones were undone: teamchat log --all")
+                yield Warned(f"{whole}{', their files alone' * (undo.scope == 'files')}: teamchat log --all")
             elif undo.status == "redone":
                 yield Warned(f"the undo of turn {undo.turn} was reverted")
 

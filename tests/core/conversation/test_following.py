@@ -421,7 +421,7 @@ def test_an_undo_is_a_warning_and_no_run() -> None:
         run = seen.stage.open().run
         undo_conversation(run, plan_undo(seen.stage.db, need_session(seen.stage.db, None), rules_of(seen.stage.team)))
         seen.look()
-        assert seen.told == [Warned("turn 1 and of all later ones were undone: teamchat log --all")]
+        assert seen.told == [Warned("turn 1 and all later ones were undone: teamchat log --all")]
 
 
 def test_a_deleted_session_and_a_removed_store_are_errors_in_words() -> None:
