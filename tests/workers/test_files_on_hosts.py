@@ -249,3 +249,14 @@ def test_a_limit_that_one_host_meets_does_not_eat_the_plan(lab: Lab) -> None:
     resumed = lab.cli("resume")
     assert resumed.code == 0, resumed.err
     assert hosts["beta"].starts <= 2
+
+
+def test_a_member_works_in_a_folder_that_only_home_has(lab: Lab) -> None:
+    (lab.project / "new").mkdir()
+    (lab.project / "new" / "one.txt").write_text("one\n")
+    writing(lab, "cat one.txt; echo two > two.txt")
+    lab.team(f'{WRITER}\ncwd = "new"')
+    sent = lab.cli("send", "[NEXT:max] Change it")
+    assert (sent.code, sent.out) == (0, "max:\none\n\n"), sent.err
+    assert lab.cli("merge", "max").code == 0
+    assert (lab.project / "new" / "two.txt").read_text() == "two\n"
