@@ -19,10 +19,10 @@ from teamchat.core.store.lineage import MESSAGES
 from teamchat.core.store.rows import Row, dump, load, load_outcome
 from teamchat.core.store.texts import Packed, get_text, pack, put_text, stored_text
 from teamchat.core.store.turn_events import TimedEvent, put_events
-from teamchat.core.worktrees import PlaceTurn
 
 if TYPE_CHECKING:
     from teamchat.core.engine.workflow import Process
+    from teamchat.core.worktrees import PlaceTurn
 
 LARGEST = 2**63 - 1  # that SQLite holds
 TurnStatus = Literal["running", "answered", "done", "failed", "interrupted"]
@@ -129,6 +129,8 @@ class Turn(Struct, frozen=True):
 
 def turns_in_places(db: Database, session: int) -> dict[str, PlaceTurn]:
     """The last turn of a session in each place, by the names of the places."""
+    from teamchat.core.worktrees import PlaceTurn  # most commands look at no worktree
+
     rows = db.rows(
         """SELECT json_extract(setup, '$.place') AS named, turns.number, route, turns.status, undone,
                 COALESCE(json_extract(part, '$.apart'), 0) AS judged
