@@ -69,21 +69,24 @@ def merge(
         need_worktree(state, chosen.id, chosen.name, member)
         with held(root, db, chosen, wait=not no_wait):
             there = usable(state, need_worktree(state, chosen.id, chosen.name, member))
-            tried = turns_in_places(db, chosen.id).get(there.tree.member)
-            if tried and tried.unfit and not undo:
-                name = quote(there.tree.member)
-                hint = f"teamchat diff {tried.number}\nteamchat worktrees remove --force {name}"
-                raise UsageError(
-                    f"{there.tree.member} {tried.unfit}, so what it changed is not merged",
-                    f"teamchat merge --undo {name}" if tried.undone else hint,
-                )
             if undo:
                 made = undo_merge(state, there)
                 if made is None:
                     raise UsageError(f"nothing of {there.tree.member} was merged that could be undone")
             else:
+                _refuse_unfit(there.tree.member, turns_in_places(db, chosen.id).get(there.tree.member))
                 made = merge_into(state, there, "ours" if ours else "theirs" if theirs else None)
     return _tell(state, there, made, undo=undo, as_json=as_json)
+
+
+def _refuse_unfit(name: str, turn: PlaceTurn | None) -> None:
+    """Raise `UsageError` for a place whose turn was undone, or has not done its part."""
+    if turn is None or turn.unfit is None:
+        return
+    problem, place = f"{name} {turn.unfit}, so what it changed is not merged", quote(name)
+    if turn.undone:
+        raise UsageError(problem, f"teamchat merge --undo {place}")
+    raise UsageError(problem, f"teamchat diff {turn.number}\nteamchat worktrees remove --force {place}")
 
 
 def _merge_all(place: PlaceOptions, *, as_json: bool, wait: bool) -> int:

@@ -27,6 +27,15 @@ def git(folder: Path, *args: str) -> str:
     return subprocess.run(("git", *args), cwd=folder, check=True, capture_output=True, text=True).stdout
 
 
+def send_and_be_killed(lab: Lab, host: Host) -> None:
+    """Have max work on the host, and end home while it does."""
+    lab.team(WRITER)
+    sent = lab.start("send", "[NEXT:max] Change it")
+    until(lambda: host.starts == 1)
+    sent.kill()
+    ended(sent)
+
+
 def worktree_of(host: Host, place: str = "max") -> Path:
     [folder] = (host.folder / "state" / "worker" / host.name / "worktrees").glob(f"*/{place}/clone")
     return folder
@@ -138,11 +147,7 @@ def test_what_comes_back_to_files_that_were_changed_meanwhile_is_kept(lab: Lab) 
 
 def test_nothing_is_removed_while_a_turn_goes_on_at_a_host(lab: Lab) -> None:
     host = writing(lab, "echo begun; {waits}; echo theirs > theirs.txt; echo done")
-    lab.team(WRITER)
-    sent = lab.start("send", "[NEXT:max] Change it")
-    until(lambda: host.starts == 1)
-    sent.kill()
-    ended(sent)
+    send_and_be_killed(lab, host)
     for command in (("worktrees", "remove", "--all"), ("sessions", "delete", "--yes", "s1")):
         refused = lab.cli(*command)
         assert refused.code != 0
@@ -167,11 +172,7 @@ def test_a_host_that_has_lost_what_it_had_is_sent_all_of_it_again(lab: Lab) -> N
 
 def test_the_files_of_a_turn_that_went_on_without_home_come_back_with_resume(lab: Lab) -> None:
     host = writing(lab, "echo begun; {waits}; echo more >> read-me.txt; echo done")
-    lab.team(WRITER)
-    sent = lab.start("send", "[NEXT:max] Change it")
-    until(lambda: host.starts == 1)
-    sent.kill()
-    ended(sent)
+    send_and_be_killed(lab, host)
     go(host)
     resumed = lab.cli("resume")
     assert resumed.code == 0, resumed.err

@@ -7,8 +7,7 @@ both sides make the same commit of the tree that they have in common, without pa
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 
 from msgspec import Struct
@@ -30,7 +29,7 @@ _MOST_NAMED = 3
 _MADE = b"What both machines have.\n"
 
 
-class Packed(Struct, frozen=True, forbid_unknown_fields=True):
+class CheckpointPack(Struct, frozen=True, forbid_unknown_fields=True):
     """A checkpoint, and the objects that it has beside those of the tree `base` (None: all of them)."""
 
     checkpoint: str
@@ -48,19 +47,21 @@ class LacksBase(CheckpointFailed):
 
 def pack(
     repository: GitRepository, state_folder: Path, checkpoint: str, known: Sequence[str], beside: Path | None = None
-) -> Packed:
+) -> CheckpointPack:
     """The checkpoint over the first of the commits or trees `known` that is here.
 
     `beside` is a folder of objects of another repository, where these may be. Raises `TooLarge` and
     `CheckpointFailed`.
     """
-    with _opened(repository, state_folder, beside) as git:
+    with open_shadow(repository, state_folder, _LONGEST_S, files=False) as shadow:
+        others = {"GIT_ALTERNATE_OBJECT_DIRECTORIES": str(beside)} if beside else {}
+        git = replace(shadow.git, env={**shadow.git.env, **others})
         base = next(filter(None, (_tree(git, name) for name in known)), None)
         if base == _tree(git, checkpoint) and base:
-            return Packed(checkpoint, base, _of_one(git, checkpoint))
+            return CheckpointPack(checkpoint, base, _of_one(git, checkpoint))
         revisions = f"{checkpoint}\n"
         if base:
-            parent = _common(git, base)
+            parent = _commit(git, base)
             revisions += f"{_commit(git, f'{checkpoint}^{{tree}}', '-p', parent)}\n^{parent}\n"
         objects = _sizes(git, revisions)
         if sum(size for size, _ in objects) > _LARGEST_OBJECTS:
@@ -68,10 +69,10 @@ def pack(
         packed = git("pack-objects", "--revs", "--thin", "--stdout", "-q", given=revisions.encode())
         if len(packed) > LARGEST:
             raise TooLarge(_too_large(len(packed), objects))
-        return Packed(checkpoint, base, packed)
+        return CheckpointPack(checkpoint, base, packed)
 
 
-def unpack(repository: GitRepository, state_folder: Path, packed: Packed, ref: str) -> None:
+def unpack(repository: GitRepository, state_folder: Path, packed: CheckpointPack, ref: str) -> None:
     """Take over the objects of a checkpoint, which `ref` keeps then. No file of the work tree is written.
 
     git checks all of them before one is here. Raises `LacksBase` and `CheckpointFailed`.
@@ -82,7 +83,7 @@ def unpack(repository: GitRepository, state_folder: Path, packed: Packed, ref: s
         if packed.base:
             if _tree(git, packed.base) != packed.base:
                 raise LacksBase(f"the files that were sent before are no longer here ({packed.base[:12]})")
-            _common(git, packed.base)
+            _commit(git, packed.base)  # which the pack names as what both have
         if len(packed.pack) > LARGEST:
             raise TooLarge(f"{len(packed.pack):,} bytes of files, over {LARGEST:,}")
         git("index-pack", "--strict", "--fix-thin", "--stdin", given=packed.pack)
@@ -103,13 +104,6 @@ def borrow(repository: GitRepository, state_folder: Path) -> None:
         keep_file(place, os.fsencode(repository.common_dir / "objects") + b"\n")
 
 
-@contextmanager
-def _opened(repository: GitRepository, state_folder: Path, beside: Path | None) -> Iterator[GitProgram]:
-    with open_shadow(repository, state_folder, _LONGEST_S, files=False) as shadow:
-        env = {"GIT_ALTERNATE_OBJECT_DIRECTORIES": str(beside)} if beside else {}
-        yield replace(shadow.git, env={**shadow.git.env, **env})
-
-
 def _tree(git: GitProgram, name: str) -> str | None:
     """The tree of a commit, or a tree itself; None where it is not here."""
     try:
@@ -118,12 +112,8 @@ def _tree(git: GitProgram, name: str) -> str | None:
         return None
 
 
-def _common(git: GitProgram, tree: str) -> str:
-    """The commit of a tree that both machines have."""
-    return _commit(git, tree)
-
-
 def _commit(git: GitProgram, tree: str, *parents: str) -> str:
+    """Make the commit of a tree that both machines make in the same way."""
     return replace(git, env={**git.env, **NOBODY})("commit-tree", tree, *parents, given=_MADE).decode().strip()
 
 

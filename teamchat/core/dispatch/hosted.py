@@ -18,7 +18,7 @@ from typing import BinaryIO, Protocol, Self
 
 from msgspec.structs import replace
 
-from teamchat.core.checkpoint.packs import Packed
+from teamchat.core.checkpoint.packs import CheckpointPack
 from teamchat.core.dispatch.dispatch import Away, Dispatch, HostSeen
 from teamchat.core.dispatch.order import Began, Ended, Order, Output, Piece, Unreadable
 from teamchat.core.errors import CheckpointFailed
@@ -37,7 +37,7 @@ GIVES_UP_S = 20.0  # after a stop, if neither the host nor the database says any
 class Returns(Protocol):
     """The files of a turn at home."""
 
-    def bring(self, packed: Packed) -> None:
+    def bring(self, packed: CheckpointPack) -> None:
         """Write what the turn has made. Raises `CheckpointFailed`."""
         ...
 

@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeAlias, TypeVar
 from msgspec import DecodeError, Struct, ValidationError, field
 from msgspec.json import Decoder, encode
 
-from teamchat.core.checkpoint.packs import Packed
+from teamchat.core.checkpoint.packs import CheckpointPack
 from teamchat.runners.agent_events import Failure, FailureKind
 from teamchat.runners.base import Access, Memory
 from teamchat.runners.child.running import MAX_OUTPUT_BYTES
@@ -39,13 +39,13 @@ class Project(Struct, frozen=True, forbid_unknown_fields=True):
         return bool(set(self.remotes) & set(other.remotes)) or (self.root is not None and self.root == other.root)
 
 
-class Files(Struct, frozen=True, forbid_unknown_fields=True):
+class OrderFiles(Struct, frozen=True, forbid_unknown_fields=True):
     """The files that a turn begins with. `worktree` names theirs among all of a host, `place` and `session` call it."""
 
     worktree: str
     place: str
     session: str
-    packed: Packed
+    packed: CheckpointPack
 
 
 class Order(Struct, frozen=True, forbid_unknown_fields=True):
@@ -80,7 +80,7 @@ class Order(Struct, frozen=True, forbid_unknown_fields=True):
     max_output: int = MAX_OUTPUT_BYTES
     patience: dict[FailureKind, int] = field(default_factory=dict)
     teamchat: str = ""
-    files: Files | None = None
+    files: OrderFiles | None = None
     format: int = FORMAT
 
 
@@ -129,7 +129,7 @@ class Ended(Struct, frozen=True, forbid_unknown_fields=True, tag="ended"):
     cut: Failure | None = None
     cut_at: float = 0.0
     refused: Failure | None = None
-    files: Packed | None = None
+    files: CheckpointPack | None = None
     unsent: str | None = None
     stays: tuple[str, ...] = ()
     lacks: bool = False

@@ -13,12 +13,12 @@ from pathlib import Path
 from msgspec import Struct
 
 from teamchat.core.checkpoint.compare import changes, entries
-from teamchat.core.checkpoint.packs import Packed, TooLarge, pack, unpack
+from teamchat.core.checkpoint.packs import CheckpointPack, TooLarge, pack, unpack
 from teamchat.core.checkpoint.paths import readable
 from teamchat.core.checkpoint.refs import git_command, set_refs, tree_of
 from teamchat.core.checkpoint.restore import Restore, restore
 from teamchat.core.checkpoint.take import take
-from teamchat.core.dispatch.order import Files
+from teamchat.core.dispatch.order import OrderFiles
 from teamchat.core.errors import CheckpointFailed, HostUnavailable
 from teamchat.core.text.commands import command_of
 from teamchat.core.worktrees.make import need_worktree, usable
@@ -40,7 +40,7 @@ class Carried(Struct, frozen=True):
         key = sha256(f"{self.host}\0{self.there.home.common_dir}".encode()).hexdigest()[:_DIGITS]
         return f"refs/teamchat/hosts/{key}"
 
-    def files(self, heads: Sequence[str]) -> Files:
+    def files(self, heads: Sequence[str]) -> OrderFiles:
         """The files as they are now, over the last ones that the host has seen or the commits `heads` of its clones.
 
         Blocks while git works. Raises `HostUnavailable` for more than travels, and `CheckpointFailed`.
@@ -53,13 +53,13 @@ class Carried(Struct, frozen=True):
         except TooLarge as large:
             how = "commit them, push, and fetch them into the clone of that host"
             raise HostUnavailable(f"the files of {tree.member} do not go to {self.host}: {large}; {how}") from None
-        return Files(f"{tree.refs}", tree.member, tree.session_name, packed)
+        return OrderFiles(f"{tree.refs}", tree.member, tree.session_name, packed)
 
     def forget(self) -> None:
         """The host lacks what it had seen: the next turn sends all of it again. Raises `CheckpointFailed`."""
         set_refs(self.there.home, self.state, {self._known: None})
 
-    def bring(self, packed: Packed) -> None:
+    def bring(self, packed: CheckpointPack) -> None:
         """Write what came back into the worktree; a second time changes nothing. Raises `CheckpointFailed`.
 
         What was changed here meanwhile stays, and then nothing is written.

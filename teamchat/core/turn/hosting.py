@@ -18,7 +18,7 @@ from teamchat.core.dispatch.choose import Wanted, choose, why_none
 from teamchat.core.dispatch.connect import connect
 from teamchat.core.dispatch.dispatch import Away, Dispatch, HostSeen
 from teamchat.core.dispatch.hosted import HostedTurn
-from teamchat.core.dispatch.order import Files, Order, Project
+from teamchat.core.dispatch.order import Order, OrderFiles, Project
 from teamchat.core.dispatch.project import project_of
 from teamchat.core.errors import HostUnavailable, Interrupted
 from teamchat.core.receipt import Ran
@@ -43,7 +43,7 @@ class HostPlace(Struct, frozen=True):
     dispatch: Dispatch | None
     say: Callable[[str], None]
     carried: Carried | None = None
-    files: Files | None = None
+    files: OrderFiles | None = None
 
     def on(self, team: Team, member: Member) -> tuple[Team, Member]:
         """The team and the member as they are for a turn there."""

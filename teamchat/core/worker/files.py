@@ -13,13 +13,13 @@ from msgspec import Struct
 from teamchat.core.checkpoint.compare import changes, entries
 from teamchat.core.checkpoint.find import find_repository
 from teamchat.core.checkpoint.linked import linked_at
-from teamchat.core.checkpoint.packs import Packed, borrow, pack, unpack
+from teamchat.core.checkpoint.packs import CheckpointPack, borrow, pack, unpack
 from teamchat.core.checkpoint.paths import readable
 from teamchat.core.checkpoint.refs import set_refs, tree_of
 from teamchat.core.checkpoint.restore import Restore, restore
 from teamchat.core.checkpoint.take import Begun, begin_turn, end_turn, take
 from teamchat.core.checkpoint.values import GitRepository, NoRepository
-from teamchat.core.dispatch.order import Files
+from teamchat.core.dispatch.order import OrderFiles
 from teamchat.core.errors import CheckpointFailed
 from teamchat.core.worktrees.make import need_worktree, ready
 from teamchat.core.worktrees.records import Owner, Worktree
@@ -42,7 +42,7 @@ class HostFiles(Struct, frozen=True):
     came: str
     begun: Begun
 
-    def made(self) -> tuple[Packed, tuple[str, ...]]:
+    def made(self) -> tuple[CheckpointPack, tuple[str, ...]]:
         """What the files are now, as a pack over what they were; and which new ones no checkpoint takes, and why.
 
         Blocks. What is too large to travel is noted, so that no later turn takes it away. Raises `CheckpointFailed`.
@@ -57,7 +57,7 @@ class HostFiles(Struct, frozen=True):
             raise
 
 
-def prepared(state: Path, files: Files, clone: Path, inner: str) -> HostFiles:
+def prepared(state: Path, files: OrderFiles, clone: Path, inner: str) -> HostFiles:
     """The worktree for the files of an order, and in it the folder `inner`. `state` is that of the worker.
 
     Blocks while git works. Raises `LacksBase` and `CheckpointFailed`, and `UsageError` where no worktree can be made.

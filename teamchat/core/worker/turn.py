@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from teamchat.core.dispatch.order import FORMAT, Began, Ended, Files, Order, Output, Piece, Unreadable, read_order
+from teamchat.core.dispatch.order import FORMAT, Began, Ended, Order, OrderFiles, Output, Piece, Unreadable, read_order
 from teamchat.core.errors import TeamchatError
 from teamchat.core.files.folders import state_dir
 from teamchat.core.team.programs import Unusable, find_program
@@ -163,7 +163,7 @@ class HostTurn:
             remove(scratch, folder)
         return await _with_files(ended, files) if files else ended
 
-    async def _files(self, files: Files, clone: Path, inner: str) -> HostFiles:
+    async def _files(self, files: OrderFiles, clone: Path, inner: str) -> HostFiles:
         """The worktree of an order. Raises `_Refused`."""
         from teamchat.core.checkpoint.packs import LacksBase
         from teamchat.core.worker.files import prepared

@@ -10,7 +10,7 @@ import pytest
 
 from teamchat.core.checkpoint import packs
 from teamchat.core.checkpoint.compare import entries
-from teamchat.core.checkpoint.packs import LacksBase, Packed, TooLarge, borrow, pack, unpack
+from teamchat.core.checkpoint.packs import CheckpointPack, LacksBase, TooLarge, borrow, pack, unpack
 from teamchat.core.checkpoint.take import take
 from teamchat.core.errors import CheckpointFailed
 from tests.core.checkpoint.worktree import WorkTree
@@ -26,7 +26,7 @@ def two(tmp_path: Path, files: dict[str, bytes]) -> tuple[WorkTree, WorkTree]:
     return home, WorkTree(clone, tmp_path / "other-state")
 
 
-def sent(home: WorkTree, *known: str) -> Packed:
+def sent(home: WorkTree, *known: str) -> CheckpointPack:
     own = home.repository
     checkpoint = take(own, home.state, "refs/teamchat/a/sent").tree
     return pack(own, home.state, checkpoint, known, own.common_dir / "objects")
@@ -97,14 +97,14 @@ def test_what_is_no_pack_is_refused(tmp_path: Path, broken: bytes) -> None:
     home, clone = two(tmp_path, {"a.txt": b"a\n"})
     packed = sent(home)
     with pytest.raises(CheckpointFailed):
-        unpack(clone.repository, clone.state, Packed(packed.checkpoint, None, broken), REF)
+        unpack(clone.repository, clone.state, CheckpointPack(packed.checkpoint, None, broken), REF)
 
 
 def test_a_pack_without_all_objects_is_refused(tmp_path: Path) -> None:
     home, clone = two(tmp_path, {"a.txt": b"a\n"})
     packed = sent(home, head(home))
     with pytest.raises(CheckpointFailed):
-        unpack(clone.repository, clone.state, Packed(packed.checkpoint, None, packed.pack), REF)
+        unpack(clone.repository, clone.state, CheckpointPack(packed.checkpoint, None, packed.pack), REF)
 
 
 def test_a_tree_that_would_be_written_into_git_is_refused(tmp_path: Path) -> None:
@@ -131,4 +131,4 @@ def test_a_tree_that_would_be_written_into_git_is_refused(tmp_path: Path) -> Non
         check=True,
     ).stdout  # fmt: skip
     with pytest.raises(CheckpointFailed, match=r"\.git"):
-        unpack(clone.repository, clone.state, Packed(commit, None, packed), REF)
+        unpack(clone.repository, clone.state, CheckpointPack(commit, None, packed), REF)
