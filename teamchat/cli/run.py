@@ -66,7 +66,10 @@ LeadOption = Annotated[
     str | None,
     _naming("--lead", "hierarchical: who hands out the work; debate: who sums it up (default: the team's lead)."),
 ]
-PlannerOption = Annotated[str | None, _naming("--planner", "mapreduce: who splits the task (default: the lead).")]
+PlannerOption = Annotated[
+    str | None,
+    _naming("--planner", "mapreduce: who splits the task (default: the lead); until: who plans the work first."),
+]
 WorkersOption = Annotated[
     list[str] | None,
     _naming("--workers", "mapreduce: who does the subtasks (default: all but the planner).", metavar="NAMES"),
@@ -107,6 +110,20 @@ ReviewOption = Annotated[
 ]
 
 
+QuorumOption = Annotated[
+    int | None,
+    typer.Option(
+        "--quorum",
+        metavar="N",
+        min=1,
+        help="until: how many reviewers must pass; vote: how many must vote (default: all).",
+    ),
+]
+WorktreeOption = Annotated[
+    bool | None, typer.Option("--worktree", help="until: do it all in a worktree, which teamchat merge brings in.")
+]
+
+
 HostOption = Annotated[
     list[str] | None,
     typer.Option("--host", metavar="NAME", help="Run all its turns on this host, or on any; --host once for each."),
@@ -127,6 +144,8 @@ class ProcessOptions(OptionGroup, frozen=True):
     do: DoOption = None
     check: CheckOption = None
     review: ReviewOption = None
+    quorum: QuorumOption = None
+    worktree: WorktreeOption = None
 
     @property
     def settings(self) -> ProcessSettings:
@@ -143,6 +162,8 @@ class ProcessOptions(OptionGroup, frozen=True):
             do=self.do,
             check=tuple(self.check or ()),
             review=names_of("--review", self.review),
+            quorum=self.quorum,
+            worktree=self.worktree,
         )
 
 

@@ -19,6 +19,8 @@ CheckStatus = Literal["green", "red", "not_run"]
 NotRun = Literal["missing", "ended", "interrupted"]
 """`missing`: it could not start. `ended`: something else has ended it. `interrupted`: a person has."""
 LARGEST_OUTPUT = 4 << 20  # bytes of a check's output that are stored
+PROTECTED_SETS = ("pytest", "npm", "make")
+MOST_TRIES = 10
 
 
 class Check(Struct, frozen=True):
@@ -27,6 +29,13 @@ class Check(Struct, frozen=True):
     `folder` is relative to the folder of the team's members (empty is that one). `env` is added to the environment,
     and `env_keep` names variables that a check otherwise does not get. `needs` names checks that must be green before
     this one runs. A `typed` check is a person's, and has its command as its name.
+
+    - `protect` are patterns of gitignore, in `folder`, and names of sets: what changes there in a turn of the member
+      that works makes the check red.
+    - `expect` is a regular expression that the output of a green run must have. With `not_fewer` the number that it
+      finds must be at least that of a run before the work began.
+    - `tries`: a red check runs so often in all.
+    - `fresh`: once it is green, it runs again in a new folder that has nothing of what git ignores.
     """
 
     name: str
@@ -37,6 +46,11 @@ class Check(Struct, frozen=True):
     env_keep: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()
     typed: bool = False
+    protect: tuple[str, ...] = ()
+    expect: str = ""
+    not_fewer: bool = False
+    tries: int = 1
+    fresh: bool = False
 
 
 def without_place(check: Check, root: Path) -> Check:
@@ -52,12 +66,22 @@ def without_place(check: Check, root: Path) -> Check:
     return replace(check, command=(name, *arguments))
 
 
+class Touched(Struct, frozen=True):
+    """A protected path, relative to the top of the work tree, that changed during `by`: "sarah's turn"."""
+
+    path: str
+    by: str
+
+
 class CheckResult(Struct, frozen=True):
     """How the run of a check ended.
 
-    `reason` says why it is red or was not run, such as "exit code 1"; it is empty for a green one. `exit_code` is None
+    `reason` says why it is red or was not run, such as "exit code 1", and which try it was, such as "at the 2nd try";
+    it is empty for one that is green at once. `exit_code` is None
     if a signal ended the command, if it took too long, and if it did not start. `output_bytes` is how much it wrote,
     of which at most `LARGEST_OUTPUT` are stored. `left` are the processes that it left running and that were ended.
+    `touched` are the first of the protected paths that make it red. `count` is the number that `expect` finds in the
+    output; `attempt` is 2 for the second try on the same work. `fresh`: it ran in a new folder.
     """
 
     status: CheckStatus
@@ -67,3 +91,7 @@ class CheckResult(Struct, frozen=True):
     not_run: NotRun | None = None
     output_bytes: int = 0
     left: tuple[str, ...] = ()
+    touched: tuple[Touched, ...] = ()
+    count: int | None = None
+    attempt: int = 1
+    fresh: bool = False

@@ -75,6 +75,7 @@ CODES: Mapping[str, ExitCode] = MappingProxyType(
         "rate_limit": ExitCode.MEMBER_FAILED,
         "overloaded": ExitCode.MEMBER_FAILED,
         "gone": ExitCode.MEMBER_FAILED,
+        "stopped": ExitCode.MEMBER_FAILED,
         "timeout": ExitCode.TIMEOUT,
         "refused": ExitCode.NOT_TRUSTED,
         "budget": ExitCode.BUDGET,
@@ -92,6 +93,7 @@ CODES: Mapping[str, ExitCode] = MappingProxyType(
         # a process that cannot continue, by its `StuckKind`, or that is over and has left something open
         "stuck": ExitCode.MEMBER_FAILED,
         "no_answer": ExitCode.GROUP_PARTLY_FAILED,
+        "no_progress": ExitCode.GUARD,
         "no_verdict": ExitCode.NO_VERDICT,
         "check_red": ExitCode.CHECK_RED,
         "review_failed": ExitCode.REVIEW_FAILED,

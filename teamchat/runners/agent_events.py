@@ -20,6 +20,7 @@ class FailureKind(StrEnum):
     OVERLOADED = "overloaded"  # the vendor or the network: another try may work
     BUDGET = "budget"  # it has used up its budget
     INTERRUPTED = "interrupted"  # the user stopped it
+    STOPPED = "stopped"  # teamchat stopped it, because its process is decided without it
     GONE = "gone"  # the vendor session that it was to continue no longer exists
 
 

@@ -92,6 +92,7 @@ _LEADS = {
     FailureKind.OVERLOADED: "got no answer from its model's service",
     FailureKind.BUDGET: "used up its budget",
     FailureKind.INTERRUPTED: "was interrupted",
+    FailureKind.STOPPED: "was stopped",
     FailureKind.GONE: "has lost its own session",
 }
 NO_ANSWER = "finished without an answer"

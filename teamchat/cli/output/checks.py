@@ -88,6 +88,10 @@ def check_fields(check: CheckRecord) -> dict[str, Any]:
         "seconds": round(result.seconds, 3) if result else None,
         "output_bytes": result.output_bytes if result else None,
         "left": list(result.left) if result else [],
+        "touched": to_builtins(result.touched) if result else [],
+        "count": result.count if result else None,
+        "attempt": result.attempt if result else 1,
+        "fresh": result.fresh if result else False,
         "before": changes.before if isinstance(changes, FileChanges) else None,
         "after": changes.after if isinstance(changes, FileChanges) else None,
         "files": files,
@@ -116,6 +120,7 @@ def _rows(check: CheckRecord) -> Iterator[tuple[str, str]]:
         yield "exit code", "none" if result.exit_code is None else str(result.exit_code)
         yield "took", f"{result.seconds:.1f} s"
         yield "wrote", f"{result.output_bytes:,} bytes"
+        yield from (("protects", f"{printable(one.path)}, changed during {one.by}") for one in result.touched)
         yield from (("ended", process) for process in result.left)
     changes = check.changes
     if isinstance(changes, FileChanges):

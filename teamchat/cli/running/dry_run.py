@@ -6,6 +6,8 @@ import shlex
 import sys
 from collections.abc import Callable, Iterator, Sequence
 
+from msgspec.structs import replace
+
 from teamchat.assemblers.truncation import approx_tokens
 from teamchat.cli.output.lines import called, exact, group_of, plural, refusal, todo_line
 from teamchat.cli.output.process_report import described
@@ -93,7 +95,8 @@ def _explain(
     no_room: TeamchatError | None,
 ) -> Iterator[str | bytes]:
     team, process, addressed = coordinator.run.team, message.process, coordinator.address(message, refuse=False)
-    actions = coordinator.store(addressed, message)
+    at_work = replace(message, process=process.at_work) if process else message
+    actions = coordinator.store(addressed, at_work)
     yield from (f"problem: {problem}" for problem in addressed.problems)
     yield from (f"problem: {event.text}" for event in told if isinstance(event, Warned))
     yield from (todo_line(event.change) for event in told if isinstance(event, TodoChanged))

@@ -235,4 +235,5 @@ def _typed_process(line: ProcessLine) -> list[str]:
     given = {setting: settings[setting] for setting in TAKES[line.kind] if setting != "check" and settings[setting]}
     words = [(setting, ",".join(value) if isinstance(value, tuple) else str(value)) for setting, value in given.items()]
     words += [("check", check.command or check.name) for check in line.checks]
-    return [line.name or line.kind, *(word for setting, value in words for word in (f"--{setting}", value))]
+    typed = (word for setting, value in words for word in (f"--{setting}", value) if word != str(True))
+    return [line.name or line.kind, *typed]

@@ -153,7 +153,8 @@ def _silent(text: object) -> bool:
 def _check(check: CheckRecord) -> dict[str, Any]:
     result, changes = check.result or CheckResult("not_run"), check.changes
     facts = {name: getattr(check, name) for name in ("number", "route", "name", "command", "after", "status")}
-    facts |= {name: getattr(result, name) for name in ("reason", "exit_code", "not_run", "output_bytes", "left")}
+    names = ("reason", "exit_code", "not_run", "output_bytes", "left", "count", "attempt", "fresh")
+    facts |= {name: getattr(result, name) for name in names} | {"touched": [one.path for one in result.touched]}
     return facts | {"files": [file.path for file in changes.files] if isinstance(changes, FileChanges) else []}
 
 

@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError,
 
 from teamchat.core.agents import ProtocolName
 from teamchat.core.cassette.team import RecordedTeam
-from teamchat.core.check import CheckStatus, NotRun
+from teamchat.core.check import MOST_TRIES, CheckStatus, NotRun, Touched
 from teamchat.core.checked_structs import CheckedStruct
 from teamchat.core.conversation.inputs import Message, Resume, typed_spans
 from teamchat.core.engine.events import PauseKind, ResumeMode
@@ -116,6 +116,8 @@ class ProcessLine(Line):
     checks: tuple[Annotated[ProcessCheck, CheckedStruct()], ...] = ()
     review: tuple[str, ...] = ()
     fallbacks: dict[str, tuple[str, ...]] = {}
+    quorum: Annotated[int, Field(ge=1)] | None = None
+    worktree: bool = False
 
     @property
     def process(self) -> Process:
@@ -265,7 +267,9 @@ class CheckLine(Line):
     """One run of a check. `output` is what is kept of its output; in base64 as `output64` if that is no UTF-8.
 
     `at` is when it began, in seconds from its run's beginning, `output_bytes` how much it wrote, `left` the processes
-    that it left running. `files` is what changed in the work tree meanwhile, or why that is not known.
+    that it left running. `files` is what changed in the work tree meanwhile, or why that is not known. `touched` are
+    protected files that made it red, `count` the number that its `expect` found. `attempt` is 2 for a second try.
+    `fresh`: it ran in a new folder.
     """
 
     name: str
@@ -279,6 +283,10 @@ class CheckLine(Line):
     output64: str | None = None
     output_bytes: Annotated[int, Field(ge=0)] = 0
     left: tuple[str, ...] = ()
+    touched: tuple[Annotated[Touched, CheckedStruct()], ...] = ()
+    count: Annotated[int, Field(ge=0)] | None = None
+    attempt: Annotated[int, Field(ge=1, le=MOST_TRIES)] = 1
+    fresh: bool = False
     files: Annotated[FileChanges, CheckedStruct()] | Annotated[NoCheckpoint, CheckedStruct()] | None = None
     at: Seconds = 0.0
 
@@ -349,6 +357,10 @@ class StoredCheck(Line):
     output_bytes: int
     left: list[str]
     files: list[str]
+    touched: list[str] = []
+    count: int | None = None
+    attempt: int = 1
+    fresh: bool = False
 
 
 class StoredTodo(Line):

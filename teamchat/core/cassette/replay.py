@@ -88,9 +88,9 @@ def _ran(line: RanLine) -> tuple[Ran, bool]:
 
 def recorded_check(line: CheckLine) -> CheckRun:
     output = line.output.encode() if line.output64 is None else base64.b64decode(line.output64)
-    result = CheckResult(
-        line.status, line.reason, line.exit_code, line.seconds, line.not_run, line.output_bytes, line.left
-    )
+    names = ("status", "reason", "exit_code", "seconds", "not_run", "output_bytes", "left")
+    more = ("touched", "count", "attempt", "fresh")
+    result = CheckResult(**{name: getattr(line, name) for name in (*names, *more)})
     return CheckRun(result, output, line.files)
 
 

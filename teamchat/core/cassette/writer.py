@@ -239,6 +239,10 @@ class CassetteWriter:
             "seconds": round(result.seconds, 3),
             "output_bytes": result.output_bytes,
             "left": result.left,
+            "touched": to_builtins(result.touched),
+            "count": result.count,
+            "attempt": result.attempt,
+            "fresh": result.fresh,
             "files": _files(ran.changes),
             "at": round(at, 6),
         }

@@ -137,6 +137,18 @@ def entries(repository: GitRepository, tree: str) -> dict[str, TreeEntry]:
     return {path: TreeEntry(mode, blob, noted.bits_of(path, mode)) for path, (mode, _, blob) in parted}
 
 
+def states_of(repository: GitRepository, tree: str, paths: Iterable[str]) -> dict[str, str]:
+    """What is at each path of a checkpoint, as a word that changes with it; empty where nothing is.
+
+    Raises `CheckpointFailed`.
+    """
+    there = entries(repository, tree)
+    with object_reader(repository) as git:
+        stamps = {path: stamp for path, _, stamp in notes_of(git, tree).left_out}
+    known = {path: f"{entry.mode} {entry.blob}" for path, entry in there.items()}
+    return {path: known.get(path, stamps.get(path, "")) for path in paths}
+
+
 def stat(repository: GitRepository, old: str, new: str) -> dict[str, Lines]:
     """How many lines were added and removed in every path that differs. Raises `CheckpointFailed`."""
     with object_reader(repository) as git:

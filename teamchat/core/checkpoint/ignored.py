@@ -1,17 +1,24 @@
-"""The rules of what is ignored, as they are at one moment, in one list for `git ls-files --exclude-from`."""
+"""The rules of what is ignored: as they are at one moment, in one list for `git ls-files --exclude-from`, or given."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+import tempfile
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 
+from msgspec.structs import replace
+
+from teamchat.core.checkpoint.git import GitFailed, GitProgram
+from teamchat.core.errors import CheckpointFailed
 from teamchat.patterns import regex
 from teamchat.runners.untrusted.regular_files import read_regular
 
 RULES = ".gitignore"
 READ_BY_GIT = (RULES, ".gitattributes", ".gitmodules")
 _SPECIAL = regex(rb"([\\*?\[ ])")
+_REFUSED = "GIT_LITERAL_PATHSPECS"  # by `git check-ignore`
+_NONE = 1  # what `git check-ignore` ends with
 _BOM = b"\xef\xbb\xbf"
 
 
@@ -48,3 +55,37 @@ def _below(folder: bytes, content: bytes) -> Iterator[bytes]:
         sign, rule = (b"!", rule[1:]) if rule.startswith(b"!") else (b"", rule)
         anchored = b"/" in rule.rstrip(b" ").removesuffix(b"/")
         yield sign + start + (rule.removeprefix(b"/") if anchored else b"**/" + rule)
+
+
+def named_by(rules: Mapping[str, Iterable[str]], paths: Collection[str]) -> set[str]:
+    """Those of the paths that rules name as the lines of a `.gitignore` in their folder would; `""` is the top.
+
+    git decides, in an empty repository of its own. Raises `CheckpointFailed`.
+    """
+    if not paths:
+        return set()
+    with tempfile.TemporaryDirectory(prefix="teamchat-") as top:
+        git = GitProgram(Path(top))
+        try:
+            git("init", "-q", "--template=")
+            for folder, lines in rules.items():
+                place = Path(top, folder)
+                place.mkdir(parents=True, exist_ok=True)
+                (place / RULES).write_bytes(b"".join(os.fsencode(line) + b"\n" for line in lines))
+            return set(named(git, paths, "-c", f"core.excludesFile={os.devnull}"))
+        except (GitFailed, OSError) as failed:
+            raise CheckpointFailed(f"git cannot tell which paths are protected: {failed}") from failed
+
+
+def named(git: GitProgram, paths: Iterable[str], *settings: str) -> list[str]:
+    """Those of the paths that a rule of that git's work tree names, whatever its index has. Raises `GitFailed`."""
+    env = {name: value for name, value in git.env.items() if name != _REFUSED}
+    given = b"".join(b"./" + os.fsencode(path) + b"\0" for path in paths)  # no path begins with a `:`
+    check = (*settings, "check-ignore", "--no-index", "-z", "--stdin")
+    try:
+        found = replace(git, env=env)(*check, given=given)
+    except GitFailed as failed:
+        if failed.code != _NONE:
+            raise
+        return []
+    return [path.removeprefix("./") for path in os.fsdecode(found).split("\0")[:-1]]

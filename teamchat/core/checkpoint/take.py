@@ -25,7 +25,7 @@ from msgspec.structs import replace
 from teamchat.core.checkpoint.compare import tree_with
 from teamchat.core.checkpoint.disk import status_at
 from teamchat.core.checkpoint.git import GitFailed, GitProgram
-from teamchat.core.checkpoint.ignored import RULES, all_rules
+from teamchat.core.checkpoint.ignored import RULES, all_rules, named
 from teamchat.core.checkpoint.notes import notes, notes_of, store_notes
 from teamchat.core.checkpoint.paths import folders_of, is_safe, is_within, readable
 from teamchat.core.checkpoint.private import is_private, umask
@@ -48,8 +48,6 @@ from teamchat.runners.child.command import run
 _OTHERS = ("ls-files", "-z", "--others")
 _DIFFER = ("diff-files", "-z", "--raw", "--no-renames", "--ignore-submodules=dirty")  # git would run itself in these
 _ADD = ("update-index", "--add", "--remove", "--replace", "-z", "--stdin")
-_REFUSED = "GIT_LITERAL_PATHSPECS"  # by `git check-ignore`
-_NONE = 1  # what `git check-ignore` ends with
 MOST_RULES = 1 << 20  # bytes of what is ignored; reading them takes fifty times as much memory
 _NOTED = "rules"  # the file of the rules as they were when a turn began
 _OTHER_RULES = "info/exclude or the file of core.excludesFile"
@@ -336,18 +334,7 @@ class _Look(Struct):
 
     def _matching(self, folders: list[str]) -> list[str]:
         """Those of the folders that a rule names, without those in which it only names all files."""
-        if not folders:
-            return []
-        git = self.shadow.git
-        env = {name: value for name, value in git.env.items() if name != _REFUSED}
-        given = b"".join(b"./" + os.fsencode(path) + b"\0" for path in folders)  # no path begins with a `:`
-        try:
-            named = replace(git, env=env)("check-ignore", "--no-index", "-z", "--stdin", given=given)
-        except GitFailed as failed:
-            if failed.code != _NONE:
-                raise
-            return []
-        return [path.removeprefix("./") for path in _paths(named)]
+        return named(self.shadow.git, folders) if folders else []
 
     def _others(self) -> list[str]:
         """What is not in the index and not ignored; a nested repository ends with a slash."""

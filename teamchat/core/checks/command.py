@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import math
+import re
 import time
+from collections import deque
 from collections.abc import Mapping
 from contextlib import aclosing
 from pathlib import Path
@@ -21,6 +23,8 @@ from msgspec.structs import replace
 from teamchat.core.agents import CLIS
 from teamchat.core.check import LARGEST_OUTPUT, Check, CheckResult, NotRun
 from teamchat.core.files.room import is_full
+from teamchat.core.text.clean import told
+from teamchat.patterns import regex
 from teamchat.runners.child.process import ChildProcess
 from teamchat.runners.child.running import FIRST_LINE, Chunk, Exit, Launch, SpawnFailed
 from teamchat.runners.child.supervisor import Alarm, Stopper, limit_in_words
@@ -46,6 +50,8 @@ EMPTIED = (
     "emptied its own output by opening it again (> /dev/stdout or > /dev/stderr), so that is not whole: "
     "write to it with >&1, >&2 or >> /dev/stdout"
 )
+
+_NUMBER = regex(r"[0-9]{1,15}")
 
 _Cut: TypeAlias = Literal["interrupted", "late"]
 
@@ -126,8 +132,26 @@ async def follow(check: Check, what: Launch, stopper: Stopper) -> CheckRun:
     ended = await run.to_its_end()
     written = max(run.output.size, _written(what.folder))
     verdict = _judged_by_teamchat(check, run, ended, what.folder) or _judged_by_code(check, run, ended.code)
-    result = replace(verdict, seconds=ended.seconds, output_bytes=written, left=ended.left)
-    return CheckRun(result, run.output.kept(written))
+    output = run.output.kept(written)
+    if check.expect:
+        verdict = _with_expected(check, verdict, output.decode(errors="replace"))
+    return CheckRun(replace(verdict, seconds=ended.seconds, output_bytes=written, left=ended.left), output)
+
+
+def _with_expected(check: Check, verdict: CheckResult, output: str) -> CheckResult:
+    """The result with what `expect` finds in the output. A green one in which it finds nothing is red.
+
+    The count is the sum of the numbers of its groups or, without any, of all that it matches, where it matches last.
+    """
+    last = next(iter(deque(re.finditer(check.expect, told(output), re.MULTILINE), maxlen=1)), None)
+    if last is None:
+        nothing = f"its output has nothing that matches expect, {check.expect!r}"
+        if verdict.status == "green":
+            verdict = replace(verdict, status="red", reason=nothing)
+        return replace(verdict, count=0)
+    found = [group for group in last.groups() if group] if last.re.groups else [last[0]]
+    numbers = [int(number) for text in found for number in _NUMBER.findall(text)]
+    return replace(verdict, count=sum(numbers))
 
 
 class CheckOutput:

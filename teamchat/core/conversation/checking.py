@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from itertools import takewhile
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from msgspec.structs import replace
 
-from teamchat.core.check import Check, CheckResult, without_place
+from teamchat.core.check import Check, CheckResult, Touched, without_place
+from teamchat.core.checks.failing import failing_lines
+from teamchat.core.checks.protected import like_tests
 from teamchat.core.conversation.conclusion import conclude_checks
 from teamchat.core.conversation.permission import check_runs_commands
+from teamchat.core.conversation.protection import MOST_NAMED, Protection, without_accepted
 from teamchat.core.engine.events import Action, CheckBegan, CheckEnded
+from teamchat.core.engine.processes.until_round import counted
 from teamchat.core.engine.state import Route
-from teamchat.core.engine.workflow import Checked, ProcessCheck, Review, Tried
+from teamchat.core.engine.workflow import DOER, Checked, Process, ProcessCheck, Review, Tried
+from teamchat.core.errors import CheckpointFailed
 from teamchat.core.receipt import Outcome
-from teamchat.core.store.checks import CheckRecord, begin_check, end_check
+from teamchat.core.store.accepted import Accepted, accepted_in
+from teamchat.core.store.checks import CheckRecord, begin_check, end_check, output_of
 from teamchat.core.store.database import Database
 from teamchat.core.store.texts import pack
 from teamchat.core.store.turns import Turn, turns_of_member
@@ -25,23 +31,33 @@ from teamchat.core.turn.run import Run
 from teamchat.core.turn.run_events import CheckFinished, CheckStarted, Conclusion, Warned
 from teamchat.core.turn.watching import in_thread
 from teamchat.runners.untrusted.file_changes import FileChanges, NoCheckpoint
+from teamchat.runners.untrusted.json import first_of, listed
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from teamchat.core.engine.workflow import Finding
+    from teamchat.core.turn.turn_tree import TurnTree
 
 T = TypeVar("T")
-MOST_NAMED = 50  # files that a check has changed, as the process keeps them
+Judge: TypeAlias = "Callable[[CheckResult, TurnTree | None, Path, Collection[Accepted]], CheckResult]"
+NTH = {2: "nd", 3: "rd"}  # at most `MOST_TRIES`
+MOST_TOLD = 5  # files in a reason
 
 
 async def run_check(run: Run, route: Route) -> tuple[Action, ...]:
     """Run the check of a route, and have the engine decide on its result."""
+    check, part = check_of(run, route), route.part
+    assert part is not None
 
     def ended(record: CheckRecord) -> tuple[Action, ...]:
         result = record.result
         assert result is not None
-        return run.decide(CheckEnded(run.machine.now(), route.number, checked(record), result.not_run))
+        failing = failing_lines(output_of(run.db, record)) if record.status == "red" else ""
+        told = replace(checked(record), failing=failing)
+        return run.decide(CheckEnded(run.machine.now(), route.number, told, result.not_run))
 
-    return await perform(run, check_of(run, route), route.number, ended)
+    return await perform(run, check, route.number, ended, partial(_judged, run.state.process, check), part.attempt)
 
 
 def check_of(run: Run, route: Route) -> Check:
@@ -69,11 +85,63 @@ async def run_by_hand(run: Run, checks: Sequence[Check]) -> Conclusion:
     return conclude_checks(run, tuple(records.values()), stopped=stopped)
 
 
-async def perform(run: Run, check: Check, route: int | None, ended: Callable[[CheckRecord], T]) -> T:
+def _judged(
+    process: Process | None,
+    check: Check,
+    result: CheckResult,
+    tree: TurnTree | None,
+    cwd: Path,
+    accepted: Collection[Accepted],
+) -> CheckResult:
+    """The result of a check of the process, by what it protects and by its number before the work began.
+
+    `tree` is the work tree in which it ran. Blocks while git reads it.
+    """
+    if process is None or result.status == "not_run":
+        return result
+    if tree and check.protect and process.of(DOER):
+        protection = Protection(tree.repository, process, tree.before)
+        try:
+            touched = without_accepted(accepted, tree.repository, tree.before, protection.touched(check, cwd))
+        except CheckpointFailed as failed:
+            return CheckResult("not_run", f"what it protects cannot be compared: {failed}", not_run="ended")
+        if touched:
+            why = "; ".join(filter(None, (result.reason, changed_in_turns(touched))))
+            return replace(result, status="red", reason=why, touched=touched[:MOST_NAMED])
+    before, now = counted(process, check.name), result.count
+    if result.status == "green" and before is not None and now is not None and now < before:
+        return replace(result, status="red", reason=f"expect finds {now:,}, fewer than the {before:,} before the work")
+    return result
+
+
+def _as_tried(result: CheckResult, attempt: int, *, fresh: bool = False) -> CheckResult:
+    """The result with which try it was, and where, also in words."""
+    tried = f"at the {attempt}{NTH.get(attempt, 'th')} try" if attempt > 1 else ""
+    reason = ", ".join(filter(None, (result.reason, tried, "in a new folder" if fresh else "")))
+    return replace(result, reason=reason, attempt=attempt, fresh=fresh)
+
+
+def changed_in_turns(touched: Sequence[Touched]) -> str:
+    """`tests/test_a.py changed during sarah's turn`, and that it is protected."""
+    by: dict[str, list[str]] = {}
+    for one in touched:
+        by.setdefault(one.by, []).append(one.path)
+    told = (f"{listed(*first_of(paths, MOST_TOLD))} changed during {work}" for work, paths in by.items())
+    return f"{'; '.join(told)}, and {'is' if len(touched) == 1 else 'are'} protected"
+
+
+async def perform(
+    run: Run,
+    check: Check,
+    route: int | None,
+    ended: Callable[[CheckRecord], T],
+    judged: Judge | None = None,
+    attempt: int = 1,
+) -> T:
     """Run a check and store what came of it. `ended` is called in the transaction that stores it.
 
-    Raises `StoreError`; the next command finds the check as one that was interrupted. Raises `NotTrusted` in the turn
-    of an agent that may not run any command.
+    `judged` judges once more the result of a run that is no replay. Raises `StoreError`; the next command finds the
+    check as one that was interrupted. Raises `NotTrusted` in the turn of an agent that may not run any command.
     """
     if run.machine.live:
         check_runs_commands()
@@ -87,13 +155,17 @@ async def perform(run: Run, check: Check, route: int | None, ended: Callable[[Ch
     before = run.trees.before
     tree = await in_thread(partial(before, record.label, cwd, in_line=route is not None)) if run.machine.live else None
     ran = await run.machine.run_check(check, cwd, folder, scratch, run.stopper)
-    changes = ran.changes
+    changes, verdict = ran.changes, ran.result
     if tree is not None:
+        files = None if isinstance(tree, NoCheckpoint) else tree
         changes = tree if isinstance(tree, NoCheckpoint) else await in_thread(partial(tree.changes, cwd))
-    run.machine.keep_check(check, replace(ran, changes=changes))
+        if judged:
+            verdict = await in_thread(partial(judged, verdict, files, cwd, accepted_in(run.db, run.session)))
+        verdict = _as_tried(verdict, attempt)
+    run.machine.keep_check(check, replace(ran, result=verdict, changes=changes))
     output = pack(ran.output) if ran.output else None
     with run.transaction():
-        record = end_check(run.db, record, ran.result, changes, output)
+        record = end_check(run.db, record, verdict, changes, output)
         result = ended(record)
     run.emit(CheckFinished(record))
     run.remove(scratch, folder)
@@ -103,17 +175,33 @@ async def perform(run: Run, check: Check, route: int | None, ended: Callable[[Ch
 def checked(record: CheckRecord) -> Checked:
     """What the engine is told of a check that is over."""
     result, changes = record.result or CheckResult("not_run"), record.changes
+    told = Checked(
+        record.name,
+        record.number,
+        result.status,
+        result.reason,
+        touched=tuple(one.path for one in result.touched),
+        count=result.count,
+        attempt=result.attempt,
+    )
     if isinstance(changes, FileChanges):
         files = tuple(file.path for file in changes.files[:MOST_NAMED])
-        return Checked(record.name, record.number, result.status, result.reason, changes.before, changes.after, files)
-    unknown = changes.reason if changes else "no files are recorded"
-    return Checked(record.name, record.number, result.status, result.reason, unknown=unknown)
+        return replace(told, before=changes.before, after=changes.after, files=files)
+    return replace(told, unknown=changes.reason if changes else "no files are recorded")
 
 
 def process_checks(checks: tuple[Check, ...]) -> tuple[ProcessCheck, ...]:
     """The checks as a process keeps them."""
     return tuple(
-        ProcessCheck(check.name, check.needs, check.command if check.typed and isinstance(check.command, str) else "")
+        ProcessCheck(
+            check.name,
+            check.needs,
+            check.command if check.typed and isinstance(check.command, str) else "",
+            protects=bool(check.protect),
+            counts=check.not_fewer,
+            tries=check.tries,
+            fresh=check.fresh,
+        )
         for check in checks
     )
 
@@ -128,13 +216,14 @@ def with_trees(
     changes = outcome.known_changes if outcome else None
     if changes is None or not isinstance(finding, Tried | Review):
         return finding
-    before = changes.before
-    if isinstance(finding, Tried):
-        same = takewhile(lambda other: other.route == turn.route, turns_of_member(db, session, turn.member))
-        known = [
-            earlier.outcome.known_changes
-            for earlier in same
-            if earlier.undone is None and earlier.outcome and earlier.id != turn.id
-        ]
-        before = next((older.before for older in reversed(known) if older), before)
-    return replace(finding, before=before, after=changes.after)
+    if isinstance(finding, Review):
+        return replace(finding, before=changes.before, after=changes.after)
+    same = takewhile(lambda other: other.route == turn.route, turns_of_member(db, session, turn.member))
+    known = [
+        earlier.outcome.known_changes
+        for earlier in same
+        if earlier.undone is None and earlier.outcome and earlier.id != turn.id
+    ]
+    whole = [*filter(None, reversed(known)), changes]
+    touched = sorted(like_tests(file.path for one in whole for file in one.files))[:MOST_NAMED]
+    return replace(finding, before=whole[0].before, after=changes.after, touched=tuple(touched))

@@ -64,7 +64,7 @@ from teamchat.runners.child.guardians import GUARDIANS
 if TYPE_CHECKING:
     from teamchat.core.check import Check
     from teamchat.core.conversation.summary import Summariser
-    from teamchat.core.engine.workflow import Process
+    from teamchat.core.engine.workflow import Done, Process
 
 _Replied = tuple[Posted[TurnEnded], tuple[Action, ...]]
 """A stored reply, and what the engine wants next."""
@@ -79,6 +79,7 @@ class ConversationCoordinator:
     def __init__(self, run: Run) -> None:
         self.run = run
         self._lost: str | None = None  # why a turn has no end that went on at a host
+        self._answered: list[Done] = []  # by members of the group that runs, where a quorum may be enough
         self.posting, self.attempts = Posting(run), Attempts(run)
         self.teller = Teller(run)
         self.typed_ahead = TypedAhead(run, self._store_unsent, partial(self.teller.waits, "on hold"))
@@ -432,7 +433,7 @@ class ConversationCoordinator:
         run = self.run
         if paused := await self._summarise_if_due(routes[0].as_of):
             return (paused,)
-        run.group = None
+        run.group, run.enough = None, False
         run.apart = await self._apart(routes)
         try:
             lines = in_lines(run.team, routes, run.apart)
@@ -448,7 +449,9 @@ class ConversationCoordinator:
                 await self.teller.not_merged(*filter(None, last))
         finally:
             run.group, run.apart, run.at_once = None, NOBODY, None
-        return run.step(GroupRan(run.machine.now(), failed, stopped=run.stopped()))
+            self._answered.clear()
+        enough = run.enough and not run.stopped()
+        return run.step(GroupRan(run.machine.now(), failed, stopped=run.stopped(), enough=enough))
 
     async def _apart(self, routes: tuple[Route, ...]) -> Apart:
         """The members that get worktrees because others of their group may write, too, and those that get places."""
@@ -458,7 +461,7 @@ class ConversationCoordinator:
 
     def _may_begin(self, route: Route) -> bool:
         """Whether a turn of a group that has waited for another one may still begin."""
-        return self.run.guard() is None and not self.run.stopped(route.target)
+        return self.run.guard() is None and not self.run.enough and not self.run.stopped(route.target)
 
     async def _member_of_group(self, route: Route) -> bool:
         """Run the turn of one member. True when it has a reply, which is kept with the turn."""
@@ -467,7 +470,23 @@ class ConversationCoordinator:
             self.run.tally.fail(route, answer.error)
             return False
         self.teller.not_followed(answer)
-        return self._end_of_member(answer)
+        ended = self._end_of_member(answer)
+        if ended and self._is_enough(answer):
+            self.run.stop_the_rest()
+        return ended
+
+    def _is_enough(self, last: Answer) -> bool:
+        """Whether the process of a group is decided by those who have answered, and by what the last one says."""
+        process = self.run.state.process
+        if process is None or process.quorum is None or last.route.part is None:
+            return False
+        from teamchat.core.engine.processes.table import STRATEGIES
+        from teamchat.core.engine.workflow import Done
+
+        strategy, part = STRATEGIES[process.kind], last.route.part
+        finding = strategy.read(process, part, last.finished.text, ())
+        self._answered.append(Done(part, last.member.name, "", finding))
+        return strategy.decided(replace(process, done=(*process.done, *self._answered)))
 
     def _end_of_member(self, answer: Answer) -> bool:
         run = self.run

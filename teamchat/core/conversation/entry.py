@@ -93,7 +93,7 @@ def _check_task(
     check_process(state, process)
     addressed = address_task(message.text, team, speaker=message.speaker, caller=caller)
     stored, task = as_stored(addressed, db, session), addressed.task or (session.task if session else team.task)
-    step = STRATEGIES[process.kind].step(process)
+    step = STRATEGIES[process.kind].step(process.at_work)
     for call in step.calls if step else ():
         member = team.member(call.target)
         check_images(team, member, message.images)

@@ -378,6 +378,8 @@ class Teller(Struct):
             case Dropped(route=route, left=left):
                 if left:
                     emit(Warned(f"{route.target}, whom {route.by} asked, is no longer in the team"))
+                if failure := self.run.tally.failures.get(route.number):
+                    emit(Warned(f"{failure.reason}; it is decided without {route.target}", route.number))
                 emit(RouteDropped(route))
             case NotDropped(route=route, agent=agent):
                 emit(Warned(f"{agent} cannot drop {route.target}, whom {route.by} called in {route.parent}"))

@@ -161,6 +161,7 @@ def _made(team: Team, named: NamedProcess, settings: ProcessSettings) -> Process
         prompt=named.prompt,
         rounds=settings.rounds or 1,
         jobs=settings.jobs,
+        quorum=settings.quorum,
     )
     if kind is Kind.UNTIL:
         process = _verified(team, process, settings)

@@ -145,6 +145,9 @@ def turn_ended(draft: Draft, event: TurnEnded) -> None:
         return
     if event.reply is None:
         ended = draft.state.route(event.route)
+        if _decided(draft):
+            draft.drop((ended,))
+            return
         draft.hold_all()
         draft.actions.append(TurnFailed(ended))
         return
@@ -159,6 +162,11 @@ def group_ran(draft: Draft, event: GroupRan) -> None:
 
     Members whose turn was not started wait again. A part of a process that others may do goes to the next of them.
     """
+    if event.enough:
+        for route in draft.state.queue:
+            if route.status is RouteStatus.RUNNING:
+                draft.change(route.number, status=RouteStatus.HELD)
+        return
     failed = tuple(number for number in event.failed if event.stopped or not _reassigned(draft, number))
     for number in failed:
         draft.change(number, status=RouteStatus.HELD)
@@ -191,9 +199,21 @@ def group_delivered(draft: Draft, ends: tuple[TurnEnded, ...]) -> None:
     _said(draft, new=any(end.new or _ends_by_itself(part) for part, end in zip(parts, ends, strict=True)))
     for end in ends:
         _replied(draft, end)
-    if failed:  # reported even if a reply of the group has dropped it
+    if failed and _decided(draft):
+        draft.drop(failed)
+    elif failed:  # reported even if a reply of the group has dropped it
         draft.hold_all()
         draft.actions.append(GroupFailed(failed, all_of_it=False))
+
+
+def _decided(draft: Draft) -> bool:
+    """Whether the process is decided without those of its members that have no answer."""
+    process = draft.state.process
+    if process is None or process.quorum is None:
+        return False
+    from teamchat.core.engine.processes.table import STRATEGIES
+
+    return STRATEGIES[process.kind].decided(process)
 
 
 def _ends_by_itself(part: Part | None) -> bool:

@@ -93,11 +93,13 @@ class MemberAnswered(_Event, frozen=True):
 class GroupRan(_Event, frozen=True):
     """All started turns of a group are over. Those of the routes `failed` have no reply.
 
-    What the group does is not given to other members after an interruption (`stopped`).
+    What the group does is not given to other members after an interruption (`stopped`), nor if those who have answered
+    are `enough` to decide the process.
     """
 
     failed: tuple[int, ...] = ()
     stopped: bool = False
+    enough: bool = False
 
 
 class GroupDelivered(_Event, frozen=True):

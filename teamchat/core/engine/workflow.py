@@ -13,6 +13,7 @@ from itertools import takewhile
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct, field
+from msgspec.structs import replace
 
 from teamchat.core.check import CheckStatus
 from teamchat.core.routing.requests import RouteRequest
@@ -37,9 +38,12 @@ class Part(Struct, frozen=True):
     - `others` are the members that do it if this one fails, in the order of asking.
     - `fallback` are the members that take its place where its CLI is not available; None are those of the team file.
     - `check` is the name of the check that runs in place of a turn. `go` is 1 for the first verification of the work,
-      2 for the next one of the same work.
+      2 for the next one of the same work, and 0 for what a check says before the work begins. A red check has a second
+      `attempt` if it may. One that is `fresh` runs in a new folder.
     - `trees` are two git trees: its prompt shows what changed from one to the other. The turn may only read.
     - `checks` are numbers of checks whose results its prompt shows, `reviews` ids of reviews whose findings it shows.
+    - `reads`: the turn may only read, whatever its member may do otherwise.
+    - `checked_by` are the names of the checks that verify the work of the turn.
     - `options`, `fault` and `prompt` fill in the note on what is asked.
     """
 
@@ -63,17 +67,26 @@ class Part(Struct, frozen=True):
     fallback: tuple[str, ...] | None = None
     check: str = ""
     go: int = 1
+    attempt: int = 1
+    fresh: bool = False
     trees: tuple[str, ...] = ()
     checks: tuple[int, ...] = ()
     reviews: tuple[str, ...] = ()
+    reads: bool = False
+    checked_by: tuple[str, ...] = ()
     options: tuple[str, ...] = ()
     fault: str = ""
     prompt: str = ""
 
     @property
+    def shows_changes(self) -> bool:
+        """Whether its prompt shows what was changed in files."""
+        return bool(self.compares or self.trees)
+
+    @property
     def only_reads(self) -> bool:
         """Whether its turn may change no files, whatever its member may do otherwise."""
-        return bool(self.compares or self.trees)
+        return self.reads or self.shows_changes
 
     def called(self, member: str) -> str:
         """The member that does it, by the name of its place if it has one: `sarah#3`."""
@@ -148,17 +161,22 @@ class Pick(Struct, frozen=True, tag=True):
 
 
 class Tried(Struct, frozen=True, tag=True):
-    """What a turn of the doer leaves: the git tree before and after it, empty if unknown, and the people it calls."""
+    """What a turn of the doer leaves: the git tree before and after it, empty if unknown, and the people it calls.
+
+    `touched` are the first of the tests, and of the files that configure their runner, that it changed.
+    """
 
     before: str = ""
     after: str = ""
     asks: tuple[RouteRequest, ...] = ()
+    touched: tuple[str, ...] = ()
 
 
 class Checked(Struct, frozen=True, tag=True):
     """The run `number` of a check: the git trees before and after it, empty if unknown, and the files it changed.
 
-    `unknown` says why the trees are not known.
+    `unknown` says why the trees are not known. `touched`, `count` and `attempt` are those of `CheckResult`. `failing`
+    is the same for the same failing lines, and empty if there are none.
     """
 
     name: str
@@ -169,6 +187,10 @@ class Checked(Struct, frozen=True, tag=True):
     after: str = ""
     files: tuple[str, ...] = ()
     unknown: str = ""
+    touched: tuple[str, ...] = ()
+    count: int | None = None
+    attempt: int = 1
+    failing: str = ""
 
 
 class ReviewFinding(Struct, frozen=True):
@@ -208,12 +230,17 @@ class Done(Struct, frozen=True):
 class ProcessCheck(Struct, frozen=True):
     """A check of a process: one of the team file, or the shell `command` that a person typed.
 
-    It runs only if the checks that it `needs` are green.
+    It runs only if the checks that it `needs` are green. `protects`: it protects files. `counts`, `tries` and `fresh`
+    are the `not_fewer`, `tries` and `fresh` of `Check`.
     """
 
     name: str
     needs: tuple[str, ...] = ()
     command: str = ""
+    protects: bool = False
+    counts: bool = False
+    tries: int = 1
+    fresh: bool = False
 
 
 class Process(Struct, frozen=True):
@@ -226,6 +253,8 @@ class Process(Struct, frozen=True):
     - `most` is the largest number of subtasks. `jobs` is how many turns run at the same time; None is no limit.
     - `do` is the member that works until all `checks` are green and all of `review` agree. `fallbacks` has the members
       that may take the place of each of these. `base` is the git tree that the work began with.
+    - `quorum` is how many of `members` must vote, or of `review` must pass; None is all.
+    - `worktree`: all of it is done in a worktree of the doer's.
     """
 
     kind: Kind
@@ -246,10 +275,17 @@ class Process(Struct, frozen=True):
     review: tuple[str, ...] = ()
     fallbacks: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     base: str = ""
+    quorum: Annotated[int, Meta(ge=1)] | None = None
+    worktree: bool = False
     request: str = ""
     speaker: str = ""
     done: tuple[Done, ...] = ()
     over: bool = False
+
+    @property
+    def at_work(self) -> Process:
+        """The process without what checks are to say before the work begins: its first step is a turn."""
+        return replace(self, checks=tuple(replace(check, counts=False) for check in self.checks))
 
     @property
     def unheard(self) -> tuple[Done, ...]:
@@ -277,6 +313,8 @@ class ProcessSettings(Struct, frozen=True):
     do: str | None = None
     check: tuple[str, ...] = ()
     review: tuple[str, ...] = ()
+    quorum: int | None = None
+    worktree: bool | None = None
 
     @property
     def given(self) -> tuple[str, ...]:
@@ -309,8 +347,9 @@ class Call(Struct, frozen=True):
     by: str = ""
 
 
-StuckKind = Literal["stuck", "no_answer"]
-"""Why a process cannot continue. `no_answer`: somebody who is needed has given no answer that counts."""
+StuckKind = Literal["stuck", "no_answer", "no_progress"]
+"""Why a process cannot continue. `no_answer`: somebody who is needed has given no answer that counts. `no_progress`:
+the work goes in circles."""
 OpenKind = Literal["no_verdict", "check_red", "review_failed"]
 
 
@@ -341,6 +380,11 @@ def last_reply(_process: Process, reply: str) -> str:
 
 def nothing(_process: Process) -> None:
     """Of a process of which nothing particular is known, or is to be said or typed."""
+
+
+def undecided_yet(_process: Process) -> bool:
+    """Of a process that needs everybody's answer."""
+    return False
 
 
 def as_it_is(report: Any, _parts: Sequence[Part]) -> Struct:
@@ -374,6 +418,7 @@ class Strategy(Struct, frozen=True):
     - `answered` adds to that report the parts whose replies are kept until their group is over.
     - `text` is the result so far as a text, made of the last reply of the run.
     - `undecided` says what a process that is over has left open, None if nothing is missing.
+    - `decided`: nobody who has not answered yet can change the result any more. It is asked of a process with a quorum.
     - `next_command` is the command that a person may want to type after a process that is over.
     """
 
@@ -389,6 +434,7 @@ class Strategy(Struct, frozen=True):
     turns: Callable[[Process], int | None] = nothing
     text: Callable[[Process, str], str] = last_reply
     undecided: Callable[[Process], Open | None] = nothing
+    decided: Callable[[Process], bool] = undecided_yet
     next_command: Callable[[Process], str | None] = nothing
     answered: Callable[[Any, Sequence[Part]], Struct] = as_it_is
     begin: Callable[[Process, ProcessSettings, int], Process] = as_asked

@@ -9,6 +9,7 @@ from msgspec import Struct
 from teamchat.core.engine.processes.table import STRATEGIES
 from teamchat.core.engine.state import State
 from teamchat.core.errors import DamagedStore, StoreError
+from teamchat.core.store.accepted import an_accepted
 from teamchat.core.store.checks import a_check
 from teamchat.core.store.database import EMPTY, NO_VALUE, Database
 from teamchat.core.store.images import an_image
@@ -92,6 +93,7 @@ KINDS = (
     CheckedRows("undo", "undos", "id", _undo),
     CheckedRows("turn", "turns", "id", _turn),
     CheckedRows("check", "checks", "id", a_check),
+    CheckedRows("accepted file", "accepted", "session, path, state", an_accepted),
     CheckedRows("child", "children", "session, turn, store, child", a_child),
     CheckedRows("event", "turn_events", "turn, number", an_event),
     CheckedRows("message", "messages", "id", a_message, ", NULL AS agent"),

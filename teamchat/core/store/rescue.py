@@ -40,6 +40,7 @@ MENDING = (
     "DELETE FROM checks WHERE session NOT IN (SELECT id FROM sessions)",
     "UPDATE checks SET undone = NULL WHERE undone NOT IN (SELECT id FROM undos)",
     "UPDATE checks SET output = NULL WHERE output NOT IN (SELECT hash FROM texts)",
+    "DELETE FROM accepted WHERE session NOT IN (SELECT id FROM sessions)",
     "DELETE FROM hides WHERE session NOT IN (SELECT id FROM sessions) OR message NOT IN (SELECT id FROM messages)",
     "UPDATE hides SET undo = NULL WHERE undo NOT IN (SELECT id FROM undos)",
     "UPDATE turns SET system_text = NULL WHERE system_text NOT IN (SELECT hash FROM texts)",

@@ -7,7 +7,7 @@ import sqlite3
 from teamchat.core.receipt import QUANTITIES
 from teamchat.core.text.words import TOKENIZER, spaced
 
-VERSION = 30
+VERSION = 31
 _USED = [f"COALESCE(json_extract(outcome, '$.usage.{name}'), 0) AS {name}" for name in QUANTITIES]
 _UNKNOWN = [f"json_extract(outcome, '$.usage.{name}') IS NULL AS no_{name}" for name in QUANTITIES]
 _SENT = "json_extract(setup, '$.stdin_bytes') + json_extract(setup, '$.system_bytes')"
@@ -204,6 +204,12 @@ _TABLES = (
         undone INTEGER REFERENCES undos,
         UNIQUE (session, number)
     ) STRICT""",
+    """CREATE TABLE accepted (
+        session INTEGER NOT NULL REFERENCES sessions,
+        path TEXT NOT NULL,  -- JSON: of a protected file
+        state TEXT NOT NULL, -- what a person has accepted there
+        PRIMARY KEY (session, path, state)
+    ) STRICT, WITHOUT ROWID""",
     # the sums of the turns that have ended
     f"""CREATE TABLE usage (
         session INTEGER NOT NULL REFERENCES sessions,

@@ -218,7 +218,7 @@ def touch_session(db: Database, session: int) -> None:
 
 BEFORE_MESSAGES = (
     "unsent", "routes", "todo_changes", "summaries", "images", "hides", "imported_entries", "adoptions", "usage",
-    "vendor_usage", "children", "clears", "checks",
+    "vendor_usage", "children", "clears", "checks", "accepted",
 )  # fmt: skip
 """The tables with rows of a session that are removed before its messages, to which most of them refer."""
 DELETE_MESSAGE = "DELETE FROM messages WHERE id = (SELECT MAX(id) FROM messages WHERE session = ?)"

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from teamchat.core.worktrees import PlaceTurn
 
 LARGEST = 2**63 - 1  # that SQLite holds
-TurnStatus = Literal["running", "answered", "done", "failed", "interrupted"]
+TurnStatus = Literal["running", "answered", "done", "failed", "interrupted", "stopped"]
 
 
 class Before(Struct, frozen=True):

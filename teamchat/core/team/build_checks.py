@@ -39,6 +39,11 @@ def _check(name: str, table: CheckTable, program: Program, names: Mapping[str, s
         env=MappingProxyType(dict(table.env)),
         env_keep=tuple(table.env_keep),
         needs=_needs(name, table, names),
+        protect=tuple(table.protect),
+        expect=table.expect or "",
+        not_fewer=table.not_fewer,
+        tries=table.tries,
+        fresh=table.fresh,
     )
 
 

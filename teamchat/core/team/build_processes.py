@@ -57,7 +57,13 @@ def _process(name: str, table: ProcessTable, ai: list[str], checks: Mapping[str,
         review=lists["review"],
         rounds=table.rounds,
         jobs=table.jobs,
-        **ones,
+        quorum=table.quorum,
+        worktree=table.worktree,
+        planner=ones.get("planner"),
+        reducer=ones.get("reducer"),
+        judge=ones.get("judge"),
+        lead=ones.get("lead"),
+        do=ones.get("do"),
     )
     return NamedProcess(name, table.kind, settings, table.prompt or "")
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Literal, Self, TypeAlias
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from teamchat.assemblers.truncation import byte_length
 from teamchat.core.agents import AGENT_TYPES
-from teamchat.core.check import CHECK_TIMEOUT_S
+from teamchat.core.check import CHECK_TIMEOUT_S, MOST_TRIES, PROTECTED_SETS
 from teamchat.core.engine.processes.table import TAKES
 from teamchat.core.engine.workflow import MOST_ROUNDS
 from teamchat.core.messages import MAX_TEAM_TASK_BYTES
@@ -99,6 +99,12 @@ def _pattern(value: str) -> str:
         raise ValueError(f"expected a regular expression, got {value!r} ({error})") from None
     if re.fullmatch(value, ""):
         raise ValueError(f"expected a pattern that an empty line does not match, got {value!r}")
+    return value
+
+
+def _protected(value: str) -> str:
+    if not value.strip() or len(value.splitlines()) > 1 or value.startswith("#"):
+        raise ValueError(f"expected a pattern as in a .gitignore, or one of {', '.join(PROTECTED_SETS)}, got {value!r}")
     return value
 
 
@@ -341,7 +347,7 @@ class ProcessTable(Table):
     prompt: Annotated[str, BeforeValidator(_joined, json_schema_input_type=str | list[str])] | None = None
     """What every member of the process is told, besides what its kind asks. A list is joined into lines."""
     planner: str | None = None
-    """Of a `mapreduce`: the member that splits the task. Without it the lead."""
+    """Of a `mapreduce`: the member that splits the task, by default the lead. Of an `until`: who plans the work."""
     workers: list[str] = []
     """Of a `mapreduce`: the members that do the subtasks. Without it all AI members but the planner."""
     reducer: str | None = None
@@ -358,6 +364,10 @@ class ProcessTable(Table):
     """Of an `until`: what must be green. Each is the name of a check, or a shell command."""
     review: list[str] = []
     """Of an `until`: the members that review the work."""
+    quorum: int | None = Field(default=None, ge=1)
+    """Of an `until`: how many reviewers must pass. Of a `vote`: how many must vote. Without it all."""
+    worktree: bool | None = None
+    """Of an `until`: all of it is done in a worktree of its own."""
     jobs: Amount | None = Field(default=None, ge=1)
     """How many turns run at the same time, at most."""
 
@@ -378,6 +388,25 @@ class CheckTable(Table):
     """Variables that a check otherwise does not get."""
     needs: list[str] = []
     """Names of checks that must be green before it runs."""
+    protect: list[Annotated[Value, AfterValidator(_protected)]] = []
+    """Patterns of gitignore, relative to `folder`, or the sets "pytest", "npm" and "make".
+
+    What changes there in a turn of the member that works makes the check red.
+    """
+    expect: Annotated[str, AfterValidator(_pattern)] | None = None
+    """A regular expression that the output of a green check must have."""
+    not_fewer: bool = False
+    """The numbers that `expect` finds must not add up to less than before the work began."""
+    tries: int = Field(default=1, ge=1, le=MOST_TRIES)
+    """A red check runs again, up to so often in all."""
+    fresh: bool = False
+    """A green check runs again in a new folder, without what git ignores."""
+
+    @model_validator(mode="after")
+    def _counted(self) -> Self:
+        if self.not_fewer and self.expect is None:
+            raise ValueError('not_fewer: expected a pattern to count by, such as expect = "([1-9][0-9]*) passed"')
+        return self
 
 
 Hook = Annotated[list[Value], AfterValidator(_program)]

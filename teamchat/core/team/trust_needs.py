@@ -130,6 +130,15 @@ def _needs_of_check(check: Check) -> Iterator[Need]:
     yield from _env_needs(name, check.env, check.env_keep)
     if check.needs:
         yield _need(name, "needs", f"needs {', '.join(check.needs)}", check.needs)
+    if check.protect:
+        yield _need(name, "protect", f"protects {', '.join(check.protect)}", check.protect)
+    if check.expect:
+        fewer = ", and never fewer" if check.not_fewer else ""
+        yield _need(name, "expect", f"expects {check.expect!r}{fewer}", (check.expect, str(check.not_fewer)))
+    if check.tries > 1:
+        yield _need(name, "tries", f"runs up to {check.tries} times", (str(check.tries),))
+    if check.fresh:
+        yield _need(name, "fresh", "runs in a new folder at last", ())
 
 
 def _is_weaker(name: str, value: float, default: float) -> bool:

@@ -31,6 +31,7 @@ REQUEST = "You are answering {current}, from {speaker}, below."
 PART = "You are answering {current}, from {speaker}, below. It is part of the work on {request}, from {person}."
 ASKED_IN = " {speaker} wrote it for {asked_in}, from {asker}, and it counts for this work, too."
 GOES_ON = " It is not the newest message: the history goes on after it."
+TOUCHED = " Tests, or what configures their runner, were changed: {paths}. Is that part of the task?"
 FALLBACK = " You are the fallback for {target}, who cannot answer."
 CALLED = " {by} calls you in {parent}, too."
 

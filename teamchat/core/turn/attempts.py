@@ -41,14 +41,14 @@ from teamchat.core.store.turns import NewTurn, Turn, begin_turn, request_of
 from teamchat.core.team.programs import SCRATCH
 from teamchat.core.team.team import Member
 from teamchat.core.turn.ending import OpenTurn, close_failed
-from teamchat.core.turn.execution import execute
+from teamchat.core.turn.execution import FinishedTurn, execute
 from teamchat.core.turn.machine import ReadyTurn, wait_to_start
 from teamchat.core.turn.plan import plan_reply
 from teamchat.core.turn.run import Run
 from teamchat.core.turn.run_events import TriesAgain, TurnStarted, Warned
 from teamchat.core.turn.watching import in_thread
 from teamchat.core.worktrees import first_try
-from teamchat.runners.agent_events import FailureKind
+from teamchat.runners.agent_events import Failure, FailureKind
 
 if TYPE_CHECKING:
     from teamchat.core.turn.hosting import HostPlace
@@ -201,7 +201,7 @@ class Attempts(Struct):
         try:
             placed = await run.placed(member, route)
             place = await run.place(placed, route)
-            if run.machine.live and route.part and route.part.only_reads:
+            if run.machine.live and route.part and route.part.shows_changes:
                 await in_thread(partial(run.compared.look, route.part))
             planned = self.plan(route, placed, scratch, place, folder)
             run.machine.check(planned)
@@ -222,9 +222,12 @@ class Attempts(Struct):
             in_line = route.part is not None and (route.part.kind == Kind.UNTIL or run.apart.gives_place(route))
             tree = await run.tree_before(turn, planned, in_line=in_line)
             longest = run.team.limits.reply
-            finished = await execute(
-                planned, turn.folder, run.machine, run.stopper, tell, patience, stays, tree, longest
-            )
+            with run.stopper_of(route) as stopper:
+                finished = await execute(
+                    planned, turn.folder, run.machine, stopper, tell, patience, stays, tree, longest
+                )
+            if run.enough and finished.interrupted and not run.stopper.asked:
+                finished = _stopped(finished)
             finished = run.live.give_back(stays, finished)
             begun = replace(route, attempt=route.attempt + 1, as_of=turn.setup.answers)
             scratch_stays = stays is not None and stays.scratch == scratch
@@ -265,6 +268,12 @@ class Attempts(Struct):
         """The turn that began from the same state: the first of the group that runs, or one whose reply is kept."""
         answer = next((mate.answer for mate in self.run.state.mates(route) if mate.answer is not None), None)
         return answer if answer is not None else self.run.group
+
+
+def _stopped(finished: FinishedTurn) -> FinishedTurn:
+    """The end of a turn that teamchat has stopped, because the process is decided without it."""
+    failure = Failure(FailureKind.STOPPED, "was stopped")
+    return replace(finished, outcome=replace(finished.outcome, failure=failure))
 
 
 def _for_part(member: Member, route: Route) -> Member:

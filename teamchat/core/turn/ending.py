@@ -148,7 +148,13 @@ def file_warnings(turn: Turn, outcome: Outcome) -> Iterator[Warned]:
 
 
 def turn_status(failure: Failure) -> TurnStatus:
-    return "interrupted" if failure.kind is FailureKind.INTERRUPTED else "failed"
+    match failure.kind:
+        case FailureKind.INTERRUPTED:
+            return "interrupted"
+        case FailureKind.STOPPED:
+            return "stopped"
+        case _:
+            return "failed"
 
 
 def spent(now: float, usage: Usage | None, children: Iterable[Child] = ()) -> Spent:

@@ -212,6 +212,8 @@ class Run:
         self.seen_trees: set[tuple[str, str]] = set()  # as turns of this run found and left the files, by their top
         self._told_of_refused = False
         self.apart = NOBODY
+        self.enough = False  # the process is decided by those of the group that have answered
+        self._stoppers: list[Stopper] = []
         self.at_once: int | None = None  # how many turns of the group that runs are at the same time
         self.state: State = load_state(self.db, session, rules_of(self.team, bounds))
 
@@ -450,6 +452,28 @@ class Run:
     def stopped(self, member: str | None = None) -> bool:
         """True when a person wants no further turn to begin: of that member, or of anybody."""
         return bool(self.stopper.asked) or self.machine.stopped(member)
+
+    @contextlib.contextmanager
+    def stopper_of(self, route: Route) -> Iterator[Stopper]:
+        """What stops the turn of the route, of a group that may be decided without it; else what stops the run."""
+        process = self.state.process
+        if route.part is None or process is None or process.quorum is None:
+            yield self.stopper
+            return
+        with self.stopper.within() as stopper:
+            self._stoppers.append(stopper)
+            try:
+                if self.enough:
+                    stopper.request()
+                yield stopper
+            finally:
+                self._stoppers.remove(stopper)
+
+    def stop_the_rest(self) -> None:
+        """Stop the turns of the group that runs: the process is decided without them."""
+        self.enough = True
+        for stopper in self._stoppers:
+            stopper.request()
 
     def remove(self, *folders: Path | None) -> None:
         """Remove a turn's folders in this order, up to the first that cannot be removed.

@@ -171,19 +171,34 @@ class Stopper:
     """Stops a turn from outside: `request` once for the soft way, twice for SIGKILL at once.
 
     After a first request with `only_turn` what waits behind the turn still runs. Any thread and a signal's handler may
-    request it.
+    request it. What is requested of it is requested of those that are `within` it, each of which stops one turn of
+    several.
     """
 
     def __init__(self) -> None:
         self.asked = 0
         self.only_turn = False
         self._alarms: tuple[Alarm, ...] = ()
+        self._within: tuple[Stopper, ...] = ()
 
     def request(self, *, only_turn: bool = False) -> None:
         self.asked += 1
         self.only_turn = only_turn and self.asked == 1
         for alarm in self._alarms:
             alarm.ring_from_outside()
+        for inner in self._within:
+            inner.request(only_turn=only_turn)
+
+    @contextmanager
+    def within(self) -> Iterator[Stopper]:
+        """A stopper of one turn, which this one stops, too."""
+        inner = Stopper()
+        inner.asked = self.asked
+        self._within += (inner,)
+        try:
+            yield inner
+        finally:
+            self._within = tuple(other for other in self._within if other is not inner)
 
     @contextmanager
     def alarm(self) -> Iterator[Alarm]:

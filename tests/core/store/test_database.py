@@ -19,8 +19,8 @@ from teamchat.core.store.sessions import all_sessions, create_session
 from tests.program import ROOT
 
 TABLES = [
-    "adoptions", "checks", "children", "clears", "hides", "images", "imported_entries", "indexed", "lessons", "lineage",
-    "message_times", "messages", "routes", "sessions", "summaries", "texts",
+    "accepted", "adoptions", "checks", "children", "clears", "hides", "images", "imported_entries", "indexed",
+    "lessons", "lineage", "message_times", "messages", "routes", "sessions", "summaries", "texts",
     "todo_changes", "turn_events", "turns", "undos", "unsent", "usage", "vendor_usage",
 ]  # fmt: skip
 

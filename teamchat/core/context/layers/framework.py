@@ -15,10 +15,12 @@ from teamchat.core.errors import StoreError
 from teamchat.core.messages import ConversationMessage, name_of
 from teamchat.core.team import wording
 from teamchat.core.team.team import Member, Team
-from teamchat.runners.untrusted.json import listed
+from teamchat.runners.untrusted.json import first_of, listed
 
 MAX_BYTES = 1024  # of the part that goes with the system text
 MAX_SHOWN = 64  # bytes of a title, and of the team's name; names of members are short (40 characters)
+
+MOST_NAMED = 20  # files
 
 
 def framework_text(team: Team, member: Member, part: Part | None = None) -> str:
@@ -119,12 +121,14 @@ def _values(route: Route, part: Part) -> dict[str, object]:
         "fault": part.fault,
         "labels": ", ".join(part.labels),
         "verified": _verification(part),
+        "touched": wording.TOUCHED.format(paths=listed(*first_of(part.options, MOST_NAMED))) if part.options else "",
         "reviewed": f", {LAST_REVIEW} and what came of it" if LAST_REVIEW in part.labels else "",
     }
 
 
 def _verification(part: Part) -> str:
     """How the work of a part is verified: `teamchat runs the checks tests and lint, and carol reviews the work`."""
-    checks = f"teamchat runs the check{'s' * (len(part.labels) > 1)} {listed(*part.labels)}" if part.labels else ""
+    names = part.checked_by
+    checks = f"teamchat runs the check{'s' * (len(names) > 1)} {listed(*names)}" if names else ""
     review = f"{listed(*part.options)} review{'s' * (len(part.options) == 1)} the work" if part.options else ""
     return ", and ".join(filter(None, (checks, review)))

@@ -91,7 +91,7 @@ class Compared:
 
     def __call__(self, context: LayerContext) -> LayerText | None:
         part = context.part
-        if part is None or not part.only_reads:
+        if part is None or not part.shows_changes:
             return None
         if part not in self._seen:
             self.look(part)

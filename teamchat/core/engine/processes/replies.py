@@ -44,6 +44,13 @@ def wrong_members(process: Process, least: int) -> str | None:
     return "it needs a member" if least == 1 else f"it needs at least {least} members"
 
 
+def too_large(quorum: int | None, voices: int, noun: str) -> str | None:
+    """What is wrong with a quorum of so many voices."""
+    if quorum is None or quorum <= voices:
+        return None
+    return f"--quorum: expected at most the {voices} {noun}s, got {quorum}" if voices else f"--quorum: no {noun}"
+
+
 def letters(index: int) -> str:
     """A to Z, then AA, AB and so on."""
     before, last = divmod(index, len(ascii_uppercase))

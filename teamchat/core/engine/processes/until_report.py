@@ -8,12 +8,24 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from teamchat.core.check import CheckStatus
-from teamchat.core.engine.processes.until_round import REVIEWER, Seen, answer_of, pending_check, trees_of
-from teamchat.core.engine.workflow import DOER, Checked, Done, Finding, Process, Review, ReviewFinding
+from teamchat.core.engine.processes.until_round import (
+    CHECK,
+    REVIEWER,
+    Seen,
+    pending_check,
+    reviews_of,
+    trees_of,
+    verdict_of,
+)
+from teamchat.core.engine.workflow import DOER, Checked, Done, Finding, Part, Process, Review, ReviewFinding, Tried
 
 
 class UntilCheck(Struct, frozen=True):
-    """A run of a check, `check-N`, the git tree that it checked and the one that it left, empty if unknown."""
+    """A run of a check, `check-N`, the git tree that it checked and the one that it left, empty if unknown.
+
+    `attempt` is 2 for a second try. `fresh`: it ran in a new folder. `touched` are protected files that made it red,
+    `count` is the number that its `expect` found.
+    """
 
     check: str
     number: int
@@ -21,6 +33,10 @@ class UntilCheck(Struct, frozen=True):
     reason: str
     tree: str
     left: str
+    attempt: int = 1
+    fresh: bool = False
+    touched: tuple[str, ...] = ()
+    count: int | None = None
 
 
 class UntilReview(Struct, frozen=True):
@@ -41,7 +57,8 @@ class UntilReview(Struct, frozen=True):
 class UntilRound(Struct, frozen=True):
     """A round: the doer's turns up to its reply, then what verified it, in order.
 
-    `skipped` are checks that did not run, since they need one that is red.
+    `skipped` are checks that did not run, since they need one that is red. `touched` are the tests, and the files that
+    configure their runner, that the doer changed.
     """
 
     number: int
@@ -50,6 +67,7 @@ class UntilRound(Struct, frozen=True):
     checks: tuple[UntilCheck, ...]
     reviews: tuple[UntilReview, ...]
     skipped: tuple[str, ...] = ()
+    touched: tuple[str, ...] = ()
 
 
 class MemberUsed(Struct, frozen=True):
@@ -67,7 +85,9 @@ class UntilReport(Struct, frozen=True):
     """`result` is how it ended: done, red, rejected, or open as long as it is not over.
 
     `tree` is the git tree that was checked and reviewed last, `open_findings` what the last reviews found. `files` are
-    those that the process changed, `seconds` is the time of its turns and checks; the store tells these.
+    those that the process changed, `seconds` is the time of its turns and checks; the store tells these. `before` are
+    the runs of checks before the work began. `flaky` checks were green and red on one tree. `unprotected`: no check
+    protects files. `ignored` are checks that ran only where what git ignores is. `worktree` is the one of it all.
     """
 
     kind: str
@@ -81,6 +101,13 @@ class UntilReport(Struct, frozen=True):
     files: tuple[str, ...] = ()
     seconds: float = 0.0
     members: tuple[MemberUsed, ...] = ()
+    before: tuple[UntilCheck, ...] = ()
+    flaky: tuple[str, ...] = ()
+    unprotected: bool = False
+    ignored: tuple[str, ...] = ()
+    quorum: int | None = None
+    planner: str = ""
+    worktree: str = ""
 
 
 def result(process: Process) -> str:
@@ -90,8 +117,7 @@ def result(process: Process) -> str:
     seen = Seen.of(process)
     if seen.red:
         return "red"
-    answers = [answer_of(seen, seat) for seat in process.review]
-    passed = all(isinstance(answer, Review) and answer.passed for answer in answers)
+    passed = verdict_of(process, reviews_of(process, seen))
     return "done" if passed and not pending_check(process, seen) else "rejected"
 
 
@@ -109,7 +135,41 @@ def report(process: Process) -> UntilReport:
         most_rounds=process.rounds + seen.heard,
         tree=seen.tree or next(filter(None, reversed(verified)), ""),
         open_findings=tuple(finding for review in (last.reviews if last else ()) for finding in review.findings),
+        before=tuple(
+            _run(done.part, done.finding) for done in process.of(CHECK, 0) if isinstance(done.finding, Checked)
+        ),
+        flaky=_flaky(process),
+        unprotected=not any(check.protects for check in process.checks),
+        ignored=tuple(check.name for check in process.checks if not check.fresh),
+        quorum=process.quorum,
+        planner=process.planner,
+        worktree=process.do if process.worktree else "",
     )
+
+
+def _run(part: Part, ran: Checked) -> UntilCheck:
+    return UntilCheck(
+        check=part.check,
+        number=ran.number,
+        status=ran.status,
+        reason=ran.reason,
+        tree=ran.before,
+        left=ran.after,
+        attempt=ran.attempt,
+        fresh=part.fresh,
+        touched=ran.touched,
+        count=ran.count,
+    )
+
+
+def _flaky(process: Process) -> tuple[str, ...]:
+    """The checks that were both green and red on one tree, protected files and new folders aside."""
+    seen: dict[tuple[str, str], set[str]] = {}
+    for done in process.of(CHECK):
+        ran = done.finding
+        if isinstance(ran, Checked) and ran.before and ran.before == ran.after and not (ran.touched or done.part.fresh):
+            seen.setdefault((ran.name, ran.before), set()).add(ran.status)
+    return tuple(dict.fromkeys(name for (name, _), statuses in seen.items() if {"green", "red"} <= statuses))
 
 
 def _rounds(process: Process) -> Iterator[UntilRound]:
@@ -122,11 +182,12 @@ def _rounds(process: Process) -> Iterator[UntilRound]:
             current = UntilRound(done.part.number, done.member, (), (), ())
         if current is None:
             continue
+        if isinstance(done.finding, Tried):
+            current = replace(current, touched=tuple(dict.fromkeys((*current.touched, *done.finding.touched))))
         if done.part.role == DOER and done.message:
             current = replace(current, messages=(*current.messages, done.message))
-        elif isinstance(ran := done.finding, Checked):
-            check = UntilCheck(done.part.check, ran.number, ran.status, ran.reason, ran.before, ran.after)
-            current = replace(current, checks=(*current.checks, check))
+        elif isinstance(done.finding, Checked):
+            current = replace(current, checks=(*current.checks, _run(done.part, done.finding)))
         elif done.part.role == REVIEWER:
             current = replace(current, reviews=(*current.reviews, _reviewed(done, done.finding)))
     if current:

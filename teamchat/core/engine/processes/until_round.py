@@ -6,10 +6,22 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
-from teamchat.core.engine.workflow import DOER, PERSON, Call, Checked, Done, Finding, Part, Process, Review, Tried
+from teamchat.core.engine.workflow import (
+    DOER,
+    PERSON,
+    Call,
+    Checked,
+    Done,
+    Finding,
+    Part,
+    Process,
+    ProcessCheck,
+    Review,
+    Tried,
+)
 from teamchat.runners.untrusted.json import first_of, listed
 
-CHECK, REVIEWER, QUESTION = "check", "reviewer", "question"
+CHECK, REVIEWER, QUESTION, PLANNER = "check", "reviewer", "question", "planner"
 MOST_NAMED = 5  # changed files
 
 
@@ -22,8 +34,9 @@ class Seen(Struct, frozen=True):
     """What is done since the doer's last turn.
 
     `tries` are the doer's turns but those that asked a person, `heard` is how often a person spoke to it meanwhile.
-    `go` is the number of the last verification, `checked` has its checks by their names, `reviews` the last answer of
-    each seat, `earlier` its last review before the doer's turn.
+    `go` is the number of the last verification. `checked` has the last try of each of its checks by their names,
+    `tried` all of them, and `fresh` those in a new folder. `reviews` has the last answer of each seat, `earlier` its
+    last review before the doer's turn.
     """
 
     tries: int
@@ -31,7 +44,9 @@ class Seen(Struct, frozen=True):
     spoken: tuple[Done, ...]
     answers: tuple[Done, ...]
     go: int
+    tried: tuple[Done, ...]
     checked: Mapping[str, Done]
+    fresh: Mapping[str, Done]
     reviews: Mapping[str, Done]
     earlier: Mapping[str, Done]
     base: str
@@ -44,6 +59,7 @@ class Seen(Struct, frozen=True):
         before = [ended for ended in done[: len(done) - len(since)] if ended.part.role == REVIEWER]
         verified = [ended for ended in since if ended.part.role in (CHECK, REVIEWER)]
         go = max((ended.part.go for ended in verified), default=1)
+        tried = tuple(ended for ended in verified if ended.part.role == CHECK and ended.part.go == go)
         spoke = [place for place, ended in enumerate(done) if ended.part.role == PERSON]
         gaps = {sum(place < spot for place in places) for spot in spoke} - {0}
         return Seen(
@@ -52,7 +68,9 @@ class Seen(Struct, frozen=True):
             spoken=tuple(ended for ended in since if ended.part.role == PERSON),
             answers=tuple(ended for ended in since if ended.part.role == QUESTION),
             go=go,
-            checked={ended.part.check: ended for ended in verified if ended.part.role == CHECK and ended.part.go == go},
+            tried=tried,
+            checked={ended.part.check: ended for ended in tried if not ended.part.fresh},
+            fresh={ended.part.check: ended for ended in tried if ended.part.fresh},
             reviews={ended.part.seat: ended for ended in verified if ended.part.role == REVIEWER},
             earlier={ended.part.seat: ended for ended in before if isinstance(ended.finding, Review)},
             base=process.base or next(filter(None, (trees_of(ended.finding)[0] for ended in done)), ""),
@@ -60,16 +78,19 @@ class Seen(Struct, frozen=True):
 
     @property
     def results(self) -> tuple[Checked, ...]:
-        return tuple(done.finding for done in self.checked.values() if isinstance(done.finding, Checked))
+        """The last result of each check, and behind them those in a new folder."""
+        last = (*self.checked.values(), *self.fresh.values())
+        return tuple(done.finding for done in last if isinstance(done.finding, Checked))
 
     @property
-    def red(self) -> bool:
-        return any(result.status == "red" for result in self.results)
+    def red(self) -> tuple[Checked, ...]:
+        return tuple(result for result in self.results if result.status == "red")
 
     @property
     def tree(self) -> str | None:
         """The tree on which all checks of the last go are green, None if it changed meanwhile or is not known."""
-        trees = {tree for result in self.results for tree in (result.before, result.after)}
+        every = (done.finding for done in self.tried if isinstance(done.finding, Checked))
+        trees = {tree for result in every for tree in (result.before, result.after)}
         return trees.pop() if len(trees) == 1 and "" not in trees else None
 
     @property
@@ -94,25 +115,78 @@ def asks(done: Done) -> bool:
     return isinstance(done.finding, Tried) and bool(done.finding.asks)
 
 
-def answer_of(seen: Seen, seat: str) -> Finding | None:
-    done = seen.reviews.get(seat)
-    return done.finding if done else None
+def reviews_of(process: Process, seen: Seen) -> dict[str, Review]:
+    """The reviews that count, by their seats."""
+    found = ((seat, seen.reviews.get(seat)) for seat in process.review)
+    return {seat: done.finding for seat, done in found if done and isinstance(done.finding, Review)}
+
+
+def quorum_of(process: Process) -> int:
+    """How many reviewers must pass."""
+    return process.quorum or len(process.review)
+
+
+def verdict_of(process: Process, reviews: Mapping[str, Review]) -> bool | None:
+    """Whether the reviews pass; None as long as those that are missing can decide it."""
+    needed, passed = quorum_of(process), sum(review.passed for review in reviews.values())
+    if passed >= needed:
+        return True
+    return False if len(process.review) - (len(reviews) - passed) < needed else None
 
 
 def pending_check(process: Process, seen: Seen) -> Call | None:
-    """The next check of this go that has no result; one that needs a red one never gets any."""
+    """The next check of this go that has no result yet; one that needs a red one never gets any.
+
+    A red one has another try if it may, unless what it protects was changed. Once all are green on one tree, those that
+    are to run in a new folder do so.
+    """
     blocked: set[str] = set()
     for check in process.checks:
-        done = seen.checked.get(check.name)
         if blocked.intersection(check.needs):
             blocked.add(check.name)
-        elif done is None or not isinstance(done.finding, Checked):
-            return check_call(process, check.name, seen.tries, seen.go)
-        elif done.finding.status == "red":
+        elif call := _next_try(process, seen, check, seen.checked.get(check.name)):
+            return call
+        elif _is_red(seen.checked[check.name]):
             blocked.add(check.name)
-    return None
+    if seen.red or not seen.tree:
+        return None
+    again = (
+        _next_try(process, seen, check, seen.fresh.get(check.name), fresh=True)
+        for check in process.checks
+        if check.fresh and check.name not in blocked
+    )
+    return next(filter(None, again), None)
 
 
-def check_call(process: Process, name: str, number: int, go: int) -> Call:
-    part = Part(process.kind, CHECK, number, process.rounds, check=name, go=go)
+def _next_try(
+    process: Process, seen: Seen, check: ProcessCheck, last: Done | None, *, fresh: bool = False
+) -> Call | None:
+    if last is None or not isinstance(last.finding, Checked):
+        attempt = 1
+    elif _is_red(last) and not last.finding.touched and last.part.attempt < check.tries:
+        attempt = last.part.attempt + 1
+    else:
+        return None
+    return check_call(process, check.name, seen.tries, seen.go, attempt, fresh=fresh)
+
+
+def _is_red(done: Done) -> bool:
+    return isinstance(done.finding, Checked) and done.finding.status == "red"
+
+
+def pending_count(process: Process) -> Call | None:
+    """The next check whose number is to be known before the work begins."""
+    known = {done.part.check for done in process.of(CHECK)}
+    names = (check.name for check in process.checks if check.counts and check.name not in known)
+    return next((check_call(process, name, 0, 0) for name in names), None)
+
+
+def counted(process: Process, name: str) -> int | None:
+    """The number that a check found before the work began."""
+    before = (done.finding for done in process.of(CHECK, 0) if done.part.check == name)
+    return next((result.count for result in before if isinstance(result, Checked)), None)
+
+
+def check_call(process: Process, name: str, number: int, go: int, attempt: int = 1, *, fresh: bool = False) -> Call:
+    part = Part(process.kind, CHECK, number, process.rounds, check=name, go=go, attempt=attempt, fresh=fresh)
     return Call(check_name(name), part)

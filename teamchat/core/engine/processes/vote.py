@@ -15,7 +15,14 @@ from unicodedata import normalize
 from msgspec import Struct
 from msgspec.structs import replace
 
-from teamchat.core.engine.processes.replies import BLIND_LAYERS, seats, stand_in, written_object, wrong_members
+from teamchat.core.engine.processes.replies import (
+    BLIND_LAYERS,
+    seats,
+    stand_in,
+    too_large,
+    written_object,
+    wrong_members,
+)
 from teamchat.core.engine.workflow import (
     Ballot,
     Call,
@@ -62,7 +69,8 @@ class VoteReport(Struct, frozen=True):
     """`tally` has the votes for each option, `tied` the options that share the most votes in a tie.
 
     There is neither a winner nor a tie before every member has voted or was skipped, and none without votes. `missing`
-    are the members without a reply.
+    are the members without a reply. With a `quorum` it is decided as soon as so many have voted and the missing votes
+    cannot change it.
     """
 
     kind: str
@@ -74,6 +82,7 @@ class VoteReport(Struct, frozen=True):
     tied: tuple[str, ...]
     abstained: tuple[str, ...]
     missing: tuple[str, ...]
+    quorum: int | None = None
 
 
 def check(process: Process) -> str | None:
@@ -87,11 +96,13 @@ def check(process: Process) -> str | None:
     for option, other in combinations(process.options, 2):
         if fold_option(option) == fold_option(other):
             return f"the options {quoted(option)} and {quoted(other)} are the same"
-    return wrong_members(process, least=1)
+    return wrong_members(process, least=1) or too_large(process.quorum, len(process.members), "member")
 
 
 def step(process: Process) -> Step | None:
     """One group of all members, in the order in which they are named; then one of those who are asked once more."""
+    if process.quorum and decided(process):
+        return None
     voted = seats(process.of(MEMBER))
     waiting = [member for member in process.members if member not in voted] or _unread(voted)
     total = len(process.members)
@@ -125,6 +136,15 @@ def _part(process: Process, member: str, number: int, total: int, last: Done | N
         options=process.options,
         prompt=process.prompt,
     )
+
+
+def decided(process: Process) -> bool:
+    """Whether as many as the quorum have voted, and no vote that is missing can change who has the most."""
+    again = _unread(seats(process.of(MEMBER)))  # they are asked once more
+    votes = [vote for vote in _votes(process) if vote.member not in again]
+    missing = len(process.members) - len(votes)
+    first, second = sorted((0, 0, *Counter(vote.option for vote in votes if vote.option).values()))[:-3:-1]
+    return len(votes) >= (process.quorum or len(process.members)) and first - second > missing
 
 
 def read(process: Process, part: Part, text: str, _requests: Sequence[RouteRequest]) -> Finding | None:
@@ -180,11 +200,11 @@ def turns(process: Process) -> int:
 
 def report(process: Process) -> VoteReport:
     done = seats(process.of(MEMBER))
-    cast = {member: _vote(process, member, done[member]) for member in process.members if member in done}
-    votes = tuple(vote for vote in cast.values() if vote)
+    votes = _votes(process)
     counted = Counter(vote.option for vote in votes)
     tally = {option: counted[option] for option in process.options}
-    first = _first(tally) if len(done) == len(process.members) and not _unread(done) else ()
+    whole = len(done) == len(process.members) and not _unread(done)
+    first = _first(tally) if whole or (process.quorum and decided(process)) else ()
     tied = first if len(first) > 1 else ()
     return VoteReport(
         kind=process.kind,
@@ -195,8 +215,16 @@ def report(process: Process) -> VoteReport:
         tie=bool(tied),
         tied=tied,
         abstained=tuple(vote.member for vote in votes if vote.option is None),
-        missing=tuple(member for member in process.members if not cast.get(member)),
+        missing=tuple(member for member in process.members if member not in {vote.member for vote in votes}),
+        quorum=process.quorum,
     )
+
+
+def _votes(process: Process) -> tuple[Vote, ...]:
+    """The votes so far, in the order of the members."""
+    done = seats(process.of(MEMBER))
+    cast = (_vote(process, member, done[member]) for member in process.members if member in done)
+    return tuple(vote for vote in cast if vote)
 
 
 def _vote(process: Process, member: str, done: Done) -> Vote | None:
@@ -251,7 +279,7 @@ NOTES: Mapping[str, str] = {
 }
 VOTE = Strategy(
     kind=Kind.VOTE,
-    settings=("members", "options", "jobs"),
+    settings=("members", "options", "jobs", "quorum"),
     called="vote",
     repeated=(MEMBER,),
     several=(MEMBER,),
@@ -264,4 +292,5 @@ VOTE = Strategy(
     turns=turns,
     text=text,
     undecided=undecided,
+    decided=decided,
 )

@@ -259,6 +259,9 @@ def map_reduce_lines(report: MapReduceReport, *, whom: bool = False) -> Iterator
         yield f"  {subtask.number}. {subtask.status}{by}: {one_line(subtask.task, LONGEST_TASK)}"
 
 
+DOES_NOT_COVER, DO_NOT_COVER = "does not cover what git ignores", "do not cover what git ignores"
+
+
 def until_lines(report: UntilReport) -> Iterator[str]:
     """`until: done after 2 of 3 rounds`, then each round with what verified it, and what it took."""
     number = len(report.rounds)
@@ -270,7 +273,17 @@ def until_lines(report: UntilReport) -> Iterator[str]:
         yield f"  round {round_.number}: {'; '.join((f'{round_.doer}{said_in}', *verified))}"
     for finding in report.open_findings:
         yield f"  open: {in_place(finding)}"
+    yield from _doubts(report)
     yield from _taken(report)
+
+
+def _doubts(report: UntilReport) -> Iterator[str]:
+    """What the end of an `until` does not vouch for."""
+    for name in report.flaky:
+        yield f"  flaky: {one_line(name, LONGEST_TASK)} was green and red on the same files"
+    touched = [*dict.fromkeys(path for round_ in report.rounds for path in round_.touched)]
+    if touched and report.unprotected:
+        yield f"  not protected, and changed by {report.do}: {', '.join(first_of(touched, MOST_FILES))}"
 
 
 def _checked(check: UntilCheck) -> str:
@@ -298,7 +311,10 @@ def _taken(report: UntilReport) -> Iterator[str]:
         yield f"  files: {', '.join(first_of(report.files, MOST_FILES))}"
     if any(round_.checks for round_ in report.rounds):
         tree = f": tree {report.tree}" if report.tree else ""
-        yield f"  checked in your folder, with what git ignores{tree}"
+        where = f"in the worktree {report.worktree}" if report.worktree else "in your folder"
+        names = ", ".join(one_line(name, LONGEST_TASK) for name in report.ignored)
+        lacks = f", so {names} {DO_NOT_COVER if len(report.ignored) > 1 else DOES_NOT_COVER}" if report.ignored else ""
+        yield f"  checked {where}{lacks or ', and in a new one'}{tree}"
     for member in report.members:
         tokens = (member.input_tokens or 0) + (member.output_tokens or 0)
         used = "tokens unknown" if member.input_tokens is None else f"{tokens:,.0f} tokens"

@@ -89,6 +89,7 @@ def test_the_report_has_votes_reasons_tally_and_winner() -> None:
         "tied": [],
         "abstained": ["sarah"],
         "missing": [],
+        "quorum": None,
     }
     assert played.text == "SQLite"
 

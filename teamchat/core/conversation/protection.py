@@ -1,0 +1,139 @@
+"""Which protected files changed while members of a process or its checks were at work, and what a person accepted.
+
+Checkpoints tell: those around a turn or a check say which paths changed meanwhile, and the newest one says which of
+them are not as they were before. What is changed in between is a person's.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+
+from msgspec import Struct
+
+from teamchat.core.check import Check, Touched
+from teamchat.core.checkpoint.compare import changes, left_out_changes, states_of
+from teamchat.core.checkpoint.find import find_repository
+from teamchat.core.checkpoint.paths import readable
+from teamchat.core.checkpoint.take import take
+from teamchat.core.checkpoint.values import GitRepository, NoRepository
+from teamchat.core.checks.protected import protected
+from teamchat.core.engine.processes.until_round import trees_of
+from teamchat.core.engine.workflow import Checked, Process, Review, Tried
+from teamchat.core.errors import UsageError
+from teamchat.core.store.accepted import Accepted, accept
+from teamchat.core.store.database import Database
+from teamchat.core.store.routes import last_process
+from teamchat.core.store.sessions import fence_key
+from teamchat.core.team.team import Team
+from teamchat.core.turn.work_trees import refs_of
+from teamchat.runners.untrusted.json import first_of, listed
+
+MOST_NAMED = 50  # paths
+MOST_TOLD = 10  # in an error
+
+
+class Protection(Struct, frozen=True):
+    """The files of one process in a work tree, as they are in the checkpoint `now`."""
+
+    repository: GitRepository
+    process: Process
+    now: str
+
+    def touched(self, check: Check, cwd: Path) -> dict[str, str]:
+        """The protected paths that are not as they were before a turn or a check, and during which they changed.
+
+        `cwd` is where the check runs. Raises `CheckpointFailed`.
+        """
+        folder = os.path.relpath(os.path.realpath(cwd), self.repository.top)
+        folder = "" if folder == "." else folder
+        by: dict[str, str] = {}
+        since: dict[str, str] = {}  # the tree that has the path as it was before
+        for work, before, after in self._works():
+            changed = _changed(self.repository, before, after)
+            new = [path for path, is_new in changed.items() if is_new]
+            for path in sorted(protected(check.protect, folder, changed, new)):
+                by[path] = work
+                since.setdefault(path, before)
+        return {path: by[path] for path in self._still(since)}
+
+    def _works(self) -> list[tuple[str, str, str]]:
+        """Each turn and check with the trees before and after it. Where one is not known, the next known one counts."""
+        works, last = [], self.process.base
+        for done in self.process.done:
+            if isinstance(done.finding, Tried | Checked | Review) and done.part.go:
+                before, after = trees_of(done.finding)
+                work = f"the check {done.member}" if done.part.check else f"{done.member}'s turn"
+                works.append((work, before or last, after or self.now))
+                last = after or last
+        return [(work, before, after) for work, before, after in works if before]
+
+    def _still(self, since: Mapping[str, str]) -> list[str]:
+        """The paths that differ from the tree in which they were as they should be."""
+        by_tree: dict[str, list[str]] = defaultdict(list)
+        for path, tree in since.items():
+            by_tree[tree].append(path)
+        still = [
+            path
+            for tree, paths in by_tree.items()
+            for path in _changed(self.repository, tree, self.now).keys() & set(paths)
+        ]
+        return sorted(still)
+
+
+def without_accepted(
+    accepted: Collection[Accepted], repository: GitRepository, tree: str, touched: Mapping[str, str]
+) -> tuple[Touched, ...]:
+    """What is left of it once what a person has `accepted` is gone. Raises `CheckpointFailed`."""
+    states = states_of(repository, tree, touched) if accepted and touched else {}
+    left = (path for path in touched if Accepted(path, states.get(path, "")) not in accepted)
+    return tuple(Touched(readable(path), touched[path]) for path in left)
+
+
+def accept_files(db: Database, session: int, team: Team, words: Sequence[str], cwd: Path) -> tuple[Touched, ...]:
+    """Accept what is at these paths, or below them, of the protected files that the last process has changed.
+
+    `words` are relative to `cwd`. Raises `UsageError`, `CheckpointFailed` and `StoreError`.
+    """
+    process = last_process(db, session)
+    checks = [team.checks[check.name] for check in process.checks if check.name in team.checks] if process else []
+    if process is None or not any(check.protect for check in checks):
+        raise UsageError("the last process has no check that protects files", "teamchat report")
+    repository = find_repository(team.root, db.path.parent)
+    if isinstance(repository, NoRepository):
+        raise UsageError(f"the files in {team.root} cannot be compared: {repository.reason}", repository.hint)
+    now = take(repository, db.path.parent, f"{refs_of(fence_key(db, session))}/accepted").tree
+    protection = Protection(repository, process, now)
+    touched: dict[str, str] = {}
+    for check in checks:
+        touched |= protection.touched(check, team.root / check.folder)
+    wanted: dict[str, str] = {}
+    for word in words:
+        named = [_from_top(repository.top, folder / word) for folder in (cwd, repository.top)]  # errors name the latter
+        found = {one: by for one, by in touched.items() if any(_is_at(one, place) for place in named)}
+        if not found:
+            there = listed(*first_of([*map(readable, touched)], MOST_TOLD)) if touched else "none"
+            raise UsageError(f"{word!r} is no protected file that was changed, of which there are: {there}")
+        wanted |= found
+    accept(db, session, states_of(repository, now, wanted))
+    return tuple(Touched(readable(path), by) for path, by in wanted.items())
+
+
+def _is_at(path: str, place: str) -> bool:
+    return place in (".", path) or path.startswith(f"{place}/")
+
+
+def _from_top(top: Path, path: Path) -> str:
+    """The path relative to the top of the work tree. Its last part may be a link, or gone."""
+    whole = Path(os.path.normpath(path))
+    return os.path.relpath(Path(os.path.realpath(whole.parent), whole.name), top)
+
+
+def _changed(repository: GitRepository, old: str, new: str) -> dict[str, bool]:
+    """The paths that differ between two checkpoints, and whether each is new."""
+    if old == new:
+        return {}
+    left_out = {path: what == "added" for path, what in left_out_changes(repository, old, new).items()}
+    return left_out | {change.path: change.old is None for change in changes(repository, old, new)}

@@ -1,0 +1,138 @@
+"""What a check of `run until` protects: tests and what configures their runner, changed while members work."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.helpers import select
+from tests.cli.inner import errors, inner
+from tests.cli.test_run_until import (
+    DONE,
+    RIGHT,
+    RUN,
+    WRONG,
+    prompt,
+    report,
+    review,
+    team,
+    the_tests,
+    tree,
+    until,
+)  # fmt: skip
+from tests.program import Result, ended, run_here, start
+from tests.real.world import wait_until as wait_for
+
+__all__ = ["tree"]
+EMPTY = "printf 'def test_add():\\n    pass\\n' > test_adder.py"
+SKIPS = "printf 'import sys\\nsys.exit(0)\\n' > conftest.py"
+PROTECT = ["test_*.py", "pytest"]
+
+
+def lines(ran: Result) -> str:
+    return ran.out + ran.err
+
+
+def test_a_doer_that_empties_the_tests_is_red_in_each_round_until_it_puts_them_back() -> None:
+    team({"sarah": [f"{EMPTY}; {DONE}", f"git checkout -q test_adder.py; {RIGHT}; {DONE}"]}, the_tests(protect=PROTECT))
+    ran = until("--check", "tests", "--json")
+    assert ran.code == 0, ran.err
+    first, second = report(ran)["rounds"]
+    assert first["checks"][0]["status"] == "red"
+    assert first["checks"][0]["touched"] == ["test_adder.py"]
+    assert first["checks"][0]["reason"] == "test_adder.py changed during sarah's turn, and is protected"
+    assert second["checks"][0]["status"] == "green"
+    assert "test_adder.py: that is protected. Put it back as it was before your turns." in prompt("sarah", 2)
+    [row] = select("SELECT json_extract(result, '$.touched') FROM checks WHERE number = 1")
+    assert json.loads(str(row[0])) == [{"path": "test_adder.py", "by": "sarah's turn"}]
+
+
+def test_a_doer_that_insists_ends_red_and_is_named_with_the_command_that_takes_it_in() -> None:
+    team({"sarah": [f"{SKIPS}; {DONE}", f"{SKIPS}; echo '#' >> adder.py; {DONE}"]}, the_tests(protect=PROTECT))
+    ran = until("--check", "tests", "--rounds", "2")
+    assert ran.code == 16, ran.err
+    assert "conftest.py changed during sarah's turn, and is protected" in lines(ran)
+    assert "teamchat until accept conftest.py" in ran.err
+
+
+def test_what_a_person_accepts_is_red_no_more_as_long_as_it_stays_so() -> None:
+    other = "echo '# once more' >> test_adder.py"
+    team({"sarah": [f"{EMPTY}; {RIGHT}; {DONE}", DONE, f"{other}; {DONE}"]}, the_tests(protect=PROTECT, tries=1))
+    assert until("--check", "tests", "--rounds", "1").code == 16
+    accepted = run_here("until", "accept", "test_adder.py")
+    assert accepted.code == 0
+    assert "accepted: test_adder.py, which changed during sarah's turn" in accepted.err
+    again = run_here("until", "accept", "test_adder.py")
+    assert again.code == 0  # it says the same
+    assert run_here("until", "accept", "adder.py").code == 2
+
+
+def test_accepting_while_a_round_runs_lets_the_next_check_be_green() -> None:
+    # sarah's second turn waits for what a person does in another terminal
+    waits = "touch waits; until test -e accepted; do sleep 0.05; done"
+    team({"sarah": [f"{EMPTY}; {DONE}", f"{waits}; {RIGHT}; {DONE}"]}, the_tests(protect=PROTECT))
+    running = start(*RUN, "--check", "tests", "--rounds", "2", "Make add work")
+    wait_for(Path("waits").exists)
+    assert run_here("until", "accept", "test_adder.py").code == 0
+    Path("accepted").touch()
+    assert ended(running).code == 0
+
+
+def test_no_agent_accepts_its_own_changes() -> None:
+    team({"sarah": [f"{EMPTY}; {DONE}", f"{inner('until', 'accept', '.')}; {DONE}"]}, the_tests(protect=PROTECT))
+    ran = until("--check", "tests", "--rounds", "2")
+    assert ran.code == 16
+    assert "protected files are accepted by a person" in errors(Path.cwd().parent)
+
+
+def test_what_a_person_changes_between_two_turns_is_a_persons() -> None:
+    team({"sarah": [f"{WRONG}; {DONE}", f"{RIGHT}; {DONE}"]}, the_tests(protect=PROTECT))
+    assert until("--check", "tests", "--rounds", "1").code == 16
+    Path("test_adder.py").write_text(Path("test_adder.py").read_text() + "\n\ndef test_more():\n    assert True\n")
+    ran = until("--check", "tests", "--rounds", "1")
+    assert ran.code == 0, ran.err
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["conftest.py", "sub/conftest.py", "pytest.ini", ".pytest.ini", "pyproject.toml", "setup.cfg", "tox.ini",
+     "sitecustomize.py", "usercustomize.py", "evil.pth", "pytest.py", "pytest/__init__.py", "json.py",
+     "x.dist-info/entry_points.txt", "pytest.toml"],
+)  # fmt: skip
+def test_every_file_that_configures_the_runner_counts_new_ones_too(path: str) -> None:
+    make = f"mkdir -p '{Path(path).parent}' && printf '\\n' > '{path}'"
+    team({"sarah": [f"{RIGHT}; {make}; {DONE}"]}, the_tests(protect=["pytest"], command="true"))
+    ran = until("--check", "tests", "--rounds", "1", "--json")
+    assert ran.code == 16
+    assert report(ran)["rounds"][0]["checks"][0]["touched"] == [path]
+
+
+def test_an_ignore_rule_hides_no_new_file() -> None:
+    team({"sarah": [f"echo conftest.py >> .gitignore; {SKIPS}; {RIGHT}; {DONE}"]}, the_tests(protect=["pytest"]))
+    ran = until("--check", "tests", "--rounds", "1", "--json")
+    assert ran.code == 16
+    assert report(ran)["rounds"][0]["checks"][0]["touched"] == ["conftest.py"]
+
+
+def test_without_protect_reviewers_and_the_report_are_told() -> None:
+    team({"sarah": [f"{EMPTY}; {RIGHT}; {DONE}"], "carol": [review(1)]}, the_tests())
+    ran = until("--check", "tests", "--review", "carol")
+    assert ran.code == 0, ran.err
+    assert "Tests, or what configures their runner, were changed: test_adder.py." in prompt("carol", 1)
+    assert "not protected, and changed by sarah: test_adder.py" in lines(ran)
+    assert "checked in your folder, so tests does not cover what git ignores" in lines(ran)
+
+
+def test_a_check_that_changes_the_tests_while_it_runs_is_told() -> None:
+    again = "test -e seen || { touch seen; echo '#' >> test_adder.py; }"
+    team({"sarah": [f"{RIGHT}; {DONE}"]}, the_tests(protect=PROTECT, command=f"{again}; true"))
+    ran = until("--check", "tests", "--rounds", "1", "--json")
+    assert ran.code == 16
+    assert "test_adder.py changed during the check tests, and is protected" in lines(ran)
+
+
+def test_checks_that_a_person_runs_judge_no_process() -> None:
+    team({"sarah": [DONE]}, the_tests(protect=PROTECT, command="true"))
+    assert run_here("check", "tests").code == 0
