@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from functools import partial
 from itertools import takewhile
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from msgspec.structs import replace
 
 from teamchat.core.check import Check, CheckResult, Touched, without_place
+from teamchat.core.checkpoint.find import find_repository
+from teamchat.core.checkpoint.values import NoRepository
+from teamchat.core.checks.command import CheckRun
 from teamchat.core.checks.failing import failing_lines
 from teamchat.core.checks.protected import like_tests
 from teamchat.core.conversation.conclusion import conclude_checks
 from teamchat.core.conversation.permission import check_runs_commands
 from teamchat.core.conversation.protection import MOST_NAMED, Protection, without_accepted
 from teamchat.core.engine.events import Action, CheckBegan, CheckEnded
-from teamchat.core.engine.processes.until_round import counted
+from teamchat.core.engine.processes.until_round import Seen, counted
 from teamchat.core.engine.state import Route
 from teamchat.core.engine.workflow import DOER, Checked, Process, ProcessCheck, Review, Tried
 from teamchat.core.errors import CheckpointFailed
@@ -25,6 +29,7 @@ from teamchat.core.receipt import Outcome
 from teamchat.core.store.accepted import Accepted, accepted_in
 from teamchat.core.store.checks import CheckRecord, begin_check, end_check, output_of
 from teamchat.core.store.database import Database
+from teamchat.core.store.sessions import name_of
 from teamchat.core.store.texts import pack
 from teamchat.core.store.turns import Turn, turns_of_member
 from teamchat.core.turn.run import Run
@@ -57,7 +62,10 @@ async def run_check(run: Run, route: Route) -> tuple[Action, ...]:
         told = replace(checked(record), failing=failing)
         return run.decide(CheckEnded(run.machine.now(), route.number, told, result.not_run))
 
-    return await perform(run, check, route.number, ended, partial(_judged, run.state.process, check), part.attempt)
+    process = run.state.process
+    if run.machine.live and part.fresh and process and (tree := Seen.of(process).tree):
+        return await _perform_in_new_folder(run, check, route.number, tree, ended, part.attempt)
+    return await perform(run, check, route.number, ended, partial(_judged, process, check), part.attempt)
 
 
 def check_of(run: Run, route: Route) -> Check:
@@ -145,31 +153,89 @@ async def perform(
     """
     if run.machine.live:
         check_runs_commands()
+    cwd = run.team.root / check.folder
+
+    async def ran(record: CheckRecord, scratch: Path) -> CheckRun:
+        before = run.trees.before
+        if not run.machine.live:
+            return await run.machine.run_check(check, cwd, record.folder, scratch, run.stopper)
+        tree = await in_thread(partial(before, record.label, cwd, in_line=route is not None))
+        found = await run.machine.run_check(check, cwd, record.folder, scratch, run.stopper)
+        files = None if isinstance(tree, NoCheckpoint) else tree
+        changes = tree if isinstance(tree, NoCheckpoint) else await in_thread(partial(tree.changes, cwd))
+        verdict = found.result
+        if judged:
+            verdict = await in_thread(partial(judged, verdict, files, cwd, accepted_in(run.db, run.session)))
+        return replace(found, result=_as_tried(verdict, attempt), changes=changes)
+
+    return await _stored(run, check, route, cwd, ran, ended)
+
+
+async def _perform_in_new_folder(
+    run: Run, check: Check, route: int, tree: str, ended: Callable[[CheckRecord], T], attempt: int
+) -> T:
+    """The same in a new folder with the files of the checkpoint `tree`, which nothing in it changes."""
+    from teamchat.core.worktrees.new_folder import new_folder, new_folder_of, placed
+
+    state, place = run.trees.folder, run.team.root / check.folder
+    home = await in_thread(partial(find_repository, place, state))
+    if isinstance(home, NoRepository):
+        raise CheckpointFailed(f"no new folder can be made of {place}: {home.reason}")
+    folder = new_folder_of(state, run.session, home.top)
+    cwd = placed(folder, home.top, place)
+
+    async def ran(record: CheckRecord, scratch: Path) -> CheckRun:
+        files = FileChanges(str(home.top), tree, tree, ())
+        made = new_folder(state, run.session, name_of(run.db, run.session), home, tree)
+        try:
+            await in_thread(made.__enter__)
+            try:
+                moved = _in_folder(check, home.top, folder)
+                await in_thread(partial(cwd.mkdir, parents=True, exist_ok=True))
+                found = await run.machine.run_check(moved, cwd, record.folder, scratch, run.stopper)
+            finally:
+                await in_thread(partial(made.__exit__, None, None, None))
+        except (CheckpointFailed, OSError) as error:
+            why = CheckResult("not_run", f"no new folder can be made: {error}", not_run="ended")
+            return CheckRun(why, b"", files)
+        return replace(found, result=_as_tried(found.result, attempt, fresh=True), changes=files)
+
+    return await _stored(run, check, route, cwd, ran, ended)
+
+
+async def _stored(
+    run: Run,
+    check: Check,
+    route: int | None,
+    cwd: Path,
+    ran: Callable[[CheckRecord, Path], Awaitable[CheckRun]],
+    ended: Callable[[CheckRecord], T],
+) -> T:
+    """Store that a check begins in `cwd`, what `ran` says of its run, and what `ended` makes of that."""
     folder = run.folder / os.urandom(8).hex()
-    scratch, cwd = run.machine.scratch(folder), run.team.root / check.folder
+    scratch = run.machine.scratch(folder)
     with run.transaction():
         if route is not None:
             run.decide(CheckBegan(run.machine.now(), route))
         record = begin_check(run.db, run.session, route, without_place(check, run.team.root), cwd, folder)
     run.emit(CheckStarted(record))
-    before = run.trees.before
-    tree = await in_thread(partial(before, record.label, cwd, in_line=route is not None)) if run.machine.live else None
-    ran = await run.machine.run_check(check, cwd, folder, scratch, run.stopper)
-    changes, verdict = ran.changes, ran.result
-    if tree is not None:
-        files = None if isinstance(tree, NoCheckpoint) else tree
-        changes = tree if isinstance(tree, NoCheckpoint) else await in_thread(partial(tree.changes, cwd))
-        if judged:
-            verdict = await in_thread(partial(judged, verdict, files, cwd, accepted_in(run.db, run.session)))
-        verdict = _as_tried(verdict, attempt)
-    run.machine.keep_check(check, replace(ran, result=verdict, changes=changes))
-    output = pack(ran.output) if ran.output else None
+    found = await ran(record, scratch)
+    run.machine.keep_check(check, found)
+    output = pack(found.output) if found.output else None
     with run.transaction():
-        record = end_check(run.db, record, verdict, changes, output)
+        record = end_check(run.db, record, found.result, found.changes, output)
         result = ended(record)
     run.emit(CheckFinished(record))
     run.remove(scratch, folder)
     return result
+
+
+def _in_folder(check: Check, top: Path, folder: Path) -> Check:
+    """The check with its program in the new folder, where it is one of the work tree `top`."""
+    if isinstance(check.command, str) or not Path(check.command[0]).is_relative_to(top):
+        return check
+    program, *arguments = check.command
+    return replace(check, command=(str(folder / Path(program).relative_to(top)), *arguments))
 
 
 def checked(record: CheckRecord) -> Checked:

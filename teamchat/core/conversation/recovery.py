@@ -15,10 +15,11 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from teamchat.core.check import LARGEST_OUTPUT, CheckResult
-from teamchat.core.errors import DiskFull, SessionBusy, StoreError
+from teamchat.core.errors import CheckpointFailed, DiskFull, SessionBusy, StoreError
 from teamchat.core.receipt import KILLED, NOT_STORED, RUNS_ON, STOPPED_ON, Outcome
 from teamchat.core.store.checks import CheckRecord, end_check, running_check_folders, running_checks
 from teamchat.core.store.database import Database
+from teamchat.core.store.sessions import name_of
 from teamchat.core.store.texts import pack
 from teamchat.core.store.turn_events import TimedEvent
 from teamchat.core.store.turns import Turn, end_turn, running_folders, running_turns, session_of_folder, trace
@@ -26,6 +27,7 @@ from teamchat.core.store.usage import children_of
 from teamchat.core.turn.execution import FinishedTurn
 from teamchat.core.turn.machine import scratch_of
 from teamchat.core.turn.work_trees import WorkTrees
+from teamchat.core.worktrees import any_made
 from teamchat.patterns import regex
 from teamchat.runners.agent_events import SHOWN_ONLY, Failure, FailureKind
 from teamchat.runners.base import Verdict
@@ -137,12 +139,24 @@ def recover_checks(db: Database, session: int, folder: Path, trees: WorkTrees) -
         own = folder / check.folder.name
         output = _output(own) if _OURS.fullmatch(own.name) else b""
         changes = trees.interrupted(check.label, check.cwd)
+        _remove_new_folder(db, check, trees)
         result = CheckResult("not_run", KILLED, not_run="interrupted", output_bytes=len(output))
         end_check(db, check, result, changes, pack(output) if output else None)
         again = ": it runs again" if check.route is not None else ""
         notes.append(f"{check.label} ({check.name}) {KILLED}{again}")
         notes += filter(None, [_remove(own) if _OURS.fullmatch(own.name) else None])
     return notes
+
+
+def _remove_new_folder(db: Database, check: CheckRecord, trees: WorkTrees) -> None:
+    """Remove the new folder in which a killed check ran. What cannot be removed is replaced by the next one."""
+    if not any_made(trees.folder):
+        return
+    from teamchat.core.worktrees.new_folder import is_in_new_folder, remove_new_folder
+
+    if folder := is_in_new_folder(trees.folder, check.session, check.cwd):
+        with contextlib.suppress(CheckpointFailed, OSError):
+            remove_new_folder(trees.folder, name_of(db, check.session), folder)
 
 
 def _output(folder: Path) -> bytes:

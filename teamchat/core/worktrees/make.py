@@ -98,7 +98,7 @@ def _fill(state: Path, tree: Worktree, home: GitRepository) -> None:
     own = linked_at(home, state, tree.folder)
     if own is None:
         raise CheckpointFailed(f"git does not find the worktree that was made in {tree.folder}")
-    _write(own, state, wanted, {})
+    write_files(own, state, wanted, {})
     take(own, state, tree.ref("base"))
     keep(state, replace(tree, start=start, made=True))
 
@@ -113,7 +113,7 @@ def _refresh(state: Path, tree: Worktree, home: GitRepository) -> None:
     wanted = {change.path: change.new for change in _files(changes(home, now, seen))}
     start = move_on(home, state, tree.folder, tree.branch, tree.start)
     if wanted or now != there.base:
-        _write(there.own, state, wanted, entries(home, now))
+        write_files(there.own, state, wanted, entries(home, now))
         take(there.own, state, tree.ref("base"))
     if start != tree.start:
         keep(state, replace(tree, start=start))
@@ -154,9 +154,10 @@ def _files(found: tuple[PathChange, ...]) -> Iterator[PathChange]:
             yield change
 
 
-def _write(
+def write_files(
     own: GitRepository, state: Path, wanted: Mapping[str, TreeEntry | None], known: Mapping[str, TreeEntry | None]
 ) -> None:
+    """Write the `wanted` files in a worktree that has the `known` ones. Raises `CheckpointFailed`."""
     for path, entry in wanted.items():
         if entry and entry.mode == SUBMODULE:  # git takes an empty folder for one that is not fetched
             (own.top / path).mkdir(parents=True, exist_ok=True)

@@ -39,7 +39,6 @@ from teamchat.core.engine.workflow import (
     LAST_REVIEW,
     PERSON,
     Call,
-    Checked,
     Done,
     Fault,
     Kind,
@@ -310,7 +309,7 @@ def undecided(process: Process) -> Open | None:
     rounds = f"{process.rounds} round{'s' * (process.rounds > 1)}"
     match result(process):
         case "red":
-            red = [done.part.check for done in Seen.of(process).checked.values() if _is_red(done)]
+            red = dict.fromkeys(check.name for check in Seen.of(process).red)
             return Open(f"after {rounds} {listed(*red)} {'is' if len(red) == 1 else 'are'} red", "check_red")
         case "rejected":
             seen = Seen.of(process)
@@ -330,10 +329,6 @@ def next_command(process: Process) -> str | None:
     """The command that accepts the protected files for which a check is red."""
     paths = dict.fromkeys(path for check in Seen.of(process).red for path in check.touched)
     return command_of("teamchat", "until", "accept", *[*paths][:MOST_NAMED]) if paths else None
-
-
-def _is_red(done: Done) -> bool:
-    return isinstance(done.finding, Checked) and done.finding.status == "red"
 
 
 def _passed(done: Done) -> bool:

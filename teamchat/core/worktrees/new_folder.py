@@ -1,0 +1,72 @@
+"""A new folder with the files of a checkpoint and nothing else, for a check that is to run without what git ignores.
+
+It is a linked worktree, so that git works in it, on a branch that goes with it. A session has one at a time. What a
+killed process has left of it is replaced by the next one, or removed when its check is closed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+from teamchat.core.checkpoint.compare import entries
+from teamchat.core.checkpoint.find import find_repository
+from teamchat.core.checkpoint.linked import link, linked_at, unlink
+from teamchat.core.checkpoint.values import GitRepository, NoRepository
+from teamchat.core.errors import CheckpointFailed
+from teamchat.core.worktrees.make import write_files
+from teamchat.core.worktrees.records import branch_name, folder_for
+
+NAME = "new+folder"  # which no member has
+
+
+def new_folder_of(state: Path, session: int, top: Path) -> Path:
+    """Where the session has its new folder of that work tree."""
+    return folder_for(state, session, NAME, top)
+
+
+@contextlib.contextmanager
+def new_folder(state: Path, session: int, session_name: str, home: GitRepository, tree: str) -> Iterator[Path]:
+    """Make the folder with the files of the checkpoint `tree`, and remove it at the end. Blocks while git works.
+
+    Raises `CheckpointFailed` and `OSError`.
+    """
+    folder = new_folder_of(state, session, home.top)
+    wanted = entries(home, tree)
+    with contextlib.suppress(FileNotFoundError):
+        shutil.rmtree(folder)
+    link(home, state, folder, branch_name(session_name, NAME))
+    try:
+        own = linked_at(home, state, folder)
+        if own is None:
+            raise CheckpointFailed(f"git does not find the worktree that was made in {folder}")
+        write_files(own, state, wanted, {})
+        yield folder
+    finally:
+        remove_new_folder(state, session_name, folder)
+
+
+def remove_new_folder(state: Path, session_name: str, folder: Path) -> None:
+    """Remove it with its branch, whatever was committed there. Raises `CheckpointFailed` and `OSError`."""
+    own = find_repository(folder, state)
+    if isinstance(own, NoRepository) or own.top != folder:
+        with contextlib.suppress(FileNotFoundError):
+            shutil.rmtree(folder)
+        return
+    unlink(own, state, folder, branch_name(session_name, NAME), None)
+
+
+def is_in_new_folder(state: Path, session: int, place: Path) -> Path | None:
+    """The new folder of the session that the place is in, if it is in one."""
+    above = new_folder_of(state, session, Path("/")).parent
+    if not place.is_relative_to(above) or place == above:
+        return None
+    return above / place.relative_to(above).parts[0]
+
+
+def placed(folder: Path, top: Path, place: Path) -> Path:
+    """Where a place of the work tree `top` is in its new folder."""
+    return folder / Path(os.path.realpath(place)).relative_to(top)
