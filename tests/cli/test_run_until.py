@@ -164,7 +164,9 @@ def test_it_says_in_lines_what_came_of_it_and_report_says_it_again() -> None:
     again = run_here("report")
     assert again.code == 0
     assert again.out.splitlines() == lines[begin : begin + len(again.out.splitlines())]
-    assert any(line.startswith("  checked in your folder, with what git ignores: tree ") for line in lines)
+    assert any(
+        line.startswith("  checked in your folder, so tests does not cover what git ignores: tree ") for line in lines
+    )
     assert run_here("report", "--json").code == 0
 
 

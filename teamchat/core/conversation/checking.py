@@ -153,14 +153,14 @@ async def perform(
     """
     if run.machine.live:
         check_runs_commands()
-    cwd = run.team.root / check.folder
+    moved, cwd = await _placed(run, check, route)
 
     async def ran(record: CheckRecord, scratch: Path) -> CheckRun:
         before = run.trees.before
         if not run.machine.live:
-            return await run.machine.run_check(check, cwd, record.folder, scratch, run.stopper)
+            return await run.machine.run_check(moved, cwd, record.folder, scratch, run.stopper)
         tree = await in_thread(partial(before, record.label, cwd, in_line=route is not None))
-        found = await run.machine.run_check(check, cwd, record.folder, scratch, run.stopper)
+        found = await run.machine.run_check(moved, cwd, record.folder, scratch, run.stopper)
         files = None if isinstance(tree, NoCheckpoint) else tree
         changes = tree if isinstance(tree, NoCheckpoint) else await in_thread(partial(tree.changes, cwd))
         verdict = found.result
@@ -228,6 +228,20 @@ async def _stored(
     run.emit(CheckFinished(record))
     run.remove(scratch, folder)
     return result
+
+
+async def _placed(run: Run, check: Check, route: int | None) -> tuple[Check, Path]:
+    """The check, and the folder in which it runs: in the worktree of its process, if that has one."""
+    home = run.team.root / check.folder
+    named = run.state.route(route) if route is not None else None
+    name = run.shared_worktree(named) if named and run.machine.live else None
+    if name is None or named is None:
+        return check, home
+    from teamchat.core.worktrees.make import need_worktree
+
+    cwd = await run.ready_worktree(name, home, named)
+    tree = need_worktree(run.trees.folder, run.session, name_of(run.db, run.session), name)
+    return _in_folder(check, tree.top, tree.folder), cwd
 
 
 def _in_folder(check: Check, top: Path, folder: Path) -> Check:

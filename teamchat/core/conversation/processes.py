@@ -69,6 +69,7 @@ def need_worktrees(team: Team, state: Path, session: int | None, process: Proces
     step = STRATEGIES[process.kind].step(process)
     calls = [call for call in step.calls if call.part.apart] if step else []
     names = {call.target for call in calls}
+    names |= {process.do} if process.worktree else set()
     writers = [member for member in team.ai_members if member.name in names and member.access != "read"]
     for member in writers:
         if missing := why_none(member.cwd):
@@ -84,6 +85,7 @@ def need_worktrees(team: Team, state: Path, session: int | None, process: Proces
 
     may_write = {member.name for member in writers}
     places = dict.fromkeys(call.part.called(call.target) for call in calls if call.target in may_write)
+    places |= dict.fromkeys({process.do} if process.worktree else ())
     trees = [tree for place in places if (tree := find(state, session, place))]
     if lost := not_merged(state, trees):
         quoted = [quote(name) for name in lost]
@@ -214,7 +216,7 @@ def need_one_tree(team: Team, state: Path, process: Process) -> None:
     if process.kind is not Kind.UNTIL:
         return
     named = process.name or process.kind
-    members = [team.member(name) for name in (process.do, *process.review)]
+    members = [team.member(name) for name in (process.do, *process.review, *filter(None, (process.planner,)))]
     folders = {f"{member.name} works in": member.cwd for member in members}
     for process_check in process.checks:
         check = None if process_check.command else team.checks.get(process_check.name)
@@ -224,10 +226,11 @@ def need_one_tree(team: Team, state: Path, process: Process) -> None:
             f"{named} checks the files in your folder, and {away[0]} works on another machine: "
             "it needs a member without a host"
         )
-    if apart := [member.name for member in members if member.workspace == "worktree"]:
+    apart = [member.name for member in members if member.workspace == "worktree"]
+    if apart and not process.worktree:
         raise UsageError(
             f"{named} checks the files in your folder, and {apart[0]} works in a worktree of its own: "
-            'set workspace = "shared" for it'
+            'set workspace = "shared" for it, or have all of it done in one with --worktree'
         )
     tops: dict[Path, str] = {}
     for what, folder in folders.items():

@@ -101,14 +101,19 @@ def accept_files(db: Database, session: int, team: Team, words: Sequence[str], c
     checks = [team.checks[check.name] for check in process.checks if check.name in team.checks] if process else []
     if process is None or not any(check.protect for check in checks):
         raise UsageError("the last process has no check that protects files", "teamchat report")
-    repository = find_repository(team.root, db.path.parent)
+    root = team.root
+    if process.worktree:
+        from teamchat.core.worktrees.make import place
+
+        root = place(db.path.parent, session, process.do, root) or root
+    repository = find_repository(root, db.path.parent)
     if isinstance(repository, NoRepository):
-        raise UsageError(f"the files in {team.root} cannot be compared: {repository.reason}", repository.hint)
+        raise UsageError(f"the files in {root} cannot be compared: {repository.reason}", repository.hint)
     now = take(repository, db.path.parent, f"{refs_of(fence_key(db, session))}/accepted").tree
     protection = Protection(repository, process, now)
     touched: dict[str, str] = {}
     for check in checks:
-        touched |= protection.touched(check, team.root / check.folder)
+        touched |= protection.touched(check, root / check.folder)
     wanted: dict[str, str] = {}
     for word in words:
         named = [_from_top(repository.top, folder / word) for folder in (cwd, repository.top)]  # errors name the latter

@@ -95,6 +95,7 @@ class Part(Struct, frozen=True):
 
 MOST_ROUNDS = 100
 DOER, PERSON = "doer", "person"
+PLAN = "'s plan"  # ends the label of a plan
 LAST_REVIEW = "your last review"  # the label of a message that a reviewer is shown
 """The roles of `until` that the engine knows: the member that does the task, and a person who speaks in between."""
 

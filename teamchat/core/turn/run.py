@@ -257,7 +257,7 @@ class Run:
             return place
         from teamchat.core.turn.carried import carried
 
-        name, session = self.place_name(member, route) or member.name, name_of(self.db, self.session)
+        name, session = self.worktree_name(member, route), name_of(self.db, self.session)
         state, host = self.trees.folder, place.host.name
         try:
             return await in_thread(lambda: place.with_files(carried(state, self.session, session, name, host)))
@@ -351,10 +351,19 @@ class Run:
     def has_worktree(self, member: Member, route: Route | None = None) -> bool:
         """Whether the member works in a worktree of its own, at all or for that route. A replay makes none."""
         chosen = member.workspace == "worktree" or member.name in self.apart.worktrees
-        by_process = (
-            route is not None and route.part is not None and (route.part.apart or self.apart.gives_place(route))
-        )
-        return self.machine.live and (chosen or (by_process and member.access != "read"))
+        if route is None or route.part is None:
+            return self.machine.live and chosen
+        apart = (route.part.apart or self.apart.gives_place(route)) and member.access != "read"
+        return self.machine.live and (chosen or apart or self.shared_worktree(route) is not None)
+
+    def shared_worktree(self, route: Route) -> str | None:
+        """The member in whose worktree all of the process is done that the route is part of; None if in none."""
+        process = self.state.process
+        return process.do if process and process.worktree and route.part else None
+
+    def worktree_name(self, member: Member, route: Route) -> str:
+        """What the worktree is called in which the member has its turn for the route, if it is in one."""
+        return self.shared_worktree(route) or self.place_name(member, route) or member.name
 
     def place_name(self, member: Member, route: Route) -> str | None:
         """The name of the place of the member's next turn for the route, if it has one: `sarah#3`.
@@ -390,18 +399,29 @@ class Run:
         Raises `UsageError` if no worktree can be made, `NotTrusted` and `CheckpointFailed`.
         """
         if route.part and route.part.only_reads:
-            return replace(member, access="read", allow=())
+            member = replace(member, access="read", allow=())
+            if not self.shared_worktree(route):
+                return member
         if not (self.has_worktree(member, route) or (self.machine.live and self._began_apart(member, route))):
             return member
+        return in_worktree(member, await self.ready_worktree(self.worktree_name(member, route), member.cwd, route))
+
+    async def ready_worktree(self, name: str, cwd: Path, route: Route) -> Path:
+        """The folder in the worktree of that name, which is made if missing.
+
+        That of a process gets what the user has changed since only before the process begins. Raises as `placed` does.
+        """
         from teamchat.core.worktrees.make import empty_submodules, place, ready
 
-        owner, name = owner_of(self.db, self.session), self.place_name(member, route) or member.name
-        first = place(self.trees.folder, self.session, name, member.cwd) is None
-        cwd = await in_thread(partial(ready, self.trees.folder, owner, name, member.cwd))
+        process = self.state.process if self.shared_worktree(route) else None
+        refresh = process is None or not process.done
+        first = place(self.trees.folder, self.session, name, cwd) is None
+        owner = owner_of(self.db, self.session)
+        there = await in_thread(partial(ready, self.trees.folder, owner, name, cwd, refresh=refresh))
         if first and (empty := empty_submodules(self.trees.folder, self.session, name)):
             text = f"in {name}'s worktree submodules are empty: {', '.join(map(readable, empty))}"
             self.emit(Warned(text, route.number, of_disk=True))
-        return in_worktree(member, cwd)
+        return there
 
     def looked_at(self, member: Member, route: Route) -> Member:
         """The same without making anything: the member itself where its worktree is not there yet."""
@@ -409,7 +429,7 @@ class Run:
             return member
         from teamchat.core.worktrees.make import place
 
-        name = self.place_name(member, route) or member.name
+        name = self.worktree_name(member, route)
         cwd = place(self.trees.folder, self.session, name, member.cwd)
         return in_worktree(member, cwd) if cwd else member
 

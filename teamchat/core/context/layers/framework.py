@@ -10,7 +10,7 @@ import json
 
 from teamchat.assemblers.truncation import byte_length, truncate_end
 from teamchat.core.engine.state import AlsoCalled, Route
-from teamchat.core.engine.workflow import LAST_REVIEW, Part
+from teamchat.core.engine.workflow import LAST_REVIEW, PLAN, Part
 from teamchat.core.errors import StoreError
 from teamchat.core.messages import ConversationMessage, name_of
 from teamchat.core.team import wording
@@ -121,9 +121,14 @@ def _values(route: Route, part: Part) -> dict[str, object]:
         "fault": part.fault,
         "labels": ", ".join(part.labels),
         "verified": _verification(part),
+        "planned": ", by the plan above as far as it is right" if any(map(_is_plan, part.labels)) else "",
         "touched": wording.TOUCHED.format(paths=listed(*first_of(part.options, MOST_NAMED))) if part.options else "",
         "reviewed": f", {LAST_REVIEW} and what came of it" if LAST_REVIEW in part.labels else "",
     }
+
+
+def _is_plan(label: str) -> bool:
+    return label.endswith(PLAN)
 
 
 def _verification(part: Part) -> str:

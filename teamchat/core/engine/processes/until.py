@@ -38,6 +38,7 @@ from teamchat.core.engine.workflow import (
     DOER,
     LAST_REVIEW,
     PERSON,
+    PLAN,
     Call,
     Done,
     Fault,
@@ -162,7 +163,7 @@ def _work(
 
 def _plan_of(done: Done) -> str:
     """What a plan is called where it is shown."""
-    return f"{done.member}'s plan"
+    return f"{done.member}{PLAN}"
 
 
 def _unanswered(process: Process, seen: Seen) -> Step | None:
@@ -359,8 +360,8 @@ NOTES: Mapping[str, str] = {
         "what to change and where, in which order, and how to see that it is right. Do nothing of it yourself."
     ),
     "doer": (
-        "You do this task, in the files of your folder. When your turn is over, {verified}: the task is done when "
-        "all agree. What you say of it counts for nothing."
+        "You do this task, in the files of your folder{planned}. When your turn is over, {verified}: the task is done "
+        "when all agree. What you say of it counts for nothing."
     ),
     "doer.again": (
         "You do this task, in the files of your folder, and this is round {number} of {total}. When your turn is "

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -68,6 +69,7 @@ class World:
     tree: int = 0
     message: int = 0
     check: int = 0
+    green: str = ""
     seen: list[Action] = field(default_factory=list)
     turns: int = 0
     waiting_ends: list[TurnEnded] = field(default_factory=list)
@@ -150,6 +152,8 @@ class World:
             self.tree += self.draw(3) > 0
             asks = (RouteRequest("kai"),) if self.draw(15) == 14 else ()
             return Tried(before, f"t{self.tree}", asks), asks
+        if route.part and route.part.role == "planner":
+            return None, ()
         self.somebody_edits()
         kind = self.draw(4)
         after = f"t{self.tree}"
@@ -169,13 +173,18 @@ class World:
             files = ("out.txt",)
         after = f"t{self.tree}"
         status: CheckStatus = "red" if kind in (1, 2, 3) else "green"
+        touched = ("tests/test_a.py",) if kind == 3 else ()
+        failing = f"f{self.draw(3)}" if status == "red" else ""
+        if route.part.fresh:  # of the tree that the others are green on
+            before = after = self.green
         if kind == 8:
             missing = Checked(route.part.check, self.check, "not_run", "exit code 127", before, after)
             self.tell(CheckEnded(1.0, route.number, missing, "missing"))
             return
-        self.tell(
-            CheckEnded(1.0, route.number, Checked(route.part.check, self.check, status, "", before, after, files))
-        )
+        self.green = before if status == "green" else self.green
+        found = Checked(route.part.check, self.check, status, "", before, after, files, "", touched)
+        told = replace(found, failing=failing, count=self.check, attempt=route.part.attempt)
+        self.tell(CheckEnded(1.0, route.number, told))
 
 
 def process(checks: int = 1, review: tuple[str, ...] = ("carol",), rounds: int = 3, **more: object) -> Process:
@@ -185,35 +194,48 @@ def process(checks: int = 1, review: tuple[str, ...] = ("carol",), rounds: int =
 
 
 def verified(of: Process, tree: str) -> bool:
-    """Whether all checks were green, and all reviewers passed, on that tree, since the doer's last turn."""
+    """Whether since the doer's last turn all checks were green at last, and enough reviewers passed, on that tree."""
     last = max(place for place, done in enumerate(of.done) if done.part.role == "doer")
     since = of.done[last:]
     green = {}
     for done in since:
         if isinstance(done.finding, Checked):
-            green[done.part.check] = done.finding.status == "green" and {done.finding.before, done.finding.after} == {
-                tree
-            }
+            same = {done.finding.before, done.finding.after} == {tree}
+            green[done.part.check, done.part.fresh] = done.finding.status == "green" and same
     passed = {
         done.part.seat: done.finding.passed and {done.finding.before, done.finding.after} == {tree}
         for done in since
         if isinstance(done.finding, Review)
     }
-    return green == {one.name: True for one in of.checks} and passed == dict.fromkeys(of.review, True)
+    wanted = {(one.name, fresh): True for one in of.checks for fresh in ((False, True) if one.fresh else (False,))}
+    return green == wanted and sum(passed.values()) >= (of.quorum or len(of.review))
 
 
 shapes = st.tuples(st.integers(0, 3), st.sampled_from([(), ("carol",), ("carol", "max")]), st.integers(1, 4)).filter(
     lambda shape: shape[0] or shape[1]
 )
+kinds = st.builds(
+    lambda tries, counts, fresh: {"tries": tries, "counts": counts, "fresh": fresh, "protects": True},
+    st.integers(1, 3),
+    st.booleans(),
+    st.booleans(),
+)
+mores = st.builds(
+    lambda planner, quorum: {"planner": planner, "quorum": quorum},
+    st.sampled_from(["", "kim"]),
+    st.sampled_from([None, 1]),
+)
 
 
-@given(shapes, st.lists(st.integers(0, 1000), max_size=200), st.booleans())
+@given(shapes, st.lists(st.integers(0, 1000), max_size=200), st.booleans(), kinds, mores)
 def test_whatever_happens_it_ends_only_with_what_was_verified(
-    shape: tuple[int, tuple[str, ...], int], draws: list[int], edits: bool
+    shape: tuple[int, tuple[str, ...], int], draws: list[int], edits: bool, kind: dict[str, Any], more: dict[str, Any]
 ) -> None:
     checks, review, rounds = shape
+    more = more if review else {**more, "quorum": None}
     world = World(iter(draws), edits)
-    world.begin(process(checks, review, rounds, fallbacks={"carol": ("kim", "sarah")}))
+    asked = process(checks, review, rounds, fallbacks={"carol": ("kim", "sarah")}, **more)
+    world.begin(replace(asked, checks=tuple(replace(check, **kind) for check in asked.checks)))
     for _ in range(30):  # a person goes on with what is on hold, answers, or kills it
         match world.ended:
             case HumanAsked():
@@ -254,12 +276,14 @@ def test_whatever_happens_it_ends_only_with_what_was_verified(
             raise AssertionError(other)
 
 
-@given(shapes, st.lists(st.integers(0, 13), max_size=200))
-def test_its_turns_are_bounded_beforehand(shape: tuple[int, tuple[str, ...], int], draws: list[int]) -> None:
+@given(shapes, st.lists(st.integers(0, 13), max_size=200), mores)
+def test_its_turns_are_bounded_beforehand(
+    shape: tuple[int, tuple[str, ...], int], draws: list[int], more: dict[str, Any]
+) -> None:
     """Without failures, questions, fallbacks and others' edits: those are asked about first, or cost a turn each."""
     checks, review, rounds = shape
     world = World(iter([draw % 9 for draw in draws]), edits=False)
-    asked = process(checks, review, rounds)
+    asked = process(checks, review, rounds, **(more if review else {}))
     world.begin(asked)
     assert world.turns <= (turns(asked) or 0)
 
