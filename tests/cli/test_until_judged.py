@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.test_run_until import DONE, RIGHT, WRONG, prompt, report, review, team, the_tests, tree, until
-from tests.program import Result, run_here
+from tests.cli.test_run_until import DONE, RIGHT, RUN, WRONG, prompt, report, review, team, the_tests, tree, until
+from tests.program import Result, ended, run_here, start
+from tests.real.world import wait_until
 
 __all__ = ["tree"]
 ONCE = "test -e home/tried || { mkdir -p home; touch home/tried; exit 1; }"  # git ignores home
@@ -178,3 +179,47 @@ def test_a_doer_that_answers_findings_in_words_alone_may_convince() -> None:
         "",
     )
     assert until("--review", "carol", "--rounds", "6").code == 0
+
+
+# Edits while it is reviewed.
+
+LEAVES = "setsid sh -c 'until test -e reviewing; do sleep 0.02; done; echo \"# late\" >> adder.py' >/dev/null 2>&1 &"
+WAITS = "touch reviewing; until test -e go; do sleep 0.02; done; rm go reviewing"
+
+
+def edited(first: str, times: int) -> Result:
+    """The run of a doer whose first turn is that shell command, while a person edits so many reviews."""
+    ignored = Path(".gitignore").read_text()
+    Path(".gitignore").write_text(f"{ignored}reviewing\ngo\n")
+    team({"sarah": [first], "carol": [f"{WAITS}; {review(1)}"]}, the_tests(protect=["test_*.py"]))
+    with start(*RUN, "--check", "tests", "--review", "carol", "--rounds", "1", "--json", "Make add work") as running:
+        for number in range(2):
+            wait_until(lambda: Path("reviewing").exists() or running.poll() is not None)
+            if number < times:
+                Path("mine.py").write_text(f"# {number}\n")
+            if running.poll() is None:
+                Path("go").touch()
+                wait_until(lambda: not Path("go").exists() or running.poll() is not None)
+        return ended(running)
+
+
+@pytest.mark.parametrize("leaves", ["", f"{LEAVES} "], ids=["the doer has ended", "the doer leaves a process"])
+@pytest.mark.parametrize(("times", "code"), [(0, 0), (1, 0), (2, 1)])
+def test_what_changes_while_it_is_reviewed_is_checked_again_once_and_then_said(
+    leaves: str, times: int, code: int
+) -> None:
+    ran = edited(f"{RIGHT}; {leaves}{DONE}", times)
+    assert ran.code == code, ran.err
+    assert len(report(ran)["rounds"][-1]["checks"]) == 1 + min(times, 1)
+    assert ("the files changed while they were reviewed" in told(ran)) == (code == 1)
+    assert "# late" not in Path("adder.py").read_text()
+
+
+def test_protected_files_that_change_while_it_is_reviewed_are_red() -> None:
+    team(
+        {"sarah": [f"{RIGHT}; {DONE}"], "carol": [f"echo '#' >> test_adder.py; {review(1)}", review(1)]},
+        the_tests(protect=["test_*.py"]),
+    )
+    ran = until("--check", "tests", "--review", "carol", "--rounds", "1")
+    assert ran.code == 16
+    assert "test_adder.py changed during carol's turn, and is protected" in told(ran)
