@@ -11,19 +11,21 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from msgspec.structs import replace
 
-from teamchat.core.check import Check, CheckResult, Touched, without_place
+from teamchat.core.check import Check, CheckResult, without_place
 from teamchat.core.checkpoint.find import find_repository
 from teamchat.core.checkpoint.values import NoRepository
 from teamchat.core.checks.command import CheckRun
 from teamchat.core.checks.failing import failing_lines
 from teamchat.core.checks.protected import like_tests
 from teamchat.core.conversation.conclusion import conclude_checks
+from teamchat.core.conversation.judging import as_tried
+from teamchat.core.conversation.judging import judged as judge
 from teamchat.core.conversation.permission import check_runs_commands
-from teamchat.core.conversation.protection import MOST_NAMED, Protection, without_accepted
+from teamchat.core.conversation.protection import MOST_NAMED
 from teamchat.core.engine.events import Action, CheckBegan, CheckEnded
-from teamchat.core.engine.processes.until_round import Seen, counted
+from teamchat.core.engine.processes.until_round import Seen
 from teamchat.core.engine.state import Route
-from teamchat.core.engine.workflow import DOER, Checked, Process, ProcessCheck, Review, Tried
+from teamchat.core.engine.workflow import Checked, ProcessCheck, Review, Tried
 from teamchat.core.errors import CheckpointFailed
 from teamchat.core.receipt import Outcome
 from teamchat.core.store.accepted import Accepted, accepted_in
@@ -36,18 +38,13 @@ from teamchat.core.turn.run import Run
 from teamchat.core.turn.run_events import CheckFinished, CheckStarted, Conclusion, Warned
 from teamchat.core.turn.watching import in_thread
 from teamchat.runners.untrusted.file_changes import FileChanges, NoCheckpoint
-from teamchat.runners.untrusted.json import first_of, listed
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from teamchat.core.engine.workflow import Finding
     from teamchat.core.turn.turn_tree import TurnTree
 
 T = TypeVar("T")
 Judge: TypeAlias = "Callable[[CheckResult, TurnTree | None, Path, Collection[Accepted]], CheckResult]"
-NTH = {2: "nd", 3: "rd"}  # at most `MOST_TRIES`
-MOST_TOLD = 5  # files in a reason
 
 
 async def run_check(run: Run, route: Route) -> tuple[Action, ...]:
@@ -65,7 +62,7 @@ async def run_check(run: Run, route: Route) -> tuple[Action, ...]:
     process = run.state.process
     if run.machine.live and part.fresh and process and (tree := Seen.of(process).tree):
         return await _perform_in_new_folder(run, check, route.number, tree, ended, part.attempt)
-    return await perform(run, check, route.number, ended, partial(_judged, process, check), part.attempt)
+    return await perform(run, check, route.number, ended, partial(judge, process, check), part.attempt)
 
 
 def check_of(run: Run, route: Route) -> Check:
@@ -91,51 +88,6 @@ async def run_by_hand(run: Run, checks: Sequence[Check]) -> Conclusion:
         record = records[check.name] = await perform(run, check, None, lambda ended: ended)
         green |= {check.name} if record.status == "green" else set()
     return conclude_checks(run, tuple(records.values()), stopped=stopped)
-
-
-def _judged(
-    process: Process | None,
-    check: Check,
-    result: CheckResult,
-    tree: TurnTree | None,
-    cwd: Path,
-    accepted: Collection[Accepted],
-) -> CheckResult:
-    """The result of a check of the process, by what it protects and by its number before the work began.
-
-    `tree` is the work tree in which it ran. Blocks while git reads it.
-    """
-    if process is None or result.status == "not_run":
-        return result
-    if tree and check.protect and process.of(DOER):
-        protection = Protection(tree.repository, process, tree.before)
-        try:
-            touched = without_accepted(accepted, tree.repository, tree.before, protection.touched(check, cwd))
-        except CheckpointFailed as failed:
-            return CheckResult("not_run", f"what it protects cannot be compared: {failed}", not_run="ended")
-        if touched:
-            why = "; ".join(filter(None, (result.reason, changed_in_turns(touched))))
-            return replace(result, status="red", reason=why, touched=touched[:MOST_NAMED])
-    before, now = counted(process, check.name), result.count
-    if result.status == "green" and before is not None and now is not None and now < before:
-        return replace(result, status="red", reason=f"expect finds {now:,}, fewer than the {before:,} before the work")
-    return result
-
-
-def _as_tried(result: CheckResult, attempt: int, *, fresh: bool = False) -> CheckResult:
-    """The result with which try it was, and where, also in words."""
-    tried = f"at the {attempt}{NTH.get(attempt, 'th')} try" if attempt > 1 else ""
-    reason = ", ".join(filter(None, (result.reason, tried, "in a new folder" if fresh else "")))
-    return replace(result, reason=reason, attempt=attempt, fresh=fresh)
-
-
-def changed_in_turns(touched: Sequence[Touched]) -> str:
-    """`tests/test_a.py changed during sarah's turn`, and that it is protected."""
-    by: dict[str, list[str]] = {}
-    for one in touched:
-        by.setdefault(one.by, []).append(one.path)
-    told = (f"{listed(*first_of(paths, MOST_TOLD))} changed during {work}" for work, paths in by.items())
-    return f"{'; '.join(told)}, and {'is' if len(touched) == 1 else 'are'} protected"
 
 
 async def perform(
@@ -166,7 +118,7 @@ async def perform(
         verdict = found.result
         if judged:
             verdict = await in_thread(partial(judged, verdict, files, cwd, accepted_in(run.db, run.session)))
-        return replace(found, result=_as_tried(verdict, attempt), changes=changes)
+        return replace(found, result=as_tried(verdict, attempt), changes=changes)
 
     return await _stored(run, check, route, cwd, ran, ended)
 
@@ -175,30 +127,29 @@ async def _perform_in_new_folder(
     run: Run, check: Check, route: int, tree: str, ended: Callable[[CheckRecord], T], attempt: int
 ) -> T:
     """The same in a new folder with the files of the checkpoint `tree`, which nothing in it changes."""
-    from teamchat.core.worktrees.new_folder import new_folder, new_folder_of, placed
+    from teamchat.core.worktrees.new_folder import make_new_folder, new_folder_of, placed, remove_new_folder
 
     state, place = run.trees.folder, run.team.root / check.folder
     home = await in_thread(partial(find_repository, place, state))
     if isinstance(home, NoRepository):
         raise CheckpointFailed(f"no new folder can be made of {place}: {home.reason}")
-    folder = new_folder_of(state, run.session, home.top)
+    session, folder = name_of(run.db, run.session), new_folder_of(state, run.session, home.top)
     cwd = placed(folder, home.top, place)
 
     async def ran(record: CheckRecord, scratch: Path) -> CheckRun:
         files = FileChanges(str(home.top), tree, tree, ())
-        made = new_folder(state, run.session, name_of(run.db, run.session), home, tree)
         try:
-            await in_thread(made.__enter__)
             try:
-                moved = _in_folder(check, home.top, folder)
+                await in_thread(partial(make_new_folder, state, run.session, session, home, tree))
                 await in_thread(partial(cwd.mkdir, parents=True, exist_ok=True))
+                moved = _in_folder(check, home.top, folder)
                 found = await run.machine.run_check(moved, cwd, record.folder, scratch, run.stopper)
             finally:
-                await in_thread(partial(made.__exit__, None, None, None))
+                await in_thread(partial(remove_new_folder, state, session, folder))
         except (CheckpointFailed, OSError) as error:
             why = CheckResult("not_run", f"no new folder can be made: {error}", not_run="ended")
             return CheckRun(why, b"", files)
-        return replace(found, result=_as_tried(found.result, attempt, fresh=True), changes=files)
+        return replace(found, result=as_tried(found.result, attempt, fresh=True), changes=files)
 
     return await _stored(run, check, route, cwd, ran, ended)
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 from teamchat.core.checkpoint.compare import entries
@@ -28,25 +27,20 @@ def new_folder_of(state: Path, session: int, top: Path) -> Path:
     return folder_for(state, session, NAME, top)
 
 
-@contextlib.contextmanager
-def new_folder(state: Path, session: int, session_name: str, home: GitRepository, tree: str) -> Iterator[Path]:
-    """Make the folder with the files of the checkpoint `tree`, and remove it at the end. Blocks while git works.
+def make_new_folder(state: Path, session: int, session_name: str, home: GitRepository, tree: str) -> None:
+    """Make the folder with the files of the checkpoint `tree`. Blocks while git works.
 
-    Raises `CheckpointFailed` and `OSError`.
+    Raises `CheckpointFailed` and `OSError`; what there is of it then is to be removed.
     """
     folder = new_folder_of(state, session, home.top)
     wanted = entries(home, tree)
     with contextlib.suppress(FileNotFoundError):
         shutil.rmtree(folder)
     link(home, state, folder, branch_name(session_name, NAME))
-    try:
-        own = linked_at(home, state, folder)
-        if own is None:
-            raise CheckpointFailed(f"git does not find the worktree that was made in {folder}")
-        write_files(own, state, wanted, {})
-        yield folder
-    finally:
-        remove_new_folder(state, session_name, folder)
+    own = linked_at(home, state, folder)
+    if own is None:
+        raise CheckpointFailed(f"git does not find the worktree that was made in {folder}")
+    write_files(own, state, wanted, {})
 
 
 def remove_new_folder(state: Path, session_name: str, folder: Path) -> None:
