@@ -53,6 +53,7 @@ def test_fewer_than_before_the_work_began_is_red() -> None:
     assert [(check["status"], check["count"]) for one in done["rounds"] for check in one["checks"]] == [
         ("red", 5), ("green", 8),
     ]  # fmt: skip
+    assert "before the work: tests green (check-1" in run_here("report").out
     assert done["rounds"][0]["checks"][0]["reason"] == "expect finds 5, fewer than the 7 before the work"
 
 

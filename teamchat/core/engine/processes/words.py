@@ -266,6 +266,9 @@ def until_lines(report: UntilReport) -> Iterator[str]:
     """`until: done after 2 of 3 rounds`, then each round with what verified it, and what it took."""
     number = len(report.rounds)
     yield f"until: {until.ENDS[report.result]} after {number} of {_plural(report.most_rounds, 'round')}"
+    if report.before:
+        found = (f"{_checked(check)}, which counts {check.count or 0:,}" for check in report.before)
+        yield f"  before the work: {'; '.join(found)}"
     for round_ in report.rounds:
         said_in = f" ({round_.messages[-1]})" if round_.messages else ""
         skipped = (f"{one_line(name, LONGEST_TASK)} skipped" for name in round_.skipped)
