@@ -337,7 +337,7 @@ GROUPS = {
     "send": ("send", "run", "check"),
     "go on, or stop": ("resume", "retry", "stop"),
     "what was said": ("log", "status", "show", "report", "compare", "export"),
-    "files": ("diff", "undo", "redo", "merge", "worktrees"),
+    "files": ("diff", "undo", "redo", "merge", "worktrees", "until"),
     "what they know": ("task", "todo", "learn", "compact", "summary"),
     "their sessions": ("open", "adopt"),
     "team": ("team", "model", "hosts", "trust", "doctor"),

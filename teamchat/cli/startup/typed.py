@@ -22,8 +22,8 @@ LONGEST = 1000  # characters of the longest command that a person would paste
 LONGEST_TEXT = 200  # characters of a text that is repeated
 IN_SESSION = (
     "adopt", "branch", "chat", "check", "clear", "compact", "diff", "export", "learn", "log", "merge", "open", "redo",
-    "report", "resume", "retry", "run", "search", "send", "show", "stop", "task", "todo", "undo", "usage", "watch",
-    "worktrees",
+    "report", "resume", "retry", "run", "search", "send", "show", "stop", "task", "todo", "undo", "until", "usage",
+    "watch", "worktrees",
 )  # fmt: skip
 TAKERS = {"--team": (*IN_SESSION, "compare", "doctor", "sessions", "team", "trust"), "--session": IN_SESSION}
 """The commands that take the options for team and session."""
