@@ -95,12 +95,7 @@ def test_what_a_person_changes_between_two_turns_is_a_persons() -> None:
     assert ran.code == 0, ran.err
 
 
-@pytest.mark.parametrize(
-    "path",
-    ["conftest.py", "sub/conftest.py", "pytest.ini", ".pytest.ini", "pyproject.toml", "setup.cfg", "tox.ini",
-     "sitecustomize.py", "usercustomize.py", "evil.pth", "pytest.py", "pytest/__init__.py", "json.py",
-     "x.dist-info/entry_points.txt", "pytest.toml"],
-)  # fmt: skip
+@pytest.mark.parametrize("path", ["sub/conftest.py", "pytest.py", "json.py"])
 def test_every_file_that_configures_the_runner_counts_new_ones_too(path: str) -> None:
     make = f"mkdir -p '{Path(path).parent}' && printf '\\n' > '{path}'"
     team({"sarah": [f"{RIGHT}; {make}; {DONE}"]}, the_tests(protect=["pytest"], command="true"))
