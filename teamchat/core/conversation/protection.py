@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 
 from msgspec import Struct
@@ -49,12 +50,14 @@ class Protection(Struct, frozen=True):
         """
         folder = os.path.relpath(os.path.realpath(cwd), self.repository.top)
         folder = "" if folder == "." else folder
+        changed = [(work, before, _changed(self.repository, before, after)) for work, before, after in self._works()]
+        paths = {path for _, _, one in changed for path in one}
+        new = {path for _, _, one in changed for path, is_new in one.items() if is_new}
+        wanted = protected(check.protect, folder, paths, new)
         by: dict[str, str] = {}
         since: dict[str, str] = {}  # the tree that has the path as it was before
-        for work, before, after in self._works():
-            changed = _changed(self.repository, before, after)
-            new = [path for path, is_new in changed.items() if is_new]
-            for path in sorted(protected(check.protect, folder, changed, new)):
+        for work, before, one in changed:
+            for path in sorted(wanted & one.keys()):
                 by[path] = work
                 since.setdefault(path, before)
         return {path: by[path] for path in self._still(since)}
@@ -136,7 +139,8 @@ def _from_top(top: Path, path: Path) -> str:
     return os.path.relpath(Path(os.path.realpath(whole.parent), whole.name), top)
 
 
-def _changed(repository: GitRepository, old: str, new: str) -> dict[str, bool]:
+@lru_cache(maxsize=256)  # each check asks anew of all turns so far
+def _changed(repository: GitRepository, old: str, new: str) -> Mapping[str, bool]:
     """The paths that differ between two checkpoints, and whether each is new."""
     if old == new:
         return {}
