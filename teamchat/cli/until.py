@@ -28,6 +28,7 @@ def accept(
     from teamchat.cli.startup.workspace import find_team, need_person, open_store
     from teamchat.core.conversation.protection import accept_files
     from teamchat.core.errors import UsageError
+    from teamchat.core.store.routes import last_process
     from teamchat.core.store.sessions import need_session
     from teamchat.core.text.clean import printable
 
@@ -39,6 +40,9 @@ def accept(
         chosen = need_session(db, place.session)
         for one in accept_files(db, chosen.id, team, paths, Path.cwd()):
             note(f"accepted: {printable(one.path)}, which changed during {one.by}")
+        process = last_process(db, chosen.id)
+        if process and process.over:
+            note(f"the {process.name or process.kind} is over: begin it again, and its checks let this pass")
 
 
 until = typer.Typer(no_args_is_help=True, help="Accept what members have changed in protected files.")

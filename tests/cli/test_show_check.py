@@ -61,7 +61,8 @@ def test_json_has_its_fields_and_its_output() -> None:
     assert shown == {
         "v": 1, "type": "check", "check": "check-1", "number": 1, "name": "tests", "command": command, "route": 2,
         "after_turn": 1, "status": "red", "reason": "exit code 3", "exit_code": 3, "not_run": None, "output_bytes": 12,
-        "left": [], "files": [{"path": "made.txt", "what": "added", "added": 1, "removed": 0}],
+        "left": [], "touched": [], "count": None, "attempt": 1, "fresh": False,
+        "files": [{"path": "made.txt", "what": "added", "added": 1, "removed": 0}],
         "cwd": str(Path.cwd()), "abandoned": False, "undone": False, "output": "one\x1b[31m\ntwo",
     }  # fmt: skip
 

@@ -32,9 +32,9 @@ def test_a_green_check_runs_again_in_a_new_folder_which_goes() -> None:
     first, second = done["rounds"][0]["checks"]
     assert (first["fresh"], second["fresh"]) == (False, True)
     assert first["tree"] == second["tree"] == done["tree"]
-    assert second["reason"] == "in a new folder"
+    assert second["reason"] == "in a new folder, without what git ignores"
     assert done["ignored"] == []
-    assert "green, in a new folder" in prompt("carol", 1)
+    assert "green, in a new folder, without what git ignores" in prompt("carol", 1)
     assert "checked in your folder, and in a new one" in run_here("report").out
     assert "teamchat/" not in branches()
     assert len(linked()) == 1
@@ -105,3 +105,19 @@ def test_killed_in_a_new_folder_it_goes_on_and_leaves_nothing() -> None:
     ]
     assert "teamchat/" not in branches()
     assert len(linked()) == 1
+
+
+def test_a_check_that_is_red_only_there_has_its_tries() -> None:
+    kept = Path("prompts", "kept").absolute()
+    command = f'case $PWD in */new+folder/*) test -e "{kept}" || {{ touch "{kept}"; exit 1; }};; esac'
+    team({"sarah": [DONE]}, the_tests(command=command, fresh=True, tries=2))
+    ran = until("--check", "tests", "--rounds", "1", "--json")
+    assert ran.code == 0, ran.err
+    checks = report(ran)["rounds"][0]["checks"]
+    assert [(one["fresh"], one["attempt"]) for one in checks] == [(False, 1), (True, 1), (True, 2)]
+
+
+def test_a_red_check_was_in_no_new_folder() -> None:
+    team({"sarah": [DONE]}, the_tests(command="false", fresh=True))
+    ran = until("--check", "tests", "--rounds", "1", "--json")
+    assert report(ran)["ignored"] == ["tests"]

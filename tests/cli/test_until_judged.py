@@ -92,6 +92,14 @@ def test_what_no_check_can_have_is_refused(keys: dict[str, object], wrong: str) 
         team({"sarah": [DONE]}, the_tests(**keys))
 
 
+def test_a_pattern_that_takes_for_ever_holds_the_check_and_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("teamchat.core.checks.command.LONGEST_MATCH_S", 0.5)
+    team({"sarah": [DONE]}, the_tests(command="printf '%040dx' 0 | tr 0 a", expect="(a+)+$"))
+    ran = until("--check", "tests", "--rounds", "1")
+    assert ran.code == 1
+    assert "takes longer than 0.5 s on its output; make it simpler" in told(ran)
+
+
 # Second tries.
 
 

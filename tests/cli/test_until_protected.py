@@ -116,7 +116,7 @@ def test_without_protect_reviewers_and_the_report_are_told() -> None:
     ran = until("--check", "tests", "--review", "carol")
     assert ran.code == 0, ran.err
     assert "Tests, or what configures their runner, were changed: test_adder.py." in prompt("carol", 1)
-    assert "not protected, and changed by sarah: test_adder.py" in lines(ran)
+    assert "changed by sarah: tests that nothing protects: test_adder.py" in lines(ran)
     assert "checked in your folder, so tests does not cover what git ignores" in lines(ran)
 
 
@@ -131,3 +131,59 @@ def test_a_check_that_changes_the_tests_while_it_runs_is_told() -> None:
 def test_checks_that_a_person_runs_judge_no_process() -> None:
     team({"sarah": [DONE]}, the_tests(protect=PROTECT, command="true"))
     assert run_here("check", "tests").code == 0
+
+
+def test_a_second_run_does_not_make_the_first_ones_changes_anybodys() -> None:
+    team({"sarah": [f"{EMPTY}; {DONE}", f"{RIGHT}; {DONE}", f"{RIGHT}; {DONE}", DONE]}, the_tests(protect=PROTECT))
+    assert until("--check", "tests", "--rounds", "1").code == 16
+    again = until("--check", "tests", "--rounds", "1")
+    assert again.code == 16
+    assert "test_adder.py changed during sarah's turn, and is protected" in lines(again)
+    assert "the until is over: begin it again" in run_here("until", "accept", "test_adder.py").err
+    assert until("--check", "tests", "--rounds", "1").code == 0
+
+
+def test_a_planner_changes_no_protected_file_either() -> None:
+    team({"max": [f"{EMPTY}; echo 'A plan.'"], "sarah": [f"{RIGHT}; {DONE}"]}, the_tests(protect=PROTECT))
+    ran = until("--check", "tests", "--planner", "max", "--rounds", "1")
+    assert ran.code == 16
+    assert "test_adder.py changed during max's turn, and is protected" in lines(ran)
+
+
+def test_a_pattern_that_names_no_file_is_told() -> None:
+    team({"sarah": [f"{RIGHT}; {DONE}"]}, the_tests(protect=["test/**", "pytset", "pytest", "test_adder.py"]))
+    ran = until("--check", "tests", "--rounds", "1")
+    assert ran.code == 0
+    assert ran.err.count("protects nothing by") == 2
+    assert "check tests protects nothing by 'test/**': no file fits that pattern" in ran.err
+
+
+def test_what_a_check_itself_writes_is_told_apart() -> None:
+    team({"sarah": [f"{RIGHT}; {DONE}"]}, the_tests(command="date +%N > test_out.py", protect=["test_*.py"]))
+    ran = until("--check", "tests", "--rounds", "1")
+    assert "is taken out by a pattern such as !tests/output" in lines(ran)
+
+
+@pytest.mark.parametrize(("words", "code"), [(("",), 2), ((), 2), (("nothing.py",), 2), (("./-x_test.py", "."), 0)])
+def test_only_what_was_changed_is_accepted(words: tuple[str, ...], code: int) -> None:
+    team({"sarah": [f"touch -- -x_test.py; {DONE}"]}, the_tests(command="true", protect=["*_test.py"]))
+    ran = until("--check", "tests", "--rounds", "1")
+    assert "teamchat until accept ./-x_test.py" in ran.err
+    assert run_here("until", "accept", *words).code == code
+
+
+def test_without_anything_to_accept_it_says_so() -> None:
+    team({"sarah": [f"{RIGHT}; {DONE}"]}, the_tests(protect=PROTECT))
+    assert "there is no conversation here yet" in run_here("until", "accept", ".").err
+    assert until("--check", "tests", "--rounds", "1").code == 0
+    ran = run_here("until", "accept", ".")
+    assert ran.code == 2
+    assert "no protected file was changed while the last process was at work" in ran.err
+
+
+def test_many_changed_files_are_accepted_by_one_command() -> None:
+    many = "mkdir tests; for n in $(seq 60); do echo > tests/test_$n.py; done"
+    team({"sarah": [f"{many}; {DONE}"]}, the_tests(command="true", protect=["tests/**"]))
+    ran = until("--check", "tests", "--rounds", "1")
+    assert "and 55 more changed during sarah's turn" in lines(ran)
+    assert "try: teamchat until accept .\n" in ran.err

@@ -7,10 +7,10 @@ missing, a signal from elsewhere, a full disk, a person.
 from __future__ import annotations
 
 import asyncio
+import json
 import math
-import re
+import sys
 import time
-from collections import deque
 from collections.abc import Mapping
 from contextlib import aclosing
 from pathlib import Path
@@ -25,6 +25,7 @@ from teamchat.core.check import LARGEST_OUTPUT, Check, CheckResult, NotRun
 from teamchat.core.files.room import is_full
 from teamchat.core.text.clean import told
 from teamchat.patterns import regex
+from teamchat.runners.child.command import run
 from teamchat.runners.child.process import ChildProcess
 from teamchat.runners.child.running import FIRST_LINE, Chunk, Exit, Launch, SpawnFailed
 from teamchat.runners.child.supervisor import Alarm, Stopper, limit_in_words
@@ -52,6 +53,16 @@ EMPTIED = (
 )
 
 _NUMBER = regex(r"[0-9]{1,15}")
+_MATCHING = """
+import json, re, sys
+last = None
+for last in re.finditer(sys.argv[1], sys.stdin.buffer.read().decode(), re.MULTILINE):
+    pass
+groups = last and ([group for group in last.groups() if group] if last.re.groups else [last[0]])
+print(json.dumps(groups))
+"""
+"""Prints the groups of the last match of a pattern in what it reads; without groups all that is matched."""
+LONGEST_MATCH_S = 20.0
 
 _Cut: TypeAlias = Literal["interrupted", "late"]
 
@@ -133,25 +144,35 @@ async def follow(check: Check, what: Launch, stopper: Stopper) -> CheckRun:
     written = max(run.output.size, _written(what.folder))
     verdict = _judged_by_teamchat(check, run, ended, what.folder) or _judged_by_code(check, run, ended.code)
     output = run.output.kept(written)
-    if check.expect:
-        verdict = _with_expected(check, verdict, output.decode(errors="replace"))
+    if check.expect and verdict.status != "not_run":
+        verdict = await asyncio.to_thread(_with_expected, check, verdict, output, stopper)
     return CheckRun(replace(verdict, seconds=ended.seconds, output_bytes=written, left=ended.left), output)
 
 
-def _with_expected(check: Check, verdict: CheckResult, output: str) -> CheckResult:
+def _with_expected(check: Check, verdict: CheckResult, output: bytes, stopper: Stopper) -> CheckResult:
     """The result with what `expect` finds in the output. A green one in which it finds nothing is red.
 
-    The count is the sum of the numbers of its groups or, without any, of all that it matches, where it matches last.
+    The count is the sum of the numbers of its groups or, without any, of all that it matches, where it matches last. A
+    pattern can take for ever on what a member made the check write, so it is matched in a process of its own.
     """
-    last = next(iter(deque(re.finditer(check.expect, told(output), re.MULTILINE), maxlen=1)), None)
+    asked, text = stopper.asked, told(output.decode(errors="replace"))
+    program = (sys.executable, "-I", "-S", "-c", _MATCHING, check.expect)
+    try:
+        matched = run(program, Path("/"), {}, LONGEST_MATCH_S, text.encode(), stopped=lambda: stopper.asked > asked)
+    except (OSError, ValueError) as error:
+        return _not_run("ended", f"expect cannot be matched: {error}")
+    if matched.code is None and stopper.asked > asked:
+        return _interrupted()
+    if matched.code != 0:
+        why = f"expect, {check.expect!r}, takes longer than {LONGEST_MATCH_S:g} s on its output; make it simpler"
+        return _not_run("ended", why)
+    last: list[str] | None = json.loads(matched.out)
     if last is None:
         nothing = f"its output has nothing that matches expect, {check.expect!r}"
         if verdict.status == "green":
             verdict = replace(verdict, status="red", reason=nothing)
         return replace(verdict, count=0)
-    found = [group for group in last.groups() if group] if last.re.groups else [last[0]]
-    numbers = [int(number) for text in found for number in _NUMBER.findall(text)]
-    return replace(verdict, count=sum(numbers))
+    return replace(verdict, count=sum(int(number) for found in last for number in _NUMBER.findall(found)))
 
 
 class CheckOutput:

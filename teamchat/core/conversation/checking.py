@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Awaitable, Callable, Collection, Sequence
+from contextlib import suppress
 from functools import partial
 from itertools import takewhile
 from pathlib import Path
@@ -21,7 +22,7 @@ from teamchat.core.conversation.conclusion import conclude_checks
 from teamchat.core.conversation.judging import as_tried
 from teamchat.core.conversation.judging import judged as judge
 from teamchat.core.conversation.permission import check_runs_commands
-from teamchat.core.conversation.protection import MOST_NAMED
+from teamchat.core.conversation.protection import MOST_NAMED, Protection
 from teamchat.core.engine.events import Action, CheckBegan, CheckEnded
 from teamchat.core.engine.processes.until_round import Seen
 from teamchat.core.engine.state import Route
@@ -114,6 +115,8 @@ async def perform(
         tree = await in_thread(partial(before, record.label, cwd, in_line=route is not None))
         found = await run.machine.run_check(moved, cwd, record.folder, scratch, run.stopper)
         files = None if isinstance(tree, NoCheckpoint) else tree
+        if judged and files and check.protect:
+            await _warn_of_typos(run, check, files, cwd)
         changes = tree if isinstance(tree, NoCheckpoint) else await in_thread(partial(tree.changes, cwd))
         verdict = found.result
         if judged:
@@ -121,6 +124,17 @@ async def perform(
         return replace(found, result=as_tried(verdict, attempt), changes=changes)
 
     return await _stored(run, check, route, cwd, ran, ended)
+
+
+async def _warn_of_typos(run: Run, check: Check, tree: TurnTree, cwd: Path) -> None:
+    """Say once in a process which patterns of `protect` name no file."""
+    process = run.state.process
+    if process is None or any(done.part.check == check.name for done in process.done):
+        return
+    protection = Protection(tree.repository, process, tree.before)
+    with suppress(CheckpointFailed):  # the judgement tells it
+        for pattern in await in_thread(partial(protection.matching_nothing, check, cwd)):
+            run.emit(Warned(f"check {check.name} protects nothing by {pattern!r}: no file fits that pattern"))
 
 
 async def _perform_in_new_folder(

@@ -56,7 +56,8 @@ def conclude(run: Concluded, action: Action) -> Conclusion:
         case GroupFailed(routes=routes, all_of_it=all_of_it):
             return _failures(run, routes, alone=False, all_of_it=all_of_it)
         case Stuck(reason=reason, why=why) | CheckNotRun(reason=reason, why=why):
-            return conclusion(run, CODES[why], reason, RESUME)
+            advice = f"{RESUME}\nteamchat send 'Your advice'" if why == "no_progress" else RESUME
+            return conclusion(run, CODES[why], reason, advice)
         case HumanAsked(route=route):
             speaker = f" --as {route.target}" if len(run.team.humans) > 1 else ""
             reason, hint = f"{route.by} asks {route.target}", f"teamchat send{speaker} 'Your answer'"

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 NTH = {2: "nd", 3: "rd"}  # at most `MOST_TRIES`
 MOST_TOLD = 5  # files in a reason
+BY_CHECK = "the check "  # what changed a file then
+NEW_FOLDER = "in a new folder, without what git ignores"
 
 
 def judged(
@@ -56,7 +58,7 @@ def judged(
 def as_tried(result: CheckResult, attempt: int, *, fresh: bool = False) -> CheckResult:
     """The result with which try it was, and where, also in words."""
     tried = f"at the {attempt}{NTH.get(attempt, 'th')} try" if attempt > 1 else ""
-    reason = ", ".join(filter(None, (result.reason, tried, "in a new folder" if fresh else "")))
+    reason = ", ".join(filter(None, (result.reason, tried, NEW_FOLDER if fresh else "")))
     return replace(result, reason=reason, attempt=attempt, fresh=fresh)
 
 
@@ -66,4 +68,6 @@ def changed_in_turns(touched: Sequence[Touched]) -> str:
     for one in touched:
         by.setdefault(one.by, []).append(one.path)
     told = (f"{listed(*first_of(paths, MOST_TOLD))} changed during {work}" for work, paths in by.items())
-    return f"{'; '.join(told)}, and {'is' if len(touched) == 1 else 'are'} protected"
+    by_check = any(one.by.startswith(BY_CHECK) for one in touched)
+    own = "; what a check itself writes is taken out by a pattern such as !tests/output" if by_check else ""
+    return f"{'; '.join(told)}, and {'is' if len(touched) == 1 else 'are'} protected{own}"

@@ -128,6 +128,11 @@ class Posting(Struct, frozen=True):
             run.manager.set_team_task(addressed.task)
         noted = note_todos(run.db, run.session, addressed.todos, who.role_name, message.id)
         answers = answers and not addressed.wordless and who.type == "human"
+        if process and process.kind is Kind.UNTIL and run.machine.live:
+            from teamchat.core.engine.processes.until_round import left_changed
+            from teamchat.core.store.routes import last_process
+
+            process = replace(process, earlier=left_changed(last_process(run.db, run.session)))
         spoke = HumanSpoke(
             run.machine.now(),
             message.id,
@@ -422,12 +427,19 @@ class Teller(Struct):
                 self.apart.add(turn.member)
                 run.emit(Warned(warning, turn.route, of_disk=True))
 
+    def _left_open(self, process: Process) -> bool:
+        from teamchat.core.engine.processes.table import STRATEGIES
+
+        return STRATEGIES[process.kind].undecided(process) is not None
+
     async def to_merge(self) -> None:
         """Tell at the end of a process what its members have changed that is to be merged; a judge's pick says it."""
         run = self.run
         process = run.state.process if run.tally.process else None
         if process is None or process.kind is Kind.BEST or not (run.machine.live and any_made(run.trees.folder)):
             return
+        if process.kind is Kind.UNTIL and process.over and self._left_open(process):
+            return  # what is red is named by its worktree alone
         from teamchat.core.conversation.side_by_side import to_merge
 
         places = turns_in_places(run.db, run.session)

@@ -15,14 +15,14 @@ from pathlib import Path
 from msgspec import Struct
 
 from teamchat.core.check import Check, Touched
-from teamchat.core.checkpoint.compare import changes, left_out_changes, states_of
+from teamchat.core.checkpoint.compare import changes, entries, left_out_changes, states_of
 from teamchat.core.checkpoint.find import find_repository
 from teamchat.core.checkpoint.paths import readable
 from teamchat.core.checkpoint.take import take
 from teamchat.core.checkpoint.values import GitRepository, NoRepository
-from teamchat.core.checks.protected import protected
-from teamchat.core.engine.processes.until_round import trees_of
-from teamchat.core.engine.workflow import Checked, Process, Review, Tried
+from teamchat.core.checks.protected import SETS, protected
+from teamchat.core.engine.processes.until_round import works_of
+from teamchat.core.engine.workflow import Process
 from teamchat.core.errors import UsageError
 from teamchat.core.store.accepted import Accepted, accept
 from teamchat.core.store.database import Database
@@ -43,14 +43,27 @@ class Protection(Struct, frozen=True):
     process: Process
     now: str
 
+    def matching_nothing(self, check: Check, cwd: Path) -> list[str]:
+        """Those of the check's own patterns that name no file there is. Raises `CheckpointFailed`."""
+        paths, folder = entries(self.repository, self.now), self._folder(cwd)
+        own = (pattern for pattern in check.protect if pattern not in SETS and not pattern.startswith("!"))
+        return [pattern for pattern in own if not protected([pattern], folder, paths)]
+
+    def _folder(self, cwd: Path) -> str:
+        """The folder from the top of the work tree, empty at the top."""
+        folder = os.path.relpath(os.path.realpath(cwd), self.repository.top)
+        return "" if folder == "." else folder
+
     def touched(self, check: Check, cwd: Path) -> dict[str, str]:
         """The protected paths that are not as they were before a turn or a check, and during which they changed.
 
         `cwd` is where the check runs. Raises `CheckpointFailed`.
         """
-        folder = os.path.relpath(os.path.realpath(cwd), self.repository.top)
-        folder = "" if folder == "." else folder
-        changed = [(work, before, _changed(self.repository, before, after)) for work, before, after in self._works()]
+        folder = self._folder(cwd)
+        changed = [
+            (work, before, _changed(self.repository, before, after or self.now))
+            for work, before, after in works_of(self.process)
+        ]
         paths = {path for _, _, one in changed for path in one}
         new = {path for _, _, one in changed for path, is_new in one.items() if is_new}
         wanted = protected(check.protect, folder, paths, new)
@@ -61,17 +74,6 @@ class Protection(Struct, frozen=True):
                 by[path] = work
                 since.setdefault(path, before)
         return {path: by[path] for path in self._still(since)}
-
-    def _works(self) -> list[tuple[str, str, str]]:
-        """Each turn and check with the trees before and after it. Where one is not known, the next known one counts."""
-        works, last = [], self.process.base
-        for done in self.process.done:
-            if isinstance(done.finding, Tried | Checked | Review) and done.part.go:
-                before, after = trees_of(done.finding)
-                work = f"the check {done.member}" if done.part.check else f"{done.member}'s turn"
-                works.append((work, before or last, after or self.now))
-                last = after or last
-        return [(work, before, after) for work, before, after in works if before]
 
     def _still(self, since: Mapping[str, str]) -> list[str]:
         """The paths that differ from the tree in which they were as they should be."""
@@ -104,7 +106,8 @@ def accept_files(db: Database, session: int, team: Team, words: Sequence[str], c
     checks = [team.checks[check.name] for check in process.checks if check.name in team.checks] if process else []
     if process is None or not any(check.protect for check in checks):
         raise UsageError("the last process has no check that protects files", "teamchat report")
-    root = team.root
+    root, home = team.root, find_repository(team.root, db.path.parent)
+    home_top = home.top if isinstance(home, GitRepository) else root
     if process.worktree:
         from teamchat.core.worktrees.make import place
 
@@ -119,10 +122,15 @@ def accept_files(db: Database, session: int, team: Team, words: Sequence[str], c
         touched |= protection.touched(check, root / check.folder)
     wanted: dict[str, str] = {}
     for word in words:
-        named = [_from_top(repository.top, folder / word) for folder in (cwd, repository.top)]  # errors name the latter
-        found = {one: by for one, by in touched.items() if any(_is_at(one, place) for place in named)}
+        if not word.strip():
+            raise UsageError("expected a path, got an empty one", "teamchat until accept .")
+        found: dict[str, str] = {}
+        for folder, top in ((cwd, home_top), (repository.top, repository.top)):  # errors name it from the top
+            found = found or {one: by for one, by in touched.items() if _is_at(one, _from_top(top, folder / word))}
+        if not found and not touched:
+            raise UsageError("no protected file was changed while the last process was at work", "teamchat report")
         if not found:
-            there = listed(*first_of([*map(readable, touched)], MOST_TOLD)) if touched else "none"
+            there = listed(*first_of([*map(readable, touched)], MOST_TOLD))
             raise UsageError(f"{word!r} is no protected file that was changed, of which there are: {there}")
         wanted |= found
     accept(db, session, states_of(repository, now, wanted))

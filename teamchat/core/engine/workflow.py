@@ -256,6 +256,7 @@ class Process(Struct, frozen=True):
       that may take the place of each of these. `base` is the git tree that the work began with.
     - `quorum` is how many of `members` must vote, or of `review` must pass; None is all.
     - `worktree`: all of it is done in a worktree of the doer's.
+    - `earlier` has the turns and checks of processes before it that left protected files changed, as `works_of` does.
     """
 
     kind: Kind
@@ -278,6 +279,7 @@ class Process(Struct, frozen=True):
     base: str = ""
     quorum: Annotated[int, Meta(ge=1)] | None = None
     worktree: bool = False
+    earlier: tuple[tuple[str, str, str], ...] = ()
     request: str = ""
     speaker: str = ""
     done: tuple[Done, ...] = ()

@@ -206,7 +206,7 @@ class Run:
         self.manager = manager or manager_of(team, db, session, window=bounds.window)
         self.tally, self.live = Tally(), LivePool()
         self.group: int | None = None  # the turn that the group which runs began with
-        self.compared = Compared(self.team, self.db, session)
+        self.compared = Compared(self.team, self.db, session, live=self.machine.live)
         self.collector = self.machine.collected(collector_of(self.team, self.db, session, self.compared))
         self.trees = WorkTrees(folder.parent, refs_of(fence_key(db, session)), stopper)
         self.seen_trees: set[tuple[str, str]] = set()  # as turns of this run found and left the files, by their top
@@ -483,16 +483,16 @@ class Run:
         with self.stopper.within() as stopper:
             self._stoppers.append(stopper)
             try:
-                if self.enough:
+                if self.enough and self.machine.live:
                     stopper.request()
                 yield stopper
             finally:
                 self._stoppers.remove(stopper)
 
     def stop_the_rest(self) -> None:
-        """Stop the turns of the group that runs: the process is decided without them."""
+        """Stop the turns of the group that runs: it is decided without them. A replay ends them as recorded."""
         self.enough = True
-        for stopper in self._stoppers:
+        for stopper in self._stoppers if self.machine.live else ():
             stopper.request()
 
     def remove(self, *folders: Path | None) -> None:

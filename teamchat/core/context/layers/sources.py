@@ -69,10 +69,12 @@ class Compared:
     """A source: what the members changed that a turn compares, or what changed between two git trees.
 
     It has half of the room of a prompt. Blocks while git reads the worktrees, about a second where these have many
-    files. `look` has that done before the turn is prepared, in another thread.
+    files. `look` has that done before the turn is prepared, in another thread. A replay, which is not `live`, looks
+    nowhere: its recording has what was shown.
     """
 
-    def __init__(self, team: Team, db: Database, session: int) -> None:
+    def __init__(self, team: Team, db: Database, session: int, *, live: bool = True) -> None:
+        self._live = live
         self._state, self._session, self._redact = db.path.parent, session, team.redact
         self._root = team.root
         self._room = team.prompt_bytes // 2
@@ -91,7 +93,7 @@ class Compared:
 
     def __call__(self, context: LayerContext) -> LayerText | None:
         part = context.part
-        if part is None or not part.shows_changes:
+        if part is None or not (part.shows_changes and self._live):
             return None
         if part not in self._seen:
             self.look(part)

@@ -53,7 +53,7 @@ from teamchat.core.engine.workflow import (
     Tried,
 )
 from teamchat.core.text.commands import command_of
-from teamchat.runners.untrusted.json import first_of, listed
+from teamchat.runners.untrusted.json import listed
 
 ROUNDS = 3  # without `--rounds`
 MOST_NAMED = 20  # protected files
@@ -118,7 +118,8 @@ def _why_red(seen: Seen) -> str:
     touched = [*dict.fromkeys(path for check in seen.red for path in check.touched)]
     if not touched:
         return RED
-    return f"{RED} {PROTECTED.format(paths=listed(*first_of(touched, MOST_NAMED)))}"
+    more = ["more"] if len(touched) > MOST_NAMED else []
+    return f"{RED} {PROTECTED.format(paths=listed(*touched[:MOST_NAMED], *more))}"
 
 
 def _again(process: Process, work: Step | None) -> Step | None:
@@ -283,16 +284,14 @@ def _ask(process: Process, seen: Seen, seat: str, target: str, go: int) -> Call:
         go=go,
         trees=(seen.base, tree or ""),
         checks=_numbers(seen),
-        options=_not_protected(process),
+        options=_like_tests(process),
         prompt=process.prompt,
     )
     return Call(target, part, as_of=process.request)
 
 
-def _not_protected(process: Process) -> tuple[str, ...]:
-    """The tests, and the files that configure their runner, that the doer changed and no check protects."""
-    if any(check.protects for check in process.checks):
-        return ()
+def _like_tests(process: Process) -> tuple[str, ...]:
+    """The tests, and the files that configure their runner, that the doer changed: a guess by their names."""
     found = (done.finding for done in process.of(DOER))
     return tuple(dict.fromkeys(path for tried in found if isinstance(tried, Tried) for path in tried.touched))
 
@@ -307,7 +306,8 @@ def text(process: Process, reply: str) -> str:
 
 
 def undecided(process: Process) -> Open | None:
-    rounds = f"{process.rounds} round{'s' * (process.rounds > 1)}"
+    total = process.rounds + Seen.of(process).heard
+    rounds = f"{total} round{'s' * (total > 1)}"
     match result(process):
         case "red":
             red = dict.fromkeys(check.name for check in Seen.of(process).red)
@@ -328,8 +328,12 @@ def decided(process: Process) -> bool:
 
 def next_command(process: Process) -> str | None:
     """The command that accepts the protected files for which a check is red."""
-    paths = dict.fromkeys(path for check in Seen.of(process).red for path in check.touched)
-    return command_of("teamchat", "until", "accept", *[*paths][:MOST_NAMED]) if paths else None
+    paths = [*dict.fromkeys(path for check in Seen.of(process).red for path in check.touched)]
+    if not paths:
+        return None
+    fit = len(paths) <= MOST_NAMED and all(path.isprintable() and "\\" not in path for path in paths)
+    named = [f"./{path}" if path.startswith("-") else path for path in paths] if fit else ["."]
+    return command_of("teamchat", "until", "accept", *named)
 
 
 def _passed(done: Done) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from teamchat.core.engine.processes.replies import written_object
-from teamchat.core.engine.processes.until_round import REVIEWER
+from teamchat.core.engine.processes.until_round import PLANNER, REVIEWER
 from teamchat.core.engine.workflow import DOER, Fault, Finding, Part, Process, Review, ReviewFinding, Tried
 from teamchat.core.routing.requests import RouteRequest
 from teamchat.patterns import regex
@@ -22,6 +22,8 @@ def read(process: Process, part: Part, text: str, requests: Sequence[RouteReques
     if part.role == DOER:
         others = {process.do, *process.review, *process.excluded}
         return Tried(asks=tuple(request for request in requests if request.target not in others))
+    if part.role == PLANNER:
+        return Tried()
     return read_review(text, part.number) if part.role == REVIEWER else None
 
 

@@ -140,7 +140,7 @@ def report(process: Process) -> UntilReport:
         ),
         flaky=_flaky(process),
         unprotected=not any(check.protects for check in process.checks),
-        ignored=tuple(check.name for check in process.checks if not check.fresh),
+        ignored=tuple(check.name for check in process.checks if check.name not in seen.fresh),
         quorum=process.quorum,
         planner=process.planner,
         worktree=process.do if process.worktree else "",

@@ -13,6 +13,7 @@ from teamchat.core.engine.workflow import (
     Checked,
     Done,
     Finding,
+    Kind,
     Part,
     Process,
     ProcessCheck,
@@ -148,7 +149,7 @@ def pending_check(process: Process, seen: Seen) -> Call | None:
             return call
         elif _is_red(seen.checked[check.name]):
             blocked.add(check.name)
-    if seen.red or not seen.tree:
+    if not seen.tree or any(map(_is_red, seen.checked.values())):
         return None
     again = (
         _next_try(process, seen, check, seen.fresh.get(check.name), fresh=True)
@@ -190,3 +191,25 @@ def counted(process: Process, name: str) -> int | None:
 def check_call(process: Process, name: str, number: int, go: int, attempt: int = 1, *, fresh: bool = False) -> Call:
     part = Part(process.kind, CHECK, number, process.rounds, check=name, go=go, attempt=attempt, fresh=fresh)
     return Call(check_name(name), part)
+
+
+def works_of(process: Process) -> tuple[tuple[str, str, str], ...]:
+    """Each turn and check with the trees before and after it. Where one is not known, the next known one counts.
+
+    The last tree may be empty.
+    """
+    works, last = [], process.base
+    for done in process.done:
+        if isinstance(done.finding, Tried | Checked | Review) and done.part.go:
+            before, after = trees_of(done.finding)
+            work = f"the check {done.member}" if done.part.check else f"{done.member}'s turn"
+            works.append((work, before or last, after))
+            last = after or last
+    return (*process.earlier, *((work, before, after) for work, before, after in works if before))
+
+
+def left_changed(process: Process | None) -> tuple[tuple[str, str, str], ...]:
+    """What a process that ended red for protected files hands on to the next one: its turns and checks."""
+    if process is None or process.kind is not Kind.UNTIL or not any(red.touched for red in Seen.of(process).red):
+        return ()
+    return works_of(process)

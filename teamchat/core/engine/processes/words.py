@@ -285,8 +285,9 @@ def _doubts(report: UntilReport) -> Iterator[str]:
     for name in report.flaky:
         yield f"  flaky: {one_line(name, LONGEST_TASK)} was green and red on the same files"
     touched = [*dict.fromkeys(path for round_ in report.rounds for path in round_.touched)]
-    if touched and report.unprotected:
-        yield f"  not protected, and changed by {report.do}: {', '.join(first_of(touched, MOST_FILES))}"
+    if touched:
+        what = "tests that nothing protects" if report.unprotected else "tests, or what configures them"
+        yield f"  changed by {report.do}: {what}: {', '.join(first_of(touched, MOST_FILES))}"
 
 
 def _checked(check: UntilCheck) -> str:
