@@ -1,13 +1,25 @@
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Annotated
 
 import typer
 
-from teamchat.cli.startup.options import PlaceOptions, spread
+from teamchat.cli.startup.options import PlaceOptions
 
 
-def accept(
+class UntilAction(StrEnum):
+    ACCEPT = "accept"
+
+
+def actions(incomplete: str) -> list[str]:
+    return [action for action in UntilAction if action.startswith(incomplete)]
+
+
+def until(
+    what: Annotated[
+        str, typer.Argument(metavar="accept", show_default=False, autocompletion=actions, help="What to do: accept.")
+    ] = "",
     paths: Annotated[
         list[str] | None,
         typer.Argument(
@@ -17,14 +29,15 @@ def accept(
     *,
     place: PlaceOptions,
 ) -> None:
-    """Accept what members have changed in protected files: no check of this conversation is red for it any more.
+    """Accept what members have changed in protected files.
 
-    What is there now is accepted. When somebody changes it once more, the check is red again. It counts from the next
-    check on, also while members work.
+    What is there now makes no check of this conversation red any more, from the next one on, also while members work.
+    When somebody changes it once more, checks are red again.
     """
     from pathlib import Path
 
     from teamchat.cli.output.lines import note
+    from teamchat.cli.startup.typed import line_of
     from teamchat.cli.startup.workspace import find_team, need_person, open_store
     from teamchat.core.conversation.protection import accept_files
     from teamchat.core.errors import UsageError
@@ -32,8 +45,13 @@ def accept(
     from teamchat.core.store.sessions import need_session
     from teamchat.core.text.clean import printable
 
+    if what != UntilAction.ACCEPT:
+        raise UsageError(
+            f"expected accept and a path, got {what!r}; the process until is begun by run",
+            f"{line_of('until', 'accept', '.')}\nteamchat run until --help",
+        )
     if not paths:
-        raise UsageError("name what you accept, or . for all of it", "teamchat report")
+        raise UsageError("name what you accept, or . for all of it", "teamchat until accept .")
     need_person("protected files are accepted")
     team = find_team(place.team)
     with open_store(team.root) as db:
@@ -43,7 +61,3 @@ def accept(
         process = last_process(db, chosen.id)
         if process and process.over:
             note(f"the {process.name or process.kind} is over: begin it again, and its checks let this pass")
-
-
-until = typer.Typer(no_args_is_help=True, help="Accept what members have changed in protected files.")
-until.command()(spread(accept))

@@ -65,7 +65,7 @@ def _files(turns: tuple[Turn, ...], checks: list[CheckRecord]) -> Iterator[str]:
 
 def _from_top(changes: FileChanges, cwd: str) -> Iterator[str]:
     top, folder = os.path.realpath(changes.top), os.path.realpath(cwd)
-    if not folder.startswith(f"{top}{os.sep}"):  # it is the top itself, or was recorded elsewhere
+    if not changes.top or not folder.startswith(f"{top}{os.sep}"):  # it was recorded elsewhere, or is the top itself
         return (file.path for file in changes.files)
     return (os.path.normpath(f"{os.path.relpath(folder, top)}/{file.path}") for file in changes.files)
 
