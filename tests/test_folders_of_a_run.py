@@ -50,7 +50,9 @@ def start(tmp_path: Path, place: Path, text: str, *options: str) -> subprocess.P
     )
 
 
-@pytest.mark.parametrize("options", [(), ("-n", "2")], ids=["alone", "xdist"])
+@pytest.mark.parametrize(
+    "options", [pytest.param((), id="alone", marks=pytest.mark.long), pytest.param(("-n", "2"), id="xdist")]
+)
 def test_a_run_that_passes_leaves_nothing_and_one_that_fails_leaves_its_folders_in_the_checkout(
     tmp_path: Path, place: Path, options: tuple[str, ...]
 ) -> None:
@@ -66,7 +68,9 @@ def test_a_run_that_passes_leaves_nothing_and_one_that_fails_leaves_its_folders_
     assert "kept" in [path.read_text() for path in files]
 
 
-@pytest.mark.parametrize("options", [(), ("-n", "2")], ids=["alone", "xdist"])
+@pytest.mark.parametrize(
+    "options", [pytest.param((), id="alone", marks=pytest.mark.long), pytest.param(("-n", "2"), id="xdist")]
+)
 def test_a_run_that_is_killed_leaves_nothing(tmp_path: Path, place: Path, options: tuple[str, ...]) -> None:
     text = "import time\ndef test_waits(tmp_path):\n    (tmp_path / 'began').touch()\n    time.sleep(600)\n"
     with start(tmp_path, place, text, *options) as run:

@@ -46,7 +46,7 @@ def says(text: str, *, times: int = 1, like: str = "plain") -> None:
     ("like", "text"),
     some(
         [*product(LIKES, (LINE, "Ä\n", "`a ``b ```c [NEXT ", "a [TODO: x] \\[NEXT: a] "))],
-        ("plain", "`a ``b ```c [NEXT "), ("claude", LINE), ("codex", "Ä\n"),
+        ("claude", LINE),
     ),
 )  # fmt: skip
 def test_a_reply_as_long_as_it_may_be_is_whole(like: str, text: str) -> None:
@@ -66,7 +66,7 @@ def test_a_reply_as_long_as_it_may_be_is_whole(like: str, text: str) -> None:
     ("like", "megabytes"),
     some(
         [*product(LIKES, (17, 40)), *(("plain", 200), ("codex", 200), ("gemini", 200))],
-        ("plain", 17), ("claude", 40), ("codex", 17), ("plain", 200), ("codex", 200),
+        ("plain", 17), ("codex", 200),
     ),
 )  # fmt: skip
 def test_a_longer_reply_is_a_failed_turn_that_keeps_its_beginning_and_its_end(like: str, megabytes: int) -> None:

@@ -91,6 +91,7 @@ def test_what_conflicts_is_left_and_named_and_the_rest_is_merged(tree: WorkTree,
     assert (tree.top / "app.txt").read_text() == "subtask-2\n"
 
 
+@pytest.mark.long
 def test_a_second_try_begins_anew_and_what_the_first_one_changed_is_never_merged(
     tree: WorkTree, tmp_path: Path
 ) -> None:
@@ -144,6 +145,7 @@ def test_a_recording_of_several_at_a_time_replays_the_same(tree: WorkTree, tmp_p
         assert ran.code == 0, ran.err
 
 
+@pytest.mark.long
 def test_a_killed_run_goes_on_and_nothing_that_was_done_runs_again(tree: WorkTree, tmp_path: Path) -> None:
     waits = 'case "$line" in subtask-[5-8]) [ -e "$here/go" ] || { echo cut > cut.txt; sleep 600; } ;; esac'
     log = crew(tmp_path, 10, f"{waits}; {OWN_FILE}", SARAH, top=tree.top)
@@ -179,6 +181,7 @@ def test_an_undo_takes_back_what_the_places_changed(tree: WorkTree, tmp_path: Pa
     assert len([*tree.top.glob("subtask-*")]) == 3
 
 
+@pytest.mark.long
 def test_what_was_merged_before_its_turn_was_undone_stays_merged(tree: WorkTree, tmp_path: Path) -> None:
     crew(tmp_path, 3, OWN_FILE, SARAH, top=tree.top)
     assert run_here(*RUN, "--quiet", "Change it").code == 0

@@ -31,6 +31,7 @@ def replies() -> int:
     return len(objects(run_here("log", "--json"))) - 1
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("repository")
 def test_fifty_turns_of_one_sentence_with_a_new_file_each_are_never_paused_by_the_loop_guard() -> None:
     new = "touch file$(ls | wc -l)"

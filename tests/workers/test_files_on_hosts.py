@@ -98,6 +98,7 @@ def test_more_than_travels_is_refused_by_name(lab: Lab) -> None:
     assert host.starts == 0
 
 
+@pytest.mark.long
 def test_what_is_too_large_to_come_back_stays_on_the_host_and_is_named(lab: Lab) -> None:
     host = writing(lab, "head -c 9437184 /dev/urandom > large.bin; echo done")
     lab.team(WRITER)
@@ -158,6 +159,7 @@ def test_nothing_is_removed_while_a_turn_goes_on_at_a_host(lab: Lab) -> None:
     assert (lab.project / "theirs.txt").exists()
 
 
+@pytest.mark.long
 def test_a_host_that_has_lost_what_it_had_is_sent_all_of_it_again(lab: Lab) -> None:
     host = writing(lab, "echo more >> read-me.txt; echo done")
     lab.team(WRITER)
@@ -190,6 +192,7 @@ def test_a_reader_with_a_worktree_sees_the_files_of_home(lab: Lab) -> None:
     assert lab.cli("send", "[NEXT:max] Look").out == "max:\nchanged here\n\n"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("jobs", [2])
 def test_the_places_of_a_worker_are_on_all_hosts_and_merge_all_brings_them_in(lab: Lab, jobs: int) -> None:
     plan = "[" + ", ".join(f'"write f{number}"' for number in range(1, 9)) + "]"
@@ -221,6 +224,7 @@ esac"""
     assert [(lab.project / f"f{number}").read_text() for number in range(1, 9)] == [f"{n}\n" for n in range(1, 9)]
 
 
+@pytest.mark.long
 def test_a_limit_that_one_host_meets_does_not_eat_the_plan(lab: Lab) -> None:
     plan = "[" + ", ".join(f'"part {number}"' for number in range(1, 25)) + "]"
     asks = f"""case "$(cat {{prompt}})" in *"a JSON list of"*) echo '{plan}' ;; *) sleep 0.2; echo done ;; esac"""

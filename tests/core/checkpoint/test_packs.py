@@ -56,6 +56,7 @@ def test_who_has_nothing_gets_everything(tmp_path: Path) -> None:
     assert entries(clone.repository, packed.checkpoint) == entries(home.repository, packed.checkpoint)
 
 
+@pytest.mark.long
 def test_a_second_time_sends_little_of_a_tree_of_20_megabytes(tmp_path: Path) -> None:
     files = {f"folder-{number % 20}/file-{number}.bin": os.urandom(20_000) for number in range(1_000)}
     home, clone = two(tmp_path, files)

@@ -20,7 +20,10 @@ MOST = 20_000 * BYTES_PER_TOKEN
 CONSTRAINT = "Never touch the table of invoices."
 
 
-@pytest.mark.parametrize(("limit", "tokens"), [("compact_at_tokens", 12_000), ("max_prompt_tokens", 20_000)])
+COMPACTED = pytest.param("compact_at_tokens", 12_000, marks=pytest.mark.long)
+
+
+@pytest.mark.parametrize(("limit", "tokens"), [COMPACTED, ("max_prompt_tokens", 20_000)])
 def test_two_thousand_messages_stay_within_twenty_thousand_tokens_a_prompt(
     tmp_path: Path, limit: str, tokens: int
 ) -> None:

@@ -191,7 +191,7 @@ def test_no_text_is_slow(piece: str) -> None:
     assert grows_linearly(redact_shapes, piece)
 
 
-@pytest.mark.parametrize("before", some(["0m", "0;31m", "-", "_", "\\n", "@"], "0;31m", "_"))
+@pytest.mark.parametrize("before", some(["0m", "0;31m", "-", "_", "\\n", "@"], "_"))
 def test_no_text_of_the_beginnings_of_keys_is_slow(before: str) -> None:
     slow = [start for start in UNBOUNDED if not grows_linearly(redact_shapes, f"{before}{start}")]
     assert slow == []

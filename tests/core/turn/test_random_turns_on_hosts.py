@@ -21,7 +21,7 @@ from teamchat.core.worktrees.merging import merge_into
 from teamchat.core.worktrees.records import Owner
 from tests.core.checkpoint.worktree import WorkTree
 
-TURNS = int(os.environ.get("TURNS_ON_HOSTS", "12"))
+TURNS = int(os.environ.get("TURNS_ON_HOSTS", "6"))
 NAMES = ("a", "b", "c", "d/a", "d/b", "e/f/a", "e/f/b", "x y", "ä")
 OWNER = Owner(1, "s1", "refs/teamchat/0123456789ab")
 HOSTS = {"max": "alpha", "sarah": "beta"}

@@ -395,6 +395,7 @@ def test_nothing_unseen_is_slow(piece: str) -> None:
     assert grows_linearly(redact_shapes, piece)
 
 
+@pytest.mark.long
 def test_code_in_colours_has_no_secret() -> None:
     code = "".join(file.read_text(encoding="utf-8") for file in sorted(ROOT.glob("teamchat/core/**/*.py")))
     coloured = "".join(f"\x1b[32m+{line}\x1b[m\n" for line in code.split("\n"))
