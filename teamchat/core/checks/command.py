@@ -25,7 +25,7 @@ from teamchat.core.check import LARGEST_OUTPUT, Check, CheckResult, NotRun
 from teamchat.core.files.room import is_full
 from teamchat.core.text.clean import told
 from teamchat.patterns import regex
-from teamchat.runners.child.command import run
+from teamchat.runners.child.command import run as run_program
 from teamchat.runners.child.process import ChildProcess
 from teamchat.runners.child.running import FIRST_LINE, Chunk, Exit, Launch, SpawnFailed
 from teamchat.runners.child.supervisor import Alarm, Stopper, limit_in_words
@@ -158,12 +158,16 @@ def _with_expected(check: Check, verdict: CheckResult, output: bytes, stopper: S
     asked, text = stopper.asked, told(output.decode(errors="replace"))
     program = (sys.executable, "-I", "-S", "-c", _MATCHING, check.expect)
     try:
-        matched = run(program, Path("/"), {}, LONGEST_MATCH_S, text.encode(), stopped=lambda: stopper.asked > asked)
+        matched = run_program(
+            program, Path("/"), {}, LONGEST_MATCH_S, text.encode(), stopped=lambda: stopper.asked > asked
+        )
     except (OSError, ValueError) as error:
         return _not_run("ended", f"expect cannot be matched: {error}")
     if matched.code is None and stopper.asked > asked:
         return _interrupted()
-    if matched.code != 0:
+    if matched.code:
+        return _not_run("ended", f"expect cannot be matched: exit code {matched.code}")
+    if matched.code is None:
         why = f"expect, {check.expect!r}, takes longer than {LONGEST_MATCH_S:g} s on its output; make it simpler"
         return _not_run("ended", why)
     last: list[str] | None = json.loads(matched.out)
