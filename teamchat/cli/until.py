@@ -37,7 +37,6 @@ def until(
     from pathlib import Path
 
     from teamchat.cli.output.lines import note
-    from teamchat.cli.startup.typed import line_of
     from teamchat.cli.startup.workspace import find_team, need_person, open_store
     from teamchat.core.conversation.protection import accept_files
     from teamchat.core.errors import UsageError
@@ -47,8 +46,8 @@ def until(
 
     if what != UntilAction.ACCEPT:
         raise UsageError(
-            f"expected accept and a path, got {what!r}; the process until is begun by run",
-            f"{line_of('until', 'accept', '.')}\nteamchat run until --help",
+            f"expected accept and a path, got {what!r} (teamchat run until begins the process)",
+            "teamchat until accept .",
         )
     if not paths:
         raise UsageError("name what you accept, or . for all of it", "teamchat until accept .")
