@@ -212,8 +212,9 @@ def edited(first: str, times: int) -> Result:
         return ended(running)
 
 
-@pytest.mark.parametrize("leaves", ["", f"{LEAVES} "], ids=["the doer has ended", "the doer leaves a process"])
-@pytest.mark.parametrize(("times", "code"), [(0, 0), (1, 0), (2, 1)])
+@pytest.mark.parametrize(
+    ("leaves", "times", "code"), [("", 0, 0), ("", 1, 0), ("", 2, 1), (f"{LEAVES} ", 0, 0), (f"{LEAVES} ", 1, 0)]
+)
 def test_what_changes_while_it_is_reviewed_is_checked_again_once_and_then_said(
     leaves: str, times: int, code: int
 ) -> None:
