@@ -116,3 +116,12 @@ def test_a_recorded_review_that_two_gave_at_once_plays_the_same() -> None:
         assert until("--new", *args, "--record", f"{number}.cassette").code == 0
         played = run_here("replay", f"{number}.cassette", "--speed", "0", "--verify")
         assert played.code == 0, (number, played.err)
+
+
+def test_after_a_slow_reviewer_was_stopped_the_doer_goes_on() -> None:
+    said = [f"{WAITS}; {review(1, 'FAIL', 'No.')}", review(2)]
+    replies = {"sarah": [f"{RIGHT}; {DONE}", f"echo '# why' >> adder.py; {DONE}"], "carol": said, "max": said}
+    team({**replies, "kim": [SLOW, review(2)]}, the_tests())
+    ran = until("--check", "tests", "--review", "carol,max,kim", "--quorum", "2", "--rounds", "2")
+    assert ran.code == 0, ran.err
+    assert select("SELECT status FROM turns WHERE member = 'sarah'") == [("done",), ("done",)]

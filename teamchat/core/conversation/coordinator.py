@@ -433,7 +433,7 @@ class ConversationCoordinator:
         run = self.run
         if paused := await self._summarise_if_due(routes[0].as_of):
             return (paused,)
-        run.group, run.enough = None, False
+        run.group = None
         run.apart = await self._apart(routes)
         try:
             lines = in_lines(run.team, routes, run.apart)
@@ -450,7 +450,7 @@ class ConversationCoordinator:
         finally:
             run.group, run.apart, run.at_once = None, NOBODY, None
             self._answered.clear()
-        enough = run.enough and not run.stopped()
+            enough, run.enough = run.enough and not run.stopped(), False
         return run.step(GroupRan(run.machine.now(), failed, stopped=run.stopped(), enough=enough))
 
     async def _apart(self, routes: tuple[Route, ...]) -> Apart:
