@@ -125,3 +125,10 @@ def test_after_a_slow_reviewer_was_stopped_the_doer_goes_on() -> None:
     ran = until("--check", "tests", "--review", "carol,max,kim", "--quorum", "2", "--rounds", "2")
     assert ran.code == 0, ran.err
     assert select("SELECT status FROM turns WHERE member = 'sarah'") == [("done",), ("done",)]
+
+
+def test_a_doer_that_fails_after_reviews_that_were_decided_is_on_hold() -> None:
+    said = [review(1, "FAIL", "No."), review(2)]
+    team({"sarah": [f"{RIGHT}; {DONE}", DOWN, f"echo '# why' >> adder.py; {DONE}"], "carol": said, "max": said}, "")
+    assert until("--review", "carol,max", "--quorum", "1", "--rounds", "2").code == 1
+    assert run_here("resume").code == 0

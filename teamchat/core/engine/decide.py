@@ -145,7 +145,7 @@ def turn_ended(draft: Draft, event: TurnEnded) -> None:
         return
     if event.reply is None:
         ended = draft.state.route(event.route)
-        if _decided(draft):
+        if _decided(draft, (ended,)):
             draft.drop((ended,))
             return
         draft.hold_all()
@@ -199,17 +199,18 @@ def group_delivered(draft: Draft, ends: tuple[TurnEnded, ...]) -> None:
     _said(draft, new=any(end.new or _ends_by_itself(part) for part, end in zip(parts, ends, strict=True)))
     for end in ends:
         _replied(draft, end)
-    if failed and _decided(draft):
+    if failed and _decided(draft, failed):
         draft.drop(failed)
     elif failed:  # reported even if a reply of the group has dropped it
         draft.hold_all()
         draft.actions.append(GroupFailed(failed, all_of_it=False))
 
 
-def _decided(draft: Draft) -> bool:
-    """Whether the process is decided without those of its members that have no answer."""
+def _decided(draft: Draft, failed: tuple[Route, ...]) -> bool:
+    """Whether the process is decided without the answers of those who vote or review and `failed`."""
     process = draft.state.process
-    if process is None or process.quorum is None:
+    voices = all(route.part and route.part.seat for route in failed)
+    if process is None or process.quorum is None or not voices:
         return False
     from teamchat.core.engine.processes.table import STRATEGIES
 
