@@ -383,7 +383,8 @@ class Teller(Struct):
             case Dropped(route=route, left=left):
                 if left:
                     emit(Warned(f"{route.target}, whom {route.by} asked, is no longer in the team"))
-                if failure := self.run.tally.failures.get(route.number):
+                process, failure = self.run.state.process, self.run.tally.failures.get(route.number)
+                if route.part and process and process.quorum and failure:
                     emit(Warned(f"{failure.reason}; it is decided without {route.target}", route.number))
                 emit(RouteDropped(route))
             case NotDropped(route=route, agent=agent):

@@ -141,7 +141,7 @@ def _work(
     total = process.rounds + seen.heard
     if seen.tries >= total:
         return None
-    plans = [done for done in process.of(PLANNER) if done.message]
+    plans = _plans(process)
     part = Part(
         process.kind,
         DOER,
@@ -160,6 +160,11 @@ def _work(
         prompt=process.prompt,
     )
     return Step((Call(process.do, part, as_of=process.request),))
+
+
+def _plans(process: Process) -> list[Done]:
+    """The planner's turn, if it has said a plan."""
+    return [done for done in process.of(PLANNER) if done.message]
 
 
 def _plan_of(done: Done) -> str:
@@ -267,7 +272,7 @@ def _ask(process: Process, seen: Seen, seat: str, target: str, go: int) -> Call:
         if worked.message:
             shows, labels = [*shows, worked.message], [*labels, f"{worked.member}'s answer"]
     said = [done for done in process.of(PERSON) if done.message]
-    plans = [done for done in process.of(PLANNER) if done.message]
+    plans = _plans(process)
     tree = seen.tree if process.checks else trees_of(worked.finding)[1]
     part = Part(
         process.kind,
