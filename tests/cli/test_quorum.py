@@ -57,6 +57,7 @@ def test_a_slow_member_is_stopped_once_it_can_change_nothing() -> None:
     assert statuses() == {"max": "done", "carol": "done", "kim": "stopped"}
     assert "kim was stopped; it is decided without kim" in ran.err
     assert "failed" not in ran.err
+    assert "stopped   its process is decided without it" in run_here("show", "3").out
 
 
 def test_reviews_pass_with_two_of_three_and_the_findings_of_the_third_stay_open() -> None:

@@ -27,7 +27,7 @@ from teamchat.core.store.turns import Turn
 from teamchat.core.text.clean import printable, visible
 from teamchat.patterns import regex
 from teamchat.runners import git_server
-from teamchat.runners.agent_events import Denied, Usage
+from teamchat.runners.agent_events import Denied, FailureKind, Usage
 from teamchat.runners.untrusted.file_changes import FileChange, NoCheckpoint
 from teamchat.runners.untrusted.json import one_line
 
@@ -217,7 +217,10 @@ def _shown(setup: Setup) -> Iterator[tuple[str, str]]:
 
 def _outcome(turn: Turn, outcome: Outcome, place: Callable[[str], str]) -> Iterator[tuple[str, str]]:
     if outcome.failure:
-        yield "failed", f"{outcome.failure.reason} [exit code {outcome.code.value}]"
+        if outcome.failure.kind is FailureKind.STOPPED:
+            yield "stopped", "its process is decided without it"
+        else:
+            yield "failed", f"{outcome.failure.reason} [exit code {outcome.code.value}]"
         hint = outcome.failure.hint
         yield from (("try", command) for command in (place(hint).splitlines() if hint else ()))
     elif turn.route is not None:

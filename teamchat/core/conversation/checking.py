@@ -19,8 +19,7 @@ from teamchat.core.checks.command import CheckRun
 from teamchat.core.checks.failing import failing_lines
 from teamchat.core.checks.protected import like_tests
 from teamchat.core.conversation.conclusion import conclude_checks
-from teamchat.core.conversation.judging import as_tried
-from teamchat.core.conversation.judging import judged as judge
+from teamchat.core.conversation.judging import as_tried, judge
 from teamchat.core.conversation.permission import check_runs_commands
 from teamchat.core.conversation.protection import MOST_NAMED, Protection
 from teamchat.core.engine.events import Action, CheckBegan, CheckEnded
@@ -141,7 +140,8 @@ async def _perform_in_new_folder(
     run: Run, check: Check, route: int, tree: str, ended: Callable[[CheckRecord], T], attempt: int
 ) -> T:
     """The same in a new folder with the files of the checkpoint `tree`, which nothing in it changes."""
-    from teamchat.core.worktrees.new_folder import make_new_folder, new_folder_of, placed, remove_new_folder
+    from teamchat.core.worktrees.make import placed
+    from teamchat.core.worktrees.new_folder import make_new_folder, new_folder_of, remove_new_folder
 
     state, place = run.trees.folder, run.team.root / check.folder
     home = await in_thread(partial(find_repository, place, state))

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from teamchat.core.check import Check, CheckResult, Touched
 from teamchat.core.conversation.protection import MOST_NAMED, Protection, without_accepted
-from teamchat.core.engine.processes.until_round import counted
+from teamchat.core.engine.processes.until_round import BY_CHECK, counted
 from teamchat.core.engine.workflow import DOER, Process
 from teamchat.core.errors import CheckpointFailed
 from teamchat.core.store.accepted import Accepted
@@ -22,11 +22,10 @@ if TYPE_CHECKING:
 
 NTH = {2: "nd", 3: "rd"}  # at most `MOST_TRIES`
 MOST_TOLD = 5  # files in a reason
-BY_CHECK = "the check "  # what changed a file then
 NEW_FOLDER = "in a new folder, without what git ignores"
 
 
-def judged(
+def judge(
     process: Process | None,
     check: Check,
     result: CheckResult,

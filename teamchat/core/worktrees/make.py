@@ -65,8 +65,13 @@ def ready(state: Path, owner: Owner, member: str, cwd: Path, *, refresh: bool = 
 def place(state: Path, session: int, member: str, cwd: Path) -> Path | None:
     """Where `ready` would have that member work; None where it has no worktree yet. Nothing is made or read of git."""
     tree = find(state, session, member)
-    real = Path(os.path.realpath(cwd))
-    return tree.folder / real.relative_to(tree.top) if tree and tree.made and real.is_relative_to(tree.top) else None
+    there = tree and tree.made and Path(os.path.realpath(cwd)).is_relative_to(tree.top)
+    return placed(tree.folder, tree.top, cwd) if tree and there else None
+
+
+def placed(folder: Path, top: Path, place: Path) -> Path:
+    """Where a place of the work tree `top` is in the worktree `folder`."""
+    return folder / Path(os.path.realpath(place)).relative_to(top)
 
 
 def empty_submodules(state: Path, session: int, member: str) -> list[str]:
@@ -165,7 +170,7 @@ def write_files(
 
 
 def _inside(tree: Worktree, home: GitRepository, cwd: Path) -> Path:
-    inside = tree.folder / Path(os.path.realpath(cwd)).relative_to(home.top)
+    inside = placed(tree.folder, home.top, cwd)
     inside.mkdir(parents=True, exist_ok=True)
     if (real := os.path.realpath(inside)) != str(inside):
         moved = f"{tree.member}'s folder in its worktree was {inside}, and now is {real}"

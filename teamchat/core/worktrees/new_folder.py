@@ -7,7 +7,6 @@ killed process has left of it is replaced by the next one, or removed when its c
 from __future__ import annotations
 
 import contextlib
-import os
 import shutil
 from pathlib import Path
 
@@ -59,8 +58,3 @@ def is_in_new_folder(state: Path, session: int, place: Path) -> Path | None:
     if not place.is_relative_to(above) or place == above:
         return None
     return above / place.relative_to(above).parts[0]
-
-
-def placed(folder: Path, top: Path, place: Path) -> Path:
-    """Where a place of the work tree `top` is in its new folder."""
-    return folder / Path(os.path.realpath(place)).relative_to(top)

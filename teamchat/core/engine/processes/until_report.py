@@ -87,7 +87,8 @@ class UntilReport(Struct, frozen=True):
     `tree` is the git tree that was checked and reviewed last, `open_findings` what the last reviews found. `files` are
     those that the process changed, `seconds` is the time of its turns and checks; the store tells these. `before` are
     the runs of checks before the work began. `flaky` checks were green and red on one tree. `unprotected`: no check
-    protects files. `ignored` are checks that ran only where what git ignores is. `worktree` is the one of it all.
+    protects files. `ignored` are checks that did not run in a new folder, without what git ignores. `worktree` is the
+    member in whose worktree all of it was done.
     """
 
     kind: str

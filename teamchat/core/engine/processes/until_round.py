@@ -23,6 +23,7 @@ from teamchat.core.engine.workflow import (
 from teamchat.runners.untrusted.json import first_of, listed
 
 CHECK, REVIEWER, QUESTION, PLANNER = "check", "reviewer", "question", "planner"
+BY_CHECK = "the check "  # begins what works_of calls a check
 MOST_NAMED = 5  # changed files
 
 
@@ -202,7 +203,7 @@ def works_of(process: Process) -> tuple[tuple[str, str, str], ...]:
     for done in process.done:
         if isinstance(done.finding, Tried | Checked | Review) and done.part.go:
             before, after = trees_of(done.finding)
-            work = f"the check {done.member}" if done.part.check else f"{done.member}'s turn"
+            work = f"{BY_CHECK}{done.member}" if done.part.check else f"{done.member}'s turn"
             works.append((work, before or last, after))
             last = after or last
     return (*process.earlier, *((work, before, after) for work, before, after in works if before))

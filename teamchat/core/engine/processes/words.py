@@ -259,9 +259,6 @@ def map_reduce_lines(report: MapReduceReport, *, whom: bool = False) -> Iterator
         yield f"  {subtask.number}. {subtask.status}{by}: {one_line(subtask.task, LONGEST_TASK)}"
 
 
-DOES_NOT_COVER, DO_NOT_COVER = "does not cover what git ignores", "do not cover what git ignores"
-
-
 def until_lines(report: UntilReport) -> Iterator[str]:
     """`until: done after 2 of 3 rounds`, then each round with what verified it, and what it took."""
     number = len(report.rounds)
@@ -317,8 +314,9 @@ def _taken(report: UntilReport) -> Iterator[str]:
         tree = f": tree {report.tree}" if report.tree else ""
         where = f"in the worktree {report.worktree}" if report.worktree else "in your folder"
         names = ", ".join(one_line(name, LONGEST_TASK) for name in report.ignored)
-        lacks = f", so {names} {DO_NOT_COVER if len(report.ignored) > 1 else DOES_NOT_COVER}" if report.ignored else ""
-        yield f"  checked {where}{lacks or ', and in a new one'}{tree}"
+        do = "does" if len(report.ignored) == 1 else "do"
+        lacks = f", so {names} {do} not cover what git ignores" if report.ignored else ", and in a new one"
+        yield f"  checked {where}{lacks}{tree}"
     for member in report.members:
         tokens = (member.input_tokens or 0) + (member.output_tokens or 0)
         used = "tokens unknown" if member.input_tokens is None else f"{tokens:,.0f} tokens"
