@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from generators import agents, cli_page, performance, team_file
+from generators import agents, cli_page, json_lines, performance, team_file
 from teamchat.core.agents import CLIS
 from teamchat.core.cassette.format import schema as cassette_schema
 from teamchat.runners.edits import KINDS, Edits
@@ -27,6 +27,8 @@ def files() -> Mapping[Path, str]:
         docs / "performance.md": between_marks(docs / "performance.md", performance.sections()),
         docs / "teamchat.schema.json": team_file.schema_text(),
         docs / "cassette.schema.json": cassette_schema(),
+        docs / "json.md": between_marks(docs / "json.md", json_lines.table()),
+        docs / "json.schema.json": json_lines.schema_text(),
     }
 
 

@@ -122,7 +122,8 @@ def print_trees(answers: tuple[SessionAnswer, SessionAnswer], trees: Trees, *, s
 
 
 def write_json(answers: tuple[SessionAnswer, SessionAnswer], trees: Trees) -> None:
-    from teamchat.cli.output.jsonl import message_fields, outcome_fields, write_line
+    from teamchat.cli.output.jsonl import write_line
+    from teamchat.core.turn.lines import message_fields, outcome_fields
 
     for answer in answers:
         turns = [

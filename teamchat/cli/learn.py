@@ -141,14 +141,15 @@ def store_lesson(db: Database, text: str, session: str | None) -> None:
 
 
 def print_lessons(db: Database, *, as_json: bool) -> None:
-    from teamchat.cli.output.jsonl import lesson_fields, write_line
+    from teamchat.cli.output.jsonl import print_line
+    from teamchat.core.turn.lines import lesson_line
 
     known = newest_lessons(db)
     if not (known or as_json):
         note(f"there are no lessons yet; add one: {LEARN}")
     for lesson in known:
         if as_json:
-            write_line("lesson", **lesson_fields(lesson))
+            print_line(lesson_line(lesson))
         else:
             words = printable(lesson.text)
             print(f"{lesson.number}  {moment(lesson.learned_at)}  {lesson.session or '-'}  {words}")

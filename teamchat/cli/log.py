@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
+    from teamchat.core.conversation.following import Follower
     from teamchat.core.messages import ConversationMessage
     from teamchat.core.store.checks import CheckRecord
     from teamchat.core.store.database import Database
@@ -67,6 +68,13 @@ def log(
     root = find_root(place.team)
     with open_store(root) as db:
         chosen = need_session(db, place.session)
+        follower = None
+        if follow:
+            from teamchat.cli.running.watching import team_to_show
+            from teamchat.cli.startup.workspace import lock_file
+            from teamchat.core.conversation.following import Follower
+
+            follower = Follower(db, chosen, team_to_show(place.team, chosen, root), lock_file(root, chosen.id))
         messages = SqliteLog(db, chosen.id)
         if full is not None:
             write_text(as_stored(messages.get(full, hidden=everything).content))
@@ -93,7 +101,10 @@ def log(
         if not as_json:
             for line in queue_lines(root, db, chosen, place.team):
                 note(line)
-        return follow_log(root, db, chosen, place.team, last, as_json=as_json) if follow else ExitCode.DONE
+        if follower is None:
+            return ExitCode.DONE
+        follower.shown = last.id if last else None
+        return follow_log(follower, place.team, as_json=as_json)
 
 
 def in_words(db: Database, session: Session, message: ConversationMessage) -> ConversationMessage:
@@ -189,14 +200,16 @@ def print_check(
     killed: Callable[[CheckRecord], bool] = lambda _: False,
 ) -> None:
     """Print the line of a check; at a terminal as it was while it ran. `killed` tells those that nothing runs."""
-    from teamchat.cli.output.checks import check_fields, check_line
+    from teamchat.cli.output.checks import check_line
     from teamchat.cli.output.terminal.look import look_of
 
     undone = check.undone is not None
     if as_json:
-        from teamchat.cli.output.jsonl import write_line
+        from teamchat.cli.output.jsonl import print_line
+        from teamchat.core.turn.lines import CheckFinishedLine, CheckStartedLine, check_fields
 
-        write_line("check_finished" if check.result else "check_started", **check_fields(check), hidden=undone)
+        line = CheckFinishedLine if check.result else CheckStartedLine
+        print_line(line(**check_fields(check), hidden=undone))
         return
     notes = ["undone"] if undone else []
     abandoned = killed(check)
@@ -239,9 +252,10 @@ def print_message(
 ) -> None:
     """Print a message under its id, its speaker and those whom it calls; at a terminal rendered, in their colours."""
     if as_json:
-        from teamchat.cli.output.jsonl import message_fields, write_line
+        from teamchat.cli.output.jsonl import print_line
+        from teamchat.core.turn.lines import message_line
 
-        write_line("message", **message_fields(message), turn=turn, hidden=undone)
+        print_line(message_line(message, turn=turn, hidden=undone))
         return
     from teamchat.cli.output.long import write_block
     from teamchat.cli.output.terminal.look import look_of
@@ -274,29 +288,22 @@ def team_names(team: str | None) -> tuple[str, ...]:
         return ()
 
 
-def follow_log(
-    root: Path, db: Database, chosen: Session, team: str | None, last: ConversationMessage | None, *, as_json: bool
-) -> int:
-    """Print each message that comes after the `last` one in the same way, and notes on turns."""
+def follow_log(follower: Follower, team: str | None, *, as_json: bool) -> int:
+    """Print each further message in the same way, and notes on turns."""
     from teamchat.cli.output import EachMessage, Output, Silent
     from teamchat.cli.output.plain import PlainOutput
-    from teamchat.cli.running.watching import show_as_it_happens, team_to_show
-    from teamchat.cli.startup.workspace import lock_file
-    from teamchat.core.conversation.following import Follower
-    from teamchat.core.store.lineage import place_of
+    from teamchat.cli.running.watching import show_as_it_happens
     from teamchat.core.turn.run_events import MessageStored, Replied
 
     def show(event: MessageStored | Replied) -> None:
         turn = event.turn.number if isinstance(event, Replied) else None
-        shown = event.message if as_json else in_words(db, chosen, event.message)
+        shown = event.message if as_json else in_words(follower.db, follower.session, event.message)
         print_message(shown, turn, undone=False, as_json=as_json, team=team, among_notes=True)
 
     def output_of() -> Output:
         check = partial(print_check, as_json=as_json, among_notes=True)
         return EachMessage(show, Silent() if as_json else PlainOutput(), check)
 
-    after = (last and place_of(db, chosen.id, last.id)) or 0
-    follower = Follower(db, chosen, team_to_show(team, chosen, root), lock_file(root, chosen.id), after)
     return show_as_it_happens(follower, output_of)
 
 

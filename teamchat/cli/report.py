@@ -5,9 +5,7 @@ from teamchat.cli.startup.options import JsonOption, PlaceOptions
 
 def report(place: PlaceOptions, as_json: JsonOption = False) -> int:
     """Print what the last process came to, as at its end."""
-    from msgspec import to_builtins
-
-    from teamchat.cli.output.jsonl import process_fields, write_line
+    from teamchat.cli.output.jsonl import print_line
     from teamchat.cli.output.process_report import lines_of
     from teamchat.cli.output.terminal.result import fitted
     from teamchat.cli.running.showing import wrap_width
@@ -17,6 +15,7 @@ def report(place: PlaceOptions, as_json: JsonOption = False) -> int:
     from teamchat.core.store.routes import last_process
     from teamchat.core.store.sessions import need_session
     from teamchat.core.text.clean import printable
+    from teamchat.core.turn.lines import ProcessLine, process_fields
 
     with open_store(find_root(place.team)) as db:
         chosen = need_session(db, place.session)
@@ -25,7 +24,7 @@ def report(place: PlaceOptions, as_json: JsonOption = False) -> int:
             raise UsageError(f"no process ran in session {chosen.name}", "teamchat run --help")
         reported = whole_report(db, chosen.id, process)
     if as_json:
-        write_line("process", **{**process_fields(process), "process": to_builtins(reported)})
+        print_line(ProcessLine(**process_fields(process, reported)))
     else:
         lines, width = map(printable, lines_of(reported)), wrap_width()
         for line in lines if width is None else fitted(lines, width):

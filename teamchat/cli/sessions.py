@@ -43,6 +43,7 @@ def delete(
     from teamchat.core.conversation.sessions.delete import delete_session
     from teamchat.core.store.lineage import refuse_branches
     from teamchat.core.store.sessions import need_session
+    from teamchat.core.turn.run_file import remove_run_file
     from teamchat.core.worktrees.records import all_of
     from teamchat.core.worktrees.remove import remove, told
 
@@ -64,6 +65,7 @@ def delete(
             left = [line for removed in gone for line in removed_lines(removed)]
             vendors, problems = delete_session(db, chosen)
             problems += clean_turns(db, chosen.id, turns_dir(db))
+            remove_run_file(state, chosen.id)
         note(f"session {chosen.name} is deleted: {session_size(chosen)}")
         for line in (*left, *map(printable, problems)):
             note(line)

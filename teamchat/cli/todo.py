@@ -142,6 +142,8 @@ def change(db: Database, session: Session, action: TodoAction, words: list[str],
     from teamchat.cli.output.lines import note, todo_line
     from teamchat.core.store.sessions import check_there
     from teamchat.core.store.todos import note_todos
+    from teamchat.core.turn.run_events import TodoChanged
+    from teamchat.core.turn.run_file import tell_watchers
 
     with db.transaction():
         check_there(db, session)
@@ -151,6 +153,7 @@ def change(db: Database, session: Session, action: TodoAction, words: list[str],
     for number in noted.already:
         note(f"todo {number} is already done")
     for done in noted.changes:
+        tell_watchers(db.path.parent, session.id, session.name, TodoChanged(done))
         if as_json:
             write_line(f"todo_{done.what}", **todo_fields(done))
         else:

@@ -29,6 +29,7 @@ def watch(
     from teamchat.cli.running.watching import show_as_it_happens, team_to_show
     from teamchat.cli.startup.workspace import find_root, lock_file, open_store
     from teamchat.core.conversation.following import Follower
+    from teamchat.core.conversation.retelling import Retold
     from teamchat.core.messages import name_of
     from teamchat.core.store.messages import SqliteLog
     from teamchat.core.store.sessions import need_session
@@ -37,19 +38,18 @@ def watch(
     root = find_root(place.team)
     with open_store(root) as db:
         chosen = need_session(db, place.session)
-        log = SqliteLog(db, chosen.id)
-        messages = list(log.newest(last)) if last else []
-        after = log.place(messages[-1].id) if messages else log.last_place()
-        follower = Follower(db, chosen, team_to_show(place.team, chosen, root), lock_file(root, chosen.id), after)
+        follower = Follower(db, chosen, team_to_show(place.team, chosen, root), lock_file(root, chosen.id))
+        messages = list(SqliteLog(db, chosen.id).newest(last)) if last else []
+        follower.shown = messages[-1].id if messages else None
 
         def output_of() -> Output:
             if as_json or sys.stdout.isatty():
                 return choose_output(follower.team, chosen.name, show)
             return EachMessage(lambda said: write_block(name_of(said.message), said.message.content), PlainOutput())
 
-        before = output_of()
+        before, retold = output_of(), Retold(db, chosen.id)
         for message in messages:
-            before(follower.event_of(message))
+            before(retold.message(message))
         before.close()
         if not follower.active:
             for line in queue_lines(root, db, chosen, place.team):

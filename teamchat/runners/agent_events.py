@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from enum import StrEnum
 
 from msgspec import Struct
+
+from teamchat.patterns import regex
+
+_EXIT = regex(r"\s*Exit code:? (\d{1,3})\b")  # how Claude's output begins
+_LAST_EXIT = regex(r"^Exit Code: (\d{1,3})\b", re.MULTILINE)  # and Gemini's ends
+_END = 400  # characters of an output in which that is
 
 
 class FailureKind(StrEnum):
@@ -66,10 +73,18 @@ class ToolResult(Struct, frozen=True, gc=False):
     """
 
     id: str
-    output: str
+    output: str = ""
     failed: bool = False
     paths: tuple[str, ...] = ()
     exit_code: int | None = None
+
+    @property
+    def told_exit_code(self) -> int:
+        """The exit code of a command, as far as it is told: 0 otherwise."""
+        if self.exit_code is not None:
+            return self.exit_code
+        match = _EXIT.match(self.output) if self.failed else _LAST_EXIT.search(self.output[-_END:])
+        return int(match[1]) if match else 0
 
 
 class Denied(Struct, frozen=True, gc=False):

@@ -47,7 +47,7 @@ BUDGETS: Mapping[tuple[str, ...], tuple[int, frozenset[str]]] = {
     ("--help",): (17, HEAVY | AGENTS | {"msgspec", "sqlite3", "json"}),
     ("log", "-n", "20"): (94, HEAVY | AGENTS | UNUSED),
     ("status",): (94, HEAVY | AGENTS | UNUSED),
-    ("show",): (106, HEAVY | AGENTS | UNUSED),
+    ("show",): (107, HEAVY | AGENTS | UNUSED),
     ("sessions",): (94, HEAVY | AGENTS | UNUSED),
     ("send", "-q", "Hi"): (190, HEAVY | UNUSED),
     ("run", "sequential", "-q", "Hi"): (205, HEAVY | UNUSED - PROCESSES),

@@ -9,13 +9,16 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
+from random import Random
 
 import pytest
 
 from teamchat.cli.startup.workspace import store_file
+from teamchat.core.files.folders import state_dir
 from tests.cli.checked import checked_crew, repository
 from tests.cli.checked import until as run_until
 from tests.cli.helpers import FILE, actors, notes, objects, refused
+from tests.cli.test_full_disk import on_a_small_disk, own_mounts
 from tests.cli.test_live_members import TEAM
 from tests.cli.test_terminal import claude
 from tests.cli.test_terminal_members import on_terminal
@@ -23,6 +26,7 @@ from tests.program import Result, Started, ended, run_here, start
 from tests.runners.processes import Pids, agent, eventually
 from tests.screens import screen
 from tests.scripted_team import crew
+from tests.trials import trials
 
 IDLE = "waiting for the next message; Ctrl-C ends"
 WORDS = [f"word-{number}" for number in range(60)]
@@ -208,7 +212,7 @@ def test_who_comes_in_the_middle_of_a_turn_has_its_text_from_the_beginning(pids:
             assert ended(run).code == 143
             finished, result = objects(ended(process))
     assert (finished["type"], finished["partial"], finished["code"]) == ("turn_finished", "Half", 130)
-    assert (result["code"], result["paused"]) == (130, "interrupted")
+    assert (result["code"], result["paused"]) == (143, "interrupted")
     assert result["reason"] == "max was interrupted"
 
 
@@ -356,3 +360,99 @@ def test_what_cannot_be_asked_for_is_refused() -> None:
     assert run_here("watch", "--stream").code == 2
     assert run_here("log", "-f", "--full", "msg-1").code == 2
     assert run_here("watch", "--session", "none").code == 4
+
+
+def without_pieces(lines: list[dict[str, object]]) -> list[dict[str, object]]:
+    return [line for line in lines if line["type"] != "text_delta"]
+
+
+@pytest.mark.usefixtures("talk")
+def test_who_is_stopped_meanwhile_is_told_all_of_it_later() -> None:
+    with watching("watch", "--json", "--stream", "--last", "0") as process:
+        process.send_signal(signal.SIGSTOP)
+        ran = objects(run_here("send", "--to", "max", "Go", "--json", "--stream"))
+        process.send_signal(signal.SIGCONT)
+        seen = until(process, "result")
+        assert without_pieces(seen) == without_pieces(ran)
+        process.send_signal(signal.SIGSTOP)
+        for _ in range(3):
+            assert run_here("send", "-q", "--to", "sarah", "Again").code == 0
+        process.send_signal(signal.SIGCONT)
+        missing, *rest = until(process, "result")
+        assert missing["text"] == "2 runs are missing here: teamchat log has the messages"
+        assert [line["type"] for line in rest] == [
+            "message", "queued", "turn_started", "message", "turn_finished", "result",
+        ]  # fmt: skip
+        assert interrupted(process).code == 0
+
+
+@pytest.mark.usefixtures("talk")
+@pytest.mark.parametrize("seed", range(trials(4)))
+def test_of_a_run_that_is_killed_at_any_moment_all_is_told_that_it_printed(seed: int) -> None:
+    chance = Random(seed)  # noqa: S311 (no secret)
+    with watching("watch", "--json", "--stream", "--last", "0") as process:
+        with start("send", "--to", "max", "Go", "--json", "--stream") as run:
+            assert run.stdout
+            printed = [json.loads(run.stdout.readline()) for _ in range(chance.randint(1, 40))]
+            run.kill()
+            printed += objects(ended(run))
+        seen = until(process, "result")
+        assert interrupted(process).code == 0
+    assert (seen[-1]["code"], seen[-1]["hint"]) == (130, "teamchat resume")
+    assert seen[: len(printed)] == printed
+    assert run_here("resume", "--drop").code == 0
+
+
+@own_mounts
+def test_after_a_disk_that_was_almost_full_it_says_what_is_missing_and_the_run_is_right(world: Path) -> None:
+    crew(world, {"sarah": ["Hi", {"say": "Fine", "wait": str(world / "go"), "touch": str(world / "asked")}]})
+    runs = store_file(Path.cwd()).parent / "runs"
+    ran = on_a_small_disk(
+        world,
+        f"mkdir -p '{runs}'; mount -t tmpfs -o size=20m tmpfs '{runs}' || exit 99",
+        "teamchat trust > /dev/null; teamchat send -q Hello > /dev/null",
+        "teamchat watch --json --last 0 > seen 2> noted & watch=$!",
+        f"until grep -q '{IDLE}' noted; do sleep 0.1; done",
+        f"dd if=/dev/zero of='{runs}/filler' bs=1M count=8 2> /dev/null",
+        f"(until [ -e '{world}/asked' ]; do sleep 0.1; done; rm '{runs}/filler'; touch '{world}/go') &",
+        "teamchat send --json Go > told",
+        "until grep -q result seen; do sleep 0.1; done",
+        "kill $watch",
+    )
+    assert "= 0" in ran.err
+    told, (missing, *seen) = (lines_in(Path(name)) for name in ("told", "seen"))
+    assert missing["text"] == "3 lines are missing here: teamchat log has the messages"
+    assert seen == told[3:]
+    assert (told[-1]["text"], told[-1]["code"]) == ("Fine", 0)
+
+
+def lines_in(file: Path) -> list[dict[str, object]]:
+    return [json.loads(line) for line in file.read_text().splitlines()]
+
+
+@pytest.mark.usefixtures("talk")
+def test_the_file_of_a_run_goes_with_its_session_and_a_replay_and_a_dry_run_write_none(tmp_path: Path) -> None:
+    runs, cassette = store_file(Path.cwd()).parent / "runs", tmp_path / "one.cassette"
+    assert run_here("send", "-q", "--new", "--to", "sarah", "--record", str(cassette), "Hi").code == 0
+    assert sorted(file.name for file in runs.iterdir()) == ["session-1.jsonl", "session-2.jsonl"]
+    for name in ("s1", "s2"):
+        assert run_here("sessions", "delete", name, "--yes").code == 0
+    assert list(runs.iterdir()) == []
+    assert run_here("replay", str(cassette)).code == 0
+    assert run_here("send", "--dry-run", "Hi").code == 0
+    assert list(runs.iterdir()) == []
+    assert list(state_dir().rglob("*.jsonl")) == []
+
+
+@pytest.mark.usefixtures("talk")
+def test_what_commands_do_that_begin_no_turn_is_told_too() -> None:
+    with watching("watch", "--json", "--last", "0") as process:
+        assert run_here("todo", "add", "Check it").code == 0
+        assert run_here("undo", "--yes").code == 0
+        (added,), (undone,) = until(process, "todo_added"), until(process, "warning")
+        assert run_here("redo", "--yes").code == 0
+        (redone,) = until(process, "warning")
+        assert interrupted(process).out == ""
+    assert added["text"] == "Check it"
+    assert undone["text"] == "turn 1 and all later ones were undone: teamchat log --all"
+    assert redone["text"] == "the undo of turn 1 was reverted"

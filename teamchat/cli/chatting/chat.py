@@ -52,11 +52,13 @@ from teamchat.cli.output.unreported import Unreported
 from teamchat.cli.running.converse import converse
 from teamchat.cli.running.keyboard import KEYBOARD
 from teamchat.cli.running.showing import excerpts_of
+from teamchat.cli.running.watching import Beside
 from teamchat.cli.startup.options import ShownOptions
 from teamchat.cli.startup.report import complain
 from teamchat.cli.startup.workspace import (
     check_title,
     find_team,
+    lock_file,
     need_person,
     need_trust,
     note_moved,
@@ -66,6 +68,7 @@ from teamchat.cli.startup.workspace import (
 )
 from teamchat.core.conversation.addressing import person
 from teamchat.core.conversation.coordinator import ConversationCoordinator
+from teamchat.core.conversation.following import LOOK_S, Follower
 from teamchat.core.conversation.mentioned import what_becomes
 from teamchat.core.conversation.permission import trust_store
 from teamchat.core.conversation.waiting import on_hold, waiting_in
@@ -111,6 +114,7 @@ class Chat:
     inbox: SimpleQueue[Item] = field(default_factory=SimpleQueue)
     shown: ChatLines = field(default_factory=ChatLines)
     locked_out: bool = False  # another process runs the session
+    beside: Beside | None = None  # shows what other processes run in it
     hidden: bool = False  # a command has the terminal
     hand: Hand = field(default_factory=Hand)  # `held_back` is what an earlier chat has left and nobody has asked for
     run_begins: bool = False  # nothing of the run is shown yet
@@ -143,6 +147,7 @@ class Chat:
             try:
                 return self._take_items()
             finally:
+                self._leave_beside()
                 sys.stdout, sys.stderr = before
                 self.screen.stop()
                 self._say_what_waits()
@@ -151,7 +156,10 @@ class Chat:
         self._say_who_answers()
         self._hold_back()
         while True:
-            match item := self._next():
+            item = self._next()
+            if self.beside and not self.beside.follower.active:
+                self._leave_beside()
+            match item:
                 case Send(earlier=earlier):
                     if earlier:
                         self.hand.held_back.clear()
@@ -168,11 +176,39 @@ class Chat:
             self._look()
 
     def _next(self) -> Item:
-        try:
-            item = self.inbox.get(timeout=BUSY_S if self.locked_out else None)
-        except Empty:
-            item = Send()
-        return Leave(ExitCode.TERMINATED) if self.terminated else item
+        """What the person does next. Until then the chat shows what another process runs in its conversation."""
+        while True:
+            with contextlib.suppress(Empty):
+                item = self.inbox.get(timeout=self._look_beside())
+                return Leave(ExitCode.TERMINATED) if self.terminated else item
+            if self.locked_out:
+                return Send()
+
+    def _look_beside(self) -> float:
+        """Show what another process has run meanwhile. Returns the seconds until the next look."""
+        with contextlib.suppress(TeamchatError):
+            session = self.place.session
+            if self.beside and not (session and session.id == self.beside.follower.session.id):
+                self._leave_beside()
+            if self.beside is None and session:
+                team = self.place.team
+                follower = Follower(self.db, session, team, lock_file(team.root, session.id))
+                self.beside = Beside(follower, lambda: self.output(team, told=True), self._ended_elsewhere)
+            if self.beside:
+                for _ in self.beside.look():
+                    pass
+        return BUSY_S if self.locked_out or (self.beside and self.beside.follower.active) else LOOK_S
+
+    def _ended_elsewhere(self, ended: Conclusion) -> Conclusion:
+        return replace(ended, hint=ended.hint and self.hint(ended.hint))
+
+    def _leave_beside(self) -> None:
+        """Show the rest of what another process has run: from here on this one does, or prints by itself."""
+        beside, self.beside = self.beside, None
+        if beside:
+            with contextlib.suppress(TeamchatError), contextlib.closing(beside):
+                for _ in beside.look():
+                    pass
 
     def _send(self) -> None:
         """Run the conversation until every kept message is sent, or something stops it."""
@@ -368,6 +404,7 @@ class Chat:
 
     @contextlib.contextmanager
     def while_working(self, stopper: Stopper) -> Iterator[None]:
+        self._leave_beside()
         hidden = self.hidden
         if hidden:
             self._unhide()

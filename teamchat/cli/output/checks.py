@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from msgspec import to_builtins
-
 from teamchat.cli.output.lines import moment, plural
 from teamchat.cli.output.patch import MARKS, counted
 from teamchat.core.receipt import KILLED
@@ -70,34 +68,6 @@ def in_lines(output: str) -> str:
     return _RETURNS.sub("\n", output)
 
 
-def check_fields(check: CheckRecord) -> dict[str, Any]:
-    """A check as `--json` has it, without its output."""
-    result, changes = check.result, check.changes
-    files = to_builtins(changes.files) if isinstance(changes, FileChanges) else []
-    return {
-        "check": check.label,
-        "number": check.number,
-        "name": check.name,
-        "command": check.command,
-        "route": check.route,
-        "after_turn": check.after,
-        "status": check.status,
-        "reason": result.reason if result else None,
-        "exit_code": result.exit_code if result else None,
-        "not_run": result.not_run if result else None,
-        "seconds": round(result.seconds, 3) if result else None,
-        "output_bytes": result.output_bytes if result else None,
-        "left": list(result.left) if result else [],
-        "touched": to_builtins(result.touched) if result else [],
-        "count": result.count if result else None,
-        "attempt": result.attempt if result else 1,
-        "fresh": result.fresh if result else False,
-        "before": changes.before if isinstance(changes, FileChanges) else None,
-        "after": changes.after if isinstance(changes, FileChanges) else None,
-        "files": files,
-    }
-
-
 def receipt_lines(check: CheckRecord, *, abandoned: bool) -> Iterator[str]:
     """The receipt of a check for a person, without its output. `abandoned`: teamchat was killed while it ran."""
     undone = ", undone" if check.undone is not None else ""
@@ -135,6 +105,8 @@ def _rows(check: CheckRecord) -> Iterator[tuple[str, str]]:
 
 def check_receipt_fields(check: CheckRecord, output: bytes, *, abandoned: bool) -> dict[str, Any]:
     """A check as `show --json` has it."""
+    from teamchat.core.turn.lines import check_fields  # only that needs the lines
+
     return {
         **check_fields(check),
         "started_at": check.started_at,

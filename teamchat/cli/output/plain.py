@@ -20,6 +20,7 @@ from teamchat.cli.output.lines import (
 )
 from teamchat.cli.output.long import write_block, write_text
 from teamchat.cli.output.unreported import Unreported
+from teamchat.core.engine.events import Dropped, Refused
 from teamchat.core.engine.state import Route
 from teamchat.core.messages import name_of
 from teamchat.core.routing.markers import read_markers
@@ -34,8 +35,6 @@ from teamchat.core.turn.run_events import (
     GroupCompared,
     LessonsFound,
     Replied,
-    RouteDropped,
-    RouteRefused,
     SummaryStored,
     TodoChanged,
     TurnFinished,
@@ -69,9 +68,9 @@ class PlainOutput:
                 self._turn(event)
             case CheckStarted() | CheckFinished():
                 self._check(event)
-            case RouteDropped(route=route):
+            case Dropped(route=route):
                 note(gone(route))
-            case RouteRefused(route=route, limit=limit):
+            case Refused(route=route, limit=limit):
                 note(refusal(route, limit))
             case TodoChanged(change=change):
                 note(todo_line(change))
@@ -157,7 +156,7 @@ class QuietOutput:
         match event:
             case Warned(text=text):
                 note(visible(text))
-            case RouteDropped(route=route):
+            case Dropped(route=route):
                 note(gone(route))
             case GroupCompared():
                 for line in compared_lines(event):

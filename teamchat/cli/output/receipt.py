@@ -17,7 +17,6 @@ from msgspec.structs import replace
 
 from teamchat.assemblers.parts import SUMMARY, Trimmed
 from teamchat.assemblers.truncation import approx_tokens
-from teamchat.cli.output.jsonl import outcome_fields
 from teamchat.cli.output.lines import duration, moment, part_name, plural
 from teamchat.cli.output.patch import MARKS, counted
 from teamchat.core.agents import AGENT_TYPES
@@ -47,6 +46,8 @@ SHOWN = {
 def receipt_fields(
     turn: Turn, prompt: bytes, system: str | None, partial: str, summary: str | None, *, abandoned: bool
 ) -> dict[str, Any]:
+    from teamchat.core.turn.lines import outcome_fields  # only `show --json` needs the lines
+
     return {
         "turn": turn.number,
         "member": turn.member,

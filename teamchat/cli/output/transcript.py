@@ -16,9 +16,9 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from teamchat.cli.output.jsonl import JsonOutput
 from teamchat.cli.output.plain import PlainOutput
 from teamchat.core.engine.processes.until_report import UntilReport
+from teamchat.core.turn.lines import Line, Lines, encoded, result_line
 from teamchat.core.turn.run_events import (
     AgentSpoke,
     CheckFinished,
@@ -32,7 +32,7 @@ from teamchat.core.turn.run_events import (
 from teamchat.runners.agent_events import NOTHING_YET, SHOWN_ONLY, Note
 from teamchat.runners.child.supervisor import SILENT
 
-CHANGING = ("time_ms", "seconds", "first_byte_s", "session")
+CHANGING = ("time_ms", "seconds", "first_byte_s", "session", "extra")
 
 
 class _Part(Struct, frozen=True):
@@ -47,7 +47,7 @@ class RunTranscript:
     """Records what a run shows: `shown` the objects of `--json --stream`, `printed` the lines of a piped run."""
 
     def __init__(self) -> None:
-        self._json, self._plain = JsonOutput("", stream=True), PlainOutput()  # as ever
+        self._lines, self._plain = Lines(), PlainOutput()  # as ever
         self._parts: list[_Part] = []
         self._routes: dict[int, int | None] = {}  # of turns by their numbers
 
@@ -62,18 +62,19 @@ class RunTranscript:
             event = CheckFinished(replace(event.check, result=replace(event.check.result, seconds=0.0)))
         if isinstance(event, TurnStarted):
             self._routes[event.turn.number] = event.turn.route
-        self._keep(lambda: self._json(event), lambda: self._plain(event), self._route_of(event))
+        lines = [line for line in self._lines.of(event) if not line.of_file]
+        self._keep(lines, lambda: self._plain(event), self._route_of(event))
 
     def finish(self, conclusion: Conclusion) -> None:
         if isinstance(conclusion.process, UntilReport):
             conclusion = replace(conclusion, process=_without_times(conclusion.process))
-        self._keep(lambda: self._json.finish(conclusion), lambda: self._plain.finish(conclusion), None)
+        self._keep([result_line("", conclusion)], lambda: self._plain.finish(conclusion), None)
 
-    def _keep(self, as_json: Callable[[], None], plain: Callable[[], None], route: int | None) -> None:
-        shown = [json.loads(line) for line in printed_by(as_json).split("\n") if line]
-        lines = [{key: value for key, value in line.items() if key not in CHANGING} for line in shown]
-        printed = printed_by(plain).removesuffix("\n")
-        self._parts.append(_Part(route, lines, printed.split("\n") if printed else []))
+    def _keep(self, lines: list[Line], plain: Callable[[], None], route: int | None) -> None:
+        whole = [json.loads(encoded(line)) for line in lines]
+        shown = [{key: value for key, value in line.items() if key not in CHANGING} for line in whole]
+        printed = _printed_by(plain).removesuffix("\n")
+        self._parts.append(_Part(route, shown, printed.split("\n") if printed else []))
 
     def _route_of(self, event: ConversationEvent) -> int | None:
         match event:
@@ -112,7 +113,7 @@ def _passing(spoke: AgentSpoke) -> bool:
     )
 
 
-def printed_by(show: Callable[[], None]) -> str:
+def _printed_by(show: Callable[[], None]) -> str:
     """What `show` prints."""
     with contextlib.redirect_stdout(io.StringIO()) as printed, contextlib.redirect_stderr(printed):
         show()

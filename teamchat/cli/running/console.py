@@ -27,6 +27,7 @@ from teamchat.runners.child.supervisor import Stopper
 
 if TYPE_CHECKING:
     from teamchat.cli.running.hooks import Hooks
+    from teamchat.core.turn.run_file import RunFile
 
 Work = Callable[[ConversationCoordinator], Awaitable[Conclusion]]
 Listen = Callable[[ConversationEvent], None]
@@ -40,6 +41,8 @@ NOBODY_READS = (errno.EPIPE, errno.EIO)  # a closed pipe, a closed terminal
 
 class Console:
     """Where one run is shown and stopped. `listen` receives everything that happens, whether or not it can be shown.
+
+    So does the `file` of the run, if there is one.
 
     Ctrl-C stops the turn. A second one kills it at once, or ends the program while a reply is read or stored.
     `place` adds team and session to a hint's commands. `at_end` may change what is shown of how the run ended.
@@ -62,6 +65,7 @@ class Console:
         self.lost: OSError | None = None
         self.showing_since = math.inf
         self.hooks: Hooks | None = None
+        self.file: RunFile | None = None
 
     async def run(self, coordinator: ConversationCoordinator, work: Work) -> ExitCode:
         """Let `work` run the conversation, whose run has this console's stopper and `emit`. Returns the exit code."""
@@ -69,13 +73,17 @@ class Console:
             try:
                 await coordinator.rejoin()
                 coordinator.recover(rejoined=True)
-                conclusion = self._concluded(await work(coordinator))
+                ended = self._concluded(await work(coordinator))
+                hint = self.place(ended.hint) if self.place and ended.hint else ended.hint
+                conclusion = replace(ended, hint=hint)
                 if self.hooks:
                     self.hooks.end(conclusion)
             finally:
                 await coordinator.close()
                 if self.hooks:
                     await self.hooks.close()
+            if self.file:
+                self.file.finish(ended)  # with a hint that a reader places
             self.ended = conclusion
             if self.at_end:
                 conclusion = self.at_end(conclusion)
@@ -89,11 +97,9 @@ class Console:
                 self.output.close()
 
     def _concluded(self, conclusion: Conclusion) -> Conclusion:
-        """How the run ended, with the signal that ended it and a hint that can be typed as it stands."""
+        """How the run ended, with the signal that ended it."""
         if conclusion.code is ExitCode.INTERRUPTED and self.stopped_by in TERMINATED_BY:
             conclusion = replace(conclusion, code=TERMINATED_BY[self.stopped_by])
-        if self.place and conclusion.hint:
-            conclusion = replace(conclusion, hint=self.place(conclusion.hint))
         return conclusion
 
     def _not_shown(self, conclusion: Conclusion) -> ExitCode:
@@ -133,6 +139,8 @@ class Console:
             raise BrokenPipeError(errno.EPIPE, "nobody reads the output")
 
     def emit(self, event: ConversationEvent) -> None:
+        if self.file:
+            self.file(event)
         if self.listen:
             self.listen(event)
         if isinstance(event, Warned) and PROGRAM.get() != "teamchat":
@@ -143,6 +151,8 @@ class Console:
 
     def warn(self, text: str) -> None:
         """Show a warning that is no part of the conversation. No recording has it."""
+        if self.file:
+            self.file(Warned(text))
         self._show(lambda: self.output(Warned(text)))
 
     def _show(self, show: Callable[[], None]) -> None:

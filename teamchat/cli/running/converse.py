@@ -36,6 +36,7 @@ from teamchat.core.turn.caller import find_caller
 from teamchat.core.turn.machine import Cooldowns, Machine, TrustedMachine
 from teamchat.core.turn.run import Run
 from teamchat.core.turn.run_events import Conclusion, ConversationEvent, Warned
+from teamchat.core.turn.run_file import RunFile, run_file
 from teamchat.runners.child.guardians import GUARDIANS
 from teamchat.runners.child.supervisor import Stopper
 
@@ -78,7 +79,9 @@ def converse(
     keyboard = KEYBOARD.get() if show.talks else None
     console = _console(keyboard, team, db, session, show, listen, at_end)
     works = keyboard.while_working(console.stopper) if keyboard else contextlib.nullcontext()
-    with held(team.root, db, session, wait=wait), works:
+    file = RunFile(run_file(db.path.parent, session.id), session.name)
+    with held(team.root, db, session, wait=wait), works, contextlib.closing(file):
+        console.file = file
         check_no_unfinished_undo(db, session.id)
         if caller := find_caller():
             caller.note(db, session)

@@ -27,7 +27,6 @@ from teamchat.core.conversation.inputs import Message
 from teamchat.core.errors import ExitCode
 from teamchat.core.files.session_lock import POLL_S, holder_of
 from teamchat.core.store.database import Database
-from teamchat.core.store.messages import SqliteLog
 from teamchat.core.store.sessions import Session
 from teamchat.core.store.unsent import Unsent, hand_over, remove_unsent, sent_as, taker_of
 from teamchat.core.team.team import Team
@@ -99,7 +98,7 @@ def hand_over_to_run(team: Team, db: Database, session: Session, message: Messag
     holder = holder_of(lock)
     if holder is None:
         return None
-    follower = Follower(db, session, team, lock, SqliteLog(db, session.id).last_place())
+    follower = Follower(db, session, team, lock)
     process, said = holder
     unsent = hand_over(
         db, session.id, message.text, message.speaker, message.to, typed=message.typed_through, taker=process

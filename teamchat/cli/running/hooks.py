@@ -12,9 +12,9 @@ import os
 from collections import deque
 from collections.abc import Callable
 
-from teamchat.cli.output.jsonl import JsonOutput
+from msgspec import UNSET
+
 from teamchat.cli.output.lines import note
-from teamchat.cli.output.transcript import printed_by
 from teamchat.core.conversation.permission import IN_HOOK, trust_store
 from teamchat.core.engine.events import PauseKind
 from teamchat.core.errors import AgentMissing, TeamchatError, TeamFileError
@@ -24,6 +24,7 @@ from teamchat.core.team.team import Team
 from teamchat.core.team.trust import TrustStore, require
 from teamchat.core.text.clean import printable, visible
 from teamchat.core.turn.caller import VARIABLE, find_caller
+from teamchat.core.turn.lines import Line, Lines, encoded, result_line
 from teamchat.core.turn.run_events import (
     Conclusion,
     ConversationEvent,
@@ -58,25 +59,27 @@ class Hooks:
         self, team: Team, session: str, store: TrustStore, warn: Callable[[str], None], asked: Callable[[], int]
     ) -> None:
         self._team, self._session, self._store, self._warn, self._asked = team, session, store, warn, asked
-        self._output = JsonOutput(session)
-        self._waiting: deque[tuple[str, str]] = deque()
+        self._lines = Lines()
+        self._waiting: deque[tuple[str, bytes]] = deque()
         self._task: asyncio.Task[None] | None = None
         self._now = ""
 
     def __call__(self, event: ConversationEvent) -> None:
         """Have the hook of the event run once those before it have ended."""
         if (name := NAMES.get(type(event))) in self._team.hooks:
-            self._add(str(name), printed_by(lambda: self._output(event)))
+            for line in self._lines.of(event):
+                self._add(str(name), line)
 
     def end(self, conclusion: Conclusion) -> None:
         """The same for how the run has ended."""
         by_guard = conclusion.paused not in (None, PauseKind.INTERRUPTED)
         for name, happened in (("asked", conclusion.waiting_for is not None), ("paused", by_guard)):
             if happened and name in self._team.hooks:
-                self._add(name, printed_by(lambda: self._output.finish(conclusion)))
+                self._add(name, result_line(self._session, conclusion))
 
-    def _add(self, name: str, line: str) -> None:
-        self._waiting.append((name, line))
+    def _add(self, name: str, line: Line) -> None:
+        line.extra = UNSET
+        self._waiting.append((name, encoded(line) + b"\n"))
         if self._task is None or self._task.done():
             self._task = asyncio.get_running_loop().create_task(self._run())
 
@@ -110,7 +113,7 @@ class Hooks:
             if problem:
                 self._warn(f"the hook {name} {problem}")
 
-    async def _one(self, command: tuple[str, ...], name: str, line: str) -> str | None:
+    async def _one(self, command: tuple[str, ...], name: str, line: bytes) -> str | None:
         """Run one hook to its end. Why it failed; None if it has not."""
         program = find_program(command[0], os.environ)
         if isinstance(program, Unusable):
@@ -123,7 +126,7 @@ class Hooks:
                     argv=(program, *command[1:]),
                     cwd=self._team.root,
                     env=env | {IN_HOOK: name, "TEAMCHAT_SESSION": self._session},
-                    stdin=line.encode(errors="backslashreplace"),
+                    stdin=line,
                     folder=folder / "output",
                     stop=StopRule(grace_s=1.0),
                     max_output=LARGEST,

@@ -69,16 +69,12 @@ def _is_terminal(stream: TextIO) -> bool:
 
 def give(command: str, conclusion: Conclusion, session: str) -> None:
     """Run a shell command with the `result` of `--json` on its stdin. A note says that it failed."""
-    import json
-
-    from teamchat.cli.output.jsonl import result_line
+    from teamchat.core.turn.lines import encoded, result_line
     from teamchat.runners.child.command import run_alone
 
-    result = json.dumps(result_line(session, conclusion), ensure_ascii=False) + "\n"
+    result = encoded(result_line(session, conclusion)) + b"\n"
     try:
-        ran = run_alone(
-            ["/bin/sh", "-c", command], Path.cwd(), os.environ, PATIENCE_S, result.encode(errors="backslashreplace")
-        )
+        ran = run_alone(["/bin/sh", "-c", command], Path.cwd(), os.environ, PATIENCE_S, result)
     except (OSError, ValueError) as error:
         note(f"--notify failed: {error}")
         return

@@ -3,27 +3,29 @@
 from __future__ import annotations
 
 import contextlib
-import errno
-import select
 import shlex
 import signal
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from msgspec.structs import replace
 
 from teamchat.cli.output import Output
+from teamchat.cli.output.jsonl import JsonOutput
 from teamchat.cli.output.lines import note
+from teamchat.cli.running.changes import Changes
 from teamchat.cli.running.console import ENDS, TERMINATED_BY
 from teamchat.cli.startup.typed import placed
 from teamchat.cli.startup.workspace import find_team, session_typed
 from teamchat.core.conversation.following import Follower
+from teamchat.core.conversation.retelling import Retold
 from teamchat.core.errors import ExitCode, TeamchatError
 from teamchat.core.store.sessions import Session
 from teamchat.core.team.team import Team
+from teamchat.core.turn.lines import ResultLine
 from teamchat.core.turn.run_events import Conclusion
+from teamchat.core.turn.run_file import run_file
 
 IDLE = "waiting for the next message; Ctrl-C ends"
 
@@ -50,43 +52,72 @@ def show_as_it_happens(
     what is shown of how a run ended.
     """
     typed = shlex.split(follower.team.typed + session_typed(follower.db, follower.session))
-    with contextlib.closing(follower), asked_to_end() as asked, contextlib.ExitStack() as shown:
-        first, output = True, None
+
+    def ends(ended: Conclusion) -> Conclusion:
+        return at_end(replace(ended, hint=ended.hint and placed(ended.hint, typed)))
+
+    shown = Beside(follower, output_of, ends)
+    changes = Changes(run_file(follower.db.path.parent, follower.session.id).parent)
+    with contextlib.closing(shown), asked_to_end() as asked, changes:
+        first = True
         while not asked:
-            for event in follower.look():
-                output = output or shown.enter_context(_closed_at_the_end(output_of()))
-                if isinstance(event, Conclusion):
-                    ended = at_end(replace(event, hint=event.hint and placed(event.hint, typed)))
-                    output.finish(ended)
-                    if until_done:
-                        return ended.code
-                    first = True
-                else:
-                    output(event)
+            for code in shown.look():
+                if until_done and code is not None:
+                    return code
+                first = first or code is not None
                 if asked:
                     break
             if not follower.active:
-                shown.close()
-                output = None
                 if until_done:
-                    return follower.conclusion().code
+                    return follower.conclusion().code if follower.code is None else follower.code
                 if first:
                     note(IDLE)
                 first = False
-            _check_reader()
-            time.sleep(follower.pause)
+            sys.stdout.flush()
+            changes.wait()
         if asked[0] is signal.SIGINT:
             return ExitCode.INTERRUPTED if until_done else ExitCode.DONE
         return TERMINATED_BY[asked[0]]
 
 
-@contextlib.contextmanager
-def _closed_at_the_end(output: Output) -> Iterator[Output]:
-    try:
-        yield output
-    finally:
+class Beside:
+    """Shows the runs of another process, each with an output of its own. `at_end` may change how one is said to end."""
+
+    def __init__(
+        self, follower: Follower, output_of: Callable[[], Output], at_end: Callable[[Conclusion], Conclusion]
+    ) -> None:
+        self.follower, self._output_of, self._at_end = follower, output_of, at_end
+        self._retold = Retold(follower.db, follower.session.id)
+        self._output: Output | None = None
+
+    def look(self) -> Iterator[ExitCode | None]:
+        """Show what has happened since the last look, line by line. At the end of a run comes its exit code."""
+        for line in self.follower.look():
+            output = self._output = self._output or self._output_of()
+            ended = self._retold.conclusion(line) if isinstance(line, ResultLine) else line
+            if isinstance(ended, Conclusion):
+                ended = self._at_end(ended)
+                output.finish(ended)
+                self._leave()
+                yield ended.code
+                continue
+            if isinstance(output, JsonOutput):
+                output.show(ended)
+            elif event := self._retold.event(ended):
+                output(event)
+            yield None
+        if not self.follower.active:
+            self._leave()
+
+    def _leave(self) -> None:
+        output, self._output = self._output, None
         with contextlib.suppress(OSError):  # nobody reads it any more
-            output.close()
+            if output:
+                output.close()
+
+    def close(self) -> None:
+        self._leave()
+        self.follower.close()
 
 
 @contextlib.contextmanager
@@ -108,11 +139,3 @@ def asked_to_end() -> Iterator[list[signal.Signals]]:
     finally:
         for number in heard:
             signal.signal(number, before[number])
-
-
-def _check_reader() -> None:
-    """Raises `BrokenPipeError` if nobody reads the output any more. Without this, the next event would tell."""
-    reader = select.poll()
-    reader.register(sys.stdout, 0)
-    if any(event & (select.POLLERR | select.POLLHUP) for _, event in reader.poll(0)):
-        raise BrokenPipeError(errno.EPIPE, "nobody reads the output")

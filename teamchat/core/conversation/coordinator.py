@@ -28,6 +28,7 @@ from teamchat.core.engine.events import (
     GroupRan,
     Idle,
     MemberAnswered,
+    Moved,
     Paused,
     PauseKind,
     Recovered,
@@ -56,7 +57,7 @@ from teamchat.core.turn.attempts import Answer, Attempts, NoAnswer
 from teamchat.core.turn.ending import Written, close_turn
 from teamchat.core.turn.execution import FinishedTurn
 from teamchat.core.turn.run import NOBODY, RESUME, Apart, Run, TurnFailure
-from teamchat.core.turn.run_events import Conclusion, ProcessMoved, Warned
+from teamchat.core.turn.run_events import Conclusion, Warned
 from teamchat.core.turn.watching import in_thread
 from teamchat.runners.agent_events import Question
 from teamchat.runners.child.guardians import GUARDIANS
@@ -276,7 +277,7 @@ class ConversationCoordinator:
         calls = tuple(route for route in run.state.queue if route.part)
         run.tally.process = run.tally.process or bool(calls)
         if calls and run.state.process:
-            run.emit(ProcessMoved(run.state.process, calls))
+            run.emit(Moved(run.state.process, calls))
         return await self._follow(run.step(Resumed(run.machine.now(), mode, only)))
 
     async def summarise(self, name: str | None = None) -> Conclusion:

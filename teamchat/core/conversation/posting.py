@@ -51,17 +51,7 @@ from teamchat.core.store.turns import Turn, changed_places, turns_in_places
 from teamchat.core.team.team import Member
 from teamchat.core.turn.attempts import Answer
 from teamchat.core.turn.run import Run
-from teamchat.core.turn.run_events import (
-    MessageStored,
-    ProcessMoved,
-    Replied,
-    RouteDropped,
-    RouteQueued,
-    RouteRefused,
-    TaskChanged,
-    TodoChanged,
-    Warned,
-)
+from teamchat.core.turn.run_events import MessageStored, Replied, TaskChanged, TodoChanged, Warned
 from teamchat.core.turn.watching import in_thread
 from teamchat.core.worktrees import any_made
 from teamchat.patterns import regex
@@ -378,15 +368,15 @@ class Teller(Struct):
         """What the engine did with the queue; a final action is told by what follows from it."""
         emit = self.run.emit
         match action:
-            case Queued(route=route):
-                emit(RouteQueued(route))
+            case Queued() | Moved() | Refused():
+                emit(action)
             case Dropped(route=route, left=left):
                 if left:
                     emit(Warned(f"{route.target}, whom {route.by} asked, is no longer in the team"))
                 process, failure = self.run.state.process, self.run.tally.failures.get(route.number)
                 if route.part and process and process.quorum and failure:
                     emit(Warned(f"{failure.reason}; it is decided without {route.target}", route.number))
-                emit(RouteDropped(route))
+                emit(action)
             case NotDropped(route=route, agent=agent):
                 emit(Warned(f"{agent} cannot drop {route.target}, whom {route.by} called in {route.parent}"))
             case NotCalled(target=target, by=by, message=message, process=process):
@@ -397,10 +387,6 @@ class Teller(Struct):
                 reason = failure.reason if failure else f"{failed} failed"
                 which = f"subtask {part.number} of {part.total}: " if part and part.number else ""
                 emit(Warned(f"{which}{reason}; {route.target} does it", route.number))
-            case Moved(process=moved):
-                emit(ProcessMoved(moved))
-            case Refused(route=route, limit=limit):
-                emit(RouteRefused(route, limit))
 
     def aside(self, actions: Sequence[Action]) -> None:
         """Tell what a person's message has set aside."""

@@ -41,6 +41,7 @@ from teamchat.core.turn.caller import find_caller
 from teamchat.core.turn.machine import Cooldowns, TrustedMachine
 from teamchat.core.turn.run import Run
 from teamchat.core.turn.run_events import Conclusion, ConversationEvent, Replied
+from teamchat.core.turn.run_file import RunFile, run_file
 from teamchat.runners.agent_events import Usage
 from teamchat.runners.child.supervisor import Stopper
 
@@ -177,7 +178,8 @@ class Talk:
         begins = nullcontext() if self._session else None
         session = self._session = self._session or self._begin()
         try:
-            with begins or begun(db, session), session_lock(lock_in(db.path.parent, session.id), HOLDER):
+            file = RunFile(run_file(db.path.parent, session.id), session.name)
+            with begins or begun(db, session), session_lock(lock_in(db.path.parent, session.id), HOLDER), closing(file):
                 check_there(db, session)
                 check_no_unfinished_undo(db, session.id)
                 if caller:
@@ -188,7 +190,7 @@ class Talk:
                     db,
                     session.id,
                     folder=turns_dir(db),
-                    emit=emit,
+                    emit=partial(_tell, file, emit),
                     stopper=stopper,
                     machine=TrustedMachine(team, trust_store()),
                     cooldowns=Cooldowns(state_dir() / "cooldowns.json"),
@@ -197,7 +199,9 @@ class Talk:
                 try:
                     await coordinator.rejoin()
                     coordinator.recover(rejoined=True)
-                    return await coordinator.run_input(given)
+                    ended = await coordinator.run_input(given)
+                    file.finish(ended)
+                    return ended
                 finally:
                     await coordinator.close()
         finally:
@@ -216,6 +220,11 @@ class Talk:
             hint = ended.hint and ended.hint.replace("teamchat resume", resume)
             raise ended_with(ended.code, ended.reason or ended.code.name.lower(), hint)
         return Reply(ended.text, member, name, ended.code, ended.waiting_for, ended.turns, ended.usage)
+
+
+def _tell(file: RunFile, emit: Callable[[ConversationEvent], None], event: ConversationEvent) -> None:
+    file(event)
+    emit(event)
 
 
 @asynccontextmanager

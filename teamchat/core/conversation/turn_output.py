@@ -20,7 +20,6 @@ from teamchat.runners.child.process import open_output, read_more
 from teamchat.runners.child.running import BEGINS, FIRST_LINE, MAX_OUTPUT_BYTES
 from teamchat.runners.child.supervisor import Framer, LineFramer, framer_of
 
-AT_ONCE = 16  # pieces that are read of each stream before the caller looks at something else
 UNKNOWN_END = -9  # the exit code of a process whose end nobody saw
 
 
@@ -64,16 +63,6 @@ class TurnOutput:
             return self._files.enter_context(open_output(self._folder, name))
         except OSError:
             return None
-
-    def read(self) -> Iterator[AgentEvent]:
-        """The events of what was written since the last call, or of its first pieces. Half a line is kept for later."""
-        self.open()
-        for _ in range(AT_ONCE):
-            pieces = [(stream, data) for stream in self._streams if (data := self._more(stream.file))]
-            if not pieces:
-                return
-            for stream, data in pieces:
-                yield from self._parsed(stream, stream.framer.push(data))
 
     def rest(self) -> Iterator[AgentEvent]:
         """All that is still to be read of a process that has ended."""

@@ -271,9 +271,13 @@ class Reassigned(_Further, frozen=True):
 
 
 class Moved(_Further, frozen=True):
-    """A process has got further, or is over."""
+    """A process has begun, is resumed, has got further, or is over.
+
+    `calls` are in the queue although they are not told as queued: those of a process that is resumed.
+    """
 
     process: Process
+    calls: tuple[Route, ...] = ()
 
 
 class RunGroup(_Last, frozen=True):

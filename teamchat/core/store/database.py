@@ -239,19 +239,6 @@ class Database:
         finally:
             self.execute("PRAGMA synchronous = FULL")
 
-    @contextlib.contextmanager
-    def snapshot(self) -> Iterator[None]:
-        """Read the store as it is at one moment. Nobody waits for it, and it waits for nobody."""
-        self.execute("BEGIN")
-        try:
-            yield
-        finally:
-            self.roll_back()
-
-    def changes(self) -> int:
-        """A number that changes when another connection has changed the store."""
-        return self.number("PRAGMA data_version")
-
     def check_there(self) -> None:
         """Raises `StoreGone` where the path does not lead to the open file any more: what is written there is lost."""
         if self._identity != _identity(self.path):

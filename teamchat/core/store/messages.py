@@ -192,18 +192,6 @@ class SqliteLog:
         """The session's own messages after a place, 0 for all, in order. Each is read when it is asked for."""
         return self._db.each(a_message, OWN_AFTER, self.session, LARGEST, place)
 
-    def placed_after(self, place: int) -> dict[int, ConversationMessage]:
-        """The same by their places."""
-
-        def make(row: Row) -> tuple[int, ConversationMessage]:
-            return _place(row), a_message(row)
-
-        return dict(self._db.values(make, OWN_AFTER, self.session, LARGEST, place))
-
-    def last_place(self) -> int:
-        """The place of the session's own newest message, hidden or not; 0 without one."""
-        return self._db.number("SELECT COALESCE(MAX(id), 0) FROM messages WHERE session = ?", self.session)
-
     def is_hidden(self, message_id: str) -> bool:
         """Whether the message of that id was undone."""
         place = place_of(self._db, self.session, message_id)

@@ -113,11 +113,6 @@ def _write(db: Database, session: int, route: Route, place: int | None) -> None:
     )  # fmt: skip
 
 
-def routes_after(db: Database, session: int, number: int) -> list[Route]:
-    """The routes that were queued since the one of that number, whatever became of them."""
-    return db.values(a_route, "SELECT * FROM routes WHERE session = ? AND number > ? ORDER BY number", session, number)
-
-
 def find_route(db: Database, session: int, number: int) -> Route | None:
     return db.value(a_route, "SELECT * FROM routes WHERE session = ? AND number = ?", session, number)
 

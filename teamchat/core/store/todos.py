@@ -25,18 +25,6 @@ def changes_of(db: Database, session: int) -> list[Change]:
     return db.values(a_change, CHANGES, session)
 
 
-def changes_after(db: Database, session: int, last: int) -> dict[int, Change]:
-    """The session's own changes that were made since the one of the id `last`, by their ids."""
-    sql = "SELECT *, 0 AS hidden FROM todo_changes WHERE session = ? AND id > ? ORDER BY id"
-    return dict(db.values(lambda row: (row.integer("id"), a_change(row)), sql, session, last))
-
-
-def last_change(db: Database, session: int) -> int:
-    """The id of the newest of them, 0 without one."""
-    sql = "SELECT COALESCE(MAX(id), 0) FROM todo_changes WHERE session = ?"
-    return db.number(sql, session)
-
-
 def todos_of(db: Database, session: int) -> TodoList:
     return read_todos(changes_of(db, session))
 

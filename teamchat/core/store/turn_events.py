@@ -66,11 +66,6 @@ def first_events(db: Database, turn: int, most: int, characters: int) -> tuple[l
     return paired(first), True
 
 
-def agent_events(db: Database, turn: int) -> list[AgentEvent]:
-    """A turn's events as they came, without the pieces of streamed text, which are not stored."""
-    return [load(KINDS[event.type], event.data) for event in db.each(an_event, SELECT, turn)]
-
-
 CALL, RESULT = "ToolCall", "ToolResult"
 # Pairs tool calls with their results: every reader of a turn's events gets both or neither.
 #

@@ -313,20 +313,9 @@ def turn_of_session(db: Database, session: int, turn: int) -> Turn | None:
     return db.value(a_turn, "SELECT * FROM turns WHERE session = ? AND id = ?", session, turn)
 
 
-def turns_after(db: Database, session: int, number: int) -> list[Turn]:
-    """The turns with a higher number, undone ones among them, in order."""
-    return db.values(a_turn, "SELECT * FROM turns WHERE session = ? AND number > ? ORDER BY number", session, number)
-
-
 def request_of(db: Database, turn: int) -> str | None:
     """The id of the person's message that the turn of that id served."""
     return db.scalar(str, "SELECT json_extract(setup, '$.request') FROM turns WHERE id = ?", turn)
-
-
-def begun_after(db: Database, turn: Turn) -> int | None:
-    """The place of the message after which the turn began; None where that is not stored, as of a side turn."""
-    sql = "SELECT json_extract(before_state, '$.through') AS through FROM turns WHERE id = ?"
-    return db.scalar(int, sql, turn.id)
 
 
 def turns_of(db: Database, session: int) -> list[Turn]:

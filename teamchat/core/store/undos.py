@@ -101,11 +101,6 @@ def check_no_unfinished_redo(db: Database, session: int) -> None:
         raise UsageError(f"the redo of turn {last.turn} was interrupted", "teamchat redo")
 
 
-def undos_in(db: Database, session: int) -> list[Undo]:
-    """Every undo of the session, in order."""
-    return db.values(an_undo, "SELECT * FROM undos WHERE session = ? ORDER BY number", session)
-
-
 def an_undo(row: Row) -> Undo:
     before = a_before(row)
     if before is None:

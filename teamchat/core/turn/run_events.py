@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
-from teamchat.core.engine.events import PauseKind
+from teamchat.core.engine.events import Dropped, Moved, PauseKind, Queued, Refused
 from teamchat.core.engine.state import Route
 from teamchat.core.errors import ExitCode
 from teamchat.core.messages import ConversationMessage, Span
@@ -19,28 +19,13 @@ from teamchat.runners.agent_events import AgentEvent, Usage
 from teamchat.runners.untrusted.file_changes import FileChange
 
 if TYPE_CHECKING:
-    from teamchat.core.engine.workflow import Part, Process
+    from teamchat.core.engine.workflow import Part
     from teamchat.core.store.lessons import Lesson
     from teamchat.core.store.summaries import Summary
 
 
 class MessageStored(Struct, frozen=True):
     message: ConversationMessage
-
-
-class RouteQueued(Struct, frozen=True):
-    route: Route
-
-
-class RouteDropped(Struct, frozen=True):
-    route: Route
-
-
-class RouteRefused(Struct, frozen=True):
-    """A call that is not queued: the queue is full."""
-
-    route: Route
-    limit: int
 
 
 class TaskChanged(Struct, frozen=True):
@@ -161,16 +146,6 @@ class TriesAgain(Struct, frozen=True):
     delay_s: float
 
 
-class ProcessMoved(Struct, frozen=True):
-    """A process has begun, is resumed, has got further, or is over.
-
-    `calls` are in the queue although they are not told as queued: those of a process that is resumed.
-    """
-
-    process: Process
-    calls: tuple[Route, ...] = ()
-
-
 class Warned(Struct, frozen=True):
     """Something that a person should know and that stops nothing. `route` names the turn that it is about, if any.
 
@@ -187,9 +162,9 @@ class Warned(Struct, frozen=True):
 ConversationEvent = (
     MessageStored
     | TaskChanged
-    | RouteQueued
-    | RouteDropped
-    | RouteRefused
+    | Queued
+    | Dropped
+    | Refused
     | TurnStarted
     | AgentSpoke
     | Replied
@@ -200,7 +175,7 @@ ConversationEvent = (
     | CheckStarted
     | CheckFinished
     | TodoChanged
-    | ProcessMoved
+    | Moved
     | Warned
 )
 

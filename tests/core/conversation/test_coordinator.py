@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from teamchat.core.conversation.inputs import Message
-from teamchat.core.engine.events import PauseKind, ResumeMode
+from teamchat.core.engine.events import Dropped, PauseKind, Queued, ResumeMode
 from teamchat.core.errors import AgentMissing, ExitCode, NothingToResume, StoreError, UnknownName, UsageError
 from teamchat.core.store.messages import SqliteLog
 from teamchat.core.store.turn_events import stored_events
@@ -21,8 +21,6 @@ from teamchat.core.turn.run_events import (
     ConversationEvent,
     MessageStored,
     Replied,
-    RouteDropped,
-    RouteQueued,
     TurnFinished,
     TurnStarted,
     Warned,
@@ -147,7 +145,7 @@ def test_drop_of_an_agent_takes_out_what_agents_have_queued_and_a_person_is_told
     stage.says = {"max": ["[NEXT: carol] Hm"], "sarah": ["[DROP: ALL] enough"]}
     stage.send("Hi", to="max,sarah,carol")
     assert stage.spoke == ["max", "sarah", "carol"]
-    dropped = [event.route.by for event in stage.events if isinstance(event, RouteDropped)]
+    dropped = [event.route.by for event in stage.events if isinstance(event, Dropped)]
     assert dropped == ["max"]
     warned = [event.text for event in stage.events if isinstance(event, Warned)]
     assert warned == ["sarah cannot drop carol, whom kailai called in msg-1"]
@@ -164,8 +162,8 @@ def test_everything_is_told_in_the_order_in_which_it_happens(stage: Stage) -> No
     stage.send("Hi", to="max")
     told = [type(event) for event in stage.events if not isinstance(event, AgentSpoke)]
     turn = [TurnStarted, Replied, TurnFinished]
-    queued = [RouteQueued, RouteQueued]
-    assert told == [MessageStored, RouteQueued, *turn, *queued, *turn, RouteDropped, RouteQueued, *turn]
+    queued = [Queued, Queued]
+    assert told == [MessageStored, Queued, *turn, *queued, *turn, Dropped, Queued, *turn]
 
 
 # --- the receipt

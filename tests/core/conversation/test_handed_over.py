@@ -14,6 +14,7 @@ import pytest
 
 from teamchat.core.conversation.following import Follower
 from teamchat.core.conversation.inputs import Message
+from teamchat.core.conversation.retelling import Retold
 from teamchat.core.engine.events import ResumeMode
 from teamchat.core.errors import ExitCode, NothingToResume, UnknownName
 from teamchat.core.store.database import Database
@@ -36,6 +37,7 @@ from teamchat.core.turn.run_events import (
     TurnFinished,
     TurnStarted,
 )
+from teamchat.core.turn.run_file import RunFile, run_file
 from tests.core.fake_conversation import Fails, Hangs, Stage, team_of
 
 HERE = os.getpid()
@@ -233,7 +235,7 @@ def follows_own(stage: Stage) -> Callable[[], tuple[list[ConversationEvent], Con
     own: list[tuple[Unsent, Follower]] = []
 
     def hand() -> None:
-        follower = Follower(stage.db, all_sessions(stage.db)[0], stage.team, stage.folder / "lock", 1)
+        follower = Follower(stage.db, all_sessions(stage.db)[0], stage.team, stage.folder / "lock")
         unsent = hands_over(stage, "Mine", to="carol")
         assert unsent
         own.append((unsent, follower))
@@ -243,17 +245,25 @@ def follows_own(stage: Stage) -> Callable[[], tuple[list[ConversationEvent], Con
         message = sent_as(stage.db, unsent.id)
         assert message
         follower.follow_only(message)
-        events: list[ConversationEvent] = []
+        events, retold = list[ConversationEvent](), Retold(stage.db, stage.session)
         for _ in range(200):
-            for event in follower.look():
-                if isinstance(event, Conclusion):
+            for line in follower.look():
+                if isinstance(line, Conclusion):
                     follower.close()
-                    return events, event
-                events.append(event)
+                    return events, line
+                if event := retold.event(line):
+                    events.append(event)
             time.sleep(0.02)
         raise AssertionError(stage.queue)
 
     while_speaking(stage, max=hand)
+    file, hear = RunFile(run_file(stage.folder, stage.session), "s1"), stage.hear
+
+    def tell(event: ConversationEvent) -> None:
+        file(event)
+        hear(event)
+
+    stage.hear = tell
     return follow
 
 

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from msgspec import to_builtins
+from msgspec import convert, to_builtins
 from msgspec.structs import replace
 
 from teamchat.assemblers.parts import Trimmed
@@ -14,7 +14,7 @@ from teamchat.core.store.checking import problems
 from teamchat.core.store.database import Database
 from teamchat.core.store.sessions import create_session
 from teamchat.core.store.texts import pack
-from teamchat.core.store.turn_events import StoredEvent, TimedEvent, agent_events, stored_events
+from teamchat.core.store.turn_events import KINDS, StoredEvent, TimedEvent, stored_events
 from teamchat.core.store.turns import (
     NewTurn,
     Turn,
@@ -200,7 +200,8 @@ def test_a_text_of_any_length_is_stored(db: Database, session: int, text: str) -
     events: list[AgentEvent] = [Note("a"), Text(text), Text(text), Text("b"), ToolCall("1", "Bash", "ls")]
     events += [ToolResult("1", text, failed=True, exit_code=3), Thinking(text)]
     end_turn(db, turn, "done", OUTCOME, trace(events=[TimedEvent(1.0, event) for event in events]))
-    assert agent_events(db, turn.id) == events
+    stored = stored_events(db, turn.id)
+    assert [convert(event.data, KINDS[event.type]) for event in stored] == events
     assert [event.data for event in stored_events(db, turn.id)] == [
         json.loads(json.dumps(to_builtins(event))) for event in events
     ]

@@ -42,6 +42,7 @@ from teamchat.cli.output.terminal.tools import action, changed
 from teamchat.cli.output.terminal.voice import WIDEST, Voice, arrows, without_calls
 from teamchat.cli.output.terminal.wrap import cells, wrapped
 from teamchat.cli.output.unreported import Unreported
+from teamchat.core.engine.events import Dropped, Moved, Queued, Refused
 from teamchat.core.engine.state import Route
 from teamchat.core.engine.workflow import Part
 from teamchat.core.messages import ConversationMessage, name_of
@@ -57,11 +58,7 @@ from teamchat.core.turn.run_events import (
     GroupCompared,
     LessonsFound,
     MessageStored,
-    ProcessMoved,
     Replied,
-    RouteDropped,
-    RouteQueued,
-    RouteRefused,
     SummaryStored,
     TodoChanged,
     TurnFinished,
@@ -204,7 +201,7 @@ class TerminalOutput:
             case MessageStored(message=message):
                 self._above.add(message.id)
                 self._said(message)
-            case RouteQueued() | RouteDropped() | RouteRefused():
+            case Queued() | Dropped() | Refused():
                 self._queue(event)
             case TurnStarted(turn=turn, route=route):
                 self._start(turn, route)
@@ -221,7 +218,7 @@ class TerminalOutput:
                 self._note(event)
             case CheckStarted() | CheckFinished():
                 self._check(event)
-            case ProcessMoved():
+            case Moved():
                 self._moved(event)
 
     def _check(self, event: CheckStarted | CheckFinished) -> None:
@@ -248,7 +245,7 @@ class TerminalOutput:
             self._aside(line, self._look.warn)
         self._gap = True
 
-    def _moved(self, moved: ProcessMoved) -> None:
+    def _moved(self, moved: Moved) -> None:
         process = moved.process
         if process.kind != "mapreduce":
             return
@@ -291,18 +288,18 @@ class TerminalOutput:
             begun = [f"{self._look.bold(head)}{body[0][indent:]}", *body[1:]]
         self._block(begun)
 
-    def _queue(self, event: RouteQueued | RouteDropped | RouteRefused) -> None:
+    def _queue(self, event: Queued | Dropped | Refused) -> None:
         match event:
-            case RouteQueued(route=route):
+            case Queued(route=route):
                 if not self._waiting and not self._doing:
                     self._idle_since = self._now()
                 self._waiting[route.number] = route
                 if self._subtasks:
                     self._subtasks.called(route)
-            case RouteDropped(route=route):
+            case Dropped(route=route):
                 self._waiting.pop(route.number, None)
                 self._aside(gone(route))
-            case RouteRefused(route=route, limit=limit):
+            case Refused(route=route, limit=limit):
                 self._aside(refusal(route, limit))
 
     def _start(self, turn: Turn, route: Route | None) -> None:

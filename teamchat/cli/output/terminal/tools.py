@@ -57,9 +57,6 @@ _OF_FILES = (READ, EDIT, WRITE, DELETE, LIST, SEARCH)
 _CHANGE = regex(r"(add|update|delete|change|modify|remove) (\S.*)")
 _CHANGES = {"add": WRITE, "delete": DELETE, "remove": DELETE}
 _PATCHED = regex(r"\*\*\* (?:Add|Update|Delete) File: (.+?)(?:\\n|\n|$)")
-_EXIT = regex(r"\s*Exit code:? (\d{1,3})\b")  # how Claude's output begins
-_LAST_EXIT = regex(r"^Exit Code: (\d{1,3})\b", re.MULTILINE)  # and Gemini's ends
-_END = 400  # characters of an output in which that is
 _SERVER = regex(r"mcp_+([A-Za-z0-9-]+)_+(.+)")
 
 
@@ -135,18 +132,10 @@ def _command(command: str, folder: str) -> str:
 
 def mark(call: ToolCall, result: ToolResult) -> str:
     """How a call that failed is marked, with its exit code if that is known; empty for one that went well."""
-    code = _exit_code(result) if _words_of(call.name) is RUN else 0
+    code = result.told_exit_code if _words_of(call.name) is RUN else 0
     if code:
         return f"✗ exit {code}"
     return "✗ failed" if result.failed else ""
-
-
-def _exit_code(result: ToolResult) -> int:
-    """The exit code of a command, as far as it is told: 0 otherwise."""
-    if result.exit_code is not None:
-        return result.exit_code
-    match = _EXIT.match(result.output) if result.failed else _LAST_EXIT.search(result.output[-_END:])
-    return int(match[1]) if match else 0
 
 
 def changed(lines: tuple[int, int] | None) -> str:

@@ -29,7 +29,7 @@ from teamchat.core.conversation.undo.messages import (
     undo_to_redo,
 )
 from teamchat.core.errors import CheckpointFailed, UsageError
-from teamchat.core.store.sessions import Session
+from teamchat.core.store.sessions import Session, name_of
 from teamchat.core.store.undos import (
     Scope,
     Undo,
@@ -43,6 +43,8 @@ from teamchat.core.store.undos import (
 from teamchat.core.text.clean import printable
 from teamchat.core.text.commands import command_of, quote
 from teamchat.core.turn.run import Run, rules_of
+from teamchat.core.turn.run_events import Warned
+from teamchat.core.turn.run_file import tell_watchers
 
 MOST_PATHS = 20  # in a command that brings files back
 
@@ -157,7 +159,13 @@ def carry_out_undo(run: Run, proposal: UndoProposal, *, force: bool) -> tuple[Ke
         undo = mark_undo(run.db, undo, "done" if scope == "files" else "files", {**undo.trees, **done})
     if scope != "files":
         undo_conversation(run, plan, undo)
+    alone = ", their files alone" if scope == "files" else ""
+    _tell(run, f"turn {undo.turn} and all later ones were undone{alone}: teamchat log --all")
     return kept_files
+
+
+def _tell(run: Run, text: str) -> None:
+    tell_watchers(run.db.path.parent, run.session, name_of(run.db, run.session), Warned(text))
 
 
 def _refused(changed: FilesChanged, instead: Iterable[str]) -> CheckpointFailed:
@@ -220,4 +228,5 @@ def carry_out_redo(run: Run, proposal: RedoProposal, *, force: bool) -> tuple[Ke
     else:
         with run.transaction():
             mark_undo(run.db, begun, "redone")
+    _tell(run, f"the undo of turn {undo.turn} was reverted")
     return kept_files

@@ -1,0 +1,145 @@
+"""Makes the events of a run's lines again, with what the store has of them: what an output shows of another's run."""
+
+from __future__ import annotations
+
+import time
+
+from msgspec import UNSET, convert
+from msgspec.structs import astuple, replace
+
+from teamchat.core.engine.events import Dropped, Moved, PauseKind, Queued, Refused
+from teamchat.core.engine.state import Route, RouteStatus, Rules
+from teamchat.core.errors import ExitCode
+from teamchat.core.messages import ConversationMessage
+from teamchat.core.routing.todos import Change
+from teamchat.core.store.checks import CheckRecord, find_check
+from teamchat.core.store.database import Database
+from teamchat.core.store.messages import SqliteLog
+from teamchat.core.store.routes import find_route, load_state, part_of
+from teamchat.core.store.summaries import Summary
+from teamchat.core.store.turns import Turn, find_turn, turn_of_session
+from teamchat.core.turn import lines
+from teamchat.core.turn.run_events import (
+    AgentSpoke,
+    CheckFinished,
+    CheckStarted,
+    Conclusion,
+    ConversationEvent,
+    GroupCompared,
+    LessonsFound,
+    MessageStored,
+    Replied,
+    RunVerdict,
+    SummaryStored,
+    TaskChanged,
+    TodoChanged,
+    TurnFinished,
+    TurnStarted,
+    Warned,
+)
+from teamchat.runners.agent_events import Error, Usage
+
+_BEYOND = ("lines", "exit_code", "most", "delay_s")  # that are fields of an agent's event
+NOBODY = Rules((), ())
+
+
+class Retold:
+    """Makes the events of lines, with what the store has of them, for an output that shows another process's run."""
+
+    def __init__(self, db: Database, session: int) -> None:
+        self._db, self._session = db, session
+        self._log = SqliteLog(db, session)
+
+    def event(self, line: lines.Line) -> ConversationEvent | None:
+        """The event of a line; None for one that another line has told, or that the store no longer has."""
+        extra = line.extra or lines.Beyond()
+        event: ConversationEvent | None = None
+        match line:
+            case lines.SpokenLine():
+                event = _spoke(line, extra)
+            case lines.MessageLine(id=message):
+                event = self.message(self._log.get(message, hidden=True))
+            case lines.TaskLine(text=text):
+                event = TaskChanged(text)
+            case lines.RefusedLine(limit=limit):
+                event = Refused(self._route(line), limit)
+            case lines.QueuedLine():
+                event = (Dropped if isinstance(line, lines.DroppedLine) else Queued)(self._route(line))
+            case lines.TurnLine(turn=number) if turn := find_turn(self._db, self._session, number):
+                event = self._of_turn(line, turn, extra)
+            case lines.CheckStartedLine(number=number) if check := find_check(self._db, self._session, number):
+                event = _of_check(line, check)
+            case lines.TodoAddedLine(number=number, text=text, by=by, message=message):
+                done = isinstance(line, lines.TodoDoneLine)
+                event = TodoChanged(Change(number, "done" if done else "added", text, by, time.time(), message))
+            case lines.GroupComparedLine(members=members, conflicts=conflicts, judged=judged):
+                event = GroupCompared(members, conflicts, judged, extra.goes_on)
+            case lines.ProcessLine():
+                event = self._moved()
+            case lines.WarningLine(text=text):
+                event = Warned(text, extra.route, again=extra.again)
+        return event
+
+    def message(self, message: ConversationMessage) -> MessageStored | Replied:
+        """The event that told of a stored message."""
+        turn = turn_of_session(self._db, self._session, message.turn_id) if message.turn_id else None
+        return Replied(turn, message, part_of(self._db, turn.id)) if turn else MessageStored(message)
+
+    def conclusion(self, line: lines.ResultLine) -> Conclusion:
+        """The conclusion of a run."""
+        process = load_state(self._db, self._session, NOBODY).process if line.process else None
+        report = None
+        if process:
+            from teamchat.core.engine.processes.table import STRATEGIES  # only `teamchat run` needs the processes
+
+            report = convert(line.process, type(STRATEGIES[process.kind].report(process)))
+        return Conclusion(
+            code=ExitCode(line.code),
+            text=line.text,
+            reason=line.reason,
+            hint=line.hint,
+            waiting_for=line.waiting,
+            paused=PauseKind(line.paused) if line.paused else None,
+            held=tuple(map(self._route, line.held)),
+            turns=line.turns,
+            denied=line.denied,
+            usage=Usage(*astuple(line.usage)),
+            process=report,
+            verdict=None if line.verdict is UNSET else RunVerdict(line.verdict),
+        )
+
+    def _route(self, line: lines.RouteFields | lines.QueuedLine) -> Route:
+        """The call as the line has it; of one that the store has, with all of it."""
+        stored = find_route(self._db, self._session, line.number) or Route(line.parent, line.by, "", line.number)
+        names = ("target", "priority", "group", "attempt")
+        return replace(stored, status=RouteStatus(line.status), **{name: getattr(line, name) for name in names})
+
+    def _of_turn(self, line: lines.Line, turn: Turn, extra: lines.Beyond) -> ConversationEvent | None:
+        match line:
+            case lines.TurnStartedLine(route=route):
+                return TurnStarted(turn, find_route(self._db, self._session, route) if route is not None else None)
+            case lines.CompactedLine(member=member, through=through, kept=kept, text=text):
+                return SummaryStored(turn, Summary(member, through, kept, text))
+            case lines.LessonsLine(found=found):
+                return LessonsFound(turn, found, extra.kept)
+            case lines.TurnFinishedLine(reply=reply, partial=partial) if turn.outcome:
+                return TurnFinished(turn, replace(turn.outcome, reply=reply), partial)
+        return None
+
+    def _moved(self) -> Moved | None:
+        state = load_state(self._db, self._session, NOBODY)
+        calls = tuple(route for route in state.queue if route.part)
+        return Moved(state.process, calls) if state.process else None
+
+
+def _of_check(line: lines.CheckStartedLine, check: CheckRecord) -> CheckStarted | CheckFinished:
+    if isinstance(line, lines.CheckFinishedLine):
+        return CheckFinished(check)
+    return CheckStarted(replace(check, status="running", result=None, changes=None, output_key=None, undone=None))
+
+
+def _spoke(line: lines.SpokenLine, extra: lines.Beyond) -> AgentSpoke:
+    """What an agent did."""
+    event = Error if extra.error else line.event
+    beyond = {name: value for name in _BEYOND if (value := getattr(extra, name)) is not None}
+    return AgentSpoke(line.member, line.turn, event(**{name: getattr(line, name) for name in line.names}, **beyond))

@@ -1,0 +1,330 @@
+"""The file of a session's last run: its lines as they come, for who watches from another process.
+
+The process that runs the conversation appends; a new run begins a new file by rename. A file that grows is written anew
+in the same way, without the pieces of text that a finished block replaces, and without its middle if that is still too
+much. Readers hold no lock and delay nobody: they count lines, and so go on in the new file where they were.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO, cast
+
+from msgspec import DecodeError, convert
+from msgspec.json import decode
+
+from teamchat.core.turn.lines import (
+    ANY,
+    LeftOutLine,
+    Line,
+    Lines,
+    RunLine,
+    TextDeltaLine,
+    TextLine,
+    TurnFinishedLine,
+    encoded,
+    result_line,
+)
+from teamchat.core.turn.run_events import AgentSpoke, Conclusion, ConversationEvent
+from teamchat.runners.untrusted.regular_files import open_regular
+
+RUNS = "runs"  # the folder of a workspace in which the files are
+LARGEST = 64 << 20  # bytes of a file
+FIRST = LARGEST // 4  # of these, those at the beginning that are kept if the middle is left out
+LAST = LARGEST // 2  # and those at the end
+REPLACED = 1 << 20  # bytes of replaced pieces of text for which a file is written anew
+ROOM = 16 << 20  # bytes that stay free on the disk: what a turn has come to is stored first
+LONGEST_FIRST = 1 << 10  # bytes of the first line, with the session's name
+
+
+def run_file(state: Path, session: int) -> Path:
+    """The file of the last run of a session, by its id in the store of that state folder."""
+    return state / RUNS / f"session-{session}.jsonl"
+
+
+def remove_run_file(state: Path, session: int) -> None:
+    """Remove what a session's runs have left. A file that cannot be removed stays."""
+    file = run_file(state, session)
+    for path in (file, _new(file)):
+        with contextlib.suppress(OSError):
+            path.unlink()
+
+
+def _new(path: Path) -> Path:
+    return path.with_suffix(".new")
+
+
+def tell_watchers(state: Path, session: int, name: str, event: ConversationEvent) -> None:
+    """Tell those who watch what a command did that begins no turn: behind the lines of the last run."""
+    with contextlib.closing(RunFile(run_file(state, session), name, further=True)) as file:
+        file(event)
+
+
+class RunFile:
+    """Appends what a run tells; the first line begins the file. `session` is the session's name.
+
+    Nothing here raises: a line that has no room is counted, and the next one says so. With `further` the lines come
+    behind those of the last run.
+    """
+
+    def __init__(self, path: Path, session: str, *, further: bool = False) -> None:
+        self._path, self._session, self._further = path, session, further
+        self._lines = Lines()
+        self._file: int | None = None
+        self._waiting: list[Line] = []
+        self._missing = self._size = self._replaced = 0
+        self._pieces = Counter[int]()  # bytes of the pieces of text that nothing has replaced, by the turn
+        self._torn = self._full = False
+
+    def _begin(self, size: int) -> None:
+        """Open the file, unless there is no room for so many bytes more. Raises `OSError`."""
+        self._path.parent.mkdir(mode=0o700, exist_ok=True)
+        if not _has_room(self._path, size):
+            return
+        if self._further and self._path.exists():
+            self._file = _locked(self._path)
+            return
+        number = 0 if self._further else _number(self._path) + 1
+        first = encoded(RunLine(number=number, session=self._session)) + b"\n"
+        file = _opened(_new(self._path), os.O_APPEND | os.O_CREAT | os.O_TRUNC)
+        with contextlib.ExitStack() as failed:
+            failed.callback(os.close, file)
+            if os.write(file, first) == len(first):
+                _new(self._path).replace(self._path)
+                self._file, self._size = file, len(first)
+                failed.pop_all()
+
+    def __call__(self, event: ConversationEvent) -> None:
+        """Append the lines of an event. Those of events that were read together are written together."""
+        self._waiting += self._lines.of(event)
+        if not (isinstance(event, AgentSpoke) and event.more):
+            self._flush()
+
+    def finish(self, conclusion: Conclusion) -> None:
+        """Append how the run has ended."""
+        self._waiting.append(result_line(self._session, conclusion))
+        self._full = False
+        self._flush()
+        if self._replaced:
+            self._write_anew()
+
+    def close(self) -> None:
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
+
+    def _flush(self) -> None:
+        lines, self._waiting = self._waiting, []
+        if not lines:
+            return
+        data = [encoded(line) + b"\n" for line in lines]
+        left = 0 if self._full else self._put(b"".join(data))
+        for line, raw in zip(lines, data, strict=True):
+            left -= len(raw)
+            if left < 0:
+                self._missing += _count(line)
+            elif isinstance(line, TextDeltaLine):
+                self._pieces[line.turn] += len(raw)
+            elif isinstance(line, TextLine | TurnFinishedLine):
+                self._replaced += self._pieces.pop(line.turn, 0)
+        if self._replaced > max(REPLACED, self._size // 2) or self._size > LARGEST:
+            self._write_anew()
+
+    def _put(self, data: bytes) -> int:
+        """Write it behind a line on what is missing before it. Returns how many of its bytes were written."""
+        try:
+            if self._file is None:
+                self._begin(len(data))
+            if self._file is None or not _has_room(self._path, len(data)):
+                return 0
+            before = b"\n" * self._torn + (encoded(LeftOutLine(lines=self._missing)) + b"\n") * bool(self._missing)
+            written = os.write(self._file, before + data)
+        except OSError:
+            return 0
+        self._size += written
+        if written >= len(before):
+            self._missing = 0
+        self._torn = written < len(before) + len(data)
+        return max(written - len(before), 0)
+
+    def _write_anew(self) -> None:
+        """Write the file without what nobody needs any more. Where there is no room, it stays as it is."""
+        self._full = self._size > LARGEST
+        if self._file is None or not _has_room(self._path, self._size):
+            return
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX)  # nobody else appends meanwhile
+            with (
+                open_regular(self._path) as old,
+                os.fdopen(_opened(_new(self._path), os.O_CREAT | os.O_TRUNC), "wb") as new,
+            ):
+                new.writelines(_kept(old))
+            begun = _opened(_new(self._path), os.O_APPEND)
+            _new(self._path).replace(self._path)
+        except OSError:
+            with contextlib.suppress(OSError):
+                fcntl.flock(self._file, fcntl.LOCK_UN)
+            return
+        self.close()
+        self._file, self._size, self._replaced, self._full = begun, os.fstat(begun).st_size, 0, False
+
+
+def _has_room(path: Path, size: int) -> bool:
+    """Whether so many bytes more leave the store what it needs for the end of a turn. Raises `OSError`."""
+    disk = os.statvfs(path.parent)
+    return disk.f_bavail * disk.f_frsize > size + ROOM
+
+
+def _opened(path: Path, flags: int) -> int:
+    return os.open(path, os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK | flags, 0o600)
+
+
+def _locked(path: Path) -> int:
+    """The file at the path, opened to append to it; its run puts no other one there before it is closed."""
+    while True:
+        file = _opened(path, os.O_APPEND)
+        fcntl.flock(file, fcntl.LOCK_EX)
+        if os.path.samestat(os.fstat(file), path.stat()):
+            return file
+        os.close(file)
+
+
+def _number(path: Path) -> int:
+    """The number of the run whose file that is; 0 without one."""
+    with contextlib.suppress(OSError, DecodeError), open_regular(path) as file:
+        return decode(file.readline(LONGEST_FIRST), type=RunLine).number
+    return 0
+
+
+def _kept(file: BinaryIO) -> Iterator[bytes]:
+    """The lines of a file that are still needed. Of too many those of the middle are counted."""
+    replaced = dict[int, int]()  # by the turn, the place of the last line that replaces pieces
+    for place, line in enumerate(map(_read, file)):
+        if isinstance(line, TextLine | TurnFinishedLine):
+            replaced[line.turn] = place
+
+    def needed() -> Iterator[bytes]:
+        file.seek(0)
+        return (raw for place, raw in enumerate(file) if not _is_replaced(_read(raw), place, replaced))
+
+    size = sum(map(len, needed()))
+    last = size - LAST if size > LARGEST else 0
+    at = missing = 0
+    for raw in needed():
+        at += len(raw)
+        if FIRST < at <= last:
+            missing += _count(_read(raw))
+            continue
+        if missing:
+            yield encoded(LeftOutLine(lines=missing)) + b"\n"
+            missing = 0
+        yield raw
+
+
+def _is_replaced(line: Line | None, place: int, replaced: dict[int, int]) -> bool:
+    return isinstance(line, TextDeltaLine) and place < replaced.get(line.turn, 0)
+
+
+def _read(raw: bytes) -> Line | None:
+    """The line; None for one that a full disk has cut, and for one that only a later teamchat knows."""
+    with contextlib.suppress(DecodeError):
+        return cast("Line", decode(raw, type=ANY))
+    with contextlib.suppress(ValueError, RecursionError):  # msgspec reads no half of a surrogate pair
+        return cast("Line", convert(json.loads(raw), ANY))
+    return None
+
+
+def _count(line: Line | None) -> int:
+    """How many lines this one counts for. Pieces of text do not count: they may be replaced."""
+    if isinstance(line, LeftOutLine):
+        return line.lines
+    return 0 if line is None or isinstance(line, TextDeltaLine | RunLine) else 1
+
+
+class RunReader:
+    """Reads the file of a session's runs as it grows, and goes on in the file that takes its place.
+
+    `number` is that of the run that is read; 0 before the first one.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self.number = 0
+        self._file: BinaryIO | None = None
+        self._half: list[bytes] = []
+        self._passed = self._told = 0  # lines of this file that were read, and lines of the run that were told
+        self._pieces, self._shown = Counter[int](), Counter[int]()  # the same of pieces of text, by the turn
+
+    def read(self) -> Iterator[Line]:
+        """What has been appended since the last call. A `LeftOutLine` says how many lines are missing at its place.
+
+        A run begins with its `RunLine`. Half a line is kept for the next call.
+        """
+        while True:
+            yield from self._rest()
+            if not self._moved():
+                return
+            yield from self._rest()  # what was appended before the other file took its place
+            self._open()
+
+    def close(self) -> None:
+        if self._file:
+            self._file.close()
+            self._file = None
+
+    def _moved(self) -> bool:
+        """Whether another file is at the place now."""
+        try:
+            there = self._path.stat()
+        except OSError:
+            return False
+        here = os.fstat(self._file.fileno()) if self._file else None
+        return here is None or (here.st_ino, here.st_dev) != (there.st_ino, there.st_dev)
+
+    def _open(self) -> None:
+        self.close()
+        with contextlib.suppress(OSError):
+            self._file = open_regular(self._path)
+        self._half.clear()
+        self._passed = 0
+        self._pieces.clear()
+
+    def _rest(self) -> Iterator[Line]:
+        while self._file and (raw := self._file.readline()):
+            self._half.append(raw)
+            if raw.endswith(b"\n"):
+                line = _read(b"".join(self._half))
+                self._half.clear()
+                if line and (new := self._new(line)):
+                    yield new
+
+    def _new(self, line: Line) -> Line | None:
+        """The line, if it was not told from an earlier file of its run."""
+        if isinstance(line, RunLine):
+            if line.number == self.number:
+                return None
+            self.number, self._told = line.number, 0
+            self._shown.clear()
+            return line
+        if isinstance(line, TextDeltaLine):
+            self._pieces[line.turn] += 1
+            if self._pieces[line.turn] <= self._shown[line.turn]:
+                return None
+            self._shown[line.turn] += 1
+            return line
+        self._passed += _count(line)
+        missing = self._passed - self._told
+        if isinstance(line, TextLine | TurnFinishedLine):
+            self._pieces.pop(line.turn, None)
+            if missing > 0:
+                self._shown.pop(line.turn, None)
+        if missing <= 0:
+            return None
+        self._told = self._passed
+        return LeftOutLine(lines=missing) if isinstance(line, LeftOutLine) else line
