@@ -1,19 +1,24 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from teamchat.cli.output.jsonl import write_line
+from teamchat.cli.output.lines import moment, note
+from teamchat.cli.running.converse import held_run
 from teamchat.cli.startup.complete import members
 from teamchat.cli.startup.options import JsonOption, PlaceOptions
 from teamchat.cli.startup.typed import placed_here
+from teamchat.cli.startup.workspace import choose_session, find_team, need_person, open_store
+from teamchat.core.conversation.sessions.adopt import Candidates, candidates, carry_out, chosen
+from teamchat.core.conversation.sessions.adopt import cancel as cancel_it
 from teamchat.core.errors import ExitCode, UsageError
+from teamchat.core.routing.titles import first_words
+from teamchat.core.store.sessions import begun, need_session
 from teamchat.core.text.clean import printable
 from teamchat.core.text.commands import command_of
-
-if TYPE_CHECKING:
-    from teamchat.core.conversation.sessions.adopt import Candidates
 
 
 def adopt(
@@ -31,13 +36,6 @@ def adopt(
 
     The member's next turn continues a copy. Your own session stays as it is.
     """
-    from teamchat.cli.output.lines import note
-    from teamchat.cli.running.converse import held_run
-    from teamchat.cli.startup.workspace import choose_session, find_team, need_person, open_store
-    from teamchat.core.conversation.sessions.adopt import cancel as cancel_it
-    from teamchat.core.conversation.sessions.adopt import candidates, carry_out, chosen
-    from teamchat.core.store.sessions import begun, need_session
-
     if last + cancel + (which is not None) > 1:
         raise UsageError("ID, --last and --cancel exclude each other")
     if last or cancel or which is not None:
@@ -73,10 +71,6 @@ def adopt(
 
 def print_candidates(there: Candidates, *, as_json: bool) -> None:
     """Each session with its name, when it was last used, and its first words."""
-    from teamchat.cli.output.jsonl import write_line
-    from teamchat.cli.output.lines import moment, note
-    from teamchat.core.routing.titles import first_words
-
     if as_json:
         for session in there.kept:
             write_line("kept_session", id=session.id, at=session.at, first=session.first)

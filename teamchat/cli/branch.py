@@ -1,22 +1,26 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Iterator, Sequence
+from typing import Annotated
 
 import typer
 
+from teamchat.cli.output.jsonl import session_fields, write_line
+from teamchat.cli.output.lines import note, plural
 from teamchat.cli.startup.options import JsonOption, PlaceOptions, session_name
 from teamchat.cli.startup.typed import placed_here
+from teamchat.cli.startup.workspace import find_root, need_person, open_store
+from teamchat.core.conversation.sessions.branch import Later, turns_after
+from teamchat.core.conversation.sessions.branch import branch as begin
 from teamchat.core.errors import UsageError
+from teamchat.core.store.database import Database
+from teamchat.core.store.listing import title_of
+from teamchat.core.store.messages import SqliteLog
+from teamchat.core.store.routes import open_routes
+from teamchat.core.store.sessions import Session, check_there, need_session
 from teamchat.core.text.clean import printable
 from teamchat.core.text.commands import quote, saying
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from teamchat.core.conversation.sessions.branch import Later
-    from teamchat.core.store.database import Database
-    from teamchat.core.store.sessions import Session
 
 
 def branch(
@@ -38,15 +42,6 @@ def branch(
     as_json: JsonOption = False,
 ) -> None:
     """Begin a conversation that has the messages of this one so far. Both go on by themselves."""
-    from teamchat.cli.output.jsonl import session_fields, write_line
-    from teamchat.cli.output.lines import note
-    from teamchat.cli.startup.workspace import find_root, need_person, open_store
-    from teamchat.core.conversation.sessions.branch import branch as begin
-    from teamchat.core.conversation.sessions.branch import turns_after
-    from teamchat.core.store.listing import title_of
-    from teamchat.core.store.messages import SqliteLog
-    from teamchat.core.store.sessions import check_there, need_session
-
     need_person("branches are begun")
     with open_store(find_root(place.team)) as db:
         with db.transaction():
@@ -73,16 +68,11 @@ def branch(
 
 def check_no_message(db: Database, session: Session, name: str | None) -> None:
     """Raises `UsageError` for a name that is the id of a message of the session: `--at` was probably meant."""
-    from teamchat.core.store.messages import SqliteLog
-
     if name is not None and SqliteLog(db, session.id).has(name):
         raise UsageError(f"{name} is a message, not a name for a session", f"teamchat branch --at {name}")
 
 
 def begun_lines(db: Database, made: Session, parent: Session, last: str, back: str) -> Iterator[str]:
-    from teamchat.cli.output.lines import plural
-    from teamchat.core.store.routes import open_routes
-
     yield f"session {made.name} begins as {parent.name} was at {last}: {plural(made.messages, 'message')}"
     if (os.environ.get("TEAMCHAT_SESSION") or made.name) != made.name:
         go_on = placed_here(saying("--session", made.name))

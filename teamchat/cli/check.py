@@ -1,17 +1,22 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Sequence
+from contextlib import nullcontext
+from typing import Annotated
 
 import typer
 
+from teamchat.cli.output.lines import note
+from teamchat.cli.running.converse import converse
 from teamchat.cli.startup.complete import checks
 from teamchat.cli.startup.options import NoWaitOption, PlaceOptions, ShownOptions, TrustOption
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from teamchat.core.check import Check
-    from teamchat.core.team.team import Team
+from teamchat.cli.startup.workspace import choose_session, find_team, need_trust, open_store
+from teamchat.core.check import Check
+from teamchat.core.conversation.permission import check_runs_commands
+from teamchat.core.errors import UsageError
+from teamchat.core.store.sessions import begun
+from teamchat.core.team.checks import named_check, with_needs
+from teamchat.core.team.team import Team
 
 
 def check(
@@ -34,14 +39,6 @@ def check(
     Those that a check needs run before it. No member has a turn. The conversation keeps the result: log and show have
     it. Exit code 16 says that one is red.
     """
-    from contextlib import nullcontext
-
-    from teamchat.cli.output.lines import note
-    from teamchat.cli.running.converse import converse
-    from teamchat.cli.startup.workspace import choose_session, find_team, need_trust, open_store
-    from teamchat.core.conversation.permission import check_runs_commands
-    from teamchat.core.store.sessions import begun
-
     team = find_team(place.team)
     wanted = checks_to_run(team, name)
     check_runs_commands()
@@ -56,9 +53,6 @@ def check(
 
 def checks_to_run(team: Team, name: str | None) -> Sequence[Check]:
     """The check of that name or command; without one all of the team file. Each is behind those that it needs."""
-    from teamchat.core.errors import UsageError
-    from teamchat.core.team.checks import named_check, with_needs
-
     if name is not None:
         return with_needs(team.checks, (named_check(team.checks, name),))
     if not team.checks:

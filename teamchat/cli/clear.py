@@ -1,6 +1,14 @@
 from __future__ import annotations
 
+from teamchat.cli.output.lines import note
+from teamchat.cli.running.converse import held_run
+from teamchat.cli.running.hooks import tell_hooks
 from teamchat.cli.startup.options import JsonOption, PlaceOptions
+from teamchat.cli.startup.typed import placed_here
+from teamchat.cli.startup.workspace import need_person, open_store, team_or_nobody
+from teamchat.core.conversation.undo.messages import check_may_clear
+from teamchat.core.store.sessions import need_session
+from teamchat.core.turn.run_events import TaskChanged
 
 
 def clear(place: PlaceOptions, as_json: JsonOption = False) -> None:
@@ -8,15 +16,6 @@ def clear(place: PlaceOptions, as_json: JsonOption = False) -> None:
 
     The record and the todo list stay. The next undo brings all of it back.
     """
-    from teamchat.cli.output.lines import note
-    from teamchat.cli.running.converse import held_run
-    from teamchat.cli.running.hooks import tell_hooks
-    from teamchat.cli.startup.typed import placed_here
-    from teamchat.cli.startup.workspace import need_person, open_store, team_or_nobody
-    from teamchat.core.conversation.undo.messages import check_may_clear
-    from teamchat.core.store.sessions import need_session
-    from teamchat.core.turn.run_events import TaskChanged
-
     need_person("conversations are cleared")
     team = team_or_nobody(place.team, place.session)
     with open_store(team.root) as db:

@@ -4,8 +4,12 @@ from typing import Annotated
 
 import typer
 
+from teamchat.cli.running.converse import converse
 from teamchat.cli.startup.complete import members
 from teamchat.cli.startup.options import LimitOptions, PlaceOptions, ShownOptions
+from teamchat.cli.startup.workspace import find_team, need_trust, open_store, session_to_continue
+from teamchat.core.conversation.summary import summariser_of
+from teamchat.core.store.sessions import touch_session
 
 
 def compact(
@@ -27,11 +31,6 @@ def compact(
 
     Nothing is lost: the log keeps every message, and prompts still quote what people said last.
     """
-    from teamchat.cli.running.converse import converse
-    from teamchat.cli.startup.workspace import find_team, need_trust, open_store, session_to_continue
-    from teamchat.core.conversation.summary import summariser_of
-    from teamchat.core.store.sessions import touch_session
-
     team = find_team(place.team, limits.timeout)
     summariser_of(team, member)  # before anything begins
     need_trust(team, give=limits.trust)

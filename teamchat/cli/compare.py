@@ -2,23 +2,31 @@ from __future__ import annotations
 
 import shutil
 import sys
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Iterator
+from typing import Annotated
 
 import typer
 from msgspec import to_builtins
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 
+from teamchat.cli.output.jsonl import write_line
+from teamchat.cli.output.lines import note, turn_line
+from teamchat.cli.output.long import as_shown
+from teamchat.cli.output.patch import stat_lines, write_patch
 from teamchat.cli.startup.complete import sessions
 from teamchat.cli.startup.options import JsonOption, TeamOption, session_name
 from teamchat.cli.startup.typed import placed_here
+from teamchat.cli.startup.workspace import find_root, open_store
+from teamchat.core.conversation.sessions.compare import SessionAnswer, Trees, compare_answers, compare_trees
 from teamchat.core.errors import UsageError
+from teamchat.core.messages import ConversationMessage, name_of
+from teamchat.core.store.sessions import need_session
 from teamchat.core.text.clean import printable
 from teamchat.core.text.commands import quote
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from teamchat.core.conversation.sessions.compare import SessionAnswer, Trees
-    from teamchat.core.messages import ConversationMessage
+from teamchat.core.turn.lines import message_fields, outcome_fields
+from teamchat.runners.untrusted.json import one_line
 
 WIDE = 100  # columns of a terminal that has room for two texts
 LONGEST_ASKED = 200  # characters of what a person said
@@ -40,10 +48,6 @@ def compare(
     as_json: JsonOption = False,
 ) -> None:
     """Show what two conversations answered to the same message, and how the files differ."""
-    from teamchat.cli.startup.workspace import find_root, open_store
-    from teamchat.core.conversation.sessions.compare import compare_answers, compare_trees
-    from teamchat.core.store.sessions import need_session
-
     if stat and as_json:
         raise UsageError("--stat and --json exclude each other")
     with open_store(find_root(team)) as db:
@@ -64,9 +68,6 @@ def print_answers(answers: tuple[SessionAnswer, SessionAnswer]) -> None:
             for text in blocks(answer):
                 print(text)
         return
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
 
     table = Table.grid(expand=True, padding=(0, 2))
     for _ in answers:
@@ -77,10 +78,6 @@ def print_answers(answers: tuple[SessionAnswer, SessionAnswer]) -> None:
 
 def blocks(answer: SessionAnswer) -> Iterator[str]:
     """What came after the message: who asked what, the replies, and a line for each turn."""
-    from teamchat.cli.output.lines import turn_line
-    from teamchat.core.messages import name_of
-    from teamchat.runners.untrusted.json import one_line
-
     yield printable(f"{answer.session.name}, after {answer.to.id}")
     for said in answer.asked or (answer.to,):
         yield printable(f"{name_of(said)}: {one_line(said.content, LONGEST_ASKED)}")
@@ -95,16 +92,11 @@ def blocks(answer: SessionAnswer) -> Iterator[str]:
 
 
 def shown(answer: SessionAnswer, reply: ConversationMessage) -> str:
-    from teamchat.cli.output.long import as_shown
-
     whole = placed_here(f"teamchat log --full {reply.id} --session {quote(answer.session.name)}")
     return as_shown(reply.content, whole).strip()
 
 
 def print_trees(answers: tuple[SessionAnswer, SessionAnswer], trees: Trees, *, stat: bool) -> None:
-    from teamchat.cli.output.lines import note
-    from teamchat.cli.output.patch import stat_lines, write_patch
-
     sys.stdout.flush()
     first, other = (answer.session.name for answer in answers)
     for difference in trees.differences:
@@ -122,9 +114,6 @@ def print_trees(answers: tuple[SessionAnswer, SessionAnswer], trees: Trees, *, s
 
 
 def write_json(answers: tuple[SessionAnswer, SessionAnswer], trees: Trees) -> None:
-    from teamchat.cli.output.jsonl import write_line
-    from teamchat.core.turn.lines import message_fields, outcome_fields
-
     for answer in answers:
         turns = [
             {"turn": turn.number, "member": turn.member, **outcome_fields(turn, turn.outcome)}

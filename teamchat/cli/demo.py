@@ -3,15 +3,28 @@ from __future__ import annotations
 import contextlib
 import shutil
 import sys
+import tempfile
+from importlib.resources import files
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from teamchat.cli.output.lines import note
+from teamchat.cli.running.playback import play
+from teamchat.cli.running.request import Request, send_message
 from teamchat.cli.startup.options import SPEED, JsonOption, NewPlace, RunOutput, ShownOptions
 from teamchat.cli.startup.typed import PROGRAM, TYPED, placed_here
+from teamchat.cli.startup.workspace import begin_run, find_team, need_person
 from teamchat.core.agents import CLIS
+from teamchat.core.cassette.format import parse_cassette
+from teamchat.core.checkpoint.git import GitFailed, GitProgram
+from teamchat.core.conversation.inputs import Message, typed_spans
+from teamchat.core.engine.state import UNBOUNDED
 from teamchat.core.errors import CheckpointFailed, ExitCode
+from teamchat.core.team.find import FILE_NAME
+from teamchat.core.team.init import plan_scripts, write_team
+from teamchat.core.team.team import login_name
 from teamchat.core.text.commands import quote
 
 AFTER = """
@@ -35,10 +48,6 @@ def demo(
     """
     if not (recorded or as_json or speed is not None):
         return _run()
-    from importlib.resources import files
-
-    from teamchat.cli.running.playback import play
-    from teamchat.core.cassette.format import parse_cassette
 
     text = files("teamchat.cli").joinpath("demo.cassette").read_text(encoding="utf-8")
     code = play(parse_cassette(text, "the demo"), ShownOptions(as_json), speed=1.0 if speed is None else speed)
@@ -51,22 +60,10 @@ def demo(
 
 def _run() -> int:
     """A real conversation: `init --template offline` makes such a team, and `send` runs it like this."""
-    import tempfile
-
-    from teamchat.cli.output.lines import note
-    from teamchat.cli.running.request import Request, send_message
-    from teamchat.cli.startup.workspace import begin_run, find_team, need_person
-    from teamchat.core.conversation.inputs import Message, typed_spans
-    from teamchat.core.engine.state import UNBOUNDED
-    from teamchat.core.team.find import FILE_NAME
-    from teamchat.core.team.init import plan_scripts, write_team
-    from teamchat.core.team.team import login_name
-
     need_person("the demo is run")
     file = Path(tempfile.mkdtemp(prefix="teamchat-demo-")) / FILE_NAME
     write_team(plan_scripts("demo", "demo", login_name()), file)
     # With git a turn's files can be undone, too.
-    from teamchat.core.checkpoint.git import GitFailed, GitProgram
 
     with contextlib.suppress(GitFailed, CheckpointFailed):
         GitProgram(file.parent)("init", "--quiet", "--template=")

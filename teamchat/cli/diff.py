@@ -1,21 +1,23 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Sequence
+from typing import Annotated
 
 import typer
 
+from teamchat.cli.output.jsonl import write_line
+from teamchat.cli.output.lines import note
+from teamchat.cli.output.patch import stat_lines, write_patch
 from teamchat.cli.startup.options import JsonOption, PlaceOptions
+from teamchat.cli.startup.turn_called import check_name, turn_called
+from teamchat.cli.startup.workspace import find_root, open_store
+from teamchat.core.conversation.differences import TreeDifference, differences, why_unknown
 from teamchat.core.errors import CheckpointFailed, UsageError
+from teamchat.core.store.database import Database
+from teamchat.core.store.sessions import Session, need_session
+from teamchat.core.store.turns import Turn, last_turn_with_files, turns_between
 from teamchat.core.text.clean import printable
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from teamchat.core.conversation.differences import TreeDifference
-    from teamchat.core.store.database import Database
-    from teamchat.core.store.sessions import Session
-    from teamchat.core.store.turns import Turn
 
 
 def diff(
@@ -29,11 +31,6 @@ def diff(
     as_json: JsonOption = False,
 ) -> None:
     """Show what turns changed in the files; behind a pipe a patch, which git apply takes."""
-    from teamchat.cli.output.lines import note
-    from teamchat.cli.startup.workspace import find_root, open_store
-    from teamchat.core.conversation.differences import differences, why_unknown
-    from teamchat.core.store.sessions import need_session
-
     if stat and as_json:
         raise UsageError("--stat and --json exclude each other")
     with open_store(find_root(place.team)) as db:
@@ -55,9 +52,6 @@ def diff(
 
 def turns_called(db: Database, session: Session, name: str | None) -> Sequence[Turn]:
     """The turns that a person means by `name`, side turns left out; none where no turn changed files."""
-    from teamchat.cli.startup.turn_called import check_name, turn_called
-    from teamchat.core.store.turns import last_turn_with_files, turns_between
-
     if name is None:
         newest = last_turn_with_files(db, session.id)
         return [newest] if newest else []
@@ -73,10 +67,6 @@ def turns_called(db: Database, session: Session, name: str | None) -> Sequence[T
 
 
 def write(found: Sequence[TreeDifference], *, stat: bool, as_json: bool) -> None:
-    from teamchat.cli.output.jsonl import write_line
-    from teamchat.cli.output.lines import note
-    from teamchat.cli.output.patch import stat_lines, write_patch
-
     for difference in found:
         if len(found) > 1 and not as_json:
             note(printable(f"in {difference.repository.top}:"))

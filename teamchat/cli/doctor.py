@@ -1,24 +1,31 @@
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
+from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from msgspec import to_builtins
 
+from teamchat.cli.output.jsonl import write_line
+from teamchat.cli.output.lines import note
 from teamchat.cli.startup.interrupts import raise_again
 from teamchat.cli.startup.options import JsonOption, TeamOption
+from teamchat.cli.startup.workspace import find_team, need_person, need_trust
+from teamchat.core.conversation.permission import trust_store
+from teamchat.core.dispatch.look import check_hosts
+from teamchat.core.doctor.ask import QUESTION, ask_members
+from teamchat.core.doctor.checks import DoctorCheck, exit_code
+from teamchat.core.doctor.examine import examine
 from teamchat.core.errors import ExitCode, UsageError
+from teamchat.core.files.folders import config_dir
+from teamchat.core.team.team import Member
+from teamchat.core.team.trust import require
 from teamchat.core.text.clean import printable
-
-if TYPE_CHECKING:
-    from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
-
-    from teamchat.core.doctor.checks import DoctorCheck
-    from teamchat.core.team.team import Member
-
+from teamchat.runners.child.command import capture
 
 MARKS = {"ok": "✓", "note": "·", "warning": "!", "unknown": "?", "failed": "✗"}
 LiveOption = Annotated[
@@ -48,9 +55,6 @@ def doctor(
         return report.end()
     if live:
         return finished(ask(team, report), report)
-    from teamchat.core.doctor.examine import examine
-    from teamchat.core.files.folders import config_dir
-    from teamchat.runners.child.command import capture
 
     report.all(examine(team, Path.cwd(), config_dir(), os.environ, capture, _hosts))
     return report.end()
@@ -64,8 +68,6 @@ class Report:
         self.checks: list[DoctorCheck] = []
 
     def __call__(self, check: DoctorCheck, width: int) -> None:
-        from teamchat.cli.output.jsonl import write_line
-
         self.checks.append(check)
         if self.as_json:
             write_line("check", **to_builtins(check))
@@ -79,9 +81,6 @@ class Report:
             self(check, width)
 
     def end(self, cut_short: ExitCode | None = None) -> ExitCode:
-        from teamchat.cli.output.jsonl import write_line
-        from teamchat.core.doctor.checks import exit_code
-
         code = cut_short or exit_code(self.checks)
         if self.as_json:
             write_line("result", code=int(code), outcome=code.name.lower())
@@ -90,18 +89,10 @@ class Report:
 
 def _hosts(members: Sequence[Member], env: Mapping[str, str]) -> Iterator[DoctorCheck]:
     """Look for the members' hosts; only a team that has some loads what asks their database."""
-    from teamchat.core.dispatch.look import check_hosts
-
     return check_hosts(members, env)
 
 
 async def ask(option: str | None, report: Report) -> None:
-    from teamchat.cli.output.lines import note
-    from teamchat.cli.startup.workspace import find_team, need_person, need_trust
-    from teamchat.core.conversation.permission import trust_store
-    from teamchat.core.doctor.ask import QUESTION, ask_members
-    from teamchat.core.team.trust import require
-
     need_person("members are asked whether they work")
     team = find_team(option)
     need_trust(team, give=False)
@@ -124,7 +115,6 @@ def finished(work: Coroutine[object, object, None], report: Report) -> ExitCode:
 
     A signal that the caller ignores stays ignored.
     """
-    import asyncio
 
     async def interruptible() -> None:
         task = asyncio.current_task()

@@ -7,18 +7,22 @@ import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from tempfile import mkstemp
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from teamchat.cli.exporting.formats import ExportOptions, format_for, writer
+from teamchat.cli.output.lines import note, plural, size
 from teamchat.cli.output.long import as_stored, write_text
 from teamchat.cli.startup.options import FormatName, PatchesName, PlaceOptions, finite
+from teamchat.cli.startup.workspace import find_root, find_team, open_store
 from teamchat.core.errors import DiskFull, TeamchatError, UsageError
 from teamchat.core.files.folders import FULL, NO_ROOM
+from teamchat.core.store.sessions import need_session
+from teamchat.core.team.team import Team
 from teamchat.core.text.clean import printable
-
-if TYPE_CHECKING:
-    from teamchat.core.team.team import Team
+from teamchat.core.transcripts.collect import collect, redactor, without_secrets
+from teamchat.core.transcripts.reading import LARGEST
 
 PATCHES = 50  # newest turns with changes
 
@@ -49,13 +53,6 @@ def export(
 
     Secrets are replaced by `*`. `teamchat import` reads json, jsonl and snapshot.
     """
-    from teamchat.cli.exporting.formats import ExportOptions, format_for, writer
-    from teamchat.cli.output.lines import note, plural, size
-    from teamchat.cli.startup.workspace import find_root, open_store
-    from teamchat.core.store.sessions import need_session
-    from teamchat.core.transcripts.collect import collect, redactor, without_secrets
-    from teamchat.core.transcripts.reading import LARGEST
-
     file = None if output is None or str(output) == "-" else output
     name = format_for(format_, file)
     if patches and name != "html":
@@ -80,8 +77,6 @@ def export(
 
 def team_for_secrets(option: str | None) -> Team | None:
     """The team, whose members' variables are secrets too. A broken team file does not hide what was said."""
-    from teamchat.cli.startup.workspace import find_team
-
     try:
         return find_team(option)
     except TeamchatError:

@@ -1,12 +1,17 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+import sys
+from collections.abc import Mapping
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from typing import Annotated
 
 import typer
+from rich.console import Console
+from rich.markdown import Markdown
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from importlib.resources.abc import Traversable
+from teamchat.cli.app import COMMANDS, every_command, guess, meant, program
+from teamchat.core.errors import ExitCode, UsageError
 
 
 def help(  # noqa: A001 (the command's name)
@@ -18,9 +23,6 @@ def help(  # noqa: A001 (the command's name)
     ] = None,
 ) -> int:
     """Print a page of the manual, or list the pages."""
-    from teamchat.cli.app import COMMANDS, every_command, guess, meant, program
-    from teamchat.core.errors import ExitCode, UsageError
-
     words, manual = topic or [], pages()
     name = " ".join(words)
     page = manual.get(name)
@@ -45,8 +47,6 @@ def help(  # noqa: A001 (the command's name)
 
 def pages() -> Mapping[str, Traversable]:
     """The pages that ship with the program: `json` for `json.md`, schemas by their full file names."""
-    from importlib.resources import files
-
     docs = files("teamchat").joinpath("docs")
     listed = sorted((*docs.iterdir(), *docs.joinpath("howto").iterdir()), key=lambda file: file.name)
     return {file.name.removesuffix(".md"): file for file in listed if file.name.endswith((".md", ".json"))}
@@ -60,12 +60,8 @@ def title(page: Traversable) -> str:
 
 def print_page(text: str) -> None:
     """Print a page: formatted for a person at a terminal, else unchanged."""
-    import sys
-
     if not sys.stdout.isatty():
         print(text, end="")
         return
-    from rich.console import Console
-    from rich.markdown import Markdown
 
     Console().print(Markdown(text, hyperlinks=False))

@@ -1,14 +1,19 @@
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from teamchat.cli.output.jsonl import write_line
+from teamchat.cli.output.lines import note
 from teamchat.cli.startup.options import JsonOption
-
-if TYPE_CHECKING:
-    from teamchat.core.dispatch.dispatch import HostClock, HostSeen
+from teamchat.cli.startup.workspace import need_person
+from teamchat.core.dispatch.connect import connect, need_address
+from teamchat.core.dispatch.dispatch import Away, HostClock, HostSeen
+from teamchat.core.errors import HostUnavailable
+from teamchat.core.text.clean import printable
 
 
 def hosts(
@@ -18,16 +23,6 @@ def hosts(
     as_json: JsonOption = False,
 ) -> None:
     """List the hosts on which members can run: their agents, projects and jobs, and when each was last seen."""
-    import asyncio
-
-    from teamchat.cli.output.jsonl import write_line
-    from teamchat.cli.output.lines import note
-    from teamchat.cli.startup.workspace import need_person
-    from teamchat.core.dispatch.connect import connect, need_address
-    from teamchat.core.dispatch.dispatch import Away
-    from teamchat.core.errors import HostUnavailable
-    from teamchat.core.text.clean import printable
-
     if init_database:
         need_person("the database of hosts is made")
         url = need_address()

@@ -2,22 +2,24 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from msgspec import to_builtins
 from msgspec.structs import replace
 
+from teamchat.cli.output.lines import confirmed, note, plural
 from teamchat.cli.startup.options import JsonOption, TeamOption, YesOption, session_name
+from teamchat.cli.startup.piped import read_within
 from teamchat.cli.startup.typed import placed_here
+from teamchat.cli.startup.workspace import find_root, find_team, need_person, open_store
 from teamchat.core.errors import TeamchatError, UsageError
+from teamchat.core.store.database import Database
+from teamchat.core.store.sessions import Session, find_session
 from teamchat.core.text.clean import printable
 from teamchat.core.text.commands import saying
-
-if TYPE_CHECKING:
-    from teamchat.core.store.database import Database
-    from teamchat.core.store.sessions import Session
-    from teamchat.core.transcripts.reading import Imported
+from teamchat.core.transcripts.reading import LARGEST, Imported, read, store
+from teamchat.runners.untrusted.json import one_line
 
 
 def import_(
@@ -40,10 +42,6 @@ def import_(
     Nothing in it is run, and its markers call nobody. Its task, which every member is told, is asked for, or taken with
     --yes.
     """
-    from teamchat.cli.output.lines import note
-    from teamchat.cli.startup.workspace import need_person
-    from teamchat.core.transcripts.reading import read
-
     need_person("files are imported")
     name = name_of(file)
     data = content_of(file)
@@ -65,8 +63,6 @@ def import_(
 
 def wants_task(task: str, *, asks: bool) -> bool:
     """True if a person at the terminal takes the task after reading it: members read it outside of any fence."""
-    from teamchat.cli.output.lines import confirmed
-
     if not (asks and sys.stdin.isatty() and sys.stderr.isatty()):
         return False
     print("the file has a task, which every member is told as yours:", file=sys.stderr)
@@ -76,8 +72,6 @@ def wants_task(task: str, *, asks: bool) -> bool:
 
 
 def without_task(found: Imported) -> Imported:
-    from teamchat.runners.untrusted.json import one_line
-
     left_out = f"left out: the task {one_line(found.transcript.task or '', 200)!r} (--yes takes it)"
     return replace(found, transcript=replace(found.transcript, task=None), remarks=(*found.remarks, left_out))
 
@@ -88,9 +82,6 @@ def name_of(file: Path) -> str:
 
 def content_of(file: Path) -> bytes:
     """All of the file. Raises `PromptTooLarge`, and `UsageError` if it cannot be read."""
-    from teamchat.cli.startup.piped import read_within
-    from teamchat.core.transcripts.reading import LARGEST
-
     name, limit = name_of(file), f"and an import takes at most {LARGEST:,}"
     if str(file) == "-":
         return read_within(sys.stdin.buffer, LARGEST, limit, name)
@@ -103,10 +94,6 @@ def content_of(file: Path) -> bytes:
 
 def stored(found: Imported, name: str | None, team: str | None) -> Session:
     """The new session, named as in the file if that is free. Raises `UsageError` for a `name` that is taken."""
-    from teamchat.cli.startup.workspace import find_root, open_store
-    from teamchat.core.store.sessions import find_session
-    from teamchat.core.transcripts.reading import store
-
     root = find_root(team)
     transcript = found.transcript
     with open_store(root) as db, db.transaction():
@@ -118,8 +105,6 @@ def stored(found: Imported, name: str | None, team: str | None) -> Session:
 
 def is_free(db: Database, name: str) -> bool:
     """Whether a new session may have the name that the file says."""
-    from teamchat.core.store.sessions import find_session
-
     try:
         return bool(session_name(name or None)) and find_session(db, name) is None
     except typer.BadParameter:
@@ -128,8 +113,6 @@ def is_free(db: Database, name: str) -> bool:
 
 def team_name(root: Path, option: str | None) -> str:
     """The team of this folder, for a conversation whose file names none."""
-    from teamchat.cli.startup.workspace import find_team
-
     try:
         return find_team(option).name
     except TeamchatError:
@@ -137,8 +120,6 @@ def team_name(root: Path, option: str | None) -> str:
 
 
 def session_lines(made: Session, found: Imported) -> list[str]:
-    from teamchat.cli.output.lines import plural
-
     undone = sum(said.undone for said in found.transcript.said)
     more = f", {plural(undone, 'undone message')}" if undone else ""
     return [

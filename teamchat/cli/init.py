@@ -1,13 +1,23 @@
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import typer
 
-if TYPE_CHECKING:
-    from teamchat.runners.base import Login
+from teamchat.cli.startup.typed import PROGRAM
+from teamchat.core.conversation.permission import check_gives_trust, check_no_hook, trust_store
+from teamchat.core.team.find import FILE_NAME, load
+from teamchat.core.team.init import check_free, installed_clis, plan, with_login, write_team
+from teamchat.core.team.team import login_name
+from teamchat.core.team.trust_needs import needs
+from teamchat.core.text.clean import printable
+from teamchat.core.text.commands import quote
+from teamchat.core.turn.caller import find_caller
+from teamchat.runners import git_server
+from teamchat.runners.base import Login
 
 
 def team_file(file: Path) -> Path:
@@ -42,19 +52,6 @@ def init(
     ] = False,
 ) -> None:
     """Write teamchat.toml for the agent CLIs you have, and trust it."""
-    import os
-
-    from teamchat.cli.startup.typed import PROGRAM
-    from teamchat.core.conversation.permission import check_gives_trust, check_no_hook, trust_store
-    from teamchat.core.team.find import FILE_NAME, load
-    from teamchat.core.team.init import check_free, installed_clis, plan, with_login, write_team
-    from teamchat.core.team.team import login_name
-    from teamchat.core.team.trust_needs import needs
-    from teamchat.core.text.clean import printable
-    from teamchat.core.text.commands import quote
-    from teamchat.core.turn.caller import find_caller
-    from teamchat.runners import git_server
-
     check_no_hook("team files are written")
     check_gives_trust(Path.cwd())
     path, trusted = Path.cwd() / file, trust_store()

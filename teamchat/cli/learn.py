@@ -6,8 +6,10 @@ from typing import Annotated
 
 import typer
 
+from teamchat.cli.output.jsonl import print_line
 from teamchat.cli.output.lines import confirmed, learned, moment, note, plural
 from teamchat.cli.running.converse import converse
+from teamchat.cli.startup.bare_words import typed_text
 from teamchat.cli.startup.complete import members
 from teamchat.cli.startup.options import MOST_COUNTED, JsonOption, LimitOptions, PlaceOptions, ShownOptions
 from teamchat.cli.startup.workspace import find_root, find_team, need_person, need_trust, open_store
@@ -18,6 +20,7 @@ from teamchat.core.store.lessons import add_lesson, delete_lesson, newest_lesson
 from teamchat.core.store.sessions import last_session, need_session
 from teamchat.core.text.clean import printable
 from teamchat.core.text.commands import LEARN
+from teamchat.core.turn.lines import lesson_line
 from teamchat.core.turn.run_events import ConversationEvent, LessonsFound
 
 
@@ -95,8 +98,6 @@ def learn(
     limits: LimitOptions,
 ) -> int:
     """Store a lesson of this workspace. Prompts include it where it fits."""
-    from teamchat.cli.startup.bare_words import typed_text
-
     text = typed_text(words, "lesson", forgetting)
     if from_session or delete is not None or text is not None:
         need_person("lessons are stored and deleted")
@@ -141,9 +142,6 @@ def store_lesson(db: Database, text: str, session: str | None) -> None:
 
 
 def print_lessons(db: Database, *, as_json: bool) -> None:
-    from teamchat.cli.output.jsonl import print_line
-    from teamchat.core.turn.lines import lesson_line
-
     known = newest_lessons(db)
     if not (known or as_json):
         note(f"there are no lessons yet; add one: {LEARN}")

@@ -1,22 +1,31 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from pathlib import Path
+from typing import Annotated
 
 import typer
 
+from teamchat.cli.output.jsonl import write_line
+from teamchat.cli.output.lines import note, plural
+from teamchat.cli.output.undoing import kept_fields, kept_lines
+from teamchat.cli.running.converse import held
 from teamchat.cli.startup.complete import members
 from teamchat.cli.startup.options import JsonOption, NoWaitOption, PlaceOptions
 from teamchat.cli.startup.typed import placed_here
+from teamchat.cli.startup.workspace import find_root, need_person, open_store
+from teamchat.cli.worktrees import describe, lines
+from teamchat.core.checkpoint.paths import readable
 from teamchat.core.errors import UsageError
+from teamchat.core.store.sessions import need_session
+from teamchat.core.store.turns import turns_in_places
 from teamchat.core.text.clean import printable
 from teamchat.core.text.commands import quote
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from teamchat.core.worktrees import PlaceTurn
-    from teamchat.core.worktrees.merging import Merge
-    from teamchat.core.worktrees.records import Opened
+from teamchat.core.turn.files_that_run import files_that_run
+from teamchat.core.worktrees import PlaceTurn, first_try
+from teamchat.core.worktrees.make import need_worktree, usable
+from teamchat.core.worktrees.merging import Merge, difference, merge_into, since_merge, undo_merge
+from teamchat.core.worktrees.records import Opened, all_of, opened
+from teamchat.core.worktrees.remove import merge_commands, submodules
 
 
 def merge(
@@ -45,13 +54,6 @@ def merge(
 
     A member that does several parts of a process at the same time has a worktree for each: sarah#3.
     """
-    from teamchat.cli.running.converse import held
-    from teamchat.cli.startup.workspace import find_root, need_person, open_store
-    from teamchat.core.store.sessions import need_session
-    from teamchat.core.store.turns import turns_in_places
-    from teamchat.core.worktrees.make import need_worktree, usable
-    from teamchat.core.worktrees.merging import merge_into, undo_merge
-
     if ours + theirs + undo > 1:
         raise UsageError("--ours, --theirs and --undo exclude each other")
     if everything and (member or ours or theirs or undo):
@@ -91,15 +93,6 @@ def _refuse_unfit(name: str, turn: PlaceTurn | None) -> None:
 
 def _merge_all(place: PlaceOptions, *, as_json: bool, wait: bool) -> int:
     """Merge one worktree after the other, those of members first, then the places in the order of the plan."""
-    from teamchat.cli.output.lines import note, plural
-    from teamchat.cli.running.converse import held
-    from teamchat.cli.startup.workspace import find_root, need_person, open_store
-    from teamchat.core.store.sessions import need_session
-    from teamchat.core.store.turns import turns_in_places
-    from teamchat.core.worktrees import first_try
-    from teamchat.core.worktrees.merging import merge_into
-    from teamchat.core.worktrees.records import all_of, opened
-
     need_person("changes are merged")
     root = find_root(place.team)
     merged, left = 0, 0
@@ -131,9 +124,6 @@ def _merge_all(place: PlaceOptions, *, as_json: bool, wait: bool) -> int:
 
 def _tell_unfit(state: Path, there: Opened, turn: PlaceTurn) -> bool:
     """Say that the changes of a part that was not done are not merged. False where there are none."""
-    from teamchat.cli.output.lines import note
-    from teamchat.core.worktrees.merging import difference
-
     if not difference(state, there).changes:
         return False
     note(f"{there.tree.member} {turn.unfit}, so what it changed is not merged")
@@ -144,15 +134,6 @@ def _tell_unfit(state: Path, there: Opened, turn: PlaceTurn) -> bool:
 
 def _list(place: PlaceOptions, *, as_json: bool) -> int:
     """Who has something to merge, with the commands."""
-    from teamchat.cli.output.jsonl import write_line
-    from teamchat.cli.output.lines import note
-    from teamchat.cli.startup.workspace import find_root, open_store
-    from teamchat.cli.worktrees import describe, lines
-    from teamchat.core.store.sessions import need_session
-    from teamchat.core.store.turns import turns_in_places
-    from teamchat.core.worktrees.records import all_of
-    from teamchat.core.worktrees.remove import merge_commands
-
     with open_store(find_root(place.team)) as db:
         chosen, state = need_session(db, place.session), db.path.parent
         turns = turns_in_places(db, chosen.id)
@@ -173,13 +154,6 @@ def _list(place: PlaceOptions, *, as_json: bool) -> int:
 
 
 def _tell(state: Path, there: Opened, made: Merge, *, undo: bool, as_json: bool) -> int:
-    from teamchat.cli.output.jsonl import write_line
-    from teamchat.cli.output.lines import note, plural
-    from teamchat.cli.output.undoing import kept_fields, kept_lines
-    from teamchat.core.checkpoint.paths import readable
-    from teamchat.core.turn.files_that_run import files_that_run
-    from teamchat.core.worktrees.remove import submodules
-
     member, left = there.tree.member, [readable(path) for path in submodules(state, there)]
     files = [{"path": readable(change.path), "what": change.what} for change in made.changes]
     clashes = [{"path": readable(clash.path), "why": clash.why} for clash in made.clashes]
@@ -215,8 +189,6 @@ def _tell(state: Path, there: Opened, made: Merge, *, undo: bool, as_json: bool)
 
 def _next(state: Path, there: Opened, made: Merge, *, undo: bool) -> list[str]:
     """The commands after a conflict; those for an undo show and drop what was changed since the merge."""
-    from teamchat.core.worktrees.merging import since_merge
-
     member = quote(there.tree.member)
     if not undo:
         return [f"teamchat merge --theirs {member}", f"teamchat merge --ours {member}"]

@@ -10,11 +10,22 @@ from typing import Annotated
 
 import typer
 
+from teamchat.cli.output.lines import note
+from teamchat.cli.running.converse import held
 from teamchat.cli.startup.complete import members
 from teamchat.cli.startup.options import NoWaitOption, PlaceOptions, TrustOption
+from teamchat.cli.startup.workspace import find_team, need_person, need_trust, open_store
+from teamchat.core.conversation.permission import trust_store
+from teamchat.core.conversation.sessions.open import plan_opening
 from teamchat.core.errors import AgentMissing, UsageError
+from teamchat.core.files.whole_files import temporary_folder
+from teamchat.core.store.sessions import need_session
+from teamchat.core.store.turns import mark_opened
+from teamchat.core.team.trust import require
 from teamchat.core.text.clean import printable
 from teamchat.core.text.commands import saying
+from teamchat.runners.child.process import foreground
+from teamchat.runners.child.running import SpawnFailed
 
 
 def open(  # noqa: A001 (the command's name)
@@ -26,18 +37,6 @@ def open(  # noqa: A001 (the command's name)
     no_wait: NoWaitOption = False,
 ) -> int:
     """Open a member's session in its own CLI. Only that member will remember what you say there."""
-    from teamchat.cli.output.lines import note
-    from teamchat.cli.running.converse import held
-    from teamchat.cli.startup.workspace import find_team, need_person, need_trust, open_store
-    from teamchat.core.conversation.permission import trust_store
-    from teamchat.core.conversation.sessions.open import plan_opening
-    from teamchat.core.files.whole_files import temporary_folder
-    from teamchat.core.store.sessions import need_session
-    from teamchat.core.store.turns import mark_opened
-    from teamchat.core.team.trust import require
-    from teamchat.runners.child.process import foreground
-    from teamchat.runners.child.running import SpawnFailed
-
     need_person("sessions are opened")
     team = find_team(place.team)
     with open_store(team.root) as db:

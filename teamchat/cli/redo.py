@@ -1,19 +1,18 @@
 from __future__ import annotations
 
+from teamchat.cli.output.jsonl import write_line
+from teamchat.cli.output.lines import note
+from teamchat.cli.output.undoing import file_fields, kept_fields, kept_lines, redo_lines, redone
+from teamchat.cli.running.converse import held_run
+from teamchat.cli.running.undo_asked import check_dry_run, confirmed_and_done
 from teamchat.cli.startup.options import ConfirmOrShow, JsonOption, PlaceOptions
+from teamchat.cli.startup.workspace import need_person, open_store, team_or_nobody
+from teamchat.core.conversation.undo.proposal import carry_out_redo, propose_redo
+from teamchat.core.store.sessions import need_session
 
 
 def redo(confirm: ConfirmOrShow, place: PlaceOptions, as_json: JsonOption = False) -> None:
     """Redo what the newest undo has undone, unless something was said or run since."""
-    from teamchat.cli.output.jsonl import write_line
-    from teamchat.cli.output.lines import note
-    from teamchat.cli.output.undoing import file_fields, kept_fields, kept_lines, redo_lines, redone
-    from teamchat.cli.running.converse import held_run
-    from teamchat.cli.running.undo_asked import check_dry_run, confirmed_and_done
-    from teamchat.cli.startup.workspace import need_person, open_store, team_or_nobody
-    from teamchat.core.conversation.undo.proposal import carry_out_redo, propose_redo
-    from teamchat.core.store.sessions import need_session
-
     if not confirm.dry_run:
         need_person("turns are redone")
     team = team_or_nobody(place.team, place.session)

@@ -5,7 +5,10 @@ from typing import Annotated
 
 import typer
 
+from teamchat.cli.running.playback import play
 from teamchat.cli.startup.options import ShownOptions, SpeedOption, TeamOption
+from teamchat.cli.startup.workspace import find_team
+from teamchat.core.cassette.format import read_cassette
 
 
 def replay(
@@ -22,10 +25,6 @@ def replay(
 
     A turn that was not recorded exits with 10 and shows the difference to the nearest recorded prompt.
     """
-    from teamchat.cli.running.playback import play
-    from teamchat.cli.startup.workspace import find_team
-    from teamchat.core.cassette.format import read_cassette
-
     cassette = read_cassette(file)
     other = find_team(team) if team is not None else None
     return play(cassette, shown, speed=speed, team=other, verify=verify)

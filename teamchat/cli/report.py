@@ -1,22 +1,21 @@
 from __future__ import annotations
 
+from teamchat.cli.output.jsonl import print_line
+from teamchat.cli.output.process_report import lines_of
+from teamchat.cli.output.terminal.result import fitted
+from teamchat.cli.running.showing import wrap_width
 from teamchat.cli.startup.options import JsonOption, PlaceOptions
+from teamchat.cli.startup.workspace import find_root, open_store
+from teamchat.core.conversation.process_totals import whole_report
+from teamchat.core.errors import ExitCode, UsageError
+from teamchat.core.store.routes import last_process
+from teamchat.core.store.sessions import need_session
+from teamchat.core.text.clean import printable
+from teamchat.core.turn.lines import ProcessLine, process_fields
 
 
 def report(place: PlaceOptions, as_json: JsonOption = False) -> int:
     """Print what the last process came to, as at its end."""
-    from teamchat.cli.output.jsonl import print_line
-    from teamchat.cli.output.process_report import lines_of
-    from teamchat.cli.output.terminal.result import fitted
-    from teamchat.cli.running.showing import wrap_width
-    from teamchat.cli.startup.workspace import find_root, open_store
-    from teamchat.core.conversation.process_totals import whole_report
-    from teamchat.core.errors import ExitCode, UsageError
-    from teamchat.core.store.routes import last_process
-    from teamchat.core.store.sessions import need_session
-    from teamchat.core.text.clean import printable
-    from teamchat.core.turn.lines import ProcessLine, process_fields
-
     with open_store(find_root(place.team)) as db:
         chosen = need_session(db, place.session)
         process = last_process(db, chosen.id)

@@ -1,16 +1,25 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from teamchat.cli.output.lines import note
+from teamchat.cli.output.undoing import kept_lines, undo_lines, undone
+from teamchat.cli.running.converse import held_run
+from teamchat.cli.running.request import run_input
+from teamchat.cli.running.undo_asked import confirmed_and_done
 from teamchat.cli.startup.complete import members
 from teamchat.cli.startup.options import Confirm, LimitOptions, PlaceOptions, RunOutput, ShownOptions
 from teamchat.cli.startup.typed import placed_here
+from teamchat.cli.startup.workspace import need_trust, open_store, session_to_continue, team_with_session
+from teamchat.core.conversation.inputs import Resume
+from teamchat.core.conversation.undo.messages import give_call
+from teamchat.core.conversation.undo.proposal import carry_out_undo, propose_retry
+from teamchat.core.engine.events import ResumeMode
 from teamchat.core.errors import ExitCode, UsageError
-
-if TYPE_CHECKING:
-    from teamchat.core.team.team import Team
+from teamchat.core.store.sessions import touch_session
+from teamchat.core.team.team import Team
 
 
 def retry(
@@ -27,18 +36,6 @@ def retry(
     limits: LimitOptions,
 ) -> int:
     """Undo the last turn and run it again, with another member if you name one."""
-    from teamchat.cli.output.lines import note
-    from teamchat.cli.output.undoing import kept_lines, undo_lines, undone
-    from teamchat.cli.running.converse import held_run
-    from teamchat.cli.running.request import run_input
-    from teamchat.cli.running.undo_asked import confirmed_and_done
-    from teamchat.cli.startup.workspace import need_trust, open_store, session_to_continue, team_with_session
-    from teamchat.core.conversation.inputs import Resume
-    from teamchat.core.conversation.undo.messages import give_call
-    from teamchat.core.conversation.undo.proposal import carry_out_undo, propose_retry
-    from teamchat.core.engine.events import ResumeMode
-    from teamchat.core.store.sessions import touch_session
-
     team = team_with_session(place.team, place.session, limits.timeout)
     need_trust(team, give=limits.trust)
     if with_ is not None:

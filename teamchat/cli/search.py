@@ -3,20 +3,27 @@ from __future__ import annotations
 import sys
 import time
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
+from rich.console import Console
+from rich.text import Text
 
+from teamchat.cli.output.lines import moment, note
+from teamchat.cli.output.listing import age
 from teamchat.cli.startup import complete
 from teamchat.cli.startup.options import MOST_COUNTED, JsonOption, TeamOption, session_name
 from teamchat.cli.startup.typed import placed_here
+from teamchat.cli.startup.workspace import find_root, open_store
 from teamchat.core.errors import UsageError
+from teamchat.core.store import search as stored
+from teamchat.core.store.listing import title_of
+from teamchat.core.store.search import Hit
+from teamchat.core.store.sessions import Session, all_sessions, need_session
 from teamchat.core.text.clean import printable, visible
 from teamchat.core.text.commands import command_of
-
-if TYPE_CHECKING:
-    from teamchat.core.store.search import Hit
-    from teamchat.core.store.sessions import Session
+from teamchat.core.text.durations import parse_duration
+from teamchat.core.text.words import search_parts
 
 LIMIT = 20
 INDENT = "  "
@@ -66,13 +73,6 @@ def search(
 
     A message must have all the words. Upper case and accents make no difference: teamchat search "version option"
     """
-    from teamchat.cli.output.lines import note
-    from teamchat.cli.startup.workspace import find_root, open_store
-    from teamchat.core.store import search as stored
-    from teamchat.core.store.listing import title_of
-    from teamchat.core.store.sessions import all_sessions, need_session
-    from teamchat.core.text.words import search_parts
-
     parts = search_parts(" ".join(words))
     if not parts:
         note("there is no letter and no digit to search for")
@@ -97,8 +97,6 @@ def moment_of(text: str, now: float) -> float:
     """The time that `--from` names, in seconds since 1970: a date, a date with a time, `today`, `yesterday`, or how
     long ago. Raises `UsageError`.
     """
-    from teamchat.core.text.durations import parse_duration
-
     # without a zone: Python has none of a day or more, such as TZ=XXX99
     midnight = datetime.fromtimestamp(now).replace(hour=0, minute=0, second=0, microsecond=0)  # noqa: DTZ006
     days = {"today": 0, "yesterday": 1}
@@ -142,9 +140,6 @@ def _fields(hit: Hit, session: Session, title: str) -> dict[str, object]:
 
 def _write(hit: Hit, session: Session, title: str, command: str, *, at_terminal: bool) -> None:
     """Where it was said, by whom and when; the words around; the command that prints the whole message."""
-    from teamchat.cli.output.lines import moment
-    from teamchat.cli.output.listing import age
-
     when = age(hit.at, time.time()) if at_terminal else moment(hit.at)
     undone = ", undone" if hit.undone else ""
     head = printable(f"{session.name}  {hit.message} {hit.speaker}{undone}  {when}  {title}")
@@ -152,8 +147,6 @@ def _write(hit: Hit, session: Session, title: str, command: str, *, at_terminal:
         snippet = visible("".join(piece.text for piece in hit.snippet))
         print(f"{head}\n{INDENT}{snippet}\n{INDENT}{command}\n")
         return
-    from rich.console import Console
-    from rich.text import Text
 
     console = Console(highlight=False)
     console.print(Text(head, overflow="ellipsis", no_wrap=True, style="bold"))

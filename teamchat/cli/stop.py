@@ -1,29 +1,31 @@
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 import signal
 import time
 
+from teamchat.cli.output.lines import note
 from teamchat.cli.startup.options import PlaceOptions
 from teamchat.cli.startup.typed import placed_here
+from teamchat.cli.startup.workspace import abandoned, find_root, lock_file, need_person, open_store, session_typed
+from teamchat.core.conversation.recovery import how_left, note_stopped
+from teamchat.core.dispatch.connect import connect
+from teamchat.core.dispatch.dispatch import Away
 from teamchat.core.errors import HostUnavailable, SessionBusy, TeamchatError
+from teamchat.core.files.session_lock import look_at
+from teamchat.core.store.routes import open_routes
+from teamchat.core.store.sessions import need_session
+from teamchat.core.store.turns import running_turns
+from teamchat.core.store.unsent import handed_over_to
+from teamchat.runners.child.guardian import FIRST_PID
 
 PATIENCE_S = 15.0
 
 
 def stop(place: PlaceOptions) -> None:
     """Stop a conversation that is running in another terminal. Its turn ends cleanly; the queue is kept."""
-    from teamchat.cli.output.lines import note
-    from teamchat.cli.startup.workspace import abandoned, find_root, lock_file, need_person, open_store, session_typed
-    from teamchat.core.conversation.recovery import how_left, note_stopped
-    from teamchat.core.files.session_lock import look_at
-    from teamchat.core.store.routes import open_routes
-    from teamchat.core.store.sessions import need_session
-    from teamchat.core.store.turns import running_turns
-    from teamchat.core.store.unsent import handed_over_to
-    from teamchat.runners.child.guardian import FIRST_PID
-
     need_person("conversations are stopped")
     root = find_root(place.team)
     with open_store(root) as db:
@@ -69,11 +71,6 @@ def stop(place: PlaceOptions) -> None:
 
 def _stop_on_hosts(names: list[str]) -> None:
     """Stop turns that go on at their hosts without a teamchat here. Raises `HostUnavailable`."""
-    import asyncio
-
-    from teamchat.core.dispatch.connect import connect
-    from teamchat.core.dispatch.dispatch import Away
-
     dispatch = connect()
 
     async def stop_all() -> None:

@@ -4,7 +4,16 @@ from typing import Annotated
 
 import typer
 
+from teamchat.cli.output.lines import note
+from teamchat.cli.startup.bare_words import typed_text
 from teamchat.cli.startup.options import PlaceOptions
+from teamchat.cli.startup.typed import placed_here
+from teamchat.cli.startup.workspace import find_root, need_person, open_store, session_to_note_in
+from teamchat.core.context.conversation_view import TASK_CUT, ContextManager
+from teamchat.core.errors import UsageError
+from teamchat.core.store.messages import SqliteLog
+from teamchat.core.store.sessions import check_there
+from teamchat.core.text.clean import visible
 
 CLEAR = "teamchat task --clear"
 
@@ -21,16 +30,6 @@ def task(
     place: PlaceOptions,
 ) -> None:
     """Show or set the task that every member is told."""
-    from teamchat.cli.output.lines import note
-    from teamchat.cli.startup.bare_words import typed_text
-    from teamchat.cli.startup.typed import placed_here
-    from teamchat.cli.startup.workspace import find_root, need_person, open_store, session_to_note_in
-    from teamchat.core.context.conversation_view import TASK_CUT, ContextManager
-    from teamchat.core.errors import UsageError
-    from teamchat.core.store.messages import SqliteLog
-    from teamchat.core.store.sessions import check_there
-    from teamchat.core.text.clean import visible
-
     text = typed_text(words, "task", lambda _: CLEAR)
     if text is not None and clear:
         raise UsageError("--clear takes no text")

@@ -1,24 +1,32 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+import os
+import shlex
+from typing import Any
 
+from msgspec import to_builtins
+
+from teamchat.cli.output.jsonl import write_line
+from teamchat.cli.output.lines import without_line
+from teamchat.cli.output.process_report import described
 from teamchat.cli.startup.options import JsonOption, TeamOption
-
-if TYPE_CHECKING:
-    from teamchat.core.engine.workflow import NamedProcess
-    from teamchat.core.team.team import Member, Team
+from teamchat.cli.startup.workspace import find_team
+from teamchat.core.conversation.permission import trust_store
+from teamchat.core.conversation.processes import process_of
+from teamchat.core.doctor.parity import features_without
+from teamchat.core.engine.workflow import NamedProcess
+from teamchat.core.errors import UsageError
+from teamchat.core.team.programs import Unusable, find_program, job_of, may
+from teamchat.core.team.team import Member, Team
+from teamchat.core.team.trust import trust_command
+from teamchat.core.team.trust_needs import needs
+from teamchat.core.text.clean import printable
+from teamchat.runners.edits import in_words
 
 
 def team(team: TeamOption = None, as_json: JsonOption = False) -> None:
     """Show the members: what each may read and do, and the CLI flags that enforce it."""
-    from teamchat.cli.output.jsonl import write_line
-    from teamchat.cli.startup.workspace import find_team
-    from teamchat.core.conversation.permission import trust_store
-    from teamchat.core.team.trust import trust_command
-    from teamchat.core.team.trust_needs import needs
-    from teamchat.core.text.clean import printable
-
     current_team = find_team(team)
     standing = trust_store().standing(current_team)
     rows = [describe(current_team, member) for member in current_team.members]
@@ -57,10 +65,6 @@ def team(team: TeamOption = None, as_json: JsonOption = False) -> None:
 
 def shown_process(team: Team, named: NamedProcess) -> dict[str, Any]:
     """A process of the team file as `--json` shows it. `problem` is what it needs of the command line."""
-    from teamchat.cli.output.process_report import described
-    from teamchat.core.conversation.processes import process_of
-    from teamchat.core.errors import UsageError
-
     does, problem = None, None
     try:
         does = described(process_of(team, named.name))
@@ -74,12 +78,6 @@ def describe(team: Team, member: Member) -> dict[str, Any]:
     row: dict[str, Any] = {"name": member.name, "title": member.title, "type": member.type}
     if member.type == "human":
         return row
-    import os
-
-    from msgspec import to_builtins
-
-    from teamchat.core.doctor.parity import features_without
-    from teamchat.core.team.programs import Unusable, find_program, job_of, may
 
     agent = team.agent_of(member)
     runner = agent.type.runner
@@ -156,11 +154,6 @@ _OF_A_HOST: dict[str, Any] = {
 
 def lines(row: dict[str, Any]) -> list[str]:
     """A member in a few lines for a person."""
-    import shlex
-
-    from teamchat.cli.output.lines import without_line
-    from teamchat.runners.edits import in_words
-
     title = f" · {row['title']}" if row["title"] else ""
     if row["type"] == "human":
         return [f"{row['name']}{title} · person"]

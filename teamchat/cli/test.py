@@ -18,6 +18,7 @@ from teamchat.cli.running.playback import Played, Stage, open_stage
 from teamchat.cli.running.recorder import RecordingMachine
 from teamchat.cli.startup.interrupts import raise_again
 from teamchat.cli.startup.options import JsonOption, TeamOption
+from teamchat.cli.startup.workspace import find_team
 from teamchat.core.cassette.account import standing_of, text_difference
 from teamchat.core.cassette.format import Cassette, RecordedRun, read_cassette
 from teamchat.core.cassette.player import LenientPlayer, RecordedTurn
@@ -100,8 +101,6 @@ def test(
 
     Exits with 1 if a prompt has changed. With --team, the recordings are compared with that team.
     """
-    from teamchat.cli.startup.workspace import find_team
-
     output = CheckedJson() if as_json else CheckedText()
     other = find_team(team) if team is not None else None
     for file in cassettes_in(where):

@@ -3,22 +3,31 @@ from __future__ import annotations
 import contextlib
 from difflib import get_close_matches
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from msgspec import to_builtins
 
+from teamchat.cli.output.jsonl import todo_fields, write_line
+from teamchat.cli.output.lines import moment, note, plural, todo_line
+from teamchat.cli.startup.bare_words import READS, numbers_of
 from teamchat.cli.startup.complete import people
 from teamchat.cli.startup.options import JsonOption, PlaceOptions
 from teamchat.cli.startup.typed import line_of
+from teamchat.cli.startup.workspace import find_root, find_team, need_person, open_store, session_to_note_in
+from teamchat.core.conversation.addressing import person
+from teamchat.core.conversation.permission import check_no_hook
 from teamchat.core.errors import NotTrusted, UnknownName, UsageError
+from teamchat.core.messages import well_formed
+from teamchat.core.routing.requests import quoted
+from teamchat.core.routing.todos import Add, Change, Finish, Todo, Wish, read_todos, todo_text
+from teamchat.core.store.database import Database
+from teamchat.core.store.sessions import Session, check_there, find_session, name_of, need_session
+from teamchat.core.store.todos import changes_of, clear_todos, note_todos
 from teamchat.core.text.clean import printable
-
-if TYPE_CHECKING:
-    from teamchat.core.routing.todos import Change, Todo, Wish
-    from teamchat.core.store.database import Database
-    from teamchat.core.store.sessions import Session
-
+from teamchat.core.turn.caller import find_caller
+from teamchat.core.turn.run_events import TodoChanged
+from teamchat.core.turn.run_file import tell_watchers
 
 LIST = "teamchat todo"
 ADD = "teamchat todo add 'Write the tests'"
@@ -60,12 +69,6 @@ def todo(
     as_json: JsonOption = False,
 ) -> None:
     """Show or change the conversation's todo list. Every member gets it."""
-    from teamchat.cli.startup.workspace import find_root, find_team, need_person, open_store, session_to_note_in
-    from teamchat.core.conversation.addressing import person
-    from teamchat.core.conversation.permission import check_no_hook
-    from teamchat.core.store.sessions import need_session
-    from teamchat.core.turn.caller import find_caller
-
     given = words or []
     action = action_of(what, given)
     if (everything or history) and action is not TodoAction.LIST:
@@ -101,9 +104,6 @@ def session_of_todos(db: Database, name: str | None, speaker: str | None) -> tup
     There it is by default the conversation of the turn, whose replies change the list, too. Raises `NotTrusted` for
     one that is neither that nor begun in the turn.
     """
-    from teamchat.core.store.sessions import find_session, name_of, need_session
-    from teamchat.core.turn.caller import find_caller
-
     caller = find_caller()
     if caller is None:
         return need_session(db, name), None
@@ -120,9 +120,6 @@ def session_of_todos(db: Database, name: str | None, speaker: str | None) -> tup
 
 def action_of(word: str, words: list[str]) -> TodoAction:
     """The action of that name. Raises `UsageError` with a hint of the command that was probably meant."""
-    from teamchat.cli.startup.bare_words import READS, numbers_of
-    from teamchat.core.routing.requests import quoted
-
     if word in (*TodoAction, *READS):
         return TodoAction.LIST if word in READS else TodoAction(word)
     numbers = numbers_of(words)
@@ -138,13 +135,6 @@ def action_of(word: str, words: list[str]) -> TodoAction:
 
 def change(db: Database, session: Session, action: TodoAction, words: list[str], by: str, *, as_json: bool) -> None:
     """Apply what is possible. Raises `UnknownName` for an unknown number, `UsageError` if nothing changed."""
-    from teamchat.cli.output.jsonl import todo_fields, write_line
-    from teamchat.cli.output.lines import note, todo_line
-    from teamchat.core.store.sessions import check_there
-    from teamchat.core.store.todos import note_todos
-    from teamchat.core.turn.run_events import TodoChanged
-    from teamchat.core.turn.run_file import tell_watchers
-
     with db.transaction():
         check_there(db, session)
         noted = note_todos(db, session.id, adding(words) if action is TodoAction.ADD else finishing(words), by)
@@ -165,9 +155,6 @@ def change(db: Database, session: Session, action: TodoAction, words: list[str],
 
 
 def adding(words: list[str]) -> tuple[Wish, ...]:
-    from teamchat.core.messages import well_formed
-    from teamchat.core.routing.todos import Add, todo_text
-
     text = todo_text(well_formed(" ".join(words)))
     if not text:
         raise UsageError("the todo has no letter or digit", ADD)
@@ -176,10 +163,6 @@ def adding(words: list[str]) -> tuple[Wish, ...]:
 
 def finishing(words: list[str]) -> tuple[Wish, ...]:
     """What `3 4`, `3,4` and `#3` mean."""
-    from teamchat.cli.startup.bare_words import numbers_of
-    from teamchat.core.routing.requests import quoted
-    from teamchat.core.routing.todos import Finish
-
     numbers = numbers_of(words)
     wrong = [part for part, number in numbers.items() if number is None]
     if wrong or not numbers:
@@ -188,11 +171,6 @@ def finishing(words: list[str]) -> tuple[Wish, ...]:
 
 
 def clear(db: Database, session: Session, by: str, *, as_json: bool) -> None:
-    from teamchat.cli.output.jsonl import todo_fields, write_line
-    from teamchat.cli.output.lines import note, plural
-    from teamchat.core.store.sessions import check_there
-    from teamchat.core.store.todos import clear_todos
-
     with db.transaction():
         check_there(db, session)
         gone = clear_todos(db, session.id, by)
@@ -204,11 +182,6 @@ def clear(db: Database, session: Session, by: str, *, as_json: bool) -> None:
 
 
 def print_todos(db: Database, session: Session, *, everything: bool, history: bool, as_json: bool) -> None:
-    from teamchat.cli.output.jsonl import write_line
-    from teamchat.cli.output.lines import note
-    from teamchat.core.routing.todos import read_todos
-    from teamchat.core.store.todos import changes_of
-
     changes = changes_of(db, session.id)
     if history:
         for made in changes:
@@ -236,8 +209,6 @@ def item_line(item: Todo) -> str:
 
 
 def change_line(made: Change) -> str:
-    from teamchat.cli.output.lines import moment, todo_line
-
     where = f" in {made.message}" if made.message else ""
     back = ", undone" if made.hidden else ""
     return f"{moment(made.at)}  {todo_line(made, f'{where}{back}')}"

@@ -1,17 +1,26 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from teamchat.cli.output.jsonl import write_line
+from teamchat.cli.output.lines import note
+from teamchat.cli.output.undoing import kept_fields, kept_lines, merged_lines, on_hold, undo_fields, undo_lines, undone
+from teamchat.cli.running.converse import held_run
+from teamchat.cli.running.undo_asked import agreed, check_dry_run, confirmed_and_done
 from teamchat.cli.startup.options import ConfirmOrShow, JsonOption, PlaceOptions
+from teamchat.cli.startup.turn_called import check_name, turn_here
 from teamchat.cli.startup.typed import placed_here
+from teamchat.cli.startup.workspace import need_person, open_store, team_or_nobody
+from teamchat.core.conversation.undo.messages import clear_to_undo, take_back_clear
+from teamchat.core.conversation.undo.proposal import carry_out_undo, propose_undo
 from teamchat.core.errors import UsageError
-
-if TYPE_CHECKING:
-    from teamchat.core.store.summaries import Clear
-    from teamchat.core.store.undos import Scope
-    from teamchat.core.turn.run import Run
+from teamchat.core.store.sessions import need_session
+from teamchat.core.store.summaries import Clear
+from teamchat.core.store.undos import Scope
+from teamchat.core.turn.run import Run
+from teamchat.runners.untrusted.json import one_line
 
 
 def undo(
@@ -27,25 +36,6 @@ def undo(
     as_json: JsonOption = False,
 ) -> None:
     """Undo the last turn, or all from TURN on: words, queue and files."""
-    from teamchat.cli.output.jsonl import write_line
-    from teamchat.cli.output.lines import note
-    from teamchat.cli.output.undoing import (
-        kept_fields,
-        kept_lines,
-        merged_lines,
-        on_hold,
-        undo_fields,
-        undo_lines,
-        undone,
-    )
-    from teamchat.cli.running.converse import held_run
-    from teamchat.cli.running.undo_asked import check_dry_run, confirmed_and_done
-    from teamchat.cli.startup.turn_called import check_name, turn_here
-    from teamchat.cli.startup.workspace import need_person, open_store, team_or_nobody
-    from teamchat.core.conversation.undo.messages import clear_to_undo
-    from teamchat.core.conversation.undo.proposal import carry_out_undo, propose_undo
-    from teamchat.core.store.sessions import need_session
-
     if files and conversation:
         raise UsageError("--files and --conversation exclude each other")
     check_name(turn)
@@ -86,12 +76,6 @@ def undo(
 
 def undo_the_clear(run: Run, clear: Clear, *, yes: bool, dry_run: bool, as_json: bool) -> None:
     """Bring back what `teamchat clear` has left out, since which nothing was said or run."""
-    from teamchat.cli.output.jsonl import write_line
-    from teamchat.cli.output.lines import note
-    from teamchat.cli.running.undo_asked import agreed
-    from teamchat.core.conversation.undo.messages import take_back_clear
-    from teamchat.runners.untrusted.json import one_line
-
     lines = [f"prompts include {clear.through} and earlier messages again"]
     if clear.task is not None:
         lines.append(f"restores the task: {one_line(clear.task, 60)}")

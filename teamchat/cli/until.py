@@ -1,11 +1,19 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from teamchat.cli.output.lines import note
 from teamchat.cli.startup.options import PlaceOptions
+from teamchat.cli.startup.workspace import find_team, need_person, open_store
+from teamchat.core.conversation.protection import accept_files
+from teamchat.core.errors import UsageError
+from teamchat.core.store.routes import last_process
+from teamchat.core.store.sessions import need_session
+from teamchat.core.text.clean import printable
 
 
 class UntilAction(StrEnum):
@@ -34,16 +42,6 @@ def until(
     What is there now makes no check of this conversation red any more, from the next one on, also while members work.
     When somebody changes it once more, checks are red again.
     """
-    from pathlib import Path
-
-    from teamchat.cli.output.lines import note
-    from teamchat.cli.startup.workspace import find_team, need_person, open_store
-    from teamchat.core.conversation.protection import accept_files
-    from teamchat.core.errors import UsageError
-    from teamchat.core.store.routes import last_process
-    from teamchat.core.store.sessions import need_session
-    from teamchat.core.text.clean import printable
-
     if what != UntilAction.ACCEPT:
         raise UsageError(
             f"expected accept and a path, got {what!r} (teamchat run until begins the process)",

@@ -1,21 +1,21 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Callable, Iterator, Sequence
+from typing import Annotated
 
 import typer
 from rich.cells import cell_len, set_cell_size
 
+from teamchat.cli.output.jsonl import write_line
+from teamchat.cli.output.lines import short_number, size
 from teamchat.cli.startup.options import JsonOption, PlaceOptions
+from teamchat.cli.startup.workspace import find_root, open_store
 from teamchat.core.errors import UsageError
+from teamchat.core.receipt import QUANTITIES, Child
+from teamchat.core.store.sessions import need_session
+from teamchat.core.store.usage import Sum, Used, children_in, total_used, used
 from teamchat.core.text.clean import printable
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from teamchat.core.receipt import Child
-    from teamchat.core.store.usage import Sum, Used
 
 
 def aligned(rows: Sequence[Sequence[str]], left: int) -> Iterator[str]:
@@ -39,11 +39,6 @@ def usage(
     as_json: JsonOption = False,
 ) -> None:
     """Show tokens, cost and bytes by member, model and memory, and what memory saved."""
-    from teamchat.cli.output.jsonl import write_line
-    from teamchat.cli.startup.workspace import find_root, open_store
-    from teamchat.core.store.sessions import need_session
-    from teamchat.core.store.usage import children_in, total_used, used
-
     source = ctx.get_parameter_source("session")
     if everything and source and source.name == "COMMANDLINE":  # TEAMCHAT_SESSION is set for other commands, too
         raise UsageError("--all and --session exclude each other")
@@ -70,8 +65,6 @@ def usage(
 
 def _used(child: Child) -> Used:
     """What a conversation has used that an agent ran in its turn, as far as it counts for that agent's conversation."""
-    from teamchat.core.receipt import QUANTITIES
-    from teamchat.core.store.usage import Sum, Used
 
     def summed(name: str) -> Sum:
         unknown: int = getattr(child, f"no_{name}")
@@ -96,7 +89,6 @@ def layout(rows: Sequence[Sequence[str]], width: int) -> Iterator[str]:
 
 def cells(used: Used) -> list[str]:
     """Tokens and US dollars, then bytes: those sent, those that fresh turns would have been sent, what that saved."""
-    from teamchat.cli.output.lines import short_number, size
 
     def shown(part: Sum, words: Callable[[float], str]) -> str:
         if part.known is None and part.unknown:
@@ -109,8 +101,6 @@ def cells(used: Used) -> list[str]:
 
 
 def _usage_fields(used: Used) -> dict[str, object]:
-    from teamchat.core.receipt import QUANTITIES
-
     sums: dict[str, Sum] = {name: getattr(used, name) for name in QUANTITIES}
     return {
         "turns": used.turns,

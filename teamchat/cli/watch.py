@@ -1,10 +1,24 @@
 from __future__ import annotations
 
+import sys
 from typing import Annotated
 
 import typer
 
+from teamchat.cli.log import queue_lines
+from teamchat.cli.output import EachMessage, Output
+from teamchat.cli.output.lines import note
+from teamchat.cli.output.long import write_block
+from teamchat.cli.output.plain import PlainOutput
+from teamchat.cli.running.showing import choose_output
+from teamchat.cli.running.watching import show_as_it_happens, team_to_show
 from teamchat.cli.startup.options import MOST_COUNTED, JsonOption, PlaceOptions, ShownOptions, StreamOption
+from teamchat.cli.startup.workspace import find_root, lock_file, open_store
+from teamchat.core.conversation.following import Follower
+from teamchat.core.conversation.retelling import Retold
+from teamchat.core.messages import name_of
+from teamchat.core.store.messages import SqliteLog
+from teamchat.core.store.sessions import need_session
 
 
 def watch(
@@ -18,22 +32,6 @@ def watch(
     stream: StreamOption = False,
 ) -> int:
     """Show a conversation that runs in another terminal as it happens. Ctrl-C ends the view, not the conversation."""
-    import sys
-
-    from teamchat.cli.log import queue_lines
-    from teamchat.cli.output import EachMessage, Output
-    from teamchat.cli.output.lines import note
-    from teamchat.cli.output.long import write_block
-    from teamchat.cli.output.plain import PlainOutput
-    from teamchat.cli.running.showing import choose_output
-    from teamchat.cli.running.watching import show_as_it_happens, team_to_show
-    from teamchat.cli.startup.workspace import find_root, lock_file, open_store
-    from teamchat.core.conversation.following import Follower
-    from teamchat.core.conversation.retelling import Retold
-    from teamchat.core.messages import name_of
-    from teamchat.core.store.messages import SqliteLog
-    from teamchat.core.store.sessions import need_session
-
     show = ShownOptions(as_json, stream)
     root = find_root(place.team)
     with open_store(root) as db:

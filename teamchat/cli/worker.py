@@ -2,17 +2,22 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from msgspec.structs import replace
 
+from teamchat.cli.output.lines import note
+from teamchat.core.agents import normalize_agent_type
+from teamchat.core.dispatch.connect import need_address
+from teamchat.core.dispatch.order import ANY
 from teamchat.core.errors import HostUnavailable, UnknownName, UsageError
+from teamchat.core.routing.names import LONGEST_NAME, valid_name
 from teamchat.core.text.clean import printable
-
-if TYPE_CHECKING:
-    from teamchat.core.worker.host_file import HostFile
+from teamchat.core.worker.host_file import HostFile, host_file, read_host_file, write_host_file
+from teamchat.core.worker.serve import Ends, serve
 
 MOST_JOBS = 64
 
@@ -39,13 +44,6 @@ def worker(
 
     The first Ctrl-C takes nothing new and lets what runs end, a second one stops that.
     """
-    from teamchat.cli.output.lines import note
-    from teamchat.core.agents import normalize_agent_type
-    from teamchat.core.dispatch.connect import need_address
-    from teamchat.core.dispatch.order import ANY
-    from teamchat.core.routing.names import LONGEST_NAME, valid_name
-    from teamchat.core.worker.host_file import host_file, read_host_file, write_host_file
-
     path = host_file()
     if init:
         try:
@@ -61,7 +59,6 @@ def worker(
         return
     if project:
         raise UsageError("--project goes with --init")
-    import socket
 
     name = name or socket.gethostname().partition(".")[0]
     if not valid_name(name) or len(name) > LONGEST_NAME:
@@ -88,9 +85,6 @@ def printable_text(text: str) -> str:
 
 
 def _serve(url: str, file: HostFile, name: str, jobs: int, *, until_idle: bool) -> None:
-    from teamchat.cli.output.lines import note
-    from teamchat.core.worker.serve import Ends, serve
-
     ends = Ends()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: ends.request())

@@ -1,21 +1,29 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 
+from teamchat.cli.output.jsonl import write_line
+from teamchat.cli.output.lines import note, plural
+from teamchat.cli.running.converse import held
 from teamchat.cli.startup.complete import members
 from teamchat.cli.startup.options import JsonOption, PlaceOptions, spread
+from teamchat.cli.startup.workspace import find_root, need_person, open_store
+from teamchat.core.checkpoint.paths import readable
+from teamchat.core.conversation.recovery import refuse_on_hosts
 from teamchat.core.errors import UsageError
+from teamchat.core.store.sessions import need_session
+from teamchat.core.store.turns import turns_in_places
 from teamchat.core.text.clean import printable
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from teamchat.core.worktrees import PlaceTurn
-    from teamchat.core.worktrees.records import Worktree
-    from teamchat.core.worktrees.remove import Removed
+from teamchat.core.worktrees import PlaceTurn
+from teamchat.core.worktrees import remove as removing
+from teamchat.core.worktrees.make import need_worktree
+from teamchat.core.worktrees.merging import difference
+from teamchat.core.worktrees.records import Worktree, all_of, opened
+from teamchat.core.worktrees.remove import OnlyThere, Removed, only_there
 
 
 def remove(
@@ -29,16 +37,6 @@ def remove(
     place: PlaceOptions,
 ) -> None:
     """Remove a member's worktree. One that has what nothing else has stays, unless you say --force."""
-    from teamchat.cli.output.lines import note
-    from teamchat.cli.running.converse import held
-    from teamchat.cli.startup.workspace import find_root, need_person, open_store
-    from teamchat.core.conversation.recovery import refuse_on_hosts
-    from teamchat.core.store.sessions import need_session
-    from teamchat.core.store.turns import turns_in_places
-    from teamchat.core.worktrees import remove as removing
-    from teamchat.core.worktrees.make import need_worktree
-    from teamchat.core.worktrees.records import all_of
-
     if (member is None) != everything:
         raise UsageError("name a member, or say --all", "teamchat worktrees")
     need_person("worktrees are removed")
@@ -62,8 +60,6 @@ def remove(
 
 def removed_lines(gone: Removed) -> Iterator[str]:
     """What stays of a worktree."""
-    from teamchat.cli.output.lines import plural
-
     if gone.commits:
         yield f"its branch {gone.tree.branch} stays: it has {plural(gone.commits, 'commit')} of its own"
     if gone.detached:
@@ -80,13 +76,6 @@ worktrees.command()(spread(remove))
 @spread
 def list_worktrees(ctx: typer.Context, place: PlaceOptions, as_json: JsonOption = False) -> None:
     """List the members' own git worktrees, or remove one. What is not merged of each is there, too."""
-    from teamchat.cli.output.jsonl import write_line
-    from teamchat.cli.output.lines import note
-    from teamchat.cli.startup.workspace import find_root, open_store
-    from teamchat.core.store.sessions import need_session
-    from teamchat.core.store.turns import turns_in_places
-    from teamchat.core.worktrees.records import all_of
-
     if ctx.invoked_subcommand:
         source = ctx.get_parameter_source("session")  # TEAMCHAT_SESSION is for both
         if place.team or as_json or (source and source.name == "COMMANDLINE"):
@@ -109,11 +98,6 @@ def list_worktrees(ctx: typer.Context, place: PlaceOptions, as_json: JsonOption 
 
 def describe(state: Path, tree: Worktree, turn: PlaceTurn | None) -> dict[str, Any]:
     """A worktree as `--json` shows it; `problem` says why it cannot be compared. `turn` is that of a place."""
-    from teamchat.core.checkpoint.paths import readable
-    from teamchat.core.worktrees.merging import difference
-    from teamchat.core.worktrees.records import opened
-    from teamchat.core.worktrees.remove import only_there
-
     row: dict[str, Any] = {
         "member": tree.member,
         "session": tree.session_name,
@@ -145,9 +129,6 @@ def describe(state: Path, tree: Worktree, turn: PlaceTurn | None) -> dict[str, A
 
 def lines(row: dict[str, Any]) -> list[str]:
     """A worktree in a few lines for a person."""
-    from teamchat.cli.output.lines import plural
-    from teamchat.core.worktrees.remove import OnlyThere
-
     if row["problem"]:
         return [f"{row['member']}  {row['session']}  {row['branch']}  {row['problem']}", f"  in {row['folder']}"]
     alone = OnlyThere(tuple(row["only_there"]), row["detached_commits"]).told
