@@ -10,10 +10,28 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from msgspec.structs import replace
 
+from teamchat.cli.output import EachMessage, Output, Silent
+from teamchat.cli.output.lines import called, moment, note
+from teamchat.cli.output.long import as_stored, write_block, write_text
+from teamchat.cli.output.terminal.look import look_of
 from teamchat.cli.startup.options import MOST_COUNTED, JsonOption, PlaceOptions
 from teamchat.cli.startup.typed import placed_here
+from teamchat.cli.startup.workspace import abandoned, find_root, find_team, lock_file, open_store
+from teamchat.core.engine.state import Route, RouteStatus
 from teamchat.core.errors import ExitCode, TeamchatError, UsageError
+from teamchat.core.messages import name_of
+from teamchat.core.receipt import KILLED
+from teamchat.core.routing.names import fold
+from teamchat.core.routing.requests import quoted
+from teamchat.core.store.checks import every_check, ran_before, running_checks
+from teamchat.core.store.messages import SqliteLog
+from teamchat.core.store.routes import open_routes, part_of, process_of
+from teamchat.core.store.sessions import need_session
+from teamchat.core.store.summaries import clears_in
+from teamchat.core.store.turns import number_of, running_turns, turn_numbers
+from teamchat.core.store.unsent import handed_over_to
 from teamchat.core.text.clean import printable
+from teamchat.core.turn.run_events import MessageStored, Replied
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -50,14 +68,6 @@ def log(
     as_json: JsonOption = False,
 ) -> int:
     """Print the conversation, and what is waiting or paused."""
-    from teamchat.cli.output.lines import note
-    from teamchat.cli.output.long import as_stored, write_text
-    from teamchat.cli.startup.workspace import find_root, open_store
-    from teamchat.core.store.messages import SqliteLog
-    from teamchat.core.store.sessions import need_session
-    from teamchat.core.store.summaries import clears_in
-    from teamchat.core.store.turns import number_of, turn_numbers
-
     if full is not None and (as_json or number or follow):
         raise UsageError("--full, --json, --follow and -n exclude each other")
     if follow:
@@ -71,7 +81,6 @@ def log(
         follower = None
         if follow:
             from teamchat.cli.running.watching import team_to_show
-            from teamchat.cli.startup.workspace import lock_file
             from teamchat.core.conversation.following import Follower
 
             follower = Follower(db, chosen, team_to_show(place.team, chosen, root), lock_file(root, chosen.id))
@@ -109,8 +118,6 @@ def log(
 
 def in_words(db: Database, session: Session, message: ConversationMessage) -> ConversationMessage:
     """The message with the JSON that a process asked for in words."""
-    from teamchat.core.store.routes import part_of, process_of
-
     if message.turn_id is None or (part := part_of(db, message.turn_id)) is None:
         return message
     from teamchat.core.engine.processes import words
@@ -146,8 +153,6 @@ class Between:
 
     def before(self, message: ConversationMessage, turn: int | None) -> None:
         """Show the checks that ran before a message, which the turn of that number wrote if there is one."""
-        from teamchat.core.store.checks import every_check, ran_before
-
         if self._checks is None:
             if self._whole:
                 self._begin(every_check(self._db, self._session.id))
@@ -160,8 +165,6 @@ class Between:
 
     def rest(self) -> None:
         """Show those that ran after the last message."""
-        from teamchat.core.store.checks import every_check
-
         if self._checks is None:  # there is no message
             self._begin(every_check(self._db, self._session.id))
         while self._next is not None:
@@ -184,9 +187,6 @@ class Between:
 
 def was_killed(root: Path, db: Database, check: CheckRecord) -> bool:
     """True if the store says that the check runs, and teamchat was killed meanwhile."""
-    from teamchat.cli.startup.workspace import abandoned
-    from teamchat.core.store.checks import running_checks
-
     return check.status == "running" and check in abandoned(
         root, check.session, lambda: running_checks(db, check.session)
     )
@@ -201,7 +201,6 @@ def print_check(
 ) -> None:
     """Print the line of a check; at a terminal as it was while it ran. `killed` tells those that nothing runs."""
     from teamchat.cli.output.checks import check_line
-    from teamchat.cli.output.terminal.look import look_of
 
     undone = check.undone is not None
     if as_json:
@@ -229,7 +228,6 @@ def print_clear(clear: Clear | None, *, as_json: bool) -> None:
     """Print that prompts begin after the message before, if they do."""
     if clear is None:
         return
-    from teamchat.cli.output.lines import moment
     from teamchat.runners.untrusted.json import one_line
 
     if as_json:
@@ -257,9 +255,6 @@ def print_message(
 
         print_line(message_line(message, turn=turn, hidden=undone))
         return
-    from teamchat.cli.output.long import write_block
-    from teamchat.cli.output.terminal.look import look_of
-    from teamchat.core.messages import name_of
 
     back, whole_text = ("undone", "--all --full") if undone else ("", "--full")
     whole = placed_here(f"teamchat log {whole_text} {message.id}") if sys.stdout.isatty() else ""
@@ -280,8 +275,6 @@ def print_message(
 @cache
 def team_names(team: str | None) -> tuple[str, ...]:
     """The members of the team here; none if its file cannot be read."""
-    from teamchat.cli.startup.workspace import find_team
-
     try:
         return tuple(member.name for member in find_team(team).members)
     except TeamchatError:
@@ -290,10 +283,8 @@ def team_names(team: str | None) -> tuple[str, ...]:
 
 def follow_log(follower: Follower, team: str | None, *, as_json: bool) -> int:
     """Print each further message in the same way, and notes on turns."""
-    from teamchat.cli.output import EachMessage, Output, Silent
     from teamchat.cli.output.plain import PlainOutput
     from teamchat.cli.running.watching import show_as_it_happens
-    from teamchat.core.turn.run_events import MessageStored, Replied
 
     def show(event: MessageStored | Replied) -> None:
         turn = event.turn.number if isinstance(event, Replied) else None
@@ -312,10 +303,6 @@ def queue_lines(root: Path, db: Database, session: Session, team: str | None) ->
 
     If teamchat was killed, also the command that continues the conversation.
     """
-    from teamchat.cli.output.lines import called
-    from teamchat.cli.startup.workspace import abandoned
-    from teamchat.core.engine.state import Route, RouteStatus
-    from teamchat.core.store.routes import open_routes
 
     def running() -> list[Route]:
         return [route for route in open_routes(db, session.id) if route.status is RouteStatus.RUNNING]
@@ -337,8 +324,6 @@ def queue_lines(root: Path, db: Database, session: Session, team: str | None) ->
         yield f"try: {placed_here('teamchat resume --drop')}"
     elif left:
         yield f"try: {placed_here('teamchat resume')}"
-    from teamchat.core.routing.requests import quoted
-    from teamchat.core.store.unsent import handed_over_to
 
     for unsent in handed_over_to(db, session.id):
         yield f"queued, not sent yet: {quoted(unsent.text)}"
@@ -347,8 +332,6 @@ def queue_lines(root: Path, db: Database, session: Session, team: str | None) ->
 
 def result_lines(db: Database, session: Session) -> Iterator[str]:
     """The result of the process that the conversation ended with, if it did."""
-    from teamchat.core.store.routes import process_of
-
     process = db.the(process_of, "SELECT process FROM sessions WHERE id = ?", session.id)
     if process is None or not process.over:
         return
@@ -371,8 +354,6 @@ def result_lines(db: Database, session: Session) -> Iterator[str]:
 def how_routes_were_left(db: Database, session: Session) -> Mapping[int | None, str]:
     """What became of the turns that no process runs any more, by the numbers of their routes."""
     from teamchat.core.conversation.recovery import how_left
-    from teamchat.core.receipt import KILLED
-    from teamchat.core.store.turns import running_turns
 
     left = {turn.route: how_left(db, turn) for turn in running_turns(db, session.id)}
     return defaultdict(lambda: KILLED, left)  # a route runs before its turn begins
@@ -380,9 +361,6 @@ def how_routes_were_left(db: Database, session: Session) -> Mapping[int | None, 
 
 def who_left(names: set[str], session: Session, team: str | None) -> set[str]:
     """The names that no member has. Empty if the team file cannot be read, or is another session's."""
-    from teamchat.cli.startup.workspace import find_team
-    from teamchat.core.routing.names import fold
-
     try:
         current_team = find_team(team) if names else None
     except TeamchatError:

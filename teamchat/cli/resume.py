@@ -7,8 +7,23 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from teamchat.cli.output.lines import note
+from teamchat.cli.running.request import run_input
 from teamchat.cli.startup.options import Asking, OptionGroup, PlaceOptions, RunOutput, SendLimits
+from teamchat.cli.startup.workspace import (
+    begin_run,
+    is_held,
+    need_person,
+    open_store,
+    session_to_continue,
+    team_or_nobody,
+    team_with_session,
+)
+from teamchat.core.conversation.inputs import Resume
+from teamchat.core.conversation.waiting import named_by, waiting_in
+from teamchat.core.engine.events import ResumeMode
 from teamchat.core.errors import ExitCode, UsageError
+from teamchat.core.store.sessions import touch_session
 from teamchat.core.text.clean import printable
 
 if TYPE_CHECKING:
@@ -53,18 +68,6 @@ def resume(
 
     At a terminal, and without one of these options, it shows what waits if that is more than one thing, and asks.
     """
-    from teamchat.cli.output.lines import note
-    from teamchat.cli.startup.workspace import (
-        begin_run,
-        need_person,
-        open_store,
-        session_to_continue,
-        team_or_nobody,
-        team_with_session,
-    )
-    from teamchat.core.engine.events import ResumeMode
-    from teamchat.core.store.sessions import touch_session
-
     if message is not None and mode.skip:
         raise UsageError("--skip takes no message", "teamchat resume --skip")
     if mode.drop:
@@ -73,9 +76,6 @@ def resume(
     else:
         team = team_with_session(place.team, place.session, limits.timeout)
     begin_run(team, record=output.record, trust=limits.trust, runs=not mode.drop)
-    from teamchat.cli.running.request import run_input  # this import takes as long as git does
-    from teamchat.core.conversation.inputs import Resume
-    from teamchat.core.conversation.waiting import named_by, waiting_in
 
     with open_store(team.root) as db:
         session = session_to_continue(db, place.session)
@@ -98,10 +98,6 @@ def picked(db: Database, session: Session, root: Path) -> Resume | None:
 
     Without a terminal everything on hold runs.
     """
-    from teamchat.cli.startup.workspace import is_held
-    from teamchat.core.conversation.inputs import Resume
-    from teamchat.core.conversation.waiting import waiting_in
-
     waiting = waiting_in(db, session.id)
     alone = len(waiting) == 1 and not waiting[0].aside
     at_terminal = sys.stdin.isatty() and sys.stderr.isatty()
@@ -127,8 +123,6 @@ def print_waiting(waiting: Sequence[Waiting]) -> None:
 
 def asked(waiting: Sequence[Waiting]) -> Resume | None:
     """What the answer of the person at the terminal means; None for nothing. What cannot be read is asked again."""
-    from teamchat.cli.output.lines import note
-
     everything = "" if all(entry.aside for entry in waiting) else ", a: all on hold"
     while True:
         how = f"Run which? (1 2: these{everything}, d 1: drop, d all, Enter: none) "
@@ -147,9 +141,6 @@ def asked(waiting: Sequence[Waiting]) -> Resume | None:
 
 def meant(words: Sequence[str], waiting: Sequence[Waiting]) -> Resume | None:
     """What the words of an answer mean: `a`, `1 2`, `d 1`, `d all`; None if they mean nothing."""
-    from teamchat.core.conversation.inputs import Resume
-    from teamchat.core.engine.events import ResumeMode
-
     drops = words[0] in ("d", "drop")
     named = words[1:] if drops else words
     if tuple(named) in (("a",), ("all",)):

@@ -8,13 +8,22 @@ from msgspec.structs import replace
 from typer.core import TyperCommand
 from typer.exceptions import TyperException
 
+from teamchat.cli.running.request import Request, send_message
 from teamchat.cli.startup.complete import ai_members, checks, doers, processes
 from teamchat.cli.startup.options import MOST_COUNTED, Asking, Attached, NewPlace, OptionGroup, RunLimits, SendOutput
+from teamchat.cli.startup.piped import read_message
 from teamchat.cli.startup.typed import TYPED, line_of
+from teamchat.cli.startup.workspace import begin_run, find_team, need_person
+from teamchat.core.conversation.processes import process_of
+from teamchat.core.engine.processes.mapreduce import OTHER_TURNS
+from teamchat.core.engine.processes.table import STRATEGIES, TAKES
 from teamchat.core.engine.workflow import MOST_ROUNDS, Process, ProcessSettings
 from teamchat.core.errors import UsageError
 from teamchat.core.routing.names import fold
 from teamchat.core.routing.requests import parse_to
+from teamchat.core.team.build import on_hosts
+from teamchat.core.team.problems import TeamFileProblem
+from teamchat.core.turn.run import rules_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -176,8 +185,6 @@ class RunCommand(TyperCommand):
         return super().parse_args(ctx, args)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        from teamchat.core.engine.processes.table import TAKES
-
         takes = TAKES.get(fold(ctx.meta.get(KIND) or ""))
         settings, params = {*ProcessOptions.fields()}, self.params
         if takes is not None:
@@ -210,10 +217,6 @@ def run(
     best: all do the whole task, blind and apart, and a judge picks one.
     until: one works until all checks are green and all reviewers agree.
     """
-    from teamchat.cli.running.request import Request, send_message
-    from teamchat.cli.startup.piped import read_message
-    from teamchat.cli.startup.workspace import begin_run, find_team
-
     team = find_team(place.team, limits.timeout)
     wanted = _process_for(team, process, settings.settings, output.verdicts)
     if not output.dry_run:
@@ -242,10 +245,6 @@ def run(
 
 def _on_hosts(team: Team, names: Sequence[str], process: Process) -> Team:
     """The team whose members work on hosts in this run. Raises `NotTrusted` where no person has typed them."""
-    from teamchat.cli.startup.workspace import need_person
-    from teamchat.core.team.build import on_hosts
-    from teamchat.core.team.problems import TeamFileProblem
-
     need_person("hosts are named")
     try:
         return on_hosts(team, names, process.excluded)
@@ -261,8 +260,6 @@ def with_a_task() -> str:
 
 def _process_for(team: Team, word: str, settings: ProcessSettings, verdicts: Sequence[str]) -> Process:
     """The process of that kind or name. Raises `UsageError`, also if no option of a vote can meet the verdicts."""
-    from teamchat.core.conversation.processes import process_of
-
     process = process_of(team, word, settings)
     if verdicts and process.kind == "vote":
         from teamchat.cli.startup.verdict import check_options
@@ -310,10 +307,6 @@ def reviewing(team: Team, process: Process) -> tuple[str, ...]:
 
 def pausing(team: Team, process: Process, bounds: Bounds) -> tuple[str, ...]:
     """A note if the process takes more turns than may run without a pause."""
-    from teamchat.core.engine.processes.mapreduce import OTHER_TURNS
-    from teamchat.core.engine.processes.table import STRATEGIES
-    from teamchat.core.turn.run import rules_of
-
     rules, turns = rules_of(team, bounds), STRATEGIES[process.kind].turns(process)
     if process.kind == "until":
         return ()  # it would be refused

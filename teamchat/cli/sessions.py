@@ -9,11 +9,20 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from teamchat.cli.output.lines import confirmed, note, plural
+from teamchat.cli.output.listing import plain_line, state_of, table
 from teamchat.cli.startup import complete
 from teamchat.cli.startup.options import JsonOption, TeamOption, session_name, session_title
+from teamchat.cli.startup.workspace import find_root, is_held, need_person, note_moved, open_store
 from teamchat.core.errors import UsageError
+from teamchat.core.store import listing
+from teamchat.core.store.checks import running_checks
+from teamchat.core.store.lineage import refuse_branches
+from teamchat.core.store.listing import title_of
+from teamchat.core.store.sessions import current_session, need_session, rename_session
+from teamchat.core.store.turns import turns_in_places
 from teamchat.core.text.clean import printable
-from teamchat.core.text.commands import command_of
+from teamchat.core.text.commands import command_of, quote
 
 if TYPE_CHECKING:
     from teamchat.core.store.database import Database
@@ -35,14 +44,10 @@ def delete(
     ] = False,
 ) -> None:
     """Delete a conversation for good: its messages, turns and receipts. The agents' own session files stay."""
-    from teamchat.cli.output.lines import note
     from teamchat.cli.running.converse import held
-    from teamchat.cli.startup.workspace import find_root, need_person, open_store
     from teamchat.cli.worktrees import removed_lines
     from teamchat.core.conversation.recovery import clean_turns, refuse_on_hosts, turns_dir
     from teamchat.core.conversation.sessions.delete import delete_session
-    from teamchat.core.store.lineage import refuse_branches
-    from teamchat.core.store.sessions import need_session
     from teamchat.core.turn.run_file import remove_run_file
     from teamchat.core.worktrees.records import all_of
     from teamchat.core.worktrees.remove import remove, told
@@ -78,8 +83,6 @@ def delete(
 
 def _need_merged(state: Path, own: list[Worktree], db: Database, session: Session) -> None:
     """Raises as `need_merged` does, with commands for that session, which need not be the one that is used."""
-    from teamchat.core.store.turns import turns_in_places
-    from teamchat.core.text.commands import quote
     from teamchat.core.worktrees.remove import need_merged
 
     try:
@@ -91,8 +94,6 @@ def _need_merged(state: Path, own: list[Worktree], db: Database, session: Sessio
 
 def confirm_deletion(session: Session) -> bool:
     """True if the person at the terminal confirms it. Raises `UsageError` if there is no terminal."""
-    from teamchat.cli.output.lines import confirmed
-
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise UsageError(
             f"session {session.name} ({session_size(session)}) would be deleted for good,"
@@ -103,8 +104,6 @@ def confirm_deletion(session: Session) -> bool:
 
 
 def session_size(session: Session) -> str:
-    from teamchat.cli.output.lines import plural
-
     return f"{plural(session.messages, 'message')}, {plural(session.turns, 'turn')}"
 
 
@@ -124,11 +123,6 @@ def rename(
     team: TeamOption = None,
 ) -> None:
     """Give a conversation another title. Its name, which --session takes, stays."""
-    from teamchat.cli.output.lines import note
-    from teamchat.cli.startup.workspace import find_root, need_person, open_store
-    from teamchat.core.store.listing import title_of
-    from teamchat.core.store.sessions import need_session, rename_session
-
     need_person("conversations are renamed")
     line = session_title(" ".join(title)) if title else None
     with open_store(find_root(team)) as db:
@@ -145,8 +139,6 @@ def move(
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
 ) -> None:
     """Take over the conversations of a folder that has been renamed or moved to where you are."""
-    from teamchat.cli.output.lines import confirmed, note, plural
-    from teamchat.cli.startup.workspace import find_root, need_person
     from teamchat.core.conversation.sessions import move as moving
 
     need_person("conversations are moved")
@@ -177,13 +169,6 @@ def list_sessions(ctx: typer.Context, team: TeamOption = None, as_json: JsonOpti
 
     ▸ marks the conversation that a command continues here without --session.
     """
-    from teamchat.cli.output.lines import note
-    from teamchat.cli.output.listing import plain_line, state_of, table
-    from teamchat.cli.startup.workspace import find_root, is_held, note_moved, open_store
-    from teamchat.core.store import listing
-    from teamchat.core.store.checks import running_checks
-    from teamchat.core.store.sessions import current_session
-
     if ctx.invoked_subcommand:
         if team or as_json:
             raise UsageError("options go behind the command", f"teamchat sessions {ctx.invoked_subcommand} --help")

@@ -1,14 +1,29 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from teamchat.cli.output.jsonl import write_line
+from teamchat.cli.output.lines import exact, note
+from teamchat.cli.output.long import MARGIN, as_shown, as_stored, in_margin, write_text
+from teamchat.cli.output.receipt import SUMMARY_HEAD, block_lines, partial_head, receipt_fields, receipt_lines
+from teamchat.cli.running.showing import wrap_width
 from teamchat.cli.startup.options import JsonOption, PlaceOptions
+from teamchat.cli.startup.turn_called import check_called, check_name, names_check, said_by_a_person, turn_called
 from teamchat.cli.startup.typed import TYPED, placed, placed_here
+from teamchat.cli.startup.workspace import abandoned, find_root, open_store
 from teamchat.core.errors import UsageError
+from teamchat.core.store.checks import output_of, running_checks
+from teamchat.core.store.messages import SqliteLog
+from teamchat.core.store.sessions import need_session
+from teamchat.core.store.summaries import summary_of
+from teamchat.core.store.turn_events import stored_events
+from teamchat.core.store.turns import partial_of, previous_turn, prompt_of, running_turns, session_of, system_of
 from teamchat.core.text.clean import visible
+from teamchat.runners.failures import is_blank
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -21,7 +36,6 @@ if TYPE_CHECKING:
 
 def prompt_diff(db: Database, turn: Turn) -> Iterator[str]:
     """A unified diff of system text and prompt against the member's previous turn. In a first turn, all is new."""
-    from teamchat.core.store.turns import previous_turn
     from teamchat.core.text.line_diff import unified_diff
 
     before = previous_turn(db, turn)
@@ -36,8 +50,6 @@ def prompt_diff(db: Database, turn: Turn) -> Iterator[str]:
 
 
 def _given(db: Database, turn: Turn) -> list[str]:
-    from teamchat.core.store.turns import prompt_of, system_of
-
     return f"{system_of(db, turn) or ''}\n{prompt_of(db, turn).decode(errors='replace')}".split("\n")
 
 
@@ -71,15 +83,6 @@ def show(
 
     check-1 in place of a turn shows what a check ran, its result and its output.
     """
-    from teamchat.cli.output.jsonl import write_line
-    from teamchat.cli.output.long import as_stored, write_text
-    from teamchat.cli.output.receipt import receipt_fields
-    from teamchat.cli.startup.turn_called import check_name, names_check, said_by_a_person, turn_called
-    from teamchat.cli.startup.workspace import abandoned, find_root, open_store
-    from teamchat.core.store.sessions import need_session
-    from teamchat.core.store.summaries import summary_of
-    from teamchat.core.store.turns import partial_of, prompt_of, running_turns, system_of
-
     if prompt + system + diff + reply + as_json > 1:
         raise UsageError("--prompt, --system, --diff, --reply and --json exclude each other")
     if turn is not None and names_check(turn):
@@ -115,12 +118,7 @@ def show(
 def show_check(place: PlaceOptions, name: str, *, reply: bool, as_json: bool) -> None:
     """Show the receipt of the check of that name, or only its output."""
     from teamchat.cli.output.checks import check_receipt_fields, in_lines
-    from teamchat.cli.output.jsonl import write_line
-    from teamchat.cli.startup.turn_called import check_called
-    from teamchat.cli.startup.workspace import abandoned, find_root, open_store
     from teamchat.core.conversation.recovery import output_folder, written_by_check
-    from teamchat.core.store.checks import output_of, running_checks
-    from teamchat.core.store.sessions import need_session
 
     root = find_root(place.team)
     with open_store(root) as db:
@@ -140,8 +138,6 @@ def show_check(place: PlaceOptions, name: str, *, reply: bool, as_json: bool) ->
 
 def print_check(check: CheckRecord, output: bytes, *, abandoned: bool) -> None:
     from teamchat.cli.output.checks import in_lines, receipt_lines
-    from teamchat.cli.output.long import as_shown, write_text
-    from teamchat.cli.running.showing import wrap_width
 
     width = wrap_width()
     for line in receipt_lines(check, abandoned=abandoned):
@@ -155,8 +151,6 @@ def print_check(check: CheckRecord, output: bytes, *, abandoned: bool) -> None:
 
 def write_exact(text: bytes) -> None:
     """Print bytes as they are stored, harmless at a terminal."""
-    from teamchat.cli.output.lines import exact
-
     sys.stdout.flush()
     sys.stdout.buffer.write(exact(text))
     if sys.stdout.isatty():  # few texts end their own line
@@ -166,25 +160,12 @@ def write_exact(text: bytes) -> None:
 
 def print_given(db: Database, turn: Turn, *, prompt: bool) -> None:
     """Print the exact prompt, with its parts listed on stderr, or the exact system text."""
-    from teamchat.cli.output.lines import note
-    from teamchat.cli.output.receipt import block_lines
-    from teamchat.core.store.turns import prompt_of, system_of
-
     write_exact(prompt_of(db, turn) if prompt else (system_of(db, turn) or "").encode())
     for line in block_lines(turn.setup) if prompt else ():
         note(line)
 
 
 def print_receipt(db: Database, turn: Turn, chosen: Session, *, abandoned: bool) -> None:
-    from functools import partial
-
-    from teamchat.cli.output.long import as_shown, write_text
-    from teamchat.cli.output.receipt import partial_head, receipt_lines
-    from teamchat.cli.running.showing import wrap_width
-    from teamchat.core.store.turn_events import stored_events
-    from teamchat.core.store.turns import session_of
-    from teamchat.runners.failures import is_blank
-
     session = session_of(db, turn)
     elsewhere = [] if session == chosen.name else ["--session", session]
     place = partial(placed, args=[*elsewhere, *TYPED.get()])
@@ -217,8 +198,6 @@ def fitted(line: str, width: int | None) -> Iterable[str]:
 
 def margined(head: str, text: str, width: int | None) -> str:
     """A heading and the text in a margin, wrapped if there is a width."""
-    from teamchat.cli.output.long import MARGIN, in_margin
-
     if width is None:
         return f"{head}\n{in_margin(text)}"
     from teamchat.cli.output.terminal.wrap import wrapped
@@ -240,10 +219,6 @@ def text_now(db: Database, turn: Turn) -> str:
 
 def texts_of(db: Database, turn: Turn) -> Iterator[tuple[str, str]]:
     """The headings and texts of a turn that are not messages."""
-    from teamchat.cli.output.receipt import SUMMARY_HEAD, partial_head
-    from teamchat.core.store.summaries import summary_of
-    from teamchat.core.store.turns import partial_of
-
     if (partial := partial_of(db, turn)).strip():
         yield partial_head(turn), partial
     if (summary := summary_of(db, turn)) is not None:
@@ -252,8 +227,6 @@ def texts_of(db: Database, turn: Turn) -> Iterator[tuple[str, str]]:
 
 def reply_of(db: Database, session: int, turn: Turn) -> str:
     """The whole reply of a turn. Raises `UsageError` if there is none."""
-    from teamchat.core.store.messages import SqliteLog
-
     if turn.outcome and turn.outcome.reply:
         return SqliteLog(db, session).get(turn.outcome.reply).content
     for _, text in texts_of(db, turn):

@@ -85,11 +85,11 @@ class Row(sqlite3.Row):
 S = TypeVar("S", bound=Struct)
 
 
-def dump(value: Struct) -> str:
+def dump(value: object) -> str:
     """A value as JSON that the store can hold."""
     try:
         return encode(value).decode()
-    except UnicodeEncodeError:  # surrogates cannot be stored; JSON's escapes, up to six times as long, keep them
+    except (UnicodeEncodeError, OverflowError):  # JSON's escapes, up to six times as long, keep surrogates
         return json.dumps(to_builtins(value))
 
 

@@ -5,14 +5,12 @@ The file of a run has the same lines, with what a live view shows beyond them as
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from functools import reduce
 from operator import or_
 from typing import Any, ClassVar, cast, get_type_hints
 
 from msgspec import UNSET, Struct, UnsetType, defstruct, field, to_builtins
-from msgspec.json import encode
 
 from teamchat.assemblers.parts import Trimmed
 from teamchat.core.check import CheckResult, Touched
@@ -23,6 +21,7 @@ from teamchat.core.messages import ConversationMessage
 from teamchat.core.receipt import QUANTITIES, Child, Outcome
 from teamchat.core.store.checks import CheckRecord
 from teamchat.core.store.lessons import Lesson
+from teamchat.core.store.rows import dump
 from teamchat.core.store.turns import Turn
 from teamchat.core.turn.run_events import (
     AgentSpoke,
@@ -698,7 +697,4 @@ def result_line(session: str, conclusion: Conclusion) -> ResultLine:
 
 def encoded(line: object) -> bytes:
     """The JSON of a line. What is no Unicode in it (of a file's name, say) is escaped."""
-    try:
-        return encode(line)
-    except (UnicodeEncodeError, OverflowError):  # or an integer of more than 64 bits
-        return json.dumps(to_builtins(line), ensure_ascii=False).encode(errors="backslashreplace")
+    return dump(line).encode()
