@@ -10,10 +10,12 @@ from typing import Any
 from msgspec.inspect import StructType, type_info
 from msgspec.json import schema_components
 
-from teamchat.core.turn.lines import LINES, Line
+from teamchat.core.turn.lines import LINES
+from teamchat.core.turn.run_events import Line
 
 HEAD = "| type | when, and what it has | fields |\n|---|---|---|\n"
-NOT_TOLD = {"v", "extra", "hidden"}  # `hidden` is of `log` alone
+ERROR = "error"  # which is a note there
+NOT_TOLD = {"v", "hidden"}  # `hidden` is of `log` alone
 
 
 def table() -> str:
@@ -23,7 +25,7 @@ def table() -> str:
 
 def _rows() -> Iterator[tuple[str, str, str]]:
     for line in LINES:
-        if not line.of_file:
+        if not (line.of_file or _tag(line) == ERROR):
             words = ("With `--stream`. " if line.streamed else "") + _words(line.__doc__ or "")
             yield f"`{_tag(line)}`", words, " ".join(f"`{name}`" for name in _names(line))
 
@@ -40,17 +42,18 @@ def _names(line: type[Line]) -> list[str]:
     """The names of the fields as a script reads them."""
     info = type_info(line)
     assert isinstance(info, StructType)
-    return [field.encode_name for field in info.fields if field.encode_name not in NOT_TOLD]
+    return [field.encode_name for field in info.fields if field.encode_name not in NOT_TOLD | {*line.live}]
 
 
 def schema_text() -> str:
     """The text of docs/json.schema.json: what a line of a run is, by its type."""
-    lines = [line for line in LINES if not line.of_file]
+    lines = [line for line in LINES if not (line.of_file or _tag(line) == ERROR)]
     refs, parts = schema_components(lines, ref_template="#/$defs/{name}")
+    for line in lines:
+        for name in line.live:
+            parts[line.__name__]["properties"].pop(name)
     for part in parts.values():
-        part.get("properties", {}).pop("extra", None)
         part["description"] = _words(part["description"])
-    parts.pop("Beyond", None)
     whole: dict[str, Any] = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "A line of teamchat send --json",

@@ -5,14 +5,14 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from msgspec import UNSET, to_builtins
+from msgspec import to_builtins
 
 from teamchat.cli.output.listing import SessionState
 from teamchat.core.routing.todos import Change
 from teamchat.core.store.listing import Listed
 from teamchat.core.store.sessions import Session
-from teamchat.core.turn.lines import VERSION, Line, Lines, encoded, result_line, route_fields
-from teamchat.core.turn.run_events import AgentSpoke, Conclusion, ConversationEvent
+from teamchat.core.turn.lines import Lines, encoded, printed, result_line, route_fields
+from teamchat.core.turn.run_events import VERSION, AgentSpoke, Conclusion, ConversationEvent, Line
 
 
 class JsonOutput:
@@ -32,8 +32,7 @@ class JsonOutput:
     def show(self, line: Line) -> None:
         """Write one line, if `--json` has it, and maybe not yet to the descriptor."""
         if not line.of_file and (self.stream or not line.streamed):
-            line.extra = UNSET
-            _put(line)
+            _put(printed(line) if line.live else line)
 
     def finish(self, conclusion: Conclusion) -> None:
         _put(result_line(self.session, conclusion))

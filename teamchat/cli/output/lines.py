@@ -235,9 +235,9 @@ def todo_line(change: Change, where: str = "") -> str:
 
 def compared_lines(compared: GroupCompared) -> list[str]:
     """The files that the members of a group have changed, a column for each, and what two of them changed both."""
-    members = [difference.member for difference in compared.differences]
+    members = [difference.member for difference in compared.members]
     cells = {
-        difference.member: {file.path: _cell(file) for file in difference.files} for difference in compared.differences
+        difference.member: {file.path: _cell(file) for file in difference.files} for difference in compared.members
     }
     paths = sorted({path for files in cells.values() for path in files})[:MOST_COMPARED]
     rows = [["side by side", *members], *([path, *(cells[name].get(path, "") for name in members)] for path in paths)]

@@ -18,13 +18,14 @@ from msgspec.structs import replace
 
 from teamchat.cli.output.plain import PlainOutput
 from teamchat.core.engine.processes.until_report import UntilReport
-from teamchat.core.turn.lines import Line, Lines, encoded, result_line
+from teamchat.core.turn.lines import Lines, encoded, printed, result_line
 from teamchat.core.turn.run_events import (
     AgentSpoke,
     CheckFinished,
     Conclusion,
     ConversationEvent,
     GroupCompared,
+    Line,
     TurnFinished,
     TurnStarted,
     Warned,
@@ -32,7 +33,7 @@ from teamchat.core.turn.run_events import (
 from teamchat.runners.agent_events import NOTHING_YET, SHOWN_ONLY, Note
 from teamchat.runners.child.supervisor import SILENT
 
-CHANGING = ("time_ms", "seconds", "first_byte_s", "session", "extra")
+CHANGING = ("time_ms", "seconds", "first_byte_s", "session")
 
 
 class _Part(Struct, frozen=True):
@@ -71,10 +72,10 @@ class RunTranscript:
         self._keep([result_line("", conclusion)], lambda: self._plain.finish(conclusion), None)
 
     def _keep(self, lines: list[Line], plain: Callable[[], None], route: int | None) -> None:
-        whole = [json.loads(encoded(line)) for line in lines]
+        whole = [json.loads(encoded(printed(line))) for line in lines]
         shown = [{key: value for key, value in line.items() if key not in CHANGING} for line in whole]
-        printed = _printed_by(plain).removesuffix("\n")
-        self._parts.append(_Part(route, shown, printed.split("\n") if printed else []))
+        said = _printed_by(plain).removesuffix("\n")
+        self._parts.append(_Part(route, shown, said.split("\n") if said else []))
 
     def _route_of(self, event: ConversationEvent) -> int | None:
         match event:

@@ -12,8 +12,6 @@ import os
 from collections import deque
 from collections.abc import Callable
 
-from msgspec import UNSET
-
 from teamchat.cli.output.lines import note
 from teamchat.core.conversation.permission import IN_HOOK, trust_store
 from teamchat.core.engine.events import PauseKind
@@ -24,10 +22,11 @@ from teamchat.core.team.team import Team
 from teamchat.core.team.trust import TrustStore, require
 from teamchat.core.text.clean import printable, visible
 from teamchat.core.turn.caller import VARIABLE, find_caller
-from teamchat.core.turn.lines import Line, Lines, encoded, result_line
+from teamchat.core.turn.lines import Lines, encoded, result_line
 from teamchat.core.turn.run_events import (
     Conclusion,
     ConversationEvent,
+    Line,
     MessageStored,
     Replied,
     TaskChanged,
@@ -78,7 +77,6 @@ class Hooks:
                 self._add(name, result_line(self._session, conclusion))
 
     def _add(self, name: str, line: Line) -> None:
-        line.extra = UNSET
         self._waiting.append((name, encoded(line) + b"\n"))
         if self._task is None or self._task.done():
             self._task = asyncio.get_running_loop().create_task(self._run())

@@ -31,7 +31,7 @@ from teamchat.core.team.team import Team
 from teamchat.core.turn import lines
 from teamchat.core.turn.machine import steady_now
 from teamchat.core.turn.run import RESUME, Tally, rules_of
-from teamchat.core.turn.run_events import Conclusion
+from teamchat.core.turn.run_events import Conclusion, Line, Warned
 from teamchat.core.turn.run_file import RunReader, run_file
 
 LOOK_S = 1.0  # between two looks whether the session and the process that runs it are there
@@ -81,7 +81,7 @@ class Follower:
     def close(self) -> None:
         self._reader.close()
 
-    def look(self) -> Iterator[lines.Line | Conclusion]:
+    def look(self) -> Iterator[Line | Conclusion]:
         """What has happened since the last look. The end of a run that has told none is its conclusion.
 
         Raises `UnknownName` once the session is deleted, and `StoreError`.
@@ -102,7 +102,7 @@ class Follower:
             yield from self._further()
             yield self._ended()
 
-    def _further(self) -> Iterator[lines.Line | Conclusion]:
+    def _further(self) -> Iterator[Line | Conclusion]:
         for line in self._reader.read():
             if self._request:
                 if not self._follows(line):
@@ -118,7 +118,7 @@ class Follower:
     def _was_shown(self, message: str) -> bool:
         return self.shown is not None and self._log.place(message) <= self._log.place(self.shown)
 
-    def _begins(self, line: lines.RunLine) -> Iterator[lines.Line | Conclusion]:
+    def _begins(self, line: lines.RunLine) -> Iterator[Line | Conclusion]:
         """A run begins. The one before may have been killed, or there were others in between."""
         if self.active:
             yield self._ended()
@@ -126,7 +126,7 @@ class Follower:
             yield _missing(missed, "run")
         self._note(line)
 
-    def _note(self, line: lines.Line) -> None:
+    def _note(self, line: Line) -> None:
         """Note what the end of the run will be told of."""
         match line:
             case lines.RunLine(number=number):
@@ -149,9 +149,9 @@ class Follower:
             case lines.ProcessLine():
                 self.tally.process = True
 
-    def _what_runs(self) -> Iterator[lines.Line]:
+    def _what_runs(self) -> Iterator[Line]:
         """What the file has of turns and checks that run now, of those who wait, and of the process."""
-        open_: dict[tuple[str, int], list[tuple[int, lines.Line]]] = {}
+        open_: dict[tuple[str, int], list[tuple[int, Line]]] = {}
         for place, line in enumerate(self._reader.read()):
             self._note(line)
             match line:
@@ -178,7 +178,7 @@ class Follower:
         left = (pair for pairs in open_.values() for pair in pairs)
         yield from (line for _, line in sorted(left, key=itemgetter(0)))
 
-    def _follows(self, line: lines.Line) -> bool:
+    def _follows(self, line: Line) -> bool:
         """Whether the line is of the request, or of what it has led to."""
         match line:
             case lines.MessageLine(id=message, turn=turn):
@@ -196,7 +196,7 @@ class Follower:
                 follows = route in self._routes
             case lines.TodoAddedLine(message=message):
                 follows = message in self._messages
-            case lines.WarningLine(extra=lines.Beyond(route=route)):
+            case Warned(route=route):
                 follows = route in self._routes
             case _:
                 follows = False
@@ -255,7 +255,7 @@ def _mates(one: Route, other: Route) -> bool:
     return other.group is not None and (one.parent, one.group) == (other.parent, other.group)
 
 
-def _missing(number: int, what: str) -> lines.WarningLine:
+def _missing(number: int, what: str) -> Warned:
     """What stands where lines or whole runs are missing."""
     are = f"{number:,} {what}s are" if number > 1 else f"a {what} is"
-    return lines.WarningLine(text=f"{are} missing here: teamchat log has the messages")
+    return Warned(text=f"{are} missing here: teamchat log has the messages")

@@ -27,6 +27,7 @@ from teamchat.core.turn.run_events import (
     ConversationEvent,
     GroupCompared,
     LessonsFound,
+    Line,
     MessageStored,
     Replied,
     RunVerdict,
@@ -37,9 +38,8 @@ from teamchat.core.turn.run_events import (
     TurnStarted,
     Warned,
 )
-from teamchat.runners.agent_events import Error, Usage
+from teamchat.runners.agent_events import Usage
 
-_BEYOND = ("lines", "exit_code", "most", "delay_s")  # that are fields of an agent's event
 NOBODY = Rules((), ())
 
 
@@ -50,34 +50,29 @@ class Retold:
         self._db, self._session = db, session
         self._log = SqliteLog(db, session)
 
-    def event(self, line: lines.Line) -> ConversationEvent | None:
+    def event(self, line: Line) -> ConversationEvent | None:
         """The event of a line; None for one that another line has told, or that the store no longer has."""
-        extra = line.extra or lines.Beyond()
         event: ConversationEvent | None = None
         match line:
             case lines.SpokenLine():
-                event = _spoke(line, extra)
+                event = _spoke(line)
             case lines.MessageLine(id=message):
                 event = self.message(self._log.get(message, hidden=True))
-            case lines.TaskLine(text=text):
-                event = TaskChanged(text)
             case lines.RefusedLine(limit=limit):
                 event = Refused(self._route(line), limit)
             case lines.QueuedLine():
                 event = (Dropped if isinstance(line, lines.DroppedLine) else Queued)(self._route(line))
             case lines.TurnLine(turn=number) if turn := find_turn(self._db, self._session, number):
-                event = self._of_turn(line, turn, extra)
+                event = self._of_turn(line, turn)
             case lines.CheckStartedLine(number=number) if check := find_check(self._db, self._session, number):
                 event = _of_check(line, check)
             case lines.TodoAddedLine(number=number, text=text, by=by, message=message):
                 done = isinstance(line, lines.TodoDoneLine)
                 event = TodoChanged(Change(number, "done" if done else "added", text, by, time.time(), message))
-            case lines.GroupComparedLine(members=members, conflicts=conflicts, judged=judged):
-                event = GroupCompared(members, conflicts, judged, extra.goes_on)
             case lines.ProcessLine():
                 event = self._moved()
-            case lines.WarningLine(text=text):
-                event = Warned(text, extra.route, again=extra.again)
+            case TaskChanged() | GroupCompared() | Warned():
+                event = line
         return event
 
     def message(self, message: ConversationMessage) -> MessageStored | Replied:
@@ -114,14 +109,14 @@ class Retold:
         names = ("target", "priority", "group", "attempt")
         return replace(stored, status=RouteStatus(line.status), **{name: getattr(line, name) for name in names})
 
-    def _of_turn(self, line: lines.Line, turn: Turn, extra: lines.Beyond) -> ConversationEvent | None:
+    def _of_turn(self, line: Line, turn: Turn) -> ConversationEvent | None:
         match line:
             case lines.TurnStartedLine(route=route):
                 return TurnStarted(turn, find_route(self._db, self._session, route) if route is not None else None)
             case lines.CompactedLine(member=member, through=through, kept=kept, text=text):
                 return SummaryStored(turn, Summary(member, through, kept, text))
-            case lines.LessonsLine(found=found):
-                return LessonsFound(turn, found, extra.kept)
+            case lines.LessonsLine(found=found, lessons=kept):
+                return LessonsFound(turn, found, kept)
             case lines.TurnFinishedLine(reply=reply, partial=partial) if turn.outcome:
                 return TurnFinished(turn, replace(turn.outcome, reply=reply), partial)
         return None
@@ -138,8 +133,6 @@ def _of_check(line: lines.CheckStartedLine, check: CheckRecord) -> CheckStarted 
     return CheckStarted(replace(check, status="running", result=None, changes=None, output_key=None, undone=None))
 
 
-def _spoke(line: lines.SpokenLine, extra: lines.Beyond) -> AgentSpoke:
+def _spoke(line: lines.SpokenLine) -> AgentSpoke:
     """What an agent did."""
-    event = Error if extra.error else line.event
-    beyond = {name: value for name in _BEYOND if (value := getattr(extra, name)) is not None}
-    return AgentSpoke(line.member, line.turn, event(**{name: getattr(line, name) for name in line.names}, **beyond))
+    return AgentSpoke(line.member, line.turn, line.event(**{name: getattr(line, name) for name in line.names}))

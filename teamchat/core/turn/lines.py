@@ -11,6 +11,7 @@ from operator import or_
 from typing import Any, ClassVar, cast, get_type_hints
 
 from msgspec import UNSET, Struct, UnsetType, defstruct, field, to_builtins
+from msgspec.structs import replace
 
 from teamchat.assemblers.parts import Trimmed
 from teamchat.core.check import CheckResult, Touched
@@ -31,16 +32,14 @@ from teamchat.core.turn.run_events import (
     ConversationEvent,
     GroupCompared,
     LessonsFound,
+    Line,
     MessageStored,
     Replied,
-    SameLines,
     SummaryStored,
     TaskChanged,
     TodoChanged,
-    TriesAgain,
     TurnFinished,
     TurnStarted,
-    UnmergedChanges,
     Warned,
 )
 from teamchat.runners.agent_events import (
@@ -62,33 +61,6 @@ from teamchat.runners.agent_events import (
     UsedSoFar,
 )
 from teamchat.runners.untrusted.file_changes import FileChange, FileChanges, NoCheckpoint
-
-VERSION = 1
-
-
-class Beyond(Struct, omit_defaults=True, frozen=True, kw_only=True):
-    """What a live view shows beyond a line of `--json`. Only the file of a run has it, as `extra`."""
-
-    lines: tuple[int, int] | None = None
-    exit_code: int | None = None
-    most: int | None = None
-    delay_s: float | None = None
-    error: bool = False
-    route: int | None = None
-    again: TriesAgain | None = None
-    goes_on: bool = False
-    kept: tuple[Lesson, ...] = ()
-
-
-class Line(Struct, tag_field="type", kw_only=True):
-    """A line; its type is the tag of its class."""
-
-    v: int = VERSION
-    extra: Beyond | UnsetType = UNSET
-    streamed: ClassVar[bool] = False
-    """Whether only `--stream` prints it."""
-    of_file: ClassVar[bool] = False
-    """Whether only the file of a run has it."""
 
 
 class PartFields(Struct):
@@ -153,7 +125,7 @@ class ChangesFields(Struct, omit_defaults=True):
     unknown: str | UnsetType = UNSET
 
 
-class MessageLine(Line, tag="message"):
+class MessageLine(Line, frozen=True, kw_only=True, tag="message"):
     """A message was stored.
 
     `kind` is `human` or `ai`, `to` names the members that it calls (empty: everybody) and `text` is verbatim, markers
@@ -172,13 +144,7 @@ class MessageLine(Line, tag="message"):
     hidden: bool | UnsetType = UNSET
 
 
-class TaskLine(Line, tag="task"):
-    """The task was set; null: it was removed."""
-
-    text: str | None
-
-
-class QueuedLine(Line, tag="queued"):
+class QueuedLine(Line, frozen=True, kw_only=True, tag="queued"):
     """A route entered the queue.
 
     `priority` is 1 to 3, `parent` the message that calls and `by` its speaker. `part` is what its turn does in a
@@ -196,24 +162,24 @@ class QueuedLine(Line, tag="queued"):
     part: PartFields | None
 
 
-class DroppedLine(QueuedLine, tag="dropped"):
+class DroppedLine(QueuedLine, frozen=True, kw_only=True, tag="dropped"):
     """A route left the queue, with the `status` `joined` because the turn before answers that call, too."""
 
 
-class RefusedLine(QueuedLine, tag="refused"):
+class RefusedLine(QueuedLine, frozen=True, kw_only=True, tag="refused"):
     """A route was refused because the queue is full: it has `limit` routes."""
 
     limit: int
 
 
-class TurnLine(Line):
+class TurnLine(Line, frozen=True, kw_only=True):
     """A line of a member's turn."""
 
     turn: int
     member: str
 
 
-class TurnStartedLine(TurnLine, tag="turn_started"):
+class TurnStartedLine(TurnLine, frozen=True, kw_only=True, tag="turn_started"):
     """A member's agent starts.
 
     `agent` is its name in the team, `agent_type` the CLI that it is like, `route` the call (null: a side turn, which
@@ -230,7 +196,7 @@ class TurnStartedLine(TurnLine, tag="turn_started"):
     place: str | None
 
 
-class CompactedLine(TurnLine, tag="compacted"):
+class CompactedLine(TurnLine, frozen=True, kw_only=True, tag="compacted"):
     """A turn has summarised the conversation.
 
     `through` is the newest message in the summary, and `kept` has the ids of messages that are still quoted.
@@ -241,13 +207,15 @@ class CompactedLine(TurnLine, tag="compacted"):
     text: str
 
 
-class LessonsLine(TurnLine, tag="lessons"):
+class LessonsLine(TurnLine, frozen=True, kw_only=True, tag="lessons"):
     """A turn has looked for lessons in the conversation. `found` are the new ones, one a line."""
 
+    live = ("lessons",)
     found: tuple[str, ...]
+    lessons: tuple[Lesson, ...]
 
 
-class LessonLine(Line, tag="lesson"):
+class LessonLine(Line, frozen=True, kw_only=True, tag="lesson"):
     """A new lesson is stored."""
 
     number: int
@@ -256,20 +224,22 @@ class LessonLine(Line, tag="lesson"):
     learned_at: float
 
 
-class SpokenLine(TurnLine):
+class SpokenLine(TurnLine, frozen=True, kw_only=True):
     """What an agent does: the fields `names` of an `event` of its CLI."""
 
     event: ClassVar[type[AgentEvent]]
     names: ClassVar[tuple[str, ...]]
 
 
-def _spoken_line(event: type[AgentEvent], tag: str, doc: str, *names: str, **more: bool) -> type[SpokenLine]:
+def _spoken_line(event: type[AgentEvent], tag: str, doc: str, *names: str, **more: Any) -> type[SpokenLine]:
     hints = get_type_hints(event)
-    own = {"__doc__": doc, "event": event, "names": names, **more}
-    fields = [(name, hints[name]) for name in names]
-    rename = {"kind": "failure"}
-    name = f"{event.__name__}Line"
-    made: Any = defstruct(name, fields, bases=(SpokenLine,), tag=tag, kw_only=True, rename=rename, namespace=own)
+    every = (*names, *more.get("live", ()))
+    own = {"__doc__": doc, "event": event, "names": every, **more}
+    fields = [(name, hints[name]) for name in every]
+    name, rename = f"{event.__name__}Line", {"kind": "failure"}
+    made: Any = defstruct(
+        name, fields, bases=(SpokenLine,), frozen=True, tag=tag, kw_only=True, rename=rename, namespace=own
+    )
     return cast("type[SpokenLine]", made)
 
 
@@ -280,24 +250,26 @@ NoteLine = _spoken_line(Note, "note", "Information about a turn, never fatal.", 
 _RESULT = "The tool has ended. `paths` are files that it changed."
 _ASKED = """The agent asked its user by a tool of its CLI, with the options in `text`. The tool gets no answer: the
 reply contains the question, and the person that the turn serves is asked (9)."""
+_RETRIES, _USES = "The agent's CLI retries its model request.", "The agent begins to use a tool."
 SPOKEN: Mapping[type[AgentEvent], type[SpokenLine]] = {
-    TextDelta: TextDeltaLine,
-    Text: TextLine,
-    Thinking: _spoken_line(Thinking, "thinking", "What the model thinks.", "text", streamed=True),
-    ToolCall: _spoken_line(ToolCall, "tool_call", "The agent begins to use a tool.", "id", "name", "summary"),
-    ToolResult: _spoken_line(ToolResult, "tool_result", _RESULT, "id", "failed", "paths"),
-    Denied: _spoken_line(Denied, "denied", "The agent's CLI denied it an action.", "tool", "detail"),
-    Question: _spoken_line(Question, "question", _ASKED, "text"),
-    Retry: _spoken_line(Retry, "retry", "The agent's CLI retries its model request.", "reason", "kind", "attempt"),
-    Note: NoteLine,
-    Error: NoteLine,
-    Started: _spoken_line(Started, "started", "The CLI has started.", of_file=True),
-    UsedSoFar: _spoken_line(UsedSoFar, "used_so_far", "What the turn has used by now.", "usage", of_file=True),
-    Done: _spoken_line(Done, "done", "The CLI says that it ends.", "ok", of_file=True),
+    line.event: line
+    for line in (
+        *(TextDeltaLine, TextLine, _spoken_line(Thinking, "thinking", "What the model thinks.", "text", streamed=True)),
+        _spoken_line(ToolCall, "tool_call", _USES, "id", "name", "summary", live=("lines",)),
+        _spoken_line(ToolResult, "tool_result", _RESULT, "id", "failed", "paths", live=("exit_code",)),
+        _spoken_line(Denied, "denied", "The agent's CLI denied it an action.", "tool", "detail"),
+        _spoken_line(Question, "question", _ASKED, "text"),
+        _spoken_line(Retry, "retry", _RETRIES, "reason", "kind", "attempt", live=("most", "delay_s")),
+        NoteLine,
+        _spoken_line(Error, "error", "An error that `--json` has as a note.", "text"),
+        _spoken_line(Started, "started", "The CLI has started.", of_file=True),
+        _spoken_line(UsedSoFar, "used_so_far", "What the turn has used by now.", "usage", of_file=True),
+        _spoken_line(Done, "done", "The CLI says that it ends.", "ok", of_file=True),
+    )
 }
 
 
-class TurnFinishedLine(TurnLine, tag="turn_finished"):
+class TurnFinishedLine(TurnLine, frozen=True, kw_only=True, tag="turn_finished"):
     """The receipt of the turn.
 
     `host`, `place` and `part` are as in `turn_started`. `failure` has `kind` `reason` `hint`, or is null; `reply` is a
@@ -341,7 +313,7 @@ class TurnFinishedLine(TurnLine, tag="turn_finished"):
     partial: str
 
 
-class CheckStartedLine(Line, tag="check_started"):
+class CheckStartedLine(Line, frozen=True, kw_only=True, tag="check_started"):
     """Teamchat runs a check, of `run until` or of `teamchat check`. What is not known yet is null or empty."""
 
     check: str
@@ -367,7 +339,7 @@ class CheckStartedLine(Line, tag="check_started"):
     hidden: bool | UnsetType = UNSET
 
 
-class CheckFinishedLine(CheckStartedLine, tag="check_finished"):
+class CheckFinishedLine(CheckStartedLine, frozen=True, kw_only=True, tag="check_finished"):
     """A check is over.
 
     `check` is `check-N`, as `show` takes it, `name` that of the team file or the typed command, `command` a text for
@@ -382,7 +354,7 @@ class CheckFinishedLine(CheckStartedLine, tag="check_finished"):
     """
 
 
-class TodoAddedLine(Line, tag="todo_added"):
+class TodoAddedLine(Line, frozen=True, kw_only=True, tag="todo_added"):
     """The preceding message added to the todo list."""
 
     number: int
@@ -391,24 +363,11 @@ class TodoAddedLine(Line, tag="todo_added"):
     message: str | None
 
 
-class TodoDoneLine(TodoAddedLine, tag="todo_done"):
+class TodoDoneLine(TodoAddedLine, frozen=True, kw_only=True, tag="todo_done"):
     """The preceding message closed an item of the todo list."""
 
 
-class GroupComparedLine(Line, tag="group_compared"):
-    """Members of a group changed files in [worktrees](howto/worktrees.md).
-
-    Each of `members` has `member` `branch` `folder` and `files` (`path` `what` `added` `removed`: all that is not
-    merged). `conflicts` (`path` `members` `why`) are files that two of them changed in ways that exclude each other.
-    `judged`: a judge picks one of them, so nobody looks for conflicts.
-    """
-
-    members: tuple[UnmergedChanges, ...]
-    conflicts: tuple[SameLines, ...]
-    judged: bool
-
-
-class ProcessLine(Line, tag="process"):
+class ProcessLine(Line, frozen=True, kw_only=True, tag="process"):
     """A [process](processes.md) began, is resumed, got further or is over.
 
     `name` is that of the team file, or null, `request` the message with its task, and `process` as in `result`, so far.
@@ -420,13 +379,7 @@ class ProcessLine(Line, tag="process"):
     process: dict[str, Any]
 
 
-class WarningLine(Line, tag="warning"):
-    """Something that a person should see; the run goes on."""
-
-    text: str
-
-
-class ResultLine(Line, tag="result"):
+class ResultLine(Line, frozen=True, kw_only=True, tag="result"):
     """The end.
 
     `code` is the exit code and `outcome` its name, `text` the last reply of this run, `hint` commands that continue,
@@ -451,7 +404,7 @@ class ResultLine(Line, tag="result"):
     verdict: str | UnsetType | None = UNSET
 
 
-class RunLine(Line, tag="run"):
+class RunLine(Line, frozen=True, kw_only=True, tag="run"):
     """Only in the file of a run, first: a run of the `session` begins. `number` counts its runs; 0 is before any."""
 
     of_file = True
@@ -459,7 +412,7 @@ class RunLine(Line, tag="run"):
     session: str
 
 
-class LeftOutLine(Line, tag="left_out"):
+class LeftOutLine(Line, frozen=True, kw_only=True, tag="left_out"):
     """Only in the file of a run: here so many lines are missing, because there was no room for them."""
 
     of_file = True
@@ -467,11 +420,11 @@ class LeftOutLine(Line, tag="left_out"):
 
 
 LINES: tuple[type[Line], ...] = (
-    *(MessageLine, TaskLine, QueuedLine, DroppedLine, RefusedLine, TurnStartedLine, CompactedLine, LessonsLine),
+    *(MessageLine, TaskChanged, QueuedLine, DroppedLine, RefusedLine, TurnStartedLine, CompactedLine, LessonsLine),
     LessonLine,
-    *dict.fromkeys(SPOKEN.values()),
+    *SPOKEN.values(),
     *(TurnFinishedLine, CheckStartedLine, CheckFinishedLine),
-    *(TodoAddedLine, TodoDoneLine, GroupComparedLine, ProcessLine, WarningLine, ResultLine, RunLine, LeftOutLine),
+    *(TodoAddedLine, TodoDoneLine, GroupCompared, ProcessLine, Warned, ResultLine, RunLine, LeftOutLine),
 )
 """All lines, in the order of the documentation."""
 ANY: Any = reduce(or_, LINES)
@@ -487,16 +440,16 @@ class Lines:
         """The lines of an event."""
         match event:
             case AgentSpoke(turn=turn, member=member, event=spoken):  # the most frequent one
-                spoken = UsedSoFar(spoken) if isinstance(spoken, Usage) and not spoken.cumulative else spoken
+                if isinstance(spoken, ToolResult):
+                    spoken = replace(spoken, exit_code=spoken.told_exit_code)
+                elif isinstance(spoken, Usage) and not spoken.cumulative:
+                    spoken = UsedSoFar(spoken)
                 if made := SPOKEN.get(type(spoken)):
-                    own = {name: getattr(spoken, name) for name in made.names}
-                    yield made(turn=turn, member=member, extra=_beyond(spoken), **own)
+                    yield made(turn=turn, member=member, **{name: getattr(spoken, name) for name in made.names})
             case MessageStored(message=message):
                 yield message_line(message)
             case Replied(turn=turn, message=message):
                 yield message_line(message, turn=turn.number)
-            case TaskChanged(task=task):
-                yield TaskLine(text=task)
             case Queued(route=route) | Dropped(route=route):
                 kind = QueuedLine if isinstance(event, Queued) else DroppedLine
                 yield kind(**_fields(route_fields(route)))
@@ -510,13 +463,10 @@ class Lines:
             case TodoChanged(change=change):
                 of_todo = TodoDoneLine if change.what == "done" else TodoAddedLine
                 yield of_todo(number=change.number, text=change.text, by=change.by, message=change.message)
-            case GroupCompared(differences=members, conflicts=conflicts, judged=judged, goes_on=goes_on):
-                beyond = Beyond(goes_on=goes_on)
-                yield GroupComparedLine(members=members, conflicts=conflicts, judged=judged, extra=beyond)
             case Moved(process=process):
                 yield ProcessLine(**process_fields(process))
-            case Warned(text=text, route=on, again=again):
-                yield WarningLine(text=text, extra=Beyond(route=on, again=again))
+            case Line():
+                yield event
 
     def _turn(self, event: TurnStarted | SummaryStored | LessonsFound | TurnFinished) -> Iterator[Line]:
         turn = event.turn
@@ -539,24 +489,10 @@ class Lines:
                 at = summary.through
                 yield CompactedLine(turn=number, member=member, through=at, kept=summary.kept, text=summary.text)
             case LessonsFound(found=found, kept=kept):
-                yield LessonsLine(turn=number, member=member, found=found, extra=Beyond(kept=kept))
+                yield LessonsLine(turn=number, member=member, found=found, lessons=kept)
                 yield from map(lesson_line, kept)
             case TurnFinished(outcome=outcome, partial=partial):
                 yield finished_line(turn, outcome, self._parts.pop(number, None), partial)
-
-
-def _beyond(event: AgentEvent) -> Beyond | UnsetType:
-    """What a live view shows of the event beyond its line."""
-    match event:
-        case ToolCall(lines=lines) if lines:
-            return Beyond(lines=lines)
-        case ToolResult() if event.told_exit_code:
-            return Beyond(exit_code=event.told_exit_code)
-        case Retry(most=most, delay_s=delay_s):
-            return Beyond(most=most, delay_s=delay_s)
-        case Error():
-            return Beyond(error=True)
-    return UNSET
 
 
 def _fields(value: Struct, *names: str) -> dict[str, Any]:
@@ -693,6 +629,14 @@ def result_line(session: str, conclusion: Conclusion) -> ResultLine:
         verdict=conclusion.verdict.word if conclusion.verdict else UNSET,
         **_fields(conclusion, "text", "reason", "hint", "paused", "turns", "denied"),
     )
+
+
+def printed(line: Line) -> dict[str, Any]:
+    """The line as `--json` has it."""
+    fields: dict[str, Any] = to_builtins(line)
+    if fields["type"] == "error":
+        fields["type"] = "note"
+    return {name: value for name, value in fields.items() if name not in line.live}
 
 
 def encoded(line: object) -> bytes:

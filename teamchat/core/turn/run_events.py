@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from msgspec import Struct, field
 
@@ -24,14 +24,29 @@ if TYPE_CHECKING:
     from teamchat.core.store.summaries import Summary
 
 
+VERSION = 1
+
+
+class Line(Struct, frozen=True, tag_field="type", kw_only=True):
+    """A line of `--json`; its type is the tag of its class. `lines.py` has those that are no events themselves."""
+
+    v: int = VERSION
+    streamed: ClassVar[bool] = False
+    """Whether only `--stream` prints it."""
+    of_file: ClassVar[bool] = False
+    """Whether only the file of a run has it."""
+    live: ClassVar[tuple[str, ...]] = ()
+    """The fields that only the file of a run has, for a live view."""
+
+
 class MessageStored(Struct, frozen=True):
     message: ConversationMessage
 
 
-class TaskChanged(Struct, frozen=True):
-    """The task of the session was set, or removed (None)."""
+class TaskChanged(Line, frozen=True, tag="task"):
+    """The task was set; null: it was removed."""
 
-    task: str | None
+    text: str | None
 
 
 class TurnStarted(Struct, frozen=True):
@@ -107,17 +122,20 @@ class SameLines(Struct, frozen=True):
     why: str
 
 
-class GroupCompared(Struct, frozen=True):
-    """What the members of a group have changed in their worktrees. Everything is kept.
+class GroupCompared(Line, frozen=True, tag="group_compared"):
+    """Members of a group changed files in [worktrees](howto/worktrees.md).
 
-    `judged`: a judge picks one of them, and nobody looks for conflicts between them. `goes_on`: they work in a process,
-    at whose end is told what is to be merged.
+    Each of `members` has `member` `branch` `folder` and `files` (`path` `what` `added` `removed`: all that is not
+    merged). `conflicts` (`path` `members` `why`) are files that two of them changed in ways that exclude each other.
+    `judged`: a judge picks one of them, so nobody looks for conflicts.
     """
 
-    differences: tuple[UnmergedChanges, ...]
+    live = ("goes_on",)
+    members: tuple[UnmergedChanges, ...]
     conflicts: tuple[SameLines, ...]
     judged: bool = False
     goes_on: bool = False
+    """They work in a process, at whose end is told what is to be merged."""
 
 
 class CheckStarted(Struct, frozen=True):
@@ -146,17 +164,17 @@ class TriesAgain(Struct, frozen=True):
     delay_s: float
 
 
-class Warned(Struct, frozen=True):
-    """Something that a person should know and that stops nothing. `route` names the turn that it is about, if any.
+class Warned(Line, frozen=True, tag="warning"):
+    """Something that a person should see; the run goes on."""
 
-    `of_disk`: it tells of worktrees, or of hosts that are waited for, of which a replay has none. `again` is the retry
-    that it tells of.
-    """
-
+    live = ("route", "of_disk", "again")
     text: str
     route: int | None = None
+    """That of the turn that it is about."""
     of_disk: bool = False
+    """It tells of worktrees, or of hosts that are waited for, of which a replay has none."""
     again: TriesAgain | None = None
+    """The retry that it tells of."""
 
 
 ConversationEvent = (

@@ -22,7 +22,6 @@ from msgspec.json import decode
 from teamchat.core.turn.lines import (
     ANY,
     LeftOutLine,
-    Line,
     Lines,
     RunLine,
     TextDeltaLine,
@@ -31,7 +30,7 @@ from teamchat.core.turn.lines import (
     encoded,
     result_line,
 )
-from teamchat.core.turn.run_events import AgentSpoke, Conclusion, ConversationEvent
+from teamchat.core.turn.run_events import AgentSpoke, Conclusion, ConversationEvent, Line
 from teamchat.runners.untrusted.regular_files import open_regular
 
 RUNS = "runs"  # the folder of a workspace in which the files are

@@ -23,8 +23,16 @@ from teamchat.core.files.session_lock import session_lock
 from teamchat.core.store.database import Database
 from teamchat.core.store.sessions import need_session, remove_session
 from teamchat.core.team.team import Limits
-from teamchat.core.turn.lines import Line, Lines, ResultLine, TextDeltaLine, WarningLine, encoded
-from teamchat.core.turn.run_events import AgentSpoke, CheckStarted, Conclusion, ConversationEvent, TurnFinished
+from teamchat.core.turn.lines import Lines, ResultLine, TextDeltaLine, encoded
+from teamchat.core.turn.run_events import (
+    AgentSpoke,
+    CheckStarted,
+    Conclusion,
+    ConversationEvent,
+    Line,
+    TurnFinished,
+    Warned,
+)
 from teamchat.core.turn.run_file import RunFile, run_file
 from teamchat.runners.agent_events import TextDelta
 from tests.core.fake_conversation import STORES, Fails, Reply, Stage, team_of
@@ -142,7 +150,7 @@ def test_the_events_of_the_lines_are_those_of_the_run(talk: str) -> None:
 
 def _fields(line: Line) -> dict[str, object]:
     """What stays the same: a part is told as of the turn's beginning."""
-    return {name: getattr(line, name) for name in line.__struct_fields__ if name not in ("part", "extra")}
+    return {name: getattr(line, name) for name in line.__struct_fields__ if name != "part"}
 
 
 def test_who_comes_late_is_told_of_the_turn_that_runs_from_its_beginning() -> None:
@@ -248,7 +256,7 @@ def test_runs_that_nobody_has_read_are_said_to_be_missing() -> None:
             seen.send("Go [NEXT: max]")
         looks()
         first, *_ = seen.told
-    assert isinstance(first, WarningLine)
+    assert isinstance(first, Warned)
     assert first.text == "2 runs are missing here: teamchat log has the messages"
 
 

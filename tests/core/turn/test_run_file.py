@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from teamchat.core.errors import ExitCode
 from teamchat.core.turn import run_file
-from teamchat.core.turn.lines import LeftOutLine, Line, NoteLine, ResultLine, RunLine, TextDeltaLine, TextLine
-from teamchat.core.turn.run_events import AgentSpoke, Conclusion, TaskChanged, Warned, spoken
+from teamchat.core.turn.lines import LeftOutLine, NoteLine, ResultLine, RunLine, TextDeltaLine, TextLine
+from teamchat.core.turn.run_events import AgentSpoke, Conclusion, Line, TaskChanged, Warned, spoken
 from teamchat.core.turn.run_file import RunFile, RunReader, remove_run_file, tell_watchers
 from teamchat.runners.agent_events import AgentEvent, Note, Text, TextDelta
 
@@ -34,7 +34,7 @@ def test_a_disk_that_is_almost_full_is_left_to_the_store(
     file(Warned("lost"))
     monkeypatch.undo()
     file(Warned("after"))
-    assert texts(list(reader.read())) == ["RunLine", "WarningLine before", "LeftOutLine 1", "WarningLine after"]
+    assert texts(list(reader.read())) == ["RunLine", "Warned before", "LeftOutLine 1", "Warned after"]
 
 
 @pytest.fixture
@@ -76,7 +76,7 @@ def test_a_run_begins_with_a_line_of_its_own_and_ends_with_its_result(path: Path
     file(TaskChanged("Build"))
     first, task = reader.read()
     assert isinstance(first, RunLine)
-    assert (first.number, first.session, texts([task])) == (1, "s1", ["TaskLine Build"])
+    assert (first.number, first.session, texts([task])) == (1, "s1", ["TaskChanged Build"])
     file.finish(DONE)
     (end,) = reader.read()
     assert isinstance(end, ResultLine)
@@ -103,7 +103,7 @@ def test_who_reads_goes_on_in_the_file_of_the_next_run_and_sees_how_many_it_has_
             run(path, "Hi")
             first, *rest = reader.read()
             assert isinstance(first, RunLine)
-            assert texts(rest) == ["WarningLine Hi", "ResultLine"]
+            assert texts(rest) == ["Warned Hi", "ResultLine"]
             numbers.append(first.number)
     assert numbers == [1, 2, 5]
 
@@ -115,7 +115,7 @@ def test_a_line_that_is_not_whole_yet_is_read_later(path: Path, reader: RunReade
     assert texts(list(reader.read())) == ["RunLine"]
     with path.open("ab") as file:
         file.write(whole[-7:])
-    assert texts(list(reader.read())) == ["WarningLine one"]
+    assert texts(list(reader.read())) == ["Warned one"]
 
 
 def test_a_line_of_a_later_teamchat_is_passed_over(path: Path) -> None:
@@ -124,7 +124,7 @@ def test_a_line_of_a_later_teamchat_is_passed_over(path: Path) -> None:
     with path.open("ab") as other:
         other.write(b'{"v":1,"type":"of_later"}\n')
     file(Warned("two"))
-    assert read(path) == ["RunLine", "WarningLine one", "WarningLine two"]
+    assert read(path) == ["RunLine", "Warned one", "Warned two"]
 
 
 def test_pieces_of_text_are_removed_once_their_block_is_there(path: Path, reader: RunReader) -> None:
@@ -141,18 +141,18 @@ def test_pieces_of_text_are_removed_once_their_block_is_there(path: Path, reader
 
 def test_what_a_command_tells_comes_behind_the_last_run(path: Path, tmp_path: Path, reader: RunReader) -> None:
     tell_watchers(tmp_path, 1, "s1", Warned("before any run"))
-    assert texts(list(reader.read())) == ["WarningLine before any run"]
+    assert texts(list(reader.read())) == ["Warned before any run"]
     file = RunFile(path, "s1")
     file(Warned("a run"))
-    assert texts(list(reader.read())) == ["RunLine", "WarningLine a run"]
+    assert texts(list(reader.read())) == ["RunLine", "Warned a run"]
     tell_watchers(tmp_path, 1, "s1", Warned("while it runs"))
     file(Warned("further"))
-    assert texts(list(reader.read())) == ["WarningLine while it runs", "WarningLine further"]
+    assert texts(list(reader.read())) == ["Warned while it runs", "Warned further"]
 
 
 def test_what_is_no_unicode_is_escaped(path: Path) -> None:
     RunFile(path, "s1")(Warned("a\udc80b"))
-    assert read(path) == ["RunLine", "WarningLine a\udc80b"]
+    assert read(path) == ["RunLine", "Warned a\udc80b"]
 
 
 def test_the_files_of_a_session_are_removed(path: Path, tmp_path: Path) -> None:
@@ -178,16 +178,16 @@ def no_file_over(size: int) -> Iterator[None]:
 def test_a_full_disk_ends_nothing_and_is_told_once_there_is_room(path: Path, room: int, reader: RunReader) -> None:
     file = RunFile(path, "s1")
     file(Warned("before"))
-    assert texts(list(reader.read())) == ["RunLine", "WarningLine before"]
+    assert texts(list(reader.read())) == ["RunLine", "Warned before"]
     with no_file_over(path.stat().st_size + room):
         for number in range(9):
             file(Warned(f"during {number}"))
     file(Warned("after"))
     file.finish(DONE)
     seen = list(reader.read())
-    kept = [text for text in texts(seen) if text.startswith("WarningLine during")]
-    assert kept == [f"WarningLine during {number}" for number in range(len(kept))]
-    assert texts(seen)[len(kept) :] == [f"LeftOutLine {9 - len(kept)}", "WarningLine after", "ResultLine"]
+    kept = [text for text in texts(seen) if text.startswith("Warned during")]
+    assert kept == [f"Warned during {number}" for number in range(len(kept))]
+    assert texts(seen)[len(kept) :] == [f"LeftOutLine {9 - len(kept)}", "Warned after", "ResultLine"]
 
 
 def test_a_run_that_has_no_room_from_its_beginning_begins_its_file_later(path: Path) -> None:
@@ -196,7 +196,7 @@ def test_a_run_that_has_no_room_from_its_beginning_begins_its_file_later(path: P
         file(Warned("lost"))
         file(Warned("lost, too"))
     file(Warned("kept"))
-    assert read(path) == ["RunLine", "LeftOutLine 2", "WarningLine kept"]
+    assert read(path) == ["RunLine", "LeftOutLine 2", "Warned kept"]
 
 
 def smaller(patch: pytest.MonkeyPatch) -> None:
@@ -221,8 +221,8 @@ def test_what_is_too_long_has_its_beginning_and_its_end_and_says_what_is_missing
     (missing,) = [text for text in warnings if text.startswith("LeftOutLine")]
     first, last = warnings[: warnings.index(missing)], warnings[warnings.index(missing) + 1 :]
     assert (begins, end) == ("RunLine", "ResultLine")
-    assert first == [f"WarningLine number {number}" for number in range(len(first))]
-    assert last == [f"WarningLine number {500 - len(last) + number}" for number in range(len(last))]
+    assert first == [f"Warned number {number}" for number in range(len(first))]
+    assert last == [f"Warned number {500 - len(last) + number}" for number in range(len(last))]
     assert len(first) + int(missing.split()[1]) + len(last) == 500
     assert min(len(first), len(last)) > 5
 
@@ -248,7 +248,7 @@ def test_whoever_reads_at_any_moments_is_told_each_line_once_and_in_order(
         def begun() -> RunFile:
             file = RunFile(path, "s1")
             file(Warned("begins"))
-            written.append("WarningLine begins")
+            written.append("Warned begins")
             return file
 
         file = begun()
@@ -262,7 +262,7 @@ def test_whoever_reads_at_any_moments_is_told_each_line_once_and_in_order(
                     written.append(f"{type(event).__name__}Line {text}")
                 case "tell":
                     tell_watchers(state, 1, "s1", Warned(text))
-                    written.append(f"WarningLine {text}")
+                    written.append(f"Warned {text}")
                 case "read":
                     seen += reader.read()
                 case _:
@@ -316,4 +316,4 @@ def test_a_file_that_cannot_be_written_anew_keeps_nobody_from_telling_something(
     (path.parent / "session-1.new").mkdir()
     file(says(Text("x" * 500)))
     tell_watchers(tmp_path, 1, "s1", Warned("told"))
-    assert read(path)[-1] == "WarningLine told"
+    assert read(path)[-1] == "Warned told"
