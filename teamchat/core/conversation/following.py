@@ -229,15 +229,21 @@ class Follower:
         self.active = False
         return self.conclusion()
 
+    def _has_ended(self, number: int) -> bool:
+        """Whether the store has the end of a turn, though no line has told it."""
+        turn = find_turn(self.db, self.session.id, number) if number > 0 else None
+        return turn is not None and turn.status not in ("running", "interrupted")
+
     def conclusion(self) -> Conclusion:
         """How the run has ended, and how it can continue, as far as the store tells."""
         state = self.state = self._state()
-        if any(route.status in _TRIED for route in state.queue) or self._working:
+        working = {number: who for number, who in self._working.items() if not self._has_ended(number)}
+        if any(route.status in _TRIED for route in state.queue) or working:
             turns = running_turns(self.db, self.session.id)
-            left = {how_left(self.db, turn) for turn in turns if turn.number in self._working}
-            why = (left.pop() if len(left) == 1 else KILLED) if self._working else NOBODY_RUNS
+            left = {how_left(self.db, turn) for turn in turns if turn.number in working}
+            why = (left.pop() if len(left) == 1 else KILLED) if working else NOBODY_RUNS
             paused = PauseKind.INTERRUPTED if any(turn.setup.host for turn in turns) else None
-            who = f"{', '.join(self._working.values())} " if self._working else ""
+            who = f"{', '.join(working.values())} " if working else ""
             return conclusion(self, ExitCode.INTERRUPTED, f"{who}{why}", RESUME, paused=paused)
         failed = tuple(route for route in state.held if route.number in self.tally.failures)
         if failed:

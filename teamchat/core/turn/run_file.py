@@ -13,11 +13,12 @@ import json
 import os
 from collections import Counter
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import BinaryIO, cast
 
 from msgspec import DecodeError, convert
-from msgspec.json import decode
+from msgspec.json import Decoder, decode
 
 from teamchat.core.turn.lines import (
     ANY,
@@ -155,12 +156,14 @@ class RunFile:
     def _write_anew(self) -> None:
         """Write the file without what nobody needs any more. Where there is no room, it stays as it is."""
         self._full = self._size > LARGEST
-        if self._file is None or not _has_room(self._path, self._size):
+        if self._file is None:
             return
         try:
+            if not _has_room(self._path, self._size):
+                return
             fcntl.flock(self._file, fcntl.LOCK_EX)  # nobody else appends meanwhile
             with (
-                open_regular(self._path) as old,
+                os.fdopen(os.dup(self._file), "rb") as old,  # whatever is at the path now
                 os.fdopen(_opened(_new(self._path), os.O_CREAT | os.O_TRUNC), "wb") as new,
             ):
                 new.writelines(_kept(old))
@@ -181,7 +184,7 @@ def _has_room(path: Path, size: int) -> bool:
 
 
 def _opened(path: Path, flags: int) -> int:
-    return os.open(path, os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK | flags, 0o600)
+    return os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | flags, 0o600)
 
 
 def _locked(path: Path) -> int:
@@ -204,6 +207,7 @@ def _number(path: Path) -> int:
 def _kept(file: BinaryIO) -> Iterator[bytes]:
     """The lines of a file that are still needed. Of too many those of the middle are counted."""
     replaced = dict[int, int]()  # by the turn, the place of the last line that replaces pieces
+    file.seek(0)
     for place, line in enumerate(map(_read, file)):
         if isinstance(line, TextLine | TurnFinishedLine):
             replaced[line.turn] = place
@@ -230,10 +234,16 @@ def _is_replaced(line: Line | None, place: int, replaced: dict[int, int]) -> boo
     return isinstance(line, TextDeltaLine) and place < replaced.get(line.turn, 0)
 
 
+@cache
+def _decoder() -> Decoder[Line]:
+    """Made once: that takes as long as two hundred lines."""
+    return Decoder(ANY)
+
+
 def _read(raw: bytes) -> Line | None:
     """The line; None for one that a full disk has cut, and for one that only a later teamchat knows."""
     with contextlib.suppress(DecodeError):
-        return cast("Line", decode(raw, type=ANY))
+        return _decoder().decode(raw)
     with contextlib.suppress(ValueError, RecursionError):  # msgspec reads no half of a surrogate pair
         return cast("Line", convert(json.loads(raw), ANY))
     return None
@@ -270,7 +280,8 @@ class RunReader:
             if not self._moved():
                 return
             yield from self._rest()  # what was appended before the other file took its place
-            self._open()
+            if not self._open():
+                return
 
     def close(self) -> None:
         if self._file:
@@ -286,13 +297,17 @@ class RunReader:
         here = os.fstat(self._file.fileno()) if self._file else None
         return here is None or (here.st_ino, here.st_dev) != (there.st_ino, there.st_dev)
 
-    def _open(self) -> None:
+    def _open(self) -> bool:
+        """Whether there is a file that can be read."""
+        try:
+            file = open_regular(self._path)
+        except OSError:
+            return False
         self.close()
-        with contextlib.suppress(OSError):
-            self._file = open_regular(self._path)
+        self._file, self._passed = file, 0
         self._half.clear()
-        self._passed = 0
         self._pieces.clear()
+        return True
 
     def _rest(self) -> Iterator[Line]:
         while self._file and (raw := self._file.readline()):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import resource
 import stat
 from collections import Counter
@@ -22,6 +23,34 @@ from teamchat.core.turn.run_file import RunFile, RunReader, remove_run_file, tel
 from teamchat.runners.agent_events import AgentEvent, Note, Text, TextDelta
 
 DONE = Conclusion(ExitCode.DONE)
+
+
+@pytest.mark.parametrize("what", ["a folder", "a pipe", "a link to a copy", "nothing", "no folder"])
+def test_whatever_takes_the_place_of_the_file_the_run_ends_as_it_would_and_nobody_hangs(
+    path: Path, reader: RunReader, tmp_path: Path, what: str
+) -> None:
+    file = RunFile(path, "s1")
+    file(says(TextDelta("Ha")))
+    copy = tmp_path / "copy"
+    copy.write_bytes(path.read_bytes())
+    path.unlink()
+    match what:
+        case "a folder":
+            path.mkdir()
+        case "a pipe":
+            os.mkfifo(path)
+        case "a link to a copy":
+            path.symlink_to(copy)
+        case "no folder":
+            path.parent.rmdir()
+    list(reader.read())
+    file(says(Text("Half")))
+    file.finish(DONE)
+    file.close()
+    if what in ("a pipe", "a link to a copy", "nothing"):
+        assert texts(list(reader.read()))[-2:] == ["TextLine Half", "ResultLine"]
+    else:
+        assert list(reader.read()) == []
 
 
 @pytest.mark.parametrize("room", [1 << 60])
