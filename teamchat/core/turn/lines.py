@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from functools import reduce
 from operator import or_
-from typing import Any, ClassVar, cast, get_type_hints
+from typing import Any, ClassVar, cast
 
 from msgspec import UNSET, Struct, UnsetType, defstruct, field, to_builtins
 from msgspec.structs import replace
@@ -48,6 +48,7 @@ from teamchat.runners.agent_events import (
     Done,
     Error,
     Failure,
+    FailureKind,
     Note,
     Question,
     Retry,
@@ -231,40 +232,51 @@ class SpokenLine(TurnLine, frozen=True, kw_only=True):
     names: ClassVar[tuple[str, ...]]
 
 
-def _spoken_line(event: type[AgentEvent], tag: str, doc: str, *names: str, **more: Any) -> type[SpokenLine]:
-    hints = get_type_hints(event)
-    every = (*names, *more.get("live", ()))
-    own = {"__doc__": doc, "event": event, "names": every, **more}
-    fields = [(name, hints[name]) for name in every]
-    name, rename = f"{event.__name__}Line", {"kind": "failure"}
+def _spoken_line(
+    event: type[AgentEvent], tag: str, doc: str, live: Mapping[str, Any] | None = None, **fields: Any
+) -> type[SpokenLine]:
+    """The line of an event, with these fields of it by their types; those of `live` are for a live view alone."""
+    every = {**fields, **(live or {})}
+    own = {"__doc__": doc, "event": event, "names": tuple(every), "live": tuple(live or ())}
+    kinds = {"streamed": tag in STREAMED, "of_file": tag in OF_FILE}
     made: Any = defstruct(
-        name, fields, bases=(SpokenLine,), frozen=True, tag=tag, kw_only=True, rename=rename, namespace=own
+        f"{event.__name__}Line",
+        [*every.items()],
+        bases=(SpokenLine,),
+        frozen=True,
+        kw_only=True,
+        tag=tag,
+        rename={"kind": "failure"},
+        namespace={**own, **kinds},
     )
     return cast("type[SpokenLine]", made)
 
 
-TextDeltaLine = _spoken_line(TextDelta, "text_delta", "Text as it arrives.", "text", streamed=True)
+STREAMED, OF_FILE = ("text_delta", "text", "thinking"), ("started", "used_so_far", "done")
+TextDeltaLine = _spoken_line(TextDelta, "text_delta", "Text as it arrives.", text=str)
 _BLOCK = "A finished block, which replaces the deltas since the last one."
-TextLine = _spoken_line(Text, "text", _BLOCK, "text", streamed=True)
-NoteLine = _spoken_line(Note, "note", "Information about a turn, never fatal.", "text")
+TextLine = _spoken_line(Text, "text", _BLOCK, text=str)
+NoteLine = _spoken_line(Note, "note", "Information about a turn, never fatal.", text=str)
 _RESULT = "The tool has ended. `paths` are files that it changed."
 _ASKED = """The agent asked its user by a tool of its CLI, with the options in `text`. The tool gets no answer: the
 reply contains the question, and the person that the turn serves is asked (9)."""
 _RETRIES, _USES = "The agent's CLI retries its model request.", "The agent begins to use a tool."
+_LINES, _EXIT = {"lines": tuple[int, int] | None}, {"exit_code": int | None}
+_WAITS = {"most": int | None, "delay_s": float | None}
 SPOKEN: Mapping[type[AgentEvent], type[SpokenLine]] = {
     line.event: line
     for line in (
-        *(TextDeltaLine, TextLine, _spoken_line(Thinking, "thinking", "What the model thinks.", "text", streamed=True)),
-        _spoken_line(ToolCall, "tool_call", _USES, "id", "name", "summary", live=("lines",)),
-        _spoken_line(ToolResult, "tool_result", _RESULT, "id", "failed", "paths", live=("exit_code",)),
-        _spoken_line(Denied, "denied", "The agent's CLI denied it an action.", "tool", "detail"),
-        _spoken_line(Question, "question", _ASKED, "text"),
-        _spoken_line(Retry, "retry", _RETRIES, "reason", "kind", "attempt", live=("most", "delay_s")),
+        *(TextDeltaLine, TextLine, _spoken_line(Thinking, "thinking", "What the model thinks.", text=str)),
+        _spoken_line(ToolCall, "tool_call", _USES, _LINES, id=str, name=str, summary=str),
+        _spoken_line(ToolResult, "tool_result", _RESULT, _EXIT, id=str, failed=bool, paths=tuple[str, ...]),
+        _spoken_line(Denied, "denied", "The agent's CLI denied it an action.", tool=str, detail=str),
+        _spoken_line(Question, "question", _ASKED, text=str),
+        _spoken_line(Retry, "retry", _RETRIES, _WAITS, reason=str, kind=FailureKind, attempt=int | None),
         NoteLine,
-        _spoken_line(Error, "error", "An error that `--json` has as a note.", "text"),
-        _spoken_line(Started, "started", "The CLI has started.", of_file=True),
-        _spoken_line(UsedSoFar, "used_so_far", "What the turn has used by now.", "usage", of_file=True),
-        _spoken_line(Done, "done", "The CLI says that it ends.", "ok", of_file=True),
+        _spoken_line(Error, "error", "An error that `--json` has as a note.", text=str),
+        _spoken_line(Started, "started", "The CLI has started."),
+        _spoken_line(UsedSoFar, "used_so_far", "What the turn has used by now.", usage=Usage),
+        _spoken_line(Done, "done", "The CLI says that it ends.", ok=bool),
     )
 }
 
