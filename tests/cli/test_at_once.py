@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from teamchat.cli import todo
 from teamchat.cli.startup import workspace
 from teamchat.cli.startup.workspace import open_store
 from teamchat.core.conversation.sessions.delete import delete_session
@@ -85,7 +86,7 @@ def test_a_session_that_is_deleted_before_it_is_changed_is_told_to_be_gone(
         delete_session(db, found)
         return found
 
-    for where in (sessions, workspace):
+    for where in (sessions, workspace, todo):
         monkeypatch.setattr(where, "need_session", found_and_deleted)
     ran = run_here(*command.split("|"))
     assert (ran.code, refused(ran)) == (4, "session s1 was deleted meanwhile")
