@@ -34,16 +34,19 @@ class Changes:
     def _begin(self) -> select.poll:
         self._poll = select.poll()
         self._poll.register(sys.stdout, 0)
-        self._wakes = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        self._wakes = os.pipe()
+        for end in self._wakes:
+            os.set_blocking(end, False)
         signal.set_wakeup_fd(self._wakes[1], warn_on_full_buffer=False)
         self._poll.register(self._wakes[0], select.POLLIN)
         with contextlib.suppress(OSError, ImportError):  # another system, or as many watches as it allows
             from inotify_simple import INotify, flags
 
             self._folder.mkdir(mode=0o700, exist_ok=True)
-            self._inotify = INotify()
-            self._inotify.add_watch(self._folder, flags.MODIFY | flags.MOVED_TO | flags.DELETE_SELF)
-            self._poll.register(self._inotify.fileno(), select.POLLIN)
+            inotify = INotify()
+            inotify.add_watch(self._folder, flags.MODIFY | flags.MOVED_TO | flags.DELETE_SELF)
+            self._poll.register(inotify.fileno(), select.POLLIN)
+            self._inotify = inotify
         return self._poll
 
     def __exit__(self, *_: object) -> None:
@@ -60,5 +63,7 @@ class Changes:
         for file, event in poll.poll(1000 * (LOOK_S if self._inotify else BETWEEN_S)):
             if self._inotify and file == self._inotify.fileno():
                 self._inotify.read(timeout=0)
+            elif self._wakes and file == self._wakes[0]:
+                os.read(file, 64)
             elif event & (select.POLLERR | select.POLLHUP):
                 raise BrokenPipeError(errno.EPIPE, "nobody reads the output")

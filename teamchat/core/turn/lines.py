@@ -1,6 +1,6 @@
 """The lines of `--json`, version 1: what a run tells, each line a value. `docs/json.md` is made from them.
 
-The file of a run has the same lines, with what a live view shows beyond them as `extra`, and three types of its own.
+The file of a run has the same lines, with the fields of `live` besides, and types of its own (`of_file`).
 """
 
 from __future__ import annotations
