@@ -11,7 +11,7 @@ from msgspec.inspect import StructType, type_info
 from msgspec.json import schema_components
 
 from teamchat.core.turn.lines import LINES
-from teamchat.core.turn.run_events import Line
+from teamchat.core.turn.run_events import JsonLine
 
 HEAD = "| type | when, and what it has | fields |\n|---|---|---|\n"
 ERROR = "error"  # which is a note there
@@ -34,11 +34,11 @@ def _words(doc: str) -> str:
     return " ".join(inspect.cleandoc(doc).split())
 
 
-def _tag(line: type[Line]) -> str:
+def _tag(line: type[JsonLine]) -> str:
     return str(line.__struct_config__.tag)
 
 
-def _names(line: type[Line]) -> list[str]:
+def _names(line: type[JsonLine]) -> list[str]:
     """The names of the fields as a script reads them."""
     info = type_info(line)
     assert isinstance(info, StructType)

@@ -11,7 +11,7 @@ from teamchat.core.errors import ExitCode, UsageError
 from teamchat.core.store.routes import last_process
 from teamchat.core.store.sessions import need_session
 from teamchat.core.text.clean import printable
-from teamchat.core.turn.lines import ProcessLine, process_fields
+from teamchat.core.turn.lines import ProcessMovedLine, process_fields
 
 
 def report(place: PlaceOptions, as_json: JsonOption = False) -> int:
@@ -23,7 +23,7 @@ def report(place: PlaceOptions, as_json: JsonOption = False) -> int:
             raise UsageError(f"no process ran in session {chosen.name}", "teamchat run --help")
         reported = whole_report(db, chosen.id, process)
     if as_json:
-        print_line(ProcessLine(**process_fields(process, reported)))
+        print_line(ProcessMovedLine(**process_fields(process, reported)))
     else:
         lines, width = map(printable, lines_of(reported)), wrap_width()
         for line in lines if width is None else fitted(lines, width):

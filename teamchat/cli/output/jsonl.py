@@ -11,8 +11,8 @@ from teamchat.cli.output.listing import SessionState
 from teamchat.core.routing.todos import Change
 from teamchat.core.store.listing import Listed
 from teamchat.core.store.sessions import Session
-from teamchat.core.turn.lines import Lines, encoded, printed, result_line, route_fields
-from teamchat.core.turn.run_events import VERSION, AgentSpoke, Conclusion, ConversationEvent, Line
+from teamchat.core.turn.lines import LineMaker, encoded, printed, result_line, route_fields
+from teamchat.core.turn.run_events import VERSION, AgentSpoke, Conclusion, ConversationEvent, JsonLine
 
 
 class JsonOutput:
@@ -20,7 +20,7 @@ class JsonOutput:
 
     def __init__(self, session: str, *, stream: bool = False) -> None:
         self.session, self.stream = session, stream
-        self._lines = Lines()
+        self._lines = LineMaker()
 
     def __call__(self, event: ConversationEvent) -> None:
         """Print the lines of an event. The last of those that were read together flushes the output."""
@@ -29,7 +29,7 @@ class JsonOutput:
         if not (isinstance(event, AgentSpoke) and event.more):
             sys.stdout.flush()
 
-    def show(self, line: Line) -> None:
+    def show(self, line: JsonLine) -> None:
         """Write one line, if `--json` has it, and maybe not yet to the descriptor."""
         if not line.of_file and (self.stream or not line.streamed):
             _put(printed(line) if line.live else line)
@@ -47,7 +47,7 @@ def write_line(kind: str, /, **fields: Any) -> None:
     sys.stdout.flush()
 
 
-def print_line(line: Line) -> None:
+def print_line(line: JsonLine) -> None:
     """Print a line of a run."""
     _put(line)
     sys.stdout.flush()

@@ -18,14 +18,14 @@ from msgspec.structs import replace
 
 from teamchat.cli.output.plain import PlainOutput
 from teamchat.core.engine.processes.until_report import UntilReport
-from teamchat.core.turn.lines import Lines, encoded, printed, result_line
+from teamchat.core.turn.lines import LineMaker, encoded, printed, result_line
 from teamchat.core.turn.run_events import (
     AgentSpoke,
     CheckFinished,
     Conclusion,
     ConversationEvent,
     GroupCompared,
-    Line,
+    JsonLine,
     TurnFinished,
     TurnStarted,
     Warned,
@@ -48,7 +48,7 @@ class RunTranscript:
     """Records what a run shows: `shown` the objects of `--json --stream`, `printed` the lines of a piped run."""
 
     def __init__(self) -> None:
-        self._lines, self._plain = Lines(), PlainOutput()  # as ever
+        self._lines, self._plain = LineMaker(), PlainOutput()  # as ever
         self._parts: list[_Part] = []
         self._routes: dict[int, int | None] = {}  # of turns by their numbers
 
@@ -71,7 +71,7 @@ class RunTranscript:
             conclusion = replace(conclusion, process=_without_times(conclusion.process))
         self._keep([result_line("", conclusion)], lambda: self._plain.finish(conclusion), None)
 
-    def _keep(self, lines: list[Line], plain: Callable[[], None], route: int | None) -> None:
+    def _keep(self, lines: list[JsonLine], plain: Callable[[], None], route: int | None) -> None:
         whole = [json.loads(encoded(printed(line))) for line in lines]
         shown = [{key: value for key, value in line.items() if key not in CHANGING} for line in whole]
         said = _printed_by(plain).removesuffix("\n")

@@ -22,11 +22,11 @@ from teamchat.core.team.team import Team
 from teamchat.core.team.trust import TrustStore, require
 from teamchat.core.text.clean import printable, visible
 from teamchat.core.turn.caller import VARIABLE, find_caller
-from teamchat.core.turn.lines import Lines, encoded, result_line
+from teamchat.core.turn.lines import LineMaker, encoded, result_line
 from teamchat.core.turn.run_events import (
     Conclusion,
     ConversationEvent,
-    Line,
+    JsonLine,
     MessageStored,
     Replied,
     TaskChanged,
@@ -58,7 +58,7 @@ class Hooks:
         self, team: Team, session: str, store: TrustStore, warn: Callable[[str], None], asked: Callable[[], int]
     ) -> None:
         self._team, self._session, self._store, self._warn, self._asked = team, session, store, warn, asked
-        self._lines = Lines()
+        self._lines = LineMaker()
         self._waiting: deque[tuple[str, bytes]] = deque()
         self._task: asyncio.Task[None] | None = None
         self._now = ""
@@ -76,7 +76,7 @@ class Hooks:
             if happened and name in self._team.hooks:
                 self._add(name, result_line(self._session, conclusion))
 
-    def _add(self, name: str, line: Line) -> None:
+    def _add(self, name: str, line: JsonLine) -> None:
         self._waiting.append((name, encoded(line) + b"\n"))
         if self._task is None or self._task.done():
             self._task = asyncio.get_running_loop().create_task(self._run())

@@ -31,7 +31,7 @@ from teamchat.core.team.team import Team
 from teamchat.core.turn import lines
 from teamchat.core.turn.machine import steady_now
 from teamchat.core.turn.run import RESUME, Tally, rules_of
-from teamchat.core.turn.run_events import Conclusion, Line, Warned
+from teamchat.core.turn.run_events import Conclusion, JsonLine, Warned
 from teamchat.core.turn.run_file import RunReader, run_file
 
 LOOK_S = 1.0  # between two looks whether the session and the process that runs it are there
@@ -81,7 +81,7 @@ class Follower:
     def close(self) -> None:
         self._reader.close()
 
-    def look(self) -> Iterator[Line | Conclusion]:
+    def look(self) -> Iterator[JsonLine | Conclusion]:
         """What has happened since the last look. The end of a run that has told none is its conclusion.
 
         Raises `UnknownName` once the session is deleted, and `StoreError`.
@@ -102,7 +102,7 @@ class Follower:
             yield from self._further()
             yield self._ended()
 
-    def _further(self) -> Iterator[Line | Conclusion]:
+    def _further(self) -> Iterator[JsonLine | Conclusion]:
         for line in self._reader.read():
             if self._request:
                 if not self._follows(line):
@@ -118,7 +118,7 @@ class Follower:
     def _was_shown(self, message: str) -> bool:
         return self.shown is not None and self._log.place(message) <= self._log.place(self.shown)
 
-    def _begins(self, line: lines.RunLine) -> Iterator[Line | Conclusion]:
+    def _begins(self, line: lines.RunLine) -> Iterator[JsonLine | Conclusion]:
         """A run begins. The one before may have been killed, or there were others in between."""
         if self.active:
             yield self._ended()
@@ -126,7 +126,7 @@ class Follower:
             yield _missing(missed, "run")
         self._note(line)
 
-    def _note(self, line: Line) -> None:
+    def _note(self, line: JsonLine) -> None:
         """Note what the end of the run will be told of."""
         match line:
             case lines.RunLine(number=number):
@@ -146,12 +146,12 @@ class Follower:
                 self._working.pop(-number, None)
             case lines.CheckStartedLine(number=number, check=label):
                 self._working[-number] = label
-            case lines.ProcessLine():
+            case lines.ProcessMovedLine():
                 self.tally.process = True
 
-    def _what_runs(self) -> Iterator[Line]:
+    def _what_runs(self) -> Iterator[JsonLine]:
         """What the file has of turns and checks that run now, of those who wait, and of the process."""
-        open_: dict[tuple[str, int], list[tuple[int, Line]]] = {}
+        open_: dict[tuple[str, int], list[tuple[int, JsonLine]]] = {}
         for place, line in enumerate(self._reader.read()):
             self._note(line)
             match line:
@@ -167,18 +167,18 @@ class Follower:
                     (_, begun), *_ = open_.pop(("turn", number), [(0, line)])
                     if isinstance(begun, lines.TurnStartedLine) and begun.route is not None:
                         open_.pop(("route", begun.route), None)
-                case lines.TurnLine(turn=number):
+                case lines.LineOfTurn(turn=number):
                     open_.setdefault(("turn", number), []).append((place, line))
                 case lines.CheckFinishedLine(number=number):
                     open_.pop(("check", number), None)
                 case lines.CheckStartedLine(number=number):
                     open_["check", number] = [(place, line)]
-                case lines.ProcessLine():
+                case lines.ProcessMovedLine():
                     open_["process", 0] = [(place, line)]
         left = (pair for pairs in open_.values() for pair in pairs)
         yield from (line for _, line in sorted(left, key=itemgetter(0)))
 
-    def _follows(self, line: Line) -> bool:
+    def _follows(self, line: JsonLine) -> bool:
         """Whether the line is of the request, or of what it has led to."""
         match line:
             case lines.MessageLine(id=message, turn=turn):
@@ -190,7 +190,7 @@ class Follower:
             case lines.TurnStartedLine(turn=turn, route=route):
                 follows = route in self._routes
                 self._turns |= {turn} if follows else set()
-            case lines.TurnLine(turn=turn):
+            case lines.LineOfTurn(turn=turn):
                 follows = turn in self._turns
             case lines.CheckStartedLine(route=route):
                 follows = route in self._routes

@@ -26,8 +26,8 @@ from teamchat.core.turn.run_events import (
     Conclusion,
     ConversationEvent,
     GroupCompared,
+    JsonLine,
     LessonsFound,
-    Line,
     MessageStored,
     Replied,
     RunVerdict,
@@ -50,7 +50,7 @@ class Retold:
         self._db, self._session = db, session
         self._log = SqliteLog(db, session)
 
-    def event(self, line: Line) -> ConversationEvent | None:
+    def event(self, line: JsonLine) -> ConversationEvent | None:
         """The event of a line; None for one that another line has told, or that the store no longer has."""
         event: ConversationEvent | None = None
         match line:
@@ -62,14 +62,14 @@ class Retold:
                 event = Refused(self._route(line), limit)
             case lines.QueuedLine():
                 event = (Dropped if isinstance(line, lines.DroppedLine) else Queued)(self._route(line))
-            case lines.TurnLine(turn=number) if turn := find_turn(self._db, self._session, number):
+            case lines.LineOfTurn(turn=number) if turn := find_turn(self._db, self._session, number):
                 event = self._of_turn(line, turn)
             case lines.CheckStartedLine(number=number) if check := find_check(self._db, self._session, number):
                 event = _of_check(line, check)
             case lines.TodoAddedLine(number=number, text=text, by=by, message=message):
                 done = isinstance(line, lines.TodoDoneLine)
                 event = TodoChanged(Change(number, "done" if done else "added", text, by, time.time(), message))
-            case lines.ProcessLine():
+            case lines.ProcessMovedLine():
                 event = self._moved()
             case TaskChanged() | GroupCompared() | Warned():
                 event = line
@@ -109,7 +109,7 @@ class Retold:
         names = ("target", "priority", "group", "attempt")
         return replace(stored, status=RouteStatus(line.status), **{name: getattr(line, name) for name in names})
 
-    def _of_turn(self, line: Line, turn: Turn) -> ConversationEvent | None:
+    def _of_turn(self, line: JsonLine, turn: Turn) -> ConversationEvent | None:
         match line:
             case lines.TurnStartedLine(route=route):
                 return TurnStarted(turn, find_route(self._db, self._session, route) if route is not None else None)

@@ -31,8 +31,8 @@ from teamchat.core.turn.run_events import (
     Conclusion,
     ConversationEvent,
     GroupCompared,
+    JsonLine,
     LessonsFound,
-    Line,
     MessageStored,
     Replied,
     SummaryStored,
@@ -104,7 +104,7 @@ class ChildFields(UsageFields):
     at_least: UsageFields
 
 
-class ChangedFile(Struct):
+class FileChangeFields(Struct):
     """A file that changed during a turn. `reported`: its CLI says so, too."""
 
     path: str
@@ -117,7 +117,7 @@ class ChangedFile(Struct):
 class ChangesFields(Struct, omit_defaults=True):
     """The difference of the checkpoints before and after a turn, or why it is `unknown`."""
 
-    files: list[ChangedFile] | UnsetType = UNSET
+    files: list[FileChangeFields] | UnsetType = UNSET
     more: int | UnsetType = UNSET
     left_out: tuple[str, ...] | UnsetType = UNSET
     shared_with: tuple[int, ...] | UnsetType = UNSET
@@ -126,7 +126,7 @@ class ChangesFields(Struct, omit_defaults=True):
     unknown: str | UnsetType = UNSET
 
 
-class MessageLine(Line, frozen=True, kw_only=True, tag="message"):
+class MessageLine(JsonLine, frozen=True, kw_only=True, tag="message"):
     """A message was stored.
 
     `kind` is `human` or `ai`, `to` names the members that it calls (empty: everybody) and `text` is verbatim, markers
@@ -145,7 +145,7 @@ class MessageLine(Line, frozen=True, kw_only=True, tag="message"):
     hidden: bool | UnsetType = UNSET
 
 
-class QueuedLine(Line, frozen=True, kw_only=True, tag="queued"):
+class QueuedLine(JsonLine, frozen=True, kw_only=True, tag="queued"):
     """A route entered the queue.
 
     `priority` is 1 to 3, `parent` the message that calls and `by` its speaker. `part` is what its turn does in a
@@ -173,14 +173,14 @@ class RefusedLine(QueuedLine, frozen=True, kw_only=True, tag="refused"):
     limit: int
 
 
-class TurnLine(Line, frozen=True, kw_only=True):
+class LineOfTurn(JsonLine, frozen=True, kw_only=True):
     """A line of a member's turn."""
 
     turn: int
     member: str
 
 
-class TurnStartedLine(TurnLine, frozen=True, kw_only=True, tag="turn_started"):
+class TurnStartedLine(LineOfTurn, frozen=True, kw_only=True, tag="turn_started"):
     """A member's agent starts.
 
     `agent` is its name in the team, `agent_type` the CLI that it is like, `route` the call (null: a side turn, which
@@ -197,7 +197,7 @@ class TurnStartedLine(TurnLine, frozen=True, kw_only=True, tag="turn_started"):
     place: str | None
 
 
-class CompactedLine(TurnLine, frozen=True, kw_only=True, tag="compacted"):
+class CompactedLine(LineOfTurn, frozen=True, kw_only=True, tag="compacted"):
     """A turn has summarised the conversation.
 
     `through` is the newest message in the summary, and `kept` has the ids of messages that are still quoted.
@@ -208,7 +208,7 @@ class CompactedLine(TurnLine, frozen=True, kw_only=True, tag="compacted"):
     text: str
 
 
-class LessonsLine(TurnLine, frozen=True, kw_only=True, tag="lessons"):
+class LessonsLine(LineOfTurn, frozen=True, kw_only=True, tag="lessons"):
     """A turn has looked for lessons in the conversation. `found` are the new ones, one a line."""
 
     live = ("lessons",)
@@ -216,7 +216,7 @@ class LessonsLine(TurnLine, frozen=True, kw_only=True, tag="lessons"):
     lessons: tuple[Lesson, ...]
 
 
-class LessonLine(Line, frozen=True, kw_only=True, tag="lesson"):
+class LessonLine(JsonLine, frozen=True, kw_only=True, tag="lesson"):
     """A new lesson is stored."""
 
     number: int
@@ -225,7 +225,7 @@ class LessonLine(Line, frozen=True, kw_only=True, tag="lesson"):
     learned_at: float
 
 
-class SpokenLine(TurnLine, frozen=True, kw_only=True):
+class SpokenLine(LineOfTurn, frozen=True, kw_only=True):
     """What an agent does: the fields `names` of an `event` of its CLI."""
 
     event: ClassVar[type[AgentEvent]]
@@ -281,7 +281,7 @@ SPOKEN: Mapping[type[AgentEvent], type[SpokenLine]] = {
 }
 
 
-class TurnFinishedLine(TurnLine, frozen=True, kw_only=True, tag="turn_finished"):
+class TurnFinishedLine(LineOfTurn, frozen=True, kw_only=True, tag="turn_finished"):
     """The receipt of the turn.
 
     `host`, `place` and `part` are as in `turn_started`. `failure` has `kind` `reason` `hint`, or is null; `reply` is a
@@ -325,7 +325,7 @@ class TurnFinishedLine(TurnLine, frozen=True, kw_only=True, tag="turn_finished")
     partial: str
 
 
-class CheckStartedLine(Line, frozen=True, kw_only=True, tag="check_started"):
+class CheckStartedLine(JsonLine, frozen=True, kw_only=True, tag="check_started"):
     """Teamchat runs a check, of `run until` or of `teamchat check`. What is not known yet is null or empty."""
 
     check: str
@@ -366,7 +366,7 @@ class CheckFinishedLine(CheckStartedLine, frozen=True, kw_only=True, tag="check_
     """
 
 
-class TodoAddedLine(Line, frozen=True, kw_only=True, tag="todo_added"):
+class TodoAddedLine(JsonLine, frozen=True, kw_only=True, tag="todo_added"):
     """The preceding message added to the todo list."""
 
     number: int
@@ -379,7 +379,7 @@ class TodoDoneLine(TodoAddedLine, frozen=True, kw_only=True, tag="todo_done"):
     """The preceding message closed an item of the todo list."""
 
 
-class ProcessLine(Line, frozen=True, kw_only=True, tag="process"):
+class ProcessMovedLine(JsonLine, frozen=True, kw_only=True, tag="process"):
     """A [process](processes.md) began, is resumed, got further or is over.
 
     `name` is that of the team file, or null, `request` the message with its task, and `process` as in `result`, so far.
@@ -391,7 +391,7 @@ class ProcessLine(Line, frozen=True, kw_only=True, tag="process"):
     process: dict[str, Any]
 
 
-class ResultLine(Line, frozen=True, kw_only=True, tag="result"):
+class ResultLine(JsonLine, frozen=True, kw_only=True, tag="result"):
     """The end.
 
     `code` is the exit code and `outcome` its name, `text` the last reply of this run, `hint` commands that continue,
@@ -416,7 +416,7 @@ class ResultLine(Line, frozen=True, kw_only=True, tag="result"):
     verdict: str | UnsetType | None = UNSET
 
 
-class RunLine(Line, frozen=True, kw_only=True, tag="run"):
+class RunLine(JsonLine, frozen=True, kw_only=True, tag="run"):
     """Only in the file of a run, first: a run of the `session` begins. `number` counts its runs; 0 is before any."""
 
     of_file = True
@@ -424,31 +424,31 @@ class RunLine(Line, frozen=True, kw_only=True, tag="run"):
     session: str
 
 
-class LeftOutLine(Line, frozen=True, kw_only=True, tag="left_out"):
+class LeftOutLine(JsonLine, frozen=True, kw_only=True, tag="left_out"):
     """Only in the file of a run: here so many lines are missing, because there was no room for them."""
 
     of_file = True
     lines: int
 
 
-LINES: tuple[type[Line], ...] = (
+LINES: tuple[type[JsonLine], ...] = (
     *(MessageLine, TaskChanged, QueuedLine, DroppedLine, RefusedLine, TurnStartedLine, CompactedLine, LessonsLine),
     LessonLine,
     *SPOKEN.values(),
     *(TurnFinishedLine, CheckStartedLine, CheckFinishedLine),
-    *(TodoAddedLine, TodoDoneLine, GroupCompared, ProcessLine, Warned, ResultLine, RunLine, LeftOutLine),
+    *(TodoAddedLine, TodoDoneLine, GroupCompared, ProcessMovedLine, Warned, ResultLine, RunLine, LeftOutLine),
 )
 """All lines, in the order of the documentation."""
 ANY: Any = reduce(or_, LINES)
 
 
-class Lines:
+class LineMaker:
     """Makes the lines of one run. Some events have no line, and what a turn has learned has several."""
 
     def __init__(self) -> None:
         self._parts: dict[int, PartFields | None] = {}  # of the turns that run
 
-    def of(self, event: ConversationEvent) -> Iterator[Line]:
+    def of(self, event: ConversationEvent) -> Iterator[JsonLine]:
         """The lines of an event."""
         match event:
             case AgentSpoke(turn=turn, member=member, event=spoken):  # the most frequent one
@@ -476,11 +476,11 @@ class Lines:
                 of_todo = TodoDoneLine if change.what == "done" else TodoAddedLine
                 yield of_todo(number=change.number, text=change.text, by=change.by, message=change.message)
             case Moved(process=process):
-                yield ProcessLine(**process_fields(process))
-            case Line():
+                yield ProcessMovedLine(**process_fields(process))
+            case JsonLine():
                 yield event
 
-    def _turn(self, event: TurnStarted | SummaryStored | LessonsFound | TurnFinished) -> Iterator[Line]:
+    def _turn(self, event: TurnStarted | SummaryStored | LessonsFound | TurnFinished) -> Iterator[JsonLine]:
         turn = event.turn
         number, member = turn.number, turn.member
         match event:
@@ -605,7 +605,9 @@ def _changes(outcome: Outcome) -> ChangesFields | None:
         case NoCheckpoint(reason=reason):
             return ChangesFields(unknown=reason)
         case changes:
-            files = [ChangedFile(**_fields(file), reported=file.path in outcome.reported) for file in changes.files]
+            files = [
+                FileChangeFields(**_fields(file), reported=file.path in outcome.reported) for file in changes.files
+            ]
             return ChangesFields(files=files, **_fields(changes, "more", "left_out", "shared_with", "before", "after"))
 
 
@@ -643,7 +645,7 @@ def result_line(session: str, conclusion: Conclusion) -> ResultLine:
     )
 
 
-def printed(line: Line) -> dict[str, Any]:
+def printed(line: JsonLine) -> dict[str, Any]:
     """The line as `--json` has it."""
     fields: dict[str, Any] = to_builtins(line)
     if fields["type"] == "error":

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 VERSION = 1
 
 
-class Line(Struct, frozen=True, tag_field="type", kw_only=True):
+class JsonLine(Struct, frozen=True, tag_field="type", kw_only=True):
     """A line of `--json`; its type is the tag of its class. `lines.py` has those that are no events themselves."""
 
     v: int = VERSION
@@ -43,7 +43,7 @@ class MessageStored(Struct, frozen=True):
     message: ConversationMessage
 
 
-class TaskChanged(Line, frozen=True, tag="task"):
+class TaskChanged(JsonLine, frozen=True, tag="task"):
     """The task was set; null: it was removed."""
 
     text: str | None
@@ -122,7 +122,7 @@ class SameLines(Struct, frozen=True):
     why: str
 
 
-class GroupCompared(Line, frozen=True, tag="group_compared"):
+class GroupCompared(JsonLine, frozen=True, tag="group_compared"):
     """Members of a group changed files in [worktrees](howto/worktrees.md).
 
     Each of `members` has `member` `branch` `folder` and `files` (`path` `what` `added` `removed`: all that is not
@@ -164,7 +164,7 @@ class TriesAgain(Struct, frozen=True):
     delay_s: float
 
 
-class Warned(Line, frozen=True, tag="warning"):
+class Warned(JsonLine, frozen=True, tag="warning"):
     """Something that a person should see; the run goes on."""
 
     live = ("route", "of_disk", "again")

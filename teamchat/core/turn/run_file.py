@@ -23,7 +23,7 @@ from msgspec.json import Decoder, decode
 from teamchat.core.turn.lines import (
     ANY,
     LeftOutLine,
-    Lines,
+    LineMaker,
     RunLine,
     TextDeltaLine,
     TextLine,
@@ -31,7 +31,7 @@ from teamchat.core.turn.lines import (
     encoded,
     result_line,
 )
-from teamchat.core.turn.run_events import AgentSpoke, Conclusion, ConversationEvent, Line
+from teamchat.core.turn.run_events import AgentSpoke, Conclusion, ConversationEvent, JsonLine
 from teamchat.runners.untrusted.regular_files import open_regular
 
 RUNS = "runs"  # the folder of a workspace in which the files are
@@ -75,9 +75,9 @@ class RunFile:
 
     def __init__(self, path: Path, session: str, *, further: bool = False) -> None:
         self._path, self._session, self._further = path, session, further
-        self._lines = Lines()
+        self._lines = LineMaker()
         self._file: int | None = None
-        self._waiting: list[Line] = []
+        self._waiting: list[JsonLine] = []
         self._missing = self._size = self._replaced = 0
         self._pieces = Counter[int]()  # bytes of the pieces of text that nothing has replaced, by the turn
         self._torn = self._full = False
@@ -230,26 +230,26 @@ def _kept(file: BinaryIO) -> Iterator[bytes]:
         yield raw
 
 
-def _is_replaced(line: Line | None, place: int, replaced: dict[int, int]) -> bool:
+def _is_replaced(line: JsonLine | None, place: int, replaced: dict[int, int]) -> bool:
     return isinstance(line, TextDeltaLine) and place < replaced.get(line.turn, 0)
 
 
 @cache
-def _decoder() -> Decoder[Line]:
+def _decoder() -> Decoder[JsonLine]:
     """Made once: that takes as long as two hundred lines."""
     return Decoder(ANY)
 
 
-def _read(raw: bytes) -> Line | None:
+def _read(raw: bytes) -> JsonLine | None:
     """The line; None for one that a full disk has cut, and for one that only a later teamchat knows."""
     with contextlib.suppress(DecodeError):
         return _decoder().decode(raw)
     with contextlib.suppress(ValueError, RecursionError):  # msgspec reads no half of a surrogate pair
-        return cast("Line", convert(json.loads(raw), ANY))
+        return cast("JsonLine", convert(json.loads(raw), ANY))
     return None
 
 
-def _count(line: Line | None) -> int:
+def _count(line: JsonLine | None) -> int:
     """How many lines this one counts for. Pieces of text do not count: they may be replaced."""
     if isinstance(line, LeftOutLine):
         return line.lines
@@ -270,7 +270,7 @@ class RunReader:
         self._passed = self._told = 0  # lines of this file that were read, and lines of the run that were told
         self._pieces, self._shown = Counter[int](), Counter[int]()  # the same of pieces of text, by the turn
 
-    def read(self) -> Iterator[Line]:
+    def read(self) -> Iterator[JsonLine]:
         """What has been appended since the last call. A `LeftOutLine` says how many lines are missing at its place.
 
         A run begins with its `RunLine`. Half a line is kept for the next call.
@@ -309,7 +309,7 @@ class RunReader:
         self._pieces.clear()
         return True
 
-    def _rest(self) -> Iterator[Line]:
+    def _rest(self) -> Iterator[JsonLine]:
         while self._file and (raw := self._file.readline()):
             self._half.append(raw)
             if raw.endswith(b"\n"):
@@ -318,7 +318,7 @@ class RunReader:
                 if line and (new := self._new(line)):
                     yield new
 
-    def _new(self, line: Line) -> Line | None:
+    def _new(self, line: JsonLine) -> JsonLine | None:
         """The line, if it was not told from an earlier file of its run."""
         if isinstance(line, RunLine):
             if line.number == self.number:

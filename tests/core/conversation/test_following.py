@@ -23,13 +23,13 @@ from teamchat.core.files.session_lock import session_lock
 from teamchat.core.store.database import Database
 from teamchat.core.store.sessions import need_session, remove_session
 from teamchat.core.team.team import Limits
-from teamchat.core.turn.lines import Lines, ResultLine, TextDeltaLine, encoded
+from teamchat.core.turn.lines import LineMaker, ResultLine, TextDeltaLine, encoded
 from teamchat.core.turn.run_events import (
     AgentSpoke,
     CheckStarted,
     Conclusion,
     ConversationEvent,
-    Line,
+    JsonLine,
     TurnFinished,
     Warned,
 )
@@ -61,8 +61,8 @@ class Watched:
     def __init__(self, folder: Path, says: dict[str, list[Reply]] | None = None) -> None:
         self.stage = Stage(folder, team_of(folder, {"max": "claude", "sarah": "plain", "carol": "codex"}), says or {})
         self.lock, self.file = folder / "session-1.lock", run_file(folder, 1)
-        self.told: list[Line | Conclusion] = []
-        self.ran: list[Line] = []
+        self.told: list[JsonLine | Conclusion] = []
+        self.ran: list[JsonLine] = []
         self._db = Database(folder / "teamchat.db")
         STORES.callback(self._db.close)
         self.follower = self.new_follower()
@@ -80,7 +80,7 @@ class Watched:
         self, do: Callable[[], Conclusion], hear: Callable[[ConversationEvent], None] = lambda _: None
     ) -> Conclusion:
         """Let the stage run, as a process that holds the lock and writes the file, and look at the end."""
-        file, lines = RunFile(self.file, "s1"), Lines()
+        file, lines = RunFile(self.file, "s1"), LineMaker()
 
         def tell(event: ConversationEvent) -> None:
             self.ran += lines.of(event)
@@ -103,7 +103,7 @@ class Watched:
         return last if isinstance(last, Conclusion) else self.retold.conclusion(result(last))
 
 
-def result(line: Line) -> ResultLine:
+def result(line: JsonLine) -> ResultLine:
     assert isinstance(line, ResultLine), line
     return line
 
@@ -141,14 +141,14 @@ def test_the_events_of_the_lines_are_those_of_the_run(talk: str) -> None:
     with watched(says) as seen:
         events: list[ConversationEvent | None] = []
         seen.send(text, lambda _: events.extend(seen.retold.event(line) for line in seen.follower.look()))  # type: ignore[arg-type]
-        again = [line for event in events if event for line in Lines().of(event)]
+        again = [line for event in events if event for line in LineMaker().of(event)]
         public = [line for line in again if not line.of_file]
         assert [(line.__class__, _fields(line)) for line in public] == [
             (line.__class__, _fields(line)) for line in seen.ran if not line.of_file
         ]
 
 
-def _fields(line: Line) -> dict[str, object]:
+def _fields(line: JsonLine) -> dict[str, object]:
     """What stays the same: a part is told as of the turn's beginning."""
     return {name: getattr(line, name) for name in line.__struct_fields__ if name != "part"}
 
@@ -163,7 +163,7 @@ def test_who_comes_late_is_told_of_the_turn_that_runs_from_its_beginning() -> No
                 late.append(seen.new_follower())
                 told.extend(late[0].look())
 
-        told: list[Line | Conclusion] = []
+        told: list[JsonLine | Conclusion] = []
         seen.send("Go [NEXT: sarah]", hear)
         told += late[0].look()
     kinds = [type(line).__name__ for line in told if not getattr(line, "of_file", False)]
@@ -287,7 +287,7 @@ def test_a_summary_is_told_with_its_turn() -> None:
         (summary,) = [line for line in seen.told if getattr(line, "through", None)]
         event = seen.retold.event(summary)  # type: ignore[arg-type]
     assert event is not None
-    assert as_json([*Lines().of(event)]) == as_json([summary])
+    assert as_json([*LineMaker().of(event)]) == as_json([summary])
 
 
 @pytest.mark.parametrize("seed", range(trials(4)))

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from teamchat.core.errors import ExitCode
 from teamchat.core.turn import run_file
 from teamchat.core.turn.lines import LeftOutLine, NoteLine, ResultLine, RunLine, TextDeltaLine, TextLine
-from teamchat.core.turn.run_events import AgentSpoke, Conclusion, Line, TaskChanged, Warned, spoken
+from teamchat.core.turn.run_events import AgentSpoke, Conclusion, JsonLine, TaskChanged, Warned, spoken
 from teamchat.core.turn.run_file import RunFile, RunReader, remove_run_file, tell_watchers
 from teamchat.runners.agent_events import AgentEvent, Note, Text, TextDelta
 
@@ -93,7 +93,7 @@ def says(event: AgentEvent, turn: int = 1) -> AgentSpoke:
     return AgentSpoke("max", turn, event)
 
 
-def texts(lines: Sequence[Line]) -> list[str]:
+def texts(lines: Sequence[JsonLine]) -> list[str]:
     """What was read, in brief."""
     return [f"{type(line).__name__} {getattr(line, 'text', getattr(line, 'lines', ''))}".strip() for line in lines]
 
@@ -272,7 +272,7 @@ def test_whoever_reads_at_any_moments_is_told_each_line_once_and_in_order(
     path = run_file.run_file(state, 1)
     with pytest.MonkeyPatch.context() as patch, reading(path) as reader:
         smaller(patch)
-        seen, written = list[Line](), list[str]()
+        seen, written = list[JsonLine](), list[str]()
 
         def begun() -> RunFile:
             file = RunFile(path, "s1")
@@ -304,7 +304,7 @@ def test_whoever_reads_at_any_moments_is_told_each_line_once_and_in_order(
     check_told(seen, written)
 
 
-def check_told(seen: Sequence[Line], written: Sequence[str]) -> None:
+def check_told(seen: Sequence[JsonLine], written: Sequence[str]) -> None:
     """All lines were told in order, or counted as missing. Pieces of text may be missing, and come in order, too."""
     told = [line for line in seen if not isinstance(line, RunLine | ResultLine)]
     whole = [text for text in written if not text.startswith("TextDelta")]
