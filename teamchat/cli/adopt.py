@@ -61,8 +61,6 @@ def adopt(
             with held_run(team, db, conversation) as run:
                 text = carry_out(run, there, adopted)
         if as_json:
-            from teamchat.cli.output.jsonl import write_line
-
             write_line("adopted", member=adopter.name, agent=there.agent, id=adopted.id, session=conversation.name)
         else:
             note(printable(text))

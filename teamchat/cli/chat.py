@@ -6,6 +6,7 @@ import typer
 
 from teamchat.cli.startup.complete import people
 from teamchat.cli.startup.options import NotifyOption, PlaceOptions, TimeoutOption, TitleOption, TrustOption
+from teamchat.core.errors import UsageError
 
 
 def chat(
@@ -24,7 +25,6 @@ def chat(
     import os
     import sys
 
-    from teamchat.core.errors import UsageError
     from teamchat.core.text.commands import saying
 
     if not (sys.stdin.isatty() and sys.stdout.isatty()):

@@ -14,7 +14,7 @@ from teamchat.cli.output.jsonl import write_line
 from teamchat.cli.output.lines import note
 from teamchat.cli.startup.interrupts import raise_again
 from teamchat.cli.startup.options import JsonOption, TeamOption
-from teamchat.cli.startup.workspace import find_team, need_person, need_trust
+from teamchat.cli.startup.workspace import find_root, find_team, need_person, need_trust
 from teamchat.core.conversation.permission import trust_store
 from teamchat.core.dispatch.look import check_hosts
 from teamchat.core.doctor.ask import QUESTION, ask_members
@@ -48,7 +48,6 @@ def doctor(
     report = Report(as_json)
     raise_again()
     if store:
-        from teamchat.cli.startup.workspace import find_root
         from teamchat.core.doctor.stored import examine_store
 
         report.all(examine_store(find_root(team)))

@@ -18,16 +18,18 @@ from teamchat.cli.startup.options import MOST_COUNTED, JsonOption, PlaceOptions
 from teamchat.cli.startup.typed import placed_here
 from teamchat.cli.startup.workspace import abandoned, find_root, find_team, lock_file, open_store
 from teamchat.core.engine.state import Route, RouteStatus
+from teamchat.core.engine.strategies import kind_in_words, strategy_of
 from teamchat.core.errors import ExitCode, TeamchatError, UsageError
-from teamchat.core.messages import name_of
+from teamchat.core.messages import ConversationMessage, name_of
 from teamchat.core.receipt import KILLED
 from teamchat.core.routing.names import fold
 from teamchat.core.routing.requests import quoted
-from teamchat.core.store.checks import every_check, ran_before, running_checks
+from teamchat.core.store.checks import CheckRecord, every_check, ran_before, running_checks
+from teamchat.core.store.database import Database
 from teamchat.core.store.messages import SqliteLog
 from teamchat.core.store.routes import open_routes, part_of, process_of
-from teamchat.core.store.sessions import need_session
-from teamchat.core.store.summaries import clears_in
+from teamchat.core.store.sessions import Session, need_session
+from teamchat.core.store.summaries import Clear, clears_in
 from teamchat.core.store.turns import number_of, running_turns, turn_numbers
 from teamchat.core.store.unsent import handed_over_to
 from teamchat.core.text.clean import printable
@@ -38,11 +40,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from teamchat.core.conversation.following import Follower
-    from teamchat.core.messages import ConversationMessage
-    from teamchat.core.store.checks import CheckRecord
-    from teamchat.core.store.database import Database
-    from teamchat.core.store.sessions import Session
-    from teamchat.core.store.summaries import Clear
 
 
 MARK = len("· ")  # columns before a note
@@ -317,8 +314,6 @@ def queue_lines(root: Path, db: Database, session: Session, team: str | None) ->
         yield f"{how[route.number] if route in left else route.status}: {called(route)}{where}{answered}"
     on_hold = next((route for route in routes if route.part and route.status is RouteStatus.HELD), None)
     if on_hold and on_hold.part:
-        from teamchat.core.engine.processes.table import kind_in_words
-
         yield f"the {kind_in_words(on_hold.part.kind)} of {on_hold.request} is on hold"
         yield f"try: {placed_here('teamchat resume')}"
         yield f"try: {placed_here('teamchat resume --drop')}"
@@ -337,9 +332,8 @@ def result_lines(db: Database, session: Session) -> Iterator[str]:
         return
     from teamchat.cli.output.process_report import report_lines
     from teamchat.cli.running.showing import wrap_width
-    from teamchat.core.engine.processes.table import STRATEGIES
 
-    strategy = STRATEGIES[process.kind]
+    strategy = strategy_of(process.kind)
     lines, width = map(printable, report_lines(strategy.report(process))), wrap_width()
     if width is None:
         yield from lines

@@ -20,20 +20,16 @@ from teamchat.cli.startup.workspace import (
     team_with_session,
 )
 from teamchat.core.conversation.inputs import Resume
-from teamchat.core.conversation.waiting import named_by, waiting_in
+from teamchat.core.conversation.waiting import Waiting, named_by, waiting_in
 from teamchat.core.engine.events import ResumeMode
 from teamchat.core.errors import ExitCode, UsageError
-from teamchat.core.store.sessions import touch_session
+from teamchat.core.store.database import Database
+from teamchat.core.store.sessions import Session, touch_session
 from teamchat.core.text.clean import printable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
-
-    from teamchat.core.conversation.inputs import Resume
-    from teamchat.core.conversation.waiting import Waiting
-    from teamchat.core.store.database import Database
-    from teamchat.core.store.sessions import Session
 
 
 class Mode(OptionGroup, frozen=True):

@@ -16,20 +16,21 @@ from teamchat.cli.startup.typed import TYPED, line_of
 from teamchat.cli.startup.workspace import begin_run, find_team, need_person
 from teamchat.core.conversation.processes import process_of
 from teamchat.core.engine.processes.mapreduce import OTHER_TURNS
-from teamchat.core.engine.processes.table import STRATEGIES, TAKES
+from teamchat.core.engine.processes.table import TAKES
+from teamchat.core.engine.state import Bounds
+from teamchat.core.engine.strategies import strategy_of
 from teamchat.core.engine.workflow import MOST_ROUNDS, Process, ProcessSettings
 from teamchat.core.errors import UsageError
 from teamchat.core.routing.names import fold
 from teamchat.core.routing.requests import parse_to
 from teamchat.core.team.build import on_hosts
 from teamchat.core.team.problems import TeamFileProblem
+from teamchat.core.team.team import Team
 from teamchat.core.turn.run import rules_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from teamchat.core.engine.state import Bounds
-    from teamchat.core.team.team import Team
 
 KIND = "teamchat.kind"  # of the process whose help is shown
 EXAMPLE = "teamchat run debate 'Your question'"
@@ -307,7 +308,7 @@ def reviewing(team: Team, process: Process) -> tuple[str, ...]:
 
 def pausing(team: Team, process: Process, bounds: Bounds) -> tuple[str, ...]:
     """A note if the process takes more turns than may run without a pause."""
-    rules, turns = rules_of(team, bounds), STRATEGIES[process.kind].turns(process)
+    rules, turns = rules_of(team, bounds), strategy_of(process.kind).turns(process)
     if process.kind == "until":
         return ()  # it would be refused
     if process.kind == "mapreduce" and (process.jobs or 1) > 1:

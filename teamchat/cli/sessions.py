@@ -17,16 +17,15 @@ from teamchat.cli.startup.workspace import find_root, is_held, need_person, note
 from teamchat.core.errors import UsageError
 from teamchat.core.store import listing
 from teamchat.core.store.checks import running_checks
+from teamchat.core.store.database import Database
 from teamchat.core.store.lineage import refuse_branches
 from teamchat.core.store.listing import title_of
-from teamchat.core.store.sessions import current_session, need_session, rename_session
+from teamchat.core.store.sessions import Session, current_session, need_session, rename_session
 from teamchat.core.store.turns import turns_in_places
 from teamchat.core.text.clean import printable
 from teamchat.core.text.commands import command_of, quote
 
 if TYPE_CHECKING:
-    from teamchat.core.store.database import Database
-    from teamchat.core.store.sessions import Session
     from teamchat.core.worktrees.records import Worktree
 
 

@@ -16,22 +16,18 @@ from teamchat.cli.startup.turn_called import check_called, check_name, names_che
 from teamchat.cli.startup.typed import TYPED, placed, placed_here
 from teamchat.cli.startup.workspace import abandoned, find_root, open_store
 from teamchat.core.errors import UsageError
-from teamchat.core.store.checks import output_of, running_checks
+from teamchat.core.store.checks import CheckRecord, output_of, running_checks
+from teamchat.core.store.database import Database
 from teamchat.core.store.messages import SqliteLog
-from teamchat.core.store.sessions import need_session
+from teamchat.core.store.sessions import Session, need_session
 from teamchat.core.store.summaries import summary_of
 from teamchat.core.store.turn_events import stored_events
-from teamchat.core.store.turns import partial_of, previous_turn, prompt_of, running_turns, session_of, system_of
+from teamchat.core.store.turns import Turn, partial_of, previous_turn, prompt_of, running_turns, session_of, system_of
 from teamchat.core.text.clean import visible
 from teamchat.runners.failures import is_blank
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-
-    from teamchat.core.store.checks import CheckRecord
-    from teamchat.core.store.database import Database
-    from teamchat.core.store.sessions import Session
-    from teamchat.core.store.turns import Turn
 
 
 def prompt_diff(db: Database, turn: Turn) -> Iterator[str]:

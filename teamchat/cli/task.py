@@ -14,6 +14,7 @@ from teamchat.core.errors import UsageError
 from teamchat.core.store.messages import SqliteLog
 from teamchat.core.store.sessions import check_there
 from teamchat.core.text.clean import visible
+from teamchat.core.turn.run_events import TaskChanged
 
 CLEAR = "teamchat task --clear"
 
@@ -49,7 +50,6 @@ def task(
         stored_task = manager.get_team_task()
         if clear or text is not None:
             from teamchat.cli.running.hooks import tell_hooks
-            from teamchat.core.turn.run_events import TaskChanged
 
             tell_hooks(place.team, chosen.name, TaskChanged(stored_task))
         if clear:

@@ -45,9 +45,9 @@ COMPLETING = {"_TEAMCHAT_COMPLETE": "complete_bash", "COMP_WORDS": "teamchat sen
 BUDGETS: Mapping[tuple[str, ...], tuple[int, frozenset[str]]] = {
     ("--version",): (17, HEAVY | AGENTS | {"msgspec", "sqlite3", "json"}),
     ("--help",): (17, HEAVY | AGENTS | {"msgspec", "sqlite3", "json"}),
-    ("log", "-n", "20"): (94, HEAVY | AGENTS | UNUSED),
-    ("status",): (94, HEAVY | AGENTS | UNUSED),
-    ("show",): (107, HEAVY | AGENTS | UNUSED),
+    ("log", "-n", "20"): (95, HEAVY | AGENTS | UNUSED),
+    ("status",): (95, HEAVY | AGENTS | UNUSED),
+    ("show",): (108, HEAVY | AGENTS | UNUSED),
     ("sessions",): (94, HEAVY | AGENTS | UNUSED),
     ("send", "-q", "Hi"): (190, HEAVY | UNUSED),
     ("run", "sequential", "-q", "Hi"): (205, HEAVY | UNUSED - PROCESSES),

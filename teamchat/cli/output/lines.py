@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from teamchat.assemblers.parts import SUMMARY
 from teamchat.core.engine.state import Route, RouteStatus
+from teamchat.core.engine.strategies import part_in_words
 from teamchat.core.messages import Span
 from teamchat.core.receipt import Outcome, Setup
 from teamchat.core.routing.todos import Change
@@ -205,8 +206,6 @@ def exact(prompt: bytes) -> bytes:
 def called(route: Route) -> str:
     """The member whose turn is waiting or dropped, and who called it, or what it does in a process."""
     if route.part:
-        from teamchat.core.engine.processes.table import part_in_words  # only `teamchat run` has parts
-
         return f"{route.target}, {part_in_words(route.part)}, for {route.request}"
     return f"{route.target}, called by {route.by} in {route.parent}"
 

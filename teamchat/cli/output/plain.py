@@ -22,6 +22,7 @@ from teamchat.cli.output.long import write_block, write_text
 from teamchat.cli.output.unreported import Unreported
 from teamchat.core.engine.events import Dropped, Refused
 from teamchat.core.engine.state import Route
+from teamchat.core.engine.strategies import part_in_short
 from teamchat.core.messages import name_of
 from teamchat.core.routing.markers import read_markers
 from teamchat.core.store.turns import Turn
@@ -142,11 +143,8 @@ class PlainOutput:
 
 def _turn_and_part(turn: Turn, route: Route | None) -> str:
     """`turn 4`, and what it does in a process: `turn 4, subtask 3 of 12`."""
-    if route is None or route.part is None:
-        return f"turn {turn.number}"
-    from teamchat.core.engine.processes.table import part_in_short  # only `teamchat run` has parts
-
-    return ", ".join(filter(None, (f"turn {turn.number}", part_in_short(route.part))))
+    part = part_in_short(route.part) if route and route.part else None
+    return ", ".join(filter(None, (f"turn {turn.number}", part)))
 
 
 class QuietOutput:

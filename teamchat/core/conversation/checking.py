@@ -25,7 +25,7 @@ from teamchat.core.conversation.protection import MOST_NAMED, Protection
 from teamchat.core.engine.events import Action, CheckBegan, CheckEnded
 from teamchat.core.engine.processes.until_round import Seen
 from teamchat.core.engine.state import Route
-from teamchat.core.engine.workflow import Checked, ProcessCheck, Review, Tried
+from teamchat.core.engine.workflow import Checked, Finding, ProcessCheck, Review, Tried
 from teamchat.core.errors import CheckpointFailed
 from teamchat.core.receipt import Outcome
 from teamchat.core.store.accepted import Accepted, accepted_in
@@ -40,7 +40,6 @@ from teamchat.core.turn.watching import in_thread
 from teamchat.runners.untrusted.file_changes import FileChanges, NoCheckpoint
 
 if TYPE_CHECKING:
-    from teamchat.core.engine.workflow import Finding
     from teamchat.core.turn.turn_tree import TurnTree
 
 T = TypeVar("T")

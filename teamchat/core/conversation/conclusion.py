@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from msgspec import Struct
 
@@ -18,17 +18,15 @@ from teamchat.core.engine.events import (
     TurnFailed,
 )
 from teamchat.core.engine.state import Route, State
+from teamchat.core.engine.strategies import can_be_skipped, strategy_of
 from teamchat.core.engine.workflow import Kind, Part
 from teamchat.core.errors import CODES, ExitCode, StoreGone, TeamchatError
+from teamchat.core.store.checks import CheckRecord
 from teamchat.core.store.database import Database
 from teamchat.core.team.team import Team
 from teamchat.core.turn.run import RESUME, SKIP, Tally, TurnFailure, hint_for
 from teamchat.core.turn.run_events import Conclusion
 from teamchat.runners.untrusted.json import one_line
-
-if TYPE_CHECKING:
-    from teamchat.core.store.checks import CheckRecord
-
 
 LONGEST_NAME = 60  # characters of a check's name in a reason
 
@@ -135,9 +133,8 @@ def _result(run: Concluded, reply: str) -> tuple[str, Struct | None]:
         return "", None
     # only `teamchat run` needs the processes
     from teamchat.core.conversation.process_totals import whole_report
-    from teamchat.core.engine.processes.table import STRATEGIES
 
-    strategy = STRATEGIES[process.kind]
+    strategy = strategy_of(process.kind)
     parts = [route.part for route in state.queue if route.part and route.answer is not None]
     return strategy.text(process, reply), strategy.answered(whole_report(run.db, run.session_id, process), parts)
 
@@ -147,9 +144,7 @@ def _done(run: Concluded) -> Conclusion:
     process = run.state.process if run.tally.process else None
     if process is None or not process.over:
         return conclusion(run, ExitCode.DONE)
-    from teamchat.core.engine.processes.table import STRATEGIES
-
-    strategy = STRATEGIES[process.kind]
+    strategy = strategy_of(process.kind)
     left = strategy.undecided(process)
     code, reason = (CODES[left.kind], left.reason) if left else (ExitCode.DONE, None)
     return conclusion(run, code, reason, strategy.next_command(process))
@@ -174,7 +169,7 @@ def _failures(run: Concluded, routes: tuple[Route, ...], *, alone: bool, all_of_
     hints = dict.fromkeys(failure.hint for failure in failures if failure.hint)
     repeats = bool(failures) and all(failure.repeats for failure in failures)
     advice = [] if repeats else _advice(*hints).splitlines()
-    if not untrusted and any(route.part and _can_be_skipped(route.part) for route in routes):
+    if not untrusted and any(route.part and can_be_skipped(route.part) for route in routes):
         advice.append(SKIP)
     return conclusion(run, code, reason, "\n".join(dict.fromkeys(advice)) or None)
 
@@ -182,12 +177,6 @@ def _failures(run: Concluded, routes: tuple[Route, ...], *, alone: bool, all_of_
 def _is_review(part: Part) -> bool:
     """Whether the part is a review of `until`, without which the process cannot go on."""
     return part.kind == Kind.UNTIL and part.seat != ""
-
-
-def _can_be_skipped(part: Part) -> bool:
-    from teamchat.core.engine.processes.table import can_be_skipped  # only `teamchat run` has parts
-
-    return can_be_skipped(part)
 
 
 def _advice(*hints: str) -> str:

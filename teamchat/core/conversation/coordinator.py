@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
+from teamchat.core.check import Check
 from teamchat.core.context.conversation_view import ContextManager
 from teamchat.core.conversation.addressing import Addressed, address, address_task
 from teamchat.core.conversation.conclusion import conclude, conclude_error, conclude_side_turn, conclusion
@@ -43,6 +44,8 @@ from teamchat.core.engine.events import (
 )
 from teamchat.core.engine.guards import budget_guard
 from teamchat.core.engine.state import Route, State
+from teamchat.core.engine.strategies import strategy_of
+from teamchat.core.engine.workflow import Done, Process
 from teamchat.core.errors import ExitCode, NoRecording, NothingToResume, StoreError, TeamchatError, UsageError
 from teamchat.core.messages import well_formed
 from teamchat.core.routing.requests import quoted
@@ -63,9 +66,7 @@ from teamchat.runners.agent_events import Question
 from teamchat.runners.child.guardians import GUARDIANS
 
 if TYPE_CHECKING:
-    from teamchat.core.check import Check
     from teamchat.core.conversation.summary import Summariser
-    from teamchat.core.engine.workflow import Done, Process
 
 _Replied = tuple[Posted[TurnEnded], tuple[Action, ...]]
 """A stored reply, and what the engine wants next."""
@@ -481,10 +482,7 @@ class ConversationCoordinator:
         process = self.run.state.process
         if process is None or process.quorum is None or last.route.part is None:
             return False
-        from teamchat.core.engine.processes.table import STRATEGIES
-        from teamchat.core.engine.workflow import Done
-
-        strategy, part = STRATEGIES[process.kind], last.route.part
+        strategy, part = strategy_of(process.kind), last.route.part
         finding = strategy.read(process, part, last.finished.text, ())
         self._answered.append(Done(part, last.member.name, "", finding))
         return strategy.decided(replace(process, done=(*process.done, *self._answered)))

@@ -14,6 +14,7 @@ from teamchat.core.conversation.addressing import Addressed, address, address_ta
 from teamchat.core.conversation.inputs import Message
 from teamchat.core.engine.fitting import fitted
 from teamchat.core.engine.state import Route, State
+from teamchat.core.engine.strategies import strategy_of
 from teamchat.core.engine.workflow import Part
 from teamchat.core.errors import NoRoom, UsageError
 from teamchat.core.messages import ConversationMessage, NewMessage, Routing, Speaker
@@ -86,14 +87,13 @@ def _check_task(
     """
     # only `teamchat run` needs them
     from teamchat.core.conversation.processes import check_process, need_one_tree, need_worktrees
-    from teamchat.core.engine.processes.table import STRATEGIES
 
     process = message.process
     assert process
     check_process(state, process)
     addressed = address_task(message.text, team, speaker=message.speaker, caller=caller)
     stored, task = as_stored(addressed, db, session), addressed.task or (session.task if session else team.task)
-    step = STRATEGIES[process.kind].step(process.at_work)
+    step = strategy_of(process.kind).step(process.at_work)
     for call in step.calls if step else ():
         member = team.member(call.target)
         check_images(team, member, message.images)

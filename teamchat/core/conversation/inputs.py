@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from teamchat.core.engine.events import ResumeMode
+from teamchat.core.engine.workflow import Process
 from teamchat.core.messages import Span
 from teamchat.core.store.images import Image
-
-if TYPE_CHECKING:
-    from teamchat.core.engine.workflow import Process
 
 
 class Message(Struct, frozen=True, kw_only=True):

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -40,12 +40,14 @@ from teamchat.core.engine.events import (
     TurnEnded,
 )
 from teamchat.core.engine.state import LastSaid, Route
-from teamchat.core.engine.workflow import Kind, Part
+from teamchat.core.engine.strategies import strategy_of
+from teamchat.core.engine.workflow import Fault, Finding, Kind, Part, Process
 from teamchat.core.messages import ConversationMessage, NewMessage, Routing
 from teamchat.core.receipt import Outcome
 from teamchat.core.routing.requests import RouteRequest
 from teamchat.core.routing.todos import Noted
 from teamchat.core.store.images import Image, put_images
+from teamchat.core.store.routes import last_process
 from teamchat.core.store.todos import note_todos
 from teamchat.core.store.turns import Turn, changed_places, turns_in_places
 from teamchat.core.team.team import Member
@@ -56,10 +58,6 @@ from teamchat.core.turn.watching import in_thread
 from teamchat.core.worktrees import any_made
 from teamchat.patterns import regex
 from teamchat.runners.agent_events import Text
-
-if TYPE_CHECKING:
-    from teamchat.core.engine.workflow import Finding, Process
-
 
 LOOK_BACK = 24  # messages; a speaker's own last reply is looked for among these
 Event = TypeVar("Event")
@@ -120,7 +118,6 @@ class Posting(Struct, frozen=True):
         answers = answers and not addressed.wordless and who.type == "human"
         if process and process.kind is Kind.UNTIL and run.machine.live:
             from teamchat.core.engine.processes.until_round import left_changed
-            from teamchat.core.store.routes import last_process
 
             process = replace(process, earlier=left_changed(last_process(run.db, run.session)))
         spoke = HumanSpoke(
@@ -159,10 +156,7 @@ class Posting(Struct, frozen=True):
         process = self.run.state.process
         if process is None:
             return None
-        from teamchat.core.engine.processes.table import STRATEGIES
-        from teamchat.core.engine.workflow import Fault  # only `teamchat run` needs the processes
-
-        strategy = STRATEGIES[process.kind]
+        strategy = strategy_of(process.kind)
         if asks.repeated:
             from teamchat.core.routing.asides import blanked
 
@@ -414,18 +408,13 @@ class Teller(Struct):
                 self.apart.add(turn.member)
                 run.emit(Warned(warning, turn.route, of_disk=True))
 
-    def _left_open(self, process: Process) -> bool:
-        from teamchat.core.engine.processes.table import STRATEGIES
-
-        return STRATEGIES[process.kind].undecided(process) is not None
-
     async def to_merge(self) -> None:
         """Tell at the end of a process what its members have changed that is to be merged; a judge's pick says it."""
         run = self.run
         process = run.state.process if run.tally.process else None
         if process is None or process.kind is Kind.BEST or not (run.machine.live and any_made(run.trees.folder)):
             return
-        if process.kind is Kind.UNTIL and process.over and self._left_open(process):
+        if process.kind is Kind.UNTIL and process.over and strategy_of(process.kind).undecided(process):
             return  # what is red is named by its worktree alone
         from teamchat.core.conversation.side_by_side import to_merge
 

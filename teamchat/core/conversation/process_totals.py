@@ -9,8 +9,8 @@ from itertools import takewhile
 from msgspec import Struct
 from msgspec.structs import replace
 
-from teamchat.core.engine.processes.table import STRATEGIES
 from teamchat.core.engine.processes.until_report import MemberUsed, UntilReport
+from teamchat.core.engine.strategies import strategy_of
 from teamchat.core.engine.workflow import Process
 from teamchat.core.store.checks import CheckRecord, checks_behind
 from teamchat.core.store.database import Database
@@ -24,7 +24,7 @@ MOST_FILES = 1_000
 
 def whole_report(db: Database, session: int, process: Process) -> Struct:
     """The report of a process, with what only the store tells."""
-    report = STRATEGIES[process.kind].report(process)
+    report = strategy_of(process.kind).report(process)
     if not isinstance(report, UntilReport):
         return report
     # The files that the process changed, its time, and what its members have used.

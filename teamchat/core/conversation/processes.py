@@ -11,8 +11,9 @@ from msgspec.structs import replace
 from teamchat.core.checkpoint.find import find_repository, why_none
 from teamchat.core.checkpoint.values import NoRepository
 from teamchat.core.conversation.permission import check_runs_commands
-from teamchat.core.engine.processes.table import STRATEGIES, TAKES, kind_in_words
+from teamchat.core.engine.processes.table import STRATEGIES, TAKES
 from teamchat.core.engine.state import State
+from teamchat.core.engine.strategies import kind_in_words, strategy_of
 from teamchat.core.engine.workflow import DEFAULTS, MOST_ROUNDS, Kind, NamedProcess, Process, ProcessSettings, Work
 from teamchat.core.errors import UnknownName, UsageError
 from teamchat.core.receipt import Outcome
@@ -38,9 +39,9 @@ def check_process(state: State, process: Process) -> None:
     """
     if process.checks:
         check_runs_commands()
-    if problem := STRATEGIES[process.kind].check(process):
+    if problem := strategy_of(process.kind).check(process):
         raise UsageError(f"{process.name or process.kind}: {problem}")
-    rules, most = state.rules, STRATEGIES[process.kind].turns(process) or 0
+    rules, most = state.rules, strategy_of(process.kind).turns(process) or 0
     if process.kind is Kind.UNTIL and rules.max_turns is not None and most > rules.max_turns:
         limit = f"{rules.turns_limit} ({rules.max_turns:,})"
         fits = rules.max_turns // (most // process.rounds)
@@ -66,7 +67,7 @@ def need_worktrees(team: Team, state: Path, session: int | None, process: Proces
     Those would be compared and merged together with what the process makes. `state` is the state folder. Blocks while
     git reads the worktrees.
     """
-    step = STRATEGIES[process.kind].step(process)
+    step = strategy_of(process.kind).step(process)
     calls = [call for call in step.calls if call.part.apart] if step else []
     names = {call.target for call in calls}
     names |= {process.do} if process.worktree else set()
@@ -121,7 +122,7 @@ def process_of(team: Team, name: str, given: ProcessSettings = DEFAULTS) -> Proc
     if settings.rounds and settings.rounds > MOST_ROUNDS:
         raise UsageError(f"--rounds: expected at most {MOST_ROUNDS}, got {settings.rounds:,}")
     process = _made(team, named, settings)
-    if problem := STRATEGIES[process.kind].check(process):
+    if problem := strategy_of(process.kind).check(process):
         raise UsageError(f"{named.name}: {problem}")
     return process
 
@@ -167,7 +168,7 @@ def _made(team: Team, named: NamedProcess, settings: ProcessSettings) -> Process
     )
     if kind is Kind.UNTIL:
         process = _verified(team, process, settings)
-    process = STRATEGIES[kind].begin(process, settings, team.limits.turns)
+    process = strategy_of(kind).begin(process, settings, team.limits.turns)
     involved = {*process.members, process.lead, process.planner, process.reducer, process.judge}
     return replace(process, excluded=tuple(name for name in everybody if name not in involved))
 

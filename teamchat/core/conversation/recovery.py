@@ -29,7 +29,7 @@ from teamchat.core.turn.machine import scratch_of
 from teamchat.core.turn.work_trees import WorkTrees
 from teamchat.core.worktrees import any_made
 from teamchat.patterns import regex
-from teamchat.runners.agent_events import SHOWN_ONLY, Failure, FailureKind
+from teamchat.runners.agent_events import Failure, FailureKind
 from teamchat.runners.base import Verdict
 from teamchat.runners.child.process import open_output, settle, sweep
 from teamchat.runners.child.removal import remove
@@ -191,13 +191,18 @@ def _remove(folder: Path) -> str | None:
 
 def _recover(db: Database, session: int, turn: Turn, folder: Path, trees: WorkTrees) -> list[str]:
     ours = _OURS.fullmatch(folder.name)
-    verdict, events = _partial(turn, folder) if ours else (Verdict(""), [])
+    verdict, events = Verdict(""), tuple[TimedEvent, ...]()
+    if ours:
+        from teamchat.core.conversation.turn_output import read_output
+
+        _wait_until_dead(folder)
+        verdict, events = read_output(turn, folder)
     failure = Failure(FailureKind.INTERRUPTED, KILLED)
     changes = trees.interrupted(str(turn.number), Path(turn.setup.cwd))
     files = tuple(change.path for change in changes.files) if isinstance(changes, FileChanges) else ()
     outcome = Outcome(None, None, failure, denied=None, usage=verdict.usage, files=files, changes=changes)
     outcome = replace(outcome, children=children_of(db, session, turn.id))
-    _end(db, turn, FinishedTurn(outcome, verdict.text, events=tuple(events)), folder if ours else None)
+    _end(db, turn, FinishedTurn(outcome, verdict.text, events=events), folder if ours else None)
     note = f"turn {turn.number} ({turn.member}) {KILLED}; its partial text: teamchat show {turn.number}"
     return [note, *filter(None, [_remove(folder) if ours else None])]
 
@@ -213,18 +218,3 @@ def _end(db: Database, turn: Turn, finished: FinishedTurn, folder: Path | None) 
             raise
         free_output(folder)  # its output may be what has filled the disk
         end_turn(db, turn, "interrupted", finished.outcome, partial)
-
-
-def _partial(turn: Turn, folder: Path) -> tuple[Verdict, list[TimedEvent]]:
-    """The agent's partial text and events, from its parser over what it wrote."""
-    from teamchat.core.conversation.turn_output import TurnOutput
-
-    _wait_until_dead(folder)
-    output = TurnOutput(turn, folder)
-    try:
-        if not output.open():
-            return Verdict(""), []  # it died before anything was written
-        events = [TimedEvent(0.0, event) for event in output.rest() if not isinstance(event, SHOWN_ONLY)]
-        return output.so_far(), events
-    finally:
-        output.close()

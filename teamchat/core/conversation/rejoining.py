@@ -15,6 +15,7 @@ from teamchat.core.receipt import RUNS_ON
 from teamchat.core.store.sessions import name_of
 from teamchat.core.store.turns import Turn, running_turns
 from teamchat.core.store.vendor_sessions import VendorTurns
+from teamchat.core.turn.carried import carried
 from teamchat.core.turn.execution import Collector, Ending, FinishedTurn, followed
 from teamchat.core.turn.hosting import ran_on
 from teamchat.core.turn.plan import HOST_CLOCKS
@@ -88,8 +89,6 @@ def _return_files(run: Run, turn: Turn, hosted: HostedTurn) -> None:
     """Have the files of the turn come back as they would have, if it works in a worktree."""
     if not any_made(run.trees.folder):
         return
-    from teamchat.core.turn.carried import carried
-
     try:
         name = name_of(run.db, run.session)
         worktree = carried(run.trees.folder, run.session, name, turn.who, hosted.host)

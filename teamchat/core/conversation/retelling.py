@@ -9,6 +9,7 @@ from msgspec.structs import astuple, replace
 
 from teamchat.core.engine.events import Dropped, Moved, PauseKind, Queued, Refused
 from teamchat.core.engine.state import Route, RouteStatus, Rules
+from teamchat.core.engine.strategies import strategy_of
 from teamchat.core.errors import ExitCode
 from teamchat.core.messages import ConversationMessage
 from teamchat.core.routing.todos import Change
@@ -85,9 +86,7 @@ class Retold:
         process = load_state(self._db, self._session, NOBODY).process if line.process else None
         report = None
         if process:
-            from teamchat.core.engine.processes.table import STRATEGIES  # only `teamchat run` needs the processes
-
-            report = convert(line.process, type(STRATEGIES[process.kind].report(process)))
+            report = convert(line.process, type(strategy_of(process.kind).report(process)))
         return Conclusion(
             code=ExitCode(line.code),
             text=line.text,

@@ -23,7 +23,7 @@ from teamchat.runners.base import Job, Runner
 from teamchat.runners.child.live import LiveAgent
 from teamchat.runners.child.process import launch
 from teamchat.runners.child.removal import remove
-from teamchat.runners.child.running import Launch, Running, SpawnFailed
+from teamchat.runners.child.running import Exit, Launch, Running, SpawnFailed
 from teamchat.runners.child.supervisor import Clocks, Stopper, TurnEnd, run_turn
 from teamchat.runners.homes.logins import login_variables, with_source
 from teamchat.runners.untrusted.json import one_line
@@ -91,7 +91,7 @@ def _answer(end: TurnEnd, member: Member) -> DoctorCheck:
     if end.failure:
         its_args = "its args are not taken: " if member.args and refused_arguments(end.failure.reason) else ""
         return _failed(its_args + end.failure.reason, CODES[end.failure.kind], end.failure.hint)
-    text = f"{one_line(end.text, 40)!r} after {end.seconds:.1f} s, {_used(end.usage)}"
+    text = f"{one_line(end.text, 40)!r} after {end.exit.seconds:.1f} s, {_used(end.usage)}"
     return DoctorCheck(None, "answer", "ok", text, one_line(end.text, 40))
 
 
@@ -178,4 +178,4 @@ async def run_alone(turn: LoneTurn) -> TurnEnd:
 
 def not_started(error: Exception) -> TurnEnd:
     """The end of a turn whose process could not be started."""
-    return TurnEnd("", Failure(FailureKind.MISSING, f"could not be started: {error}"), -1, 0.0)
+    return TurnEnd("", Failure(FailureKind.MISSING, f"could not be started: {error}"), Exit(-1))

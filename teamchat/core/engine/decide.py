@@ -54,6 +54,7 @@ from teamchat.core.engine.events import (
 from teamchat.core.engine.fitting import fit_queue, now_called
 from teamchat.core.engine.guards import granted, guard, time_guard
 from teamchat.core.engine.state import OPEN, Route, RouteStatus, State
+from teamchat.core.engine.strategies import strategy_of
 from teamchat.core.engine.workflow import DOER, PERSON, Call, Done, Handout, Kind, Part, Process, Tried
 from teamchat.core.routing.requests import RouteRequest
 
@@ -85,9 +86,7 @@ def _process_continues(draft: Draft) -> bool:
     process = draft.state.process
     if process is None or process.over or any(route.part for route in draft.state.queue):
         return False
-    from teamchat.core.engine.processes.table import STRATEGIES  # only `teamchat run` needs the processes
-
-    step = STRATEGIES[process.kind].step(process)
+    step = strategy_of(process.kind).step(process)
     if step is None:
         process = replace(process, over=True)
         draft.state = replace(draft.state, process=process)
@@ -212,9 +211,7 @@ def _decided(draft: Draft, failed: tuple[Route, ...]) -> bool:
     voices = all(route.part and route.part.seat for route in failed)
     if process is None or process.quorum is None or not voices:
         return False
-    from teamchat.core.engine.processes.table import STRATEGIES
-
-    return STRATEGIES[process.kind].decided(process)
+    return strategy_of(process.kind).decided(process)
 
 
 def _ends_by_itself(part: Part | None) -> bool:

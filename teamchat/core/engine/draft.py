@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from itertools import takewhile
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from teamchat.core.engine.events import Action, Dropped, NotCalled, NotDropped, PutAside, Queued, Refused
 from teamchat.core.engine.state import AlsoCalled, LastSaid, Route, RouteStatus, State
-from teamchat.core.engine.workflow import Done
+from teamchat.core.engine.workflow import Done, Finding
 from teamchat.core.routing.requests import RouteRequest
-
-if TYPE_CHECKING:
-    from teamchat.core.engine.workflow import Finding
 
 MAX_WAITING = 50
 

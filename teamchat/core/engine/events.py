@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from msgspec import Struct
 
 from teamchat.core.check import NotRun
 from teamchat.core.engine.state import LastSaid, Route, State
+from teamchat.core.engine.workflow import Checked, Finding, Process, StuckKind
 from teamchat.core.routing.requests import RouteRequest
-
-if TYPE_CHECKING:
-    from teamchat.core.engine.workflow import Checked, Finding, Process, StuckKind
 
 
 class ResumeMode(StrEnum):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from msgspec.structs import replace
 
 from teamchat.core.engine.events import Paused, PauseKind
@@ -24,7 +26,7 @@ def guard(state: State, now: float) -> Paused | None:
     return _first(
         rules,
         (_reached(state.turns, rules.max_turns), PauseKind.TURNS, _turns(state)),
-        (now - state.since > rules.max_seconds, PauseKind.TIME, _minutes(rules)),
+        _time(state, now),
         *_budgets(state),
         (_reached(state.stale, rules.max_stale), PauseKind.LOOP, f"the last {state.stale} replies said nothing new"),
     )
@@ -32,8 +34,7 @@ def guard(state: State, now: float) -> Paused | None:
 
 def time_guard(state: State, now: float) -> Paused | None:
     """The limit of time, if it is reached: no check may begin."""
-    rules = state.rules
-    return _first(rules, (now - state.since > rules.max_seconds, PauseKind.TIME, _minutes(rules)))
+    return _first(state.rules, _time(state, now))
 
 
 def budget_guard(state: State) -> Paused | None:
@@ -70,8 +71,9 @@ def _turns(state: State) -> str:
     return f"{state.turns} turn{'s' if state.turns != 1 else ''} since the last human message"
 
 
-def _minutes(rules: Rules) -> str:
-    return f"{rules.max_seconds / 60:g} minutes since the last human message"
+def _time(state: State, now: float) -> Limit:
+    most = math.inf if state.rules.max_seconds is None else state.rules.max_seconds
+    return now - state.since > most, PauseKind.TIME, f"{most / 60:g} minutes since the last human message"
 
 
 def _reached(value: float, limit: float | None) -> bool:

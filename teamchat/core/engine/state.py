@@ -7,16 +7,11 @@ route that a person stopped by hand, and then spoke in its place, is ASIDE: only
 
 from __future__ import annotations
 
-import math
 from enum import StrEnum
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from teamchat.core.engine.workflow import Part
-
-if TYPE_CHECKING:
-    from teamchat.core.engine.workflow import Process
+from teamchat.core.engine.workflow import Part, Process
 
 
 class RouteStatus(StrEnum):
@@ -96,7 +91,7 @@ UNBOUNDED = Bounds()
 class Rules(Struct, frozen=True):
     """Who may speak: the AI members in order, the people, the lead, the guards of the team file, the run's bounds.
 
-    `max_stale` is the number of replies in a row that may say nothing new. None and infinity are no limit.
+    `max_stale` is the number of replies in a row that may say nothing new. None is no limit.
     `turns_limit` is the name of the limit that `max_turns` comes from. With `only` no agent calls another one.
     """
 
@@ -104,7 +99,7 @@ class Rules(Struct, frozen=True):
     humans: tuple[str, ...]
     lead: str | None = None
     max_turns: int | None = None
-    max_seconds: float = math.inf
+    max_seconds: float | None = None
     max_tokens: int | None = None
     max_cost_usd: float | None = None
     max_stale: int | None = None

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 
 from msgspec import Struct
 
-from teamchat.core.engine.processes.table import STRATEGIES
 from teamchat.core.engine.state import State
+from teamchat.core.engine.strategies import strategy_of
 from teamchat.core.errors import DamagedStore, StoreError
 from teamchat.core.store.accepted import an_accepted
 from teamchat.core.store.checks import a_check
@@ -58,7 +58,7 @@ def _session(row: Row) -> None:
 def _state(state: State) -> None:
     """A state whose process, if it has one, its strategy can continue and tell of."""
     if state.process:
-        strategy = STRATEGIES[state.process.kind]
+        strategy = strategy_of(state.process.kind)
         strategy.step(state.process), strategy.report(state.process)
 
 

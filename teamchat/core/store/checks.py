@@ -14,6 +14,7 @@ from teamchat.core.check import Check, CheckResult
 from teamchat.core.store.database import Database
 from teamchat.core.store.rows import Row, dump, load, load_changes
 from teamchat.core.store.texts import Packed, get_text, put_text
+from teamchat.core.text.commands import quote
 from teamchat.runners.untrusted.file_changes import FileChanges, NoCheckpoint
 
 REMOVED = "*" * 6  # or more stand for a secret in a recording
@@ -57,8 +58,6 @@ class CheckRecord(Struct, frozen=True):
 
 def _as_typed(word: str) -> str:
     """The word in quotes if it needs any. One with a removed secret looks as it did with the secret in it."""
-    from teamchat.core.text.commands import quote
-
     as_before = word.replace("*", "x") if REMOVED in word else word
     return word if quote(as_before) == as_before else quote(word)
 

@@ -15,6 +15,7 @@ from teamchat.core.store.rows import Row
 from teamchat.core.store.turns import LARGEST
 from teamchat.core.text.clean import told
 from teamchat.core.text.commands import LEARN
+from teamchat.core.text.words import spaced
 
 LONGEST_LESSON = 1000  # UTF-8 bytes
 TOLD = 1000  # lessons at most, the newest, are considered for a prompt
@@ -56,8 +57,6 @@ def gist(line: str) -> str:
 
 def add_lesson(db: Database, text: str, session: str | None) -> tuple[Lesson, bool]:
     """Store a lesson; whether it is new, else the one that says the same. Raises `UsageError`."""
-    from teamchat.core.text.words import spaced
-
     line = lesson_text(text)
     with db.transaction():
         if known := db.value(a_lesson, "SELECT * FROM lessons WHERE gist = ?", gist(line) or line):

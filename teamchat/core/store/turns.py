@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from teamchat.core.agents import AgentType, ProtocolName, agent_type
 from teamchat.core.engine.state import LastSaid, Route, Rules, State
+from teamchat.core.engine.workflow import Process
 from teamchat.core.receipt import Outcome, Setup
 from teamchat.core.store.database import Database
 from teamchat.core.store.lineage import MESSAGES
@@ -21,7 +22,6 @@ from teamchat.core.store.texts import Packed, get_text, pack, put_text, stored_t
 from teamchat.core.store.turn_events import TimedEvent, put_events
 
 if TYPE_CHECKING:
-    from teamchat.core.engine.workflow import Process
     from teamchat.core.worktrees import PlaceTurn
 
 LARGEST = 2**63 - 1  # that SQLite holds
@@ -63,8 +63,6 @@ class Before(Struct, frozen=True):
 
 
 def _process(written: str) -> Process:
-    from teamchat.core.engine.workflow import Process  # only `teamchat run` needs the processes
-
     return load(Process, json.loads(written))
 
 

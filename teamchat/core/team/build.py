@@ -29,7 +29,7 @@ from teamchat.core.team.team import (
     folder_name,
 )
 from teamchat.runners.agent_row import AgentRow
-from teamchat.runners.base import Terminal
+from teamchat.runners.base import Memory, Terminal
 from teamchat.runners.untrusted.json import listed
 from teamchat.runners.untrusted.regular_files import LARGEST, read_regular
 
@@ -48,7 +48,6 @@ if TYPE_CHECKING:
         TeamFile,
         TeamTable,
     )
-    from teamchat.runners.base import Memory
 
 HOOKS = ("message", "turn_started", "turn_finished", "asked", "paused", "task_changed")
 _OF_A_HUMAN = {"name", "type", "title"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from teamchat.core.check import Check
 from teamchat.core.engine.processes.table import TAKES, takers
 from teamchat.core.engine.workflow import NamedProcess, ProcessSettings
 from teamchat.core.errors import UsageError
@@ -15,7 +16,6 @@ from teamchat.core.team.problems import TeamFileProblem, check_each_once, neares
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from teamchat.core.check import Check
     from teamchat.core.team.schema import ProcessTable
     from teamchat.core.team.team import Member
 

@@ -16,7 +16,6 @@ around it.
 from __future__ import annotations
 
 import contextlib
-import math
 import os
 import re
 from collections.abc import Iterator, Mapping
@@ -84,11 +83,7 @@ class Admission(Struct, frozen=True, kw_only=True):
     mcp: tuple[str, ...] | None
     project_settings: bool
     free: bool
-    max_turns: int | None
-    max_seconds: float | None
-    max_tokens: int | None
-    max_cost_usd: float | None
-    turns_limit: str
+    rules: Rules
 
 
 class Record(Admission, frozen=True, kw_only=True):
@@ -110,18 +105,6 @@ class Record(Admission, frozen=True, kw_only=True):
         """Its agent as the speaker of a message."""
         name = name_in_turn(self.member, self.number, self.session_name)
         return Speaker(name, name, type="ai")
-
-    @property
-    def rules(self) -> Rules:
-        return Rules(
-            (),
-            (),
-            max_turns=self.max_turns,
-            max_seconds=math.inf if self.max_seconds is None else self.max_seconds,
-            max_tokens=self.max_tokens,
-            max_cost_usd=self.max_cost_usd,
-            turns_limit=self.turns_limit,
-        )
 
 
 class Caller(Struct, frozen=True):
@@ -241,9 +224,9 @@ class Caller(Struct, frozen=True):
         """What is left of the money of all conversations around, in US dollars; None is no limit."""
         left: list[float] = []
         for record in self.records:
-            if record.max_cost_usd is not None:
+            if (most := record.rules.max_cost_usd) is not None:
                 with _store_of(record) as db:
-                    left.append(record.max_cost_usd - _spent(db, record).cost_usd)
+                    left.append(most - _spent(db, record).cost_usd)
         return max(min(left), 0.0001) if left else None
 
     def note(self, db: Database, session: Session) -> None:
@@ -492,10 +475,6 @@ def admit(folder: Path, team: Team, member: Member, rules: Rules, caller: Caller
         mcp=_servers(member),
         project_settings=member.project_settings,
         free=_free(member, team.agent_of(member)),
-        max_turns=rules.max_turns,
-        max_seconds=None if math.isinf(rules.max_seconds) else rules.max_seconds,
-        max_tokens=rules.max_tokens,
-        max_cost_usd=rules.max_cost_usd,
-        turns_limit=rules.turns_limit,
+        rules=replace(rules, max_stale=None),
     )
     return f"{secret}@{process}", encode(admission).decode()

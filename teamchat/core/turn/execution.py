@@ -169,7 +169,7 @@ async def followed(
     # of events that end with the CLI's own word of success, only what broke a line can be missing
     whole = parser.by_lines and end.failure is None and not collector.count(Note)
     version = (ending.version if end.version is None else end.version) or None
-    refused = with_source(end.failure, ending.login if end.login is None else end.login)
+    refused = with_source(end.failure, ending.login if end.exit.login is None else end.exit.login)
     judged = refused if whole else _judged(refused, ending.folder)
     outcome, stopped = _outcome(ending, end, collector, judged, version), end.interrupted
     if there := ran():
@@ -237,14 +237,14 @@ def _outcome(
     ending: Ending, end: TurnEnd, collected: Collector, failure: Failure | None, version: str | None
 ) -> Outcome:
     notes = [timed.event.text for timed in collected.events if isinstance(timed.event, Note)][:20]
-    if end.left:
-        notes.append(f"ended processes that it left running: {', '.join(end.left)}")
-    reported = collected.files(end.cwd or ending.cwd)
-    changes = end.files if isinstance(end.files, FileChanges) else None
+    if end.exit.left:
+        notes.append(f"ended processes that it left running: {', '.join(end.exit.left)}")
+    reported = collected.files(end.exit.cwd or ending.cwd)
+    changes = end.exit.files if isinstance(end.exit.files, FileChanges) else None
     files = tuple(change.path for change in changes.files) if changes else reported
     return Outcome(
-        exit_code=end.exit_code,
-        seconds=end.seconds,
+        exit_code=end.exit.code,
+        seconds=end.exit.seconds,
         failure=failure,
         first_byte_s=end.first_byte_s,
         model=end.model,
@@ -253,12 +253,12 @@ def _outcome(
         denied=end.denied if end.denied or _reports_denials(ending.runner, version) else None,
         files=files,
         reported=reported,
-        changes=end.files,
-        files_that_run=tuple(dict.fromkeys((*files_that_run((*files, *reported)), *end.changed))),
-        not_all_looked_at=end.not_all_looked_at,
+        changes=end.exit.files,
+        files_that_run=tuple(dict.fromkeys((*files_that_run((*files, *reported)), *end.exit.changed))),
+        not_all_looked_at=end.exit.not_all_looked_at,
         tools=collected.count(ToolCall),
         failed_tools=collected.failed(),
-        left=end.left,
+        left=end.exit.left,
         notes=tuple(notes),
         stderr_tail=end.stderr_tail[-4000:],
     )

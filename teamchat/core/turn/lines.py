@@ -17,6 +17,7 @@ from teamchat.assemblers.parts import Trimmed
 from teamchat.core.check import CheckResult, Touched
 from teamchat.core.engine.events import Dropped, Moved, Queued, Refused
 from teamchat.core.engine.state import Route
+from teamchat.core.engine.strategies import strategy_of
 from teamchat.core.engine.workflow import Part, Process
 from teamchat.core.messages import ConversationMessage
 from teamchat.core.receipt import QUANTITIES, Child, Outcome
@@ -551,9 +552,7 @@ def usage_fields(usage: Usage) -> UsageFields:
 
 def process_fields(process: Process, report: Struct | None = None) -> dict[str, Any]:
     """How far a process is, with its `report`, if that is known to have more than the process itself."""
-    from teamchat.core.engine.processes.table import STRATEGIES  # only `teamchat run` needs the processes
-
-    reported = to_builtins(report or STRATEGIES[process.kind].report(process))
+    reported = to_builtins(report or strategy_of(process.kind).report(process))
     return {"name": process.name or None, "request": process.request, "over": process.over, "process": reported}
 
 

@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
+from teamchat.core.check import Check
 from teamchat.core.checkpoint.find import why_none
 from teamchat.core.context.build import BuiltPrompt, exists
 from teamchat.core.context.layers.collector import ContextCollector
+from teamchat.core.engine.workflow import Part
 from teamchat.core.errors import AgentMissing, Interrupted, NotTrusted, StoreError, TeamchatError, UsageError
 from teamchat.core.files.folders import state_dir
 from teamchat.core.files.whole_files import locked_beside, write_private
@@ -36,10 +38,8 @@ from teamchat.runners.child.supervisor import Clocks, Stopper
 from teamchat.runners.untrusted.regular_files import read_regular
 
 if TYPE_CHECKING:
-    from teamchat.core.check import Check
     from teamchat.core.checks.command import CheckRun
     from teamchat.core.dispatch.hosted import HostedTurn
-    from teamchat.core.engine.workflow import Part
     from teamchat.core.turn.hosting import HostPlace
 
 LARGEST = 1 << 16  # bytes

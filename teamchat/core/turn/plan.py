@@ -18,6 +18,7 @@ from teamchat.core.context.conversation_view import ContextManager
 from teamchat.core.context.layers.collector import ContextCollector
 from teamchat.core.context.vendor_session import NOTHING_BEFORE, AdoptedSession, ContinuedSession, Past
 from teamchat.core.engine.state import Route
+from teamchat.core.engine.strategies import part_in_words
 from teamchat.core.receipt import Setup
 from teamchat.core.store.images import ImagesOf, image_files, no_images
 from teamchat.core.team.programs import SCRATCH, environment_of, find_program, job_of, may, member_env
@@ -273,8 +274,6 @@ def why(route: Route, member: Member) -> str:
     fallback = "" if member.name == route.target else f"; {member.name} answers as its fallback"
     given = f", and a person gave it to {route.target}" if route.instead_of else ""
     if route.part:
-        from teamchat.core.engine.processes.table import part_in_words  # only `teamchat run` has parts
-
         return f"{part_in_words(route.part)}{given}{fallback}"
     also = "".join(f", {call.by} in {call.parent}" for call in route.also)
     return f"{route.by} asked for {route.instead_of or route.target} in {route.parent}{also}{given}{fallback}"

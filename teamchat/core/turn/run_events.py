@@ -9,6 +9,7 @@ from msgspec import Struct, field
 
 from teamchat.core.engine.events import Dropped, Moved, PauseKind, Queued, Refused
 from teamchat.core.engine.state import Route
+from teamchat.core.engine.workflow import Part
 from teamchat.core.errors import ExitCode
 from teamchat.core.messages import ConversationMessage, Span
 from teamchat.core.receipt import Outcome
@@ -19,7 +20,6 @@ from teamchat.runners.agent_events import AgentEvent, Usage
 from teamchat.runners.untrusted.file_changes import FileChange
 
 if TYPE_CHECKING:
-    from teamchat.core.engine.workflow import Part
     from teamchat.core.store.lessons import Lesson
     from teamchat.core.store.summaries import Summary
 

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
+from teamchat.core.checkpoint.packs import LacksBase
 from teamchat.core.dispatch.order import FORMAT, Began, Ended, Order, OrderFiles, Output, Piece, Unreadable, read_order
 from teamchat.core.errors import TeamchatError
-from teamchat.core.files.folders import state_dir
 from teamchat.core.team.programs import Unusable, find_program
 from teamchat.core.text.secret_words import masked, secrets_in
 from teamchat.core.turn.machine import Cooldowns, scratch_of, take_moment
@@ -29,7 +29,7 @@ from teamchat.runners.agent_events import Failure, FailureKind
 from teamchat.runners.base import Command, Job
 from teamchat.runners.child.process import ChildProcess, make_private
 from teamchat.runners.child.removal import remove
-from teamchat.runners.child.running import Chunk, CutShort, Exit, Identity, Launch, Running, SpawnFailed
+from teamchat.runners.child.running import Chunk, CutShort, Identity, Launch, Running, SpawnFailed
 from teamchat.runners.child.supervisor import Clocks, Stopper, TurnEnd, run_turn
 from teamchat.runners.homes.logins import login_variables
 from teamchat.runners.homes.versions import installed_version
@@ -165,7 +165,6 @@ class HostTurn:
 
     async def _files(self, files: OrderFiles, clone: Path, inner: str) -> HostFiles:
         """The worktree of an order. Raises `_Refused`."""
-        from teamchat.core.checkpoint.packs import LacksBase
         from teamchat.core.worker.files import prepared
 
         try:
@@ -257,7 +256,7 @@ class HostTurn:
     def _ended(self, end: TurnEnd, told: _Told, agent: HostAgent) -> Ended:
         if end.failure and end.failure.kind is FailureKind.RATE_LIMIT:
             self._host.cooldowns.start(agent.spec.name)
-        ended = told.exit or Exit(end.exit_code)
+        ended = end.exit
         cut = told.cut.why if told.cut else None
         if cut and cut.kind is FailureKind.INTERRUPTED and self._why:
             cut = replace(cut, reason=f"{cut.reason}: {self._why}")
@@ -343,8 +342,3 @@ def _job(order: Order, agent: HostAgent, cwd: Path, scratch: Path, env: Mapping[
 def _make_scratch(scratch: Path, command: Command) -> None:
     scratch.mkdir(0o700)
     command.write_files()
-
-
-def host_folder(name: str) -> Path:
-    """The state folder of the worker of that name."""
-    return state_dir() / "worker" / name

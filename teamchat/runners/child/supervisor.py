@@ -13,7 +13,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing, contextmanager, suppress
-from pathlib import Path
 from types import MappingProxyType
 from typing import Protocol
 
@@ -40,9 +39,8 @@ from teamchat.runners.agent_events import (
     VendorSession,
 )
 from teamchat.runners.base import EventParser, Verdict
-from teamchat.runners.child.running import Chunk, CutShort, Running
+from teamchat.runners.child.running import Chunk, CutShort, Exit, Running
 from teamchat.runners.longest import ESCAPED, KEPT, LONGEST_REPLY, ShortenedLine, cut
-from teamchat.runners.untrusted.file_changes import FileChanges, NoCheckpoint
 from teamchat.runners.untrusted.json import one_line
 
 
@@ -224,17 +222,14 @@ class Stopper:
 class TurnEnd(Struct):
     """Everything known about a finished turn. `text` is the reply, or the partial text when it failed.
 
-    `cwd` is the folder of a recorded turn that ran elsewhere. `version` is that of the CLI, as its output or its
-    recording tells it ("" where a recording has none). `login` names the variables that a recorded one had its login
-    from, as `Login` does. `interrupted`: a person has ended it. `untold`: its process ended by itself, and the CLI told
-    neither an end of the turn nor an error. `changed`, `not_all_looked_at` and `files` are those of `Exit`, and
-    `own_cost` is that of `Verdict`.
+    `interrupted`: a person has ended it. `version` is that of the CLI, as its output or its recording tells it (""
+    where a recording has none). `untold`: its process ended by itself, and the CLI told neither an end of the turn nor
+    an error. `own_cost` is that of `Verdict`.
     """
 
     text: str
     failure: Failure | None
-    exit_code: int
-    seconds: float
+    exit: Exit
     interrupted: bool = False
     first_byte_s: float | None = None
     usage: Usage | None = None
@@ -243,12 +238,6 @@ class TurnEnd(Struct):
     model: str | None = None
     version: str | None = None
     stderr_tail: str = ""
-    left: tuple[str, ...] = ()
-    changed: tuple[str, ...] = ()
-    not_all_looked_at: bool = False
-    files: FileChanges | NoCheckpoint | None = None
-    cwd: Path | None = None
-    login: tuple[str, ...] | None = None
     untold: bool = False
     own_cost: bool = False
 
@@ -480,35 +469,27 @@ class _Turn:
         self.process.stop(why, hard=hard)
 
     def _end(self) -> TurnEnd:
-        ended = self.process.exit
-        code = ended.code if ended else -9
-        if ended and ended.over_limit:
+        ended = self.process.exit or Exit(-9, seconds=time.monotonic() - self.started)
+        if ended.over_limit:
             reason = f"wrote more than {ended.over_limit >> 20} MiB and was stopped"
             self.cut = self.cut or Failure(FailureKind.AGENT, reason)
         tail = self.tail.decode(errors="replace")
-        verdict = _within(self.parser.longest, self.parser.finish(code, tail))
+        verdict = _within(self.parser.longest, self.parser.finish(ended.code, tail))
         failure = self._failure(verdict)
         if self.cut and failure is None:
             self._emit((Note(f"{self.cut.reason}, but had answered in full"),))
         return TurnEnd(
             text=verdict.text,
             failure=failure,
-            exit_code=code,
-            seconds=ended.seconds if ended else time.monotonic() - self.started,
+            exit=ended,
             interrupted=self.cut is not None and self.cut.kind is FailureKind.INTERRUPTED,
             first_byte_s=self.first_byte,
             usage=self.facts.usage or verdict.usage,
             denied=tuple(self.facts.denied),
             vendor_session=self.facts.vendor_session,
             model=self.facts.model,
-            version=self.facts.version or (ended.version if ended else None),
+            version=self.facts.version or ended.version,
             stderr_tail=tail,
-            left=ended.left if ended else (),
-            changed=ended.changed if ended else (),
-            not_all_looked_at=ended is not None and ended.not_all_looked_at,
-            files=ended.files if ended else None,
-            cwd=ended.cwd if ended else None,
-            login=ended.login if ended else None,
             untold=self.cut is None and self.facts.done is None and not self.facts.error,
             own_cost=verdict.own_cost,
         )

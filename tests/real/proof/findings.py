@@ -188,7 +188,7 @@ def stays(turns: Sequence[Observed], runs: bool) -> DoctorCheck:
     if not runs:
         ended = "first" if len(turns) == 1 else "second"
         return _row("stays", "failed", f"kept running, it ended after its {ended} turn{_noted(turns[-1])}")
-    return _row("stays", "ok", f"kept running, it answers a second turn in {turns[-1].end.seconds:.1f} s")
+    return _row("stays", "ok", f"kept running, it answers a second turn in {turns[-1].end.exit.seconds:.1f} s")
 
 
 def stops_in_a_tool(turn: Observed, runner: Runner, tool: str) -> DoctorCheck:
@@ -201,7 +201,7 @@ def stops_in_a_tool(turn: Observed, runner: Runner, tool: str) -> DoctorCheck:
     if stopped.survivors:
         return _row("stop", "failed", f"a stopped turn left processes behind: {', '.join(stopped.survivors)}")
     text = f"a hanging turn ended in {stopped.seconds:.1f} s, and all its {len(stopped.tree)} processes"
-    if turn.end.exit_code == -SIGKILL:
+    if turn.end.exit.code == -SIGKILL:
         return _row(
             "stop",
             "warning",
@@ -242,8 +242,8 @@ def not_proven(what: str, error: Exception) -> DoctorCheck:
 
 def turn_duration(small: Observed, all_s: float) -> DoctorCheck:
     """How long a turn takes when its model answers at once."""
-    text = f"{small.end.seconds:.1f} s for a small turn, {all_s:.1f} s for all of these"
-    return _row("time", "ok" if small.end.failure is None else "unknown", text, f"{small.end.seconds:.1f}")
+    text = f"{small.end.exit.seconds:.1f} s for a small turn, {all_s:.1f} s for all of these"
+    return _row("time", "ok" if small.end.failure is None else "unknown", text, f"{small.end.exit.seconds:.1f}")
 
 
 def _row(what: str, state: State, text: str, value: str | None = None) -> DoctorCheck:

@@ -112,8 +112,8 @@ def take(tmp_path: Path, pids: Pids, monkeypatch: pytest.MonkeyPatch) -> Take:
 def test_the_answer_is_what_stands_between_two_prompts(take: Take) -> None:
     taken = take(repl("upper"), "good day")
     assert (taken.end.text, taken.end.failure) == ("GOOD DAY", None)
-    assert taken.end.exit_code == 0
-    assert taken.end.left == ()
+    assert taken.end.exit.code == 0
+    assert taken.end.exit.left == ()
     assert taken.events == [Started(), TextDelta("GOOD DAY\n"), Text("GOOD DAY"), taken.events[-1]]
 
 
@@ -175,7 +175,7 @@ def test_a_prompt_of_any_length_arrives_whole(take: Take, way: str) -> None:
     taken = take(repl(way), said)
     digest = hashlib.sha256(said.encode()).hexdigest()
     assert taken.end.text == (f"{len(said)} {digest}" if way == "digest" else f"you said: {said}")
-    assert taken.end.left == ()
+    assert taken.end.exit.left == ()
     assert taken.notes == []
 
 
@@ -201,14 +201,14 @@ def test_a_program_that_will_not_end_has_answered_and_is_ended(take: Take, pids:
     taken = take(repl("deaf"))
     assert (taken.end.text, taken.end.failure) == ("HI", None)
     assert "hung up" in taken.notes[0]
-    assert len(taken.end.left) == 1
+    assert len(taken.end.exit.left) == 1
     assert pids.all()
     assert pids.alive() == []
 
 
 def test_children_that_are_left_are_ended(take: Take, pids: Pids) -> None:
     taken = take(repl("children"))
-    assert (taken.end.text, taken.end.failure, len(taken.end.left)) == ("HI", None, 2)
+    assert (taken.end.text, taken.end.failure, len(taken.end.exit.left)) == ("HI", None, 2)
     assert len(pids.all()) == 3
     assert pids.alive() == []
 
@@ -346,7 +346,7 @@ def test_real_programs(
         assert taken.end.text.endswith("ZeroDivisionError: division by zero")
     else:
         assert taken.end.text == answer
-    assert taken.end.left == ()
+    assert taken.end.exit.left == ()
     assert taken.notes == []
 
 

@@ -44,6 +44,7 @@ from teamchat.cli.output.terminal.wrap import cells, wrapped
 from teamchat.cli.output.unreported import Unreported
 from teamchat.core.engine.events import Dropped, Moved, Queued, Refused
 from teamchat.core.engine.state import Route
+from teamchat.core.engine.strategies import part_in_short
 from teamchat.core.engine.workflow import Part
 from teamchat.core.messages import ConversationMessage, name_of
 from teamchat.core.receipt import Outcome, Setup
@@ -536,8 +537,6 @@ def _about(turn: Turn, route: Route | None) -> str:
     agent = f"{turn.agent} on {turn.setup.host}" if turn.setup.host else turn.agent
     parts = [agent, access] if route else [agent, BEGINS[turn.setup.purpose]]
     if route and route.part:
-        from teamchat.core.engine.processes.table import part_in_short  # only `teamchat run` has parts
-
         parts += filter(None, [part_in_short(route.part)])
     again = [f"attempt {turn.setup.attempt}"] if turn.setup.attempt > 1 else []
     return " · ".join([*parts, *again])

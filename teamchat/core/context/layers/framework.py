@@ -10,6 +10,7 @@ import json
 
 from teamchat.assemblers.truncation import byte_length, truncate_end
 from teamchat.core.engine.state import AlsoCalled, Route
+from teamchat.core.engine.strategies import strategy_of
 from teamchat.core.engine.workflow import LAST_REVIEW, PLAN, Part
 from teamchat.core.errors import StoreError
 from teamchat.core.messages import ConversationMessage, name_of
@@ -96,8 +97,6 @@ def turn_note(
 
 def role_note(route: Route, part: Part) -> str:
     """What the turn note says of the part of a route."""
-    from teamchat.core.engine.processes.table import strategy_of  # only `teamchat run` has parts
-
     notes = strategy_of(part.kind).notes
     if part.role not in notes:
         raise StoreError(

@@ -27,6 +27,7 @@ from teamchat.core.team import wording
 from teamchat.core.team.team import Team
 from teamchat.core.text.clean import told
 from teamchat.core.text.redact import redact_shapes
+from teamchat.core.text.words import match_query
 
 
 def collector_of(team: Team, db: Database, session: int, compared: Compared | None = None) -> ContextCollector:
@@ -141,8 +142,6 @@ class LessonsLayer:
         newest = newest_lessons(self._db)
         chosen = [(lesson, "all fit in") for lesson in newest]
         if _size(newest) > self._max_bytes:
-            from teamchat.core.text.words import match_query
-
             query = match_query(context.text, context.request, context.task)
             fitting = fitting_lessons(self._db, query) if query else []
             ranked = [(lesson, f"rank {rank}, score {lesson.score:.2f}") for rank, lesson in enumerate(fitting, 1)]

@@ -20,7 +20,7 @@ from teamchat.runners.agent_events import AgentEvent, Denied, Failure, FailureKi
 from teamchat.runners.base import EventParser, StopRule
 from teamchat.runners.child import supervisor as turn
 from teamchat.runners.child.process import ChildProcess, launch
-from teamchat.runners.child.running import Launch, Running
+from teamchat.runners.child.running import Exit, Launch, Running
 from teamchat.runners.child.supervisor import Clocks, Stopper, TurnEnd, run_turn
 from teamchat.runners.claude.events import ClaudeEvents
 from teamchat.runners.codex.events import CodexEvents
@@ -126,23 +126,21 @@ def test_a_turn_tells_its_events_in_order_and_gathers_what_they_say() -> None:
     words = ["started", "session", "tool", "denied", "result", "usage", "hello", "done"]
     taken = take(Scripted(said(*words), left=("sleep",)))
     assert taken.events == [WORDS.get(word.encode(), Text(word)) for word in words]
-    assert replace(taken.end, seconds=0.0, first_byte_s=None) == TurnEnd(
+    assert replace(taken.end, exit=replace(taken.end.exit, seconds=0.0), first_byte_s=None) == TurnEnd(
         text="hello",
         failure=None,
-        exit_code=0,
-        seconds=0.0,
+        exit=Exit(0, left=("sleep",)),
         usage=Usage(3, output_tokens=4),
         denied=(Denied("Write", "a.txt"),),
         vendor_session="s-1",
         model="m-1",
-        left=("sleep",),
     )
 
 
 def test_times_count_from_the_start() -> None:
     end = take(Scripted(SHORT, said("done"), SHORT)).end
     assert end.first_byte_s == pytest.approx(SHORT)
-    assert end.seconds == pytest.approx(2 * SHORT)
+    assert end.exit.seconds == pytest.approx(2 * SHORT)
 
 
 def test_lines_and_characters_may_come_in_pieces() -> None:
@@ -183,7 +181,7 @@ def test_silence_after_the_first_byte_is_a_stall_and_keeps_the_partial_text() ->
     scripted = Scripted(said("half an"), HANG, last_words=(said("answer"),))
     taken = take(scripted, clocks=replace(LONG, stall_s=SHORT))
     assert taken.failure == Failure(FailureKind.TIMEOUT, "was silent for 0.2 s (stall)")
-    assert (taken.end.text, taken.end.exit_code) == ("half an\nanswer", -15)
+    assert (taken.end.text, taken.end.exit.code) == ("half an\nanswer", -15)
 
 
 @pytest.mark.parametrize(
@@ -200,7 +198,7 @@ def test_retries_notes_and_noise_are_no_life(sign: bytes | Err) -> None:
     taken = take(Scripted(said("text"), *script, said("done")), clocks=replace(LONG, stall_s=SHORT))
     last = "; the last it said: rate limit" if b"retry" in (sign.data if isinstance(sign, Err) else sign) else ""
     assert taken.failure.reason == f"was silent for 0.2 s (stall){last}"
-    assert taken.end.seconds == pytest.approx(SHORT, abs=0.02)
+    assert taken.end.exit.seconds == pytest.approx(SHORT, abs=0.02)
 
 
 @pytest.mark.parametrize(
@@ -257,7 +255,7 @@ def test_nothing_stops_the_clock_of_the_whole_turn() -> None:
     script = [said("tool", "busy") if at % 2 else SHORT / 4 for at in range(400)]
     taken = take(Scripted(*script), clocks=replace(LONG, total_s=SHORT))
     assert taken.failure == Failure(FailureKind.TIMEOUT, "was still running after 0.2 s (its timeout)")
-    assert taken.end.seconds == pytest.approx(SHORT, abs=0.02)
+    assert taken.end.exit.seconds == pytest.approx(SHORT, abs=0.02)
 
 
 @pytest.mark.parametrize(
@@ -334,7 +332,7 @@ def test_the_first_interrupt_is_soft_and_its_reason_rules_over_dying_words() -> 
 def test_the_second_interrupt_is_hard() -> None:
     scripted = Scripted(said("half"), HANG, deaf=True)
     taken = take(scripted, stop_at=(SHORT, 2 * SHORT))
-    assert (taken.failure.kind, taken.end.exit_code) == (FailureKind.INTERRUPTED, -9)
+    assert (taken.failure.kind, taken.end.exit.code) == (FailureKind.INTERRUPTED, -9)
     assert scripted.process.stops == [False, True]
 
 
@@ -442,7 +440,7 @@ def test_a_turn_sleeps_while_no_clock_can_run_out(monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr(HurriedSelector, "select", select)
     taken = take(Scripted(said("a"), 20.0, said("b"), 30.0, said("hello", "done")))
-    assert (taken.end.failure, taken.end.seconds) == (None, 50)
+    assert (taken.end.failure, taken.end.exit.seconds) == (None, 50)
     assert len(times) < 50  # a look each 0.01 s would make it 5,000
 
 
@@ -504,7 +502,7 @@ def test_a_program_that_dies_politely_has_not_answered(real: Real) -> None:
     steps = ("reply", "half an answer", "+", "obey", "0", "+", "hang")
     taken = take(real(*steps), PipeOutput(), stop_on="ready\n")
     assert taken.failure == Failure(FailureKind.INTERRUPTED, "was interrupted")
-    assert taken.end.exit_code == 0
+    assert taken.end.exit.code == 0
     assert taken.end.text == "half an answer\nready\ncaught SIGTERM"
 
 
@@ -550,7 +548,7 @@ def test_who_has_ended_by_itself_is_judged_by_that_while_its_output_is_told(real
         stopper.asked = stopper.asked or int(eventually(lambda: ended(process)))
 
     end = asyncio.run(run_turn(process, PipeOutput(), LONG, stopper, emit))
-    assert (end.exit_code, end.interrupted, stopper.asked) == (code, False, 1)
+    assert (end.exit.code, end.interrupted, stopper.asked) == (code, False, 1)
     assert (end.failure and end.failure.kind) == (FailureKind.AGENT if code else None)
     assert told > 1_900_000
     assert end.text.count("All of it. ") * len("All of it. ") == told

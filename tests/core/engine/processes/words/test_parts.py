@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from teamchat.core.engine.processes.table import part_in_short, part_in_words
+from teamchat.core.engine.strategies import part_in_short, part_in_words
 from teamchat.core.engine.workflow import Part
 
 
