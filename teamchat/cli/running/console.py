@@ -23,11 +23,11 @@ from teamchat.core.conversation.coordinator import ConversationCoordinator
 from teamchat.core.errors import ExitCode
 from teamchat.core.text.clean import visible
 from teamchat.core.turn.run_events import Conclusion, ConversationEvent, Warned
+from teamchat.core.turn.run_file import RunFile
 from teamchat.runners.child.supervisor import Stopper
 
 if TYPE_CHECKING:
     from teamchat.cli.running.hooks import Hooks
-    from teamchat.core.turn.run_file import RunFile
 
 Work = Callable[[ConversationCoordinator], Awaitable[Conclusion]]
 Listen = Callable[[ConversationEvent], None]

@@ -15,6 +15,7 @@ from typing import TextIO
 from teamchat.cli.output.lines import closing_lines, note
 from teamchat.core.errors import ExitCode
 from teamchat.core.text.clean import printable
+from teamchat.core.turn.lines import encoded, result_line
 from teamchat.core.turn.run_events import Conclusion
 
 AFTER_S = 20.0  # a run that ends earlier is still looked at
@@ -69,7 +70,6 @@ def _is_terminal(stream: TextIO) -> bool:
 
 def give(command: str, conclusion: Conclusion, session: str) -> None:
     """Run a shell command with the `result` of `--json` on its stdin. A note says that it failed."""
-    from teamchat.core.turn.lines import encoded, result_line
     from teamchat.runners.child.command import run_alone
 
     result = encoded(result_line(session, conclusion)) + b"\n"

@@ -8,13 +8,14 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
+from teamchat.cli.output import Output
 from teamchat.cli.startup.options import ShownOptions
 from teamchat.cli.startup.report import standard_output
 from teamchat.cli.startup.typed import placed_here
+from teamchat.cli.startup.workspace import store_file
 from teamchat.core.team.team import Team
 
 if TYPE_CHECKING:
-    from teamchat.cli.output import Output
     from teamchat.cli.output.terminal.excerpt import Excerpts
 
 
@@ -82,7 +83,6 @@ def excerpts_of(team: Team, command: Callable[[int], str]) -> Excerpts | None:
     if os.environ.get("TEAMCHAT_DIFFS") == "0":
         return None
     from teamchat.cli.output.terminal.excerpt import Excerpts
-    from teamchat.cli.startup.workspace import store_file
     from teamchat.core.conversation.differences import patch_to_read
 
     return Excerpts(partial(patch_to_read, store_file(team.root).parent), command)

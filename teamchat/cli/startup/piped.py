@@ -20,6 +20,7 @@ from msgspec.structs import replace
 from teamchat.cli.output.lines import note
 from teamchat.core.conversation.inputs import Message, typed_spans
 from teamchat.core.errors import PromptTooLarge, TimedOut, UsageError
+from teamchat.core.routing.at_calls import split_calls
 from teamchat.core.routing.names import Named
 from teamchat.core.store.images import LARGEST_IMAGE, MOST_IMAGES, Image, image_type
 from teamchat.core.text.clean import printable
@@ -60,8 +61,6 @@ def read_message(
 
 def without_calls(message: Message, members: Sequence[Named]) -> Message:
     """The message without the names of its typed lines that begin with `@name`: it goes to them, too."""
-    from teamchat.core.routing.at_calls import split_calls
-
     through = message.typed_through
     called, typed, _ = split_calls(message.text[:through], members)
     names = ",".join(filter(None, (message.to, called)))

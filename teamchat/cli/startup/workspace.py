@@ -12,6 +12,7 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
+from teamchat.cli.output.lines import confirmed, note
 from teamchat.cli.startup.typed import BEGINNERS, IN_SESSION, TYPED, line_of, typed_with, was_typed
 from teamchat.core.conversation import permission
 from teamchat.core.errors import (
@@ -268,7 +269,6 @@ def session_to_note_in(db: Database, team: str | None, name: str | None, *, begi
 
 def note_moved(root: Path) -> None:
     """Tell of the conversations that a folder without any may have had under another name."""
-    from teamchat.cli.output.lines import note
     from teamchat.core.store.origin import told_of_moved
 
     if moved := told_of_moved(root):
@@ -341,8 +341,6 @@ def _can_ask() -> bool:
 
 def _trusts(team: Team, standing: Standing) -> bool:
     """True if a person at the terminal trusts the team after reading what changed, or everything that it asks for."""
-    from teamchat.cli.output.lines import confirmed
-
     reasons = [standing.text] if standing.before else []
     reasons += [] if standing.changes else ["asks for more than read access"]
     print(f"{printable(str(team.path))} {' and '.join(reasons)}:", file=sys.stderr)

@@ -25,6 +25,7 @@ from teamchat.core.store.turn_events import TimedEvent
 from teamchat.core.store.turns import Turn, end_turn, running_folders, running_turns, session_of_folder, trace
 from teamchat.core.store.usage import children_of
 from teamchat.core.turn.execution import FinishedTurn
+from teamchat.core.turn.kept_end import free_output, has_end, keep_end, read_end
 from teamchat.core.turn.machine import scratch_of
 from teamchat.core.turn.work_trees import WorkTrees
 from teamchat.core.worktrees import any_made
@@ -55,8 +56,6 @@ def output_folder(db: Database, turn: Turn | CheckRecord) -> Path | None:
 
 def how_left(db: Database, turn: Turn) -> str:
     """What became of a turn that the store says is running, and that no process runs."""
-    from teamchat.core.turn.kept_end import has_end
-
     folder = output_folder(db, turn)
     if folder and has_end(folder):
         return NOT_STORED
@@ -97,8 +96,6 @@ def recover_turns(db: Database, session: int, folder: Path, trees: WorkTrees) ->
 def kept_turns(db: Database, session: int, folder: Path) -> Iterator[tuple[Turn, FinishedTurn]]:
     """The turns whose ends could not be stored, with their kept ends."""
     for turn in running_turns(db, session):
-        from teamchat.core.turn.kept_end import read_end
-
         own = folder / turn.folder.name
         if _OURS.fullmatch(own.name) and (finished := read_end(own)):
             yield replace(turn, folder=own), finished
@@ -212,8 +209,6 @@ def _end(db: Database, turn: Turn, finished: FinishedTurn, folder: Path | None) 
     try:
         end_turn(db, turn, "interrupted", finished.outcome, partial)
     except DiskFull:
-        from teamchat.core.turn.kept_end import free_output, keep_end
-
         if folder is None or not keep_end(folder, finished):
             raise
         free_output(folder)  # its output may be what has filled the disk

@@ -6,15 +6,13 @@ Every reader of a turn's events gets a tool call with its result, or neither.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, get_args
+from typing import Any, get_args
 
 from msgspec import Struct
 
+from teamchat.core.store.database import Database
 from teamchat.core.store.rows import Row, dump, load
 from teamchat.runners.agent_events import SHOWN_ONLY, AgentEvent, Thinking
-
-if TYPE_CHECKING:
-    from teamchat.core.store.database import Database
 
 KINDS = {kind.__name__: kind for kind in get_args(AgentEvent)}
 SELECT = "SELECT at, type, data FROM turn_events WHERE turn = ? ORDER BY number"

@@ -35,6 +35,7 @@ from teamchat.runners.base import Command, Job, Runner, Slash
 from teamchat.runners.child.process import ChildProcess
 from teamchat.runners.child.running import Launch, Running
 from teamchat.runners.child.supervisor import Clocks, Stopper
+from teamchat.runners.slash_commands import unknown
 from teamchat.runners.untrusted.regular_files import read_regular
 
 if TYPE_CHECKING:
@@ -268,8 +269,6 @@ class Machine:
         """The custom command that a typed text begins with, or an unknown one; None if it begins with none."""
         if runner.vendor is None:
             return None
-        from teamchat.runners.slash_commands import unknown
-
         return (runner.slash.find(typed, job) if runner.slash else None) or unknown(typed, runner.vendor)
 
     def scratch(self, folder: Path) -> Path:

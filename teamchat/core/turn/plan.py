@@ -29,6 +29,7 @@ from teamchat.core.turn.machine import Machine, ReadyTurn, TurnReason
 from teamchat.runners.base import Command, Job, Runner, Slash
 from teamchat.runners.child.supervisor import NO_CLOCKS, Clocks
 from teamchat.runners.environment import HIDDEN, changed_variables
+from teamchat.runners.slash_commands import command_name
 
 if TYPE_CHECKING:
     from teamchat.core.turn.hosting import HostPlace
@@ -89,8 +90,6 @@ def everything_exists(_mention: str) -> bool:
 
 def not_on_hosts(member: Member, typed: str) -> Slash | None:
     """The custom command that a typed text begins with, which no host gets."""
-    from teamchat.runners.slash_commands import command_name
-
     if command_name(typed) is None:
         return None
     return Slash(typed, "", refused=f"{member.name} works on a host, whose custom commands are not known here")
