@@ -73,7 +73,9 @@ class Console:
             try:
                 await coordinator.rejoin()
                 coordinator.recover(rejoined=True)
-                ended = self._concluded(await work(coordinator))
+                ended = await work(coordinator)
+                if ended.code is ExitCode.INTERRUPTED and self.stopped_by in TERMINATED_BY:
+                    ended = replace(ended, code=TERMINATED_BY[self.stopped_by])
                 hint = self.place(ended.hint) if self.place and ended.hint else ended.hint
                 conclusion = replace(ended, hint=hint)
                 if self.hooks:
@@ -95,12 +97,6 @@ class Console:
         if not self.deaf:
             with contextlib.suppress(OSError):
                 self.output.close()
-
-    def _concluded(self, conclusion: Conclusion) -> Conclusion:
-        """How the run ended, with the signal that ended it."""
-        if conclusion.code is ExitCode.INTERRUPTED and self.stopped_by in TERMINATED_BY:
-            conclusion = replace(conclusion, code=TERMINATED_BY[self.stopped_by])
-        return conclusion
 
     def _not_shown(self, conclusion: Conclusion) -> ExitCode:
         """The exit code of a run whose output was lost. Notes say what is waiting, and which command prints the rest.

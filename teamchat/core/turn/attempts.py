@@ -41,7 +41,7 @@ from teamchat.core.store.turns import NewTurn, Turn, begin_turn, request_of
 from teamchat.core.team.programs import SCRATCH
 from teamchat.core.team.team import Member
 from teamchat.core.turn.ending import OpenTurn, close_failed
-from teamchat.core.turn.execution import FinishedTurn, execute
+from teamchat.core.turn.execution import execute
 from teamchat.core.turn.machine import ReadyTurn, wait_to_start
 from teamchat.core.turn.plan import plan_reply
 from teamchat.core.turn.run import Run
@@ -127,15 +127,10 @@ class Attempts(Struct):
     async def _before_again(self, why: Again, result: Answer | NoAnswer, member: Member, tries: int) -> int:
         """Say why the turn of `member` runs again, and wait if it is to. Returns how many retries that costs."""
         reason, number = _reason(result), result.route.number
-        if why is Again.GONE:
-            self.run.emit(Warned(f"{reason}; begins a fresh session with the full context", number))
-            return 0
-        if why is Again.ELSEWHERE:
-            self.run.emit(Warned(f"{reason}; another host is asked", number))
-            return 0
         if why is Again.UNREPORTED:
             self.run.live.give_up(member)
-            self.run.emit(Warned(f"{reason}; each further turn gets its own process", number))
+        if why is not Again.RETRY:
+            self.run.emit(Warned(f"{reason}; {why.value}", number))
             return 0
         pause = min(BACKOFF_S * 2**tries, LONGEST_BACKOFF_S)
         delay = pause * (0.75 + os.urandom(1)[0] / 510) if self.run.machine.live else 0.0
@@ -226,8 +221,9 @@ class Attempts(Struct):
                 finished = await execute(
                     planned, turn.folder, run.machine, stopper, tell, patience, stays, tree, longest
                 )
-            if run.enough and finished.interrupted and not run.stopper.asked:
-                finished = _stopped(finished)
+            if run.enough and finished.interrupted and not run.stopper.asked:  # the process is decided without it
+                failure = Failure(FailureKind.STOPPED, "was stopped")
+                finished = replace(finished, outcome=replace(finished.outcome, failure=failure))
             finished = run.live.give_back(stays, finished)
             begun = replace(route, attempt=route.attempt + 1, as_of=turn.setup.answers)
             scratch_stays = stays is not None and stays.scratch == scratch
@@ -268,12 +264,6 @@ class Attempts(Struct):
         """The turn that began from the same state: the first of the group that runs, or one whose reply is kept."""
         answer = next((mate.answer for mate in self.run.state.mates(route) if mate.answer is not None), None)
         return answer if answer is not None else self.run.group
-
-
-def _stopped(finished: FinishedTurn) -> FinishedTurn:
-    """The end of a turn that teamchat has stopped, because the process is decided without it."""
-    failure = Failure(FailureKind.STOPPED, "was stopped")
-    return replace(finished, outcome=replace(finished.outcome, failure=failure))
 
 
 def _for_part(member: Member, route: Route) -> Member:
@@ -333,12 +323,12 @@ def _fallback(member: Member, target: Member) -> str:
 
 
 class Again(Enum):
-    """Why the same member's turn runs again."""
+    """How the same member's turn runs again, in words."""
 
-    GONE = "the vendor session that it resumes is gone"
-    UNREPORTED = "its kept process ended without reporting the turn"
-    ELSEWHERE = "its host did not begin it because of a rate limit"
-    RETRY = "the failure may pass by itself"
+    GONE = "begins a fresh session with the full context"  # the vendor session that it resumes is gone
+    UNREPORTED = "each further turn gets its own process"  # its kept process ended without reporting the turn
+    ELSEWHERE = "another host is asked"  # its host did not begin it because of a rate limit
+    RETRY = "tries again"  # the failure may pass by itself
 
 
 def _why_again(result: Answer | NoAnswer, member: Member, tries: int) -> Again | None:
@@ -352,11 +342,8 @@ def _why_again(result: Answer | NoAnswer, member: Member, tries: int) -> Again |
         return Again.ELSEWHERE
     if _lost(result) and member.rerun:
         return Again.RETRY if tries < max(1, member.retries) else None
-    return (
-        Again.RETRY
-        if _kind(result) in RETRYABLE and tries < member.retries and not result.finished.interrupted
-        else None
-    )
+    passes = _kind(result) in RETRYABLE and not result.finished.interrupted
+    return Again.RETRY if passes and tries < member.retries else None
 
 
 def _session_gone(answer: Answer) -> bool:
