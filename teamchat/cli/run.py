@@ -4,7 +4,7 @@ import contextlib
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 from typer.core import TyperCommand
 from typer.exceptions import TyperException
 
@@ -158,22 +158,9 @@ class ProcessOptions(OptionGroup, frozen=True):
 
     @property
     def settings(self) -> ProcessSettings:
-        return ProcessSettings(
-            members=names_of("--members", self.members),
-            rounds=self.rounds,
-            planner=self.planner,
-            workers=names_of("--workers", self.workers),
-            reducer=self.reducer,
-            judge=self.judge,
-            lead=self.lead,
-            options=options_of(self.options),
-            jobs=self.jobs,
-            do=self.do,
-            check=tuple(self.check or ()),
-            review=names_of("--review", self.review),
-            quorum=self.quorum,
-            worktree=self.worktree,
-        )
+        lists = {name: names_of(f"--{name}", getattr(self, name)) for name in ("members", "workers", "review")}
+        lists |= {"options": options_of(self.options), "check": tuple(self.check or ())}
+        return ProcessSettings(**asdict(self) | lists)
 
 
 class RunCommand(TyperCommand):
