@@ -25,9 +25,7 @@ from teamchat.core.text.clean import printable
 from teamchat.core.text.commands import command_of, quote
 
 if TYPE_CHECKING:
-    from teamchat.core.store.database import Database
     from teamchat.core.store.sessions import Session
-    from teamchat.core.worktrees.records import Worktree
 
 
 def delete(
@@ -50,7 +48,7 @@ def delete(
     from teamchat.core.conversation.sessions.delete import delete_session
     from teamchat.core.turn.run_file import remove_run_file
     from teamchat.core.worktrees.records import all_of
-    from teamchat.core.worktrees.remove import remove, told
+    from teamchat.core.worktrees.remove import need_merged, remove, told
 
     need_person("conversations are deleted")
     root = find_root(team)
@@ -62,7 +60,11 @@ def delete(
             state = db.path.parent
             own = all_of(state, chosen.id)
             if not force:
-                _need_merged(state, own, db, chosen)
+                try:
+                    need_merged(state, own, turns_in_places(db, chosen.id))
+                except UsageError as error:  # with commands for that session, which need not be the one that is used
+                    commands = (f"{line} --session {quote(chosen.name)}" for line in (error.hint or "").splitlines())
+                    raise UsageError(str(error), "\n".join(commands)) from None
             if not (yes or confirm_deletion(chosen)):
                 note(f"session {chosen.name} was not deleted")
                 return
@@ -79,17 +81,6 @@ def delete(
         for vendor in vendors:
             names = ", ".join(vendor.sessions)
             note(printable(f"{vendor.agent} keeps its own session files in {vendor.folder}: {names}"))
-
-
-def _need_merged(state: Path, own: list[Worktree], db: Database, session: Session) -> None:
-    """Raises as `need_merged` does, with commands for that session, which need not be the one that is used."""
-    from teamchat.core.worktrees.remove import need_merged
-
-    try:
-        need_merged(state, own, turns_in_places(db, session.id))
-    except UsageError as error:
-        commands = (f"{line} --session {quote(session.name)}" for line in (error.hint or "").splitlines())
-        raise UsageError(str(error), "\n".join(commands)) from None
 
 
 def confirm_deletion(session: Session) -> bool:

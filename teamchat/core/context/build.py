@@ -155,7 +155,9 @@ def build_prompt(
     Raises `PromptTooLarge` when what may not be cut is over the budget, or the whole over the CLI's own limit.
     """
     asked = _ask(team, member, route, manager, collector or framework_only(team), request_of)
-    key = _key(asked)
+    # the member, what runs it, and everything it is told about itself
+    own_text = (member.system_instruction, member.instruction_file_text, asked.contexts.get(FRAMEWORK))
+    key = session_key(member, team.agent_of(member), "\0".join(text or "" for text in own_text))
     continued = session_for(member, route, past, key, manager, asked.answers)
     # the receipt of a continued session tells what a fresh prompt takes; only a history that is read, quoted and
     # formatted shows what the budget leaves out of it, so nothing shorter gives the exact number
@@ -221,13 +223,6 @@ def _ask(
         contexts=texts_of(gathered),
         quote=Crossing(team, member, manager.is_imported),
     )
-
-
-def _key(asked: _Asked) -> str:
-    """The key of a vendor session: the member, what runs it, and everything it is told about itself."""
-    member = asked.member
-    own_text = (member.system_instruction, member.instruction_file_text, asked.contexts.get(FRAMEWORK))
-    return session_key(member, asked.team.agent_of(member), "\0".join(text or "" for text in own_text))
 
 
 def _slash(answers: ConversationMessage, find: FindSlash, *, images: bool) -> Slash | None:

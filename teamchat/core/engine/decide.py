@@ -265,8 +265,14 @@ def decide(state: State, event: Event) -> tuple[State, tuple[Action, ...]]:
             return draft.state, ()
         case HumanSpoke():
             _human_spoke(draft, event)
-        case TurnEnded() | CheckEnded() | GroupRan() | GroupDelivered():
-            _ended(draft, event)
+        case TurnEnded():
+            turn_ended(draft, event)
+        case CheckEnded():
+            check_ended(draft, event)
+        case GroupRan():
+            group_ran(draft, event)
+        case GroupDelivered(ends=ends):
+            group_delivered(draft, ends)
         case Resumed(mode=mode, only=only):
             _resumed(draft, mode, only)
         case Released(routes=numbers):
@@ -281,18 +287,6 @@ def decide(state: State, event: Event) -> tuple[State, tuple[Action, ...]]:
         go_on(draft)
     draft.forget()
     return draft.state, tuple(draft.actions)
-
-
-def _ended(draft: Draft, event: TurnEnded | CheckEnded | GroupRan | GroupDelivered) -> None:
-    match event:
-        case TurnEnded():
-            turn_ended(draft, event)
-        case CheckEnded():
-            check_ended(draft, event)
-        case GroupRan():
-            group_ran(draft, event)
-        case GroupDelivered(ends=ends):
-            group_delivered(draft, ends)
 
 
 def default_target(state: State, speaker: str) -> str | None:

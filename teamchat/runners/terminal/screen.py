@@ -75,7 +75,15 @@ class Screen:
         if text:
             self._put(text)
         elif control:
-            self._control(control)
+            match control:
+                case "\r":
+                    self.column = 0
+                case "\n" | "\v" | "\f":
+                    self._down(1)
+                case "\b":
+                    self.column = max(self.column - 1, 0)
+                case "\t":
+                    self._put("\t")
         elif command:
             self._command(command, parameters)
         elif escape:
@@ -102,17 +110,6 @@ class Screen:
         else:
             row = row[: self.column] + text + row[end:]
         self.rows[self.row], self.column = row, end
-
-    def _control(self, control: str) -> None:
-        match control:
-            case "\r":
-                self.column = 0
-            case "\n" | "\v" | "\f":
-                self._down(1)
-            case "\b":
-                self.column = max(self.column - 1, 0)
-            case "\t":
-                self._put("\t")
 
     def _down(self, count: int) -> None:
         self.row += count
