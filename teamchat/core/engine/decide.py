@@ -353,7 +353,12 @@ def _human_spoke(draft: Draft, event: HumanSpoke) -> None:
     if event.goes_on and process and process.kind is Kind.UNTIL:  # it ended while the person was speaking
         draft.state = replace(draft.state, process=replace(process, over=False))
     if answered is None and event.answers and not event.requests and event.process is None:
-        _heard(draft, event)
+        # the message is for the doer of the process, which speaks next
+        process = draft.state.process
+        if process and heard_by(draft.state):
+            done = Done(Part(process.kind, PERSON), event.speaker, event.message)
+            draft.state = replace(draft.state, process=replace(process, done=(*process.done, done)))
+            _hear_first(draft)
     draft.asked(event.message, answered, event.before)
     draft.drop_named(event.drops)
     draft.state = replace(draft.state, turns=0, since=event.now, stale=0)
@@ -364,15 +369,6 @@ def _human_spoke(draft: Draft, event: HumanSpoke) -> None:
         process = None
     draft.state = replace(draft.state, process=process)
     draft.enqueue(event.requests, Route(parent=event.message, by=event.speaker, request=event.message), ahead=True)
-
-
-def _heard(draft: Draft, event: HumanSpoke) -> None:
-    """Record a person's message in the process, for its doer, which speaks next."""
-    process = draft.state.process
-    if process and heard_by(draft.state):
-        done = Done(Part(process.kind, PERSON), event.speaker, event.message)
-        draft.state = replace(draft.state, process=replace(process, done=(*process.done, done)))
-        _hear_first(draft)
 
 
 def _hear_first(draft: Draft) -> None:
