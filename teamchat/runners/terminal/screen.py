@@ -130,7 +130,11 @@ class Screen:
         first, count = numbers[0], max(numbers[0], 1)
         match command:
             case "H" | "f" | "d":
-                self._go(count, numbers[1] if len(numbers) > 1 else 1, whole=command != "d")
+                self.row = self._first
+                self._down(min(count, ROWS) - 1)
+                if command != "d":
+                    column = numbers[1] if len(numbers) > 1 else 1
+                    self.column = min(max(column, 1), COLUMNS) - 1
             case "J" | "K" | "P" | "X" | "@":
                 self._edit(command, first, count)
             case "h" | "l" if written == _BRACKETED_PASTE:
@@ -157,13 +161,6 @@ class Screen:
         if command in "EF":
             self.column = 0
 
-    def _go(self, row: int, column: int, *, whole: bool) -> None:
-        first = self._first
-        self.row = first
-        self._down(min(row, ROWS) - 1)
-        if whole:
-            self.column = min(max(column, 1), COLUMNS) - 1
-
     def _edit(self, command: str, first: int, count: int) -> None:
         row, at = self.rows[self.row], self.column
         match command, first:
@@ -171,7 +168,12 @@ class Screen:
                 del self.rows[self.row + 1 :]
                 row = row[:at]
             case "J", 2 | 3:
-                self._clear()
+                # a cleared screen is a new sheet below what was shown; the cursor keeps its place on it
+                place = self.row - self._first
+                self._top = len(self.rows)
+                self.row = self._top - 1
+                self.rows.append("")
+                self._down(place + 1)
                 return
             case "K", 0:
                 row = row[:at]
@@ -187,11 +189,3 @@ class Screen:
                 row = row[:at] + " " * min(count, COLUMNS) + row[at:] if at < len(row) else row
         self.size += max(len(row) - len(self.rows[self.row]), 0)
         self.rows[self.row] = row
-
-    def _clear(self) -> None:
-        """A cleared screen is a new sheet below what was shown; the cursor keeps its place on it."""
-        place = self.row - self._first
-        self._top = len(self.rows)
-        self.row = self._top - 1
-        self.rows.append("")
-        self._down(place + 1)
