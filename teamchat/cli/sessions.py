@@ -12,7 +12,7 @@ import typer
 from teamchat.cli.output.lines import confirmed, note, plural
 from teamchat.cli.output.listing import plain_line, state_of, table
 from teamchat.cli.startup import complete
-from teamchat.cli.startup.options import JsonOption, TeamOption, session_name, session_title
+from teamchat.cli.startup.options import JsonOption, TeamOption, YesOption, session_name, session_title
 from teamchat.cli.startup.workspace import find_root, is_held, need_person, note_moved, open_store
 from teamchat.core.errors import UsageError
 from teamchat.core.store import listing
@@ -36,7 +36,7 @@ def delete(
         ),
     ],
     team: TeamOption = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
+    yes: YesOption = False,
     force: Annotated[
         bool, typer.Option("--force", help="Also with worktrees not merged; what only they have moves.")
     ] = False,
@@ -127,7 +127,7 @@ def move(
         str, typer.Argument(metavar="OLD-FOLDER", autocompletion=complete.moved, help="Where this folder was before.")
     ],
     team: TeamOption = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
+    yes: YesOption = False,
 ) -> None:
     """Take over the conversations of a folder that has been renamed or moved to where you are."""
     from teamchat.core.conversation.sessions import move as moving
