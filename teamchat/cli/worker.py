@@ -50,7 +50,7 @@ def worker(
             text = write_host_file(path, os.environ, project or [])
         except FileExistsError:
             raise UsageError(f"{path} is there already; change it there, or remove it first") from None
-        typer.echo(printable_text(text), nl=False)
+        typer.echo("".join(f"{printable(line)}\n" for line in text.splitlines()), nl=False)
         note(f"wrote {printable(str(path))}")
         if "\n[agents." not in text:
             note("found no agent on PATH; add those of this machine to the file: teamchat help workers")
@@ -84,7 +84,3 @@ def worker(
     serve(
         need_address(), file, name, jobs, env, ends=ends, say=lambda text: note(printable(text)), until_idle=until_idle
     )
-
-
-def printable_text(text: str) -> str:
-    return "".join(f"{printable(line)}\n" for line in text.splitlines())
