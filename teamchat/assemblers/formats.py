@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from teamchat.assemblers.budget import fit
 from teamchat.assemblers.parts import AssemblerInput, AssemblerOutput
@@ -43,19 +44,7 @@ CLAUDE = ContextAssembler(
         system_apart=True,  # `--append-system-prompt` takes it
     ),
 )
-CODEX = ContextAssembler(
-    "openai-codex",
-    PromptFormat(
-        speaker=addressed,
-        layers=BRACKETED,
-        system="[SYSTEM]",
-        task="[TEAM_TASK]",
-        history="[CONTEXT]",
-        request="[REQUEST]",
-        turn="[TURN]",
-        message="[MESSAGE]",
-    ),
-)
+CODEX = ContextAssembler("openai-codex", replace(CLAUDE.format, system="[SYSTEM]", system_apart=False))
 GEMINI = ContextAssembler(
     "google-gemini",
     PromptFormat(

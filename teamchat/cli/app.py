@@ -192,15 +192,6 @@ def guess(typed: str, known: Iterable[str]) -> str:
     return "".join(f": did you mean {name}?" for name in get_close_matches(typed[:100], known, n=1))
 
 
-def no_command(args: list[str]) -> UsageError:
-    """The error about a command that is not there. The kind of a process is one of `run`."""
-    from teamchat.core.engine.processes.table import TAKES
-
-    if args[0] in TAKES:
-        return UsageError(f"there is no command {args[0]!r}: it is a process", line_of("run", *args))
-    return UsageError(f"there is no command {args[0]!r}{guess(args[0], (*COMMANDS, *FAMILIAR))}", "teamchat --help")
-
-
 class LazyGroup(TyperGroup):
     """Finds a command in the module of its name, `teamchat/cli/NAME.py`: function NAME, or a Typer with its own.
 
@@ -220,9 +211,13 @@ class LazyGroup(TyperGroup):
         return _command(cmd_name) if cmd_name in COMMANDS else None
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        if not (args[0] in COMMANDS or args[0].startswith("-") or ctx.resilient_parsing):
-            raise no_command(args)
-        return super().resolve_command(ctx, args)
+        if args[0] in COMMANDS or args[0].startswith("-") or ctx.resilient_parsing:
+            return super().resolve_command(ctx, args)
+        from teamchat.core.engine.processes.table import TAKES
+
+        if args[0] in TAKES:
+            raise UsageError(f"there is no command {args[0]!r}: it is a process", line_of("run", *args))
+        raise UsageError(f"there is no command {args[0]!r}{guess(args[0], (*COMMANDS, *FAMILIAR))}", "teamchat --help")
 
 
 app = typer.Typer(

@@ -47,7 +47,8 @@ def branch(
         with db.transaction():
             chosen = need_session(db, place.session)
             check_there(db, chosen)
-            check_no_message(db, chosen, name)
+            if name is not None and SqliteLog(db, chosen.id).has(name):
+                raise UsageError(f"{name} is a message, not a name for a session", f"teamchat branch --at {name}")
             made = begin(db, chosen, at, name)
         newest = SqliteLog(db, made.id).latest()
         assert newest is not None, made
@@ -64,12 +65,6 @@ def branch(
             return
         for line in (*begun_lines(db, made, chosen, last, back), *file_lines(later, last)):
             note(printable(line))
-
-
-def check_no_message(db: Database, session: Session, name: str | None) -> None:
-    """Raises `UsageError` for a name that is the id of a message of the session: `--at` was probably meant."""
-    if name is not None and SqliteLog(db, session.id).has(name):
-        raise UsageError(f"{name} is a message, not a name for a session", f"teamchat branch --at {name}")
 
 
 def begun_lines(db: Database, made: Session, parent: Session, last: str, back: str) -> Iterator[str]:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Coroutine, Iterable
 from pathlib import Path
 from typing import Annotated
 
@@ -22,7 +22,6 @@ from teamchat.core.doctor.checks import DoctorCheck, exit_code
 from teamchat.core.doctor.examine import examine
 from teamchat.core.errors import ExitCode, UsageError
 from teamchat.core.files.folders import config_dir
-from teamchat.core.team.team import Member
 from teamchat.core.team.trust import require
 from teamchat.core.text.clean import printable
 from teamchat.runners.child.command import capture
@@ -55,7 +54,7 @@ def doctor(
     if live:
         return finished(ask(team, report), report)
 
-    report.all(examine(team, Path.cwd(), config_dir(), os.environ, capture, _hosts))
+    report.all(examine(team, Path.cwd(), config_dir(), os.environ, capture, check_hosts))
     return report.end()
 
 
@@ -84,11 +83,6 @@ class Report:
         if self.as_json:
             write_line("result", code=int(code), outcome=code.name.lower())
         return code
-
-
-def _hosts(members: Sequence[Member], env: Mapping[str, str]) -> Iterator[DoctorCheck]:
-    """Look for the members' hosts; only a team that has some loads what asks their database."""
-    return check_hosts(members, env)
 
 
 async def ask(option: str | None, report: Report) -> None:

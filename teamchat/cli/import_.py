@@ -50,7 +50,9 @@ def import_(
     except ValueError as error:
         raise UsageError(f"{name} cannot be imported: {printable(str(error))}") from None
     if imported.transcript.task and not (yes or wants_task(imported.transcript.task, asks=not as_json)):
-        imported = without_task(imported)
+        left_out = f"left out: the task {one_line(imported.transcript.task, 200)!r} (--yes takes it)"
+        transcript = replace(imported.transcript, task=None)
+        imported = replace(imported, transcript=transcript, remarks=(*imported.remarks, left_out))
     made = stored(imported, session, team)
     if as_json:
         from teamchat.cli.output.jsonl import write_line
@@ -69,11 +71,6 @@ def wants_task(task: str, *, asks: bool) -> bool:
     for line in task.splitlines():
         print(f"  {printable(line)}", file=sys.stderr)
     return confirmed("Take it as the task?")
-
-
-def without_task(found: Imported) -> Imported:
-    left_out = f"left out: the task {one_line(found.transcript.task or '', 200)!r} (--yes takes it)"
-    return replace(found, transcript=replace(found.transcript, task=None), remarks=(*found.remarks, left_out))
 
 
 def name_of(file: Path) -> str:

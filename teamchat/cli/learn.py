@@ -25,42 +25,27 @@ from teamchat.core.turn.run_events import ConversationEvent, LessonsFound
 
 
 def learn_from_session(
-    team: str | None,
-    session: str | None,
-    member: str | None,
-    *,
-    as_json: bool,
-    yes: bool,
-    timeout: str | None,
-    trust: bool,
-    wait: bool,
+    place: PlaceOptions, member: str | None, limits: LimitOptions, *, as_json: bool, yes: bool
 ) -> ExitCode:
     """Returns the turn's exit code. Raises `UsageError` before the turn if there is no terminal to confirm at."""
     if not yes and (as_json or not (sys.stdin.isatty() and sys.stderr.isatty())):
         raise UsageError(
             "storing lessons needs your yes, and there is no terminal to ask on", "teamchat learn --from-session --yes"
         )
-    current_team = find_team(team, timeout)
-    learner_of(current_team, member)  # before anything begins
-    need_trust(current_team, give=trust)
+    team = find_team(place.team, limits.timeout)
+    learner_of(team, member)  # before anything begins
+    need_trust(team, give=limits.trust)
     lessons: list[str] = []
 
     def listen(event: ConversationEvent) -> None:
         if isinstance(event, LessonsFound):
             lessons.extend(event.found)
 
-    with open_store(current_team.root) as db:
-        chosen = need_session(db, session)
-        keep_as = chosen.name if yes else None
-        show = ShownOptions(as_json)
+    with open_store(team.root) as db:
+        chosen = need_session(db, place.session)
+        keep_as, show = chosen.name if yes else None, ShownOptions(as_json)
         code = converse(
-            current_team,
-            db,
-            chosen,
-            show,
-            lambda coordinator: coordinator.learn(member, keep_as),
-            wait=wait,
-            listen=listen,
+            team, db, chosen, show, lambda one: one.learn(member, keep_as), wait=not limits.no_wait, listen=listen
         )
         if lessons and not yes and code is ExitCode.DONE:
             if confirmed(f"Keep {plural(len(lessons), 'lesson')}?"):
@@ -104,41 +89,23 @@ def learn(
     if from_session:
         if text is not None or delete is not None:
             raise UsageError("--from-session takes neither a text nor --delete")
-        return learn_from_session(
-            place.team,
-            place.session,
-            member,
-            as_json=as_json,
-            yes=yes,
-            timeout=limits.timeout,
-            trust=limits.trust,
-            wait=not limits.no_wait,
-        )
+        return learn_from_session(place, member, limits, as_json=as_json, yes=yes)
     if member or yes or limits.timeout or limits.trust or limits.no_wait:
         raise UsageError("--member, --yes, --timeout, --trust and --no-wait need --from-session")
     if text is not None and delete is not None:
         raise UsageError("--delete takes no text")
     with open_store(find_root(place.team)) as db:
         if delete is not None:
-            remove_lesson(db, delete)
+            if delete_lesson(db, delete) is None:
+                raise UnknownName(f"there is no lesson {delete}", LIST)
+            note(f"lesson {delete} is deleted")
         elif text is not None:
-            store_lesson(db, text, place.session)
+            origin = need_session(db, place.session) if place.session else last_session(db)  # the newest one
+            lesson, new = add_lesson(db, text, origin.name if origin else None)
+            note(learned(lesson) if new else f"lesson {lesson.number} already exists")
         else:
             print_lessons(db, as_json=as_json)
     return 0
-
-
-def remove_lesson(db: Database, number: int) -> None:
-    if delete_lesson(db, number) is None:
-        raise UnknownName(f"there is no lesson {number}", LIST)
-    note(f"lesson {number} is deleted")
-
-
-def store_lesson(db: Database, text: str, session: str | None) -> None:
-    """Store a lesson of that session, by default of the newest one."""
-    origin = need_session(db, session) if session else last_session(db)
-    lesson, new = add_lesson(db, text, origin.name if origin else None)
-    note(learned(lesson) if new else f"lesson {lesson.number} already exists")
 
 
 def print_lessons(db: Database, *, as_json: bool) -> None:

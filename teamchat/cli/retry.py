@@ -19,7 +19,6 @@ from teamchat.core.conversation.undo.proposal import carry_out_undo, propose_ret
 from teamchat.core.engine.events import ResumeMode
 from teamchat.core.errors import ExitCode, UsageError
 from teamchat.core.store.sessions import touch_session
-from teamchat.core.team.team import Team
 
 
 def retry(
@@ -39,7 +38,10 @@ def retry(
     team = team_with_session(place.team, place.session, limits.timeout)
     need_trust(team, give=limits.trust)
     if with_ is not None:
-        with_ = _agent_named(team, with_)
+        member = team.member(with_)
+        if member.type == "human":
+            raise UsageError(f"{member.name} is a person; a turn is run by an agent", "teamchat team")
+        with_ = member.name  # as the team file has it
     with open_store(team.root) as db:
         chosen = session_to_continue(db, place.session)
         with held_run(team, db, chosen) as run:
@@ -64,11 +66,3 @@ def retry(
         touch_session(db, chosen.id)
         output, given = RunOutput(shown.as_json, shown.stream, shown.quiet), Resume(ResumeMode.RETRY, again)
         return run_input(team, db, chosen, given, output, wait=not limits.no_wait)
-
-
-def _agent_named(team: Team, name: str) -> str:
-    """The member's name as the team file has it. Raises `UnknownName`, and `UsageError` for a person."""
-    member = team.member(name)
-    if member.type == "human":
-        raise UsageError(f"{member.name} is a person; a turn is run by an agent", "teamchat team")
-    return member.name

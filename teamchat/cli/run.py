@@ -4,7 +4,7 @@ import contextlib
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 from typer.core import TyperCommand
 from typer.exceptions import TyperException
 
@@ -159,22 +159,9 @@ class ProcessOptions(OptionGroup, frozen=True):
 
     @property
     def settings(self) -> ProcessSettings:
-        return ProcessSettings(
-            members=names_of("--members", self.members),
-            rounds=self.rounds,
-            planner=self.planner,
-            workers=names_of("--workers", self.workers),
-            reducer=self.reducer,
-            judge=self.judge,
-            lead=self.lead,
-            options=options_of(self.options),
-            jobs=self.jobs,
-            do=self.do,
-            check=tuple(self.check or ()),
-            review=names_of("--review", self.review),
-            quorum=self.quorum,
-            worktree=self.worktree,
-        )
+        lists = {name: names_of(f"--{name}", getattr(self, name)) for name in ("members", "workers", "review")}
+        lists |= {"options": options_of(self.options), "check": tuple(self.check or ())}
+        return ProcessSettings(**asdict(self) | lists)
 
 
 class RunCommand(TyperCommand):
@@ -219,11 +206,21 @@ def run(
     until: one works until all checks are green and all reviewers agree.
     """
     team = find_team(place.team, limits.timeout)
-    wanted = _process_for(team, process, settings.settings, output.verdicts)
+    wanted = process_of(team, process, settings.settings)
+    if output.verdicts and wanted.kind == "vote":
+        from teamchat.cli.startup.verdict import check_options
+
+        check_options(output.verdicts, wanted.options)
+    if output.verdicts and wanted.kind == "until":
+        raise UsageError("--verdict: until has exit codes of its own: 0, 16 (a check is red), 17 (a review is FAIL)")
     if not output.dry_run:
         begin_run(team, record=output.record, trust=limits.trust)
     if host:
-        team = _on_hosts(team, host, wanted)
+        need_person("hosts are named")
+        try:
+            team = on_hosts(team, host, wanted.excluded)
+        except TeamFileProblem as problem:
+            raise UsageError(f"--host: {problem}") from None
     largest, judged = None if message.cut else team.max_bytes, bool(output.verdicts)
     task = read_message(
         words or (), largest, message.file or (), example=with_a_task(), judged=judged, timeout=limits.timeout
@@ -244,31 +241,10 @@ def run(
     return send_message(request, output, wait=not limits.no_wait, ask=asking.ask, notes=notes)
 
 
-def _on_hosts(team: Team, names: Sequence[str], process: Process) -> Team:
-    """The team whose members work on hosts in this run. Raises `NotTrusted` where no person has typed them."""
-    need_person("hosts are named")
-    try:
-        return on_hosts(team, names, process.excluded)
-    except TeamFileProblem as problem:
-        raise UsageError(f"--host: {problem}") from None
-
-
 def with_a_task() -> str:
     """What was typed, with a task behind it; an example if that is too long for a line."""
     typed = TYPED.get()
     return (line_of(*typed, "Your task") if typed[:1] == ["run"] else None) or EXAMPLE
-
-
-def _process_for(team: Team, word: str, settings: ProcessSettings, verdicts: Sequence[str]) -> Process:
-    """The process of that kind or name. Raises `UsageError`, also if no option of a vote can meet the verdicts."""
-    process = process_of(team, word, settings)
-    if verdicts and process.kind == "vote":
-        from teamchat.cli.startup.verdict import check_options
-
-        check_options(verdicts, process.options)
-    if verdicts and process.kind == "until":
-        raise UsageError("--verdict: until has exit codes of its own: 0, 16 (a check is red), 17 (a review is FAIL)")
-    return process
 
 
 def names_of(option: str, written: Sequence[str] | None) -> tuple[str, ...]:

@@ -85,7 +85,15 @@ def search(
         known = {known_session.id: known_session for known_session in all_sessions(db)}
         titles = {number: title_of(db, known[number]) for number in {hit.session for hit in hits}}
     for hit in hits:
-        _show(hit, known[hit.session], titles[hit.session], as_json=as_json)
+        said_in, title = known[hit.session], titles[hit.session]
+        undone = ["--all"] if hit.undone else []
+        command = placed_here(command_of("teamchat", "log", *undone, "--full", hit.message, "--session", said_in.name))
+        if as_json:
+            from teamchat.cli.output.jsonl import write_line
+
+            write_line("hit", **_fields(hit, said_in, title), show=command)
+        else:
+            _write(hit, said_in, title, command, at_terminal=sys.stdout.isatty())
     if not (hits or as_json):
         note("no message has all these words")
     if more:
@@ -111,18 +119,6 @@ def moment_of(text: str, now: float) -> float:
             " or how long ago (90m, 3d)"
         ) from None
     return moment
-
-
-def _show(hit: Hit, session: Session, title: str, *, as_json: bool) -> None:
-    """Print a hit with the command that prints the whole message."""
-    undone = ["--all"] if hit.undone else []
-    command = placed_here(command_of("teamchat", "log", *undone, "--full", hit.message, "--session", session.name))
-    if as_json:
-        from teamchat.cli.output.jsonl import write_line
-
-        write_line("hit", **_fields(hit, session, title), show=command)
-    else:
-        _write(hit, session, title, command, at_terminal=sys.stdout.isatty())
 
 
 def _fields(hit: Hit, session: Session, title: str) -> dict[str, object]:

@@ -5,28 +5,24 @@ import shutil
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from teamchat.cli.output.lines import confirmed, note, plural
 from teamchat.cli.output.listing import plain_line, state_of, table
 from teamchat.cli.startup import complete
-from teamchat.cli.startup.options import JsonOption, TeamOption, session_name, session_title
+from teamchat.cli.startup.options import JsonOption, TeamOption, YesOption, session_name, session_title
 from teamchat.cli.startup.workspace import find_root, is_held, need_person, note_moved, open_store
 from teamchat.core.errors import UsageError
 from teamchat.core.store import listing
 from teamchat.core.store.checks import running_checks
-from teamchat.core.store.database import Database
 from teamchat.core.store.lineage import refuse_branches
 from teamchat.core.store.listing import title_of
 from teamchat.core.store.sessions import Session, current_session, need_session, rename_session
 from teamchat.core.store.turns import turns_in_places
 from teamchat.core.text.clean import printable
 from teamchat.core.text.commands import command_of, quote
-
-if TYPE_CHECKING:
-    from teamchat.core.worktrees.records import Worktree
 
 
 def delete(
@@ -37,7 +33,7 @@ def delete(
         ),
     ],
     team: TeamOption = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
+    yes: YesOption = False,
     force: Annotated[
         bool, typer.Option("--force", help="Also with worktrees not merged; what only they have moves.")
     ] = False,
@@ -49,7 +45,7 @@ def delete(
     from teamchat.core.conversation.sessions.delete import delete_session
     from teamchat.core.turn.run_file import remove_run_file
     from teamchat.core.worktrees.records import all_of
-    from teamchat.core.worktrees.remove import remove, told
+    from teamchat.core.worktrees.remove import need_merged, remove, told
 
     need_person("conversations are deleted")
     root = find_root(team)
@@ -61,7 +57,11 @@ def delete(
             state = db.path.parent
             own = all_of(state, chosen.id)
             if not force:
-                _need_merged(state, own, db, chosen)
+                try:
+                    need_merged(state, own, turns_in_places(db, chosen.id))
+                except UsageError as error:  # with commands for that session, which need not be the one that is used
+                    commands = (f"{line} --session {quote(chosen.name)}" for line in (error.hint or "").splitlines())
+                    raise UsageError(str(error), "\n".join(commands)) from None
             if not (yes or confirm_deletion(chosen)):
                 note(f"session {chosen.name} was not deleted")
                 return
@@ -78,17 +78,6 @@ def delete(
         for vendor in vendors:
             names = ", ".join(vendor.sessions)
             note(printable(f"{vendor.agent} keeps its own session files in {vendor.folder}: {names}"))
-
-
-def _need_merged(state: Path, own: list[Worktree], db: Database, session: Session) -> None:
-    """Raises as `need_merged` does, with commands for that session, which need not be the one that is used."""
-    from teamchat.core.worktrees.remove import need_merged
-
-    try:
-        need_merged(state, own, turns_in_places(db, session.id))
-    except UsageError as error:
-        commands = (f"{line} --session {quote(session.name)}" for line in (error.hint or "").splitlines())
-        raise UsageError(str(error), "\n".join(commands)) from None
 
 
 def confirm_deletion(session: Session) -> bool:
@@ -135,7 +124,7 @@ def move(
         str, typer.Argument(metavar="OLD-FOLDER", autocompletion=complete.moved, help="Where this folder was before.")
     ],
     team: TeamOption = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
+    yes: YesOption = False,
 ) -> None:
     """Take over the conversations of a folder that has been renamed or moved to where you are."""
     from teamchat.core.conversation.sessions import move as moving

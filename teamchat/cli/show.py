@@ -106,7 +106,9 @@ def show(
         elif reply:
             write_text(as_stored(reply_of(db, chosen.id, chosen_turn)))
         elif prompt or system:
-            print_given(db, chosen_turn, prompt=prompt)
+            write_exact(prompt_of(db, chosen_turn) if prompt else (system_of(db, chosen_turn) or "").encode())
+            for line in block_lines(chosen_turn.setup) if prompt else ():  # on stderr
+                note(line)
         else:
             print_receipt(db, chosen_turn, chosen, abandoned=left)
 
@@ -152,13 +154,6 @@ def write_exact(text: bytes) -> None:
     if sys.stdout.isatty():  # few texts end their own line
         sys.stdout.buffer.write(b"\n")
     sys.stdout.buffer.flush()
-
-
-def print_given(db: Database, turn: Turn, *, prompt: bool) -> None:
-    """Print the exact prompt, with its parts listed on stderr, or the exact system text."""
-    write_exact(prompt_of(db, turn) if prompt else (system_of(db, turn) or "").encode())
-    for line in block_lines(turn.setup) if prompt else ():
-        note(line)
 
 
 def print_receipt(db: Database, turn: Turn, chosen: Session, *, abandoned: bool) -> None:

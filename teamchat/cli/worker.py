@@ -16,7 +16,7 @@ from teamchat.core.dispatch.order import ANY
 from teamchat.core.errors import HostUnavailable, UnknownName, UsageError
 from teamchat.core.routing.names import LONGEST_NAME, valid_name
 from teamchat.core.text.clean import printable
-from teamchat.core.worker.host_file import HostFile, host_file, read_host_file, write_host_file
+from teamchat.core.worker.host_file import host_file, read_host_file, write_host_file
 from teamchat.core.worker.serve import Ends, serve
 
 MOST_JOBS = 64
@@ -50,7 +50,7 @@ def worker(
             text = write_host_file(path, os.environ, project or [])
         except FileExistsError:
             raise UsageError(f"{path} is there already; change it there, or remove it first") from None
-        typer.echo(printable_text(text), nl=False)
+        typer.echo("".join(f"{printable(line)}\n" for line in text.splitlines()), nl=False)
         note(f"wrote {printable(str(path))}")
         if "\n[agents." not in text:
             note("found no agent on PATH; add those of this machine to the file: teamchat help workers")
@@ -77,16 +77,10 @@ def worker(
     for what, offered in (("agent", file.agents), ("project", file.projects)):
         if not offered:
             raise HostUnavailable(f"this machine offers nothing: {path} has no {what}", "teamchat help workers")
-    _serve(need_address(), file, name, jobs, until_idle=until_idle)
-
-
-def printable_text(text: str) -> str:
-    return "".join(f"{printable(line)}\n" for line in text.splitlines())
-
-
-def _serve(url: str, file: HostFile, name: str, jobs: int, *, until_idle: bool) -> None:
     ends = Ends()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: ends.request())
     env = dict(os.environ)
-    serve(url, file, name, jobs, env, ends=ends, say=lambda text: note(printable(text)), until_idle=until_idle)
+    serve(
+        need_address(), file, name, jobs, env, ends=ends, say=lambda text: note(printable(text)), until_idle=until_idle
+    )

@@ -71,11 +71,6 @@ def _sent_to(names: str) -> str | None:
     return retyped("--to", names, TYPED.get()) or typed_with("--to", names)
 
 
-def was_typed(option: str) -> bool:
-    """True if the option is in the command."""
-    return has(option, TYPED.get())
-
-
 def placed_here(command: str) -> str:
     """The command for the team and the session that were typed, as a person types it here."""
     return TYPED_HERE.get()(placed(command, TYPED.get()))

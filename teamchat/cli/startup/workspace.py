@@ -13,7 +13,7 @@ from typing import TypeVar
 from msgspec.structs import replace
 
 from teamchat.cli.output.lines import confirmed, note
-from teamchat.cli.startup.typed import BEGINNERS, IN_SESSION, TYPED, line_of, typed_with, was_typed
+from teamchat.cli.startup.typed import BEGINNERS, IN_SESSION, TYPED, has, line_of, typed_with
 from teamchat.core.conversation import permission
 from teamchat.core.errors import (
     AgentMissing,
@@ -250,7 +250,7 @@ def _beginning(db: Database, name: str) -> str | None:
     command = (TYPED.get() or ("send",))[0]
     if command in IN_SESSION and command not in BEGINNERS:
         return "teamchat sessions" if last_session(db) else saying("--new", "--session", name)
-    return typed_with(*(["--new"] if was_typed("--session") else ["--new", "--session", name]))
+    return typed_with(*(["--new"] if has("--session", TYPED.get()) else ["--new", "--session", name]))
 
 
 @contextlib.contextmanager
@@ -313,7 +313,8 @@ def need_trust(team: Team, *, give: bool) -> None:
 
     Raises `GuardReached` in an agent's turn that no other turn may begin in.
     """
-    permission.need_trust(team, give=give, ask=partial(_trusts, team) if _can_ask() else None)
+    can_ask = sys.stdin.isatty() and sys.stderr.isatty()
+    permission.need_trust(team, give=give, ask=partial(_trusts, team) if can_ask else None)
 
 
 def begin_run(team: Team, *, record: Path | None, trust: bool, runs: bool = True) -> None:
@@ -333,10 +334,6 @@ def begin_run(team: Team, *, record: Path | None, trust: bool, runs: bool = True
 
     with contextlib.suppress(OSError):  # the turn fails with a reason
         GUARDIANS.prepare()
-
-
-def _can_ask() -> bool:
-    return sys.stdin.isatty() and sys.stderr.isatty()
 
 
 def _trusts(team: Team, standing: Standing) -> bool:

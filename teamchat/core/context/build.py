@@ -155,14 +155,22 @@ def build_prompt(
     Raises `PromptTooLarge` when what may not be cut is over the budget, or the whole over the CLI's own limit.
     """
     asked = _ask(team, member, route, manager, collector or framework_only(team), request_of)
-    key = _key(asked)
+    # the member, what runs it, and everything it is told about itself
+    own_text = (member.system_instruction, member.instruction_file_text, asked.contexts.get(FRAMEWORK))
+    key = session_key(member, team.agent_of(member), "\0".join(text or "" for text in own_text))
     continued = session_for(member, route, past, key, manager, asked.answers)
     # the receipt of a continued session tells what a fresh prompt takes; only a history that is read, quoted and
     # formatted shows what the budget leaves out of it, so nothing shorter gives the exact number
     fresh = _assemble(asked, None)
     built = _assemble(asked, continued) if isinstance(continued, ContinuedSession) else fresh
-    shown = _images(asked, continued, images)
-    slash = _slash(asked.answers, find_slash, images=bool(shown))
+    part = route.part  # one with a text of its own gets nothing of the message that it serves
+    had = bool(part and part.instead) or (isinstance(continued, ContinuedSession) and _had(asked, continued))
+    of_messages = [asked.answers.id] if had else dict.fromkeys((asked.request.id, asked.answers.id))
+    shown = tuple(image for message in of_messages for image in images(message))
+    typed = _typed_text(asked.answers)
+    slash = find_slash(typed) if typed.startswith("/") and not _begins_pasted(asked.answers) else None
+    if slash and shown and not slash.refused:  # Claude would not look for them in front of a command
+        slash = replace(slash, refused="images go with it")
     runner = asked.kind.runner
     takes = runner.images and not member.host  # no image goes to a host
     paths = [path for path, _ in image_files(shown, scratch)] if takes else []
@@ -223,22 +231,6 @@ def _ask(
     )
 
 
-def _key(asked: _Asked) -> str:
-    """The key of a vendor session: the member, what runs it, and everything it is told about itself."""
-    member = asked.member
-    own_text = (member.system_instruction, member.instruction_file_text, asked.contexts.get(FRAMEWORK))
-    return session_key(member, asked.team.agent_of(member), "\0".join(text or "" for text in own_text))
-
-
-def _slash(answers: ConversationMessage, find: FindSlash, *, images: bool) -> Slash | None:
-    """The custom command that a person typed. It is refused if the message has `images`."""
-    typed = _typed_text(answers)
-    slash = find(typed) if typed.startswith("/") and not _begins_pasted(answers) else None
-    if slash and images and not slash.refused:  # Claude would not look for them in front of a command
-        return replace(slash, refused="images go with it")
-    return slash
-
-
 def _prepared(
     asked: _Asked,
     assembled: AssemblerOutput,
@@ -255,17 +247,6 @@ def _prepared(
     if slash and not slash.refused and (rule := runner.slash):
         prepared = replace(prepared, stdin=rule.add(prepared.stdin, slash))
     return prepared
-
-
-def _images(asked: _Asked, continued: ContinuedSession | AdoptedSession | str, images: ImagesOf) -> tuple[Image, ...]:
-    """The images of the message that a turn answers and of the one that it serves, except those its session has had.
-
-    A part of a process with a text of its own gets nothing of the message that it serves.
-    """
-    part = asked.route.part
-    had = bool(part and part.instead) or (isinstance(continued, ContinuedSession) and _had(asked, continued))
-    ids = [asked.answers.id] if had else dict.fromkeys((asked.request.id, asked.answers.id))
-    return tuple(image for message in ids for image in images(message))
 
 
 def _had(asked: _Asked, continued: ContinuedSession) -> bool:

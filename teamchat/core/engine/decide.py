@@ -262,8 +262,14 @@ def decide(state: State, event: Event) -> tuple[State, tuple[Action, ...]]:
             return draft.state, ()
         case HumanSpoke():
             _human_spoke(draft, event)
-        case TurnEnded() | CheckEnded() | GroupRan() | GroupDelivered():
-            _ended(draft, event)
+        case TurnEnded():
+            turn_ended(draft, event)
+        case CheckEnded():
+            check_ended(draft, event)
+        case GroupRan():
+            group_ran(draft, event)
+        case GroupDelivered(ends=ends):
+            group_delivered(draft, ends)
         case Resumed(mode=mode, only=only):
             _resumed(draft, mode, only)
         case Released(routes=numbers):
@@ -278,18 +284,6 @@ def decide(state: State, event: Event) -> tuple[State, tuple[Action, ...]]:
         go_on(draft)
     draft.forget()
     return draft.state, tuple(draft.actions)
-
-
-def _ended(draft: Draft, event: TurnEnded | CheckEnded | GroupRan | GroupDelivered) -> None:
-    match event:
-        case TurnEnded():
-            turn_ended(draft, event)
-        case CheckEnded():
-            check_ended(draft, event)
-        case GroupRan():
-            group_ran(draft, event)
-        case GroupDelivered(ends=ends):
-            group_delivered(draft, ends)
 
 
 def default_target(state: State, speaker: str) -> str | None:
@@ -356,7 +350,12 @@ def _human_spoke(draft: Draft, event: HumanSpoke) -> None:
     if event.goes_on and process and process.kind is Kind.UNTIL:  # it ended while the person was speaking
         draft.state = replace(draft.state, process=replace(process, over=False))
     if answered is None and event.answers and not event.requests and event.process is None:
-        _heard(draft, event)
+        # the message is for the doer of the process, which speaks next
+        process = draft.state.process
+        if process and heard_by(draft.state):
+            done = Done(Part(process.kind, PERSON), event.speaker, event.message)
+            draft.state = replace(draft.state, process=replace(process, done=(*process.done, done)))
+            _hear_first(draft)
     draft.asked(event.message, answered, event.before)
     draft.drop_named(event.drops)
     draft.state = replace(draft.state, turns=0, since=event.now, stale=0)
@@ -367,15 +366,6 @@ def _human_spoke(draft: Draft, event: HumanSpoke) -> None:
         process = None
     draft.state = replace(draft.state, process=process)
     draft.enqueue(event.requests, Route(parent=event.message, by=event.speaker, request=event.message), ahead=True)
-
-
-def _heard(draft: Draft, event: HumanSpoke) -> None:
-    """Record a person's message in the process, for its doer, which speaks next."""
-    process = draft.state.process
-    if process and heard_by(draft.state):
-        done = Done(Part(process.kind, PERSON), event.speaker, event.message)
-        draft.state = replace(draft.state, process=replace(process, done=(*process.done, done)))
-        _hear_first(draft)
 
 
 def _hear_first(draft: Draft) -> None:

@@ -74,7 +74,13 @@ def session_lock(path: Path, command: str, waits: Callable[[str], None] | None =
                 waits(_holder(file))
                 announced = True
             time.sleep(POLL_S)
-        _write(file, path, f"process {os.getpid()} ({command})\n{named(os.getpid()) or ''}\n")
+        try:
+            os.ftruncate(file, 0)
+            os.pwrite(file, f"process {os.getpid()} ({command})\n{named(os.getpid()) or ''}\n".encode(), 0)
+        except OSError as error:
+            if error.errno in FULL:
+                raise DiskFull(f"the lock {path} {NO_ROOM}") from error
+            raise
         try:
             yield
         finally:
@@ -154,16 +160,6 @@ def _take(file: int, path: Path) -> bool:
             f"the lock {path} cannot be taken: {error.strerror}; set TEAMCHAT_HOME to a folder of another file system"
         ) from error
     return True
-
-
-def _write(file: int, path: Path, holder: str) -> None:
-    try:
-        os.ftruncate(file, 0)
-        os.pwrite(file, holder.encode(), 0)
-    except OSError as error:
-        if error.errno in FULL:
-            raise DiskFull(f"the lock {path} {NO_ROOM}") from error
-        raise
 
 
 def _is_around(holder: Holder) -> bool:

@@ -16,7 +16,7 @@ import contextlib
 import os
 import sqlite3
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
@@ -173,7 +173,11 @@ class OpenIndex:
                 self._write(file, content, digest, stamp)
         if changed:
             with _transaction(self._db):
-                self._forget(self._known(), files, list(named))
+                there, roots = {file.path for file in files}, list(named)
+                for path, row in self._known().items():
+                    stays = path in there or (any(map(path.is_relative_to, roots)) and path.exists())
+                    if not stays:
+                        self._drop(row.id)
             known = self._known()
         rows = {file: known[file.path] for file in files if file.path in known}  # another process may remove one
         readable = {row.id: file for file, row in rows.items() if not row.problem}
@@ -214,13 +218,6 @@ class OpenIndex:
             heading = spaced(f"{os.fsencode(file.path.name).decode(errors='replace')} {piece.heading}")
             self._db.execute("INSERT INTO words (rowid, heading, body) VALUES (?, ?, ?)",
                              (piece_row, heading, spaced(piece.text)))  # fmt: skip
-
-    def _forget(self, known: Mapping[Path, _Row], files: Iterable[KnowledgeFile], named: Sequence[Path]) -> None:
-        there = {file.path for file in files}
-        for path, row in known.items():
-            stays = path in there or (any(path.is_relative_to(root) for root in named) and path.exists())
-            if not stays:
-                self._drop(row.id)
 
     def _drop(self, row: int) -> None:
         self._db.execute("DELETE FROM words WHERE rowid IN (SELECT id FROM pieces WHERE file = ?)", (row,))

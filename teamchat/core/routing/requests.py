@@ -349,29 +349,24 @@ class _Reader(Struct):
             if members := [member for name in target.names if (member := self._member(name))]:
                 group = _Group([], target.priority)
                 for member in members:
-                    self._join(group, member)
+                    if member == self.agent:
+                        self.note(Problem(ProblemKind.SELF, f"{member} named itself: ignored", member))
+                        continue
+                    first = self.group_of.setdefault(member, group)
+                    first.priority = min(first.priority, group.priority)
+                    if first is group and member not in group.members:
+                        group.members.append(member)
                 self.groups += [group] if group.members else []
-
-    def _join(self, group: _Group, member: str) -> None:
-        if member == self.agent:
-            self.note(Problem(ProblemKind.SELF, f"{member} named itself: ignored", member))
-            return
-        first = self.group_of.setdefault(member, group)
-        first.priority = min(first.priority, group.priority)
-        if first is group and member not in group.members:
-            group.members.append(member)
 
     def _member(self, name: str) -> str | None:
         """The member's exact name; None for a name that is nobody's, which is noted."""
-        if name not in self.known:
-            self.known[name] = self._found(name)
-        return self.known[name]
-
-    def _found(self, name: str) -> str | None:
+        if name in self.known:
+            return self.known[name]
+        self.known[name] = None
         guesses = len(self.problems) < _MOST_GUESSED
         match self.directory.match(name, guess=guesses):
             case Found(member):
-                return member.name
+                self.known[name] = member.name
             case Ambiguous(_, candidates):
                 which = " or ".join(member.name for member in candidates)
                 self.note(
@@ -383,7 +378,7 @@ class _Reader(Struct):
                 letter = f", whose {strange!r} is {letter_name(strange).lower()}" if strange else ""
                 message = f"nobody is called {quoted(name)}{letter}{guess}"
                 self.note(Problem(ProblemKind.UNKNOWN, message, name, closest))
-        return None
+        return self.known[name]
 
     def _several(self, written: str) -> str | None:
         """The members that are written as one name, such as `max and sarah`, as a marker names them."""

@@ -117,7 +117,12 @@ def _redact_written(text: str) -> tuple[str, int]:
     for shape in PRIVATE_KEYS:
         text, count = _without(shape, text)
         whole += count
-    text, keys = _redacted(text)
+    spans = _merged(_secrets(text))
+    parts, place = list[str](), 0
+    for begin, end in spans:
+        parts += [text[place:begin], _stars_for(text[begin:end])]
+        place = end
+    text, keys = "".join([*parts, text[place:]]), len(spans)
     text, begun = _without(OPEN_PRIVATE_KEYS, text)
     return text, whole + keys + begun
 
@@ -127,15 +132,6 @@ def _may_hold_a_secret(text: str) -> bool:
     if "@" in text or "-----" in text or may_name_a_secret(text) or _SPACED_HEX.search(text):
         return True
     return max(map(len, text.split()), default=0) >= SHORTEST_RUN
-
-
-def _redacted(piece: str) -> tuple[str, int]:
-    spans = _merged(_secrets(piece))
-    parts, place = list[str](), 0
-    for begin, end in spans:
-        parts += [piece[place:begin], _stars_for(piece[begin:end])]
-        place = end
-    return "".join([*parts, piece[place:]]), len(spans)
 
 
 def _merged(spans: Iterable[Span]) -> list[Span]:

@@ -231,16 +231,6 @@ def send_signal(pid: int, number: int, *, group: bool = False) -> None:
         return  # it has ended, or changed its user: nothing more can be done
 
 
-def _remove(folder: bytes) -> None:
-    """Remove a private folder. The next command finds what cannot be removed."""
-    from pathlib import Path
-
-    sys.path.append(str(Path(__file__).absolute().parents[3]))  # -I leaves it out
-    from teamchat.runners.child import removal
-
-    removal.remove(folder)
-
-
 class Guardian:
     """Owns one agent from its first instruction to the death of its last descendant."""
 
@@ -418,7 +408,12 @@ def guard(control: int) -> None:
         guardian.watch()
         guardian.report(exit=guardian.status, left=guardian.end_leftovers())
     if order["remove"] and guardian.is_alone():
-        _remove(order["remove"])
+        from pathlib import Path
+
+        sys.path.append(str(Path(__file__).absolute().parents[3]))  # -I leaves it out
+        from teamchat.runners.child import removal
+
+        removal.remove(order["remove"])  # the next command finds what cannot be removed
 
 
 def main(control: int) -> None:

@@ -85,18 +85,15 @@ class LiveAgent:
             self._read = self.process.begin_turn()
             self._before = guardian.below(self.process.pid, guardian.processes())
         self._wake()
-        self._share(what.folder)
-        return LiveTurn(self, what)
-
-    def _share(self, folder: Path) -> None:
-        """Give the turn's folder the output, too: it is what remains of the turn if teamchat is killed."""
+        # The turn's folder has the output, too: it is what remains of the turn if teamchat is killed.
         assert self.process is not None
         try:
-            make_private(folder)
-            (folder / BEGINS).write_text(str(self._read))
-            (folder / "stdout").hardlink_to(self.process.folder / "stdout")
+            make_private(what.folder)
+            (what.folder / BEGINS).write_text(str(self._read))
+            (what.folder / "stdout").hardlink_to(self.process.folder / "stdout")
         except OSError as error:
             raise OwnFileFailed(start_error(error)) from error
+        return LiveTurn(self, what)
 
     async def next(self) -> Chunk | CutShort | None:
         """The next piece of output; None when the process has ended."""

@@ -234,7 +234,8 @@ class ChildProcess:
                         quiet = False
                         yield Chunk(stream, data, time.monotonic() - self.started)
                 if over and (quiet or self._hurried or self._drained_enough(over)):
-                    if over.code == 0 and self._is_emptied():  # any other end has a reason of its own
+                    first = os.pread(self._readers["out"].fileno(), len(FIRST_LINE), 0)
+                    if over.code == 0 and first != FIRST_LINE:  # any other end has a reason of its own
                         yield CutShort(EMPTIED, time.monotonic() - self.started)
                     return
                 await (_first_of(ended, POLL_S) if quiet else asyncio.sleep(0))
@@ -257,9 +258,6 @@ class ChildProcess:
         except ConnectionError:
             return True
         return True
-
-    def _is_emptied(self) -> bool:
-        return os.pread(self._readers["out"].fileno(), len(FIRST_LINE), 0) != FIRST_LINE
 
     def _take_report(self, ended: asyncio.Event) -> None:
         """Take the last report when it comes: looking at the files may begin before the output is read."""

@@ -310,28 +310,25 @@ class _Turn:
 
     async def run(self) -> TurnEnd:
         with self.stopper.alarm() as alarm:
-            return await self._follow(alarm)
-
-    async def _follow(self, alarm: Alarm) -> TurnEnd:
-        watch = asyncio.ensure_future(self._watch(alarm))
-        watch.add_done_callback(self._watch_ended)
-        try:
-            async with aclosing(self.process.chunks()) as chunks:
-                async for chunk in chunks:
-                    if isinstance(chunk, CutShort):
-                        self._was_cut(chunk.why)
-                    else:
-                        self._take(chunk)
-                        if self._due() < self.rests_until:
-                            alarm.ring()
-        finally:
-            watch.cancel()
-        for stream, framer in self.framers.items():
-            self._lines(stream, framer.flush())
-        end = self._end()
-        if self.broken:
-            raise self.broken
-        return end
+            watch = asyncio.ensure_future(self._watch(alarm))
+            watch.add_done_callback(self._watch_ended)
+            try:
+                async with aclosing(self.process.chunks()) as chunks:
+                    async for chunk in chunks:
+                        if isinstance(chunk, CutShort):
+                            self._was_cut(chunk.why)
+                        else:
+                            self._take(chunk)
+                            if self._due() < self.rests_until:
+                                alarm.ring()
+            finally:
+                watch.cancel()
+            for stream, framer in self.framers.items():
+                self._lines(stream, framer.flush())
+            end = self._end()
+            if self.broken:
+                raise self.broken
+            return end
 
     def _was_cut(self, why: Failure) -> None:
         """Remember why the turn was cut short, now or in the recording."""
@@ -427,7 +424,8 @@ class _Turn:
         return self.parser.answered and not self.doubted and self.facts.done is None
 
     def _look(self, now: float) -> None:
-        if reason := self._clock(now):
+        run_out = (words.format(limit_in_words(limit)) for since, limit, words in self._clocks() if now - since > limit)
+        if reason := next(run_out, None):
             last = f"; the last it said: {self.facts.trouble}" if self.facts.trouble else ""
             self._end_process(Failure(FailureKind.TIMEOUT, reason + last))
         elif now - self.noted > self.clocks.note_s:
@@ -439,12 +437,6 @@ class _Turn:
             self.doubted = True
             if self.process.end_input():
                 self._emit((Note(f"{UNSAID}: its process is kept for no other turn"),))
-
-    def _clock(self, now: float) -> str | None:
-        """Which clock has run out, in words; None if none has."""
-        return next(
-            (words.format(limit_in_words(limit)) for since, limit, words in self._clocks() if now - since > limit), None
-        )
 
     def _clocks(self) -> Iterator[tuple[float, float, str]]:
         """The clocks that run: since when, for how many seconds, and what is said when they have run out."""

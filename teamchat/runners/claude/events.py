@@ -157,7 +157,9 @@ class ClaudeEvents(JsonEvents):
         match event:
             case {"subtype": "init"}:
                 model, session, version = (event.get(name) for name in ("model", "session_id", "claude_code_version"))
-                self._offer(event.get("tools"))
+                match event.get("tools"):
+                    case list(names) if all(isinstance(name, str) for name in names):
+                        self._offered = frozenset(names)
                 yield Started(
                     model if isinstance(model, str) else None, one_line(version) if isinstance(version, str) else None
                 )
@@ -203,11 +205,6 @@ class ClaudeEvents(JsonEvents):
                     self._asked[tool] = questions_text(rest.get("input"))
                     self._denied.add(tool)  # it is passed on, and not refused
                 yield call
-
-    def _offer(self, tools: object) -> None:
-        match tools:
-            case list(names) if all(isinstance(name, str) for name in names):
-                self._offered = frozenset(names)
 
     def _tool_result(self, block: object, event: dict[str, object]) -> Iterator[AgentEvent]:
         match block:

@@ -17,7 +17,7 @@ from pathlib import Path
 from teamchat.runners.base import Job
 from teamchat.runners.claude.folders import folders, noted_at, version_of
 from teamchat.runners.homes.folders import claude_folder, claude_record, user_home
-from teamchat.runners.untrusted.json import decode
+from teamchat.runners.untrusted.json import object_in
 from teamchat.runners.untrusted.markdown_head import harmless
 from teamchat.runners.untrusted.regular_files import read_regular
 
@@ -58,7 +58,7 @@ def trusts(cwd: Path, env: Mapping[str, str]) -> bool:
 
     A linked work tree of a repository is trusted with its main one.
     """
-    projects = _table(claude_record(env)).get("projects")
+    projects = (object_in(claude_record(env)) or {}).get("projects")
     if not isinstance(projects, dict) or env.get("CLAUDE_CODE_IGNORE_PERSISTED_TRUST"):
         return False
     own = Path(os.path.realpath(user_home(env)))
@@ -69,19 +69,8 @@ def trusts(cwd: Path, env: Mapping[str, str]) -> bool:
 def _keeps_to_itself(env: Mapping[str, str]) -> bool:
     """True if the user has neither hooks nor plugins."""
     file = claude_folder(env) / "settings.json"
-    settings = _decoded(file) if file.exists() else {}
+    settings = object_in(file) if file.exists() else {}
     return settings is not None and not (settings.get("hooks") or settings.get("enabledPlugins"))
-
-
-def _table(file: Path) -> dict[str, object]:
-    return _decoded(file) or {}
-
-
-def _decoded(file: Path) -> dict[str, object] | None:
-    try:
-        return decode(read_regular(file))
-    except (OSError, ValueError):
-        return None
 
 
 def _copied(job: Job) -> dict[str, bytes]:

@@ -47,7 +47,8 @@ def _said_of_servers(job: Job) -> dict[str, str]:
     if job.servers is not None:
         known = servers(job.env)
         if job.project_settings:
-            known |= {name: kind for file in _of_project(job.cwd) for name, kind in _servers(file)}
+            files = (folder / ".codex" / "config.toml" for folder in (job.cwd, *job.cwd.parents))
+            known |= {name: kind for file in files for name, kind in _servers(file)}
         said = {name: ON if name in job.servers else OFF[kind] for name, kind in known.items()}
     if job.git:
         program, *arguments = git_server.server_command(job.cwd, job.git, job.env)
@@ -98,10 +99,6 @@ def user_files(env: Mapping[str, str]) -> Iterator[Path]:
     with suppress(OSError):
         names = os.listdir(home(env))  # noqa: PTH208 (`glob` compiles a pattern)
     yield from sorted(home(env) / name for name in names if name.endswith(PROFILE))
-
-
-def _of_project(cwd: Path) -> Iterator[Path]:
-    return (folder / ".codex" / "config.toml" for folder in (cwd, *cwd.parents))
 
 
 def _servers(file: Path) -> Iterator[tuple[str, str]]:

@@ -7,17 +7,13 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from teamchat.runners.homes.folders import gemini_folder
-from teamchat.runners.untrusted.json import decode
-from teamchat.runners.untrusted.regular_files import read_regular
+from teamchat.runners.untrusted.json import object_in
 
 
 def trusts(cwd: Path, env: Mapping[str, str]) -> bool:
     """True if the longest matching rule trusts the folder. A record that cannot be read trusts nothing."""
     file = Path(env.get("GEMINI_CLI_TRUSTED_FOLDERS_PATH") or gemini_folder(env) / "trustedFolders.json")
-    try:
-        rules = decode(read_regular(file)) or {}
-    except (OSError, ValueError):
-        return False
+    rules = object_in(file) or {}
     here = Path(os.path.realpath(cwd))
     holding = [(len(path), level) for path, level in rules.items() if here.is_relative_to(_folder(path, level))]
     return bool(holding) and max(holding, key=lambda rule: rule[0])[1] in {"TRUST_FOLDER", "TRUST_PARENT"}

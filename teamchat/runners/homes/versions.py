@@ -9,8 +9,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from teamchat.runners.untrusted.json import decode, one_line
-from teamchat.runners.untrusted.regular_files import read_regular
+from teamchat.runners.untrusted.json import object_in, one_line
 
 LARGEST = 1 << 20  # bytes; those of Claude, Codex and Gemini have at most 1,500
 
@@ -20,14 +19,7 @@ def installed_version(program: str, package: str | None) -> str | None:
     if package is None:
         return None
     for folder in Path(os.path.realpath(program)).parents:
-        match _description(folder / "package.json"):
+        match object_in(folder / "package.json", LARGEST):
             case {"name": name, "version": str(version)} if name == package:
                 return one_line(version)
     return None
-
-
-def _description(path: Path) -> dict[str, object] | None:
-    try:
-        return decode(read_regular(path, LARGEST))
-    except (OSError, ValueError):
-        return None

@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -73,7 +73,8 @@ def _permission(job: Job) -> dict[str, object]:
         rules["edit"] = {**_edited(job.cwd), **GIT}
     if job.web:
         rules |= {"webfetch": "allow", "websearch": "allow"}
-    for name in (*_users_servers_of(job), *((git_server.NAME,) if job.git else ())):
+    users = sorted(servers(job.env)) if job.servers is None else job.servers
+    for name in (*users, *((git_server.NAME,) if job.git else ())):
         rules[f"{_TOOL_NAME.sub('_', name)}_*"] = "allow"
     for name, denied in _denied(job.env):
         rule = rules.pop(name, "deny")
@@ -101,14 +102,11 @@ def _denied(env: Mapping[str, str]) -> Iterator[tuple[str, dict[str, str]]]:
         for name, on in table_of(settings, "tools").items():  # how rules were written before
             if on is False:
                 yield ("edit" if name in _EDITORS else name), {"*": "deny"}
-        for name, rule in _rules(settings.get("permission")):
+        permission = settings.get("permission")
+        for name, rule in permission.items() if isinstance(permission, dict) else [("*", permission)]:
             patterns = rule if isinstance(rule, dict) else {"*": rule}
             if denied := {pattern: "deny" for pattern, action in patterns.items() if action == "deny"}:
                 yield name, denied
-
-
-def _rules(permission: object) -> Iterable[tuple[str, object]]:
-    return permission.items() if isinstance(permission, dict) else [("*", permission)]
 
 
 def _settings(env: Mapping[str, str]) -> Iterator[dict[str, object]]:
@@ -129,10 +127,6 @@ def _servers_of(job: Job) -> dict[str, object]:
         waits = git_server.STARTS_IN_S * 1_000
         said[git_server.NAME] = {"type": "local", "command": command, "enabled": True, "timeout": waits}
     return said
-
-
-def _users_servers_of(job: Job) -> tuple[str, ...]:
-    return tuple(sorted(servers(job.env))) if job.servers is None else job.servers
 
 
 def servers(env: Mapping[str, str]) -> set[str]:

@@ -93,7 +93,7 @@ class OpencodeEvents(JsonEvents):
             case "tool-calls":
                 return
             case "stop":
-                self._answer, self.done = _message(part), True
+                self._answer, self.done = str(part.get("messageID")), True
             case reason:  # after some of these it asks its model again
                 self._broke_off = one_line(str(reason))
                 return
@@ -131,11 +131,6 @@ class OpencodeEvents(JsonEvents):
         elif self._broke_off and self.error is None:
             self.fail(f"its answer broke off: {self._broke_off}")
         return super().finish(exit_code, stderr_tail)
-
-
-def _message(part: Mapping[str, object]) -> str:
-    """The id of the model's message that the part belongs to."""
-    return str(part.get("messageID"))
 
 
 def _tool(name: str, call: str, state: dict[str, object]) -> Iterator[AgentEvent]:

@@ -26,21 +26,18 @@ NAMES = (
 
 
 def plugins(env: Mapping[str, str]) -> str | None:
-    """Why no turn of this environment begins: it would run plugins of its project."""
-    there = _config_of_project(env)
-    if there is None:
-        return None
-    return f"opencode runs the plugins that {there} names, with any options; set project_settings = true"
-
-
-def _config_of_project(env: Mapping[str, str]) -> Path | None:
-    """What may name plugins, in a turn of this environment that is to obey nothing of its project; None for nothing.
+    """Why no turn of this environment begins that is to obey nothing of its project: it would run plugins of it.
 
     PWD is the folder of the turn. What opencode finds in the home folder is the user's.
     """
     if not env.get(_SWITCH) or not env.get("PWD"):
         return None
-    return next((file for file in _places(Path(env["PWD"]), env.get("HOME")) if os.path.lexists(file)), None)
+    there = next((file for file in _places(Path(env["PWD"]), env.get("HOME")) if os.path.lexists(file)), None)
+    return (
+        f"opencode runs the plugins that {there} names, with any options; set project_settings = true"
+        if there
+        else None
+    )
 
 
 def _places(cwd: Path, home: str | None) -> Iterator[Path]:

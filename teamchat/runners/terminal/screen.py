@@ -75,7 +75,15 @@ class Screen:
         if text:
             self._put(text)
         elif control:
-            self._control(control)
+            match control:
+                case "\r":
+                    self.column = 0
+                case "\n" | "\v" | "\f":
+                    self._down(1)
+                case "\b":
+                    self.column = max(self.column - 1, 0)
+                case "\t":
+                    self._put("\t")
         elif command:
             self._command(command, parameters)
         elif escape:
@@ -103,17 +111,6 @@ class Screen:
             row = row[: self.column] + text + row[end:]
         self.rows[self.row], self.column = row, end
 
-    def _control(self, control: str) -> None:
-        match control:
-            case "\r":
-                self.column = 0
-            case "\n" | "\v" | "\f":
-                self._down(1)
-            case "\b":
-                self.column = max(self.column - 1, 0)
-            case "\t":
-                self._put("\t")
-
     def _down(self, count: int) -> None:
         self.row += count
         more = max(self.row + 1 - len(self.rows), 0)
@@ -133,7 +130,11 @@ class Screen:
         first, count = numbers[0], max(numbers[0], 1)
         match command:
             case "H" | "f" | "d":
-                self._go(count, numbers[1] if len(numbers) > 1 else 1, whole=command != "d")
+                self.row = self._first
+                self._down(min(count, ROWS) - 1)
+                if command != "d":
+                    column = numbers[1] if len(numbers) > 1 else 1
+                    self.column = min(max(column, 1), COLUMNS) - 1
             case "J" | "K" | "P" | "X" | "@":
                 self._edit(command, first, count)
             case "h" | "l" if written == _BRACKETED_PASTE:
@@ -160,13 +161,6 @@ class Screen:
         if command in "EF":
             self.column = 0
 
-    def _go(self, row: int, column: int, *, whole: bool) -> None:
-        first = self._first
-        self.row = first
-        self._down(min(row, ROWS) - 1)
-        if whole:
-            self.column = min(max(column, 1), COLUMNS) - 1
-
     def _edit(self, command: str, first: int, count: int) -> None:
         row, at = self.rows[self.row], self.column
         match command, first:
@@ -174,7 +168,12 @@ class Screen:
                 del self.rows[self.row + 1 :]
                 row = row[:at]
             case "J", 2 | 3:
-                self._clear()
+                # a cleared screen is a new sheet below what was shown; the cursor keeps its place on it
+                place = self.row - self._first
+                self._top = len(self.rows)
+                self.row = self._top - 1
+                self.rows.append("")
+                self._down(place + 1)
                 return
             case "K", 0:
                 row = row[:at]
@@ -190,11 +189,3 @@ class Screen:
                 row = row[:at] + " " * min(count, COLUMNS) + row[at:] if at < len(row) else row
         self.size += max(len(row) - len(self.rows[self.row]), 0)
         self.rows[self.row] = row
-
-    def _clear(self) -> None:
-        """A cleared screen is a new sheet below what was shown; the cursor keeps its place on it."""
-        place = self.row - self._first
-        self._top = len(self.rows)
-        self.row = self._top - 1
-        self.rows.append("")
-        self._down(place + 1)

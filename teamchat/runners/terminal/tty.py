@@ -71,7 +71,9 @@ class Tty:
                 self._read()
                 return True
             if writable:
-                self._write()
+                with contextlib.suppress(OSError):  # it is full, or closed: reading shows which
+                    self._typing = self._typing[os.write(self._fd, self._typing[:4096]) :]
+                    self._on_life()
                 return True
             if not self._child.isalive():  # a child of it may have the terminal open still
                 raise self._over()
@@ -94,11 +96,6 @@ class Tty:
         self._on_life()
         if self.screen.size > MAX_TEXT:
             raise Failed("agent", f"wrote more than {MAX_TEXT >> 20} MiB to its terminal")
-
-    def _write(self) -> None:
-        with contextlib.suppress(OSError):  # it is full, or closed: reading shows which
-            self._typing = self._typing[os.write(self._fd, self._typing[:4096]) :]
-            self._on_life()
 
     def _over(self) -> Failed:
         """True if the program has exited or closed its terminal: no more output will come."""

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import TypeVar
 
 import msgspec
 
 from teamchat.patterns import regex
+from teamchat.runners.untrusted.regular_files import LARGEST, read_regular
 
 _SURROGATE = regex(r"\\u[dD][89a-fA-F]")
 _CONTROL = regex(  # also direction marks and the byte order mark
@@ -70,6 +72,14 @@ def decode(line: bytes) -> dict[str, object] | None:
     except (msgspec.MsgspecError, ValueError, RecursionError):
         value = _decode_odd(line)
     return value if isinstance(value, dict) else None
+
+
+def object_in(file: Path, most: int = LARGEST) -> dict[str, object] | None:
+    """The JSON object in a regular file of at most so many bytes; None if there is none that can be read."""
+    try:
+        return decode(read_regular(file, most))
+    except (OSError, ValueError):
+        return None
 
 
 def _decode_odd(line: bytes) -> object:

@@ -6,7 +6,7 @@ The knowledge layer: the files and folders that the team file names, whole or in
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from msgspec import Struct
@@ -66,18 +66,16 @@ def quote_best(hits: Sequence[KnowledgeHit], max_bytes: int) -> tuple[str, tuple
     for rank, hit in enumerate(hits, 1):
         part = _Part(hit, f"rank {rank}, score {hit.score:.2f}")
         if rank == 1 and part.size > room:
-            part = _cut(part, room)
+            text = truncate_end(part.hit.text, room - (part.size - part.hit.bytes))
+            last = part.hit.first + text.rstrip("\n").count("\n")
+            part = replace(
+                part, hit=replace(part.hit, text=text, bytes=byte_length(text), last=last), why=f"{part.why}, cut"
+            )
         if part.hit.text.strip() and part.size <= room:
             chosen.append(part)
             room -= part.size
     order = {part.hit.file.path: place for place, part in reversed(list(enumerate(chosen)))}
     return _written(_joined(sorted(chosen, key=lambda part: (order[part.hit.file.path], part.hit.number))))
-
-
-def _cut(part: _Part, room: int) -> _Part:
-    text = truncate_end(part.hit.text, room - (part.size - part.hit.bytes))
-    last = part.hit.first + text.rstrip("\n").count("\n")
-    return replace(part, hit=replace(part.hit, text=text, bytes=byte_length(text), last=last), why=f"{part.why}, cut")
 
 
 def _joined(parts: Sequence[_Part]) -> list[_Part]:
@@ -121,7 +119,8 @@ class KnowledgeLayer:
         listing = find_files(named)
         with self._index.open() as index:
             indexed = index.bring_up_to_date(listing.files, self._others.union(named.values()))
-            note = _left_out(Counter(listing.left_out) + Counter(indexed.problems))
+            reasons = (Counter(listing.left_out) + Counter(indexed.problems)).items()
+            note = f"left out: {', '.join(f'{reason} ({count})' for reason, count in reasons)}" if reasons else None
             if indexed.bytes <= self._max_bytes:
                 whole = quote_whole(index.whole(indexed.files), self._max_bytes)
                 if whole is not None:
@@ -130,8 +129,3 @@ class KnowledgeLayer:
             hits = index.search(indexed.files, query) if query else []
         text, excerpts = quote_best(hits, self._max_bytes)
         return LayerText(text, excerpts, note if text else f"nothing in it fits{f'; {note}' if note else ''}")
-
-
-def _left_out(reasons: Mapping[str, int]) -> str | None:
-    """In one line, what was not looked into."""
-    return f"left out: {', '.join(f'{reason} ({count})' for reason, count in reasons.items())}" if reasons else None

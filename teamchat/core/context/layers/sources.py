@@ -147,21 +147,15 @@ class LessonsLayer:
             ranked = [(lesson, f"rank {rank}, score {lesson.score:.2f}") for rank, lesson in enumerate(fitting, 1)]
             there = {lesson.number for lesson in fitting}
             ranked += [(lesson, "newest") for lesson in newest if lesson.number not in there]
-            chosen = _within(ranked, self._max_bytes)
+            chosen, room = [], self._max_bytes
+            for lesson, why in ranked:  # as many as there is room for, the first ones first
+                needed = _size([lesson])
+                if needed <= room:
+                    chosen.append((lesson, why))
+                    room -= needed
         chosen.sort(key=lambda pair: pair[0].number)
         excerpts = tuple(Excerpt(f"lesson {lesson.number}", why, byte_length(lesson.line)) for lesson, why in chosen)
         return LayerText("\n".join(lesson.line for lesson, _ in chosen), excerpts) if chosen else None
-
-
-def _within(ranked: Iterable[tuple[Lesson, str]], room: int) -> list[tuple[Lesson, str]]:
-    """As many as there is room for, the first ones first."""
-    chosen = []
-    for lesson, why in ranked:
-        needed = _size([lesson])
-        if needed <= room:
-            chosen.append((lesson, why))
-            room -= needed
-    return chosen
 
 
 def _size(lessons: Iterable[Lesson]) -> int:

@@ -201,10 +201,8 @@ def report(process: Process) -> BestReport:
 
 
 def _candidate(name: str, done: Done | None, label: str | None) -> Candidate:
-    if done is None:
-        return Candidate(name, None, None)
-    work = done.finding if isinstance(done.finding, Work) else Work(())
-    return Candidate(name, label, done.message, work.files, work.more)
+    work = done.finding if done and isinstance(done.finding, Work) else Work(())
+    return Candidate(name, label, done.message if done else None, work.files, work.more)
 
 
 def text(process: Process, reply: str) -> str:

@@ -210,12 +210,11 @@ def report(process: Process) -> DebateReport:
 
 
 def _answer(member: str, number: int, done: Done) -> DebateAnswer:
-    if done.message is None:
-        return DebateAnswer(member, number, None)
-    by = stand_in(done, member)
-    if not isinstance(done.finding, Position):
-        return DebateAnswer(member, number, done.message, by=by)
-    return DebateAnswer(member, number, done.message, done.finding.position, done.finding.changed, by)
+    said = done.finding if isinstance(done.finding, Position) else None
+    by = None if done.message is None else stand_in(done, member)
+    return DebateAnswer(
+        member, number, done.message, said.position if said else None, said.changed if said else None, by
+    )
 
 
 def _changes(answers: tuple[DebateAnswer, ...]) -> Iterator[ChangeOfMind]:

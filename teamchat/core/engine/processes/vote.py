@@ -171,8 +171,9 @@ def _meant(options: tuple[str, ...], written: object) -> list[str]:
     match written:
         case str() if len(written) <= _MOST:  # a longer one is not folded
             folded = fold_option(written)
+            meant = without_marks(folded)  # without the punctuation around it
             return [option for option in options if fold_option(option) == folded] or [
-                option for option in options if _same(option, folded)
+                option for option in options if meant and meant == without_marks(fold_option(option))
             ]
         case bool():
             return [option for option in options if fold_option(option) == str(written).lower()]
@@ -180,12 +181,6 @@ def _meant(options: tuple[str, ...], written: object) -> list[str]:
             return [option for option in options if _NUMBER.fullmatch(option) and float(option) == written]
         case _:
             return []
-
-
-def _same(option: str, folded: str) -> bool:
-    """Whether a folded text is that option with punctuation around it."""
-    meant = without_marks(folded)
-    return bool(meant) and meant == without_marks(fold_option(option))
 
 
 def fold_option(option: str) -> str:
@@ -232,16 +227,11 @@ def _vote(process: Process, member: str, done: Done) -> Vote | None:
     if done.message is None:
         return None
     by = stand_in(done, member)
-    ballot = _cast(done.finding)
+    no_vote = f"{NO_VOTE}: {done.finding.why}" if isinstance(done.finding, Fault) else NO_VOTE
+    ballot = done.finding if isinstance(done.finding, Ballot) else Ballot(None, no_vote)
     if by and fold(by) in map(fold, process.members):
         ballot = Ballot(None, f"{NO_VOTE}: {by} answered, who votes itself")
     return Vote(member, done.message, ballot.option, ballot.reason, by)
-
-
-def _cast(finding: Finding | None) -> Ballot:
-    if isinstance(finding, Ballot):
-        return finding
-    return Ballot(None, f"{NO_VOTE}: {finding.why}" if isinstance(finding, Fault) else NO_VOTE)
 
 
 def _first(tally: dict[str, int]) -> tuple[str, ...]:

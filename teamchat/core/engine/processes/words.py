@@ -65,10 +65,17 @@ def workers_of(process: Process | None, message: str) -> tuple[str, ...]:
 
 def _words(part: Part, speaker: str, reply: str, written: WrittenValue, workers: Sequence[str]) -> Iterator[str]:
     if part.kind == Kind.BEST:
-        yield from _pick(part, speaker, written)
+        label, reasons = best.picked(part.options, written.value)
+        if label and reasons:
+            names = dict(zip(part.options, part.compares, strict=False))
+            whose = f"{names[label]} (answer {label})" if label in names else f"answer {label}"
+            yield f"{speaker} picks {whose}: {reasons}"
         return
     if part.kind == Kind.UNTIL:
-        yield from _review(speaker, reply, part.number)
+        review = until_review.read_review(reply, part.number)
+        if isinstance(review, Review) and not review.more:
+            yield f"{speaker}: {'PASS' if review.passed else 'FAIL'}"
+            yield from (f"{number}. {in_place(finding)}" for number, finding in enumerate(review.findings, 1))
         return
     kind = Kind(part.kind)
     read = {Kind.VOTE: vote.read, Kind.DEBATE: debate.read, Kind.MAPREDUCE: mapreduce.read}[kind]
@@ -97,24 +104,6 @@ def _all_told(written: WrittenValue, said: Synthesis) -> bool:
     """Whether the words have everybody who is named: what is said of a lead who is no member does not count."""
     names = {fold(name) for name in (*written.value["agree"], *written.value["dissent"])}
     return names == {fold(name) for name in (*said.agree, *said.dissent)}
-
-
-def _pick(part: Part, speaker: str, written: WrittenValue) -> Iterator[str]:
-    label, reasons = best.picked(part.options, written.value)
-    if label and reasons:
-        names = dict(zip(part.options, part.compares, strict=False))
-        whose = f"{names[label]} (answer {label})" if label in names else f"answer {label}"
-        yield f"{speaker} picks {whose}: {reasons}"
-
-
-def _review(speaker: str, reply: str, round_: int) -> Iterator[str]:
-    """`carol: PASS`, or `carol: FAIL`, and each finding."""
-    review = until_review.read_review(reply, round_)
-    if not isinstance(review, Review) or review.more:
-        return
-    yield f"{speaker}: {'PASS' if review.passed else 'FAIL'}"
-    for number, finding in enumerate(review.findings, 1):
-        yield f"{number}. {in_place(finding)}"
 
 
 MOST_FILES = 10  # named in a line
