@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from teamchat.core.agents import AgentType, ProtocolName, agent_type
 from teamchat.core.engine.state import LastSaid, Route, Rules, State
+from teamchat.core.made import made_of
 from teamchat.core.receipt import Outcome, Setup
 from teamchat.core.store.database import Database
 from teamchat.core.store.lineage import MESSAGES
@@ -49,17 +50,8 @@ class Before(Struct, frozen=True):
     @property
     def state(self) -> State:
         """As a state of the engine, without rules, route numbers and what was spent."""
-        return State(
-            Rules((), ()),
-            self.queue,
-            1,
-            self.turns,
-            self.since,
-            self.last_ai,
-            stale=self.stale,
-            process=_process(self.process) if self.process else None,
-            last_said=self.last_said,
-        )
+        process = _process(self.process) if self.process else None
+        return made_of(State, self, rules=Rules((), ()), process=process)
 
 
 def _process(written: str) -> Process:
@@ -196,18 +188,8 @@ def state_now(db: Database, session: int, state: State, first: int) -> Before:
         FROM sessions WHERE id = ?""",
         session,
     )
-    return Before(
-        queue=state.queue,
-        turns=state.turns,
-        since=state.since,
-        last_ai=state.last_ai,
-        stale=state.stale,
-        task=task,
-        through=through,
-        first=first,
-        process=dump(state.process) if state.process else None,
-        last_said=state.last_said,
-    )
+    process = dump(state.process) if state.process else None
+    return made_of(Before, state, task=task, through=through, first=first, process=process)
 
 
 def before_turn(db: Database, turn: Turn) -> Before | None:

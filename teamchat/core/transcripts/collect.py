@@ -15,7 +15,9 @@ from teamchat.core.conversation.process_totals import whole_report
 from teamchat.core.engine.processes.words import in_words, result_of, workers_of
 from teamchat.core.engine.workflow import Process
 from teamchat.core.errors import CheckpointFailed
+from teamchat.core.made import made_of
 from teamchat.core.messages import ConversationMessage, well_formed
+from teamchat.core.receipt import QUANTITIES
 from teamchat.core.store.checks import CheckRecord, every_check, output_of, ran_before
 from teamchat.core.store.database import Database
 from teamchat.core.store.images import image_names
@@ -265,13 +267,11 @@ def _member_turn(
     usage = (outcome and outcome.usage) or Usage()
     changes = outcome.known_changes if outcome else None
     reported = outcome.files if outcome and not changes else ()
-    return MemberTurn(
-        number=turn.number,
-        member=turn.member,
-        agent=turn.agent,
+    return made_of(
+        MemberTurn,
+        turn,
         access=turn.setup.access,
         began_ms=round(turn.started_at * 1000),
-        status=turn.status,
         model=(outcome and outcome.model) or turn.setup.model,
         seconds=outcome.seconds if outcome else None,
         failure=outcome.failure.reason if outcome and outcome.failure else None,
@@ -281,10 +281,7 @@ def _member_turn(
         ),
         files=(*_changed(changes), *map(ChangedFile, reported)),
         more_files=changes.more if changes else 0,
-        input_tokens=usage.input_tokens,
-        cached_tokens=usage.cached_tokens,
-        output_tokens=usage.output_tokens,
-        cost_usd=usage.cost_usd,
+        **{name: getattr(usage, name) for name in QUANTITIES},
         undone=turn.undone is not None,
         host=turn.setup.host,
         patch=patch_of(db.path.parent, turn, redact) if turn.id in patched else "",
