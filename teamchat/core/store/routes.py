@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from typing import TYPE_CHECKING
 
 from msgspec import convert
 from msgspec.json import encode
 from msgspec.structs import replace
 
 from teamchat.core.engine.state import AlsoCalled, LastSaid, Route, RouteStatus, Rules, State
-from teamchat.core.engine.workflow import Part
+from teamchat.core.engine.workflow import Part, Process
 from teamchat.core.store.database import Database
 from teamchat.core.store.rows import Row, dump, load
-
-if TYPE_CHECKING:
-    from teamchat.core.engine.workflow import Process
 
 
 def load_state(db: Database, session: int, rules: Rules) -> State:
@@ -27,11 +23,7 @@ def load_state(db: Database, session: int, rules: Rules) -> State:
 def process_of(row: Row) -> Process | None:
     """The process of a session's row."""
     written = row.json_or_none("process")
-    if written is None:
-        return None
-    from teamchat.core.engine.workflow import Process  # only `teamchat run` needs the processes
-
-    return load(Process, written)
+    return None if written is None else load(Process, written)
 
 
 def last_process(db: Database, session: int) -> Process | None:

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from teamchat.core.agents import AgentType, ProtocolName, agent_type
 from teamchat.core.engine.state import LastSaid, Route, Rules, State
+from teamchat.core.engine.workflow import Process
 from teamchat.core.made import made_of
 from teamchat.core.receipt import Outcome, Setup
 from teamchat.core.store.database import Database
@@ -22,7 +23,6 @@ from teamchat.core.store.texts import Packed, get_text, pack, put_text, stored_t
 from teamchat.core.store.turn_events import TimedEvent, put_events
 
 if TYPE_CHECKING:
-    from teamchat.core.engine.workflow import Process
     from teamchat.core.worktrees import PlaceTurn
 
 LARGEST = 2**63 - 1  # that SQLite holds
@@ -50,14 +50,8 @@ class Before(Struct, frozen=True):
     @property
     def state(self) -> State:
         """As a state of the engine, without rules, route numbers and what was spent."""
-        process = _process(self.process) if self.process else None
+        process = load(Process, json.loads(self.process)) if self.process else None
         return made_of(State, self, rules=Rules((), ()), process=process)
-
-
-def _process(written: str) -> Process:
-    from teamchat.core.engine.workflow import Process  # only `teamchat run` needs the processes
-
-    return load(Process, json.loads(written))
 
 
 class NewTurn(Struct, frozen=True):
