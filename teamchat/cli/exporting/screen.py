@@ -20,8 +20,10 @@ from teamchat.core.engine.state import Route
 from teamchat.core.messages import ConversationMessage
 from teamchat.core.receipt import Outcome, Setup
 from teamchat.core.store.checks import CheckRecord
+from teamchat.core.store.turn_events import KINDS
 from teamchat.core.store.turns import Turn
 from teamchat.core.text.clean import printable, visible
+from teamchat.core.transcripts.collect import STEPS
 from teamchat.core.transcripts.transcript import MemberTurn, RanCheck, SaidEntry, Transcript, TranscriptStep, mapped
 from teamchat.core.turn.run_events import (
     AgentSpoke,
@@ -37,13 +39,8 @@ from teamchat.core.turn.run_events import (
 from teamchat.runners.agent_events import (
     AgentEvent,
     Denied,
-    Error,
     Failure,
     FailureKind,
-    Note,
-    Question,
-    Retry,
-    Text,
     TextDelta,
     ToolCall,
     ToolResult,
@@ -60,13 +57,7 @@ NAMES = frozenset(
     {"member", "agent", "model", "failure", "name", "path", "title", "session"}
     | {"role_id", "role_name", "role_title", "stands_for", "resolved_addressees", "id"}
 )
-SAID: dict[str, Callable[[str], AgentEvent]] = {
-    "said": Text,
-    "question": Question,
-    "retry": Retry,
-    "note": Note,
-    "error": Error,
-}
+SAID: dict[str, Callable[[str], AgentEvent]] = {kind: KINDS[name] for name, (kind, _) in STEPS.items()}
 
 
 class Moment(Struct, frozen=True):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import Literal
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -261,9 +262,10 @@ def _member_turn(
 ) -> MemberTurn:
     outcome, text = turn.outcome, partial_of(db, turn)
     events, all_ = first_events(db, turn.id, MOST_STEPS, LONGEST + OVERLAP)
-    steps = list(_untold(_steps(events, _folder(turn)), (reply, text)))
+    steps = list(_untold(_steps(events, _ran_with(turn, "cwd")), (reply, text)))
     if not all_:
         steps.append(TranscriptStep(_at(events[-1]), "note", NO_MORE_STEPS))
+    access_note = _ran_with(turn, "access_note")
     usage = (outcome and outcome.usage) or Usage()
     changes = outcome.known_changes if outcome else None
     reported = outcome.files if outcome and not changes else ()
@@ -285,19 +287,14 @@ def _member_turn(
         undone=turn.undone is not None,
         host=turn.setup.host,
         patch=patch_of(db.path.parent, turn, redact) if turn.id in patched else "",
-        bounded=not _access_note(turn).startswith(NOT_ENFORCED) and NOT_PROVEN not in _access_note(turn),
+        bounded=not access_note.startswith(NOT_ENFORCED) and NOT_PROVEN not in access_note,
     )
 
 
-def _folder(turn: Turn) -> str:
+def _ran_with(turn: Turn, name: Literal["cwd", "access_note"]) -> str:
+    """That field of its setup; of a turn on a host the host's own."""
     ran = turn.outcome.ran if turn.outcome else None
-    return (ran.cwd if ran else "") or turn.setup.cwd
-
-
-def _access_note(turn: Turn) -> str:
-    """The note on the access; of a turn on a host the host's own."""
-    ran = turn.outcome.ran if turn.outcome else None
-    return (ran.access_note if ran else "") or turn.setup.access_note
+    return (getattr(ran, name) if ran else "") or getattr(turn.setup, name)
 
 
 def _steps(events: list[StoredEvent], folder: str) -> Iterator[TranscriptStep]:
