@@ -6,7 +6,7 @@ import base64
 import contextlib
 import os
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TextIO
@@ -176,11 +176,7 @@ class CassetteWriter:
 
     def turn(self, turn: RecordedTurn) -> None:
         """Record what crossed the process boundary. A failed write does not fail the turn: `end` reports it."""
-        try:
-            if self._broken is None:
-                self._append(self.turn_entry(turn))
-        except UsageError as error:
-            self._broken = error
+        self._append_if_whole(lambda: self.turn_entry(turn))
 
     def turn_entry(self, turn: RecordedTurn) -> Entry:
         lines = redact_lines(output_lines(turn.chunks), self.redact)
@@ -219,9 +215,12 @@ class CassetteWriter:
 
     def check(self, check: Check, ran: CheckRun, at: float) -> None:
         """Record a run of a check that began `at` seconds after its run. A failed write is reported by `end`."""
+        self._append_if_whole(lambda: self.check_entry(without_place(check, self._root), ran, at))
+
+    def _append_if_whole(self, make: Callable[[], Entry]) -> None:
         try:
             if self._broken is None:
-                self._append(self.check_entry(without_place(check, self._root), ran, at))
+                self._append(make())
         except UsageError as error:
             self._broken = error
 
