@@ -39,16 +39,7 @@ if TYPE_CHECKING:
 
     from teamchat.core.check import Check
     from teamchat.core.engine.workflow import NamedProcess
-    from teamchat.core.team.schema import (
-        AgentTable,
-        CheckTable,
-        HooksTable,
-        LimitsTable,
-        MemberTable,
-        ProcessTable,
-        TeamFile,
-        TeamTable,
-    )
+    from teamchat.core.team.schema import AgentTable, HooksTable, LimitsTable, MemberTable, TeamFile, TeamTable
     from teamchat.runners.base import Memory
 
 HOOKS = ("message", "turn_started", "turn_finished", "asked", "paused", "task_changed")
@@ -86,7 +77,16 @@ def build_team(file: TeamFile, path: Path, root: Path, login: str) -> Team:
         members.append(default_human(login, members, root))
     settings = file.team
     _check_fallbacks(members)
-    checks = _checks(file.checks, path.parent)
+    checks: Mapping[str, Check] = {}
+    if file.checks:
+        from teamchat.core.team.build_checks import build_checks
+
+        checks = build_checks(file.checks, partial(_program, path.parent))
+    processes: Mapping[str, NamedProcess] = {}
+    if file.processes:
+        from teamchat.core.team.build_processes import build_processes
+
+        processes = build_processes(file.processes, members, checks)
     return made_of(
         Team,
         settings,
@@ -101,7 +101,7 @@ def build_team(file: TeamFile, path: Path, root: Path, login: str) -> Team:
         experience_tokens=file.experience.max_tokens if file.experience.enabled else 0,
         limits=_limits(settings.limits, members, agents),
         agents=agents,
-        processes=_processes(file.processes, members, checks),
+        processes=processes,
         hooks=_hooks(file.hooks, path.parent),
         checks=checks,
     )
@@ -404,24 +404,6 @@ def _compactor(settings: TeamTable, members: Iterable[Member]) -> str | None:
     if settings.compactor is None and "compact_at_tokens" in settings.model_fields_set:
         raise TeamFileProblem("team: compact_at_tokens: expected only with compactor, which names who summarises")
     return _speaker("compactor", settings.compactor, members)
-
-
-def _processes(
-    tables: Mapping[str, ProcessTable], members: Iterable[Member], checks: Mapping[str, Check]
-) -> Mapping[str, NamedProcess]:
-    if not tables:
-        return {}
-    from teamchat.core.team.build_processes import build_processes
-
-    return build_processes(tables, members, checks)
-
-
-def _checks(tables: Mapping[str, CheckTable], folder: Path) -> Mapping[str, Check]:
-    if not tables:
-        return {}
-    from teamchat.core.team.build_checks import build_checks
-
-    return build_checks(tables, partial(_program, folder))
 
 
 def _check_fallbacks(members: Iterable[Member]) -> None:
