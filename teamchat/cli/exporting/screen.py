@@ -17,6 +17,7 @@ from teamchat.cli.output.terminal.output import TerminalOutput
 from teamchat.cli.output.terminal.surface import Surface
 from teamchat.core.check import CheckResult
 from teamchat.core.engine.state import Route
+from teamchat.core.made import made_of
 from teamchat.core.messages import ConversationMessage
 from teamchat.core.receipt import Outcome, Setup
 from teamchat.core.store.checks import CheckRecord
@@ -175,24 +176,18 @@ def _check_record(check: RanCheck) -> CheckRecord:
 def _stored(number: int, turn: MemberTurn) -> Turn:
     """The turn under a number of its own: those of a branch may be given twice."""
     setup = Setup((), {}, FOLDER, turn.access, "", "", "", "", model=turn.model, host=turn.host)
-    return Turn(
+    return made_of(
+        Turn,
+        turn,
         id=number,
         number=number,
         route=number,
-        member=turn.member,
-        agent=turn.agent,
         protocol="plain",
-        status=turn.status,
         started_at=turn.began_ms / 1000,
         shown_through="",
         setup=setup,
         folder=Path(FOLDER),
-        outcome=None,
-        vendor_session=None,
-        opened=False,
-        prompt_key="",
-        system_key=None,
-        partial_key=None,
+        undone=None,
     )
 
 

@@ -94,12 +94,12 @@ class Turn(Struct, frozen=True):
     shown_through: str
     setup: Setup
     folder: Path
-    outcome: Outcome | None
-    vendor_session: str | None
-    opened: bool
-    prompt_key: str
-    system_key: str | None
-    partial_key: str | None
+    outcome: Outcome | None = None
+    vendor_session: str | None = None
+    opened: bool = False
+    prompt_key: str = ""
+    system_key: str | None = None
+    partial_key: str | None = None
     undone: int | None = None
 
     @property
