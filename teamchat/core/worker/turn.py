@@ -149,7 +149,9 @@ class HostTurn:
     async def _ran(self, order: Order) -> Ended:
         try:
             agent = self._host.file.agent(order)
-            cwd = self._host.file.folder(order if order.files is None else _of_top(order))
+            # With files its own folder may only be among those: it is looked for in the worktree.
+            of_top = replace(order, project=replace(order.project, folder=""))
+            cwd = self._host.file.folder(order if order.files is None else of_top)
         except TeamchatError as error:
             self._host.note_refused(f"{order.member} ({order.agent})", str(error))
             raise _Refused(Failure(FailureKind.MISSING, f"was refused by {self._host.name}: it {error}")) from None
@@ -273,11 +275,6 @@ async def _with_files(ended: Ended, files: HostFiles) -> Ended:
         return replace(ended, files=packed, stays=stays)
     except TeamchatError as error:
         return replace(ended, unsent=f"{error}; it stays in {files.tree.folder}")
-
-
-def _of_top(order: Order) -> Order:
-    """The order for the top of its project: its own folder may only be among the files that it brings."""
-    return replace(order, project=replace(order.project, folder=""))
 
 
 class _Told(Wrapped):
