@@ -239,11 +239,8 @@ def _end(turn: MemberTurn) -> str:
     more = f"<li>and {turn.more_files:,} more</li>" if turn.more_files else ""
     count = plural(len(turn.files) + turn.more_files, "changed file")
     names = f'{line}<details><summary>{count}</summary><ul class="files">{listed}{more}</ul></details>\n'
-    return names + _patch(turn.patch) if turn.patch else names
-
-
-def _patch(patch: str) -> str:
-    return f'<details class="patch"><summary>patch</summary><pre>{"".join(_patch_lines(patch))}</pre></details>\n'
+    patch = "".join(_patch_lines(turn.patch)) if turn.patch else ""
+    return f'{names}<details class="patch"><summary>patch</summary><pre>{patch}</pre></details>\n' if patch else names
 
 
 def _patch_lines(patch: str) -> Iterator[str]:

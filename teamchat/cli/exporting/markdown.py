@@ -95,12 +95,8 @@ def _check(check: RanCheck) -> Iterator[str]:
     left_out = len(lines) - MOST_LINES
     if check.output.strip():
         yield "\nIt wrote" + (f" (the last {MOST_LINES} of {len(lines):,} lines):" if left_out > 0 else ":")
-        yield f"\n\n{_quoted_as_written(lines[-MOST_LINES:])}\n"
-
-
-def _quoted_as_written(lines: list[str]) -> str:
-    """The lines as a quote of a code block, in which nothing is Markdown."""
-    return "\n".join(f">     {line[:LONGEST_LINE]}".rstrip() for line in lines)
+        quoted = "\n".join(f">     {line[:LONGEST_LINE]}".rstrip() for line in lines[-MOST_LINES:])
+        yield f"\n\n{quoted}\n"  # a code block, in which nothing is Markdown
 
 
 def _steps(turn: MemberTurn) -> Iterator[str]:

@@ -17,11 +17,14 @@ from teamchat.cli.output.terminal.output import TerminalOutput
 from teamchat.cli.output.terminal.surface import Surface
 from teamchat.core.check import CheckResult
 from teamchat.core.engine.state import Route
+from teamchat.core.made import made_of
 from teamchat.core.messages import ConversationMessage
 from teamchat.core.receipt import Outcome, Setup
 from teamchat.core.store.checks import CheckRecord
+from teamchat.core.store.turn_events import KINDS
 from teamchat.core.store.turns import Turn
 from teamchat.core.text.clean import printable, visible
+from teamchat.core.transcripts.collect import STEPS
 from teamchat.core.transcripts.transcript import MemberTurn, RanCheck, SaidEntry, Transcript, TranscriptStep, mapped
 from teamchat.core.turn.run_events import (
     AgentSpoke,
@@ -37,13 +40,8 @@ from teamchat.core.turn.run_events import (
 from teamchat.runners.agent_events import (
     AgentEvent,
     Denied,
-    Error,
     Failure,
     FailureKind,
-    Note,
-    Question,
-    Retry,
-    Text,
     TextDelta,
     ToolCall,
     ToolResult,
@@ -60,13 +58,7 @@ NAMES = frozenset(
     {"member", "agent", "model", "failure", "name", "path", "title", "session"}
     | {"role_id", "role_name", "role_title", "stands_for", "resolved_addressees", "id"}
 )
-SAID: dict[str, Callable[[str], AgentEvent]] = {
-    "said": Text,
-    "question": Question,
-    "retry": Retry,
-    "note": Note,
-    "error": Error,
-}
+SAID: dict[str, Callable[[str], AgentEvent]] = {kind: KINDS[name] for name, (kind, _) in STEPS.items()}
 
 
 class Moment(Struct, frozen=True):
@@ -184,24 +176,18 @@ def _check_record(check: RanCheck) -> CheckRecord:
 def _stored(number: int, turn: MemberTurn) -> Turn:
     """The turn under a number of its own: those of a branch may be given twice."""
     setup = Setup((), {}, FOLDER, turn.access, "", "", "", "", model=turn.model, host=turn.host)
-    return Turn(
+    return made_of(
+        Turn,
+        turn,
         id=number,
         number=number,
         route=number,
-        member=turn.member,
-        agent=turn.agent,
         protocol="plain",
-        status=turn.status,
         started_at=turn.began_ms / 1000,
         shown_through="",
         setup=setup,
         folder=Path(FOLDER),
-        outcome=None,
-        vendor_session=None,
-        opened=False,
-        prompt_key="",
-        system_key=None,
-        partial_key=None,
+        undone=None,
     )
 
 

@@ -24,6 +24,7 @@ from teamchat.core.context.layers.collector import ContextCollector, Telling
 from teamchat.core.engine.events import PauseKind
 from teamchat.core.engine.workflow import Part
 from teamchat.core.errors import AgentMissing, HostUnavailable, NoRecording, NotTrusted, TeamchatError, UsageError
+from teamchat.core.made import made_of
 from teamchat.core.receipt import Ran
 from teamchat.core.team.team import Member, Team
 from teamchat.core.text.clean import printable
@@ -52,27 +53,13 @@ ERRORS: Mapping[str, type[TeamchatError]] = {
 def recorded_turn(line: TurnLine) -> RecordedTurn:
     cut, error, code = line.cut, line.error, line.exit_code
     cwd, version = Path(line.cwd) if line.cwd else None, line.version or ""
-    login = None if line.login is None else tuple(line.login)
     return RecordedTurn(
         identity=Identity(line.member, line.agent, line.system),
         stdin=line.stdin.encode(),
         argv=tuple(line.argv),
         env_names=tuple(line.env),
         chunks=tuple(_chunk(at, stream, text) for at, stream, text in line.output),
-        exit=None
-        if code is None
-        else Exit(
-            code,
-            tuple(line.left),
-            line.over_limit,
-            line.seconds,
-            cwd,
-            version,
-            login,
-            tuple(line.changed),
-            line.not_all_looked_at,
-            line.files,
-        ),
+        exit=None if code is None else made_of(Exit, line, code=code, cwd=cwd, version=version),
         cut=CutShort(Failure(cut.kind, cut.reason, cut.hint), cut.at) if cut else None,
         error=NotStarted(error.kind, error.text, error.hint) if error else None,
         at=line.at,
@@ -88,10 +75,7 @@ def _ran(line: RanLine) -> tuple[Ran, bool]:
 
 def recorded_check(line: CheckLine) -> CheckRun:
     output = line.output.encode() if line.output64 is None else base64.b64decode(line.output64)
-    names = ("status", "reason", "exit_code", "seconds", "not_run", "output_bytes", "left")
-    more = ("touched", "count", "attempt", "fresh")
-    result = CheckResult(**{name: getattr(line, name) for name in (*names, *more)})
-    return CheckRun(result, output, line.files)
+    return CheckRun(made_of(CheckResult, line), output, line.files)
 
 
 def _check_in_words(check: Check | CheckLine) -> str:

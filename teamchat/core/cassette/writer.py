@@ -6,7 +6,7 @@ import base64
 import contextlib
 import os
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TextIO
@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from teamchat.core.cassette.account import standing_of, well_formed_json
 from teamchat.core.cassette.format import Entry, Header, Line, ProcessLine, dump_line, fixed_words, read_cassette
-from teamchat.core.cassette.player import NotStarted, RecordedTurn
+from teamchat.core.cassette.player import RecordedTurn
 from teamchat.core.cassette.redaction import CutRedactor, encoded, named, output_lines, redact_lines
 from teamchat.core.cassette.team import team_to_json
 from teamchat.core.check import Check, without_place
@@ -176,11 +176,7 @@ class CassetteWriter:
 
     def turn(self, turn: RecordedTurn) -> None:
         """Record what crossed the process boundary. A failed write does not fail the turn: `end` reports it."""
-        try:
-            if self._broken is None:
-                self._append(self.turn_entry(turn))
-        except UsageError as error:
-            self._broken = error
+        self._append_if_whole(lambda: self.turn_entry(turn))
 
     def turn_entry(self, turn: RecordedTurn) -> Entry:
         lines = redact_lines(output_lines(turn.chunks), self.redact)
@@ -198,7 +194,7 @@ class CassetteWriter:
             "slash": to_builtins(plan.slash) if plan.slash else None,
             "told": texts if texts and (texts["layers"] or "part" in texts) else None,  # parts are told apart by order
             "cut": turn.cut and _cut(turn.cut),
-            "error": turn.error and _error(turn.error),
+            "error": turn.error and to_builtins(turn.error),
             **({"ran": _ran(*turn.ran)} if turn.ran else {}),
         }
         if turn.exit:
@@ -219,30 +215,23 @@ class CassetteWriter:
 
     def check(self, check: Check, ran: CheckRun, at: float) -> None:
         """Record a run of a check that began `at` seconds after its run. A failed write is reported by `end`."""
+        self._append_if_whole(lambda: self.check_entry(without_place(check, self._root), ran, at))
+
+    def _append_if_whole(self, make: Callable[[], Entry]) -> None:
         try:
             if self._broken is None:
-                self._append(self.check_entry(without_place(check, self._root), ran, at))
+                self._append(make())
         except UsageError as error:
             self._broken = error
 
     def check_entry(self, check: Check, ran: CheckRun, at: float) -> Entry:
         lines = redact_lines(output_lines([Chunk("out", ran.output, 0.0)]), self.redact)
         output = b"".join(line.data for line in lines)
-        result = ran.result
         values: dict[str, Any] = {
             "name": check.name,
             "command": check.command,
-            "status": result.status,
-            "reason": result.reason,
-            "exit_code": result.exit_code,
-            "not_run": result.not_run,
-            "seconds": round(result.seconds, 3),
-            "output_bytes": result.output_bytes,
-            "left": result.left,
-            "touched": to_builtins(result.touched),
-            "count": result.count,
-            "attempt": result.attempt,
-            "fresh": result.fresh,
+            **to_builtins(ran.result),
+            "seconds": round(ran.result.seconds, 3),
             "files": _files(ran.changes),
             "at": round(at, 6),
         }
@@ -321,10 +310,6 @@ def _words(command: str | tuple[str, ...]) -> tuple[str, ...]:
 def _cut(cut: CutShort) -> dict[str, Any]:
     why = cut.why
     return {"at": round(cut.at, 3), "kind": why.kind.value, "reason": why.reason, "hint": why.hint}
-
-
-def _error(error: NotStarted) -> dict[str, Any]:
-    return {"kind": error.kind, "text": error.text, "hint": error.hint}
 
 
 def _ran(ran: Ran, ended: bool) -> dict[str, Any]:

@@ -118,7 +118,8 @@ def _refusal(folder: Path, failed: GitFailed) -> NoRepository:
     if b"must be run in a work tree" in failed.told:
         return NoRepository("no work tree of a git repository")
     if owned := _OWNED.search(failed.told):
-        trusting = command_of("git", "config", "--global", "--add", "safe.directory", _unquoted(owned[1]))
+        unquoted = "".join(shlex.split(os.fsdecode(owned[1])))  # git quotes a path for a shell where it must be
+        trusting = command_of("git", "config", "--global", "--add", "safe.directory", unquoted)
         reason = f"git refuses the repository around {folder}: it belongs to another user"
         return NoRepository(reason, trusting, refused=True)
     if wrong := _WRONG.search(failed.told):
@@ -129,8 +130,3 @@ def _refusal(folder: Path, failed: GitFailed) -> NoRepository:
 
 def _making(folder: Path) -> str:
     return command_of("git", "-C", str(folder), "init")
-
-
-def _unquoted(path: bytes) -> str:
-    """A path that git has quoted for a shell where it must be."""
-    return "".join(shlex.split(os.fsdecode(path)))

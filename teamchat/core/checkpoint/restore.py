@@ -253,10 +253,7 @@ class _Work(Struct):
                 for number, (path, known, wanted, keep) in enumerate(fields["steps"])
             ]
             top, form, force = Path(fields["top"]), str(fields["form"]), bool(fields["force"])
-        except BlockingIOError:
-            os.close(lock)
-            return None
-        except FileNotFoundError:  # another process has completed it
+        except (BlockingIOError, FileNotFoundError):  # its process is alive, or another one has completed it
             os.close(lock)
             return None
         except (ValueError, TypeError, KeyError) as error:

@@ -12,7 +12,8 @@ from teamchat.core.dispatch.dispatch import HostSeen
 from teamchat.core.dispatch.order import ANY, Project
 from teamchat.runners.base import Access
 
-_ORDER: tuple[Access, ...] = get_args(Access)
+ORDER: tuple[Access, ...] = get_args(Access)
+"""From the least access to the most."""
 
 
 class Wanted(Struct, frozen=True):
@@ -37,7 +38,7 @@ class Wanted(Struct, frozen=True):
         offer = host.agents.get(normalize_agent_type(self.agent))
         if offer is None:
             return f"does not offer {self.agent}"
-        if _ORDER.index(self.access) > _ORDER.index(offer.access):
+        if ORDER.index(self.access) > ORDER.index(offer.access):
             return f"offers {self.agent} with access {offer.access}, not {self.access}"
         if not any(project.is_of(self.project) for project in host.projects):
             return "does not offer this project"

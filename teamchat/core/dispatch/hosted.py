@@ -22,6 +22,7 @@ from teamchat.core.checkpoint.packs import CheckpointPack
 from teamchat.core.dispatch.dispatch import Away, Dispatch, HostSeen
 from teamchat.core.dispatch.order import Began, Ended, Order, Output, Piece, Unreadable
 from teamchat.core.errors import CheckpointFailed
+from teamchat.core.made import made_of
 from teamchat.runners.agent_events import Failure, FailureKind
 from teamchat.runners.child.process import make_private
 from teamchat.runners.child.running import FIRST_LINE, Chunk, CutShort, Exit, Launch, Running
@@ -177,16 +178,14 @@ class HostedTurn:
 
     def _ended(self, end: Ended) -> Exit:
         began = self.began
-        return Exit(
-            end.code if end.code is not None else -SIGTERM,
-            end.left,
-            end.over_limit,
-            end.seconds,
+        return made_of(
+            Exit,
+            end,
+            code=end.code if end.code is not None else -SIGTERM,
             cwd=Path(began.cwd) if began else None,
             version=(began.version or "") if began else None,
             login=began.login if began else None,
-            changed=end.changed,
-            not_all_looked_at=end.not_all_looked_at,
+            files=None,
         )
 
     async def _pieces(self) -> AsyncIterator[Piece]:

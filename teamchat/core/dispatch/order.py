@@ -153,10 +153,7 @@ def written(value: Order | Piece | list[Piece]) -> str:
 
 def read_order(text: str) -> Order:
     """The order. Raises `Unreadable`."""
-    try:
-        return _ORDER.decode(text)
-    except (ValidationError, DecodeError, UnicodeError, RecursionError) as error:
-        raise Unreadable(f"an order that cannot be read: {error}") from None
+    return _read(_ORDER, text, "an order")
 
 
 def read_piece(text: object) -> Piece:
@@ -170,10 +167,10 @@ def read_pieces(text: object) -> list[Piece]:
     return _read(_PIECES, text)
 
 
-def _read(decoder: Decoder[T], text: object) -> T:
+def _read(decoder: Decoder[T], text: object, what: str = "a piece of a turn") -> T:
     if not isinstance(text, str):
-        raise Unreadable("a piece of a turn that is no text")
+        raise Unreadable(f"{what} that is no text")
     try:
         return decoder.decode(text)
     except (ValidationError, DecodeError, UnicodeError, RecursionError) as error:
-        raise Unreadable(f"a piece of a turn that cannot be read: {error}") from None
+        raise Unreadable(f"{what} that cannot be read: {error}") from None

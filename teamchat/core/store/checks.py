@@ -8,11 +8,11 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Literal
 
-from msgspec import Struct, convert
+from msgspec import Struct
 
 from teamchat.core.check import Check, CheckResult
 from teamchat.core.store.database import Database
-from teamchat.core.store.rows import Row, dump, load, load_changes
+from teamchat.core.store.rows import Count, Moment, Row, dump, load_changes
 from teamchat.core.store.texts import Packed, get_text, put_text
 from teamchat.core.text.commands import quote
 from teamchat.runners.untrusted.file_changes import FileChanges, NoCheckpoint
@@ -31,13 +31,13 @@ class CheckRecord(Struct, frozen=True):
 
     id: int
     session: int
-    number: int
+    number: Count
     route: int | None
     name: str
     command: str | tuple[str, ...]
     status: CheckRowStatus
-    started_at: float
-    after: int
+    started_at: Moment
+    after: Count
     cwd: Path
     folder: Path
     result: CheckResult | None = None
@@ -97,23 +97,8 @@ def a_check(row: Row) -> CheckRecord:
     result = row.json_or_none("result")
     if (result is None) != (status == "running"):
         raise ValueError(f"result is {result!r:.40} of a check that is {status}")
-    return CheckRecord(
-        id=row.integer("id"),
-        session=row.integer("session"),
-        number=row.count("number"),
-        route=row.integer_or_none("route"),
-        name=row.text("name"),
-        command=convert(row.json("command"), str | tuple[str, ...]),
-        status=status,
-        started_at=row.moment("started_at"),
-        after=row.count("after"),
-        cwd=Path(row.json("cwd")),
-        folder=Path(row.json("folder")),
-        result=None if result is None else load(CheckResult, result),
-        changes=load_changes(row.json_or_none("changes")),
-        output_key=row.text_or_none("output"),
-        undone=row.integer_or_none("undone"),
-    )
+    changes = load_changes(row.json_or_none("changes"))
+    return row.read(CheckRecord, changes=changes, output_key=row.text_or_none("output"))
 
 
 def find_check(db: Database, session: int, number: int | None = None) -> CheckRecord | None:
@@ -152,7 +137,7 @@ def running_checks(db: Database, session: int) -> list[CheckRecord]:
 def running_check_folders(db: Database) -> set[str]:
     """The names of the folders of all checks that run, or whose process was killed, in any session."""
     sql = "SELECT folder FROM checks WHERE status = 'running'"
-    return {path.name for path in db.values(lambda row: Path(row.json("folder")), sql)}
+    return {path.name for path in db.values(lambda row: row.path("folder"), sql)}
 
 
 def output_of(db: Database, record: CheckRecord) -> bytes:

@@ -6,12 +6,11 @@ import time
 import unicodedata
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from teamchat.core.errors import UsageError
 from teamchat.core.messages import well_formed
 from teamchat.core.store.database import Database
-from teamchat.core.store.rows import Row
+from teamchat.core.store.rows import Moment, Row
 from teamchat.core.store.turns import LARGEST
 from teamchat.core.text.clean import told
 from teamchat.core.text.commands import LEARN
@@ -27,7 +26,7 @@ class Lesson(Struct, frozen=True):
     number: int
     text: str
     session: str | None
-    learned_at: float
+    learned_at: Moment
     score: float = 0.0
 
     @property
@@ -93,7 +92,7 @@ def lessons_since(db: Database, session: str, moment: float) -> list[Lesson]:
 def fitting_lessons(db: Database, query: str) -> list[Lesson]:
     """Those that fit a search (`words.match`), the best first."""
     return db.values(
-        lambda row: replace(a_lesson(row), score=row.real("score")),
+        a_lesson,
         """SELECT lessons.*, -bm25(lesson_words) AS score FROM lesson_words
         JOIN lessons ON lessons.id = lesson_words.rowid WHERE lesson_words MATCH ?
         ORDER BY score DESC, lessons.id DESC LIMIT ?""",
@@ -102,4 +101,4 @@ def fitting_lessons(db: Database, query: str) -> list[Lesson]:
 
 
 def a_lesson(row: Row) -> Lesson:
-    return Lesson(row.count("id"), row.text("text"), row.text_or_none("session"), row.moment("learned_at"))
+    return row.read(Lesson, number=row.count("id"), score=row.real("score") if row.has("score") else 0.0)

@@ -14,7 +14,7 @@ from teamchat.core.store.database import Database
 from teamchat.core.store.lineage import MESSAGES, parent_of
 from teamchat.core.store.messages import NEWEST_FIRST, NOT_HIDDEN, OLDEST_FIRST
 from teamchat.core.store.routes import a_route
-from teamchat.core.store.rows import Row
+from teamchat.core.store.rows import Count, Moment, Row
 from teamchat.core.store.sessions import Session, all_sessions
 
 OWN_FIRST = f"""SELECT substr(content, 1, {READ}) AS head FROM messages
@@ -34,8 +34,8 @@ class RunningTurn(Struct, frozen=True):
     """A turn that has not ended; `started_at` in seconds since 1970."""
 
     member: str
-    number: int
-    started_at: float
+    number: Count
+    started_at: Moment
 
 
 class LastMessage(Struct, frozen=True):
@@ -60,7 +60,7 @@ class Listed(Struct, frozen=True):
 def list_sessions(db: Database) -> list[Listed]:
     """All sessions, the one that was used last first. The time it takes does not grow with their messages and turns."""
     queues = _by_session(db, a_route, QUEUES)
-    running = _by_session(db, _running, RUNNING)
+    running = _by_session(db, lambda row: row.read(RunningTurn), RUNNING)
     return [
         Listed(
             session,
@@ -87,10 +87,6 @@ def _by_session(db: Database, make: Callable[[Row], T], sql: str) -> defaultdict
     for session, value in db.each(lambda row: (row.integer("session"), make(row)), sql):
         by_session[session].append(value)
     return by_session
-
-
-def _running(row: Row) -> RunningTurn:
-    return RunningTurn(row.text("member"), row.count("number"), row.moment("started_at"))
 
 
 def _last(row: Row) -> LastMessage:

@@ -149,7 +149,7 @@ class SqliteLog:
         return self._found(a_message, message_id, EVERY if hidden else SHOWN)
 
     def place(self, message_id: str) -> int:
-        return self._found(_place, message_id)
+        return self._found(lambda row: row.integer("id"), message_id)
 
     def _found(self, make: Callable[[Row], T], message_id: str, among: str = SHOWN) -> T:
         made = self._db.value(make, f"{among} AND messages.message = ?3", self.session, LARGEST, message_id)
@@ -212,7 +212,3 @@ class SqliteLog:
                 self._insert(replace(message, turn_id=None), number or None)
             self._db.execute("UPDATE messages SET imported = 1 WHERE session = ?", self.session)
             count_messages(self._db, self.session)
-
-
-def _place(row: Row) -> int:
-    return row.integer("id")

@@ -55,20 +55,11 @@ def open_routes(db: Database, session: int) -> tuple[Route, ...]:
 
 
 def a_route(row: Row) -> Route:
-    return Route(
+    return row.read(
+        Route,
         number=row.count("number"),
-        target=row.text("target"),
-        priority=row.integer("priority"),
-        group=row.integer_or_none("group"),
-        parent=row.text("parent"),
-        by=row.text("by"),
-        request=row.text("request"),
-        as_of=row.text_or_none("as_of"),
         status=RouteStatus(row.text("status")),
         attempt=row.count("attempt"),
-        answer=row.integer_or_none("answer"),
-        instead_of=row.text_or_none("instead_of"),
-        part=_a_part(row),
         also=convert(row.json_or_none("also") or (), tuple[AlsoCalled, ...]),
     )
 

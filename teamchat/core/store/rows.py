@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 import math
 import sqlite3
+from collections.abc import Callable
 from functools import cache
-from typing import Any, TypeVar, get_args, get_type_hints
+from pathlib import Path
+from types import NoneType
+from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 from msgspec import Struct, convert, to_builtins
 from msgspec.json import encode
@@ -16,6 +19,11 @@ from teamchat.runners.untrusted.file_changes import FileChanges, NoCheckpoint
 
 LATEST = 253_402_300_799.0
 """The last second of the year 9999, which is as far as dates go."""
+Count = Annotated[int, "count"]
+"""An integer that is not negative."""
+Moment = Annotated[float, "moment"]
+"""Seconds since 1970 that are a date."""
+S = TypeVar("S", bound=Struct)
 T = TypeVar("T")
 
 
@@ -46,9 +54,6 @@ class Row(sqlite3.Row):
     def blob(self, name: str) -> bytes:
         return self._of(bytes, name)
 
-    def real_or_none(self, name: str) -> float | None:
-        return None if self[name] is None else self.real(name)
-
     def real(self, name: str) -> float:
         value = self[name]
         number = float(value) if isinstance(value, int | float) else math.nan
@@ -64,11 +69,21 @@ class Row(sqlite3.Row):
         value = self[name]
         return value if value in get_args(literal) else self._refuse(name)
 
+    def flag(self, name: str) -> bool:
+        return bool(self.integer(name))
+
+    def path(self, name: str) -> Path:
+        return Path(self.json(name))
+
     def json(self, name: str) -> Any:
         return json.loads(self.text(name))
 
     def json_or_none(self, name: str) -> Any:
         return None if self[name] is None else self.json(name)
+
+    def read(self, kind: type[S], **given: Any) -> S:
+        """The value whose fields are the columns of their names, read by their types, except those that are given."""
+        return kind(**{name: read(self, name) for name, read in _readers(kind) if name not in given}, **given)
 
     def only(self, kind: type[T]) -> T:
         """What a row of one column holds."""
@@ -82,7 +97,34 @@ class Row(sqlite3.Row):
         raise ValueError(f"{name} is {repr(self[name])[:40]}")
 
 
-S = TypeVar("S", bound=Struct)
+Reader = Callable[[Row, str], Any]
+_BY_TYPE: dict[Any, Reader] = {
+    str: Row.text,
+    int: Row.integer,
+    float: Row.real,
+    bool: Row.flag,
+    Path: Row.path,
+    Count: Row.count,
+    Moment: Row.moment,
+}
+
+
+@cache
+def _readers(kind: type[Struct]) -> tuple[tuple[str, Reader], ...]:
+    return tuple((name, _reader(hint)) for name, hint in get_type_hints(kind, include_extras=True).items())
+
+
+def _reader(hint: Any) -> Reader:
+    """What reads a column of that type; a type that SQLite does not have is stored as JSON."""
+    if hint in _BY_TYPE:
+        return _BY_TYPE[hint]
+    if get_origin(hint) is Literal:
+        return lambda row, name: row.one_of(hint, name)
+    options = get_args(hint)
+    if options[1:] == (NoneType,):
+        read = _reader(options[0])
+        return lambda row, name: None if row[name] is None else read(row, name)
+    return lambda row, name: convert(row.json(name), hint)
 
 
 def dump(value: object) -> str:

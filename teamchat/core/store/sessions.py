@@ -11,14 +11,14 @@ from difflib import get_close_matches
 from pathlib import Path
 from unicodedata import normalize
 
-from msgspec import Struct, convert
+from msgspec import Struct
 from msgspec.json import encode
 
 from teamchat.core.errors import NoConversation, TeamchatError, UnknownName
 from teamchat.core.store.counting import NOT_COUNTED
 from teamchat.core.store.database import Database
 from teamchat.core.store.lineage import refuse_branches
-from teamchat.core.store.rows import Row
+from teamchat.core.store.rows import Moment, Row
 from teamchat.core.text.commands import saying
 
 
@@ -42,8 +42,8 @@ class Session(Struct, frozen=True):
     name: str
     team: str
     task: str | None
-    created_at: float
-    used_at: float
+    created_at: Moment
+    used_at: Moment
     messages: int = 0
     turns: int = 0
     title: str | None = None
@@ -58,26 +58,12 @@ USED_BY = {True: "used_typed", False: "used_by_scripts"}
 
 
 def a_session(row: Row) -> Session:
-    return Session(
-        id=row.integer("id"),
-        name=row.text("name"),
-        team=row.text("team"),
-        task=row.text_or_none("task"),
-        created_at=row.moment("created_at"),
-        used_at=row.moment("used_at"),
+    return row.read(
+        Session,
         messages=row.integer("message_count") + row.integer("not_counted"),
         turns=row.integer("turn_count"),
-        title=row.text_or_none("title"),
         cost_usd=row.real("spent_usd") if row.integer("turns_with_cost") else None,
-        turns_with_cost=row.integer("turns_with_cost"),
-        caller=called_by(row),
     )
-
-
-def called_by(row: Row) -> CalledBy | None:
-    """The turn whose agent began the session of that row; None for one that no agent began."""
-    written = row.json_or_none("caller")
-    return None if written is None else convert(written, CalledBy)
 
 
 def set_caller(db: Database, session: int, caller: CalledBy) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 
-from teamchat.core.routing.todos import Change, Noted, TodoList, What, Wish, apply_wishes, read_todos
+from teamchat.core.routing.todos import Change, Noted, TodoList, Wish, apply_wishes, read_todos
 from teamchat.core.store.database import Database
 from teamchat.core.store.rows import Row
 
@@ -59,12 +59,4 @@ def _insert(db: Database, session: int, changes: Iterable[Change]) -> None:
 
 
 def a_change(row: Row) -> Change:
-    return Change(
-        number=row.count("number"),
-        what=row.one_of(What, "what"),
-        text=row.text("text"),
-        by=row.text("by"),
-        at=row.moment("at"),
-        message=row.text_or_none("message"),
-        hidden=bool(row.integer("hidden")),
-    )
+    return row.read(Change, number=row.count("number"), at=row.moment("at"))

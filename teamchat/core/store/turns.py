@@ -14,10 +14,11 @@ from msgspec.structs import replace
 from teamchat.core.agents import AgentType, ProtocolName, agent_type
 from teamchat.core.engine.state import LastSaid, Route, Rules, State
 from teamchat.core.engine.workflow import Process
+from teamchat.core.made import made_of
 from teamchat.core.receipt import Outcome, Setup
 from teamchat.core.store.database import Database
 from teamchat.core.store.lineage import MESSAGES
-from teamchat.core.store.rows import Row, dump, load, load_outcome
+from teamchat.core.store.rows import Count, Moment, Row, dump, load, load_outcome
 from teamchat.core.store.texts import Packed, get_text, pack, put_text, stored_text
 from teamchat.core.store.turn_events import TimedEvent, put_events
 
@@ -49,21 +50,8 @@ class Before(Struct, frozen=True):
     @property
     def state(self) -> State:
         """As a state of the engine, without rules, route numbers and what was spent."""
-        return State(
-            Rules((), ()),
-            self.queue,
-            1,
-            self.turns,
-            self.since,
-            self.last_ai,
-            stale=self.stale,
-            process=_process(self.process) if self.process else None,
-            last_said=self.last_said,
-        )
-
-
-def _process(written: str) -> Process:
-    return load(Process, json.loads(written))
+        process = load(Process, json.loads(self.process)) if self.process else None
+        return made_of(State, self, rules=Rules((), ()), process=process)
 
 
 class NewTurn(Struct, frozen=True):
@@ -96,22 +84,22 @@ class Turn(Struct, frozen=True):
     """
 
     id: int
-    number: int
+    number: Count
     route: int | None
     member: str
     agent: str
     protocol: ProtocolName
     status: TurnStatus
-    started_at: float
+    started_at: Moment
     shown_through: str
     setup: Setup
     folder: Path
-    outcome: Outcome | None
-    vendor_session: str | None
-    opened: bool
-    prompt_key: str
-    system_key: str | None
-    partial_key: str | None
+    outcome: Outcome | None = None
+    vendor_session: str | None = None
+    opened: bool = False
+    prompt_key: str = ""
+    system_key: str | None = None
+    partial_key: str | None = None
     undone: int | None = None
 
     @property
@@ -194,18 +182,8 @@ def state_now(db: Database, session: int, state: State, first: int) -> Before:
         FROM sessions WHERE id = ?""",
         session,
     )
-    return Before(
-        queue=state.queue,
-        turns=state.turns,
-        since=state.since,
-        last_ai=state.last_ai,
-        stale=state.stale,
-        task=task,
-        through=through,
-        first=first,
-        process=dump(state.process) if state.process else None,
-        last_said=state.last_said,
-    )
+    process = dump(state.process) if state.process else None
+    return made_of(Before, state, task=task, through=through, first=first, process=process)
 
 
 def before_turn(db: Database, turn: Turn) -> Before | None:
@@ -258,34 +236,18 @@ def deliver_turn(db: Database, turn: Turn, reply: str) -> None:
 
 
 def a_turn(row: Row) -> Turn:
-    setup, outcome = row.json("setup"), json.loads(row.text_or_none("outcome") or "null")
+    outcome = row.json_or_none("outcome")
     status = row.one_of(TurnStatus, "status")
     if (outcome is None) != (status == "running"):
         raise ValueError(f"outcome is {outcome!r:.40} of a turn that is {status}")
-    return Turn(
-        id=row.integer("id"),
-        number=row.count("number"),
-        route=row.integer_or_none("route"),
-        member=row.text("member"),
-        agent=row.text("agent"),
+    return row.read(
+        Turn,
         protocol=row.one_of(ProtocolName, "like"),
-        status=status,
-        started_at=row.moment("started_at"),
-        shown_through=row.text("shown_through"),
-        setup=load(Setup, setup),
-        folder=_folder(row),
         outcome=load_outcome(outcome) if outcome is not None else None,
-        vendor_session=row.text_or_none("vendor_session"),
-        opened=bool(row.integer("opened")),
         prompt_key=row.text("prompt"),
         system_key=row.text_or_none("system_text"),
         partial_key=row.text_or_none("text"),
-        undone=row.integer_or_none("undone"),
     )
-
-
-def _folder(row: Row) -> Path:
-    return Path(row.json("folder"))
 
 
 def session_of(db: Database, turn: Turn) -> str:
@@ -342,7 +304,7 @@ class Admitted(Struct, frozen=True):
     session: int
     session_name: str
     turn: int
-    number: int
+    number: Count
     member: str
     admission: str
 
@@ -351,20 +313,13 @@ def running_admissions(db: Database) -> list[Admitted]:
     """The running turns of all sessions whose agents may run teamchat."""
     return db.values(
         an_admitted,
-        """SELECT turns.id, number, member, session, name, admission FROM turns
+        """SELECT turns.id AS turn, number, member, session, name AS session_name, admission FROM turns
         JOIN sessions ON sessions.id = session WHERE status = 'running' AND admission NOT NULL""",
     )
 
 
 def an_admitted(row: Row) -> Admitted:
-    return Admitted(
-        row.integer("session"),
-        row.text("name"),
-        row.integer("id"),
-        row.count("number"),
-        row.text("member"),
-        row.text("admission"),
-    )
+    return row.read(Admitted)
 
 
 def last_turn_of(db: Database, session: int, member: str) -> Turn | None:
@@ -511,7 +466,8 @@ def mark_opened(db: Database, turn: Turn) -> None:
 
 def running_folders(db: Database) -> set[str]:
     """The names of the folders of all turns that run, or whose process was killed, in any session."""
-    return {path.name for path in db.values(_folder, "SELECT folder FROM turns WHERE status = 'running'")}
+    sql = "SELECT folder FROM turns WHERE status = 'running'"
+    return {path.name for path in db.values(lambda row: row.path("folder"), sql)}
 
 
 def session_of_folder(db: Database, name: str) -> int | None:

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from teamchat.core.errors import UsageError
 from teamchat.core.store.database import Database
-from teamchat.core.store.rows import Row, dump
+from teamchat.core.store.rows import Count, Moment, Row, dump
 from teamchat.core.store.turns import Before, a_before
 
 Scope = Literal["both", "conversation", "files"]
@@ -34,12 +34,12 @@ class Undo(Struct, frozen=True):
 
     id: int
     session: int
-    number: int
+    number: Count
     scope: Scope
     status: Status
-    at: float
-    turn: int
-    through: int
+    at: Moment
+    turn: Count
+    through: Count
     before: Before
     task: str | None
     trees: Trees
@@ -106,19 +106,7 @@ def an_undo(row: Row) -> Undo:
     if before is None:
         raise ValueError("before_state is null")
     trees = {str(path): (_tree(old), _tree(new)) for path, (old, new) in row.json("trees").items()}
-    return Undo(
-        id=row.integer("id"),
-        session=row.integer("session"),
-        number=row.count("number"),
-        scope=row.one_of(Scope, "scope"),
-        status=row.one_of(Status, "status"),
-        at=row.moment("at"),
-        turn=row.count("turn"),
-        through=row.count("through"),
-        before=before,
-        task=row.text_or_none("task"),
-        trees=trees,
-    )
+    return row.read(Undo, before=before, trees=trees)
 
 
 def _tree(value: object) -> str | None:

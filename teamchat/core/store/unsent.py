@@ -16,7 +16,7 @@ from msgspec import Struct
 from teamchat.core.messages import Span
 from teamchat.core.store.database import Database
 from teamchat.core.store.messages import spans, stored_spans
-from teamchat.core.store.rows import Row
+from teamchat.core.store.rows import Moment, Row
 from teamchat.runners.child.guardian import named, number_here
 
 
@@ -31,7 +31,7 @@ class Unsent(Struct, frozen=True):
     text: str
     speaker: str | None
     to: str | None
-    at: float
+    at: Moment
     typed: int
     handed_over: bool = False
     pasted: tuple[Span, ...] = ()
@@ -44,18 +44,8 @@ class Unsent(Struct, frozen=True):
 
 
 def an_unsent_message(row: Row) -> Unsent:
-    text = row.text("text")
-    return Unsent(
-        id=row.integer("id"),
-        text=text,
-        speaker=row.text_or_none("speaker"),
-        to=row.text_or_none("to"),
-        at=row.moment("at"),
-        typed=len(text) if (typed := row.integer_or_none("typed")) is None else typed,
-        handed_over=bool(row.integer("handed_over")),
-        pasted=spans(row.text("pasted")),
-        editor=row.text_or_none("editor"),
-    )
+    typed = row.integer_or_none("typed")
+    return row.read(Unsent, typed=len(row.text("text")) if typed is None else typed, pasted=spans(row.text("pasted")))
 
 
 def keep_unsent(

@@ -13,7 +13,7 @@ from msgspec.structs import astuple
 
 from teamchat.core.receipt import QUANTITIES, Child
 from teamchat.core.store.database import Database
-from teamchat.core.store.rows import Row
+from teamchat.core.store.rows import Count, Row
 from teamchat.core.store.schema import TURN_USED
 from teamchat.runners.agent_events import Usage
 
@@ -164,13 +164,13 @@ def used_meanwhile(db: Database, session: int) -> ChildrenUsage:
 class UsageSums(Struct, frozen=True):
     """What the ended turns of a session took. Each sum is of those `of` whose turns it is known; None is unknown."""
 
-    turns: int
+    turns: Count
     seconds: float | None
-    of_seconds: int
+    of_seconds: Count
     tokens: int | None
-    of_tokens: int
+    of_tokens: Count
     cost_usd: float | None
-    of_cost: int
+    of_cost: Count
 
 
 def spent(db: Database, session: int) -> UsageSums:
@@ -185,12 +185,4 @@ def spent(db: Database, session: int) -> UsageSums:
 
 
 def a_spent(row: Row) -> UsageSums:
-    return UsageSums(
-        row.count("turns"),
-        row.real_or_none("seconds"),
-        row.count("of_seconds"),
-        row.integer_or_none("tokens"),
-        row.count("of_tokens"),
-        row.real_or_none("cost_usd"),
-        row.count("of_cost"),
-    )
+    return row.read(UsageSums)

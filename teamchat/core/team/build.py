@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from teamchat.core.agents import CLIS, ROWS, normalize_agent_type
 from teamchat.core.check import Check
 from teamchat.core.engine.workflow import NamedProcess
+from teamchat.core.made import made_of
 from teamchat.core.routing.names import fold, valid_name
 from teamchat.core.team.problems import TeamFileProblem, nearest
 from teamchat.core.team.team import (
@@ -38,16 +39,7 @@ from teamchat.runners.untrusted.regular_files import LARGEST, read_regular
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
-    from teamchat.core.team.schema import (
-        AgentTable,
-        CheckTable,
-        HooksTable,
-        LimitsTable,
-        MemberTable,
-        ProcessTable,
-        TeamFile,
-        TeamTable,
-    )
+    from teamchat.core.team.schema import AgentTable, HooksTable, LimitsTable, MemberTable, TeamFile, TeamTable
 
 HOOKS = ("message", "turn_started", "turn_finished", "asked", "paused", "task_changed")
 _OF_A_HUMAN = {"name", "type", "title"}
@@ -84,29 +76,31 @@ def build_team(file: TeamFile, path: Path, root: Path, login: str) -> Team:
         members.append(default_human(login, members, root))
     settings = file.team
     _check_fallbacks(members)
-    checks = _checks(file.checks, path.parent)
-    return Team(
+    checks: Mapping[str, Check] = {}
+    if file.checks:
+        from teamchat.core.team.build_checks import build_checks
+
+        checks = build_checks(file.checks, partial(_program, path.parent))
+    processes: Mapping[str, NamedProcess] = {}
+    if file.processes:
+        from teamchat.core.team.build_processes import build_processes
+
+        processes = build_processes(file.processes, members, checks)
+    return made_of(
+        Team,
+        settings,
         name=settings.name or folder_name(path.parent if path.name == "teamchat.toml" else path.with_suffix("")),
         members=tuple(members),
         root=root,
         path=path,
-        task=settings.task,
         lead=_speaker("lead", settings.lead, members),
         compactor=_compactor(settings, members),
-        compact_at_tokens=settings.compact_at_tokens,
-        context_window=settings.context_window,
-        max_bytes=settings.max_bytes,
-        max_prompt_tokens=settings.max_prompt_tokens,
-        max_message_tokens=settings.max_message_tokens,
-        share_context=settings.share_context,
-        fence=settings.fence,
-        redact=settings.redact,
         keep_checkpoints_s=settings.keep_checkpoints,
         knowledge_tokens=file.knowledge.max_tokens,
         experience_tokens=file.experience.max_tokens if file.experience.enabled else 0,
         limits=_limits(settings.limits, members, agents),
         agents=agents,
-        processes=_processes(file.processes, members, checks),
+        processes=processes,
         hooks=_hooks(file.hooks, path.parent),
         checks=checks,
     )
@@ -230,36 +224,21 @@ def _member(
     _check_tools(table, agents[normalize_agent_type(table.agent or "")], where)
     cwd = _path(root, table.cwd, f"{where}: cwd")
     file, text = _instruction(table.instruction_file, folder, where)
-    return Member(
-        name=table.name,
-        type="ai",
+    return made_of(
+        Member,
+        table,
         cwd=cwd,
-        title=table.title,
-        agent=table.agent,
-        model=table.model,
-        system_instruction=table.system_instruction,
         instruction_file=file,
         instruction_file_text=text,
-        access=table.access,
-        allow=tuple(table.allow),
         timeout_s=table.timeout,
         stall_s=table.stall,
         first_byte_s=table.first_byte,
-        args=tuple(table.args),
-        env=MappingProxyType(dict(table.env)),
-        env_keep=tuple(table.env_keep),
-        project_settings=table.project_settings,
-        web=table.web,
         mcp=None if table.mcp is None else tuple(dict.fromkeys(table.mcp)),
-        git=table.git,
         memory=_memory(table, agents[normalize_agent_type(table.agent or "")], where),
-        retries=table.retries,
-        fallback=tuple(table.fallback),
         knowledge=MappingProxyType({**known, **_knowledge(table.knowledge, folder, f"{where}: knowledge")}),
         workspace=_workspace(table, table.host),
         host=tuple(dict.fromkeys(table.host)),
         host_wait_s=table.host_wait,
-        rerun=table.rerun,
     )
 
 
@@ -426,24 +405,6 @@ def _compactor(settings: TeamTable, members: Iterable[Member]) -> str | None:
     return _speaker("compactor", settings.compactor, members)
 
 
-def _processes(
-    tables: Mapping[str, ProcessTable], members: Iterable[Member], checks: Mapping[str, Check]
-) -> Mapping[str, NamedProcess]:
-    if not tables:
-        return {}
-    from teamchat.core.team.build_processes import build_processes
-
-    return build_processes(tables, members, checks)
-
-
-def _checks(tables: Mapping[str, CheckTable], folder: Path) -> Mapping[str, Check]:
-    if not tables:
-        return {}
-    from teamchat.core.team.build_checks import build_checks
-
-    return build_checks(tables, partial(_program, folder))
-
-
 def _check_fallbacks(members: Iterable[Member]) -> None:
     names = [member.name for member in members if member.type == "ai"]
     for member in members:
@@ -465,4 +426,4 @@ def _limits(table: LimitsTable, members: Iterable[Member], agents: Mapping[str, 
                 raise TeamFileProblem(
                     f"team.limits: cost_usd: expected only where every member reports its cost; {silent}"
                 )
-    return Limits(**{name: getattr(table, name) for name in Limits.__struct_fields__})
+    return made_of(Limits, table)

@@ -6,6 +6,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from teamchat.core.check import Check
+from teamchat.core.made import made_of
 from teamchat.core.routing.names import fold
 from teamchat.core.team.checks import circle_of
 from teamchat.core.team.problems import TeamFileProblem, check_each_once, nearest
@@ -31,19 +32,15 @@ def build_checks(tables: Mapping[str, CheckTable], program: Program) -> Mapping[
 
 
 def _check(name: str, table: CheckTable, program: Program, names: Mapping[str, str]) -> Check:
-    return Check(
+    return made_of(
+        Check,
+        table,
         name=name,
         command=_command(table.command, program, f"checks {name!r}: command[0]"),
         timeout_s=table.timeout,
         folder="" if table.folder == "." else table.folder,
-        env=MappingProxyType(dict(table.env)),
-        env_keep=tuple(table.env_keep),
         needs=_needs(name, table, names),
-        protect=tuple(table.protect),
         expect=table.expect or "",
-        not_fewer=table.not_fewer,
-        tries=table.tries,
-        fresh=table.fresh,
     )
 
 

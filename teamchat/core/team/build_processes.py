@@ -9,6 +9,7 @@ from teamchat.core.check import Check
 from teamchat.core.engine.processes.table import TAKES, takers
 from teamchat.core.engine.workflow import NamedProcess, ProcessSettings
 from teamchat.core.errors import UsageError
+from teamchat.core.made import made_of
 from teamchat.core.routing.names import fold
 from teamchat.core.team.checks import named_check
 from teamchat.core.team.problems import TeamFileProblem, check_each_once, nearest
@@ -49,22 +50,7 @@ def _process(name: str, table: ProcessTable, ai: list[str], checks: Mapping[str,
     ones = {
         key: _member(written, ai, f"{where}: {key}") for key in _ONES if (written := getattr(table, key)) is not None
     }
-    settings = ProcessSettings(
-        members=lists["members"],
-        workers=lists["workers"],
-        options=tuple(table.options),
-        check=_checks(table.check, checks, f"{where}: check"),
-        review=lists["review"],
-        rounds=table.rounds,
-        jobs=table.jobs,
-        quorum=table.quorum,
-        worktree=table.worktree,
-        planner=ones.get("planner"),
-        reducer=ones.get("reducer"),
-        judge=ones.get("judge"),
-        lead=ones.get("lead"),
-        do=ones.get("do"),
-    )
+    settings = made_of(ProcessSettings, table, check=_checks(table.check, checks, f"{where}: check"), **lists, **ones)
     return NamedProcess(name, table.kind, settings, table.prompt or "")
 
 

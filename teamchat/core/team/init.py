@@ -254,7 +254,7 @@ def write_team(new: NewTeam, file: Path, *, over: bool = False) -> list[Path]:
 
 def _replace(path: Path, text: str) -> list[Path]:
     """Replace a file that is kept under another name. If that fails, the file gets its name back."""
-    copy = path.rename(_copy_of(path))
+    copy = path.rename(unused(path.with_name(f"{path.name}.bak")))
     try:
         _create(path, text)
     except OSError:
@@ -276,10 +276,6 @@ def _create(path: Path, text: str) -> list[Path]:
     with os.fdopen(file, "w", encoding="utf-8") as opened:
         opened.write(text)
     return []
-
-
-def _copy_of(path: Path) -> Path:
-    return unused(path.with_name(f"{path.name}.bak"))
 
 
 def _ways() -> str:

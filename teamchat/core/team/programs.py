@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from teamchat.core.agents import HOMES, foreign_keys
 from teamchat.core.errors import AgentMissing, UsageError
 from teamchat.core.files.folders import state_path
+from teamchat.core.made import made_of
 from teamchat.core.team.problems import TeamFileProblem
 from teamchat.core.team.team import INSTALL, AgentSpec, Member
 from teamchat.core.text.commands import quote
@@ -183,20 +184,13 @@ SCRATCH = Path("$TMPDIR")  # the name of a turn's own folder when no turn runs
 
 def job_of(member: Member, agent: AgentSpec, inherited: Mapping[str, str], scratch: Path = SCRATCH) -> Job:
     """What the team file says about any turn of `member`."""
-    return Job(
+    return made_of(
+        Job,
+        member,
         program=agent.command,
-        cwd=member.cwd,
         scratch=scratch,
-        access=member.access,
-        allow=member.allow,
-        model=member.model,
-        args=member.args,
-        project_settings=member.project_settings,
-        web=member.web,
-        mcp=member.mcp,
         git=state_path() / "git" if member.git else None,
         env={**inherited, **member_env(member)},
-        memory=member.memory,
         terminal=agent.terminal,
         first_byte_s=agent.type.runner.first_byte_s if member.first_byte_s is None else member.first_byte_s,
     )

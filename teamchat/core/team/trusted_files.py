@@ -202,7 +202,8 @@ def _on_path(team: Team, member: Member) -> Iterator[Path]:
     for folder in _path(member, {}).split(os.pathsep):
         place = member.cwd / folder
         if "PATH" in member.env and _in_workspace(team, place):
-            yield from (file for file in _entries(place) if _is_file(file) and os.access(file, os.X_OK))
+            # `Path.is_file` raises errors
+            yield from (file for file in _entries(place) if os.path.isfile(file) and os.access(file, os.X_OK))  # noqa: PTH113
 
 
 def _path(member: Member, inherited: Mapping[str, str]) -> str:
@@ -221,13 +222,6 @@ def _entries(folder: Path) -> list[Path]:
         return sorted(folder.iterdir())
     except OSError:
         return []
-
-
-def _is_file(path: Path) -> bool:
-    try:
-        return path.is_file()
-    except (OSError, ValueError):  # a long argument names no file
-        return False
 
 
 def _state(file: Path) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import Literal
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -15,7 +16,9 @@ from teamchat.core.conversation.process_totals import whole_report
 from teamchat.core.engine.processes.words import in_words, result_of, workers_of
 from teamchat.core.engine.workflow import Process
 from teamchat.core.errors import CheckpointFailed
+from teamchat.core.made import made_of
 from teamchat.core.messages import ConversationMessage, well_formed
+from teamchat.core.receipt import QUANTITIES
 from teamchat.core.store.checks import CheckRecord, every_check, output_of, ran_before
 from teamchat.core.store.database import Database
 from teamchat.core.store.images import image_names
@@ -259,19 +262,18 @@ def _member_turn(
 ) -> MemberTurn:
     outcome, text = turn.outcome, partial_of(db, turn)
     events, all_ = first_events(db, turn.id, MOST_STEPS, LONGEST + OVERLAP)
-    steps = list(_untold(_steps(events, _folder(turn)), (reply, text)))
+    steps = list(_untold(_steps(events, _ran_with(turn, "cwd")), (reply, text)))
     if not all_:
         steps.append(TranscriptStep(_at(events[-1]), "note", NO_MORE_STEPS))
+    access_note = _ran_with(turn, "access_note")
     usage = (outcome and outcome.usage) or Usage()
     changes = outcome.known_changes if outcome else None
     reported = outcome.files if outcome and not changes else ()
-    return MemberTurn(
-        number=turn.number,
-        member=turn.member,
-        agent=turn.agent,
+    return made_of(
+        MemberTurn,
+        turn,
         access=turn.setup.access,
         began_ms=round(turn.started_at * 1000),
-        status=turn.status,
         model=(outcome and outcome.model) or turn.setup.model,
         seconds=outcome.seconds if outcome else None,
         failure=outcome.failure.reason if outcome and outcome.failure else None,
@@ -281,26 +283,18 @@ def _member_turn(
         ),
         files=(*_changed(changes), *map(ChangedFile, reported)),
         more_files=changes.more if changes else 0,
-        input_tokens=usage.input_tokens,
-        cached_tokens=usage.cached_tokens,
-        output_tokens=usage.output_tokens,
-        cost_usd=usage.cost_usd,
+        **{name: getattr(usage, name) for name in QUANTITIES},
         undone=turn.undone is not None,
         host=turn.setup.host,
         patch=patch_of(db.path.parent, turn, redact) if turn.id in patched else "",
-        bounded=not _access_note(turn).startswith(NOT_ENFORCED) and NOT_PROVEN not in _access_note(turn),
+        bounded=not access_note.startswith(NOT_ENFORCED) and NOT_PROVEN not in access_note,
     )
 
 
-def _folder(turn: Turn) -> str:
+def _ran_with(turn: Turn, name: Literal["cwd", "access_note"]) -> str:
+    """That field of its setup; of a turn on a host the host's own."""
     ran = turn.outcome.ran if turn.outcome else None
-    return (ran.cwd if ran else "") or turn.setup.cwd
-
-
-def _access_note(turn: Turn) -> str:
-    """The note on the access; of a turn on a host the host's own."""
-    ran = turn.outcome.ran if turn.outcome else None
-    return (ran.access_note if ran else "") or turn.setup.access_note
+    return (getattr(ran, name) if ran else "") or getattr(turn.setup, name)
 
 
 def _steps(events: list[StoredEvent], folder: str) -> Iterator[TranscriptStep]:

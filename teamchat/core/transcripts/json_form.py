@@ -102,17 +102,13 @@ def from_lines(values: Iterable[object]) -> Transcript:
 def turn_from_json(text: str) -> MemberTurn | RanCheck:
     """The turn of `turn_fields`, or the check of `entry_fields`, as JSON. Raises `ValueError`."""
     value = json.loads(text)
-    return _checks().validate_python(value) if _type(value) == CHECK else _turns().validate_python(value)
+    made: MemberTurn | RanCheck = _adapter(_Check if _type(value) == CHECK else _Turn).validate_python(value)
+    return made
 
 
 @cache
-def _turns() -> TypeAdapter[MemberTurn]:
-    return TypeAdapter(_Turn)
-
-
-@cache
-def _checks() -> TypeAdapter[RanCheck]:
-    return TypeAdapter(_Check)
+def _adapter(kind: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(kind)
 
 
 def _first(error: ValidationError) -> str:

@@ -17,7 +17,7 @@ from teamchat.assemblers.truncation import byte_length, truncate_end
 from teamchat.core.cassette.account import well_formed_json
 from teamchat.core.context.snapshot import from_json as snapshot_from_json
 from teamchat.core.context.snapshot import own_ids
-from teamchat.core.messages import MAX_TEAM_TASK_BYTES, ConversationMessage
+from teamchat.core.messages import MAX_TEAM_TASK_BYTES
 from teamchat.core.routing.names import fold, valid_name, valid_speaker
 from teamchat.core.store.database import Database
 from teamchat.core.store.imported import ImportedEntry, put_imported
@@ -132,7 +132,9 @@ def _imported(transcript: Transcript) -> Imported:
 
     transcript = mapped(transcript, named)
     said = list(transcript.said)
-    ids = own_ids([_with_a_word(entry.message) for entry in said])
+    # Turn notes show ids outside of the fence: one that is no word gives way to another.
+    messages = [entry.message for entry in said]
+    ids = own_ids([one if valid_name(one.id) else replace(one, id="") for one in messages])
     renamed = [(entry.message.id, own) for entry, own in zip(said, ids, strict=True) if entry.message.id != own]
     own = iter(ids)
     entries = (
@@ -144,11 +146,6 @@ def _imported(transcript: Transcript) -> Imported:
     if transcript.task and task != transcript.task:
         remarks += (f"the task has {byte_length(transcript.task):,} bytes, and was cut to {MAX_TEAM_TASK_BYTES:,}",)
     return Imported(replace(transcript, task=task, entries=tuple(entries)), remarks)
-
-
-def _with_a_word(message: ConversationMessage) -> ConversationMessage:
-    """The message with no id if its own is no word. Turn notes show it outside of the fence."""
-    return message if valid_name(message.id) else replace(message, id="")
 
 
 def _strangers(transcript: Transcript) -> dict[str, str]:

@@ -6,12 +6,13 @@ import os
 from collections.abc import Mapping
 from itertools import starmap
 from pathlib import Path
-from typing import Annotated, get_args
+from typing import Annotated
 
 from msgspec import Struct
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from teamchat.core.agents import AGENT_TYPES, CLIS, normalize_agent_type
+from teamchat.core.dispatch.choose import ORDER
 from teamchat.core.dispatch.order import Order, Project
 from teamchat.core.dispatch.project import common_name, is_text, project_of
 from teamchat.core.errors import HostUnavailable, TeamFileError
@@ -28,8 +29,6 @@ NAME = "host.toml"
 INIT = "teamchat worker --init"
 LARGEST = 1 << 20
 LONGEST_SHOWN = 100  # characters of a wrong value
-ORDER: tuple[Access, ...] = get_args(Access)
-"""From the least access to the most."""
 
 
 class _Table(BaseModel):
@@ -149,7 +148,7 @@ def _built(table: HostTable, path: Path) -> HostFile:
 
 def _project(number: int, table: ProjectTable) -> tuple[Project, Path]:
     folder = Path(os.path.expanduser(table.folder))  # noqa: PTH111 (which keeps the ~ of a user who is not there)
-    if not folder.is_absolute() or not _is_folder(folder):
+    if not folder.is_absolute() or not os.path.isdir(folder):  # noqa: PTH112 (False also for a name that is too long)
         raise TeamFileProblem(
             f"projects[{number}].folder: expected a folder by its absolute path, got {table.folder[:LONGEST_SHOWN]!r}"
         )
@@ -161,13 +160,6 @@ def _project(number: int, table: ProjectTable) -> tuple[Project, Path]:
         return Project(project.remotes, project.root), folder
     remote = common_name(table.remote) or table.remote if table.remote else None
     return Project((remote,) if remote else (), table.root), folder
-
-
-def _is_folder(path: Path) -> bool:
-    try:
-        return path.is_dir()
-    except (OSError, ValueError):  # a name that is too long
-        return False
 
 
 def write_host_file(path: Path, env: Mapping[str, str], projects: list[Path]) -> str:

@@ -19,6 +19,7 @@ from msgspec.structs import replace
 from teamchat.core.checkpoint.packs import LacksBase
 from teamchat.core.dispatch.order import FORMAT, Began, Ended, Order, OrderFiles, Output, Piece, Unreadable, read_order
 from teamchat.core.errors import TeamchatError
+from teamchat.core.made import made_of
 from teamchat.core.team.programs import Unusable, find_program
 from teamchat.core.text.secret_words import masked, secrets_in
 from teamchat.core.turn.machine import Cooldowns, scratch_of, take_moment
@@ -148,7 +149,9 @@ class HostTurn:
     async def _ran(self, order: Order) -> Ended:
         try:
             agent = self._host.file.agent(order)
-            cwd = self._host.file.folder(order if order.files is None else _of_top(order))
+            # With files its own folder may only be among those: it is looked for in the worktree.
+            of_top = replace(order, project=replace(order.project, folder=""))
+            cwd = self._host.file.folder(order if order.files is None else of_top)
         except TeamchatError as error:
             self._host.note_refused(f"{order.member} ({order.agent})", str(error))
             raise _Refused(Failure(FailureKind.MISSING, f"was refused by {self._host.name}: it {error}")) from None
@@ -260,17 +263,8 @@ class HostTurn:
         cut = told.cut.why if told.cut else None
         if cut and cut.kind is FailureKind.INTERRUPTED and self._why:
             cut = replace(cut, reason=f"{cut.reason}: {self._why}")
-        return Ended(
-            self._attempt,
-            code=ended.code,
-            left=ended.left,
-            over_limit=ended.over_limit,
-            seconds=ended.seconds,
-            changed=ended.changed,
-            not_all_looked_at=ended.not_all_looked_at,
-            cut=cut,
-            cut_at=told.cut.at if told.cut else 0.0,
-        )
+        cut_at = told.cut.at if told.cut else 0.0
+        return made_of(Ended, ended, attempt=self._attempt, cut=cut, cut_at=cut_at, files=None)
 
 
 async def _with_files(ended: Ended, files: HostFiles) -> Ended:
@@ -280,11 +274,6 @@ async def _with_files(ended: Ended, files: HostFiles) -> Ended:
         return replace(ended, files=packed, stays=stays)
     except TeamchatError as error:
         return replace(ended, unsent=f"{error}; it stays in {files.tree.folder}")
-
-
-def _of_top(order: Order) -> Order:
-    """The order for the top of its project: its own folder may only be among the files that it brings."""
-    return replace(order, project=replace(order.project, folder=""))
 
 
 class _Told(Wrapped):
@@ -321,20 +310,14 @@ def _joined(pieces: list[Piece]) -> list[Piece]:
 
 def _job(order: Order, agent: HostAgent, cwd: Path, scratch: Path, env: Mapping[str, str]) -> Job:
     """The order as a job on this machine. No MCP server of this user starts for it."""
-    return Job(
+    return made_of(
+        Job,
+        order,
         program=agent.spec.command,
         cwd=cwd,
         scratch=scratch,
-        system_text=order.system_text,
-        access=order.access,
-        allow=order.allow,
-        model=order.model,
-        web=order.web,
         mcp=(),
         env=env,
-        budget_usd=order.budget_usd,
-        memory=order.memory,
-        resumes=order.resumes,
         first_byte_s=agent.spec.type.runner.first_byte_s if order.first_byte_s is None else order.first_byte_s,
     )
 

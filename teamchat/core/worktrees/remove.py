@@ -290,7 +290,8 @@ def _detached(there: Opened) -> tuple[list[str], int]:
     lost = git("rev-list", "--no-walk", *sorted(tips), "--not", *known).decode().split() if tips else []
     if not lost:
         return [], 0
-    return _independent(git, lost), int(git("rev-list", "--count", *lost, "--not", *known))
+    independent = git("merge-base", "--independent", *lost).decode().split()  # without those that another leads to
+    return independent, int(git("rev-list", "--count", *lost, "--not", *known))
 
 
 def _reflog(git: GitProgram, ref: str) -> list[str]:
@@ -298,11 +299,6 @@ def _reflog(git: GitProgram, ref: str) -> list[str]:
     with contextlib.suppress(GitFailed):
         return list(dict.fromkeys(git("rev-list", "--walk-reflogs", "--ignore-missing", ref).decode().split()))
     return []
-
-
-def _independent(git: GitProgram, commits: list[str]) -> list[str]:
-    """Those of the commits that none of the others leads to."""
-    return git("merge-base", "--independent", *commits).decode().split()
 
 
 def _keep_detached(there: Opened) -> str | None:

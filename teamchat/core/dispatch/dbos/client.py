@@ -16,6 +16,7 @@ from teamchat.core.dispatch.dbos.tables import About, HostTables, address, diffe
 from teamchat.core.dispatch.dbos.values import JsonSerializer
 from teamchat.core.dispatch.dispatch import HostClock, HostSeen, TurnState
 from teamchat.core.dispatch.order import FORMAT, Order, Piece, Unreadable, read_piece, read_pieces, written
+from teamchat.core.made import made_of
 
 APPLICATION = "teamchat"
 VERSION = f"orders-{FORMAT}"
@@ -157,19 +158,13 @@ class DbosDispatch:
                 else "says what cannot be read"
             )
             seen.append(
-                HostSeen(
-                    row.name,
-                    row.executor,
-                    row.seen_s,
-                    jobs=about.jobs,
+                made_of(
+                    HostSeen,
+                    about,
+                    name=row.name,
+                    executor=row.executor,
+                    seen_s=row.seen_s,
                     busy=busy[queue_of(row.name)],
-                    agents=about.agents,
-                    projects=about.projects,
-                    heads=about.heads,
-                    teamchat=about.teamchat,
-                    refused=about.refused,
-                    running=about.running,
-                    ending=about.ending,
                     trouble=trouble,
                 )
             )
