@@ -6,6 +6,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from teamchat.assemblers.parts import SUMMARY
 from teamchat.core.engine.state import Route, RouteStatus
@@ -13,14 +14,16 @@ from teamchat.core.engine.strategies import part_in_words
 from teamchat.core.messages import Span
 from teamchat.core.receipt import Outcome, Setup
 from teamchat.core.routing.todos import Change
-from teamchat.core.store.lessons import Lesson
-from teamchat.core.store.summaries import Summary
 from teamchat.core.store.turns import Turn
 from teamchat.core.text.clean import printable, visible
 from teamchat.core.text.commands import quote
 from teamchat.core.turn.run_events import Conclusion, GroupCompared, LessonsFound
 from teamchat.runners.agent_events import Usage
 from teamchat.runners.untrusted.file_changes import FileChange
+
+if TYPE_CHECKING:
+    from teamchat.core.store.lessons import Lesson
+    from teamchat.core.store.summaries import Summary
 
 
 def note(text: str) -> None:

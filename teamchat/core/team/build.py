@@ -16,8 +16,6 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from teamchat.core.agents import CLIS, ROWS, normalize_agent_type
-from teamchat.core.check import Check
-from teamchat.core.engine.workflow import NamedProcess
 from teamchat.core.made import made_of
 from teamchat.core.routing.names import fold, valid_name
 from teamchat.core.team.problems import TeamFileProblem, nearest
@@ -39,6 +37,8 @@ from teamchat.runners.untrusted.regular_files import LARGEST, read_regular
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
+    from teamchat.core.check import Check
+    from teamchat.core.engine.workflow import NamedProcess
     from teamchat.core.team.schema import AgentTable, HooksTable, LimitsTable, MemberTable, TeamFile, TeamTable
 
 HOOKS = ("message", "turn_started", "turn_finished", "asked", "paused", "task_changed")

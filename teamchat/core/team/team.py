@@ -11,15 +11,13 @@ from collections.abc import Iterable, Mapping
 from itertools import chain, count
 from pathlib import Path
 from types import MappingProxyType
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct, field
 
 from teamchat.assemblers.parts import MAX_BYTES
 from teamchat.assemblers.truncation import BYTES_PER_TOKEN
 from teamchat.core.agents import CLIS, AgentType, ProtocolName, agent_type, normalize_agent_type
-from teamchat.core.check import Check
-from teamchat.core.engine.workflow import NamedProcess
 from teamchat.core.errors import UnknownName
 from teamchat.core.messages import well_formed
 from teamchat.core.routing.names import fold, valid_name
@@ -27,6 +25,10 @@ from teamchat.core.text.commands import quote
 from teamchat.runners.agent_row import AgentRow
 from teamchat.runners.base import NOT_PROVEN, Access, Memory, Terminal
 from teamchat.runners.longest import LONGEST_REPLY
+
+if TYPE_CHECKING:
+    from teamchat.core.check import Check
+    from teamchat.core.engine.workflow import NamedProcess
 
 Workspace = Literal["shared", "worktree"]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from msgspec import Struct, field
 
@@ -15,11 +15,13 @@ from teamchat.core.messages import ConversationMessage, Span
 from teamchat.core.receipt import Outcome
 from teamchat.core.routing.todos import Change
 from teamchat.core.store.checks import CheckRecord
-from teamchat.core.store.lessons import Lesson
-from teamchat.core.store.summaries import Summary
 from teamchat.core.store.turns import Turn
 from teamchat.runners.agent_events import AgentEvent, Usage
 from teamchat.runners.untrusted.file_changes import FileChange
+
+if TYPE_CHECKING:
+    from teamchat.core.store.lessons import Lesson
+    from teamchat.core.store.summaries import Summary
 
 VERSION = 1
 
