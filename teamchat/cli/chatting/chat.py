@@ -391,6 +391,7 @@ class Chat:
             self.about_to_show,
             self.shown_now,
             self.typing.was_told,
+            self.typing.end_work,
         )
 
     @property
@@ -582,7 +583,8 @@ def _sum(part: Sum, words: object) -> str:
 class Watched(Struct, frozen=True):
     """An output whose events chat follows, too. `you` are asked at the prompt, which needs no command.
 
-    A warning that `was_told` before its message was sent is not shown again.
+    A warning that `was_told` before its message was sent is not shown again. What is typed once the end is shown comes
+    after the run, which is `over`.
     """
 
     inner: Output
@@ -590,6 +592,7 @@ class Watched(Struct, frozen=True):
     before: Callable[[ConversationEvent], None]
     after: Callable[[ConversationEvent], None]
     was_told: Callable[[str], bool]
+    over: Callable[[], None]
 
     def __call__(self, event: ConversationEvent) -> None:
         if isinstance(event, Warned):
@@ -605,6 +608,7 @@ class Watched(Struct, frozen=True):
     def finish(self, conclusion: Conclusion) -> None:
         asked = conclusion.waiting_for == self.you
         self.inner.finish(replace(conclusion, hint=None) if asked else conclusion)
+        self.over()
 
     def close(self) -> None:
         self.inner.close()
