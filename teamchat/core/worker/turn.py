@@ -309,15 +309,21 @@ def _joined(pieces: list[Piece]) -> list[Piece]:
 
 
 def _job(order: Order, agent: HostAgent, cwd: Path, scratch: Path, env: Mapping[str, str]) -> Job:
-    """The order as a job on this machine. No MCP server of this user starts for it."""
-    return made_of(
-        Job,
-        order,
+    """The order as a job on this machine. Only what is named here counts, and no MCP server of this user starts."""
+    return Job(
         program=agent.spec.command,
         cwd=cwd,
         scratch=scratch,
+        system_text=order.system_text,
+        access=order.access,
+        allow=order.allow,
         mcp=(),
+        model=order.model,
+        web=order.web,
         env=env,
+        budget_usd=order.budget_usd,
+        memory=order.memory,
+        resumes=order.resumes,
         first_byte_s=agent.spec.type.runner.first_byte_s if order.first_byte_s is None else order.first_byte_s,
     )
 
