@@ -15,6 +15,7 @@ from teamchat.core.store.messages import SqliteLog
 from teamchat.core.store.sessions import check_there
 from teamchat.core.text.clean import visible
 from teamchat.core.turn.run_events import TaskChanged
+from teamchat.core.turn.run_file import tell_watchers
 
 CLEAR = "teamchat task --clear"
 
@@ -51,7 +52,8 @@ def task(
         if clear or text is not None:
             from teamchat.cli.running.hooks import tell_hooks
 
-            tell_hooks(place.team, chosen.name, TaskChanged(stored_task))
+            tell_watchers(db.path.parent, chosen.id, chosen.name, TaskChanged(text=stored_task))
+            tell_hooks(place.team, chosen.name, TaskChanged(text=stored_task))
         if clear:
             note(f"session {chosen.name} no longer has a task")
         elif text is not None:

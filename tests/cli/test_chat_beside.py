@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
 from tests.cli.test_chat import chat, leave, line
@@ -35,3 +36,27 @@ def test_an_end_elsewhere_is_told_with_what_chat_can_do(world: Path) -> None:
         text = seen.until(lambda text: "/resume" in text)
         assert leave(seen) == 0
     assert "✗ max ended with exit code 3" in text
+
+
+def test_a_chat_whose_message_another_one_has_sent_comes_to_rest(world: Path) -> None:
+    go = world / "go"
+    crew(world, {"max": ["One.", {"say": "Two.", "wait": str(go)}, "Three.", "Four.", "Five."]})
+    assert run_here("send", "First").code == 0
+    with chat(rows=40) as one, chat(rows=40) as other:
+        line(one, "and")
+        one.until(lambda text: "starting" in text or "writing" in text)
+        line(one, "mine")
+        line(other, "from the other")
+        other.until(lambda text: "what you type is sent when it ends" in text)
+        go.touch()
+        for seen in (one, other):
+            seen.until(lambda text: "▌ Four." in text)
+        while other.text.count("─" * 20) == 0:
+            other.read()
+        for _ in range(20):
+            other.read()
+        other.child.logfile_read = io.StringIO()
+        for _ in range(30):
+            other.read()
+        assert other.child.logfile_read.getvalue() == "", "it draws though nothing happens"
+        assert leave(one) == leave(other) == 0

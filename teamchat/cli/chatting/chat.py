@@ -237,12 +237,12 @@ class Chat:
             except TeamchatError as error:
                 self._tell(f"✗ {printable(str(error))}")
                 return
-            self.locked_out = False
             if self.code == ExitCode.TERMINATED:
                 self.inbox.put(Leave(self.code))
             if self.code not in (ExitCode.DONE, ExitCode.HUMAN_ASKED):
                 self._say_what_stays(session)
-                return
+                break
+        self.locked_out = False
 
     def _say_what_stays(self, session: Session) -> None:
         """Say where a message has gone that was typed while the only thing that ran was stopped, or failed."""

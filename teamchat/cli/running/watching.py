@@ -67,7 +67,7 @@ def show_as_it_happens(
                 first = first or code is not None
                 if asked:
                     break
-            if not follower.active:
+            if not (follower.active or follower.unsure):
                 if until_done:
                     return follower.conclusion().code if follower.code is None else follower.code
                 if first:

@@ -21,12 +21,12 @@ from teamchat.core.engine.guards import guard
 from teamchat.core.engine.state import OPEN, Route, RouteStatus, State
 from teamchat.core.errors import ExitCode
 from teamchat.core.files.session_lock import holder_of
-from teamchat.core.receipt import KILLED
+from teamchat.core.receipt import KILLED, Outcome
 from teamchat.core.store.database import Database
 from teamchat.core.store.messages import SqliteLog
 from teamchat.core.store.routes import all_routes, load_state
 from teamchat.core.store.sessions import Session, check_there
-from teamchat.core.store.turns import find_turn, running_turns
+from teamchat.core.store.turns import LARGEST, Turn, find_turn, running_turns, turns_between
 from teamchat.core.team.team import Team
 from teamchat.core.turn import lines
 from teamchat.core.turn.machine import steady_now
@@ -61,20 +61,30 @@ class Follower:
         self._reader = RunReader(run_file(db.path.parent, session.id))
         self._log = SqliteLog(db, session.id)
         self._working: dict[int, str] = {}  # who works in the turns that run, and below 0 the checks
-        self._number = 0  # of the run
-        self._looked, self._still_since = -math.inf, math.inf
+        self._first: int | None = None  # the first turn of the run
+        self._last: int | None = None  # the newest turn that was told; None where that is not known
+        self._unseen = False  # a run goes on whose lines are nowhere
+        self._still_since = math.inf
         self._request: str | None = None
         self._messages, self._routes, self._turns = set[str](), set[int](), set[int]()  # that the request has led to
         self._past = list(self._what_runs())
         if self.active and holder_of(lock) is None:
             self.active, self._past = False, []
-        last = find_turn(db, session.id)
+        last, told = find_turn(db, session.id), self._last
+        self._last = last.number if last else 0
+        self._number = self._reader.number or (None if last else 0)  # of the run; None where it is not known
+        if last and not self.active and self._last > (told or 0):
+            self.code = None  # the file does not have the last run
+        self.unsure = not self.active and self._runs_unseen()
+        """Whether something seems to run whose lines are nowhere: it is told if it still does after a second."""
+        self._looked = time.monotonic() if self.unsure else -math.inf
         if last and last.outcome and not running_turns(db, session.id):
             self.tally.fail_turn(last, last.outcome)
 
     def follow_only(self, request: str) -> None:
         """Follow nothing but the message `request` and what it leads to. No `look` may have been before."""
         self._request, self._past, self.tally, self.active = request, [], Tally(), True
+        self._first, self._last = (self._last or 0) + 1, None
         self._messages.add(request)
         self._working.clear()
 
@@ -97,10 +107,22 @@ class Follower:
             if self.active and holder_of(self.lock) is None:
                 yield from self._further()
                 if self.active:
-                    yield self._ended()
+                    yield from self._ended()
+            unseen = not self.active and self._runs_unseen()
+            if unseen and self.unsure:
+                yield _missing("what runs now is")
+                self.active = self._unseen = True
+                self._first, self._last = (self._last or 0) + 1, None
+            self.unsure = unseen and not self.active
         if self._request and self.active and self._is_over(now):
             yield from self._further()
-            yield self._ended()
+            yield from self._ended()
+
+    def _runs_unseen(self) -> bool:
+        """Whether the store has a turn that runs, and a process that runs it, and no line has told of it."""
+        last = find_turn(self.db, self.session.id)
+        runs = last is not None and last.status == "running" and last.number > (self._last or 0)
+        return runs and holder_of(self.lock) is not None
 
     def _further(self) -> Iterator[JsonLine | Conclusion]:
         for line in self._reader.read():
@@ -110,20 +132,30 @@ class Follower:
             elif isinstance(line, lines.RunLine):
                 yield from self._begins(line)
                 continue
+            if (missed := self._missed_before(line)) > 0:
+                yield _missing(_several(missed, "turn"))
             self._note(line)
             if isinstance(line, lines.MessageLine) and self._was_shown(line.id):
                 continue
-            yield _missing(line.lines, "line") if isinstance(line, lines.LeftOutLine) else line
+            yield _missing(_several(line.lines, "line")) if isinstance(line, lines.LeftOutLine) else line
+
+    def _missed_before(self, line: JsonLine) -> int:
+        """The number of turns between the last one that was told and the one that begins."""
+        if not isinstance(line, lines.TurnStartedLine) or self._last is None or self._request:
+            return 0
+        return line.turn - self._last - 1
 
     def _was_shown(self, message: str) -> bool:
         return self.shown is not None and self._log.place(message) <= self._log.place(self.shown)
 
     def _begins(self, line: lines.RunLine) -> Iterator[JsonLine | Conclusion]:
         """A run begins. The one before may have been killed, or there were others in between."""
-        if self.active:
-            yield self._ended()
-        if (missed := line.number - self._number - 1) > 0:
-            yield _missing(missed, "run")
+        if self.active and not self._unseen:
+            yield from self._ended(self._last)
+        self._unseen = False
+        if self._number is not None and (missed := line.number - self._number - 1) > 0:
+            yield _missing(_several(missed, "run"))
+            self._last = None
         self._note(line)
 
     def _note(self, line: JsonLine) -> None:
@@ -131,17 +163,17 @@ class Follower:
         match line:
             case lines.RunLine(number=number):
                 self.tally, self._number, self.active, self.code = Tally(), number, True, None
+                self._first, self.unsure = None, False
                 self._working.clear()
             case lines.ResultLine(code=code):
                 self.active, self.code = False, ExitCode(code)
-            case lines.MessageLine(id=message, turn=int()):
-                self.tally.add_reply(self._log.get(message, hidden=True))
+            case lines.LeftOutLine():
+                self._last = None
             case lines.TurnStartedLine(turn=turn, member=member):
                 self._working[turn] = member
+                self._first, self._last = self._first or turn, turn
             case lines.TurnFinishedLine(turn=number):
                 self._working.pop(number, None)
-                if (ended := find_turn(self.db, self.session.id, number)) and ended.outcome:
-                    self.tally.add(ended, ended.outcome)
             case lines.CheckFinishedLine(number=number):
                 self._working.pop(-number, None)
             case lines.CheckStartedLine(number=number, check=label):
@@ -224,17 +256,40 @@ class Follower:
         """The number of the session in the store."""
         return self.session.id
 
-    def _ended(self) -> Conclusion:
-        """The conclusion of a run that tells none itself."""
-        self.active = False
-        return self.conclusion()
+    def _ended(self, last: int | None = None) -> Iterator[JsonLine | Conclusion]:
+        """The conclusion of a run that tells none itself, with the sums of the store, and replies that no line told.
+
+        `last` is its last turn, if there may be another run by now.
+        """
+        turns = self._turns_of_run(last)
+        tally = Tally(process=self.tally.process)
+        for turn in turns:
+            tally.add(turn, turn.outcome or Outcome(None, None, denied=None))
+        said = [(turn, turn.outcome.reply) for turn in turns if turn.outcome and turn.outcome.reply]
+        for turn, reply in sorted(said, key=lambda pair: self._log.place(pair[1])):
+            message = self._log.get(reply, hidden=True)
+            tally.add_reply(message)
+            if self._request and reply not in self._messages:
+                self._messages.add(reply)
+                yield _missing("lines are")
+                yield lines.message_line(message, turn=turn.number)
+        self.tally, self.active = tally, False
+        yield self.conclusion(killed=not (self._request or self._unseen))
+        self._unseen = False
+
+    def _turns_of_run(self, last: int | None) -> list[Turn]:
+        """The turns of the run, or those that the request has led to, as the store has them by now."""
+        if self._first is None:
+            return []
+        turns = turns_between(self.db, self.session.id, self._first, LARGEST if last is None else last)
+        return [turn for turn in turns if self._request in (None, turn.setup.request)]
 
     def _has_ended(self, number: int) -> bool:
         """Whether the store has the end of a turn, though no line has told it."""
         turn = find_turn(self.db, self.session.id, number) if number > 0 else None
         return turn is not None and turn.status not in ("running", "interrupted")
 
-    def conclusion(self) -> Conclusion:
+    def conclusion(self, *, killed: bool = False) -> Conclusion:
         """How the run has ended, and how it can continue, as far as the store tells."""
         state = self.state = self._state()
         working = {number: who for number, who in self._working.items() if not self._has_ended(number)}
@@ -254,14 +309,18 @@ class Follower:
             return conclude(self, HumanAsked(state.asked) if state.asked else Idle())
         if reached := guard(state, steady_now()):
             return conclude(self, reached)
-        return conclusion(self, ExitCode.MEMBER_FAILED, NOT_BEGUN, RESUME)
+        code, why = (ExitCode.INTERRUPTED, NOBODY_RUNS) if killed else (ExitCode.MEMBER_FAILED, NOT_BEGUN)
+        return conclusion(self, code, why, RESUME)
 
 
 def _mates(one: Route, other: Route) -> bool:
     return other.group is not None and (one.parent, one.group) == (other.parent, other.group)
 
 
-def _missing(number: int, what: str) -> Warned:
-    """What stands where lines or whole runs are missing."""
-    are = f"{number:,} {what}s are" if number > 1 else f"a {what} is"
-    return Warned(text=f"{are} missing here: teamchat log has the messages")
+def _several(number: int, what: str) -> str:
+    return f"{number:,} {what}s are" if number > 1 else f"a {what} is"
+
+
+def _missing(what: str) -> Warned:
+    """What stands where lines, or whole turns and runs, are missing."""
+    return Warned(text=f"{what} missing here: teamchat log has the messages")

@@ -418,11 +418,15 @@ class ResultLine(JsonLine, frozen=True, kw_only=True, tag="result"):
 
 
 class RunLine(JsonLine, frozen=True, kw_only=True, tag="run"):
-    """Only in the file of a run, first: a run of the `session` begins. `number` counts its runs; 0 is before any."""
+    """Only in the file of a run, first: a run of the `session` begins, with an `id` that no other one has.
+
+    `number` counts its runs; 0 is before any.
+    """
 
     of_file = True
     number: int
     session: str
+    id: str = ""
 
 
 class LeftOutLine(JsonLine, frozen=True, kw_only=True, tag="left_out"):

@@ -91,7 +91,8 @@ class RunFile:
             self._file = _locked(self._path)
             return
         number = 0 if self._further else _number(self._path) + 1
-        first = encoded(RunLine(number=number, session=self._session)) + b"\n"
+        run = os.urandom(8).hex() if number else ""
+        first = encoded(RunLine(number=number, session=self._session, id=run)) + b"\n"
         file = _opened(_new(self._path), os.O_APPEND | os.O_CREAT | os.O_TRUNC)
         with contextlib.ExitStack() as failed:
             failed.callback(os.close, file)
@@ -127,7 +128,7 @@ class RunFile:
         left = 0 if self._full else self._put(b"".join(data))
         for line, raw in zip(lines, data, strict=True):
             left -= len(raw)
-            if left < 0:
+            if left < -1:  # a line without its end is whole
                 self._missing += _count(line)
             elif isinstance(line, TextDeltaLine):
                 self._pieces[line.turn] += len(raw)
@@ -221,13 +222,16 @@ def _kept(file: BinaryIO) -> Iterator[bytes]:
     at = missing = 0
     for raw in needed():
         at += len(raw)
-        if FIRST < at <= last:
-            missing += _count(_read(raw))
+        line = _read(raw)
+        if FIRST < at <= last or isinstance(line, LeftOutLine):
+            missing += _count(line)
             continue
         if missing:
             yield encoded(LeftOutLine(lines=missing)) + b"\n"
             missing = 0
         yield raw
+    if missing:
+        yield encoded(LeftOutLine(lines=missing)) + b"\n"
 
 
 def _is_replaced(line: JsonLine | None, place: int, replaced: dict[int, int]) -> bool:
@@ -259,12 +263,12 @@ def _count(line: JsonLine | None) -> int:
 class RunReader:
     """Reads the file of a session's runs as it grows, and goes on in the file that takes its place.
 
-    `number` is that of the run that is read; 0 before the first one.
+    `number` is that of the run that is read; 0 before the first one. It begins anew where somebody removes the file.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self.number = 0
+        self.number, self._run = 0, ""
         self._file: BinaryIO | None = None
         self._half: list[bytes] = []
         self._passed = self._told = 0  # lines of this file that were read, and lines of the run that were told
@@ -321,9 +325,9 @@ class RunReader:
     def _new(self, line: JsonLine) -> JsonLine | None:
         """The line, if it was not told from an earlier file of its run."""
         if isinstance(line, RunLine):
-            if line.number == self.number:
+            if (line.number, line.id) == (self.number, self._run):
                 return None
-            self.number, self._told = line.number, 0
+            self.number, self._run, self._told = line.number, line.id, 0
             self._shown.clear()
             return line
         if isinstance(line, TextDeltaLine):

@@ -34,7 +34,7 @@ from teamchat.core.turn.run_events import (
     Warned,
 )
 from teamchat.core.turn.run_file import RunFile, run_file
-from teamchat.runners.agent_events import TextDelta
+from teamchat.runners.agent_events import TextDelta, Usage
 from tests.core.fake_conversation import STORES, Fails, Reply, Stage, team_of
 from tests.trials import trials
 
@@ -96,6 +96,12 @@ class Watched:
 
     def send(self, text: str, hear: Callable[[ConversationEvent], None] = lambda _: None) -> Conclusion:
         return self.run(lambda: self.stage.send(text), hear)
+
+    def run_unseen(self, text: str, hear: Callable[[ConversationEvent], None] = lambda _: None) -> Conclusion:
+        """Let the stage send, as a process whose lines have no room."""
+        self.stage.hear = hear
+        with session_lock(self.lock, "run"):
+            return self.stage.send(text)
 
     def ended(self) -> Conclusion:
         """How the run has ended, as it was told last."""
@@ -220,7 +226,8 @@ def test_a_killed_run_is_told_once_and_what_resumes_it_too() -> None:
             seen.send("Go [NEXT: max, sarah]", killed)
         seen.look()
         ended = seen.ended()
-        assert (ended.code, ended.hint, ended.turns) == (ExitCode.INTERRUPTED, "teamchat resume", 0)
+        assert (ended.code, ended.hint, ended.turns) == (ExitCode.INTERRUPTED, "teamchat resume", 1)
+        assert (ended.denied, ended.usage) == (None, Usage()), "what it has used is unknown"
         assert ended.reason == "max was running when teamchat was killed"
         assert not seen.follower.active
         count = len(seen.told)
@@ -231,6 +238,76 @@ def test_a_killed_run_is_told_once_and_what_resumes_it_too() -> None:
         done = seen.run(seen.stage.resume)
         assert as_json(seen.told[count:-1]) == as_json(without_pieces(seen.ran))
         assert seen.ended() == done
+
+
+def told_of(lines: Sequence[object]) -> list[str]:
+    return [f"{type(line).__name__} {getattr(line, 'text', '')}".strip() for line in without_pieces(lines)]
+
+
+def missing(what: str) -> str:
+    return f"Warned {what} missing here: teamchat log has the messages"
+
+
+def test_a_run_whose_lines_are_nowhere_is_told_and_so_is_its_end() -> None:
+    with watched({"max": ["One", Fails("half"), "Two"]}) as seen:
+        seen.send("Go [NEXT: max]")
+        count = len(seen.told)
+
+        def hear(event: ConversationEvent) -> None:
+            if isinstance(event, AgentSpoke):
+                seen.look()
+                seen.look()
+
+        done = seen.run_unseen("Again [NEXT: max]", hear)
+        seen.look()
+        assert told_of(seen.told[count:]) == [missing("what runs now is"), f"Conclusion {done.text}".strip()]
+        ended = seen.ended()
+        assert (ended.code, ended.reason, ended.turns) == (ExitCode.MEMBER_FAILED, done.reason, 1)
+        late = seen.new_follower()
+        assert (late.code, late.conclusion().code) == (None, ExitCode.MEMBER_FAILED)
+        count, before = len(seen.told), len(seen.ran)
+        done = seen.run(seen.stage.resume)
+        assert as_json(without_pieces(seen.told[count:-1])) == as_json(without_pieces(seen.ran[before:]))
+        assert seen.ended() == done
+
+
+def test_runs_that_nobody_has_seen_are_missing_by_their_turns() -> None:
+    with watched({"max": ["One", "Two", "Three", "Four"]}) as seen:
+        for text in ("One [NEXT: max]", "Two [NEXT: max]"):
+            seen.run_unseen(text)
+        seen.send("Three [NEXT: max]")
+        assert told_of(seen.told).count(missing("2 turns are")) == 1
+        count = len(seen.told)
+        seen.send("Four [NEXT: max]")
+        assert not any("missing" in line for line in told_of(seen.told[count:]))
+
+
+def test_a_run_after_its_file_was_removed_is_told_as_a_whole() -> None:
+    with watched({"max": ["One", "Two", "Three"]}) as seen:
+        seen.send("One [NEXT: max]")
+        for text in ("Two [NEXT: max]", "Three [NEXT: max]"):
+            seen.file.unlink()
+            count, before = len(seen.told), len(seen.ran)
+            done = seen.send(text)
+            assert as_json(without_pieces(seen.told[count:-1])) == as_json(without_pieces(seen.ran[before:]))
+            assert seen.ended() == done
+
+
+@pytest.mark.parametrize("reply", ["Two", Fails("half")])
+def test_what_a_message_led_to_is_told_also_where_no_line_has_it(monkeypatch: pytest.MonkeyPatch, reply: Reply) -> None:
+    monkeypatch.setattr(following, "STILL_S", 0.0)
+    with watched({"max": ["One", reply]}) as seen:
+        seen.send("One [NEXT: max]")
+        follower = seen.new_follower()
+        done = seen.run_unseen("Two [NEXT: max]")
+        follower.follow_only("msg-3")
+        told: list[JsonLine | Conclusion] = []
+        while follower.active:
+            told += follower.look()
+    *lines, ended = told
+    assert isinstance(ended, Conclusion)
+    assert (ended.code, ended.text, ended.turns, ended.reason) == (done.code, done.text, 1, done.reason)
+    assert told_of(lines) == ([missing("lines are"), "MessageLine Two"] if reply == "Two" else [])
 
 
 def test_of_a_run_that_was_killed_and_resumed_at_once_both_are_told() -> None:
