@@ -274,6 +274,8 @@ class Follower:
                 yield _missing("lines are")
                 yield lines.message_line(message, turn=turn.number)
         self.tally, self.active = tally, False
+        if self._unseen and turns:
+            self._last = turns[-1].number
         yield self.conclusion(killed=not (self._request or self._unseen))
         self._unseen = False
 

@@ -249,7 +249,7 @@ def missing(what: str) -> str:
 
 
 def test_a_run_whose_lines_are_nowhere_is_told_and_so_is_its_end() -> None:
-    with watched({"max": ["One", Fails("half"), "Two"]}) as seen:
+    with watched({"max": ["One", Fails("half"), "Two"], "sarah": ["Three"]}) as seen:
         seen.send("Go [NEXT: max]")
         count = len(seen.told)
 
@@ -265,8 +265,11 @@ def test_a_run_whose_lines_are_nowhere_is_told_and_so_is_its_end() -> None:
         assert (ended.code, ended.reason, ended.turns) == (ExitCode.MEMBER_FAILED, done.reason, 1)
         late = seen.new_follower()
         assert (late.code, late.conclusion().code) == (None, ExitCode.MEMBER_FAILED)
+        seen.run_unseen("Once more [NEXT: sarah]")
         count, before = len(seen.told), len(seen.ran)
         done = seen.run(seen.stage.resume)
+        assert told_of(seen.told).count(missing("a turn is")) == 1
+        seen.told.remove(next(line for line in seen.told[count:] if isinstance(line, Warned)))
         assert as_json(without_pieces(seen.told[count:-1])) == as_json(without_pieces(seen.ran[before:]))
         assert seen.ended() == done
 
