@@ -286,8 +286,8 @@ class Guardian:
 
     def start(self, order: dict[str, Any], folder: int) -> bool:
         self.stop_signal, self.stop_group, self.grace = order["signal"], order["group"], order["grace"]
-        if order["lease"]:
-            self.until, self.lapse_grace = order["lease"]
+        if lease := order.get("lease"):
+            self.until, self.lapse_grace = lease
         argv = order["argv"]
         try:
             os.fchdir(folder)

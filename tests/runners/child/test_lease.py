@@ -35,6 +35,7 @@ def stopped(*pids: int) -> Iterator[None]:
     """They do nothing meanwhile."""
     for pid in pids:
         os.kill(pid, signal.SIGSTOP)
+    assert eventually(lambda: all(state(pid) == b"T" for pid in pids))
     try:
         yield
     finally:
