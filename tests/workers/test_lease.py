@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import tempfile
 import time
 from pathlib import Path
 
@@ -11,6 +12,8 @@ import pytest
 
 from tests.program import ended
 from tests.workers.hosts import Host, Lab, go, until
+from tests.workers.postgres import SHORT
+from tests.workers.proxy import proxied
 
 RERUN = 'name = "max"\nagent = "writer"\nhost = "any"\nrerun = true'
 ON_POSTGRES = pytest.mark.parametrize("lab", [pytest.param("postgres", marks=pytest.mark.workers)], indirect=True)
@@ -126,3 +129,22 @@ def test_who_has_slept_declares_nobody_dead(lab: Lab, hosts: tuple[Host, Host]) 
     assert max(alive(first)) > time.time() - 1
     sent.send_signal(signal.SIGINT)
     assert ended(sent).code == 130
+
+
+@ON_POSTGRES
+def test_two_agents_of_a_turn_never_overlap_where_the_network_is_cut(lab: Lab, hosts: tuple[Host, Host]) -> None:
+    alpha, beta = hosts
+    with tempfile.TemporaryDirectory(dir=SHORT) as folder, proxied(Path(folder, "far"), lab.database) as network:
+        alpha.worker(env={"TEAMCHAT_DATABASE": network.url}).ready()
+        sent = lab.start("send", "[NEXT:max] Hi")
+        until(lambda: alpha.starts == 1 and alive(alpha))
+        network.cut()
+        beta.worker().ready()
+        until(lambda: beta.starts == 1 and alive(beta))
+        go(beta)
+        done = ended(sent)
+        assert done.code == 0, done.err
+        assert max(alive(alpha)) < min(alive(beta))
+        network.mend()
+        assert lab.cli("log").out.count("begun") == 1
+        assert (alpha.starts, beta.starts) == (1, 1)
