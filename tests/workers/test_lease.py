@@ -12,7 +12,7 @@ import pytest
 
 from tests.program import ended
 from tests.workers.hosts import Host, Lab, go, until
-from tests.workers.postgres import SHORT
+from tests.workers.postgres import SHORT, Cluster
 from tests.workers.proxy import proxied
 
 RERUN = 'name = "max"\nagent = "writer"\nhost = "any"\nrerun = true'
@@ -148,3 +148,29 @@ def test_two_agents_of_a_turn_never_overlap_where_the_network_is_cut(lab: Lab, h
         network.mend()
         assert lab.cli("log").out.count("begun") == 1
         assert (alpha.starts, beta.starts) == (1, 1)
+
+
+@pytest.mark.workers
+def test_agents_end_while_the_database_is_away_and_run_again_when_told(
+    postgres: Cluster, database: str, tmp_path: Path
+) -> None:
+    lab = Lab(tmp_path / "lab", database)
+    try:
+        alpha = lab.host("alpha")
+        alpha.offers({"writer": [alpha.agent(beats(alpha))]}).worker().ready()
+        lab.team(RERUN.replace("rerun = true", ""))
+        sent = lab.start("send", "[NEXT:max] Hi")
+        until(lambda: alpha.starts == 1 and alive(alpha))
+        postgres.stop()
+        gone = time.time()
+        until(lambda: time.time() > max(alive(alpha)) + LEASE_S)
+        assert max(alive(alpha)) < gone + DEAD_S
+        postgres.start()
+        go(alpha)
+        done = ended(sent)
+        assert (done.code, alpha.starts) == (130, 1), done.err
+        assert "max was interrupted: alpha could not tell the database for 2 s that it is there" in done.err
+        resumed = lab.cli("resume")
+        assert (resumed.code, resumed.out, alpha.starts) == (0, "max:\nbegun\n\n", 2), resumed.err
+    finally:
+        lab.close()
