@@ -19,12 +19,23 @@ class HostClock(Struct, frozen=True):
 
     A worker says each `beat_s` that it is there. It counts as dead `dead_s` after the last time, and nobody is declared
     dead `dead_s` after the database was away. A member's host is waited for `wait_s`, or `alone_s` without a person.
+
+    An agent runs for `lease_s` after its worker was there for the last time, and has `grace_s` to end then: it is gone
+    before its worker counts as dead, so two agents of one turn never run at the same time.
     """
 
     beat_s: float = 3.0
     dead_s: float = 30.0
     wait_s: float = 60.0
     alone_s: float = 10.0
+
+    @property
+    def lease_s(self) -> float:
+        return self.dead_s * 2 / 3
+
+    @property
+    def grace_s(self) -> float:
+        return self.dead_s / 30
 
 
 class AgentOffer(Struct, frozen=True):

@@ -24,6 +24,7 @@ from teamchat.core.dispatch.order import Began, Ended, Order, Output, Piece, Unr
 from teamchat.core.errors import CheckpointFailed
 from teamchat.core.made import made_of
 from teamchat.runners.agent_events import Failure, FailureKind
+from teamchat.runners.child.guardian import boot_time
 from teamchat.runners.child.process import make_private
 from teamchat.runners.child.running import FIRST_LINE, Chunk, CutShort, Exit, Launch, Running
 from teamchat.runners.untrusted.file_changes import FileChanges, NoCheckpoint
@@ -79,6 +80,7 @@ class HostedTurn:
         self._hard = False
         self._cancelling: asyncio.Task[None] | None = None
         self._looked = time.monotonic()
+        self._woke = boot_time()  # at the last look
         self._back = -math.inf  # when the database answered again after it was away
         self._told: set[str] = set()
         self._doubted = False  # whether its host looked as if it had gone, at the last look
@@ -246,12 +248,15 @@ class HostedTurn:
         """See whether its host is there still. Raises `_Over`."""
         self._give_up_after_stop()
         clock, now = self._dispatch.clock, time.monotonic()
+        before, self._woke = self._woke, boot_time()
+        if self._woke - before > clock.lease_s:  # this machine, or this process, has slept
+            self._back = now
         if now - self._looked < clock.beat_s:
             return
         self._looked = now
         host = next((seen for seen in await self._dispatch.hosts() if seen.name == self.host), None)
         if now - self._back < clock.dead_s:
-            return  # after an outage everybody looks dead
+            return  # after an outage, or a sleep in which the database slept too, everybody looks dead
         if host is None or self.name in host.running:
             self._missed = 0
         elif host.seen_s < 2 * clock.beat_s:  # an older row may be of before the turn began

@@ -30,6 +30,7 @@ from teamchat.core.team.programs import OTHERWISE, Unusable, find_program
 from teamchat.core.turn.machine import Cooldowns
 from teamchat.core.worker.host_file import HostFile
 from teamchat.core.worker.turn import Host
+from teamchat.runners.child.guardian import boot_time
 from teamchat.runners.homes.versions import installed_version
 from teamchat.runners.untrusted.regular_files import read_regular_text
 from teamchat.version import VERSION
@@ -93,7 +94,7 @@ def serve(
         clean_folder(folder / TURNS)
         cooldowns = Cooldowns(state_dir() / "cooldowns.json")
         places = asyncio.Semaphore(jobs)
-        host = Host(name, os.urandom(8).hex(), file, folder / TURNS, places, env, cooldowns, [], set())
+        host = Host(name, os.urandom(8).hex(), file, folder / TURNS, places, env, cooldowns, clock, [], set())
         worker = _Worker(host, machine_of(folder), tables, jobs, ends, say)
         worker.begin(clock.dead_s)
         there = []
@@ -107,10 +108,10 @@ def serve(
         say(f"{name} is ready: {', '.join(there) or 'no agent'}; {jobs} at a time")
         idle_s = IDLE_S * clock.beat_s / HostClock().beat_s
         while not worker.over():
-            since = _clock()
+            since = boot_time()
             ends.told.wait(LOOK_S if ends.asked else clock.beat_s)
             ends.told.clear()
-            if (slept := _clock() - since) > clock.dead_s:
+            if (slept := boot_time() - since) > clock.lease_s:
                 worker.wake(slept)
             if until_idle:
                 worker.end_if_idle(idle_s)
@@ -119,11 +120,6 @@ def serve(
         worker.leave()
         if worker.taken:
             raise HostUnavailable(f"another machine runs a worker named {name} now; give this one another --name")
-
-
-def _clock() -> float:
-    """Seconds that go on while the machine sleeps, which `time.monotonic` leaves out."""
-    return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
 
 def machine_of(folder: Path) -> str:
@@ -162,7 +158,9 @@ class _Worker:
         name, executor = self._host.name, self._host.executor
         try:
             self._tables.check()
+            now = boot_time()
             self._tables.claim(name, executor, self._about(), dead_s)
+            self._host.renew(now)
             try:
                 self._service = Service(self._tables, name, executor, self._jobs, self._host.begin)
             except BaseException:
@@ -203,8 +201,10 @@ class _Worker:
 
         if self._host.running:
             self._busy = time.monotonic()
+        now = boot_time()  # before the database counts from then on
         try:
             self._tables.beat(self._host.name, self._host.executor, self._about())
+            self._host.renew(now)
             if self._service and not self._closing and self._service.open():
                 self._busy = time.monotonic()
         except NameTaken:
@@ -216,6 +216,7 @@ class _Worker:
             if not self._away:
                 self._say(f"{error}; tries again")
             self._away = True
+            self._host.end_lapsed()
         else:
             if self._away:
                 self._say("the database answers again")

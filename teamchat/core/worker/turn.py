@@ -17,6 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from teamchat.core.checkpoint.packs import LacksBase
+from teamchat.core.dispatch.dispatch import HostClock
 from teamchat.core.dispatch.order import FORMAT, Began, Ended, Order, OrderFiles, Output, Piece, Unreadable, read_order
 from teamchat.core.errors import TeamchatError
 from teamchat.core.made import made_of
@@ -28,9 +29,10 @@ from teamchat.core.turn.watching import Wrapped, watched
 from teamchat.core.worker.host_file import HostAgent, HostFile
 from teamchat.runners.agent_events import Failure, FailureKind
 from teamchat.runners.base import Command, Job
+from teamchat.runners.child.guardian import boot_time
 from teamchat.runners.child.process import ChildProcess, make_private
 from teamchat.runners.child.removal import remove
-from teamchat.runners.child.running import Chunk, CutShort, Identity, Launch, Running, SpawnFailed
+from teamchat.runners.child.running import Chunk, CutShort, Identity, Launch, Lease, Running, SpawnFailed
 from teamchat.runners.child.supervisor import Clocks, Stopper, TurnEnd, run_turn
 from teamchat.runners.homes.logins import login_variables
 from teamchat.runners.homes.versions import installed_version
@@ -44,7 +46,10 @@ MOST_REFUSED = 5  # that a host tells of
 
 
 class Host(Struct):
-    """The machine as a host: what it offers, and what it does now. `folder` is where its turns keep their output."""
+    """The machine as a host: what it offers, and what it does now. `folder` is where its turns keep their output.
+
+    `until` is when the lease of its agents is over, by `boot_time`.
+    """
 
     name: str
     executor: str
@@ -53,8 +58,27 @@ class Host(Struct):
     places: asyncio.Semaphore
     env: Mapping[str, str]
     cooldowns: Cooldowns
+    clock: HostClock
     refused: list[str]
     running: set[HostTurn]
+    until: float = 0.0
+
+    def renew(self, there: float) -> None:
+        """Let agents run for the time of a lease after that moment, at which the database was told of this host."""
+        self.until = there + self.clock.lease_s
+        for turn in tuple(self.running):
+            turn.renew(self.until)
+
+    def end_lapsed(self) -> None:
+        """End the agents whose lease is over, where their guardians have not."""
+        if boot_time() > self.until:
+            for turn in tuple(self.running):
+                turn.stop(self.lapse)
+
+    @property
+    def lapse(self) -> str:
+        """Why an agent was ended whose lease was over."""
+        return f"{self.name} could not tell the database for {self.clock.lease_s:.0f} s that it is there"
 
     def begin(self, text: str, attempt: str) -> HostTurn:
         """Begin the turn of an order in the event loop that runs."""
@@ -90,6 +114,7 @@ class HostTurn:
         self._written = asyncio.Event()  # its beginning stands in the database, or its end is asked for
         self._stopper = Stopper()
         self._why: str | None = None  # why it was asked to end, if not by home
+        self._process: ChildProcess | None = None
         self._loop = asyncio.get_running_loop()
         self._task = self._loop.create_task(self._run(text))
         host.running.add(self)
@@ -110,6 +135,11 @@ class HostTurn:
 
     def put_back(self, pieces: list[Piece]) -> None:
         self._pieces = [*pieces, *self._pieces]
+
+    def renew(self, until: float) -> None:
+        """Let the lease of its agent end at that time. Any thread may."""
+        if self._process:
+            self._process.renew(until)
 
     def stop(self, why: str | None = None) -> None:
         """Ask the agent to end; a second time kills it. Home is told why. Any thread may."""
@@ -241,18 +271,18 @@ class HostTurn:
             )
         )
         await self._written.wait()  # else home could take a turn that has begun for one that has not
-        if self._stopper.asked:
+        if self._stopper.asked or boot_time() > self._host.until:
             raise _Refused(Failure(FailureKind.INTERRUPTED, "was interrupted before its turn began"))
         make_private(folder)
         try:
             watch = await asyncio.to_thread(watched, what)
-            process = watch(ChildProcess(what))
+            self._process = ChildProcess(replace(what, lease=Lease(self._host.until, self._host.clock.grace_s)))
         except (SpawnFailed, OSError) as error:
             raise _Refused(Failure(FailureKind.MISSING, f"could not be started: {error}")) from None
         parser = runner.parser()
         parser.longest = order.longest
         clocks = Clocks(job.first_byte_s, order.stall_s or runner.stall_s, order.timeout_s)
-        telling = _Told(process, self._attempt, self._add)
+        telling = _Told(watch(self._process), self._attempt, self._add)
         end = await run_turn(telling, parser, clocks, self._stopper, lambda _: None, order.patience, order.resumes)
         return self._ended(end, telling, agent)
 
@@ -263,7 +293,9 @@ class HostTurn:
         cut = told.cut.why if told.cut else None
         if cut and cut.kind is FailureKind.INTERRUPTED and self._why:
             cut = replace(cut, reason=f"{cut.reason}: {self._why}")
-        cut_at = told.cut.at if told.cut else 0.0
+        cut_at = told.cut.at if told.cut else ended.seconds
+        if ended.lapsed and cut is None:
+            cut = Failure(FailureKind.INTERRUPTED, f"was interrupted: {self._host.lapse}")
         return made_of(Ended, ended, attempt=self._attempt, cut=cut, cut_at=cut_at, files=None)
 
 

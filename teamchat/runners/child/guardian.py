@@ -8,8 +8,10 @@ answers it. The first line says what to run, in `marshal`'s format and hexadecim
 teamchat makes the turn's private folder, which the guardian knows by then. It answers in JSON, for an agent could write
 there: `{"pid": N}` and, when everything is over, `{"exit": code, "left": [names]}`. Lines it then obeys: `stop` (the
 CLI's own soft signal, SIGKILL after its grace) and `kill`. A closed socket also means `stop`: that is how agents die
-when teamchat is killed. With `done` as the last line teamchat removes the turn's private folder itself; without it the
-guardian does. The guardian's own end closes the socket, which no other process has.
+when teamchat is killed. An order may have a lease, until when the agent may run: `until N` sets it anew, and when it is
+over the guardian ends the agent by itself, also if teamchat is stopped or the machine has slept meanwhile. With `done`
+as the last line teamchat removes the turn's private folder itself; without it the guardian does. The guardian's own end
+closes the socket, which no other process has.
 
 Agent CLIs start their tools in sessions of their own, so a process group is not enough: as child subreaper (Linux) the
 guardian inherits every orphan of the tree and finds them all by their parents. Where there is no subreaper (macOS) it
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 POLL_S = 0.005
+LOOK_S = 0.25  # between two looks at a lease: `select` does not count the sleep of a machine
 SETTLE_S = 0.25  # helpers of a CLI may outlive it for an instant; that is not worth a note
 END_S = 2.0  # how long to insist on SIGKILL: a process in an uninterruptible wait cannot be ended
 FIRST_PID = 2  # the lowest number of a process that is one of ours
@@ -42,7 +45,7 @@ INT_BYTES = 4
 MARK_BITS = 59  # of a turn's limit; the bits above say how many turns are around it
 MARKS = (1 << MARK_BITS) - 55  # a prime
 OUTERMOST, INNERMOST = 15, 8  # the bits above of a turn that no other one is around, and of the deepest one
-GO = b"go"
+GO, UNTIL = b"go", b"until "
 PS_READS = ("TZ", "LANG", "LC_ALL", "LC_CTYPE", "LC_TIME", "COMMAND_MODE")
 ABANDONED_GRACE_S = 1.0  # without teamchat nobody reads the rest: the tree must end within two seconds
 
@@ -55,6 +58,11 @@ def command(control: int) -> tuple[str, ...]:
 def become_subreaper() -> bool:
     """Become the parent of every orphan below this process. False where the system has no such thing."""
     return sys.platform == "linux" and _prctl(PR_SET_CHILD_SUBREAPER, 1)
+
+
+def boot_time() -> float:
+    """Seconds that go on while the machine sleeps, which `time.monotonic` leaves out."""
+    return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
 
 def _prctl(option: int, value: int) -> bool:
@@ -107,6 +115,11 @@ def read_stat(pid: str) -> tuple[int, tuple[int, str]] | None:
     if state == b"Z" and threads == b"1":
         return None  # already dead; it only has to be reaped
     return int(pid), (int(parent), head.partition(b"(")[2].decode(errors="replace"))
+
+
+def is_stopped(pid: int) -> bool:
+    """Whether a process does nothing because of a signal, or of who traces it."""
+    return _read(f"/proc/{pid}/stat").rpartition(b")")[2].split()[:1] in ([b"T"], [b"t"])
 
 
 def named(pid: int) -> str | None:
@@ -245,6 +258,9 @@ class Guardian:
         self.seen: dict[int, str] = {}
         self.wake = wake_at_child_end()
         self.stop_signal, self.stop_group, self.grace = signal.SIGTERM, True, 2.0
+        self.until: float | None = None  # by `boot_time`, when the lease is over
+        self.lapse_grace = 0.0
+        self.lapsed = False
 
     def report(self, **message: object) -> None:
         try:
@@ -270,6 +286,8 @@ class Guardian:
 
     def start(self, order: dict[str, Any], folder: int) -> bool:
         self.stop_signal, self.stop_group, self.grace = order["signal"], order["group"], order["grace"]
+        if lease := order.get("lease"):
+            self.until, self.lapse_grace = lease
         argv = order["argv"]
         try:
             os.fchdir(folder)
@@ -294,16 +312,23 @@ class Guardian:
                 self.status = os.waitstatus_to_exitcode(status)
 
     def watch(self) -> None:
-        """Wait for the agent's end or an order."""
+        """Wait for the agent's end, an order, or the end of the lease."""
+        longest = None if self.until is None else LOOK_S
         while self.status is None:
-            if b"\n" not in self.buffer and self.wake in select.select([self.control, self.wake], [], [])[0]:
+            if b"\n" not in self.buffer and self.wake in select.select([self.control, self.wake], [], [], longest)[0]:
                 self.wake.recv(4096)
             if (line := self.read_line(0)) is not None:
                 self.obey(line)
             self.reap()
+            if self.status is None and self.until is not None and boot_time() > self.until:
+                self.lapsed = True
+                self.end(soft=True, grace=min(self.grace, self.lapse_grace))
 
     def obey(self, line: bytes) -> None:
-        """`kill` and `stop`; a line of any other kind, and the end of all lines, mean `stop` too."""
+        """`until`, `kill` and `stop`; a line of any other kind, and the end of all lines, mean `stop` too."""
+        if line.startswith(UNTIL):
+            self.until = float(line.removeprefix(UNTIL))
+            return
         grace = min(self.grace, ABANDONED_GRACE_S) if self.abandoned else self.grace
         self.end(soft=line != b"kill", grace=grace)
 
@@ -406,7 +431,8 @@ def guard(control: int) -> None:
         _mark(order["remove"])
     if guardian.read_line(None) == GO and guardian.start(order, folder):
         guardian.watch()
-        guardian.report(exit=guardian.status, left=guardian.end_leftovers())
+        lapsed = {"lapsed": 1} if guardian.lapsed else {}
+        guardian.report(exit=guardian.status, left=guardian.end_leftovers(), **lapsed)
     if order["remove"] and guardian.is_alone():
         from pathlib import Path
 

@@ -94,7 +94,7 @@ class ChildProcess:
         self.stdin: int | None = None  # to be written by whoever has started a process that stays
         self._launch = launch
         self._buffer = b""
-        self._hurried = False
+        self._hurried = self._was_stopped = False
         self._deaf_at = math.inf  # when a guardian that was told to end its tree can no longer be hearing
         self._limit = self._left = launch.max_output  # to be written at most, and to be read still
         self._readers: dict[Literal["out", "err"], BinaryIO] = {}
@@ -191,6 +191,7 @@ class ChildProcess:
             "group": launch.stop.group,
             "grace": launch.stop.grace_s,
             "remove": os.fsencode(launch.scratch) if launch.scratch else None,
+            "lease": (launch.lease.until, launch.lease.grace_s) if launch.lease else None,
         }
         self._control.settimeout(START_S)
         self._control.sendall(guardian.order_line(order))
@@ -201,6 +202,20 @@ class ChildProcess:
         del why
         self._hurried = self._hurried or hard
         self._signal("kill" if hard else "stop")
+
+    def renew(self, until: float) -> None:
+        """Let its lease end at that `boot_time`. Any thread may.
+
+        A guardian that cannot hear it is woken. One that stays stopped is killed, and then its agent: nobody would
+        end that in time.
+        """
+        stays_stopped, self._was_stopped = self._was_stopped, guardian.is_stopped(self._guardian.pid)
+        if self._was_stopped:
+            self._wake()
+            if stays_stopped:
+                self._guardian.kill()
+        with contextlib.suppress(OSError):  # it may have ended by itself
+            self._control.send(guardian.UNTIL + f"{until}\n".encode())
 
     def over(self) -> None:
         """Nothing to do: the turn ends when the process exits."""
@@ -288,7 +303,8 @@ class ChildProcess:
         limit = self._launch.max_output if flooded else None
         if b"\n" in self._buffer:
             report = json.loads(self._buffer)
-            self.exit = Exit(report["exit"], tuple(report["left"]), limit, time.monotonic() - self.started)
+            seconds, lapsed = time.monotonic() - self.started, "lapsed" in report
+            self.exit = Exit(report["exit"], tuple(report["left"]), limit, seconds, lapsed=lapsed)
         elif gone:
             self._kill_unguarded()
             self.exit = Exit(-signal.SIGKILL, (), limit, time.monotonic() - self.started)

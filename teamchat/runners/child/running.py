@@ -34,6 +34,16 @@ class Stays(Protocol):
     def turn(self, what: Launch, /) -> Running: ...
 
 
+class Lease(Struct, frozen=True):
+    """Until when a process may run, by `guardian.boot_time`, unless it is renewed, and its grace after the soft signal.
+
+    Its guardian ends it then, whatever became of teamchat.
+    """
+
+    until: float
+    grace_s: float
+
+
 class Launch(Struct, frozen=True):
     """What to start. `folder` gets the files `stdout` and `stderr`, of at most `max_output` bytes together.
 
@@ -46,7 +56,7 @@ class Launch(Struct, frozen=True):
     With `elsewhere` nothing is started here: `argv` names only the agent.
     `real_cwd` is where `cwd` must really be; None lets it be anywhere. The process starts in `starts_in` (None: in
     `cwd`). `may_write` is False where its CLI bounds it to reading. `tree` is the work tree as it was before the turn,
-    or why that is not known.
+    or why that is not known. With a `lease` it runs at most until then, or until what `ChildProcess.renew` says.
     """
 
     argv: tuple[str, ...]
@@ -68,6 +78,7 @@ class Launch(Struct, frozen=True):
     starts_in: Path | None = None
     may_write: bool = True
     tree: WorkTree | NoCheckpoint | None = None
+    lease: Lease | None = None
 
 
 class Chunk(Struct, frozen=True):
@@ -92,7 +103,7 @@ class Exit(Struct, frozen=True):
     a recorded one ran, if its output tells, `version` that of its CLI ("" if it was not known) and `login` the
     variables that its login was from, as `Login` has them. `changed` are files that run things and
     changed while it ran, relative to where it ran; `not_all_looked_at`: there are more of them than are compared.
-    `files` is what changed in its work tree; None where nobody looked.
+    `files` is what changed in its work tree; None where nobody looked. `lapsed`: it was ended when its lease was over.
     """
 
     code: int
@@ -105,6 +116,7 @@ class Exit(Struct, frozen=True):
     changed: tuple[str, ...] = ()
     not_all_looked_at: bool = False
     files: FileChanges | NoCheckpoint | None = None
+    lapsed: bool = False
 
 
 class Running(Protocol):
