@@ -14,7 +14,7 @@ import signal
 import sys
 import termios
 import time
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from threading import Event, Thread
 from typing import Any
@@ -185,7 +185,8 @@ class ChatScreen:
             self._up.set()
             self._flush()
 
-        self._spawn(run())
+        task = run()
+        self.call(lambda: self.app.create_background_task(task))
         while self._thread.is_alive() and not hidden.wait(0.1):
             pass
 
@@ -220,9 +221,6 @@ class ChatScreen:
         self._continued.clear()
         os.kill(0, signal.SIGTSTP)
         self._continued.wait(STOP_S)
-
-    def _spawn(self, task: Coroutine[Any, Any, None]) -> None:
-        self.call(lambda: self.app.create_background_task(task))
 
     def _size(self) -> tuple[int, int]:
         size = self._terminal_size()

@@ -135,7 +135,8 @@ class Follower:
             if (missed := self._missed_before(line)) > 0:
                 yield _missing(_several(missed, "turn"))
             self._note(line)
-            if isinstance(line, lines.MessageLine) and self._was_shown(line.id):
+            shown = self.shown
+            if shown and isinstance(line, lines.MessageLine) and self._log.place(line.id) <= self._log.place(shown):
                 continue
             yield _missing(_several(line.lines, "line")) if isinstance(line, lines.LeftOutLine) else line
 
@@ -144,9 +145,6 @@ class Follower:
         if not isinstance(line, lines.TurnStartedLine) or self._last is None or self._request:
             return 0
         return line.turn - self._last - 1
-
-    def _was_shown(self, message: str) -> bool:
-        return self.shown is not None and self._log.place(message) <= self._log.place(self.shown)
 
     def _begins(self, line: lines.RunLine) -> Iterator[JsonLine | Conclusion]:
         """A run begins. The one before may have been killed, or there were others in between."""

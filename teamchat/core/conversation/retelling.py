@@ -56,7 +56,9 @@ class Retold:
         event: ConversationEvent | None = None
         match line:
             case lines.SpokenLine():
-                event = _spoke(line)
+                event = AgentSpoke(
+                    line.member, line.turn, line.event(**{name: getattr(line, name) for name in line.names})
+                )
             case lines.MessageLine(id=message):
                 event = self.message(self._log.get(message, hidden=True))
             case lines.RefusedLine(limit=limit):
@@ -130,8 +132,3 @@ def _of_check(line: lines.CheckStartedLine, check: CheckRecord) -> CheckStarted 
     if isinstance(line, lines.CheckFinishedLine):
         return CheckFinished(check)
     return CheckStarted(replace(check, status="running", result=None, changes=None, output_key=None, undone=None))
-
-
-def _spoke(line: lines.SpokenLine) -> AgentSpoke:
-    """What an agent did."""
-    return AgentSpoke(line.member, line.turn, line.event(**{name: getattr(line, name) for name in line.names}))

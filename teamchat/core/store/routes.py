@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from teamchat.core.engine.state import AlsoCalled, LastSaid, Route, RouteStatus, Rules, State
 from teamchat.core.engine.workflow import Part, Process
 from teamchat.core.store.database import Database
-from teamchat.core.store.rows import Row, dump, load
+from teamchat.core.store.rows import Row, dump
 
 
 def load_state(db: Database, session: int, rules: Rules) -> State:
@@ -23,7 +23,7 @@ def load_state(db: Database, session: int, rules: Rules) -> State:
 def process_of(row: Row) -> Process | None:
     """The process of a session's row."""
     written = row.json_or_none("process")
-    return None if written is None else load(Process, written)
+    return None if written is None else convert(written, Process)
 
 
 def last_process(db: Database, session: int) -> Process | None:
@@ -111,7 +111,7 @@ def part_of(db: Database, turn: int) -> Part | None:
 
 def _a_part(row: Row) -> Part | None:
     part = row.json_or_none("part")
-    return None if part is None else load(Part, part)
+    return None if part is None else convert(part, Part)
 
 
 def requests_of(db: Database, session: int, numbers: Iterable[int]) -> set[str]:

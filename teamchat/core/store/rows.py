@@ -135,11 +135,6 @@ def dump(value: object) -> str:
         return json.dumps(to_builtins(value))
 
 
-def load(kind: type[S], fields: object) -> S:
-    """The value that `dump` wrote. Raises `ValueError`."""
-    return convert(fields, kind)
-
-
 def load_changes(written: dict[str, Any] | None) -> FileChanges | NoCheckpoint | None:
     """The changes that `dump` wrote. msgspec tells the two kinds apart only by a tag, which the store does not have."""
     kind: type[FileChanges | NoCheckpoint] = FileChanges if "top" in (written or ()) else NoCheckpoint

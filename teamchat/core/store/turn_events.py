@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, get_args
 
-from msgspec import Struct
+from msgspec import Struct, convert
 
 from teamchat.core.store.database import Database
-from teamchat.core.store.rows import Row, dump, load
+from teamchat.core.store.rows import Row, dump
 from teamchat.runners.agent_events import SHOWN_ONLY, AgentEvent, Thinking
 
 KINDS = {kind.__name__: kind for kind in get_args(AgentEvent)}
@@ -40,7 +40,7 @@ def an_event(row: Row) -> StoredEvent:
     event = StoredEvent(row.real("at"), row.text("type"), row.json("data"))
     if event.type not in KINDS:
         raise ValueError(f"type is {event.type!r:.40}")
-    load(KINDS[event.type], event.data)
+    convert(event.data, KINDS[event.type])
     return event
 
 

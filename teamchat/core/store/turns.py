@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from msgspec import Struct
+from msgspec import Struct, convert
 from msgspec.structs import replace
 
 from teamchat.core.agents import AgentType, ProtocolName, agent_type
@@ -18,7 +18,7 @@ from teamchat.core.made import made_of
 from teamchat.core.receipt import Outcome, Setup
 from teamchat.core.store.database import Database
 from teamchat.core.store.lineage import MESSAGES
-from teamchat.core.store.rows import Count, Moment, Row, dump, load, load_outcome
+from teamchat.core.store.rows import Count, Moment, Row, dump, load_outcome
 from teamchat.core.store.texts import Packed, get_text, pack, put_text, stored_text
 from teamchat.core.store.turn_events import TimedEvent, put_events
 
@@ -50,7 +50,7 @@ class Before(Struct, frozen=True):
     @property
     def state(self) -> State:
         """As a state of the engine, without rules, route numbers and what was spent."""
-        process = load(Process, json.loads(self.process)) if self.process else None
+        process = convert(json.loads(self.process), Process) if self.process else None
         return made_of(State, self, rules=Rules((), ()), process=process)
 
 
@@ -199,7 +199,7 @@ def states_of_turns(db: Database, session: int) -> list[Before]:
 
 def a_before(row: Row) -> Before | None:
     written = json.loads(row.text_or_none("before_state") or "null")
-    return None if written is None else load(Before, written)
+    return None if written is None else convert(written, Before)
 
 
 class Trace(Struct, frozen=True):

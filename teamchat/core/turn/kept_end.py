@@ -13,8 +13,10 @@ import zlib
 from pathlib import Path
 from typing import get_args
 
+from msgspec import convert
+
 from teamchat.core.files.whole_files import put_in_place, write_private
-from teamchat.core.store.rows import dump, load, load_outcome
+from teamchat.core.store.rows import dump, load_outcome
 from teamchat.core.store.turn_events import TimedEvent
 from teamchat.core.turn.execution import FinishedTurn
 from teamchat.runners.agent_events import AgentEvent
@@ -63,7 +65,7 @@ def read_end(folder: Path) -> FinishedTurn | None:
     """The end of a turn that is kept in its folder; None if there is none, or it is damaged."""
     try:
         written = json.loads(_inflated(read_regular(folder / NAME, LARGEST)))
-        events = tuple(TimedEvent(float(at), load(EVENTS[kind], fields)) for at, kind, fields in written["events"])
+        events = tuple(TimedEvent(float(at), convert(fields, EVENTS[kind])) for at, kind, fields in written["events"])
         outcome = load_outcome(written["outcome"])
         session = written["vendor_session"]
         return FinishedTurn(

@@ -215,7 +215,10 @@ def _kept(file: BinaryIO) -> Iterator[bytes]:
 
     def needed() -> Iterator[bytes]:
         file.seek(0)
-        return (raw for place, raw in enumerate(file) if not _is_replaced(_read(raw), place, replaced))
+        for place, raw in enumerate(file):
+            line = _read(raw)
+            if not (isinstance(line, TextDeltaLine) and place < replaced.get(line.turn, 0)):
+                yield raw
 
     size = sum(map(len, needed()))
     last = size - LAST if size > LARGEST else 0
@@ -232,10 +235,6 @@ def _kept(file: BinaryIO) -> Iterator[bytes]:
         yield raw
     if missing:
         yield encoded(LeftOutLine(lines=missing)) + b"\n"
-
-
-def _is_replaced(line: JsonLine | None, place: int, replaced: dict[int, int]) -> bool:
-    return isinstance(line, TextDeltaLine) and place < replaced.get(line.turn, 0)
 
 
 @cache
