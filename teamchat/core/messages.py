@@ -6,6 +6,7 @@ import time
 from typing import Literal
 
 from msgspec import Struct, field
+from msgspec.structs import asdict
 
 from teamchat.patterns import regex
 
@@ -56,18 +57,7 @@ class NewMessage(Struct, frozen=True, gc=False):
     pasted: tuple[Span, ...] = ()
 
     def stored_as(self, message_id: str) -> ConversationMessage:
-        return ConversationMessage(
-            id=message_id,
-            content=self.content,
-            speaker=self.speaker,
-            routing=self.routing,
-            timestamp=self.timestamp,
-            turn_id=self.turn_id,
-            stands_for=self.stands_for,
-            agent=self.agent,
-            typed=self.typed,
-            pasted=self.pasted,
-        )
+        return ConversationMessage(**{**asdict(self), "id": message_id})
 
 
 class ConversationMessage(NewMessage, frozen=True, kw_only=True, gc=False):

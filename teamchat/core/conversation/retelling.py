@@ -11,6 +11,7 @@ from teamchat.core.engine.events import Dropped, Moved, PauseKind, Queued, Refus
 from teamchat.core.engine.state import Route, RouteStatus, Rules
 from teamchat.core.engine.strategies import strategy_of
 from teamchat.core.errors import ExitCode
+from teamchat.core.made import made_of
 from teamchat.core.messages import ConversationMessage
 from teamchat.core.routing.todos import Change
 from teamchat.core.store.checks import CheckRecord, find_check
@@ -89,16 +90,13 @@ class Retold:
         report = None
         if process:
             report = convert(line.process, type(strategy_of(process.kind).report(process)))
-        return Conclusion(
+        return made_of(
+            Conclusion,
+            line,
             code=ExitCode(line.code),
-            text=line.text,
-            reason=line.reason,
-            hint=line.hint,
             waiting_for=line.waiting,
             paused=PauseKind(line.paused) if line.paused else None,
             held=tuple(map(self._route, line.held)),
-            turns=line.turns,
-            denied=line.denied,
             usage=Usage(*astuple(line.usage)),
             process=report,
             verdict=None if line.verdict is UNSET else RunVerdict(line.verdict),

@@ -18,6 +18,7 @@ from teamchat.core.engine.processes.until_round import (
     verdict_of,
 )
 from teamchat.core.engine.workflow import DOER, Checked, Done, Finding, Part, Process, Review, ReviewFinding, Tried
+from teamchat.core.made import made_of
 
 
 class UntilCheck(Struct, frozen=True):
@@ -149,18 +150,7 @@ def report(process: Process) -> UntilReport:
 
 
 def _run(part: Part, ran: Checked) -> UntilCheck:
-    return UntilCheck(
-        check=part.check,
-        number=ran.number,
-        status=ran.status,
-        reason=ran.reason,
-        tree=ran.before,
-        left=ran.after,
-        attempt=ran.attempt,
-        fresh=part.fresh,
-        touched=ran.touched,
-        count=ran.count,
-    )
+    return made_of(UntilCheck, ran, check=part.check, tree=ran.before, left=ran.after, fresh=part.fresh)
 
 
 def _flaky(process: Process) -> tuple[str, ...]:
