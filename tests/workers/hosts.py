@@ -16,7 +16,9 @@ import sqlalchemy as sa
 from teamchat.core.dispatch.dbos.tables import address
 from tests.program import Result, Started, cli, start
 
-FAST = "0.1"  # of every time of hosts: dead after 3 s, a beat each 0.3 s, waited for 6 s, or 1 s without a person
+FAST = "0.15"  # of every time of hosts: a beat each 0.45 s, waited for 9 s, or 1.5 s without a person
+DEAD_S, LEASE_S = 4.5, 3.0
+"""By that clock: without a beat, until a host counts as dead, and until its agents are ended."""
 PATIENCE_S = 30.0
 GIT = ("git", "-c", "user.name=a", "-c", "user.email=a@b")
 BARE_PATH = "/usr/bin:/bin"

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.program import ROOT
+from tests.workers.hosts import FAST
 
 PAGE = (ROOT / "docs" / "howto" / "workers.md").read_text()
 BLOCKS = re.findall(r"```sh\n(.*?)```", PAGE.partition("## The database")[0], re.DOTALL)
@@ -35,7 +36,7 @@ def test_the_page_holds_to_the_letter(database: str, tmp_path: Path) -> None:
     env = {
         **os.environ,
         "PATH": f"{bin_folder}:{os.environ['PATH']}",
-        "TEAMCHAT_HOST_CLOCK": "0.1",
+        "TEAMCHAT_HOST_CLOCK": FAST,
         "GIT_AUTHOR_NAME": "a",
         "GIT_AUTHOR_EMAIL": "a@b",
         "GIT_COMMITTER_NAME": "a",

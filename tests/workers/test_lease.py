@@ -11,14 +11,13 @@ from pathlib import Path
 import pytest
 
 from tests.program import ended
-from tests.workers.hosts import Host, Lab, go, until
+from tests.workers.hosts import DEAD_S, LEASE_S, Host, Lab, go, until
 from tests.workers.postgres import SHORT, Cluster
 from tests.workers.proxy import proxied
 
 RERUN = 'name = "max"\nagent = "writer"\nhost = "any"\nrerun = true'
 ON_POSTGRES = pytest.mark.parametrize("lab", [pytest.param("postgres", marks=pytest.mark.workers)], indirect=True)
 """A process that is stopped in a transaction locks SQLite's whole database."""
-DEAD_S, LEASE_S = 3.0, 2.0  # of the clock of these tests
 WAKES_S = 1.0  # from the end of a sleep to the end of the agent, on a busy machine
 
 
@@ -169,7 +168,7 @@ def test_agents_end_while_the_database_is_away_and_run_again_when_told(
         go(alpha)
         done = ended(sent)
         assert (done.code, alpha.starts) == (130, 1), done.err
-        assert "max was interrupted: alpha could not tell the database for 2 s that it is there" in done.err
+        assert "max was interrupted: alpha could not tell the database for 3 s that it is there" in done.err
         resumed = lab.cli("resume")
         assert (resumed.code, resumed.out, alpha.starts) == (0, "max:\nbegun\n\n", 2), resumed.err
     finally:
