@@ -51,10 +51,10 @@ PRINTS = frozenset(
 )
 """The commands that only print: the prompt stays while they run. The others may ask something."""
 WAITS = frozenset({
-    "branch", "check", "clear", "compact", "compare", "doctor", "learn", "merge", "new", "open", "redo", "resume",
-    "retry", "run", "send", "summary", "undo",
+    "branch", "check", "clear", "compact", "compare", "doctor", "learn", "merge", "new", "open", "resume", "retry",
+    "run", "send", "summary",
 })  # fmt: skip
-"""The commands that are refused while members work: they run members, or read or write files that members change."""
+"""The commands that are refused while members work: they run members, or read files that members change."""
 BEGINS = frozenset({"send", "run", "check", "task", "todo", "adopt"})
 """The commands that begin the conversation if it has not begun yet."""
 OF_ALL = frozenset({"learn", "search"})
