@@ -264,12 +264,13 @@ class Follower:
         for turn in turns:
             tally.add(turn, turn.outcome or Outcome(None, None, denied=None))
         said = [(turn, turn.outcome.reply) for turn in turns if turn.outcome and turn.outcome.reply]
+        untold = {reply for _, reply in said if self._request and reply not in self._messages}
+        if untold:
+            yield _missing("lines are")
         for turn, reply in sorted(said, key=lambda pair: self._log.place(pair[1])):
             message = self._log.get(reply, hidden=True)
             tally.add_reply(message)
-            if self._request and reply not in self._messages:
-                self._messages.add(reply)
-                yield _missing("lines are")
+            if reply in untold:
                 yield lines.message_line(message, turn=turn.number)
         self.tally, self.active = tally, False
         if self._unseen and turns:
