@@ -139,7 +139,7 @@ def test_a_worker_that_wakes_up_ends_its_agents_at_once(lab: Lab, host: Host) ->
     time.sleep(DEAD_S + 1.0)
     worker.process.send_signal(signal.SIGCONT)
     until(lambda: not runs(host), 3.0)
-    assert re.search(r"was asleep for \d s; stops what ran meanwhile", worker.log.read_text())
+    until(lambda: re.search(r"was asleep for \d s; stops what ran meanwhile", worker.log.read_text()))
     assert lab.cli("resume").code == 130
     assert worker.end() == 0
 
