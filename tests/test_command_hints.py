@@ -177,7 +177,7 @@ def _parses(words: list[str]) -> None:
     command = LazyGroup(name="teamchat").get_command(None, words[0])
     context = command.make_context(words[0], words[1:], help_option_names=["-h", "--help"])  # which it remembers
     if subcommands := getattr(command, "commands", None):
-        for name in words[1:2]:
+        for name in (word for word in words[1:2] if not word.startswith("-")):
             subcommands[name].make_context(name, words[2:], parent=context)
 
 

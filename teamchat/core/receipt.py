@@ -94,8 +94,8 @@ class Setup(Struct, frozen=True):
 class Ran(Struct, frozen=True):
     """Where a turn ran that did not run here: on which host, by which process of its worker, and with what.
 
-    The fields are those of `Setup`, and `teamchat` is the version there. It was `lost` if the host went away meanwhile.
-    Of a turn that did not begin only the host is known.
+    The fields are those of `Setup`, and `teamchat` is the version there. It was `lost` if the host went away meanwhile,
+    and `gone` says how, in words that follow its name. Of a turn that did not begin only the host is known.
     """
 
     host: str
@@ -106,6 +106,7 @@ class Ran(Struct, frozen=True):
     access_note: str = ""
     teamchat: str = ""
     lost: bool = False
+    gone: str = ""
 
 
 class Child(Struct, frozen=True):

@@ -53,6 +53,7 @@ class Host:
     def __init__(self, lab: Lab, name: str, machine: str | None = None) -> None:
         self.lab, self.name, self.folder = lab, name, lab.folder / (machine or name)
         self.project = self.folder / "src" / "clone"
+        self.signs = False
         self.config = self.folder / "home" / ".config" / "teamchat"
         self.config.mkdir(parents=True)
         self.project.parent.mkdir()
@@ -90,12 +91,18 @@ class Host:
 
     def offers(self, agents: Mapping[str, Sequence[str | Path]], access: str = "read", like: str | None = None) -> Host:
         """Write what it offers."""
-        lines = []
+        lines = [] if self.signs else ["unsigned = true"]
         for name, command in agents.items():
             lines += [f"[agents.{name}]", f"command = {json.dumps([str(word) for word in command])}"]
             lines += [f'access = "{access}"', *([f'like = "{like}"'] if like else [])]
         lines += ["[[projects]]", f"folder = {json.dumps(str(self.project))}"]
         (self.config / "host.toml").write_text("\n".join(lines))
+        return self
+
+    def signing(self) -> Host:
+        """Have it take only what this home has signed, and sign what it sends."""
+        self.signs = True
+        (self.config / "allowed_signers").write_text(self.lab.cli("hosts", "--key").out)
         return self
 
     def worker(self, *options: str, env: Mapping[str, str] | None = None) -> Worker:
@@ -120,6 +127,7 @@ class Lab:
         (self.project / "read-me.txt").write_text("hello\n")
         subprocess.run((*GIT, "add", "."), cwd=self.project, check=True)
         subprocess.run((*GIT, "commit", "-qm", "one"), cwd=self.project, check=True)
+        self.config = folder / "home" / ".config" / "teamchat"
         assert self.cli("hosts", "--init-database").code == 0
 
     @property
@@ -129,6 +137,7 @@ class Lab:
             "TEAMCHAT_HOST_CLOCK": FAST,
             "TEAMCHAT_HOME": str(self.folder / "state"),
             "HOME": str(self.folder / "home"),
+            "XDG_CONFIG_HOME": "",
             "PATH": BARE_PATH,  # with git, and without any agent
         }
 
@@ -155,8 +164,7 @@ class Lab:
         """The hosts as `teamchat hosts --json` has them."""
         listed = self.cli("hosts", "--json")
         assert listed.code == 0, listed.err
-        found = map(json.loads, listed.out.splitlines())
-        return {host["name"]: host for host in found}
+        return {str(host["name"]): host for host in events(listed, "host")}
 
     @property
     def written(self) -> str:

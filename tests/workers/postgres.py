@@ -34,7 +34,7 @@ PATIENCE_S, PAUSE_S = 60.0, 0.02
 USAGE, UNAVAILABLE, NOT_FOUND, SIGNALLED = 2, 69, 127, 128
 PORT = 5432
 """Names the socket; what a URL leaves out."""
-OPTIONS = ("listen_addresses=", "unix_socket_permissions=0700", f"port={PORT}", "fsync=off", "max_connections=200")
+OPTIONS = ("listen_addresses=", "unix_socket_permissions=0700", "fsync=off", "max_connections=200")
 KEEPER = """
 pid=
 while read -r word; do
@@ -85,6 +85,8 @@ class Cluster:
     """A cluster, whose server can crash and start again. `cluster` makes it and removes it."""
 
     def __init__(self, folder: Path, installed: Path, keeper: subprocess.Popen[bytes]) -> None:
+        self.options: tuple[str, ...] = ()  # of its next start, beside `OPTIONS`
+        self.port = PORT  # the same
         self.folder, self._data, self._socket = folder, folder / "data", folder / "socket"
         self._installed, self._keeper = installed, keeper
         self._server: subprocess.Popen[bytes] | None = None
@@ -113,7 +115,7 @@ class Cluster:
 
     def start(self) -> None:
         """Start the server, and wait until it accepts connections. Raises `Unavailable`."""
-        options = [word for option in OPTIONS for word in ("-c", option)]
+        options = [word for option in (f"port={self.port}", *OPTIONS, *self.options) for word in ("-c", option)]
         argv = self._argv("postgres", "-D", str(self._data), "-k", str(self._socket), *options)
         written = self.folder / "log"
         with written.open("ab") as log:
@@ -142,6 +144,13 @@ class Cluster:
         """End the server, with its connections."""
         self._end(signal.SIGINT)
 
+    def owned(self, path: Path) -> Path:
+        """A file that the server may read although nobody else does."""
+        path.chmod(0o600)
+        if _privileged():
+            shutil.chown(path, USER, GROUP)
+        return path
+
     def database(self) -> str:
         """The URL of a new database."""
         name = f"teamchat_{next(self._numbers)}"
@@ -153,7 +162,7 @@ class Cluster:
         return f"postgresql://postgres@/{name}?host={self._socket}"
 
     def _connection(self) -> psycopg.Connection:
-        return psycopg.connect(self._url("postgres"), port=PORT, autocommit=True)
+        return psycopg.connect(self._url("postgres"), port=self.port, autocommit=True)
 
     def _accepts(self) -> bool:
         try:

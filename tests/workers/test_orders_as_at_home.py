@@ -52,7 +52,7 @@ def test_what_one_vendor_said_is_redacted_for_another_one_on_a_host(lab: Lab) ->
     host.offers({"says": [host.agent(f"echo 'The key is {KEY}'", "says")]})
     offers = host.config / "host.toml"
     hears = host.agent("echo nothing", "hears")
-    offers.write_text(f'[agents.hears]\ncommand = ["{hears}"]\nlike = "claude"\n' + offers.read_text())
+    offers.write_text(f'{offers.read_text()}\n[agents.hears]\ncommand = ["{hears}"]\nlike = "claude"\n')
     host.worker().ready()
     lab.team(*(f'name = "{name}"\nagent = "{agent}"\nhost = "alpha"' for name, agent in TWO))
     lab.cli("send", "[NEXT:max,sue] Tell her")

@@ -19,7 +19,7 @@ from teamchat.core.turn.carried import carried
 from teamchat.core.turn.execution import Collector, Ending, FinishedTurn, followed
 from teamchat.core.turn.hosting import ran_on
 from teamchat.core.turn.plan import HOST_CLOCKS
-from teamchat.core.turn.run import SKIP, Run
+from teamchat.core.turn.run import SKIP, Run, why_failed
 from teamchat.core.turn.run_events import TurnStarted, Warned
 from teamchat.core.worktrees import FOLDER, any_made
 from teamchat.runners.agent_events import FailureKind
@@ -75,14 +75,16 @@ async def _followed(run: Run, turn: Turn, end: EndTurn) -> str | None:
     hosted.follow_in(folder)
     collector = Collector(partial(run.speaks, turn.member, turn.number))
     finished = await followed(hosted, ending, HOST_CLOCKS, run.stopper, collector, partial(ran_on, hosted))
+    why = None
     if failure := finished.outcome.failure:  # what the command does next may say nothing of it
         run.emit(Warned(f"turn {turn.number} ({turn.member}) {failure.reason}"))
+        why = why_failed(turn, finished.outcome, failure)
     stopped = was_stopped(folder)
     end(turn, finished.with_questions())
     if failure is None or failure.kind is not FailureKind.INTERRUPTED or stopped:
         return None
     reruns = any(member.rerun for member in run.team.members if member.name == turn.member)
-    return None if reruns else f"{turn.member} {failure.reason}"
+    return None if reruns else why
 
 
 def _return_files(run: Run, turn: Turn, hosted: HostedTurn) -> None:

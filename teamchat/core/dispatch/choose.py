@@ -32,7 +32,7 @@ class Wanted(Struct, frozen=True):
         if host.trouble:
             return f"cannot be used: {host.trouble}"
         if host.seen_s > dead_s:
-            return f"not seen for {host.seen_s:.0f} s"
+            return host.absence
         if host.ending:
             return "takes nothing new"
         offer = host.agents.get(normalize_agent_type(self.agent))

@@ -43,4 +43,4 @@ def connect(env: Mapping[str, str] = os.environ) -> Dispatch:
     try:
         return DbosDispatch(url, clock_of(env))
     except Away as away:
-        raise HostUnavailable(str(away)) from None
+        raise HostUnavailable(str(away), away.hint) from None

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncIterator, Mapping
 from typing import Protocol
 
 from msgspec import Struct, field
 
 from teamchat.core.dispatch.order import Order, Piece, Project
+from teamchat.core.dispatch.signing import HomeKeys
+from teamchat.core.text.durations import roughly
 from teamchat.runners.base import Access
 
 EXAMPLE = "export TEAMCHAT_DATABASE='postgresql:///teamchat?host=/run/postgresql'"
+MINUTE_S, DAY_S = 60.0, 86_400.0
 INSTALL = "pipx install --force '.[workers]'"
 
 
@@ -52,7 +56,8 @@ class HostSeen(Struct, frozen=True):
 
     `executor` is one process of it. `jobs` turns run there at once, and `busy` run or wait there. `heads` are the
     commits of its clones, by their projects. `refused` are the last orders that it did not take, and why. `running`
-    names the turns that it carries out. `trouble` is why this teamchat cannot use it.
+    names the turns that it carries out. `key` is its public key, and `ahead_s` how much its clock is ahead of that of
+    the database. `trouble` is why this teamchat cannot use it.
     """
 
     name: str
@@ -67,11 +72,33 @@ class HostSeen(Struct, frozen=True):
     refused: tuple[str, ...] = ()
     running: tuple[str, ...] = ()
     ending: bool = False
+    key: str = ""
+    ahead_s: float = 0.0
     trouble: str | None = None
+
+    @property
+    def absence(self) -> str:
+        """Since when it was not seen, in words that follow its name."""
+        if self.seen_s < MINUTE_S:
+            return f"not seen for {self.seen_s:.0f} s"
+        at = time.strftime("%H:%M" if self.seen_s < DAY_S else "%d %b %H:%M", time.localtime(time.time() - self.seen_s))
+        return f"not seen since {at} ({roughly(self.seen_s)})"
 
     @property
     def free(self) -> int:
         return max(0, self.jobs - self.busy)
+
+
+class DatabaseSeen(Struct, frozen=True):
+    """The database: who asks it (None: it is a file), its tables in words, and their bytes.
+
+    The clock of this machine is `ahead_s` ahead of its own.
+    """
+
+    role: str | None
+    tables: str
+    size: int
+    ahead_s: float
 
 
 class TurnState(Struct, frozen=True):
@@ -84,13 +111,18 @@ class TurnState(Struct, frozen=True):
 
 
 class Away(Exception):
-    """The database does not answer; the message says which and why."""
+    """The database does not answer; the message says which and why, and `hint` what to type, if that helps."""
+
+    def __init__(self, why: str, hint: str | None = None) -> None:
+        super().__init__(why)
+        self.hint = hint
 
 
 class Dispatch(Protocol):
     """Carries orders to hosts, and their pieces back. Every method may raise `Away`."""
 
     clock: HostClock
+    keys: HomeKeys
 
     async def enqueue(self, order: Order) -> None:
         """Give the order to the queue of its host. The same order a second time changes nothing."""
@@ -121,6 +153,10 @@ class Dispatch(Protocol):
 
     async def hosts(self) -> tuple[HostSeen, ...]:
         """All hosts that the database knows."""
+        ...
+
+    async def database(self) -> DatabaseSeen:
+        """How the database stands."""
         ...
 
     def close(self) -> None:

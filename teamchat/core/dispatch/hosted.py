@@ -12,6 +12,7 @@ import os
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from functools import partial
+from hashlib import sha256
 from pathlib import Path
 from signal import SIGTERM
 from typing import BinaryIO, Protocol, Self
@@ -59,8 +60,8 @@ class _Over(Exception):
 class HostedTurn:
     """The turn `name` on `host`. `say` tells a person what it waits for. Without an `order` it was ordered before.
 
-    `began` is what the host says of its start, and `lost` is True if the host went away while it ran. With `returns`
-    its files went there, and `changes` tells what changed in them here once they are back.
+    `began` is what the host says of its start. It is `lost` if the host went away while it ran, as `gone` says.
+    With `returns` its files went there, and `changes` tells what changed in them here once they are back.
     """
 
     def __init__(
@@ -68,7 +69,7 @@ class HostedTurn:
     ) -> None:
         self.name, self.host = name, host
         self.began: Began | None = None
-        self.lost = False
+        self.lost, self.gone = False, ""
         self.exit: Exit | None = None
         self.returns: Returns | None = None
         self.changes: Callable[[], FileChanges | NoCheckpoint] | None = None
@@ -131,6 +132,7 @@ class HostedTurn:
             ended = Exit(-SIGTERM)
             try:
                 async for piece in self._pieces():
+                    self._check(piece, files)
                     match piece:
                         case Began():
                             self.began = self.began or piece
@@ -141,6 +143,7 @@ class HostedTurn:
                                 await asyncio.to_thread(self.returns.forget)
                             yield CutShort(refused, self._seconds())
                         case Ended():
+                            self.began = piece.began
                             if piece.cut:
                                 yield CutShort(piece.cut, piece.cut_at)
                             changed, lost = await self._changed(piece)
@@ -155,6 +158,15 @@ class HostedTurn:
                     self.exit = ended
                 if self._cancelling:
                     self._cancelling.cancel()
+
+    def _check(self, piece: Piece, files: _Files) -> None:
+        """Raises `_Over` for an end of another turn, or of other output than has come."""
+        if not isinstance(piece, Ended):
+            return
+        if (piece.turn, piece.host) != (self.name, self.host):
+            raise _Over(Failure(FailureKind.AGENT, f"sent from {self.host} the end of another turn"))
+        if piece.refused is None and (piece.out, piece.err) != files.digests:
+            raise _Over(Failure(FailureKind.AGENT, f"sent from {self.host} other output than its end says"))
 
     async def _changed(self, end: Ended) -> tuple[FileChanges | NoCheckpoint | None, Failure | None]:
         """What changed in its files, after they are back; and why they are not, which is a failure of the turn."""
@@ -269,14 +281,15 @@ class HostedTurn:
     async def _look_at_running(self, host: HostSeen | None, executor: str) -> None:
         gone = _gone(host, self._dispatch.clock.dead_s, executor)
         if gone is None and self._missed > MOST_MISSED:
-            gone = "runs it no more, and says no end of it,"
+            gone = "runs it no more, and says no end of it"
         if gone is None:
             self._doubted = False
         elif not self._doubted:  # it may have written its end and left since: that is read first
             self._doubted, self._looked = True, -math.inf
         else:
             await self._dispatch.cancel(self.name)  # should it be there still, it can say nothing more
-            raise _Over(self._lost(f"was interrupted: {self.host} {gone} while it ran"))
+            self.gone = gone
+            raise _Over(self._lost(f"was interrupted: {self.host} {gone}"))
 
     async def _look_at_waiting(self, host: HostSeen | None) -> None:
         clock = self._dispatch.clock
@@ -290,14 +303,14 @@ class HostedTurn:
             gone = "took it and does not run it"
         if gone is None:
             if host and host.seen_s > LATE_BEATS * clock.beat_s:
-                self._say_once("late", f"waiting for {self.host}, not seen for {host.seen_s:.0f} s")
+                self._say_once("late", f"waiting for {self.host}, {host.absence}")
             elif state and state.waits and host and host.busy > host.jobs:
                 self._say_once("waits", f"waiting for a free job on {self.host}")
             return
         await self._dispatch.cancel(self.name)
         if await self._has_begun():
             return  # and the next look finds its end
-        raise _Over(Failure(FailureKind.MISSING, f"waited for {self.host}, which {gone}"))
+        raise _Over(Failure(FailureKind.MISSING, f"waited for {self.host}: {gone}"))
 
     async def _has_begun(self) -> bool:
         """Whether the agent of a cancelled turn has started: one that has not by now never will."""
@@ -317,7 +330,7 @@ def _gone(host: HostSeen | None, dead_s: float, executor: str | None) -> str | N
     if host is None:
         return "has left"
     if host.seen_s > dead_s:
-        return f"was not seen for {host.seen_s:.0f} s"
+        return host.absence
     if executor is not None and host.executor != executor:
         return "was started anew"
     return None
@@ -330,6 +343,7 @@ class _Files:
         self._folder = folder
         self._files: dict[str, BinaryIO] = {}
         self._given = {"out": 0, "err": 0}  # bytes that were given to the reader
+        self._digests = {"out": sha256(), "err": sha256()}  # of these
 
     def __enter__(self) -> Self:
         for stream, name, head in (("out", "stdout", FIRST_LINE), ("err", "stderr", b"")):
@@ -353,7 +367,14 @@ class _Files:
         if not piece.begins <= given < end:
             return b""
         self._given[piece.stream] = end
-        return piece.data[given - piece.begins :]
+        new = piece.data[given - piece.begins :]
+        self._digests[piece.stream].update(new)
+        return new
+
+    @property
+    def digests(self) -> tuple[str, str]:
+        """The SHA-256 of what was given of each stream."""
+        return self._digests["out"].hexdigest(), self._digests["err"].hexdigest()
 
     def __exit__(self, *_: object) -> None:
         for file in self._files.values():

@@ -18,7 +18,7 @@ from teamchat.runners.base import Access, Memory
 from teamchat.runners.child.running import MAX_OUTPUT_BYTES
 from teamchat.runners.longest import LONGEST_REPLY
 
-FORMAT = 2
+FORMAT = 3
 """The version of everything here. Home and worker must have the same one."""
 ANY = "any"
 """The host of a member that any worker may run."""
@@ -52,7 +52,7 @@ class Order(Struct, frozen=True, forbid_unknown_fields=True):
     """One try of a turn, for the host `host`.
 
     `turn` names it among all that the database has. Each try is a turn of its own in the store, so that a name is
-    never ordered twice.
+    never ordered twice. No host takes it after `expires`, in seconds since 1970.
     `protocol` is how home reads the agent's output, `prompt` the exact bytes of its standard input. Times are seconds
     (`first_byte_s` and `stall_s` None: the CLI's own value), sizes bytes. `patience` is how many retries of a kind the
     CLI may report. `files` are those that it works with, in a worktree; without them it works in the project's folder.
@@ -81,6 +81,7 @@ class Order(Struct, frozen=True, forbid_unknown_fields=True):
     patience: dict[FailureKind, int] = field(default_factory=dict)
     teamchat: str = ""
     files: OrderFiles | None = None
+    expires: float = 0.0
     format: int = FORMAT
 
 
@@ -111,12 +112,15 @@ class Output(Struct, frozen=True, forbid_unknown_fields=True, tag="output"):
     at: float
 
 
-class Ended(Struct, frozen=True, forbid_unknown_fields=True, tag="ended"):
+class Ended(Struct, frozen=True, forbid_unknown_fields=True):
     """The end of the turn: how the process ended as `Exit` has it, or why none was started (`refused`).
 
     `cut` is why the host ended it, `cut_at` seconds after the start. `files` are what became of those of the order, or
     `unsent` says why they stay there; `stays` are new paths that do not travel, with why. `lacks`: what the files of
     the order are made over is no longer there.
+
+    It travels as `Signed`: with the `turn` and the `host` whose end it is, and with what was said before it: `began`,
+    and the SHA-256 of all that came from each stream.
     """
 
     attempt: str
@@ -133,12 +137,27 @@ class Ended(Struct, frozen=True, forbid_unknown_fields=True, tag="ended"):
     unsent: str | None = None
     stays: tuple[str, ...] = ()
     lacks: bool = False
+    turn: str = ""
+    host: str = ""
+    began: Began | None = None
+    out: str = ""
+    err: str = ""
+
+
+class Signed(Struct, frozen=True, forbid_unknown_fields=True, tag="signed"):
+    """An order or the end of a turn as text, and a signature of it; "" where both sides do without."""
+
+    text: str
+    signature: str = ""
 
 
 Piece: TypeAlias = Began | Output | Ended
-_PIECE: Decoder[Any] = Decoder(Began | Output | Ended)
-_PIECES: Decoder[list[Piece]] = Decoder(list[Began | Output | Ended])
-_ORDER = Decoder(Order)
+"""What home is told of a turn."""
+SentPiece: TypeAlias = Began | Output | Signed
+"""The same as it is written to the database."""
+_PIECE: Decoder[Any] = Decoder(Began | Output | Signed)
+_PIECES: Decoder[list[SentPiece]] = Decoder(list[Began | Output | Signed])
+_SIGNED, _ORDER, _END = Decoder(Signed), Decoder(Order), Decoder(Ended)
 T = TypeVar("T")
 
 
@@ -146,9 +165,14 @@ class Unreadable(ValueError):
     """A value of the database that is none of ours."""
 
 
-def written(value: Order | Piece | list[Piece]) -> str:
+def written(value: Order | Ended | SentPiece | list[SentPiece]) -> str:
     """The value as text for the database."""
     return encode(value).decode()
+
+
+def read_signed_order(text: object) -> Signed:
+    """An order with its signature. Raises `Unreadable`."""
+    return _read(_SIGNED, text, "an order")
 
 
 def read_order(text: str) -> Order:
@@ -156,15 +180,25 @@ def read_order(text: str) -> Order:
     return _read(_ORDER, text, "an order")
 
 
-def read_piece(text: object) -> Piece:
+def read_end(text: str) -> Ended:
+    """The end of a turn. Raises `Unreadable`."""
+    return _read(_END, text, "an end")
+
+
+def read_piece(text: object) -> SentPiece:
     """A piece of a turn. Raises `Unreadable`."""
-    piece: Piece = _read(_PIECE, text)
+    piece: SentPiece = _read(_PIECE, text)
     return piece
 
 
-def read_pieces(text: object) -> list[Piece]:
+def read_pieces(text: object) -> list[SentPiece]:
     """Several pieces of a turn. Raises `Unreadable`."""
     return _read(_PIECES, text)
+
+
+def minor(program: str) -> tuple[str, ...]:
+    """A version of teamchat without what may differ between two machines."""
+    return tuple(program.split(".")[:2])
 
 
 def _read(decoder: Decoder[T], text: object, what: str = "a piece of a turn") -> T:

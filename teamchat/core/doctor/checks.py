@@ -16,8 +16,8 @@ class DoctorCheck(Struct, frozen=True):
     """A finding about a member (None: about all of them), in one line for a person.
 
     `what` is the program, version, args, login, access, tools, reads, folder, files or host of a member; else the
-    team, hosts, store, moved, python or sqlite. `value` is the part that a script may need: a path, a version. `hint`
-    has the commands to type, if any are known. `code` is the exit code of a failed check.
+    team, hosts, database, host, version, store, moved, python or sqlite. `value` is the part that a script may need:
+    a path, a version. `hint` has the commands to type, if any are known. `code` is the exit code of a failed check.
     """
 
     member: str | None

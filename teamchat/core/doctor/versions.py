@@ -71,7 +71,7 @@ def check_version(
     """The finding about the version that the program of the built-in agent `name` reports. Blocks."""
     assert runner.vendor
     version = _asked(program, ("--version",), env, ask, answer_s)
-    return version if isinstance(version, DoctorCheck) else _known(version, runner.vendor, INSTALL[name])
+    return version if isinstance(version, DoctorCheck) else known_version(version, runner.vendor, INSTALL[name])
 
 
 def check_row(row: AgentRow, program: str, env: Mapping[str, str], ask: Ask) -> DoctorCheck:
@@ -111,7 +111,7 @@ def _broken(text: str) -> DoctorCheck:
     return DoctorCheck(None, "version", "failed", text, code=ExitCode.AGENT_UNAVAILABLE)
 
 
-def _known(version: str, vendor: Vendor, upgrade: str) -> DoctorCheck:
+def known_version(version: str, vendor: Vendor, upgrade: str) -> DoctorCheck:
     """What the ledger has on this version."""
     newest, missing = newest_proven(vendor), shortfalls(vendor, version)
     beside = "" if version == newest else f"; the newest proven is {newest}"

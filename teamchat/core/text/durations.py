@@ -8,7 +8,14 @@ from teamchat.patterns import regex
 
 _NUMBER = r"[0-9]+(?:\.[0-9]+)?"
 _SECONDS = regex(_NUMBER)
+_LARGE = ((86_400, "d"), (3600, "h"), (60, "min"))
 _UNITS = regex(rf"(?:({_NUMBER})d)? ?(?:({_NUMBER})h)? ?(?:({_NUMBER})m)? ?(?:({_NUMBER})s)?")
+
+
+def roughly(seconds: float) -> str:
+    """A time in its largest unit: `45 s`, `12 min`, `8 h`, `2 d`."""
+    size, unit = next(((size, unit) for size, unit in _LARGE if seconds >= size), (1, "s"))
+    return f"{seconds / size:.0f} {unit}"
 
 
 def parse_duration(text: str) -> float:

@@ -98,9 +98,9 @@ def ran_on(turn: HostedTurn) -> tuple[Ran, bool]:
     """What the host told of the turn, for its receipt, and whether the end of its process is known."""
     began = turn.began
     if began is None:
-        return Ran(turn.host, lost=turn.lost), False
+        return Ran(turn.host, lost=turn.lost, gone=turn.gone), False
     details = (began.executor, began.cwd, began.argv, began.env, began.access_note, began.teamchat)
-    return Ran(turn.host, *details, lost=turn.lost), not turn.lost
+    return Ran(turn.host, *details, lost=turn.lost, gone=turn.gone), not turn.lost
 
 
 class Hosting(Struct):

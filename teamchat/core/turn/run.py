@@ -39,7 +39,7 @@ from teamchat.core.turn.run_events import ConversationEvent, Warned, spoken
 from teamchat.core.turn.watching import in_thread
 from teamchat.core.turn.work_trees import WorkTrees, owner_of, refs_of
 from teamchat.core.worktrees import any_made, first_try
-from teamchat.runners.agent_events import AgentEvent, Usage
+from teamchat.runners.agent_events import AgentEvent, Failure, Usage
 from teamchat.runners.child.removal import remove
 from teamchat.runners.child.supervisor import Stopper
 from teamchat.runners.untrusted.file_changes import NoCheckpoint, WorkTree
@@ -58,6 +58,15 @@ class TurnFailure(Struct, frozen=True):
     reason: str
     hint: str | None
     repeats: bool = False
+
+
+def why_failed(turn: Turn, outcome: Outcome, failure: Failure) -> str:
+    """Why a turn has no reply. Of one whose host has gone it is said what to do: nobody sees that from here."""
+    ran = outcome.ran
+    if ran and ran.gone:
+        again = f"{RESUME} runs it again, --skip goes on without it"
+        return f"{ran.host}: {ran.gone}; turn {turn.number} interrupted; {again}"
+    return f"{turn.member} {failure.reason}"
 
 
 class Tally(Struct):
@@ -95,7 +104,7 @@ class Tally(Struct):
     def fail_turn(self, turn: Turn, outcome: Outcome) -> None:
         """Note why a turn of a route failed, if it did."""
         if outcome.failure and turn.route is not None:
-            reason = f"{turn.member} {outcome.failure.reason}"
+            reason = why_failed(turn, outcome, outcome.failure)
             self.failures[turn.route] = TurnFailure(outcome.code, reason, outcome.failure.hint)
 
     def add(self, turn: Turn, outcome: Outcome) -> None:

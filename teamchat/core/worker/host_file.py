@@ -28,6 +28,7 @@ from teamchat.runners.untrusted.toml import in_toml, loads
 NAME = "host.toml"
 INIT = "teamchat worker --init"
 LARGEST = 1 << 20
+MOST_DAYS = 3650
 LONGEST_SHOWN = 100  # characters of a wrong value
 
 
@@ -48,6 +49,8 @@ class ProjectTable(_Table):
 
 
 class HostTable(_Table):
+    unsigned: bool = False
+    keep: Annotated[int, Field(ge=1, le=MOST_DAYS)] = 7
     agents: dict[str, HostAgentTable] = {}
     projects: list[ProjectTable] = []
 
@@ -64,11 +67,17 @@ class HostAgent(Struct, frozen=True):
 
 
 class HostFile(Struct, frozen=True):
-    """What the file offers: agents by their names, and projects with their folders here."""
+    """What the file offers: agents by their names, and projects with their folders here.
+
+    An `unsigned` host takes orders without a signature. What has ended stays in the database for `keep` days, if home
+    has not removed it.
+    """
 
     path: Path
     agents: Mapping[str, HostAgent]
     projects: tuple[tuple[Project, Path], ...]
+    unsigned: bool = False
+    keep: int = 7
 
     def agent(self, order: Order) -> HostAgent:
         """The agent of an order. Raises `HostUnavailable` if the host does not offer that much."""
@@ -143,7 +152,8 @@ def _built(table: HostTable, path: Path) -> HostFile:
         if any("\0" in word for word in agent_table.command):
             raise TeamFileProblem(f"agents {name!r}: command: expected words without NUL")
         agents[key] = HostAgent(AgentSpec(name, tuple(agent_table.command), like), agent_table.access)
-    return HostFile(path, agents, tuple(starmap(_project, enumerate(table.projects))))
+    projects = tuple(starmap(_project, enumerate(table.projects)))
+    return HostFile(path, agents, projects, table.unsigned, table.keep)
 
 
 def _project(number: int, table: ProjectTable) -> tuple[Project, Path]:

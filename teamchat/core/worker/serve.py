@@ -13,6 +13,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,13 +24,15 @@ from teamchat.core.dispatch.connect import clock_of
 from teamchat.core.dispatch.dispatch import AgentOffer, Away, HostClock
 from teamchat.core.dispatch.order import Project
 from teamchat.core.dispatch.project import head_of
+from teamchat.core.dispatch.signing import fingerprint, host_keys
 from teamchat.core.errors import HostUnavailable, UsageError
 from teamchat.core.files.folders import state_dir
 from teamchat.core.files.whole_files import put_in_place
 from teamchat.core.team.programs import OTHERWISE, Unusable, find_program
+from teamchat.core.text.durations import roughly
 from teamchat.core.turn.machine import Cooldowns
 from teamchat.core.worker.host_file import HostFile
-from teamchat.core.worker.turn import Host
+from teamchat.core.worker.turn import Host, UsedOrders
 from teamchat.runners.child.guardian import boot_time
 from teamchat.runners.homes.versions import installed_version
 from teamchat.runners.untrusted.regular_files import read_regular_text
@@ -41,7 +44,8 @@ if TYPE_CHECKING:
 
 LOOK_S = 0.1  # while it ends
 IDLE_S = 10.0  # without a turn, after which a worker that runs until it is idle ends
-TURNS = "turns"
+TURNS, ORDERS = "turns", "orders"
+TIDY_S = 3600.0  # between two looks for what is kept no longer
 HEADS_S = 60.0  # between two looks at the commits of the clones
 
 
@@ -90,11 +94,19 @@ def serve(
 
     folder = state_dir() / "worker" / name
     tables, clock = HostTables(address(url)), clock_of(env)
+    if file.unsigned and not tables.is_local:
+        raise HostUnavailable(
+            f"{file.path} has `unsigned = true`, which goes only with a database of this machine: take it out there",
+            "teamchat help workers",
+        )
+    keys = None if file.unsigned else host_keys(name)
+    used = UsedOrders(state_dir() / ORDERS / name)
     with only_one(folder, name), contextlib.closing(tables):
         clean_folder(folder / TURNS)
         cooldowns = Cooldowns(state_dir() / "cooldowns.json")
         places = asyncio.Semaphore(jobs)
-        host = Host(name, os.urandom(8).hex(), file, folder / TURNS, places, env, cooldowns, clock, [], set())
+        executor = os.urandom(8).hex()
+        host = Host(name, executor, file, keys, used, folder / TURNS, places, env, cooldowns, clock, [], set())
         worker = _Worker(host, machine_of(folder), tables, jobs, ends, say)
         worker.begin(clock.dead_s)
         there = []
@@ -105,6 +117,8 @@ def serve(
                 say(f"does not offer {spec.name}: its program {spec.command[0]!r} {why}")
             else:
                 there.append(spec.name)
+        if keys:
+            say(f"signs with the key {fingerprint(keys.key.public())}; at home: teamchat hosts trust {name}")
         say(f"{name} is ready: {', '.join(there) or 'no agent'}; {jobs} at a time")
         idle_s = IDLE_S * clock.beat_s / HostClock().beat_s
         while not worker.over():
@@ -117,6 +131,7 @@ def serve(
                 worker.end_if_idle(idle_s)
             worker.heed()
             worker.beat()
+            worker.tidy()
         worker.leave()
         if worker.taken:
             raise HostUnavailable(f"another machine runs a worker named {name} now; give this one another --name")
@@ -147,8 +162,10 @@ class _Worker:
         self._away = False
         self._busy = time.monotonic()
         self._winds_down = False
+        self._key = host.keys.key.public() if host.keys else ""
         self._known_heads: tuple[tuple[Project, str], ...] = ()
         self._looked = -math.inf  # for them
+        self._tidied = -math.inf
 
     def begin(self, dead_s: float) -> None:
         """Take turns from now on. Raises `HostUnavailable`, and `UsageError` where the name has a worker."""
@@ -170,7 +187,7 @@ class _Worker:
             there = f"a worker named {name} runs on another machine, seen {taken.seen_s:.0f} s ago"
             raise UsageError(f"{there}; give this one another --name") from None
         except Away as away:
-            raise HostUnavailable(str(away)) from None
+            raise HostUnavailable(str(away), away.hint) from None
 
     def _about(self) -> About:
         from teamchat.core.dispatch.dbos.tables import About
@@ -183,8 +200,10 @@ class _Worker:
             heads=self._heads(),
             teamchat=VERSION,
             refused=tuple(self._host.refused),
-            running=tuple(turn.name for turn in tuple(self._host.running) if turn.name),
+            running=tuple(turn.name for turn in tuple(self._host.running)),
             ending=bool(self._ends.asked) or self._winds_down,
+            key=self._key,
+            clock=time.time(),
         )
 
     def _heads(self) -> tuple[tuple[Project, str], ...]:
@@ -222,6 +241,17 @@ class _Worker:
                 self._say("the database answers again")
             self._away = False
 
+    def tidy(self) -> None:
+        """Now and then remove what is kept no longer: what has ended long ago, and orders that have expired."""
+        if self._away or time.monotonic() - self._tidied < TIDY_S or self._service is None or self._closing:
+            return
+        self._tidied = time.monotonic()
+        self._host.used.clean()
+        try:
+            self._service.forget(datetime.now(UTC) - timedelta(days=self._host.file.keep))
+        except Away as away:
+            self._say(f"{away}; removes what is old later")
+
     def end_if_idle(self, seconds: float) -> None:
         """Ask it to end when no turn was there for so long. One beat before that no home chooses it any more."""
         idle = time.monotonic() - self._busy > seconds
@@ -233,9 +263,11 @@ class _Worker:
         """Stop what runs, which home has given up, after the machine or this process did nothing for so long."""
         running = tuple(self._host.running)
         for turn in running:
-            turn.stop(f"{self._host.name} was asleep for {seconds:.0f} s")
+            turn.stop(f"{self._host.name} was asleep for {roughly(seconds)}")
         if running:
-            self._say(f"was asleep for {seconds:.0f} s; stops what ran meanwhile")
+            self._say(
+                f"was asleep for {roughly(seconds)}; stops what ran meanwhile, which teamchat resume runs again at home"
+            )
 
     def heed(self) -> None:
         """Do what it was told: take nothing new, and then stop what runs."""

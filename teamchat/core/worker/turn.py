@@ -10,6 +10,7 @@ import os
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,7 +19,22 @@ from msgspec.structs import replace
 
 from teamchat.core.checkpoint.packs import LacksBase
 from teamchat.core.dispatch.dispatch import HostClock
-from teamchat.core.dispatch.order import FORMAT, Began, Ended, Order, OrderFiles, Output, Piece, Unreadable, read_order
+from teamchat.core.dispatch.order import (
+    FORMAT,
+    Began,
+    Ended,
+    Order,
+    OrderFiles,
+    Output,
+    SentPiece,
+    Signed,
+    Unreadable,
+    minor,
+    read_order,
+    read_signed_order,
+    written,
+)
+from teamchat.core.dispatch.signing import HostKeys
 from teamchat.core.errors import TeamchatError
 from teamchat.core.made import made_of
 from teamchat.core.team.programs import Unusable, find_program
@@ -43,17 +59,22 @@ if TYPE_CHECKING:
 
 BATCH_S = 0.03  # in which output is gathered: a row of the database takes milliseconds
 MOST_REFUSED = 5  # that a host tells of
+LONGEST_VALID_S = 2 * 86_400.0  # of an order: home gives it a day, and clocks differ
+AGAIN = Failure(FailureKind.INTERRUPTED, "was begun before, and does not begin a second time by itself")
 
 
 class Host(Struct):
     """The machine as a host: what it offers, and what it does now. `folder` is where its turns keep their output.
 
-    `until` is when the lease of its agents is over, by `boot_time`.
+    Without `keys` it takes orders that nobody has signed. `until` is when the lease of its agents is over, by
+    `boot_time`.
     """
 
     name: str
     executor: str
     file: HostFile
+    keys: HostKeys | None
+    used: UsedOrders
     folder: Path
     places: asyncio.Semaphore
     env: Mapping[str, str]
@@ -80,9 +101,9 @@ class Host(Struct):
         """Why an agent was ended whose lease was over."""
         return f"{self.name} could not tell the database for {self.clock.lease_s:.0f} s that it is there"
 
-    def begin(self, text: str, attempt: str) -> HostTurn:
-        """Begin the turn of an order in the event loop that runs."""
-        return HostTurn(self, text, attempt)
+    def begin(self, name: str, text: str, attempt: str, again: bool) -> HostTurn:
+        """Begin the turn of an order in the event loop that runs, or only say that it was begun before."""
+        return HostTurn(self, name, text, attempt, again=again)
 
     def cools(self, agent: HostAgent) -> float:
         """How long the agent cools down still, in seconds."""
@@ -91,6 +112,30 @@ class Host(Struct):
     def note_refused(self, order: str, why: str) -> None:
         """Keep the last orders that were not taken, for `teamchat hosts`."""
         self.refused = [*self.refused, f"{order}: {why}"][-MOST_REFUSED:]
+
+
+class UsedOrders(Struct, frozen=True):
+    """The orders that were taken here, as files in a folder, each until it has expired: none is taken twice."""
+
+    folder: Path
+
+    def use(self, turn: str, expires: float) -> bool:
+        """Whether the order of that turn is taken for the first time. Raises `OSError`."""
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path = self.folder / sha256(turn.encode()).hexdigest()
+        try:
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+        except FileExistsError:
+            return False
+        os.utime(path, (expires, expires))
+        return True
+
+    def clean(self) -> None:
+        """Forget those that have expired."""
+        now = time.time()
+        for path in self.folder.glob("*"):
+            if path.stat().st_mtime < now:
+                path.unlink(missing_ok=True)
 
 
 class _Refused(Exception):
@@ -104,10 +149,10 @@ class _Refused(Exception):
 class HostTurn:
     """A turn that runs, as `Work` of the engine has it."""
 
-    def __init__(self, host: Host, text: str, attempt: str) -> None:
-        self._host, self._attempt = host, attempt
-        self.name: str | None = None  # as its order has it
-        self._pieces: list[Piece] = []
+    def __init__(self, host: Host, name: str, text: str, attempt: str, *, again: bool) -> None:
+        self._host, self.name, self._attempt, self._again = host, name, attempt, again
+        self._began: Began | None = None
+        self._pieces: list[SentPiece] = []
         self._since = 0.0  # when the first of them came
         self._more = asyncio.Event()
         self._given = False  # whether its beginning was given to be written
@@ -119,7 +164,7 @@ class HostTurn:
         self._task = self._loop.create_task(self._run(text))
         host.running.add(self)
 
-    async def batch(self) -> list[Piece]:
+    async def batch(self) -> list[SentPiece]:
         if self._given:
             self._written.set()
         while not self._pieces:
@@ -133,7 +178,7 @@ class HostTurn:
         self._given = self._given or any(isinstance(piece, Began) for piece in taken)
         return taken
 
-    def put_back(self, pieces: list[Piece]) -> None:
+    def put_back(self, pieces: list[SentPiece]) -> None:
         self._pieces = [*pieces, *self._pieces]
 
     def renew(self, until: float) -> None:
@@ -152,29 +197,41 @@ class HostTurn:
         if not self._task.done():
             self.stop()
 
-    async def rest(self) -> list[Piece]:
+    async def rest(self) -> list[SentPiece]:
         await asyncio.wait((self._task,))
         return _joined(self._pieces)
 
-    def _add(self, piece: Piece) -> None:
+    def _add(self, piece: SentPiece) -> None:
         if not self._pieces:
             self._since = time.monotonic()
         self._pieces.append(piece)
         self._more.set()
 
     async def _run(self, text: str) -> None:
-        host = self._host
         try:
-            order = self._read(text)
-            async with host.places:  # a cancelled turn leaves its place in the queue before its agent has ended
-                self._add(await self._ran(order))
-        except _Refused as refused:
-            self._add(Ended(self._attempt, refused=refused.failure, lacks=refused.lacks))
-        except Exception as error:  # noqa: BLE001 (home is told, whatever it is)
-            failure = Failure(FailureKind.AGENT, f"could not be run by its host: {type(error).__name__}: {error}")
-            self._add(Ended(self._attempt, refused=failure))
+            try:
+                order = await asyncio.to_thread(self._read, text)
+                async with (
+                    self._host.places
+                ):  # a cancelled turn leaves its place in the queue before its agent has ended
+                    ended = await self._ran(order)
+            except _Refused as refused:
+                ended = Ended(self._attempt, refused=refused.failure, lacks=refused.lacks)
+            except Exception as error:  # noqa: BLE001 (home is told, whatever it is)
+                reason = f"could not be run by its host: {type(error).__name__}: {error}"
+                ended = Ended(self._attempt, refused=Failure(FailureKind.AGENT, reason))
+            self._add(await asyncio.to_thread(self._signed, ended))
         finally:
             self._more.set()
+
+    def _signed(self, ended: Ended) -> Signed:
+        """The end as it goes home: unsigned if it cannot be signed, which home says."""
+        text = written(replace(ended, turn=self.name, host=self._host.name, began=self._began))
+        try:
+            return self._host.keys.end(text) if self._host.keys else Signed(text)
+        except TeamchatError as error:
+            self._host.note_refused("an end to sign", str(error))
+            return Signed(text)
 
     async def _ran(self, order: Order) -> Ended:
         try:
@@ -210,20 +267,31 @@ class HostTurn:
             raise _Refused(Failure(FailureKind.MISSING, reason)) from None
 
     def _read(self, text: str) -> Order:
+        """The order, which is taken by that. Blocks. Raises `_Refused`."""
+        if self._again:
+            raise _Refused(AGAIN)
+        host, left, whose = self._host, 0.0, "an order"
         try:
-            order = read_order(text)
-        except Unreadable as error:
-            self._host.note_refused("an order", str(error))
-            raise _Refused(Failure(FailureKind.AGENT, f"was refused by {self._host.name}: {error}")) from None
-        why = None
-        if order.format != FORMAT or order.host != self._host.name:
-            why = f"the order is of format {order.format} for {order.host}"
-        elif order.teamchat.split(".")[:2] != VERSION.split(".")[:2]:
-            why = f"the order is of teamchat {order.teamchat or '?'}, and the host has {VERSION}"
+            signed = read_signed_order(text)
+            if host.keys:
+                host.keys.check_order(signed)
+            order = read_order(signed.text)
+            left, whose, why = order.expires - time.time(), f"{order.member} ({order.agent})", None
+            if order.format != FORMAT or order.host != host.name:
+                why = f"the order is of format {order.format} for {order.host}"
+            elif order.turn != self.name:
+                why = f"the order is that of the turn {order.turn}, and came as {self.name}"
+            elif minor(order.teamchat) != minor(VERSION):
+                why = f"the order is of teamchat {order.teamchat or '?'}, and the host has {VERSION}"
+            elif not 0 < left <= LONGEST_VALID_S:
+                why = "the order has expired" if left <= 0 else "the order does not expire"
+            elif not host.used.use(order.turn, order.expires):
+                why = "the order was taken before"
+        except (Unreadable, TeamchatError, OSError) as error:
+            why = str(error)
         if why:
-            self._host.note_refused(f"{order.member} ({order.agent})", why)
-            raise _Refused(Failure(FailureKind.AGENT, f"was refused by {self._host.name}: {why}"))
-        self.name = order.turn
+            host.note_refused(whose, why)
+            raise _Refused(Failure(FailureKind.AGENT, f"was refused by {host.name}: {why}"))
         return order
 
     async def _executed(self, order: Order, agent: HostAgent, cwd: Path, folder: Path, scratch: Path) -> Ended:
@@ -257,19 +325,18 @@ class HostTurn:
         )
         if runner.vendor:
             await self._stopper.sleep(take_moment(runner.vendor) - time.time())
-        self._add(
-            Began(
-                self._attempt,
-                self._host.executor,
-                argv=masked(command.argv, secrets_in(spec.command)),
-                env=told_variables(self._host.env, env),
-                cwd=str(cwd),
-                access_note=spec.access_note(order.access),
-                version=version,
-                login=login,
-                teamchat=VERSION,
-            )
+        self._began = Began(
+            self._attempt,
+            self._host.executor,
+            argv=masked(command.argv, secrets_in(spec.command)),
+            env=told_variables(self._host.env, env),
+            cwd=str(cwd),
+            access_note=spec.access_note(order.access),
+            version=version,
+            login=login,
+            teamchat=VERSION,
         )
+        self._add(self._began)
         await self._written.wait()  # else home could take a turn that has begun for one that has not
         if self._stopper.asked or boot_time() > self._host.until:
             raise _Refused(Failure(FailureKind.INTERRUPTED, "was interrupted before its turn began"))
@@ -296,7 +363,8 @@ class HostTurn:
         cut_at = told.cut.at if told.cut else ended.seconds
         if ended.lapsed and cut is None:
             cut = Failure(FailureKind.INTERRUPTED, f"was interrupted: {self._host.lapse}")
-        return made_of(Ended, ended, attempt=self._attempt, cut=cut, cut_at=cut_at, files=None)
+        out, err = (told.digests[stream].hexdigest() for stream in ("out", "err"))
+        return made_of(Ended, ended, attempt=self._attempt, cut=cut, cut_at=cut_at, files=None, out=out, err=err)
 
 
 async def _with_files(ended: Ended, files: HostFiles) -> Ended:
@@ -309,12 +377,13 @@ async def _with_files(ended: Ended, files: HostFiles) -> Ended:
 
 
 class _Told(Wrapped):
-    """A process that tells what it writes, and why it was ended."""
+    """A process that tells what it writes, and why it was ended. `digests` are the SHA-256 of its streams."""
 
-    def __init__(self, process: Running, attempt: str, add: Callable[[Piece], None]) -> None:
+    def __init__(self, process: Running, attempt: str, add: Callable[[SentPiece], None]) -> None:
         super().__init__(process)
         self._attempt, self._add = attempt, add
         self._written = {"out": 0, "err": 0}
+        self.digests = {"out": sha256(), "err": sha256()}
 
     async def chunks(self) -> AsyncGenerator[Chunk | CutShort, None]:
         async with aclosing(self.process.chunks()) as chunks:
@@ -324,13 +393,14 @@ class _Told(Wrapped):
                 else:
                     begins = self._written[chunk.stream]
                     self._written[chunk.stream] += len(chunk.data)
+                    self.digests[chunk.stream].update(chunk.data)
                     self._add(Output(self._attempt, chunk.stream, begins, chunk.data, chunk.at))
                 yield chunk
 
 
-def _joined(pieces: list[Piece]) -> list[Piece]:
+def _joined(pieces: list[SentPiece]) -> list[SentPiece]:
     """The pieces, with output of one stream that follows its own as one."""
-    joined: list[Piece] = []
+    joined: list[SentPiece] = []
     for piece in pieces:
         last = joined[-1] if joined else None
         if isinstance(piece, Output) and isinstance(last, Output) and piece.stream == last.stream:

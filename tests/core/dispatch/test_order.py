@@ -7,18 +7,22 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from teamchat.core.dispatch.order import (
     Began,
     Ended,
     Order,
     Output,
-    Piece,
     Project,
+    SentPiece,
+    Signed,
     Unreadable,
+    read_end,
     read_order,
     read_piece,
     read_pieces,
+    read_signed_order,
     written,
 )
 from teamchat.runners.agent_events import Failure, FailureKind
@@ -77,7 +81,8 @@ ends = st.builds(
     seconds,
     st.none() | failures,
 )
-pieces = began | outputs | ends
+signed = st.builds(Signed, texts, texts)
+pieces = began | outputs | signed
 
 
 @given(orders)
@@ -85,20 +90,31 @@ def test_an_order_is_the_same_after_it_was_text(order: Order) -> None:
     assert read_order(written(order)) == order
 
 
+@given(ends, began, texts)
+def test_an_end_is_the_same_after_it_was_text(end: Ended, start: Began, name: str) -> None:
+    whole = replace(end, turn=name, host=name, began=start, out=name, err=name)
+    assert read_end(written(whole)) == whole
+
+
+@given(signed)
+def test_what_is_signed_is_the_same_after_it_was_text(value: Signed) -> None:
+    assert read_signed_order(written(value)) == value
+
+
 @given(st.lists(pieces, min_size=1, max_size=4))
-def test_pieces_are_the_same_after_they_were_text(some: list[Piece]) -> None:
+def test_pieces_are_the_same_after_they_were_text(some: list[SentPiece]) -> None:
     assert read_pieces(written(some)) == some
     assert read_piece(written(some[0])) == some[0]
 
 
-@given(orders | pieces, texts.filter(lambda name: name not in {*Order.__struct_fields__, *Ended.__struct_fields__}))
-def test_a_field_that_is_not_known_is_refused(value: Order | Piece, name: str) -> None:
+@given(orders | ends | pieces, texts)
+def test_a_field_that_is_not_known_is_refused(value: Order | Ended | SentPiece, name: str) -> None:
     known = {*value.__struct_fields__, "type"}
     if name in known:
         return
     text = json.dumps({**json.loads(written(value)), name: 1})
     with pytest.raises(Unreadable):
-        read_order(text) if isinstance(value, Order) else read_piece(text)
+        (read_order if isinstance(value, Order) else read_end if isinstance(value, Ended) else read_piece)(text)
 
 
 DEEP = "[" * 200_000
@@ -115,14 +131,14 @@ DEEP = "[" * 200_000
         '"x"',
         "{",
         DEEP,
-        f'{{"type":"ended","attempt":"a","x":{DEEP}',
+        f'{{"type":"began","attempt":"a","x":{DEEP}',
         '{"type":"other"}',
         "\ud800",
     ],
     ids=lambda text: ascii(text[:12]),
 )
 def test_a_text_that_is_none_of_ours_is_refused(text: str) -> None:
-    for read in (read_order, read_piece):
+    for read in (read_order, read_signed_order, read_end, read_piece):
         with pytest.raises(Unreadable):
             read(text)
     if text != "[]":

@@ -4,18 +4,34 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, ParamSpec, TypeVar
 
 from dbos import DBOSClient
 from dbos import _error as errors
+from msgspec.structs import replace
 from sqlalchemy.exc import SQLAlchemyError
 
 from teamchat.core.dispatch.dbos.tables import About, HostTables, address, differs
 from teamchat.core.dispatch.dbos.values import JsonSerializer
-from teamchat.core.dispatch.dispatch import HostClock, HostSeen, TurnState
-from teamchat.core.dispatch.order import FORMAT, Order, Piece, Unreadable, read_piece, read_pieces, written
+from teamchat.core.dispatch.dispatch import DatabaseSeen, HostClock, HostSeen, TurnState
+from teamchat.core.dispatch.order import (
+    FORMAT,
+    Order,
+    Piece,
+    SentPiece,
+    Signed,
+    Unreadable,
+    read_end,
+    read_piece,
+    read_pieces,
+    written,
+)
+from teamchat.core.dispatch.signing import HomeKeys
+from teamchat.core.errors import HostUnavailable
+from teamchat.core.files.folders import config_dir
 from teamchat.core.made import made_of
 
 APPLICATION = "teamchat"
@@ -27,6 +43,7 @@ OPEN = ("ENQUEUED", "PENDING", "DELAYED")
 LOOK_S = 0.5  # without a piece, after which a follower looks at something else
 POLL_S = 0.03  # between two looks of SQLite, which notifies nobody
 WAKE_S = 1.0  # the same of PostgreSQL, which does
+EXPIRES_S = 86_400.0  # after which no host takes an order
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -59,6 +76,7 @@ class DbosDispatch:
         self.clock = clock
         self.tables = HostTables(address(url))
         self.tables.check()
+        self.keys = HomeKeys(config_dir(), self.tables.is_local)
         quiet()
         self._sqlite = self.tables.is_sqlite
         try:
@@ -87,7 +105,9 @@ class DbosDispatch:
             "workflow_id": order.turn,
             "app_version": VERSION,
         }
-        await self._asked(self._client.enqueue_async, options, written(order))
+        text = written(replace(order, expires=time.time() + EXPIRES_S))
+        signed = await asyncio.to_thread(self.keys.order, text, order.host)
+        await self._asked(self._client.enqueue_async, options, written(signed))
 
     async def follow(self, turn: str, offset: int) -> AsyncIterator[Piece | None]:
         pause = POLL_S if self._sqlite else WAKE_S
@@ -98,7 +118,7 @@ class DbosDispatch:
             try:
                 async for value in values:
                     offset += 1
-                    yield read_piece(value)
+                    yield await self._opened(read_piece(value))
             except errors.DBOSStreamTimeoutError:
                 yield None
             except (SQLAlchemyError, OSError) as error:
@@ -112,7 +132,20 @@ class DbosDispatch:
 
     async def rest(self, turn: str) -> list[Piece] | None:
         workflows = await self._asked(self._client.list_workflows_async, workflow_ids=[rest_of(turn)], load_input=False)
-        return read_pieces(workflows[0].output) if workflows and workflows[0].status == "SUCCESS" else None
+        if not workflows or workflows[0].status != "SUCCESS":
+            return None
+        return [await self._opened(piece) for piece in read_pieces(workflows[0].output)]
+
+    async def _opened(self, piece: SentPiece) -> Piece:
+        """A piece whose signature is right, if it has one. Raises `Unreadable`."""
+        if not isinstance(piece, Signed):
+            return piece
+        end = read_end(piece.text)
+        try:
+            await asyncio.to_thread(self.keys.check_end, piece, end.host)
+        except (Unreadable, HostUnavailable) as error:
+            raise Unreadable(f"an end of its turn that is not taken: {error}") from None
+        return end
 
     async def state(self, turn: str) -> TurnState | None:
         workflows = await self._asked(
@@ -156,7 +189,7 @@ class DbosDispatch:
                 differs(about.format, about.engine, row.name, about.teamchat)
                 if row.about
                 else "says what cannot be read"
-            )
+            ) or self.keys.trouble(row.name, about.key)
             seen.append(
                 made_of(
                     HostSeen,
@@ -164,11 +197,15 @@ class DbosDispatch:
                     name=row.name,
                     executor=row.executor,
                     seen_s=row.seen_s,
+                    ahead_s=row.ahead_s,
                     busy=busy[queue_of(row.name)],
                     trouble=trouble,
                 )
             )
         return tuple(seen)
+
+    async def database(self) -> DatabaseSeen:
+        return await asyncio.to_thread(self.tables.seen)
 
     def close(self) -> None:
         self._client.destroy()

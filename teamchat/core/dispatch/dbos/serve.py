@@ -10,6 +10,7 @@ import asyncio
 import contextvars
 import secrets
 from collections.abc import Callable, Coroutine
+from datetime import datetime
 from typing import Protocol
 
 import sqlalchemy as sa
@@ -20,23 +21,21 @@ from sqlalchemy.exc import OperationalError, SQLAlchemyError
 
 from teamchat.core.dispatch.dbos.client import OPEN, OUTPUT, REST, TURN, config, queue_of, quiet, rest_of
 from teamchat.core.dispatch.dbos.tables import HostTables
-from teamchat.core.dispatch.order import Ended, Piece, written
+from teamchat.core.dispatch.order import SentPiece, written
 from teamchat.core.errors import HostUnavailable
-from teamchat.runners.agent_events import Failure, FailureKind
 
 POLL_S = 0.5  # between two looks at the queue, each of which is a transaction
 FOREVER_S = 10 * 365 * 86_400
-AGAIN = Failure(FailureKind.INTERRUPTED, "was begun before, and does not begin a second time by itself")
 
 
 class HostedWork(Protocol):
     """A turn that runs in the event loop in which it was begun."""
 
-    async def batch(self) -> list[Piece]:
+    async def batch(self) -> list[SentPiece]:
         """The next pieces; none once the turn is over and all were given. It may be cancelled while it waits."""
         ...
 
-    def put_back(self, pieces: list[Piece]) -> None:
+    def put_back(self, pieces: list[SentPiece]) -> None:
         """Give pieces once more with `rest`."""
         ...
 
@@ -48,20 +47,20 @@ class HostedWork(Protocol):
         """Say that nobody asks for more. An agent that still runs is stopped."""
         ...
 
-    async def rest(self) -> list[Piece]:
+    async def rest(self) -> list[SentPiece]:
         """All pieces up to the end of the turn that were not given yet."""
         ...
 
 
-Begin = Callable[[str, str], HostedWork]
-"""Begins the turn of an order, as its text, in an attempt of that name."""
+Begin = Callable[[str, str, str, bool], HostedWork]
+"""Begins the turn of that name by its order, as text, in an attempt of that name; `again` only says that it did."""
 
 
 class Service:
     """Takes the orders of the host `name`, `jobs` at a time, as the process `executor`. One in a process."""
 
     def __init__(self, tables: HostTables, name: str, executor: str, jobs: int, begin: Begin) -> None:
-        self._queue = queue_of(name)
+        self._tables, self._queue = tables, queue_of(name)
         DBOS(config=config(tables, executor))
         quiet()
         _register(begin)
@@ -92,6 +91,15 @@ class Service:
         )
         return len(workflows)
 
+    def forget(self, before: datetime) -> None:
+        """Remove what the engine keeps of all turns that have ended before that time. Raises `Away`."""
+        try:
+            old = DBOS.list_workflows(completed_before=before.isoformat(), load_input=False, load_output=False)
+            if old:
+                DBOS.delete_workflows([workflow.workflow_id for workflow in old])
+        except SQLAlchemyError as error:
+            raise self._tables.away(error) from None
+
     def close(self) -> None:
         """Take no further order, and return when those that run are over. Blocks."""
         DBOS.destroy(workflow_completion_timeout_sec=FOREVER_S)
@@ -113,7 +121,7 @@ def _register(begin: Begin) -> None:
     async def rest(pieces: str) -> str:
         return pieces
 
-    async def keep_rest(name: str, pieces: list[Piece]) -> None:
+    async def keep_rest(name: str, pieces: list[SentPiece]) -> None:
         if await DBOS.get_workflow_status_async(name) is None:
             return  # home waits for nothing more
         with SetWorkflowID(rest_of(name)):
@@ -122,10 +130,7 @@ def _register(begin: Begin) -> None:
 
     @DBOS.step(name="teamchat.carry_out", preemptible=True)
     async def carry_out(order: str, holder: str, token: str) -> str:
-        if holder != token:
-            await DBOS.write_stream_async(OUTPUT, written(Ended(token, refused=AGAIN)))
-            return "not begun"
-        await _carried_out(begin(order, token), keep_rest)
+        await _carried_out(begin(DBOS.workflow_id or "", order, token, holder != token), keep_rest)
         return "done"
 
     @DBOS.workflow(name=TURN)
@@ -135,9 +140,11 @@ def _register(begin: Begin) -> None:
         return await carry_out(order, holder, token)
 
 
-async def _carried_out(work: HostedWork, keep_rest: Callable[[str, list[Piece]], Coroutine[None, None, None]]) -> None:
+async def _carried_out(
+    work: HostedWork, keep_rest: Callable[[str, list[SentPiece]], Coroutine[None, None, None]]
+) -> None:
     """Stream what comes of the work, to its end."""
-    name, batch = DBOS.workflow_id or "", list[Piece]()
+    name, batch = DBOS.workflow_id or "", list[SentPiece]()
     try:
         while batch := await work.batch():
             while batch:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import time
 from collections.abc import Iterator
 from importlib.metadata import version
 from typing import Any
@@ -17,9 +18,10 @@ import sqlalchemy as sa
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, OperationalError, ProgrammingError
 
-from teamchat.core.dispatch.dispatch import EXAMPLE, INSTALL, AgentOffer, Away
-from teamchat.core.dispatch.order import FORMAT, Project
+from teamchat.core.dispatch.dispatch import EXAMPLE, INSTALL, AgentOffer, Away, DatabaseSeen
+from teamchat.core.dispatch.order import FORMAT, Project, minor
 from teamchat.core.errors import HostUnavailable, UsageError
+from teamchat.core.text.commands import quote as quote_word
 from teamchat.version import VERSION
 
 ENGINE = ".".join(version("dbos").split(".")[:2])
@@ -30,7 +32,10 @@ SCHEMA = "teamchat"
 ELSEWHERE = ("hostaddr", "service", "servicefile", "dbname")
 """Parameters that could name another machine."""
 PASSWORDS = ("password", "sslpassword")
+PASSWORD_REFUSED = ("password authentication failed", "no password supplied")
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
+KEEPALIVE = {"keepalives_idle": "5", "keepalives_interval": "5", "keepalives_count": "2", "tcp_user_timeout": "15000"}
+"""By which a connection to another machine that has gone silent ends after 15 s: before a lease is over."""
 CONNECT_S = 5
 LONGEST_ABOUT = 1 << 20  # characters of what a worker says of itself
 
@@ -49,15 +54,21 @@ class About(msgspec.Struct, frozen=True):
     refused: tuple[str, ...] = ()
     running: tuple[str, ...] = ()
     ending: bool = False
+    key: str = ""
+    clock: float | None = None
 
 
 class HostRow(msgspec.Struct, frozen=True):
-    """A row of `hosts`, `seen_s` seconds old by the database's clock. `about` is None if it cannot be read."""
+    """A row of `hosts`, `seen_s` seconds old by the database's clock. `about` is None if it cannot be read.
+
+    The host's own clock was `ahead_s` ahead of that of the database then.
+    """
 
     name: str
     executor: str
     seen_s: float
     about: About | None
+    ahead_s: float = 0.0
 
 
 class NameTaken(Exception):
@@ -69,10 +80,7 @@ class NameTaken(Exception):
 
 
 def address(text: str) -> URL:
-    """The address of a database on this machine. Raises `UsageError`.
-
-    Until orders are signed, whoever can write to the database can have a worker run an agent, and reads prompts.
-    """
+    """The address of a database: on this machine, or one that shows a certificate of its name. Raises `UsageError`."""
     try:
         url = make_url(text)
     except (ArgumentError, ValueError):  # such as a port that is no number
@@ -81,19 +89,33 @@ def address(text: str) -> URL:
         return url
     if url.get_backend_name() != "postgresql":
         raise UsageError(f"TEAMCHAT_DATABASE: expected postgresql://..., got {url.get_backend_name()}://...", EXAMPLE)
-    asked = url.query.get("host", ())
-    named = [*([asked] if isinstance(asked, str) else asked), *filter(None, [url.host])]
-    places = [place for hosts in named for place in hosts.split(",")]  # PostgreSQL's library tries each of such a list
-    strange = [name for name in ELSEWHERE if name in url.query]
-    if strange or not places or not all(place.startswith("/") or place in LOOPBACK for place in places):
+    if strange := [name for name in ELSEWHERE if name in url.query]:
+        raise UsageError(f"TEAMCHAT_DATABASE: {strange[0]} could name another machine; leave it out", EXAMPLE)
+    if not is_local(url) and not (_places(url) and url.query.get("sslmode") == "verify-full"):
         raise UsageError(
-            "TEAMCHAT_DATABASE must be on this machine: 127.0.0.1 or the folder of a Unix socket"
-            " (?host=/run/postgresql); ssh -L brings a database of another machine here",
+            "TEAMCHAT_DATABASE must be on this machine (127.0.0.1, or ?host= with the folder of a Unix socket), or"
+            " show whose it is: ?sslmode=verify-full&sslrootcert=FILE",
             EXAMPLE,
         )
     for variable in ("PGHOST", "PGHOSTADDR", "PGSERVICE", "PGSERVICEFILE"):  # they would lead it elsewhere
         os.environ.pop(variable, None)
-    return url.set(drivername="postgresql+psycopg")
+    given = dict(url.query)
+    return url.set(drivername="postgresql+psycopg", query={**({} if is_local(url) else KEEPALIVE), **given})
+
+
+def is_local(url: URL) -> bool:
+    """Whether the database is on this machine, as far as its address says."""
+    if url.get_backend_name() == "sqlite":
+        return True
+    places = _places(url)
+    return bool(places) and all(place.startswith("/") or place in LOOPBACK for place in places)
+
+
+def _places(url: URL) -> list[str]:
+    """The hosts of an address; PostgreSQL's library tries each of a list."""
+    asked = url.query.get("host", ())
+    named = [*([asked] if isinstance(asked, str) else asked), *filter(None, [url.host])]
+    return [place for hosts in named for place in hosts.split(",")]
 
 
 class HostTables:
@@ -101,6 +123,7 @@ class HostTables:
 
     def __init__(self, url: URL) -> None:
         self.url = url
+        self.is_local = is_local(url)
         self.is_sqlite = url.get_backend_name() == "sqlite"
         arguments = {"timeout": CONNECT_S} if self.is_sqlite else {"connect_timeout": CONNECT_S}
         self._engine = sa.create_engine(url, pool_size=1, max_overflow=2, pool_pre_ping=True, connect_args=arguments)
@@ -140,8 +163,15 @@ class HostTables:
         """Why the database does not answer, without its password."""
         query = {name: "***" if name in PASSWORDS else value for name, value in self.url.query.items()}
         named = self.url.set(drivername=self.url.get_backend_name(), query=query)
-        shown = named.render_as_string(hide_password=True)
-        return Away(f"the database {shown} does not answer: {self.told(error)}")
+        shown, told = named.render_as_string(hide_password=True), self.told(error)
+        if any(words in told for words in PASSWORD_REFUSED):
+            asked = URL.create(
+                named.drivername, named.username, None, named.host, named.port, named.database, named.query
+            )
+            asked = asked.difference_update_query(PASSWORDS)
+            why = f"the database {shown} refuses the password of TEAMCHAT_DATABASE: put the right one there"
+            return Away(f"{why} ({told})", f"psql {quote_word(asked.render_as_string())}")
+        return Away(f"the database {shown} does not answer: {told}")
 
     def told(self, error: Exception) -> str:
         """The first line of an error, without any password."""
@@ -257,8 +287,24 @@ class HostTables:
     def _rows(self, connection: sa.Connection) -> list[HostRow]:
         table = self._hosts.c
         age = (self._now - table.seen).label("age")
-        rows = connection.execute(sa.select(table.name, table.executor, age, table.about).order_by(table.name))
-        return [HostRow(name, executor, max(0.0, float(age)), _about(text)) for name, executor, age, text in rows]
+        asked = sa.select(table.name, table.executor, age, table.seen, table.about)
+        return [_row(*row) for row in connection.execute(asked.order_by(table.name))]
+
+    def seen(self) -> DatabaseSeen:
+        """How the database stands."""
+        if self.is_sqlite:
+            query = "SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()"
+        else:
+            query = (
+                "SELECT sum(pg_total_relation_size(pg_class.oid)) FROM pg_class"
+                " JOIN pg_namespace ON pg_namespace.oid = relnamespace"
+                " WHERE relkind = 'r' AND nspname IN ('dbos', 'teamchat')"
+            )
+        with self._begun() as connection:
+            role = None if self.is_sqlite else str(connection.execute(sa.text("SELECT current_user")).scalar())
+            size = int(connection.execute(sa.text(query)).scalar() or 0)
+            ahead_s = time.time() - float(connection.execute(sa.select(self._now)).scalar() or 0.0)
+        return DatabaseSeen(role, f"orders of format {FORMAT}, DBOS {ENGINE}", size, ahead_s)
 
     def close(self) -> None:
         self._engine.dispose()
@@ -275,11 +321,6 @@ def differs(form: object, engine: object, whose: str, program: str = VERSION) ->
     return None
 
 
-def minor(program: str) -> tuple[str, ...]:
-    """A version of teamchat without what may differ between two machines."""
-    return tuple(program.split(".")[:2])
-
-
 def _is_newer(form: str, engine: str) -> bool:
     """Whether a later teamchat or engine has made the tables, which one that is older leaves alone."""
     try:
@@ -290,6 +331,12 @@ def _is_newer(form: str, engine: str) -> bool:
 
 def _numbers(engine: str) -> tuple[int, ...]:
     return tuple(map(int, engine.split(".")))
+
+
+def _row(name: str, executor: str, age: float, seen: float, text: str) -> HostRow:
+    about = _about(text)
+    ahead_s = about.clock - float(seen) if about and about.clock is not None else 0.0
+    return HostRow(name, executor, max(0.0, float(age)), about, ahead_s)
 
 
 def _about(text: str) -> About | None:

@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from teamchat.core.dispatch.dbos.tables import HostTables, address
+from teamchat.core.dispatch.dbos.tables import HostTables, address, is_local
 from teamchat.core.errors import UsageError
 
 HERE = [
@@ -36,10 +36,20 @@ NOT_HERE = [
     "postgresql:///teamchat?host=/run/postgresql,db.example",
     "postgresql:///teamchat?host=/run/postgresql,",
     "postgresql:///teamchat?host=@abstract",
+]
+PROVED = "sslmode=verify-full"
+UNPROVED = [
+    f"postgresql:///teamchat?{PROVED}",
+    "postgresql://db.example/teamchat?sslmode=verify-ca",
+    "postgresql://db.example/teamchat?sslmode=require",
+    f"postgresql://db.example/teamchat?sslmode=disable&{PROVED}",
+]
+NAMES_ANOTHER = [
     "postgresql://127.0.0.1/teamchat?hostaddr=192.0.2.1",
     "postgresql://127.0.0.1/teamchat?service=other",
     "postgresql://127.0.0.1/teamchat?servicefile=/tmp/other",
     "postgresql:///teamchat?host=/run/postgresql&dbname=host%3Ddb.example",
+    f"postgresql://db.example/teamchat?{PROVED}&hostaddr=192.0.2.1",
 ]
 NO_ADDRESS = [
     "",
@@ -52,13 +62,28 @@ NO_ADDRESS = [
 
 @pytest.mark.parametrize("text", HERE)
 def test_an_address_of_this_machine_is_taken(text: str) -> None:
-    assert address(text).get_backend_name() in ("postgresql", "sqlite")
+    url = address(text)
+    assert url.get_backend_name() in ("postgresql", "sqlite")
+    assert is_local(url)
 
 
-@pytest.mark.parametrize("text", NOT_HERE)
+@pytest.mark.parametrize("text", [*NOT_HERE, *UNPROVED])
 def test_an_address_that_may_lead_elsewhere_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="must be on this machine"):
         address(text)
+
+
+@pytest.mark.parametrize("text", NAMES_ANOTHER)
+def test_what_could_name_another_machine_is_named(text: str) -> None:
+    with pytest.raises(UsageError, match="could name another machine"):
+        address(text)
+
+
+def test_a_database_elsewhere_must_prove_its_name_and_a_silent_connection_ends() -> None:
+    url = address(f"postgresql://db.example,db2.example/teamchat?{PROVED}&keepalives_idle=60")
+    assert not is_local(url)
+    assert url.query["sslmode"] == "verify-full"
+    assert (url.query["keepalives_idle"], url.query["tcp_user_timeout"]) == ("60", "15000")
 
 
 @pytest.mark.parametrize("text", NO_ADDRESS)

@@ -1,0 +1,210 @@
+"""Signatures of what goes through the database of hosts, by OpenSSH (`ssh-keygen -Y`, from 8.1 on).
+
+Whoever can write to the database can forge no order and no end of a turn. Home has a key, which `allowed_signers` of
+each host names; a host has a key, which `trusted_hosts` at home names. Both files have the format of OpenSSH.
+"""
+
+from __future__ import annotations
+
+import getpass
+import os
+import socket
+import subprocess
+from base64 import b64decode, b64encode
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from hashlib import sha256
+from pathlib import Path
+from tempfile import NamedTemporaryFile, TemporaryDirectory
+
+from msgspec import Struct
+
+from teamchat.core.dispatch.order import Signed, Unreadable
+from teamchat.core.errors import HostUnavailable
+from teamchat.core.files.folders import config_dir
+from teamchat.core.files.whole_files import locked_beside, put_in_place, write_private
+from teamchat.core.team.programs import Unusable, find_program
+from teamchat.core.text.commands import quote
+from teamchat.patterns import regex
+from teamchat.runners.untrusted.regular_files import read_regular
+
+PROGRAM = "ssh-keygen"
+KEYS, SIGNERS, TRUSTED = "keys", "allowed_signers", "trusted_hosts"  # in the configuration folder
+HOME = "home"  # who signs orders
+ORDERS, ENDS = "teamchat-order", "teamchat-end"
+"""What a signature is for, as its namespace: one of an order is none of an end."""
+LONGEST_S = 20.0
+LARGEST = 1 << 20  # bytes of a list of keys
+LONGEST_SIGNATURE = 1 << 12
+_KEY = regex(r"ssh-ed25519 [A-Za-z0-9+/=]{16,128}")
+
+
+class SigningKey(Struct, frozen=True):
+    """A private key in a file, made when it is first used, with the comment `whose`. It has no passphrase."""
+
+    path: Path
+    whose: str
+
+    def need(self) -> Path:
+        """The file. Raises `HostUnavailable` where it cannot be made."""
+        if not self.path.exists():
+            with _told(self.path.parent), TemporaryDirectory(dir=_made(self.path.parent)) as folder:
+                new = Path(folder, "key")
+                _ran("-q", "-t", "ed25519", "-N", "", "-C", self.whose, "-f", str(new))
+                with suppress(FileExistsError):  # another process was faster
+                    self.path.hardlink_to(new)
+        return self.path
+
+    def public(self) -> str:
+        """Its type and its public half, without the comment. Raises `HostUnavailable`."""
+        return " ".join(_ran("-y", "-f", str(self.need())).split()[:2])
+
+    def sign(self, text: str, what: str) -> Signed:
+        """The text with a signature of the kind `what`. Raises `HostUnavailable`."""
+        words = ("-Y", "sign", "-q", "-n", what, "-f", str(self.need()))
+        return Signed(text, _ran(*words, given=text.encode()))
+
+
+def check_signed(signed: Signed, by: str, signers: Path, what: str) -> None:
+    """Raises `Unreadable` if it is not signed by a key that the file has for `by`, and `HostUnavailable`."""
+    if not signed.signature or len(signed.signature) > LONGEST_SIGNATURE:
+        raise Unreadable("it is not signed")
+    with NamedTemporaryFile("w") as file:
+        file.write(signed.signature)
+        file.flush()
+        words = ("-Y", "verify", "-f", str(signers), "-I", by, "-n", what, "-s", file.name)
+        try:
+            _ran(*words, given=signed.text.encode())
+        except _Failed:
+            raise Unreadable(f"it is not signed with a key that {signers} has for {by}") from None
+
+
+def fingerprint(public: str) -> str | None:
+    """How people compare keys, as OpenSSH shows it; None for what is no public key as `SigningKey.public` gives it."""
+    try:
+        key = b64decode(public.split(" ")[1], validate=True) if _KEY.fullmatch(public) else None
+    except ValueError:
+        key = None
+    return f"SHA256:{b64encode(sha256(key).digest()).decode().rstrip('=')}" if key else None
+
+
+class HomeKeys(Struct, frozen=True):
+    """What home signs orders with, and whose ends it takes. With a `local` database a host may be without a key."""
+
+    folder: Path
+    local: bool
+
+    @property
+    def trusted_hosts(self) -> Path:
+        return self.folder / TRUSTED
+
+    def line(self) -> str:
+        """What stands in `allowed_signers` of the hosts. Raises `HostUnavailable`."""
+        return f'{HOME} namespaces="{ORDERS}" {self._key.public()} {self._key.whose}'
+
+    @property
+    def _key(self) -> SigningKey:
+        return SigningKey(self.folder / KEYS / HOME, f"{getpass.getuser()}@{socket.gethostname()}")
+
+    def of(self, host: str) -> str | None:
+        """The key of a host that is trusted; None without one. Raises `HostUnavailable`."""
+        found = (_KEY.search(line) for line in self._lines() if line.split()[:1] == [host])
+        return next((match[0] for match in found if match), None)
+
+    def _lines(self) -> list[str]:
+        with _told(self.trusted_hosts):
+            try:
+                return read_regular(self.trusted_hosts, LARGEST).decode().splitlines()
+            except FileNotFoundError:
+                return []
+
+    def trust(self, host: str, public: str) -> None:
+        """Take ends of the host that are signed with that key, and with no other one. Raises `HostUnavailable`."""
+        with _told(self.trusted_hosts), locked_beside(_made(self.folder) / TRUSTED) as new:
+            lines = [line for line in self._lines() if line.split()[:1] != [host]]
+            lines.append(f'{host} namespaces="{ENDS}" {public}')
+            write_private(new, "".join(f"{line}\n" for line in lines).encode())
+            put_in_place(new, self.trusted_hosts)
+
+    def trouble(self, host: str, key: str) -> str | None:
+        """Why no order goes to a host that shows that key ("": it has none); None if one does."""
+        trusted = self.of(host)
+        if trusted is None and (key or not self.local):
+            return f"its key is not trusted here: teamchat hosts trust {quote(host)}"
+        if trusted is not None and trusted != key:
+            return f"its key is not the one that {self.trusted_hosts} has"
+        return None
+
+    def order(self, text: str, host: str) -> Signed:
+        """An order as it goes to the host. Raises `HostUnavailable`."""
+        return self._key.sign(text, ORDERS) if self.of(host) else Signed(text)
+
+    def check_end(self, end: Signed, host: str) -> None:
+        """Raises `Unreadable` for an end that the host has not signed, and `HostUnavailable`."""
+        if self.of(host) or not self.local:
+            check_signed(end, host, self.trusted_hosts, ENDS)
+
+
+class HostKeys(Struct, frozen=True):
+    """What a host signs ends with, and whose orders it takes."""
+
+    key: SigningKey
+    signers: Path
+
+    def check_order(self, order: Signed) -> None:
+        """Raises `Unreadable` for an order that none of the homes has signed, and `HostUnavailable`."""
+        check_signed(order, HOME, self.signers, ORDERS)
+
+    def end(self, text: str) -> Signed:
+        """The end of a turn as it goes home. Raises `HostUnavailable`."""
+        return self.key.sign(text, ENDS)
+
+
+def host_keys(name: str) -> HostKeys:
+    """The keys of the host `name`. Raises `HostUnavailable` where no home may give it orders."""
+    folder = config_dir()
+    signers = folder / SIGNERS
+    if not signers.exists():
+        raise HostUnavailable(
+            f"nobody may give this machine orders: put what `teamchat hosts --key` says at home into {signers}",
+            "teamchat help workers",
+        )
+    keys = HostKeys(SigningKey(folder / KEYS / f"host-{name}", name), signers)
+    keys.key.need()
+    return keys
+
+
+def _made(folder: Path) -> Path:
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return folder
+
+
+@contextmanager
+def _told(path: Path) -> Iterator[None]:
+    """Raises `HostUnavailable` for what cannot be read or written there."""
+    try:
+        yield
+    except (OSError, ValueError) as error:
+        raise HostUnavailable(f"{path} cannot be used: {error}") from None
+
+
+class _Failed(HostUnavailable):
+    """The program has said no."""
+
+
+def _ran(*words: str, given: bytes = b"") -> str:
+    """What the program says, without a terminal. Raises `HostUnavailable`, and as such `_Failed`."""
+    program = find_program(PROGRAM, os.environ)
+    if isinstance(program, Unusable):
+        raise HostUnavailable(f"orders to hosts are signed with {PROGRAM}, which {program.why}")
+    try:
+        done = subprocess.run(
+            (program, *words), input=given, capture_output=True, timeout=LONGEST_S, start_new_session=True, check=False
+        )
+    except (OSError, ValueError, subprocess.TimeoutExpired) as error:
+        raise HostUnavailable(f"{PROGRAM} cannot be used: {error}") from None
+    said = done.stdout.decode(errors="replace")
+    if done.returncode:
+        why = done.stderr.decode(errors="replace").strip() or said.strip() or f"exit code {done.returncode}"
+        raise _Failed(f"{PROGRAM} has failed: {why.splitlines()[-1]}")
+    return said
