@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: default demo test long quick crash edits torture cheats lint format real workers newest ledger agents parity fuzz bench bench-quick bench-page record-demo record-processes record-chat pages picture docs dist requirements clean
+.PHONY: default demo test long quick crash edits torture cheats lint format real workers workers-crash newest ledger agents parity fuzz bench bench-quick bench-page record-demo record-processes record-chat pages picture docs dist requirements clean
 
 default: test lint
 
@@ -95,6 +95,11 @@ real: $(VENV)/ready
 workers: $(VENV)/ready
 	$(BIN)/python -m pytest tests/workers -m workers -n 4 --dist worksteal || \
 	$(BIN)/python -m pytest tests/workers -m workers $(AGAIN)
+
+# The same with 300 kills, 500 subtasks under kills, a full disk and the real clocks, at most 20 minutes.
+workers-crash: $(VENV)/ready
+	KILLS=50 $(BIN)/python -m pytest tests/workers/test_killed_hosts.py tests/workers/test_under_faults.py \
+		-m 'workers or workers_crash' -n 4 --dist worksteal --timeout 1200
 
 # Prints which checks do not hold with the newest CLIs and the newest DBOS, and what the CLIs decide by themselves. It does not
 # fail for that.

@@ -58,7 +58,9 @@ class World:
         program.write_text(agent)
         program.chmod(0o755)
         (self.home / "teamchat.toml").write_text(team)
-        self._offers = f'[agents.agent]\ncommand = ["{program}"]\n[[projects]]\nfolder = "{self.home}"\n'
+        self._offers = (
+            f'unsigned = true\n[agents.agent]\ncommand = ["{program}"]\n[[projects]]\nfolder = "{self.home}"\n'
+        )
         self.run("hosts", "--init-database")
         self.run("trust")
 

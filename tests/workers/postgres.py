@@ -87,6 +87,7 @@ class Cluster:
     def __init__(self, folder: Path, installed: Path, keeper: subprocess.Popen[bytes]) -> None:
         self.options: tuple[str, ...] = ()  # of its next start, beside `OPTIONS`
         self.port = PORT  # the same
+        self.disk_mb: int | None = None  # the same: the size of a disk of its own, on which its data then are
         self.folder, self._data, self._socket = folder, folder / "data", folder / "socket"
         self._installed, self._keeper = installed, keeper
         self._server: subprocess.Popen[bytes] | None = None
@@ -117,6 +118,13 @@ class Cluster:
         """Start the server, and wait until it accepts connections. Raises `Unavailable`."""
         options = [word for option in (f"port={self.port}", *OPTIONS, *self.options) for word in ("-c", option)]
         argv = self._argv("postgres", "-D", str(self._data), "-k", str(self._socket), *options)
+        if self.disk_mb:
+            moved = f"{self._data}.here"
+            script = f"cp -a {self._data} {moved} && mount -t tmpfs -o size={self.disk_mb}m tmpfs {self._data} &&"
+            script += (
+                f" chown --reference={moved} {self._data} && chmod 700 {self._data} && cp -a {moved}/. {self._data}"
+            )
+            argv = ["unshare", "--mount", "sh", "-c", f'{script} && exec "$@"', "sh", *argv]
         written = self.folder / "log"
         with written.open("ab") as log:
             # a session of its own: a Ctrl-C at the terminal is the tests' to answer
@@ -143,6 +151,16 @@ class Cluster:
     def stop(self) -> None:
         """End the server, with its connections."""
         self._end(signal.SIGINT)
+
+    @property
+    def log(self) -> str:
+        """What the server has said."""
+        return (self.folder / "log").read_text()
+
+    @property
+    def disk(self) -> Path:
+        """Its data, on the disk of its own."""
+        return Path(f"/proc/{self.pid}/root{self._data}")
 
     def owned(self, path: Path) -> Path:
         """A file that the server may read although nobody else does."""

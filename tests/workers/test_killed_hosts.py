@@ -37,6 +37,8 @@ def test_nothing_is_lost_and_no_agent_starts_twice(lab: Lab, victims: str, seed:
         turns = [json.loads(lab.cli("show", str(turn), "--json").out) for turn in range(1, _turns(lab) + 1)]
         began = [turn for turn in turns if (turn["outcome"]["ran"] or {}).get("executor")]
         assert [turn["status"] for turn in turns].count("done") == 1, turns
+        cut = [turn["outcome"]["failure"]["kind"] for turn in began if turn["status"] != "done"]
+        assert set(cut) <= {"interrupted"}, turns
         host_starts = host.starts
         (host.folder / "starts").unlink(missing_ok=True)
         assert host_starts <= len(began) <= len(turns), (number, host_starts, [turn["outcome"] for turn in turns])

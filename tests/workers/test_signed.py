@@ -145,6 +145,7 @@ def test_what_home_has_not_signed_is_refused_and_listed(lab: Lab, host: Host, tm
         "turn": (resigned(lab, turn="other"), "the order is that of the turn other, and came as"),
         "host": (resigned(lab, host="beta"), "for beta"),
         "foreign": (resigned(lab, project={"remotes": ["github.com/acme/other"]}), "does not offer the project"),
+        "unreadable": (lambda _: HomeKeys(lab.config, local=False).order("{}", "alpha"), "that cannot be read"),
         "more": (resigned(lab, access="edit"), "with access 'read', not 'edit'"),
     }
     for name, (forge, words) in wrong.items():

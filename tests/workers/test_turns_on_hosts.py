@@ -7,6 +7,7 @@ import json
 
 from tests.program import ended
 from tests.workers.hosts import Lab, events, go, until, waits
+from tests.workers.test_versions import ask
 
 SAID = (base64.b64encode(b"THE-REPLY\n").decode(), "prompt")
 MAX = 'name = "max"\nagent = "writer"\nhost = "any"'
@@ -48,3 +49,26 @@ def test_a_database_has_nothing_of_a_turn_whose_end_is_stored(lab: Lab) -> None:
     assert lab.hosts()["alpha"]["busy"] == 0
     receipt = json.loads(lab.cli("show", "1", "--json").out)
     assert receipt["setup"]["host"] == "alpha"
+
+
+def test_a_worker_removes_what_has_ended_long_ago_and_nothing_else(lab: Lab) -> None:
+    host = lab.host("alpha")
+    worker = host.offers({"writer": [host.agent(f"echo THE-REPLY; {waits(host)}")]}).worker().ready()
+    lab.team(MAX)
+    for starts in (1, 2):
+        home = lab.start("send", "--new", "[NEXT:max] Hi")
+        until(lambda starts=starts: host.starts == starts)
+        home.kill()
+        ended(home)
+        go(host)
+        until(lambda: lab.hosts()["alpha"]["busy"] == 0)
+    assert worker.end() == 0
+    ended_at = "SELECT workflow_uuid, completed_at FROM {D}workflow_status WHERE completed_at IS NOT NULL ORDER BY 2"
+    (first, _), (second, _) = ask(lab, ended_at)
+    eight_days_ms = 8 * 86_400_000
+    moved = "UPDATE {D}workflow_status SET completed_at = completed_at - :by WHERE workflow_uuid = :name"
+    ask(lab, moved, by=eight_days_ms, name=first)
+    host.worker().ready()
+    until(lambda: len(ask(lab, ended_at)) == 1)
+    assert ask(lab, ended_at)[0][0] == second
+    assert ask(lab, "SELECT DISTINCT workflow_uuid FROM {D}streams") == [(second,)]

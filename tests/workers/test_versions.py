@@ -64,7 +64,7 @@ def host(lab: Lab) -> Host:
 @pytest.mark.parametrize(
     ("key", "value", "words"),
     [
-        ("format", "0", "format 0"),
+        ("format", str(FORMAT - 1), f"format {FORMAT - 1}"),
         ("format", str(FORMAT + 1), f"format {FORMAT + 1}"),
         ("engine", "2.9", "is for DBOS 2.9"),
         ("engine", "99.0", "is for DBOS 99.0"),
@@ -73,7 +73,7 @@ def host(lab: Lab) -> Host:
 def test_a_database_of_another_version_is_refused(lab: Lab, host: Host, key: str, value: str, words: str) -> None:
     ask(lab, "UPDATE {T}about SET value = :value WHERE key = :key", key=key, value=value)
     refuses(lab, host, words)
-    newer = value not in ("0", "2.9")
+    newer = value not in (str(FORMAT - 1), "2.9")
     assert lab.cli("hosts", "--init-database").code == (11 if newer else 0), "only an older one is made anew"
     assert (ask(lab, "SELECT value FROM {T}about WHERE key = :key", key=key) == [(value,)]) is newer
 
@@ -195,3 +195,23 @@ def test_a_role_without_rights_is_told_so(database: str, tmp_path: Path) -> None
     lab.database = database.replace("postgres@", "stranger@")
     host = lab.host("alpha")
     refuses(lab, host.offers({"writer": [host.agent("echo one")]}), "no tables of teamchat that this role may use")
+
+
+@pytest.mark.parametrize("by", [-1, 1], ids=["behind", "ahead"])
+def test_tables_of_the_engine_of_another_version_run_nothing_half(lab: Lab, host: Host, by: int) -> None:
+    """The engine counts its own changes of its tables; a later one only adds to them, and is used."""
+    ask(lab, "UPDATE {D}dbos_migrations SET version = version + :by", by=by)
+    lab.team(MAX)
+    worker = host.worker()
+    if by > 0:
+        worker.ready()
+        sent = lab.cli("send", "[NEXT:max] Hi")
+        assert (sent.code, sent.out, host.starts) == (0, "max:\none\n\n", 1), sent.err
+        return
+    assert worker.process.wait(TIMEOUT_S) == 11
+    assert "teamchat hosts --init-database" in worker.log.read_text()
+    assert "Traceback" not in worker.log.read_text()
+    assert host.starts == 0
+    assert lab.cli("hosts", "--init-database").code == 0
+    host.worker().ready()
+    assert lab.cli("send", "[NEXT:max] Hi").code == 0

@@ -132,6 +132,10 @@ MISTAKES = {
     ),
     '[agents."two\\nlines"]\ncommand = ["cat"]': "agents 'two\\nlines'",
     '[agents.""]\ncommand = ["/bin/cat"]': "agents ''",
+    "unsigned = 1": "unsigned: expected true or false, got 1",
+    "keep = 0": "keep: expected",
+    "keep = 1.5": "keep: expected",
+    "kep = 7": "kep: unknown key, did you mean 'keep'?",
     "=": "not TOML",
     "a.b.c.d.e.f.g.h.i = 1": "not TOML: a key of more than 8 parts",
 }

@@ -1,0 +1,111 @@
+"""Keys, signatures and the files that list them, with OpenSSH itself."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from teamchat.core.dispatch.order import Signed, Unreadable
+from teamchat.core.dispatch.signing import ENDS, HOME, ORDERS, HomeKeys, SigningKey, check_signed, fingerprint
+from teamchat.core.errors import HostUnavailable
+
+
+def signers(folder: Path, key: SigningKey, who: str = "alpha") -> Path:
+    path = folder / "signers"
+    path.write_text(f"{who} {key.public()}\n")
+    return path
+
+
+def test_a_signature_holds_for_its_text_its_kind_and_its_signer(tmp_path: Path) -> None:
+    key = SigningKey(tmp_path / "keys" / "alpha", "alpha")
+    signed, listed = key.sign("ü\n", ENDS), signers(tmp_path, key)
+    check_signed(signed, "alpha", listed, ENDS)
+    for value, by, what in (
+        (Signed("u\n", signed.signature), "alpha", ENDS),
+        (signed, "beta", ENDS),
+        (signed, "alpha", ORDERS),
+        (Signed(signed.text, ""), "alpha", ENDS),
+        (Signed(signed.text, "\0"), "alpha", ENDS),
+    ):
+        with pytest.raises(Unreadable):
+            check_signed(value, by, listed, what)
+    with pytest.raises((Unreadable, HostUnavailable)):
+        check_signed(signed, "\0", listed, ENDS)
+    listed.unlink()
+    with pytest.raises(Unreadable):
+        check_signed(signed, "alpha", listed, ENDS)
+
+
+def test_a_key_is_made_once_and_for_its_user_alone(tmp_path: Path) -> None:
+    key = SigningKey(tmp_path / "keys" / "home", "kim@laptop")
+    public = key.public()
+    assert SigningKey(key.path, "another").public() == public
+    assert key.path.stat().st_mode & 0o777 == 0o600
+    assert key.path.parent.stat().st_mode & 0o777 == 0o700
+    assert [path.name for path in key.path.parent.iterdir()] == ["home"]
+
+
+def test_a_fingerprint_is_that_of_openssh(tmp_path: Path) -> None:
+    key = SigningKey(tmp_path / "home", "kim")
+    said = subprocess.run(("ssh-keygen", "-l", "-f", str(key.need())), capture_output=True, text=True, check=True)
+    assert fingerprint(key.public()) == said.stdout.split()[1]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "ssh-ed25519", "ssh-ed25519 x", "ssh-rsa AAAAC3NzaC1lZDI1NTE5AAAA", "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAA\nx"],
+)
+def test_what_is_no_key_has_no_fingerprint(text: str) -> None:
+    assert fingerprint(text) is None
+
+
+def test_the_list_of_trusted_hosts_keeps_what_a_person_has_written(tmp_path: Path) -> None:
+    home, one = HomeKeys(tmp_path, local=False), SigningKey(tmp_path / "one", "one").public()
+    mine = f"# of the farm\nbeta,gamma {one} by hand\nalpha {one} an older one\n"
+    home.trusted_hosts.write_text(mine)
+    other = SigningKey(tmp_path / "two", "two").public()
+    home.trust("alpha", other)
+    assert home.trusted_hosts.read_text() == f'{mine.partition("alpha")[0]}alpha namespaces="{ENDS}" {other}\n'
+    assert (home.of("alpha"), home.of("delta")) == (other, None)
+    assert home.trusted_hosts.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_host_needs_a_trusted_key_unless_it_has_none_here(tmp_path: Path) -> None:
+    key = SigningKey(tmp_path / "one", "one").public()
+    near, far = HomeKeys(tmp_path, local=True), HomeKeys(tmp_path, local=False)
+    assert near.trouble("alpha", "") is None
+    assert "not trusted here: teamchat hosts trust alpha" in str(far.trouble("alpha", ""))
+    assert "not trusted here" in str(near.trouble("alpha", key))
+    near.trust("alpha", key)
+    assert (near.trouble("alpha", key), far.trouble("alpha", key)) == (None, None)
+    assert "not the one that" in str(near.trouble("alpha", ""))
+    with pytest.raises(Unreadable):
+        near.check_end(Signed("{}"), "alpha")
+    near.check_end(Signed("{}"), "beta")
+    with pytest.raises(Unreadable):
+        far.check_end(Signed("{}"), "beta")
+
+
+def test_an_order_is_signed_for_a_host_that_signs(tmp_path: Path) -> None:
+    home = HomeKeys(tmp_path, local=True)
+    assert home.order("text", "alpha") == Signed("text")
+    home.trust("alpha", SigningKey(tmp_path / "one", "one").public())
+    listed = tmp_path / "allowed_signers"
+    listed.write_text(f"{home.line()}\n")
+    check_signed(home.order("text", "alpha"), HOME, listed, ORDERS)
+
+
+def test_without_openssh_it_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(HostUnavailable, match="orders to hosts are signed with ssh-keygen, which is not installed"):
+        HomeKeys(tmp_path, local=True).line()
+
+
+def test_a_folder_that_cannot_be_written_is_said(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(HostUnavailable, match="cannot be used"):
+        HomeKeys(tmp_path / "file", local=True).line()
+    with pytest.raises(HostUnavailable, match="cannot be used"):
+        HomeKeys(tmp_path / "file", local=True).trust("alpha", "key")
