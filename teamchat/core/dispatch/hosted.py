@@ -22,7 +22,7 @@ from msgspec.structs import replace
 from teamchat.core.checkpoint.packs import CheckpointPack
 from teamchat.core.dispatch.dispatch import Away, Dispatch, HostSeen
 from teamchat.core.dispatch.order import Began, Ended, Order, Output, Piece, Unreadable
-from teamchat.core.errors import CheckpointFailed
+from teamchat.core.errors import CheckpointFailed, HostUnavailable
 from teamchat.core.made import made_of
 from teamchat.runners.agent_events import Failure, FailureKind
 from teamchat.runners.child.guardian import boot_time
@@ -227,6 +227,8 @@ class HostedTurn:
                 self._say_once("away", f"{away}; waiting for it")
                 await asyncio.sleep(AGAIN_S)
                 self._back = time.monotonic()
+            except HostUnavailable as error:
+                raise _Over(Failure(FailureKind.MISSING, f"could not be ordered: {error}", error.hint)) from None
             except Unreadable as error:
                 raise _Over(Failure(FailureKind.AGENT, f"sent from {self.host} {error}")) from None
 

@@ -128,7 +128,10 @@ class HomeKeys(Struct, frozen=True):
 
     def trouble(self, host: str, key: str) -> str | None:
         """Why no order goes to a host that shows that key ("": it has none); None if one does."""
-        trusted = self.of(host)
+        try:
+            trusted = self.of(host)
+        except HostUnavailable as error:
+            return str(error)
         if trusted is None and (key or not self.local):
             return f"its key is not trusted here: teamchat hosts trust {quote(host)}"
         if trusted is not None and trusted != key:

@@ -94,7 +94,9 @@ class Service:
     def forget(self, before: datetime) -> None:
         """Remove what the engine keeps of all turns that have ended before that time. Raises `Away`."""
         try:
-            old = DBOS.list_workflows(completed_before=before.isoformat(), load_input=False, load_output=False)
+            old = DBOS.list_workflows(
+                name=[TURN, REST], completed_before=before.isoformat(), load_input=False, load_output=False
+            )
             if old:
                 DBOS.delete_workflows([workflow.workflow_id for workflow in old])
         except SQLAlchemyError as error:
