@@ -28,6 +28,16 @@ def postgres() -> Iterator[Cluster]:
         pytest.fail(str(why), pytrace=False)
 
 
+SMALL = ("test_turns_on_hosts", "test_hosts_go_away", "test_signed")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leave most tests over SQLite to `make long`: `make workers` has all of them over PostgreSQL."""
+    for item in items:
+        if item.path.parent == Path(__file__).parent and "sqlite" in item.name and item.path.stem not in SMALL:
+            item.add_marker(pytest.mark.long)
+
+
 @pytest.fixture
 def database(postgres: Cluster) -> str:
     """The URL of a database that no other test has."""
