@@ -84,7 +84,7 @@ def test_a_worker_that_starts_anew_does_not_run_its_turns_a_second_time(lab: Lab
     host.worker().ready()
     done = ended(sent)
     assert done.code == 130, done.err
-    assert "alpha was started anew while it ran" in done.err
+    assert "alpha: was started anew; turn 1 interrupted; teamchat resume runs it again" in done.err
     assert host.starts == 1
 
 
@@ -169,7 +169,7 @@ def test_resume_says_that_a_turn_was_interrupted_whose_worker_and_home_were_kill
     host.worker().ready()
     followed = lab.cli("resume")
     assert (followed.code, followed.out, host.starts) == (130, "", 1), followed.err
-    assert "paused: max was interrupted: alpha was started anew while it ran; held: max" in followed.err
+    assert "paused: alpha: was started anew; turn 1 interrupted; teamchat resume runs it again" in followed.err
     resumed = lab.cli("resume")
     assert (resumed.code, resumed.out, host.starts) == (0, "max:\nbegun\n\n", 2), resumed.err
 

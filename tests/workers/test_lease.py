@@ -107,7 +107,7 @@ def test_what_slept_as_a_whole_ends_when_it_wakes_and_its_reply_is_refused(lab: 
     done = ended(sent)
     assert done.code == 0, done.err
     assert lab.cli("log").out.count("begun") == 1
-    assert "alpha was not seen for" in lab.cli("show", "1").out
+    assert "was interrupted: alpha not seen for" in lab.cli("show", "1").out
 
 
 @ON_POSTGRES
