@@ -4,12 +4,14 @@ import errno
 import os
 import stat
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from tempfile import mkstemp
 from typing import Annotated
 
 import typer
+from msgspec.structs import replace
 
 from teamchat.cli.exporting.formats import ExportOptions, format_for, writer
 from teamchat.cli.output.lines import note, plural, size
@@ -23,6 +25,7 @@ from teamchat.core.team.team import Team
 from teamchat.core.text.clean import printable
 from teamchat.core.transcripts.collect import collect, redactor, without_secrets
 from teamchat.core.transcripts.reading import LARGEST
+from teamchat.core.transcripts.transcript import Again, Entry, SaidEntry
 
 PATCHES = 50  # newest turns with changes
 
@@ -62,10 +65,18 @@ def export(
     with open_store(find_root(place.team)) as db:
         redact = redactor(os.environ, team_for_secrets(place.team))
         whole = collect(db, need_session(db, place.session), redact, most)
-    shown = whole if everything else whole.without_undone
-    transcript, secrets = without_secrets(shown, redact)
+        said = Counter[bool]()  # by whether they were undone
+
+        def shown() -> Iterator[Entry]:
+            said.clear()
+            for entry in whole.entries:
+                said[entry.undone] += isinstance(entry, SaidEntry)
+                if everything or not entry.undone:
+                    yield entry
+
+        transcript, secrets = without_secrets(replace(whole, entries=Again(shown)), redact)
     written = write_to(file, write(transcript, ExportOptions(max_pause)))
-    messages, undone = len(list(shown.said)), len(list(whole.said)) - len(list(shown.said))
+    messages, undone = said[False] + said[True] * everything, said[True] * (not everything)
     counts = f"{plural(messages, 'message')}, {plural(secrets, 'secret')} redacted"
     what = f"session {whole.session}" if file is None else f"wrote {printable(str(file))} ({size(written)})"
     note(f"{what}: {counts}")

@@ -17,7 +17,7 @@ import pytest
 
 from teamchat.cli.exporting.formats import ExportOptions, writer
 from teamchat.core.transcripts.transcript import Transcript
-from tests.core.transcripts.examples import EXAMPLE, conversation, keep
+from tests.core.transcripts.examples import EXAMPLE, SHOWN, conversation, keep
 from tests.core.transcripts.hostile import hostile
 from tests.program import run_here
 
@@ -68,7 +68,7 @@ kai → max   Add `--version`
 
 
 def test_it_is_an_asciicast_that_ends_with_what_the_terminal_showed() -> None:
-    head, events = cast(EXAMPLE.without_undone)
+    head, events = cast(SHOWN)
 
     assert head == {
         "version": 2,
@@ -156,7 +156,7 @@ def shown_in(picture: ET.Element) -> str:
 
 
 def test_the_picture_shows_the_last_screen_and_fetches_nothing() -> None:
-    picture = "".join(writer("svg")(EXAMPLE.without_undone, ExportOptions()))
+    picture = "".join(writer("svg")(SHOWN, ExportOptions()))
 
     shown = shown_in(ET.fromstring(picture))  # noqa: S314 (our own)
     for text in ("sarah failed: the login was refused", "max", "✗ exit 1", "→ sarah", "0:58 · 24k tokens · $0.11"):

@@ -73,4 +73,4 @@ def test_a_cast_and_a_picture_show_what_a_terminal_showed() -> None:
 def test_older_files_without_checks_are_read() -> None:
     made = json.loads(exported("json"))
     made["entries"] = [one for one in made["entries"] if one["type"] != "check"]
-    assert len(read(json.dumps(made).encode()).transcript.entries) == 3
+    assert len(tuple(read(json.dumps(made).encode()).transcript.entries)) == 3

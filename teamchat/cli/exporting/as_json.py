@@ -5,17 +5,25 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
+from msgspec.structs import replace
+
 from teamchat.cli.exporting.formats import ExportOptions
 from teamchat.core.context import snapshot
-from teamchat.core.transcripts.json_form import to_json, to_lines
+from teamchat.core.transcripts.json_form import entry_fields, to_json, to_lines
 from teamchat.core.transcripts.transcript import Transcript
 
 
 def write_object(transcript: Transcript, options: ExportOptions) -> Iterator[str]:
     """One JSON object: what `teamchat import` reads back as it was."""
     del options
-    yield from json.JSONEncoder(ensure_ascii=False, indent=2).iterencode(to_json(transcript))
-    yield "\n"
+    whole = json.dumps(to_json(replace(transcript, entries=())), ensure_ascii=False, indent=2)
+    begins = whole.removesuffix("]\n}")
+    yield begins
+    before, after = "\n    ", ""
+    for entry in transcript.entries:
+        yield before + json.dumps(entry_fields(entry), ensure_ascii=False, indent=2).replace("\n", "\n    ")
+        before, after = ",\n    ", "\n  "
+    yield f"{after}]\n}}\n"
 
 
 def write_lines(transcript: Transcript, options: ExportOptions) -> Iterator[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+from collections import deque
 from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
@@ -43,7 +44,8 @@ def write_svg(transcript: Transcript, options: ExportOptions) -> Iterator[str]:
     """The end of the conversation. If it is not all, the first line says how much."""
     del options
     surface = _Written()
-    last = harmless(replace(transcript, entries=transcript.entries[-PICTURE_ROWS:]))  # each has a line at least
+    end = deque(transcript.entries, PICTURE_ROWS)  # each has a line at least
+    last = harmless(replace(transcript, entries=tuple(end)))
     output = shown_on(surface, last, now=lambda: 0.0)
     ends = list[int]()  # of the messages: how many lines there are then
     for moment in moments(last):

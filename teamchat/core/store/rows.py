@@ -11,9 +11,11 @@ from pathlib import Path
 from types import NoneType
 from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
-from msgspec import Struct, convert, to_builtins
-from msgspec.json import encode
+from msgspec import NODEFAULT, DecodeError, Struct, convert, defstruct, structs, to_builtins
+from msgspec import field as structs_field
+from msgspec.json import decode, encode
 
+from teamchat.core.made import made_of
 from teamchat.core.receipt import Outcome
 from teamchat.runners.untrusted.file_changes import FileChanges, NoCheckpoint
 
@@ -76,7 +78,11 @@ class Row(sqlite3.Row):
         return Path(self.json(name))
 
     def json(self, name: str) -> Any:
-        return json.loads(self.text(name))
+        text = self.text(name)
+        try:
+            return decode(text)
+        except (DecodeError, UnicodeError):  # such as half of a surrogate pair, which `dump` may have written
+            return json.loads(text)
 
     def json_or_none(self, name: str) -> Any:
         return None if self[name] is None else self.json(name)
@@ -145,14 +151,21 @@ def load_outcome(fields: object) -> Outcome:
     """The outcome that `dump` wrote. Raises `ValueError`."""
     written = convert(fields, dict[str, Any])
     changes = load_changes(written.pop("changes", None))
-    hints = _outcome_hints()
-    values = {name: convert(value, hints[name]) for name, value in written.items() if name in hints}
-    try:
-        return Outcome(**values, changes=changes)
-    except TypeError as error:
-        raise ValueError(f"outcome: {error}") from None
+    return made_of(Outcome, convert(written, _written_outcome()), changes=changes)
 
 
 @cache
-def _outcome_hints() -> dict[str, Any]:
-    return get_type_hints(Outcome)
+def _written_outcome() -> type[Struct]:
+    """An outcome without the changes, which msgspec cannot tell apart."""
+    hints = get_type_hints(Outcome, include_extras=True)
+    known = (field for field in structs.fields(Outcome) if field.name != "changes")
+    return defstruct("WrittenOutcome", [_as_given(field, hints[field.name]) for field in known])
+
+
+def _as_given(field: structs.FieldInfo, hint: Any) -> Any:
+    """The field as `defstruct` has it, with its default."""
+    if field.default is not NODEFAULT:
+        return field.name, hint, field.default
+    if field.default_factory is not NODEFAULT:
+        return field.name, hint, structs_field(default_factory=field.default_factory)
+    return field.name, hint

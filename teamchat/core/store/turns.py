@@ -268,6 +268,11 @@ def get_turn(db: Database, turn: int) -> Turn:
     return db.the(a_turn, "SELECT * FROM turns WHERE id = ?", turn)
 
 
+def find_any_turn(db: Database, turn: int) -> Turn | None:
+    """The turn of that id, if there is one."""
+    return db.value(a_turn, "SELECT * FROM turns WHERE id = ?", turn)
+
+
 def turn_of_session(db: Database, session: int, turn: int) -> Turn | None:
     """The turn of that id, if it is one of the session."""
     return db.value(a_turn, "SELECT * FROM turns WHERE session = ? AND id = ?", session, turn)
@@ -281,6 +286,15 @@ def request_of(db: Database, turn: int) -> str | None:
 def turns_of(db: Database, session: int) -> list[Turn]:
     """Every turn of the session, in order."""
     return db.values(a_turn, "SELECT * FROM turns WHERE session = ? ORDER BY number", session)
+
+
+def turns_without_reply(db: Database, session: int) -> Iterator[Turn]:
+    """The turns of the session for a route that gave no message, in order."""
+    sql = (
+        "SELECT * FROM turns WHERE session = ? AND route IS NOT NULL AND json_extract(outcome, '$.reply') IS NULL"
+        " ORDER BY number"
+    )
+    return db.each(a_turn, sql, session)
 
 
 def latest_turns(db: Database, session: int) -> Iterator[Turn]:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from teamchat.core.cassette import redaction
 from teamchat.core.cassette.redaction import CutRedactor
 from teamchat.core.cassette.writer import secrets_of
 from teamchat.core.conversation.process_totals import whole_report
@@ -29,13 +31,23 @@ from teamchat.core.store.routes import part_of, process_of
 from teamchat.core.store.sessions import Session
 from teamchat.core.store.summaries import clears_in
 from teamchat.core.store.turn_events import StoredEvent, first_events, tool_calls
-from teamchat.core.store.turns import Turn, partial_of, turns_in_places, turns_of, turns_with_files
+from teamchat.core.store.turns import (
+    Turn,
+    find_any_turn,
+    partial_of,
+    turn_of_session,
+    turns_in_places,
+    turns_with_files,
+    turns_without_reply,
+)
 from teamchat.core.store.usage import spent
 from teamchat.core.team.team import Team
 from teamchat.core.text.redact import Redactor
 from teamchat.core.transcripts.json_form import turn_from_json
 from teamchat.core.transcripts.patches import patch_of
+from teamchat.core.transcripts.spool import Spool
 from teamchat.core.transcripts.transcript import (
+    Again,
     ChangedFile,
     Entry,
     MemberTurn,
@@ -63,21 +75,45 @@ def redactor(env: Mapping[str, str], team: Team | None) -> CutRedactor:
 def without_secrets(transcript: Transcript, redact: CutRedactor) -> tuple[Transcript, int]:
     """The transcript with every character of a secret replaced by `*`, and how many secrets there were.
 
-    Those that `redact` has removed before, where a text is cut, are counted with them. Each text is looked at twice,
-    because a secret can be found after the place where a piece of it is. The texts can be written as UTF-8: a path may
-    have bytes that cannot.
+    Those that `redact` has removed before, where a text is cut, are counted with them. If there are such texts, each is
+    looked at twice, because a secret can be found after the place where a piece of it is. The texts can be written as
+    UTF-8: a path may have bytes that cannot.
     """
-    before = redact.removed
-
-    def clean(name: str, text: str) -> str:
-        return text if name in FIXED else redact(well_formed(text))
-
-    mapped(transcript, clean)
+    cleaner, before = _Cleaner(redact), redact.removed
+    without = _cleaned(transcript, cleaner)
     between = redact.removed
-    without: Transcript = mapped(transcript, clean)
-    return without, before + redact.removed - between
+    if between == before or not cleaner.cut:
+        return without, between
+    return _cleaned(transcript, cleaner), before + redact.removed - between
 
 
+def _cleaned(transcript: Transcript, clean: Callable[[str, str], str]) -> Transcript:
+    head: Transcript = mapped(replace(transcript, entries=()), clean)
+    entries = (mapped(entry, clean) for entry in transcript.entries)
+    return replace(head, entries=tuple(entries) if isinstance(transcript.entries, tuple) else Spool(entries))
+
+
+class _Cleaner:
+    """Replaces the secrets of texts. Short ones, such as names, come again: what has no secret is looked at once.
+
+    `cut` is True once a text was cut, so that a piece of a secret may be left in it which is found later.
+    """
+
+    def __init__(self, redact: CutRedactor) -> None:
+        self.cut = False
+        self._redact, self._known = redact, set[str]()
+
+    def __call__(self, name: str, text: str) -> str:
+        if name in FIXED or text in self._known:
+            return text
+        self.cut = self.cut or redaction.CUT in text
+        clean = self._redact(well_formed(text))
+        if clean == text and len(text) <= SHORT and len(self._known) < MOST_KNOWN and redaction.CUT not in text:
+            self._known.add(text)
+        return clean
+
+
+SHORT, MOST_KNOWN = 64, 10_000  # characters of a text, and how many such texts are known
 LONGEST = 1 << 20  # characters of a turn's text, and of all its steps together
 MOST_STEPS = 10_000
 OVERLAP = 64 << 10  # characters behind a cut that are looked at, so that a secret across it is found
@@ -96,61 +132,72 @@ STEPS: dict[str, tuple[StepKind, str]] = {
 """What an event that is no tool call becomes, and the field that has its text."""
 
 
-class _Turns(Struct):
-    """The turns of a session: those whose messages it has, by their ids, and the others by the message before them.
+class _Others(Struct):
+    """Turns without a message in the session, and imported checks, by the message before them.
 
-    Among the others are imported checks. `own` has the ids of messages whose turns are the session's own, and
-    `own_after` the identities of its other own turns.
+    `of_messages` are imported turns, by their messages, and `own` the identities of those of the session itself.
     """
 
     of_messages: dict[str, MemberTurn] = field(default_factory=dict)
     after: defaultdict[str | None, list[MemberTurn | RanCheck]] = field(default_factory=lambda: defaultdict(list))
-    own: set[str] = field(default_factory=set)
-    own_after: set[int] = field(default_factory=set)
+    own: set[int] = field(default_factory=set)
 
 
 def collect(db: Database, session: Session, redact: Callable[[str], str], patches: int = 0) -> Transcript:
     """The transcript of a session. Messages, turns and checks that were undone are in it, marked as such.
 
     Side turns (summaries, lessons) are left out. The newest `patches` turns that changed files have their patches; all
-    of them have if it is -1. `redact` removes the secrets of a text that is cut, and keeps lengths.
-    Raises `DamagedStore`.
+    of them have if it is -1. `redact` removes the secrets of a text that is cut, and keeps lengths. Entries are read
+    from the store each time they are asked for. Raises `DamagedStore`, as they do.
     """
-    log = SqliteLog(db, session.id)
-    messages, hidden = list(log.newest(0, hidden=True)), log.hidden()
-    images = image_names(db, session.id)
-    cleared = {clear.through for clear in clears_in(db, session.id)}
     process = db.the(process_of, "SELECT process FROM sessions WHERE id = ?", session.id)
-    turns = _turns(db, session, messages, redact, patches)
-    _add_imported(turns, images, imported_entries(db, session.id))
-    entries: list[Entry] = [*turns.after[None]]
-    for message in messages:
-        turn, gone = turns.of_messages.get(message.id), message.id in hidden
-        turn = replace(turn, undone=gone) if turn else None
-        entries.append(
-            SaidEntry(
+    return Transcript(
+        session.name,
+        session.team,
+        session.task,
+        round(session.created_at * 1000),
+        Again(partial(_entries, db, session, redact, patches, process)),
+        session.title,
+        result_of(whole_report(db, session.id, process)) if process else None,
+        _merges(db, db.path.parent, session),
+        took if (took := spent(db, session.id)).turns else None,
+    )
+
+
+def _entries(
+    db: Database, session: Session, redact: Callable[[str], str], patches: int, process: Process | None
+) -> Iterator[Entry]:
+    log = SqliteLog(db, session.id)
+    hidden, images = log.hidden(), image_names(db, session.id)
+    cleared = {clear.through for clear in clears_in(db, session.id)}
+    parts = list(parts_from(db, session.id, 0))
+    changed = [turn for part in parts for turn in turns_with_files(db, part.session, patches)] if patches else []
+    made = partial(_member_turn, db, redact, frozenset(changed if patches < 0 else changed[-patches:]))
+    others = _others(db, session, parts, made)
+    _add_imported(others, images, imported_entries(db, session.id))
+
+    def entries() -> Iterator[tuple[Entry, bool]]:
+        """Each entry, and whether its turn is one of the session itself."""
+        yield from ((entry, id(entry) in others.own) for entry in others.after[None])
+        for message in log.newest(0, hidden=True):
+            own = found = None
+            if message.turn_id is not None:
+                own = turn_of_session(db, session.id, message.turn_id)
+                found = own or find_any_turn(db, message.turn_id)  # else of a session that this one is a branch of
+            turn = made(found, message.content) if found else others.of_messages.get(message.id)
+            gone = message.id in hidden
+            said = SaidEntry(
                 replace(message, turn_id=None, agent=None, typed=0),
-                turn,
+                replace(turn, undone=gone) if turn else None,
                 images.get(message.id, ()),
                 gone,
                 message.id in cleared,
                 _words(db, message, process),
             )
-        )
-        entries += turns.after[message.id]
-    began_ms = round(session.created_at * 1000)
-    result = result_of(whole_report(db, session.id, process)) if process else None
-    return Transcript(
-        session.name,
-        session.team,
-        session.task,
-        began_ms,
-        tuple(_with_checks(entries, turns, every_check(db, session.id), lambda one: _ran_check(db, one, redact))),
-        session.title,
-        result,
-        _merges(db, db.path.parent, session),
-        took if (took := spent(db, session.id)).turns else None,
-    )
+            yield said, own is not None
+            yield from ((entry, id(entry) in others.own) for entry in others.after.get(message.id, ()))
+
+    return _with_checks(entries(), every_check(db, session.id), lambda one: _ran_check(db, one, redact))
 
 
 def _merges(db: Database, state: Path, session: Session) -> tuple[str, ...]:
@@ -171,38 +218,29 @@ def _words(db: Database, message: ConversationMessage, process: Process | None) 
     return "" if said == message.content else said
 
 
-def _turns(
-    db: Database, session: Session, messages: Iterable[ConversationMessage], redact: Callable[[str], str], patches: int
-) -> _Turns:
-    turns = _Turns()
-    parts = list(parts_from(db, session.id, 0))
-    changed = [turn for part in parts for turn in turns_with_files(db, part.session, patches)] if patches else []
-    patched = frozenset(changed if patches < 0 else changed[-patches:])
-    replies = {message.turn_id: message for message in messages if message.turn_id is not None}
+def _others(
+    db: Database, session: Session, parts: Iterable[LineagePart], make: Callable[[Turn, str], MemberTurn]
+) -> _Others:
+    others = _Others()
     for part in parts:
-        for turn in turns_of(db, part.session):
-            if reply := replies.get(turn.id):
-                turns.of_messages[reply.id] = _member_turn(db, turn, redact, reply.content, patched)
-                turns.own |= {reply.id} if part.session == session.id else set()
-            elif _is_part(db, session, part, turn):
-                made = _member_turn(db, turn, redact, "", patched)
-                turns.after[turn.shown_through].append(made)
-                turns.own_after |= {id(made)} if part.session == session.id else set()
-    return turns
+        for turn in turns_without_reply(db, part.session):
+            if _is_part(db, session, part, turn):
+                made = make(turn, "")
+                others.after[turn.shown_through].append(made)
+                others.own |= {id(made)} if part.session == session.id else set()
+    return others
 
 
 def _with_checks(
-    entries: Iterable[Entry], turns: _Turns, checks: Iterator[CheckRecord], make: Callable[[CheckRecord], RanCheck]
+    entries: Iterable[tuple[Entry, bool]], checks: Iterator[CheckRecord], make: Callable[[CheckRecord], RanCheck]
 ) -> Iterator[Entry]:
     """The entries with each check before the first of them that is behind it."""
     waits = next(checks, None)
-    for entry in entries:
-        if isinstance(entry, SaidEntry):
-            turn, moment = entry.turn if entry.message.id in turns.own else None, entry.message.timestamp
-        else:
-            turn = entry if isinstance(entry, MemberTurn) and id(entry) in turns.own_after else None
-            moment = entry.began_ms
-        while waits is not None and ran_before(waits, turn.number if turn else None, moment):
+    for entry, own in entries:
+        turn = entry.turn if isinstance(entry, SaidEntry) else entry
+        number = turn.number if own and isinstance(turn, MemberTurn) else None
+        moment = entry.message.timestamp if isinstance(entry, SaidEntry) else entry.began_ms
+        while waits is not None and ran_before(waits, number, moment):
             yield make(waits)
             waits = next(checks, None)
         yield entry
@@ -236,7 +274,7 @@ def _changed(changes: FileChanges | None) -> tuple[ChangedFile, ...]:
     return tuple(ChangedFile(file.path, file.what, file.added, file.removed) for file in files)
 
 
-def _add_imported(turns: _Turns, images: dict[str, tuple[str, ...]], entries: Iterable[ImportedEntry]) -> None:
+def _add_imported(turns: _Others, images: dict[str, tuple[str, ...]], entries: Iterable[ImportedEntry]) -> None:
     for entry in entries:
         turn = entry.turn and turn_from_json(entry.turn)
         if entry.message is None and turn:
@@ -258,7 +296,7 @@ def _is_part(db: Database, session: Session, part: LineagePart, turn: Turn) -> b
 
 
 def _member_turn(
-    db: Database, turn: Turn, redact: Callable[[str], str], reply: str, patched: Collection[int]
+    db: Database, redact: Callable[[str], str], patched: Collection[int], turn: Turn, reply: str
 ) -> MemberTurn:
     outcome, text = turn.outcome, partial_of(db, turn)
     events, all_ = first_events(db, turn.id, MOST_STEPS, LONGEST + OVERLAP)

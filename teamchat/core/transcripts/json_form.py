@@ -73,7 +73,7 @@ def turn_fields(turn: MemberTurn) -> dict[str, Any]:
 
 
 def to_json(transcript: Transcript) -> dict[str, Any]:
-    """The transcript as the dicts, lists and strings that `json.dumps` takes."""
+    """The transcript as the dicts, lists and strings that `json.dumps` takes; its entries are last."""
     return {**head_of(transcript), "entries": [entry_fields(entry) for entry in transcript.entries]}
 
 

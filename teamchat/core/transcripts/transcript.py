@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 from operator import is_
-from typing import Annotated, Any, Literal
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import fields, replace
 from pydantic import Field
 
 from teamchat.core.engine.processes.words import Result
@@ -145,15 +147,40 @@ def mapped(value: Any, change: Callable[[str, str], str], name: str = "") -> Any
     if not isinstance(value, Struct):
         return value
     changed = {}
-    for each in value.__struct_fields__:
+    for each in _with_text(type(value)):
         held = getattr(value, each)
-        if isinstance(held, str | tuple | Struct) and (made := mapped(held, change, each)) is not held:
+        made = change(each, held) if isinstance(held, str) else mapped(held, change, each)
+        if made is not held:
             changed[each] = made
     return replace(value, **changed) if changed else value
 
 
+@cache
+def _with_text(kind: type[Struct]) -> tuple[str, ...]:
+    """The fields that may hold a text."""
+    return tuple(field.name for field in fields(kind) if _may_be_text(field.type))
+
+
+def _may_be_text(hint: Any) -> bool:
+    if get_origin(hint) is Annotated:
+        return _may_be_text(get_args(hint)[0])
+    if isinstance(hint, UnionType) or get_origin(hint) is Union:
+        return any(map(_may_be_text, get_args(hint)))
+    return hint not in (int, float, bool, NoneType)
+
+
+class Again(Struct, frozen=True):
+    """Entries that are made anew each time they are asked for."""
+
+    make: Callable[[], Iterator[Entry]]
+
+    def __iter__(self) -> Iterator[Entry]:
+        return self.make()
+
+
 class Transcript(Struct, frozen=True):
-    """The entries are in the order of the conversation. `began_ms` is in milliseconds since 1970 (UTC).
+    """The entries are in the order of the conversation, and may be asked for more than once. `began_ms` is in
+    milliseconds since 1970 (UTC).
 
     `title` is the one that a person gave it. `result` is what the process came to with which the conversation ended,
     `merges` are the commands that bring in what members have changed in their worktrees, and `spent` is what all turns
@@ -164,15 +191,11 @@ class Transcript(Struct, frozen=True):
     team: str
     task: str | None
     began_ms: int
-    entries: tuple[Entry, ...] = ()
+    entries: Iterable[Entry] = ()
     title: str | None = None
     result: Result | None = None
     merges: tuple[str, ...] = ()
     spent: UsageSums | None = None
-
-    @property
-    def without_undone(self) -> Transcript:
-        return replace(self, entries=tuple(entry for entry in self.entries if not entry.undone))
 
     @property
     def said(self) -> Iterator[SaidEntry]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from teamchat.cli.startup.workspace import open_store
 from teamchat.core.messages import ConversationMessage, Routing, Speaker
 from teamchat.core.store.sessions import Session
@@ -57,6 +59,8 @@ EXAMPLE = Transcript(
         SaidEntry(ConversationMessage("Never mind", KAI, timestamp=BEGAN + 90_000, id="msg-3"), undone=True),
     ),
 )
+SHOWN = replace(EXAMPLE, entries=tuple(entry for entry in EXAMPLE.entries if not entry.undone))
+"""Without what was undone."""
 
 
 def conversation(*texts: str) -> Transcript:

@@ -60,7 +60,7 @@ def test_the_example_of_the_manual_can_be_imported() -> None:
     found = imported(json.loads(example))
 
     (said,) = found.transcript.said
-    assert (said.message.content, len(found.transcript.entries), found.remarks) == ("Hi", 2, ())
+    assert (said.message.content, len(tuple(found.transcript.entries)), found.remarks) == ("Hi", 2, ())
 
 
 def test_a_snapshot_has_its_messages_and_its_task() -> None:
@@ -123,7 +123,7 @@ def test_a_name_that_no_member_could_have_is_replaced_wherever_a_prompt_shows_it
 
     found = imported(value)
 
-    first, turn = found.transcript.entries[:2]
+    first, turn = tuple(found.transcript.entries)[:2]
     assert isinstance(first, SaidEntry)
     assert isinstance(turn, MemberTurn)
     message = first.message

@@ -36,7 +36,8 @@ NUMBERS = itertools.count()
 def stored(db: Database, transcript: Transcript) -> Transcript:
     """The transcript after an import under a name of its own and an export, with its name again."""
     session = store(db, transcript, f"n{next(NUMBERS)}")
-    return replace(collect(db, session, str), session=transcript.session)
+    found = collect(db, session, str)
+    return replace(found, session=transcript.session, entries=tuple(found.entries))
 
 
 @given(transcript=transcripts)
