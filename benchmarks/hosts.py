@@ -93,6 +93,7 @@ class World:
             while b"is ready" not in log.read_bytes():
                 assert process.poll() is None, log.read_text()
                 time.sleep(0.05)
+            self.run("hosts", "trust", name)
             yield process
         finally:
             process.terminate()

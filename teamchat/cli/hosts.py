@@ -16,6 +16,7 @@ from teamchat.cli.startup.options import JsonOption
 from teamchat.cli.startup.workspace import need_person
 from teamchat.core.dispatch.connect import connect, need_address
 from teamchat.core.dispatch.dispatch import Away, Dispatch, HostClock, HostSeen
+from teamchat.core.dispatch.order import is_host_name
 from teamchat.core.dispatch.signing import HomeKeys, fingerprint
 from teamchat.core.errors import HostUnavailable, UnknownName, UsageError
 from teamchat.core.files.folders import config_dir
@@ -36,20 +37,23 @@ def trust(
     need_person("trust is given")
     dispatch = connect()
     with contextlib.closing(dispatch):
-        host = next((host for host in _asked(dispatch.hosts()) if host.name == name), None)
+        host = next((host for host in _asked(dispatch.hosts()) if host.name == name and is_host_name(name)), None)
         if host is None:
             raise UnknownName(f"there is no host {name!r}", "teamchat hosts")
         shown = fingerprint(host.key)
-        if shown is None:
-            raise HostUnavailable(f"{name} shows no key: its worker takes orders that are not signed")
+        if host.key and shown is None:
+            raise HostUnavailable(f"{name} shows a key that cannot be read")
+        if not (host.key or dispatch.keys.local):
+            raise HostUnavailable(f"{name} has no key, which goes only with a database of this machine")
         if key not in (None, shown):
-            raise UsageError(
-                f"{name} has the key {shown}, not {printable(str(key))}: it is not trusted", "teamchat hosts"
-            )
+            has = f"the key {shown}" if shown else "no key"
+            raise UsageError(f"{name} has {has}, not {key!r}: it is not trusted", "teamchat hosts")
         dispatch.keys.trust(name, host.key)
-    note(
-        f"{name} is trusted with the key {shown}" + ("" if key else "; its worker must have said the same at its start")
-    )
+    if shown is None:
+        note(f"{name} is trusted without a key: whoever can write to the database can speak for it")
+    else:
+        said = "" if key else "; its worker must have said the same at its start"
+        note(f"{name} is trusted with the key {shown}{said}")
 
 
 @hosts.callback()
@@ -69,6 +73,8 @@ def list_hosts(
         if init_database or key or watch or as_json:
             raise UsageError("options go behind the command", f"teamchat hosts {ctx.invoked_subcommand} --help")
         return
+    if init_database + key + watch > 1:
+        raise UsageError("give one of --init-database, --key and --watch", "teamchat hosts --help")
     if init_database:
         _init_database()
     elif key:
@@ -84,14 +90,18 @@ def _init_database() -> None:
     need_person("the database of hosts is made")
     url = need_address()
     from teamchat.core.dispatch.dbos.client import init_database as init
-    from teamchat.core.dispatch.dbos.tables import ROLE
 
     try:
-        lacks = init(url)
+        role, lacks = init(url)
     except Away as away:
         raise HostUnavailable(str(away), away.hint) from None
     note("the tables are made")
-    note(f"no role {ROLE} was made: {printable(lacks)}" if lacks else f"the role {ROLE} may use them, not change them")
+    if role:
+        note(
+            f"no role {role} was made: {printable(lacks)}"
+            if lacks
+            else f"the role {role} may use them, not change them"
+        )
 
 
 def _asked(answer: Coroutine[Any, Any, T]) -> T:
@@ -125,6 +135,8 @@ def _watch(dispatch: Dispatch, *, as_json: bool) -> None:
                 note(printable(f"{error}; tries again"))
             away = str(error)
         else:
+            if away:
+                note("the database answers again")
             away = ""
             for name in [name for name in told if name not in seen]:
                 del told[name]

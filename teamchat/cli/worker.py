@@ -12,9 +12,8 @@ from msgspec.structs import replace
 from teamchat.cli.output.lines import note
 from teamchat.core.agents import normalize_agent_type
 from teamchat.core.dispatch.connect import need_address
-from teamchat.core.dispatch.order import ANY
+from teamchat.core.dispatch.order import ANY, is_host_name
 from teamchat.core.errors import HostUnavailable, UnknownName, UsageError
-from teamchat.core.routing.names import LONGEST_NAME, valid_name
 from teamchat.core.text.clean import printable
 from teamchat.core.worker.host_file import host_file, read_host_file, write_host_file
 from teamchat.core.worker.serve import Ends, serve
@@ -55,16 +54,16 @@ def worker(
         if "\n[agents." not in text:
             note("found no agent on PATH; add those of this machine to the file: teamchat help workers")
         if not project:
-            note("no project is offered; add [[projects]] with the folder of each to the file, or use --project")
+            note("no project is offered; add [[projects]] with the folder of each to the file")
         return
     if project:
         raise UsageError("--project goes with --init")
 
     name = name or socket.gethostname().partition(".")[0]
-    if not valid_name(name) or len(name) > LONGEST_NAME:
-        raise UsageError(f"--name: expected letters, digits, _ . and -, got {name!r}")
     if name.casefold() == ANY:
         raise UsageError(f"--name: {name!r} is every host in a team file; give this one another")
+    if not is_host_name(name):
+        raise UsageError(f"--name: expected at most 40 letters, digits, _ . and -, got {name!r}")
     file = read_host_file(path)
     if agent:
         keys = [normalize_agent_type(agent_name) for agent_name in agent]

@@ -14,6 +14,7 @@ from pathlib import Path
 import sqlalchemy as sa
 
 from teamchat.core.dispatch.dbos.tables import address
+from teamchat.core.dispatch.signing import NO_KEY
 from tests.program import Result, Started, cli, start
 
 FAST = "0.15"  # of every time of hosts: a beat each 0.45 s, waited for 9 s, or 1.5 s without a person
@@ -97,6 +98,9 @@ class Host:
             lines += [f'access = "{access}"', *([f'like = "{like}"'] if like else [])]
         lines += ["[[projects]]", f"folder = {json.dumps(str(self.project))}"]
         (self.config / "host.toml").write_text("\n".join(lines))
+        if not self.signs:
+            with self.lab.trusted.open("a") as file:
+                file.write(f"{NO_KEY}{self.name}\n")
         return self
 
     def signing(self) -> Host:
@@ -128,6 +132,8 @@ class Lab:
         subprocess.run((*GIT, "add", "."), cwd=self.project, check=True)
         subprocess.run((*GIT, "commit", "-qm", "one"), cwd=self.project, check=True)
         self.config = folder / "home" / ".config" / "teamchat"
+        self.config.mkdir(parents=True)
+        self.trusted = self.config / "trusted_hosts"
         assert self.cli("hosts", "--init-database").code == 0
 
     @property

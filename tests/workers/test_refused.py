@@ -30,6 +30,7 @@ def host(lab: Lab) -> Host:
 async def refusals(lab: Lab, orders: Mapping[str, Order]) -> dict[str, str]:
     """Why the host refuses each order, by its name."""
     dispatch, why = DbosDispatch(lab.database, HostClock()), dict[str, str]()
+    dispatch.keys = replace(dispatch.keys, folder=lab.config)
     try:
         for order in orders.values():
             await dispatch.enqueue(order)

@@ -23,7 +23,7 @@ from tests.workers.hosts import Host, Lab, go, until, waits
 from tests.workers.test_versions import ask
 
 MAX = 'name = "max"\nagent = "writer"\nhost = "any"'
-NOT_TRUSTED = "its key is not trusted here: teamchat hosts trust alpha"
+NOT_TRUSTED = "it is not trusted here: teamchat hosts trust alpha"
 
 
 @pytest.fixture
@@ -100,7 +100,7 @@ def test_a_host_is_used_once_its_key_is_trusted(lab: Lab, host: Host) -> None:
     key = str(lab.hosts()["alpha"]["key"])
     assert f"signs with the key {key}; at home: teamchat hosts trust alpha" in worker.log.read_text()
     other = lab.cli("hosts", "trust", "alpha", "SHA256:other")
-    assert (other.code, f"alpha has the key {key}, not SHA256:other" in other.err) == (2, True), other.err
+    assert (other.code, f"alpha has the key {key}, not 'SHA256:other'" in other.err) == (2, True), other.err
     assert lab.cli("hosts", "trust", "alpha", key).code == 0
     resumed = lab.cli("resume")
     assert (resumed.code, resumed.out) == (0, "max:\none\n\n"), resumed.err
@@ -130,6 +130,7 @@ def test_what_home_has_not_signed_is_refused_and_listed(lab: Lab, host: Host, tm
     host.worker("--jobs", "8").ready()
     trusted(lab, host)
     stranger = HomeKeys(tmp_path / "stranger", local=False)
+    stranger.line()
     stranger.trust("alpha", str(HomeKeys(lab.config, local=False).of("alpha")))
     not_home = "it is not signed with a key that"
     wrong: dict[str, tuple[Callable[[Signed], Signed], str]] = {

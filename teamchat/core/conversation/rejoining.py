@@ -9,7 +9,7 @@ from pathlib import Path
 
 from teamchat.core.conversation.recovery import output_folder, was_stopped
 from teamchat.core.dispatch.dispatch import Away
-from teamchat.core.dispatch.hosted import HostedTurn
+from teamchat.core.dispatch.hosted import ORDERED, HostedTurn
 from teamchat.core.errors import HostUnavailable, TeamchatError
 from teamchat.core.receipt import RUNS_ON
 from teamchat.core.store.sessions import name_of
@@ -28,7 +28,7 @@ EndTurn = Callable[[Turn, FinishedTurn], None]
 
 
 async def rejoin(run: Run, end: EndTurn) -> str | None:
-    """Follow each such turn, and `end` it. A turn that the engine does not know stays open: it never began.
+    """Follow each such turn, and `end` it. A turn that was never ordered stays open: it never began.
 
     Returns why a turn has no end, whose host went away: it runs again only when a person says so. A run that `lets_go`
     stops them. Raises `HostUnavailable` where it cannot be asked, unless the run lets go.
@@ -42,7 +42,11 @@ async def rejoin(run: Run, end: EndTurn) -> str | None:
         return None
     try:
         dispatch = await asyncio.to_thread(run.hosting.connected)
-        known = [turn for turn in open_turns if await dispatch.state(turn.folder.name) is not None]
+        known = [
+            turn
+            for turn in open_turns
+            if (turn.folder / ORDERED).exists() or await dispatch.state(turn.folder.name) is not None
+        ]
     except (HostUnavailable, Away) as error:
         if run.lets_go:
             for turn in open_turns:
@@ -81,7 +85,7 @@ async def _followed(run: Run, turn: Turn, end: EndTurn) -> str | None:
         why = why_failed(turn, finished.outcome, failure)
     stopped = was_stopped(folder)
     end(turn, finished.with_questions())
-    if failure is None or failure.kind is not FailureKind.INTERRUPTED or stopped:
+    if failure is None or stopped or not (failure.kind is FailureKind.INTERRUPTED or hosted.refused):
         return None
     reruns = any(member.rerun for member in run.team.members if member.name == turn.member)
     return None if reruns else why

@@ -34,6 +34,7 @@ AGAIN_S = 0.5  # between two tries to reach a database that is away
 REST_LOOK_S = 0.1  # between two looks for what a host says of a cancelled turn
 LATE_BEATS = 3  # that a host may miss before it is said that it is waited for
 MOST_MISSED = 3
+ORDERED = "ordered"  # in the folder of a turn whose order was given to the database
 GIVES_UP_S = 20.0  # after a stop, if neither the host nor the database says anything
 
 
@@ -60,8 +61,9 @@ class _Over(Exception):
 class HostedTurn:
     """The turn `name` on `host`. `say` tells a person what it waits for. Without an `order` it was ordered before.
 
-    `began` is what the host says of its start. It is `lost` if the host went away while it ran, as `gone` says.
-    With `returns` its files went there, and `changes` tells what changed in them here once they are back.
+    `began` is what the host says of its start. It is `lost` if the host went away while it ran, as `gone` says. What it
+    sent was `refused` if it cannot be read or is not signed. With `returns` its files went there, and `changes` tells
+    what changed in them here once they are back.
     """
 
     def __init__(
@@ -70,6 +72,7 @@ class HostedTurn:
         self.name, self.host = name, host
         self.began: Began | None = None
         self.lost, self.gone = False, ""
+        self.refused = False
         self.exit: Exit | None = None
         self.returns: Returns | None = None
         self.changes: Callable[[], FileChanges | NoCheckpoint] | None = None
@@ -164,9 +167,13 @@ class HostedTurn:
         if not isinstance(piece, Ended):
             return
         if (piece.turn, piece.host) != (self.name, self.host):
-            raise _Over(Failure(FailureKind.AGENT, f"sent from {self.host} the end of another turn"))
+            raise self._refused("the end of another turn")
         if piece.refused is None and (piece.out, piece.err) != files.digests:
-            raise _Over(Failure(FailureKind.AGENT, f"sent from {self.host} other output than its end says"))
+            raise self._refused("other output than its end says")
+
+    def _refused(self, what: str) -> _Over:
+        self.refused = True
+        return _Over(Failure(FailureKind.AGENT, f"sent from {self.host} {what}"))
 
     async def _changed(self, end: Ended) -> tuple[FileChanges | NoCheckpoint | None, Failure | None]:
         """What changed in its files, after they are back; and why they are not, which is a failure of the turn."""
@@ -209,6 +216,7 @@ class HostedTurn:
             try:
                 if order:
                     await self._dispatch.enqueue(order)
+                    (self._folder / ORDERED).touch(0o600)
                     order = None
                 async for piece in self._dispatch.follow(self.name, offset):
                     if piece is None:
@@ -230,7 +238,7 @@ class HostedTurn:
             except HostUnavailable as error:
                 raise _Over(Failure(FailureKind.MISSING, f"could not be ordered: {error}", error.hint)) from None
             except Unreadable as error:
-                raise _Over(Failure(FailureKind.AGENT, f"sent from {self.host} {error}")) from None
+                raise self._refused(str(error)) from None
 
     async def _after_stream(self) -> AsyncIterator[Piece]:
         """What comes when the engine expects nothing more of the stream: the rest of a cancelled turn, or nothing."""

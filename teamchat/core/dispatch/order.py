@@ -13,6 +13,7 @@ from msgspec import DecodeError, Struct, ValidationError, field
 from msgspec.json import Decoder, encode
 
 from teamchat.core.checkpoint.packs import CheckpointPack
+from teamchat.patterns import regex
 from teamchat.runners.agent_events import Failure, FailureKind
 from teamchat.runners.base import Access, Memory
 from teamchat.runners.child.running import MAX_OUTPUT_BYTES
@@ -22,6 +23,7 @@ FORMAT = 3
 """The version of everything here. Home and worker must have the same one."""
 ANY = "any"
 """The host of a member that any worker may run."""
+_HOST = regex(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,39}")
 
 
 class Project(Struct, frozen=True, forbid_unknown_fields=True):
@@ -194,6 +196,11 @@ def read_piece(text: object) -> SentPiece:
 def read_pieces(text: object) -> list[SentPiece]:
     """Several pieces of a turn. Raises `Unreadable`."""
     return _read(_PIECES, text)
+
+
+def is_host_name(name: str) -> bool:
+    """Whether a host may have the name: letters, digits, `_`, `.` and `-`, as it also stands in lists of keys."""
+    return _HOST.fullmatch(name) is not None and name.casefold() != ANY
 
 
 def minor(program: str) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
-from tempfile import NamedTemporaryFile, TemporaryDirectory
+from tempfile import NamedTemporaryFile, TemporaryDirectory, gettempdir
 
 from msgspec import Struct
 
@@ -23,8 +23,7 @@ from teamchat.core.dispatch.order import Signed, Unreadable
 from teamchat.core.errors import HostUnavailable
 from teamchat.core.files.folders import config_dir
 from teamchat.core.files.whole_files import locked_beside, put_in_place, write_private
-from teamchat.core.team.programs import Unusable, find_program
-from teamchat.core.text.commands import quote
+from teamchat.core.team.programs import OTHERWISE, Unusable, find_program
 from teamchat.patterns import regex
 from teamchat.runners.untrusted.regular_files import read_regular
 
@@ -35,41 +34,53 @@ ORDERS, ENDS = "teamchat-order", "teamchat-end"
 """What a signature is for, as its namespace: one of an order is none of an end."""
 LONGEST_S = 20.0
 LARGEST = 1 << 20  # bytes of a list of keys
-LONGEST_SIGNATURE = 1 << 12
-_KEY = regex(r"ssh-ed25519 [A-Za-z0-9+/=]{16,128}")
+LONGEST_SIGNATURE = 1 << 14
+REFUSED = 255  # the exit code of a signature that is not right
+NO_KEY = "# without a key: "  # in the list of hosts, before the name of one that is trusted so
+INSTALL = "install OpenSSH (Debian: apt-get install openssh-client)"
+_KEY = regex(r"(?:ssh|ecdsa|sk)-[a-z0-9@.-]{1,40} [A-Za-z0-9+/=]{16,2000}")
 
 
 class SigningKey(Struct, frozen=True):
-    """A private key in a file, made when it is first used, with the comment `whose`. It has no passphrase."""
+    """A private key in a file, with the comment `whose`. It has no passphrase."""
 
     path: Path
     whose: str
 
-    def need(self) -> Path:
-        """The file. Raises `HostUnavailable` where it cannot be made."""
+    def make(self) -> None:
+        """Make the key where there is none. Raises `HostUnavailable`."""
         if not self.path.exists():
             with _told(self.path.parent), TemporaryDirectory(dir=_made(self.path.parent)) as folder:
                 new = Path(folder, "key")
                 _ran("-q", "-t", "ed25519", "-N", "", "-C", self.whose, "-f", str(new))
                 with suppress(FileExistsError):  # another process was faster
                     self.path.hardlink_to(new)
-        return self.path
 
     def public(self) -> str:
         """Its type and its public half, without the comment. Raises `HostUnavailable`."""
-        return " ".join(_ran("-y", "-f", str(self.need())).split()[:2])
+        return " ".join(self._ran("-y").split()[:2])
 
     def sign(self, text: str, what: str) -> Signed:
         """The text with a signature of the kind `what`. Raises `HostUnavailable`."""
-        words = ("-Y", "sign", "-q", "-n", what, "-f", str(self.need()))
-        return Signed(text, _ran(*words, given=text.encode()))
+        return Signed(text, self._ran("-Y", "sign", "-q", "-n", what, given=text.encode()))
+
+    def _ran(self, *words: str, given: bytes = b"") -> str:
+        if not self.path.exists():
+            raise HostUnavailable(
+                f"the key {self.path} is gone: put it back, or have a new one made and trusted (teamchat help workers)"
+            )
+        try:
+            return _ran(*words, "-f", str(self.path), given=given)
+        except _Failed as failed:
+            raise HostUnavailable(f"the key {self.path} cannot be used: {failed}") from None
 
 
 def check_signed(signed: Signed, by: str, signers: Path, what: str) -> None:
     """Raises `Unreadable` if it is not signed by a key that the file has for `by`, and `HostUnavailable`."""
     if not signed.signature or len(signed.signature) > LONGEST_SIGNATURE:
         raise Unreadable("it is not signed")
-    with NamedTemporaryFile("w") as file:
+    _listed(signers)
+    with _told(Path(gettempdir())), NamedTemporaryFile("w") as file:
         file.write(signed.signature)
         file.flush()
         words = ("-Y", "verify", "-f", str(signers), "-I", by, "-n", what, "-s", file.name)
@@ -89,7 +100,10 @@ def fingerprint(public: str) -> str | None:
 
 
 class HomeKeys(Struct, frozen=True):
-    """What home signs orders with, and whose ends it takes. With a `local` database a host may be without a key."""
+    """What home signs orders with, and whose ends it takes.
+
+    A host without a key is trusted by its name, and only with a `local` database.
+    """
 
     folder: Path
     local: bool
@@ -100,6 +114,7 @@ class HomeKeys(Struct, frozen=True):
 
     def line(self) -> str:
         """What stands in `allowed_signers` of the hosts. Raises `HostUnavailable`."""
+        self._key.make()
         return f'{HOME} namespaces="{ORDERS}" {self._key.public()} {self._key.whose}'
 
     @property
@@ -107,22 +122,26 @@ class HomeKeys(Struct, frozen=True):
         return SigningKey(self.folder / KEYS / HOME, f"{getpass.getuser()}@{socket.gethostname()}")
 
     def of(self, host: str) -> str | None:
-        """The key of a host that is trusted; None without one. Raises `HostUnavailable`."""
-        found = (_KEY.search(line) for line in self._lines() if line.split()[:1] == [host])
-        return next((match[0] for match in found if match), None)
+        """The key of a host that is trusted, "" for one without a key; None if it is not trusted.
 
-    def _lines(self) -> list[str]:
-        with _told(self.trusted_hosts):
-            try:
-                return read_regular(self.trusted_hosts, LARGEST).decode().splitlines()
-            except FileNotFoundError:
-                return []
+        Raises `HostUnavailable`.
+        """
+        for line in _listed(self.trusted_hosts):
+            if line == f"{NO_KEY}{host}":
+                return ""
+            if line.split()[:1] == [host] and (match := _KEY.search(line)):
+                return match[0]
+        return None
 
     def trust(self, host: str, public: str) -> None:
-        """Take ends of the host that are signed with that key, and with no other one. Raises `HostUnavailable`."""
+        """Take ends of the host that are signed with that key, and with no other one ("": not signed).
+
+        Raises `HostUnavailable`.
+        """
         with _told(self.trusted_hosts), locked_beside(_made(self.folder) / TRUSTED) as new:
-            lines = [line for line in self._lines() if line.split()[:1] != [host]]
-            lines.append(f'{host} namespaces="{ENDS}" {public}')
+            there = _listed(self.trusted_hosts)
+            lines = [line for line in there if line.split()[:1] != [host] and line != f"{NO_KEY}{host}"]
+            lines.append(f'{host} namespaces="{ENDS}" {public}' if public else f"{NO_KEY}{host}")
             write_private(new, "".join(f"{line}\n" for line in lines).encode())
             put_in_place(new, self.trusted_hosts)
 
@@ -132,11 +151,11 @@ class HomeKeys(Struct, frozen=True):
             trusted = self.of(host)
         except HostUnavailable as error:
             return str(error)
-        if trusted is None and (key or not self.local):
-            return f"its key is not trusted here: teamchat hosts trust {quote(host)}"
-        if trusted is not None and trusted != key:
+        if trusted is None:
+            return f"it is not trusted here: teamchat hosts trust {host}"
+        if trusted != key:
             return f"its key is not the one that {self.trusted_hosts} has"
-        return None
+        return None if key or self.local else "it has no key, which goes only with a database of this machine"
 
     def order(self, text: str, host: str) -> Signed:
         """An order as it goes to the host. Raises `HostUnavailable`."""
@@ -144,19 +163,28 @@ class HomeKeys(Struct, frozen=True):
 
     def check_end(self, end: Signed, host: str) -> None:
         """Raises `Unreadable` for an end that the host has not signed, and `HostUnavailable`."""
-        if self.of(host) or not self.local:
+        trusted = self.of(host)
+        if trusted is None:
+            raise Unreadable("it is not trusted here any more")
+        if trusted or not self.local:
             check_signed(end, host, self.trusted_hosts, ENDS)
 
 
 class HostKeys(Struct, frozen=True):
-    """What a host signs ends with, and whose orders it takes."""
+    """What a host signs ends with, and whose orders it takes. `public` is the key with which it has begun."""
 
     key: SigningKey
     signers: Path
+    public: str
 
     def check_order(self, order: Signed) -> None:
-        """Raises `Unreadable` for an order that none of the homes has signed, and `HostUnavailable`."""
+        """Raises `Unreadable` for an order that none of the homes has signed, and `HostUnavailable`.
+
+        What could not be signed then is not begun.
+        """
         check_signed(order, HOME, self.signers, ORDERS)
+        if self.key.public() != self.public:
+            raise HostUnavailable(f"the key {self.key.path} is another one than when the worker began: start it anew")
 
     def end(self, text: str) -> Signed:
         """The end of a turn as it goes home. Raises `HostUnavailable`."""
@@ -167,14 +195,23 @@ def host_keys(name: str) -> HostKeys:
     """The keys of the host `name`. Raises `HostUnavailable` where no home may give it orders."""
     folder = config_dir()
     signers = folder / SIGNERS
-    if not signers.exists():
+    if not any(line.split()[:1] == [HOME] for line in _listed(signers)):
         raise HostUnavailable(
             f"nobody may give this machine orders: put what `teamchat hosts --key` says at home into {signers}",
             "teamchat help workers",
         )
-    keys = HostKeys(SigningKey(folder / KEYS / f"host-{name}", name), signers)
-    keys.key.need()
-    return keys
+    key = SigningKey(folder / KEYS / f"host-{name}", name)
+    key.make()
+    return HostKeys(key, signers, key.public())
+
+
+def _listed(path: Path) -> list[str]:
+    """The lines of a list of keys; none where it is not there. Raises `HostUnavailable`."""
+    with _told(path):
+        try:
+            return read_regular(path, LARGEST).decode().splitlines()
+        except FileNotFoundError:
+            return []
 
 
 def _made(folder: Path) -> Path:
@@ -187,27 +224,33 @@ def _told(path: Path) -> Iterator[None]:
     """Raises `HostUnavailable` for what cannot be read or written there."""
     try:
         yield
+    except Unreadable:
+        raise
     except (OSError, ValueError) as error:
         raise HostUnavailable(f"{path} cannot be used: {error}") from None
 
 
-class _Failed(HostUnavailable):
-    """The program has said no."""
+class _Failed(Exception):
+    """The program has said no, and why."""
 
 
 def _ran(*words: str, given: bytes = b"") -> str:
-    """What the program says, without a terminal. Raises `HostUnavailable`, and as such `_Failed`."""
+    """What the program says, without a terminal. Raises `HostUnavailable`, and `_Failed`."""
     program = find_program(PROGRAM, os.environ)
     if isinstance(program, Unusable):
-        raise HostUnavailable(f"orders to hosts are signed with {PROGRAM}, which {program.why}")
+        why = program.why.removesuffix(f"; {OTHERWISE}")
+        raise HostUnavailable(f"orders for hosts are signed with {PROGRAM}, which {why}; {INSTALL}")
     try:
         done = subprocess.run(
             (program, *words), input=given, capture_output=True, timeout=LONGEST_S, start_new_session=True, check=False
         )
-    except (OSError, ValueError, subprocess.TimeoutExpired) as error:
+    except (OSError, ValueError) as error:
         raise HostUnavailable(f"{PROGRAM} cannot be used: {error}") from None
+    except subprocess.TimeoutExpired:
+        raise HostUnavailable(f"{PROGRAM} has not answered for {LONGEST_S:.0f} s") from None
     said = done.stdout.decode(errors="replace")
     if done.returncode:
-        why = done.stderr.decode(errors="replace").strip() or said.strip() or f"exit code {done.returncode}"
-        raise _Failed(f"{PROGRAM} has failed: {why.splitlines()[-1]}")
+        told = done.stderr.decode(errors="replace").strip() or said.strip()
+        why = f"{PROGRAM}: {told.splitlines()[-1] if told else f'exit code {done.returncode}'}"
+        raise _Failed(why) if done.returncode == REFUSED else HostUnavailable(why)
     return said

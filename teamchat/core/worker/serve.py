@@ -106,7 +106,7 @@ def serve(
         cooldowns = Cooldowns(state_dir() / "cooldowns.json")
         places = asyncio.Semaphore(jobs)
         executor = os.urandom(8).hex()
-        host = Host(name, executor, file, keys, used, folder / TURNS, places, env, cooldowns, clock, [], set())
+        host = Host(name, executor, file, keys, used, folder / TURNS, places, env, cooldowns, clock, say, [], set())
         worker = _Worker(host, machine_of(folder), tables, jobs, ends, say)
         worker.begin(clock.dead_s)
         there = []
@@ -118,7 +118,7 @@ def serve(
             else:
                 there.append(spec.name)
         if keys:
-            say(f"signs with the key {fingerprint(keys.key.public())}; at home: teamchat hosts trust {name}")
+            say(f"signs with the key {fingerprint(keys.public)}; at home: teamchat hosts trust {name}")
         say(f"{name} is ready: {', '.join(there) or 'no agent'}; {jobs} at a time")
         idle_s = IDLE_S * clock.beat_s / HostClock().beat_s
         while not worker.over():
@@ -162,7 +162,7 @@ class _Worker:
         self._away = False
         self._busy = time.monotonic()
         self._winds_down = False
-        self._key = host.keys.key.public() if host.keys else ""
+        self._key = host.keys.public if host.keys else ""
         self._known_heads: tuple[tuple[Project, str], ...] = ()
         self._looked = -math.inf  # for them
         self._tidied = -math.inf
@@ -226,6 +226,7 @@ class _Worker:
             self._host.renew(now)
             if self._service and not self._closing and self._service.open():
                 self._busy = time.monotonic()
+            self._end_forgotten()
         except NameTaken:
             if not self.taken:
                 self._ends.asked = 2  # home has given up what runs here
@@ -240,6 +241,13 @@ class _Worker:
             if self._away:
                 self._say("the database answers again")
             self._away = False
+
+    def _end_forgotten(self) -> None:
+        """End the agents whose turns somebody has removed from the database. Raises `Away`."""
+        running = {turn.name: turn for turn in tuple(self._host.running)}
+        if running and self._service:
+            for name in running.keys() - self._service.known(list(running)):
+                running[name].forgotten()
 
     def tidy(self) -> None:
         """Now and then remove what is kept no longer: what has ended long ago, and orders that have expired."""

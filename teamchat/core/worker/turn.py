@@ -9,9 +9,10 @@ import asyncio
 import os
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from hashlib import sha256
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -80,6 +81,7 @@ class Host(Struct):
     env: Mapping[str, str]
     cooldowns: Cooldowns
     clock: HostClock
+    say: Callable[[str], None]
     refused: list[str]
     running: set[HostTurn]
     until: float = 0.0
@@ -110,7 +112,8 @@ class Host(Struct):
         return self.cooldowns.left(agent.spec.name)
 
     def note_refused(self, order: str, why: str) -> None:
-        """Keep the last orders that were not taken, for `teamchat hosts`."""
+        """Say that an order was not taken, and keep the last ones for `teamchat hosts`."""
+        self.say(f"refused {order}: {why}")
         self.refused = [*self.refused, f"{order}: {why}"][-MOST_REFUSED:]
 
 
@@ -122,20 +125,21 @@ class UsedOrders(Struct, frozen=True):
     def use(self, turn: str, expires: float) -> bool:
         """Whether the order of that turn is taken for the first time. Raises `OSError`."""
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        path = self.folder / sha256(turn.encode()).hexdigest()
-        try:
-            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-        except FileExistsError:
-            return False
-        os.utime(path, (expires, expires))
+        with NamedTemporaryFile(dir=self.folder) as new:  # which has its time before it has its name
+            os.utime(new.name, (expires, expires))
+            try:
+                os.link(new.name, self.folder / sha256(turn.encode()).hexdigest())
+            except FileExistsError:
+                return False
         return True
 
     def clean(self) -> None:
         """Forget those that have expired."""
         now = time.time()
         for path in self.folder.glob("*"):
-            if path.stat().st_mtime < now:
-                path.unlink(missing_ok=True)
+            with suppress(OSError):  # of what somebody else has put there
+                if path.lstat().st_mtime < now:
+                    path.unlink()
 
 
 class _Refused(Exception):
@@ -191,6 +195,11 @@ class HostTurn:
         self._why = self._why or why
         self._stopper.request()
         self._loop.call_soon_threadsafe(self._written.set)
+
+    def forgotten(self) -> None:
+        """The database does not know the turn any more, so nobody takes what comes of it. Any thread may say so."""
+        if not self._stopper.asked:
+            self.stop("the database does not know the turn any more")
 
     def close(self) -> None:
         self._host.running.discard(self)

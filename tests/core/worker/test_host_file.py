@@ -81,7 +81,7 @@ def test_init_on_a_machine_with_nothing_says_so(machine: Machine) -> None:
     done = machine.worker("--init")
     assert done.code == 0, done.err
     assert "found no agent" in done.err
-    assert "--project" in done.err
+    assert "no project is offered; add [[projects]]" in done.err
     assert not read_host_file(machine.file).agents
     started = machine.worker()
     assert f"this machine offers nothing: {machine.file} has no agent" in one_line(started, 11)

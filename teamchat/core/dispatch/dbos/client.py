@@ -14,9 +14,9 @@ from dbos import _error as errors
 from msgspec.structs import replace
 from sqlalchemy.exc import SQLAlchemyError
 
-from teamchat.core.dispatch.dbos.tables import About, HostTables, address, differs
+from teamchat.core.dispatch.dbos.tables import ROLE, About, HostTables, address, differs
 from teamchat.core.dispatch.dbos.values import JsonSerializer
-from teamchat.core.dispatch.dispatch import DatabaseSeen, HostClock, HostSeen, TurnState
+from teamchat.core.dispatch.dispatch import Away, DatabaseSeen, HostClock, HostSeen, TurnState
 from teamchat.core.dispatch.order import (
     FORMAT,
     Order,
@@ -24,6 +24,7 @@ from teamchat.core.dispatch.order import (
     SentPiece,
     Signed,
     Unreadable,
+    is_host_name,
     read_end,
     read_piece,
     read_pieces,
@@ -117,10 +118,15 @@ class DbosDispatch:
             )
             try:
                 async for value in values:
+                    piece = await self._opened(read_piece(value))
                     offset += 1
-                    yield await self._opened(read_piece(value))
+                    yield piece
             except errors.DBOSStreamTimeoutError:
                 yield None
+            except errors.DBOSNonExistentWorkflowError:
+                return
+            except errors.DBOSException as error:
+                raise Unreadable(f"what the engine cannot read: {error}") from None
             except (SQLAlchemyError, OSError) as error:
                 raise self.tables.away(error) from None
             except Unreadable:
@@ -137,14 +143,16 @@ class DbosDispatch:
         return [await self._opened(piece) for piece in read_pieces(workflows[0].output)]
 
     async def _opened(self, piece: SentPiece) -> Piece:
-        """A piece whose signature is right, if it has one. Raises `Unreadable`."""
+        """A piece whose signature is right, if it has one. Raises `Unreadable`, and `Away` where nobody can tell."""
         if not isinstance(piece, Signed):
             return piece
         end = read_end(piece.text)
         try:
             await asyncio.to_thread(self.keys.check_end, piece, end.host)
-        except (Unreadable, HostUnavailable) as error:
+        except Unreadable as error:
             raise Unreadable(f"an end of its turn that is not taken: {error}") from None
+        except HostUnavailable as error:
+            raise Away(f"the end of the turn cannot be checked: {error}", error.hint) from None
         return end
 
     async def state(self, turn: str) -> TurnState | None:
@@ -185,11 +193,11 @@ class DbosDispatch:
         seen = []
         for row in rows:
             about = row.about or About()
-            trouble = (
-                differs(about.format, about.engine, row.name, about.teamchat)
-                if row.about
-                else "says what cannot be read"
-            ) or self.keys.trouble(row.name, about.key)
+            if row.about is None or not is_host_name(row.name):
+                trouble: str | None = "it says what cannot be read"
+            else:
+                trouble = differs(about.format, about.engine, row.name, about.teamchat)
+                trouble = trouble or self.keys.trouble(row.name, about.key)
             seen.append(
                 made_of(
                     HostSeen,
@@ -218,8 +226,8 @@ def engine_url(tables: HostTables) -> str:
     return url.render_as_string(hide_password=False)
 
 
-def init_database(text: str) -> str | None:
-    """Make the tables of the engine and our own, by their owner. Returns why the workers' role was not made, if so.
+def init_database(text: str) -> tuple[str | None, str | None]:
+    """Make the tables of the engine and our own, by their owner. Returns the workers' role, and why it was not made.
 
     Raises `UsageError`, `Away` and `HostUnavailable`.
     """
@@ -235,7 +243,7 @@ def init_database(text: str) -> str | None:
             raise tables.away(error) from None
         finally:
             DBOS.destroy()
-        return tables.grant()
+        return (None if tables.is_sqlite else ROLE), tables.grant()
     finally:
         tables.close()
 

@@ -91,6 +91,14 @@ class Service:
         )
         return len(workflows)
 
+    def known(self, turns: list[str]) -> set[str]:
+        """Those of the turns that the database has. Raises `Away`."""
+        try:
+            found = DBOS.list_workflows(workflow_ids=turns, load_input=False, load_output=False)
+        except SQLAlchemyError as error:
+            raise self._tables.away(error) from None
+        return {workflow.workflow_id for workflow in found}
+
     def forget(self, before: datetime) -> None:
         """Remove what the engine keeps of all turns that have ended before that time. Raises `Away`."""
         try:

@@ -36,6 +36,8 @@ PASSWORD_REFUSED = ("password authentication failed", "no password supplied")
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 KEEPALIVE = {"keepalives_idle": "5", "keepalives_interval": "5", "keepalives_count": "2", "tcp_user_timeout": "15000"}
 """By which a connection to another machine that has gone silent ends after 15 s: before a lease is over."""
+EARLY_S, LONG_AGO_S = 60.0, 3e9
+"""How far in the future and in the past a worker may have been seen."""
 CONNECT_S = 5
 LONGEST_ABOUT = 1 << 20  # characters of what a worker says of itself
 
@@ -59,7 +61,7 @@ class About(msgspec.Struct, frozen=True):
 
 
 class HostRow(msgspec.Struct, frozen=True):
-    """A row of `hosts`, `seen_s` seconds old by the database's clock. `about` is None if it cannot be read.
+    """A row of `hosts`, `seen_s` seconds old by the database's clock. `about` is None of one that cannot be read.
 
     The host's own clock was `ahead_s` ahead of that of the database then.
     """
@@ -333,10 +335,12 @@ def _numbers(engine: str) -> tuple[int, ...]:
     return tuple(map(int, engine.split(".")))
 
 
-def _row(name: str, executor: str, age: float, seen: float, text: str) -> HostRow:
+def _row(name: str, executor: str, age: object, seen: object, text: str) -> HostRow:
+    if not (isinstance(age, float) and isinstance(seen, float) and -EARLY_S < age < LONG_AGO_S):
+        return HostRow(name, executor, 0.0, None)
     about = _about(text)
-    ahead_s = about.clock - float(seen) if about and about.clock is not None else 0.0
-    return HostRow(name, executor, max(0.0, float(age)), about, ahead_s)
+    ahead_s = about.clock - seen if about and about.clock is not None else 0.0
+    return HostRow(name, executor, max(0.0, age), about, ahead_s)
 
 
 def _about(text: str) -> About | None:
