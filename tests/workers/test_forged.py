@@ -61,7 +61,7 @@ def test_a_host_is_called_as_a_worker_can_be(lab: Lab, host: Host) -> None:
 @pytest.mark.parametrize("seen", [math.inf, -math.inf, math.nan, 1e300, -1e300, 1e12, "soon"])
 def test_a_moment_that_is_none_is_a_host_that_is_not_used(lab: Lab, host: Host, seen: object) -> None:
     sqlite = lab.database.startswith("sqlite")
-    if (not sqlite and isinstance(seen, str)) or (sqlite and seen is math.nan):  # which these do not store
+    if (not sqlite and isinstance(seen, str)) or (sqlite and str(seen) == "nan"):  # which these do not store
         return
     host.worker().ready()
     trusted(lab, host)
