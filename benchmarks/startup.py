@@ -22,7 +22,7 @@ TEAM = (
 )
 BARE = (sys.executable, str(Path(__file__).parent / "floors" / "typer_app.py"))
 COMPLETING = {"_TEAMCHAT_COMPLETE": "complete_bash", "COMP_WORDS": "teamchat send --to m", "COMP_CWORD": "3"}
-READING = {"--version": 2.0, "--help": None, "log": 2.0, "show": 2.0, "sessions": 2.0}
+READING = {"--version": 2.0, "log": 2.0, "show": 2.0, "sessions": 2.0}
 FLOOR = "bare Typer app, --version"
 ON_HOLD = 7  # the exit code of a run after which somebody waits
 
@@ -34,6 +34,12 @@ def measures(_quick: bool) -> Measures:
         at.teamchat("send", "--quiet", "Hi")
         for command, bound in READING.items():
             yield command, partial(compared, command, partial(at.teamchat, command), start, FLOOR, bound)
+        asks = partial(at.run, (*BARE, "--help"))
+        yield "--help", partial(compared, "--help", partial(at.teamchat, "--help"), asks, "bare Typer app, --help", 1.5)
+        yield "send --help", partial(
+            compared, "send --help", partial(at.teamchat, "send", "--help"), asks, "bare Typer app, --help", 1.5
+        )
+        yield "help", partial(compared, "help", partial(at.teamchat, "help"), start, FLOOR, 2.0)
         name = "completion of a name"
         complete = World(at.folder, {**at.env, **COMPLETING}).teamchat
         yield name, partial(compared, name, complete, start, FLOOR, 2.0)

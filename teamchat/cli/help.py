@@ -7,8 +7,6 @@ from importlib.resources.abc import Traversable
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.markdown import Markdown
 
 from teamchat.cli.app import COMMANDS, every_command, guess, meant, program
 from teamchat.core.errors import ExitCode, UsageError
@@ -54,7 +52,8 @@ def pages() -> Mapping[str, Traversable]:
 
 def title(page: Traversable) -> str:
     """The first heading of a page, without its code marks; the title of a schema."""
-    first = page.read_text(encoding="utf-8").partition("\n")[0]
+    with page.open(encoding="utf-8") as file:
+        first = file.readline().rstrip("\n")
     return first.removeprefix("# ").replace("`", "") if first.startswith("# ") else "JSON Schema, for editors"
 
 
@@ -63,5 +62,7 @@ def print_page(text: str) -> None:
     if not sys.stdout.isatty():
         print(text, end="")
         return
+    from rich.console import Console  # a script reads pages as they are
+    from rich.markdown import Markdown
 
     Console().print(Markdown(text, hyperlinks=False))
