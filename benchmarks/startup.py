@@ -36,8 +36,11 @@ def measures(_quick: bool) -> Measures:
             yield command, partial(compared, command, partial(at.teamchat, command), start, FLOOR, bound)
         asks = partial(at.run, (*BARE, "--help"))
         yield "--help", partial(compared, "--help", partial(at.teamchat, "--help"), asks, "bare Typer app, --help", 1.5)
-        yield "send --help", partial(
-            compared, "send --help", partial(at.teamchat, "send", "--help"), asks, "bare Typer app, --help", 1.5
+        yield (
+            "send --help",
+            partial(
+                compared, "send --help", partial(at.teamchat, "send", "--help"), asks, "bare Typer app, --help", 1.5
+            ),
         )
         yield "help", partial(compared, "help", partial(at.teamchat, "help"), start, FLOOR, 2.0)
         name = "completion of a name"

@@ -12,8 +12,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import sqlalchemy as sa
+from msgspec.structs import replace
 
+from teamchat.core.dispatch.dbos.client import DbosDispatch
 from teamchat.core.dispatch.dbos.tables import address
+from teamchat.core.dispatch.dispatch import HostClock
 from teamchat.core.dispatch.signing import NO_KEY
 from tests.program import Result, Started, cli, start
 
@@ -165,6 +168,12 @@ class Lab:
         """A command at home, which goes on."""
         with contextlib.chdir(self.project):
             return start(*args, env={**self.env, **(env or {})})
+
+    def dispatch(self) -> DbosDispatch:
+        """Home's side of the engine, with its keys."""
+        dispatch = DbosDispatch(self.database, HostClock())
+        dispatch.keys = replace(dispatch.keys, folder=self.config)
+        return dispatch
 
     def hosts(self) -> dict[str, dict[str, object]]:
         """The hosts as `teamchat hosts --json` has them."""

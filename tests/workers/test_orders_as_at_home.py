@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 
-from teamchat.core.dispatch.dbos.client import DbosDispatch
-from teamchat.core.dispatch.dispatch import HostClock
 from teamchat.core.dispatch.order import Ended, Order, Output, Project
 from teamchat.core.dispatch.project import project_of
 from teamchat.version import VERSION
@@ -105,7 +103,7 @@ def test_an_order_with_a_name_that_was_used_starts_nothing(lab: Lab) -> None:
     )  # fmt: skip
 
     async def twice() -> list[object]:
-        dispatch = DbosDispatch(lab.database, HostClock())
+        dispatch = lab.dispatch()
         try:
             await dispatch.enqueue(order)
             await dispatch.enqueue(order)

@@ -9,8 +9,6 @@ from collections.abc import Mapping
 import pytest
 from msgspec.structs import replace
 
-from teamchat.core.dispatch.dbos.client import DbosDispatch
-from teamchat.core.dispatch.dispatch import HostClock
 from teamchat.core.dispatch.order import FORMAT, Ended, Order, Project
 from teamchat.core.dispatch.project import project_of
 from teamchat.version import VERSION
@@ -29,8 +27,7 @@ def host(lab: Lab) -> Host:
 
 async def refusals(lab: Lab, orders: Mapping[str, Order]) -> dict[str, str]:
     """Why the host refuses each order, by its name."""
-    dispatch, why = DbosDispatch(lab.database, HostClock()), dict[str, str]()
-    dispatch.keys = replace(dispatch.keys, folder=lab.config)
+    dispatch, why = lab.dispatch(), dict[str, str]()
     try:
         for order in orders.values():
             await dispatch.enqueue(order)
