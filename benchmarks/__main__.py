@@ -36,6 +36,7 @@ BENCHMARKS = (
     "watching",
     "clis",
     "long",
+    "export",
     "search",
     "replies",
     "checkpoint",

@@ -29,6 +29,7 @@ TITLES = {
     "watching": "Watching from another terminal",
     "clis": "The real CLIs",
     "long": "200,000 messages",
+    "export": "Exports of 200,000 messages",
     "search": "Search of 200,000 messages",
     "replies": "Large outputs",
     "streams": "Streams of JSON lines",

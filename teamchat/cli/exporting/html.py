@@ -75,7 +75,7 @@ def _head(transcript: Transcript, colours: Mapping[str, int]) -> Iterator[str]:
         f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}; base-uri 'none'; form-action 'none'"
     )
     title = escaped(transcript.title or transcript.session)
-    said = plural(len(list(transcript.said)), "message")
+    said = plural(transcript.messages, "message")
     yield (
         "<!DOCTYPE html>\n"
         '<html lang="en">\n<head>\n<meta charset="utf-8">\n'

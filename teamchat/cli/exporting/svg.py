@@ -54,7 +54,7 @@ def write_svg(transcript: Transcript, options: ExportOptions) -> Iterator[str]:
             ends.append(surface.text.getvalue().count("\n"))
     output.close()
     lines = surface.text.getvalue().rstrip("\n").split("\n")
-    total = len(list(transcript.said))
+    total = transcript.messages
     if len(lines) > PICTURE_ROWS or len(ends) < total:
         first = max(len(lines) - PICTURE_ROWS + 2, 0)
         shown = sum(end > first for end in ends)

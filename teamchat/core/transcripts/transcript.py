@@ -202,6 +202,11 @@ class Transcript(Struct, frozen=True):
         return (entry for entry in self.entries if isinstance(entry, SaidEntry))
 
     @property
+    def messages(self) -> int:
+        """How many there are."""
+        return sum(1 for _ in self.said)
+
+    @property
     def speakers(self) -> tuple[str, ...]:
         """The names of all who spoke or tried to, in the order of their first entry."""
         spoke = (entry for entry in self.entries if not isinstance(entry, RanCheck))

@@ -1,0 +1,47 @@
+"""What an export of 200,000 messages takes: the time of the command, and the most memory that it ever had."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+from benchmarks.figure import Figure, Measures, Unavailable
+from benchmarks.filled_store import large
+from benchmarks.world import TEAMCHAT, World
+
+BOUNDS = {"md": (12.0, 100.0), "json": (12.0, 100.0), "jsonl": (12.0, 100.0), "html": (20.0, 150.0)}  # s and MB
+LOOK_S = 0.05
+
+
+def measures(_quick: bool) -> Measures:
+    if not Path("/proc/self/status").exists():
+        raise Unavailable("only Linux tells the most memory that a process had")
+    many = large()
+    for name in BOUNDS:
+        yield name, partial(exported, many, name)
+
+
+def exported(at: World, name: str) -> Iterator[Figure]:
+    most_s, most_mb = BOUNDS[name]
+    argv = (*TEAMCHAT, "export", "--format", name, "-o", f"talk.{name}")
+    began, peak_mb = time.perf_counter(), 0.0
+    with subprocess.Popen(argv, cwd=at.folder, env=dict(at.env), stderr=subprocess.DEVNULL) as process:
+        while process.poll() is None:
+            peak_mb = max(peak_mb, _peak_mb(process.pid))
+            time.sleep(LOOK_S)
+        took = time.perf_counter() - began
+    if process.returncode:
+        raise RuntimeError(f"{argv} ended with {process.returncode}")
+    yield Figure(name=name, unit="s", value=took, by="value", bound=most_s)
+    yield Figure(name=f"{name}, memory", unit="MB", value=peak_mb, by="value", bound=most_mb)
+
+
+def _peak_mb(pid: int) -> float:
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    except OSError:
+        return 0.0
+    return max((int(line.split()[1]) / 1000 for line in lines if line.startswith("VmHWM")), default=0.0)
