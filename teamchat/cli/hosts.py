@@ -48,7 +48,12 @@ def trust(
         if key not in (None, shown):
             has = f"the key {shown}" if shown else "no key"
             raise UsageError(f"{name} has {has}, not {key!r}: it is not trusted", "teamchat hosts")
+        before = dispatch.keys.of(name)
+        if host.trouble and before == host.key:
+            raise HostUnavailable(f"{name}: {host.trouble}")
         dispatch.keys.trust(name, host.key)
+    if before not in (None, host.key):
+        note(f"{name} was trusted {f'with the key {fingerprint(before)}' if before else 'without a key'} so far")
     if shown is None:
         note(f"{name} is trusted without a key: whoever can write to the database can speak for it")
     else:

@@ -38,7 +38,11 @@ def stop(place: PlaceOptions) -> None:
     if holder is None:
         note(f"session {chosen.name} is not running")
         if on_hosts := [turn for turn in left if turn.setup.host]:
-            _stop_on_hosts([turn.folder.name for turn in on_hosts])
+            known = _stop_on_hosts([turn.folder.name for turn in on_hosts])
+            for turn in on_hosts:
+                if turn.folder.name not in known:
+                    note(f"turn {turn.number} is not known to the database (TEAMCHAT_DATABASE), and was not stopped")
+            on_hosts = [turn for turn in on_hosts if turn.folder.name in known]
             with open_store(root) as db:
                 for turn in on_hosts:
                     note_stopped(db, turn)
@@ -69,17 +73,22 @@ def stop(place: PlaceOptions) -> None:
     note(f"stopped {holder.said}; {what}")
 
 
-def _stop_on_hosts(names: list[str]) -> None:
-    """Stop turns that go on at their hosts without a teamchat here. Raises `HostUnavailable`."""
+def _stop_on_hosts(names: list[str]) -> set[str]:
+    """Stop turns that go on at their hosts without a teamchat here, and return those that the database knows.
+
+    Raises `HostUnavailable`.
+    """
     dispatch = connect()
 
-    async def stop_all() -> None:
-        for name in names:
+    async def stop_all() -> set[str]:
+        known = {name for name in names if await dispatch.state(name) is not None}
+        for name in known:
             await dispatch.cancel(name)
+        return known
 
     try:
-        asyncio.run(stop_all())
+        return asyncio.run(stop_all())
     except Away as away:
-        raise HostUnavailable(str(away)) from None
+        raise HostUnavailable(str(away), away.hint) from None
     finally:
         dispatch.close()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -96,7 +97,7 @@ def test_an_agent_ends_whose_turn_somebody_has_removed_and_runs_again_when_told(
     ask(lab, "DELETE FROM {D}workflow_status WHERE name = 'teamchat.turn'")
     done = ended(sent)
     assert (done.code, "Traceback" in done.err) == (130, False), done.err
-    assert "is not known to the database any more; alpha may have run it" in done.err
+    assert "is not known to the database (TEAMCHAT_DATABASE); alpha may have run it" in done.err
     agent = int((host.folder / "starts").read_text())
     until(lambda: not Path(f"/proc/{agent}").exists())
     assert host.starts == 1
@@ -200,3 +201,68 @@ def test_a_list_of_homes_that_names_none_is_said_at_the_start(host: Host, make: 
     worker = host.worker()
     assert worker.process.wait(30) == 11
     assert "allowed_signers" in worker.log.read_text()
+
+
+def test_a_row_that_the_engine_cannot_read_is_said_and_ends_no_worker(lab: Lab, host: Host) -> None:
+    worker = host.worker().ready()
+    trusted(lab, host)
+    go(host)
+    ask(
+        lab,
+        "INSERT INTO {D}workflow_status (workflow_uuid, status, name, queue_name, authenticated_roles, created_at,"
+        " updated_at, priority, application_version)"
+        " VALUES ('x', 'PENDING', 'teamchat.turn', 'teamchat.alpha', '{{', 1, 1, 1, 'orders-3')",
+    )
+    for command in (("hosts",), ("send", "[NEXT:max] Hi")):
+        done = lab.cli(*command)
+        assert (done.code, "Traceback" in done.err) == (11, False), done.err
+        assert "has a row of DBOS that cannot be read" in done.err
+    until(lambda: "has a row of DBOS that cannot be read" in worker.log.read_text())
+    ask(lab, "DELETE FROM {D}workflow_status WHERE workflow_uuid = 'x'")
+    until(lambda: "answers again" in worker.log.read_text())
+    assert lab.cli("resume").code == 0
+
+
+def test_with_rerun_a_turn_that_is_not_known_runs_again_only_when_told(lab: Lab, host: Host) -> None:
+    lab.team(f"{MAX}\nrerun = true")
+    host.worker().ready()
+    trusted(lab, host)
+    sent = lab.start("send", "[NEXT:max] Hi")
+    until(lambda: "one" in lab.written)
+    sent.kill()
+    ended(sent)
+    ask(lab, "DELETE FROM {D}workflow_status WHERE name = 'teamchat.turn'")
+    assert "turn 1 is not known to the database (TEAMCHAT_DATABASE), and was not stopped" in lab.cli("stop").err
+    followed = lab.cli("resume")
+    assert (followed.code, host.starts) == (130, 1), followed.err
+
+
+def test_an_order_of_another_format_that_waits_is_none(lab: Lab, host: Host) -> None:
+    worker = host.worker().ready()
+    trusted(lab, host)
+    worker.process.send_signal(signal.SIGSTOP)
+    sent = lab.start("send", "[NEXT:max] Hi")
+    until(lambda: ask(lab, "SELECT 1 FROM {D}workflow_status WHERE status = 'ENQUEUED'"))
+    sent.kill()
+    ended(sent)
+    worker.kill()
+    ask(lab, "UPDATE {D}workflow_status SET application_version = 'orders-2'")
+    [marker] = lab.folder.glob("state/workspaces/*/turns/*/ordered")
+    marker.unlink()  # which that format has not had
+    host.worker("--until-idle").ready()
+    assert "alpha: 0 of 1 jobs" in lab.cli("hosts").out
+    go(host)
+    resumed = lab.cli("resume")
+    assert (resumed.code, host.starts) == (0, 1), resumed.err
+    assert lab.workers[-1].process.wait(30) == 0
+
+
+def test_a_key_that_takes_the_place_of_another_is_said(lab: Lab, host: Host) -> None:
+    worker = host.worker().ready()
+    trusted(lab, host)
+    before = lab.hosts()["alpha"]["key"]
+    worker.end()
+    (host.config / "keys" / "host-alpha").unlink()
+    host.worker().ready()
+    assert "if you know why: teamchat hosts trust alpha" in lab.cli("hosts").out
+    assert f"alpha was trusted with the key {before} so far" in lab.cli("hosts", "trust", "alpha").err

@@ -98,7 +98,7 @@ def test_a_host_is_used_once_its_key_is_trusted(lab: Lab, host: Host) -> None:
     assert (untrusted.code, NOT_TRUSTED in untrusted.err, host.starts) == (11, True, 0), untrusted.err
     assert NOT_TRUSTED in lab.cli("hosts").out
     key = str(lab.hosts()["alpha"]["key"])
-    assert f"signs with the key {key}; at home: teamchat hosts trust alpha" in worker.log.read_text()
+    assert f"signs with its key; at home: teamchat hosts trust alpha {key}\n" in worker.log.read_text()
     other = lab.cli("hosts", "trust", "alpha", "SHA256:other")
     assert (other.code, f"alpha has the key {key}, not 'SHA256:other'" in other.err) == (2, True), other.err
     assert lab.cli("hosts", "trust", "alpha", key).code == 0

@@ -87,7 +87,9 @@ async def _followed(run: Run, turn: Turn, end: EndTurn) -> str | None:
     end(turn, finished.with_questions())
     if failure is None or stopped or not (failure.kind is FailureKind.INTERRUPTED or hosted.refused):
         return None
-    reruns = any(member.rerun for member in run.team.members if member.name == turn.member)
+    ran = finished.outcome.ran
+    gone = ran is not None and ran.gone != ""
+    reruns = gone and any(member.rerun for member in run.team.members if member.name == turn.member)
     return None if reruns else why
 
 

@@ -11,6 +11,7 @@ import math
 import os
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from contextlib import suppress
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
@@ -135,7 +136,7 @@ class HostedTurn:
             ended = Exit(-SIGTERM)
             try:
                 async for piece in self._pieces():
-                    self._check(piece, files)
+                    await self._check(piece, files)
                     match piece:
                         case Began():
                             self.began = self.began or piece
@@ -162,17 +163,20 @@ class HostedTurn:
                 if self._cancelling:
                     self._cancelling.cancel()
 
-    def _check(self, piece: Piece, files: _Files) -> None:
+    async def _check(self, piece: Piece, files: _Files) -> None:
         """Raises `_Over` for an end of another turn, or of other output than has come."""
         if not isinstance(piece, Ended):
             return
         if (piece.turn, piece.host) != (self.name, self.host):
-            raise self._refused("the end of another turn")
+            raise await self._refused("the end of another turn")
         if piece.refused is None and (piece.out, piece.err) != files.digests:
-            raise self._refused("other output than its end says")
+            raise await self._refused("other output than its end says")
 
-    def _refused(self, what: str) -> _Over:
+    async def _refused(self, what: str) -> _Over:
+        """Why the turn is over for home. Its agent is stopped: nothing that comes of it is taken."""
         self.refused = True
+        with suppress(Away):
+            await self._dispatch.cancel(self.name)
         return _Over(Failure(FailureKind.AGENT, f"sent from {self.host} {what}"))
 
     async def _changed(self, end: Ended) -> tuple[FileChanges | NoCheckpoint | None, Failure | None]:
@@ -223,6 +227,7 @@ class HostedTurn:
                         await self._look()
                         continue
                     offset, self._missed, self._doubted = offset + 1, 0, False
+                    self._told = {key for key in self._told if not key.startswith("away")}
                     yield piece
                     if isinstance(piece, Ended):
                         return
@@ -232,13 +237,13 @@ class HostedTurn:
                         return
             except Away as away:
                 self._give_up_after_stop()
-                self._say_once("away", f"{away}; waiting for it")
+                self._say_once(f"away: {str(away).partition(':')[0]}", f"{away}; waiting for it")
                 await asyncio.sleep(AGAIN_S)
                 self._back = time.monotonic()
             except HostUnavailable as error:
                 raise _Over(Failure(FailureKind.MISSING, f"could not be ordered: {error}", error.hint)) from None
             except Unreadable as error:
-                raise self._refused(str(error)) from None
+                raise await self._refused(str(error)) from None
 
     async def _after_stream(self) -> AsyncIterator[Piece]:
         """What comes when the engine expects nothing more of the stream: the rest of a cancelled turn, or nothing."""
@@ -249,7 +254,7 @@ class HostedTurn:
             return
         state = await self._dispatch.state(turn)
         if state is None:
-            raise _Over(self._lost(f"is not known to the database any more; {host} may have run it"))
+            raise _Over(self._lost(f"is not known to the database (TEAMCHAT_DATABASE); {host} may have run it"))
         if state.over and not state.cancelled:
             raise _Over(self._lost(f"has ended on {host} without saying how"))
         if state.cancelled and self.began is None and state.executor is None:

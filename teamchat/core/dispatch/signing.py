@@ -6,10 +6,8 @@ each host names; a host has a key, which `trusted_hosts` at home names. Both fil
 
 from __future__ import annotations
 
-import getpass
 import os
 import socket
-import subprocess
 from base64 import b64decode, b64encode
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -25,9 +23,11 @@ from teamchat.core.files.folders import config_dir
 from teamchat.core.files.whole_files import locked_beside, put_in_place, write_private
 from teamchat.core.team.programs import OTHERWISE, Unusable, find_program
 from teamchat.patterns import regex
+from teamchat.runners.child.command import run
 from teamchat.runners.untrusted.regular_files import read_regular
 
 PROGRAM = "ssh-keygen"
+PASSED = ("PATH", "HOME", "TMPDIR")
 KEYS, SIGNERS, TRUSTED = "keys", "allowed_signers", "trusted_hosts"  # in the configuration folder
 HOME = "home"  # who signs orders
 ORDERS, ENDS = "teamchat-order", "teamchat-end"
@@ -35,7 +35,7 @@ ORDERS, ENDS = "teamchat-order", "teamchat-end"
 LONGEST_S = 20.0
 LARGEST = 1 << 20  # bytes of a list of keys
 LONGEST_SIGNATURE = 1 << 14
-REFUSED = 255  # the exit code of a signature that is not right
+REFUSED = "Could not verify signature"  # what the program says of one that is not right, beside what else fails
 NO_KEY = "# without a key: "  # in the list of hosts, before the name of one that is trusted so
 INSTALL = "install OpenSSH (Debian: apt-get install openssh-client)"
 _KEY = regex(r"(?:ssh|ecdsa|sk)-[a-z0-9@.-]{1,40} [A-Za-z0-9+/=]{16,2000}")
@@ -69,10 +69,7 @@ class SigningKey(Struct, frozen=True):
             raise HostUnavailable(
                 f"the key {self.path} is gone: put it back, or have a new one made and trusted (teamchat help workers)"
             )
-        try:
-            return _ran(*words, "-f", str(self.path), given=given)
-        except _Failed as failed:
-            raise HostUnavailable(f"the key {self.path} cannot be used: {failed}") from None
+        return _ran(*words, "-f", str(self.path), given=given)
 
 
 def check_signed(signed: Signed, by: str, signers: Path, what: str) -> None:
@@ -86,7 +83,7 @@ def check_signed(signed: Signed, by: str, signers: Path, what: str) -> None:
         words = ("-Y", "verify", "-f", str(signers), "-I", by, "-n", what, "-s", file.name)
         try:
             _ran(*words, given=signed.text.encode())
-        except _Failed:
+        except _Refused:
             raise Unreadable(f"it is not signed with a key that {signers} has for {by}") from None
 
 
@@ -119,7 +116,7 @@ class HomeKeys(Struct, frozen=True):
 
     @property
     def _key(self) -> SigningKey:
-        return SigningKey(self.folder / KEYS / HOME, f"{getpass.getuser()}@{socket.gethostname()}")
+        return SigningKey(self.folder / KEYS / HOME, f"{os.environ.get('USER') or os.geteuid()}@{socket.gethostname()}")
 
     def of(self, host: str) -> str | None:
         """The key of a host that is trusted, "" for one without a key; None if it is not trusted.
@@ -151,10 +148,14 @@ class HomeKeys(Struct, frozen=True):
             trusted = self.of(host)
         except HostUnavailable as error:
             return str(error)
+        if key and fingerprint(key) is None:
+            return "it shows a key that cannot be read"
         if trusted is None:
             return f"it is not trusted here: teamchat hosts trust {host}"
         if trusted != key:
-            return f"its key is not the one that {self.trusted_hosts} has"
+            what = f"its key is not the one that {self.trusted_hosts} has" if trusted and key else "it is trusted"
+            what += "" if trusted and key else " with a key, and has none" if trusted else " without a key, and has one"
+            return f"{what}; if you know why: teamchat hosts trust {host}"
         return None if key or self.local else "it has no key, which goes only with a database of this machine"
 
     def order(self, text: str, host: str) -> Signed:
@@ -227,30 +228,29 @@ def _told(path: Path) -> Iterator[None]:
     except Unreadable:
         raise
     except (OSError, ValueError) as error:
-        raise HostUnavailable(f"{path} cannot be used: {error}") from None
+        raise HostUnavailable(f"{path} cannot be used: {getattr(error, 'strerror', None) or error}") from None
 
 
-class _Failed(Exception):
-    """The program has said no, and why."""
+class _Refused(HostUnavailable):
+    """The program has found that a signature is not right."""
 
 
 def _ran(*words: str, given: bytes = b"") -> str:
-    """What the program says, without a terminal. Raises `HostUnavailable`, and `_Failed`."""
+    """What the program says, without a terminal. Raises `HostUnavailable`, and as such `_Refused`."""
     program = find_program(PROGRAM, os.environ)
     if isinstance(program, Unusable):
         why = program.why.removesuffix(f"; {OTHERWISE}")
         raise HostUnavailable(f"orders for hosts are signed with {PROGRAM}, which {why}; {INSTALL}")
+    env = {name: os.environ[name] for name in PASSED if name in os.environ} | {"LC_ALL": "C"}
     try:
-        done = subprocess.run(
-            (program, *words), input=given, capture_output=True, timeout=LONGEST_S, start_new_session=True, check=False
-        )
+        done = run((program, *words), Path("/"), env, LONGEST_S, given)
     except (OSError, ValueError) as error:
         raise HostUnavailable(f"{PROGRAM} cannot be used: {error}") from None
-    except subprocess.TimeoutExpired:
-        raise HostUnavailable(f"{PROGRAM} has not answered for {LONGEST_S:.0f} s") from None
-    said = done.stdout.decode(errors="replace")
-    if done.returncode:
-        told = done.stderr.decode(errors="replace").strip() or said.strip()
-        why = f"{PROGRAM}: {told.splitlines()[-1] if told else f'exit code {done.returncode}'}"
-        raise _Failed(why) if done.returncode == REFUSED else HostUnavailable(why)
+    if done.code is None:
+        raise HostUnavailable(f"{PROGRAM} has not answered for {LONGEST_S:.0f} s")
+    said = done.out.decode(errors="replace")
+    if done.code:
+        told = done.err.decode(errors="replace").strip() or said.strip()
+        why = f"{PROGRAM}: {told.splitlines()[-1] if told else f'exit code {done.code}'}"
+        raise _Refused(why) if REFUSED in said else HostUnavailable(why)
     return said

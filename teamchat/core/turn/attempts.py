@@ -355,7 +355,7 @@ def _session_gone(answer: Answer) -> bool:
 def _lost(answer: Answer) -> bool:
     """True when the host of the turn has gone while it ran."""
     ran = answer.finished.outcome.ran
-    return ran is not None and ran.lost
+    return ran is not None and ran.gone != ""
 
 
 def _limited(answer: Answer) -> bool:

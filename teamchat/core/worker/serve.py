@@ -118,7 +118,7 @@ def serve(
             else:
                 there.append(spec.name)
         if keys:
-            say(f"signs with the key {fingerprint(keys.public)}; at home: teamchat hosts trust {name}")
+            say(f"signs with its key; at home: teamchat hosts trust {name} {fingerprint(keys.public)}")
         say(f"{name} is ready: {', '.join(there) or 'no agent'}; {jobs} at a time")
         idle_s = IDLE_S * clock.beat_s / HostClock().beat_s
         while not worker.over():

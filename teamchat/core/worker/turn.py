@@ -60,6 +60,7 @@ if TYPE_CHECKING:
 
 BATCH_S = 0.03  # in which output is gathered: a row of the database takes milliseconds
 MOST_REFUSED = 5  # that a host tells of
+SIGNS_S, SIGN_AGAIN_S = 20.0, 0.5  # for how long, and how often, it is tried to sign an end
 LONGEST_VALID_S = 2 * 86_400.0  # of an order: home gives it a day, and clocks differ
 AGAIN = Failure(FailureKind.INTERRUPTED, "was begun before, and does not begin a second time by itself")
 
@@ -199,7 +200,8 @@ class HostTurn:
     def forgotten(self) -> None:
         """The database does not know the turn any more, so nobody takes what comes of it. Any thread may say so."""
         if not self._stopper.asked:
-            self.stop("the database does not know the turn any more")
+            self._host.say("ends an agent whose turn the database does not know any more")
+            self.stop()
 
     def close(self) -> None:
         self._host.running.discard(self)
@@ -234,13 +236,18 @@ class HostTurn:
             self._more.set()
 
     def _signed(self, ended: Ended) -> Signed:
-        """The end as it goes home: unsigned if it cannot be signed, which home says."""
-        text = written(replace(ended, turn=self.name, host=self._host.name, began=self._began))
-        try:
-            return self._host.keys.end(text) if self._host.keys else Signed(text)
-        except TeamchatError as error:
-            self._host.note_refused("an end to sign", str(error))
-            return Signed(text)
+        """The end as it goes home; unsigned if it could not be signed for a while, which home says. Blocks."""
+        keys, text = self._host.keys, written(replace(ended, turn=self.name, host=self._host.name, began=self._began))
+        until = time.monotonic() + SIGNS_S
+        while keys:
+            try:
+                return keys.end(text)
+            except TeamchatError as error:
+                if time.monotonic() > until:
+                    self._host.note_refused("to sign the end of a turn", str(error))
+                    break
+                time.sleep(SIGN_AGAIN_S)
+        return Signed(text)
 
     async def _ran(self, order: Order) -> Ended:
         try:

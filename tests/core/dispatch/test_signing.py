@@ -48,7 +48,9 @@ def test_a_signature_holds_for_its_text_its_kind_and_its_signer(tmp_path: Path) 
         check_signed(signed, "alpha", listed, ENDS)
 
 
-@pytest.mark.parametrize("script", ["exit 1", "kill -9 $$", "exit 127"])
+@pytest.mark.parametrize(
+    "script", ["exit 1", "kill -9 $$", "exit 127", "echo 'No user exists for uid 1' >&2; exit 255"]
+)
 def test_a_program_that_fails_is_no_wrong_signature(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str
 ) -> None:
@@ -60,6 +62,15 @@ def test_a_program_that_fails_is_no_wrong_signature(
     monkeypatch.setenv("PATH", f"{tmp_path}:/bin")
     with pytest.raises(HostUnavailable, match="ssh-keygen"):
         check_signed(signed, "alpha", listed, ENDS)
+
+
+def test_a_key_that_cannot_be_made_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = tmp_path / "ssh-keygen"
+    program.write_text("#!/bin/sh\necho 'No user exists for uid 1' >&2; exit 255\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/bin")
+    with pytest.raises(HostUnavailable, match="ssh-keygen: No user exists for uid 1"):
+        HomeKeys(tmp_path / "home", local=True).line()
 
 
 def test_a_key_that_is_gone_is_not_made_anew_in_silence(tmp_path: Path) -> None:
@@ -114,13 +125,15 @@ def test_a_host_is_trusted_with_its_key_or_by_a_choice_without_one(tmp_path: Pat
             home.check_end(Signed("{}"), "alpha")
     near.trust("alpha", key)
     assert (near.trouble("alpha", key), far.trouble("alpha", key)) == (None, None)
-    assert "not the one that" in str(near.trouble("alpha", ""))
+    assert "trusted with a key, and has none" in str(near.trouble("alpha", ""))
+    assert "not the one that" in str(near.trouble("alpha", made(tmp_path / "two").public()))
+    assert near.trouble("alpha", "ssh-ed25519 x") == "it shows a key that cannot be read"
     with pytest.raises(Unreadable):
         near.check_end(Signed("{}"), "alpha")
     near.trust("alpha", "")
     assert near.trusted_hosts.read_text() == f"{NO_KEY}alpha\n"
     assert near.trouble("alpha", "") is None
-    assert "not the one that" in str(near.trouble("alpha", key))
+    assert "trusted without a key, and has one" in str(near.trouble("alpha", key))
     assert "only with a database of this machine" in str(far.trouble("alpha", ""))
     near.check_end(Signed("{}"), "alpha")
     with pytest.raises(Unreadable):

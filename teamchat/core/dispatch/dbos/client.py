@@ -14,7 +14,7 @@ from dbos import _error as errors
 from msgspec.structs import replace
 from sqlalchemy.exc import SQLAlchemyError
 
-from teamchat.core.dispatch.dbos.tables import ROLE, About, HostTables, address, differs
+from teamchat.core.dispatch.dbos.tables import ROLE, UNREADABLE, About, HostTables, address, differs
 from teamchat.core.dispatch.dbos.values import JsonSerializer
 from teamchat.core.dispatch.dispatch import Away, DatabaseSeen, HostClock, HostSeen, TurnState
 from teamchat.core.dispatch.order import (
@@ -91,6 +91,8 @@ class DbosDispatch:
             self._client.list_workflows(limit=1, load_input=False, load_output=False)
         except SQLAlchemyError as error:
             raise self.tables.failed(error) from None
+        except UNREADABLE as error:
+            raise self.tables.unreadable(error) from None
         quiet()
 
     async def _asked(self, what: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -98,6 +100,8 @@ class DbosDispatch:
             return await what(*args, **kwargs)
         except (SQLAlchemyError, TimeoutError, OSError) as error:
             raise self.tables.away(error) from None
+        except UNREADABLE as error:
+            raise self.tables.unreadable(error) from None
 
     async def enqueue(self, order: Order) -> None:
         options: Any = {
@@ -159,7 +163,7 @@ class DbosDispatch:
         workflows = await self._asked(
             self._client.list_workflows_async, workflow_ids=[turn], load_input=False, load_output=False
         )
-        if not workflows:
+        if not workflows or workflows[0].app_version != VERSION:
             return None
         status = workflows[0].status
         return TurnState(
@@ -183,6 +187,7 @@ class DbosDispatch:
                 self._client.list_workflows_async,
                 queue_name=queues,
                 status=list(OPEN),
+                app_version=VERSION,
                 load_input=False,
                 load_output=False,
             )

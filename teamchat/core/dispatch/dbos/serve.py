@@ -11,7 +11,7 @@ import contextvars
 import secrets
 from collections.abc import Callable, Coroutine
 from datetime import datetime
-from typing import Protocol
+from typing import Any, Protocol
 
 import sqlalchemy as sa
 from dbos import DBOS, SetWorkflowID
@@ -19,8 +19,8 @@ from dbos import _error as errors
 from sqlalchemy.engine import Engine, ExceptionContext
 from sqlalchemy.exc import OperationalError, SQLAlchemyError
 
-from teamchat.core.dispatch.dbos.client import OPEN, OUTPUT, REST, TURN, config, queue_of, quiet, rest_of
-from teamchat.core.dispatch.dbos.tables import HostTables
+from teamchat.core.dispatch.dbos.client import OPEN, OUTPUT, REST, TURN, VERSION, config, queue_of, quiet, rest_of
+from teamchat.core.dispatch.dbos.tables import UNREADABLE, HostTables
 from teamchat.core.dispatch.order import SentPiece, written
 from teamchat.core.errors import HostUnavailable
 
@@ -85,28 +85,28 @@ class Service:
         )
 
     def open(self) -> int:
-        """How many orders wait or run."""
-        workflows = DBOS.list_workflows(
-            queue_name=[self._queue], status=list(OPEN), load_input=False, load_output=False
-        )
-        return len(workflows)
+        """How many orders wait or run. Raises `Away`."""
+        return len(self._listed(queue_name=[self._queue], status=list(OPEN), app_version=VERSION))
+
+    def _listed(self, **which: Any) -> list[str]:
+        """The names of such workflows. Raises `Away`."""
+        try:
+            found = DBOS.list_workflows(**which, load_input=False, load_output=False)
+        except SQLAlchemyError as error:
+            raise self._tables.away(error) from None
+        except UNREADABLE as error:
+            raise self._tables.unreadable(error) from None
+        return [workflow.workflow_id for workflow in found]
 
     def known(self, turns: list[str]) -> set[str]:
         """Those of the turns that the database has. Raises `Away`."""
-        try:
-            found = DBOS.list_workflows(workflow_ids=turns, load_input=False, load_output=False)
-        except SQLAlchemyError as error:
-            raise self._tables.away(error) from None
-        return {workflow.workflow_id for workflow in found}
+        return set(self._listed(workflow_ids=turns))
 
     def forget(self, before: datetime) -> None:
         """Remove what the engine keeps of all turns that have ended before that time. Raises `Away`."""
         try:
-            old = DBOS.list_workflows(
-                name=[TURN, REST], completed_before=before.isoformat(), load_input=False, load_output=False
-            )
-            if old:
-                DBOS.delete_workflows([workflow.workflow_id for workflow in old])
+            if old := self._listed(name=[TURN, REST], completed_before=before.isoformat()):
+                DBOS.delete_workflows(old)
         except SQLAlchemyError as error:
             raise self._tables.away(error) from None
 

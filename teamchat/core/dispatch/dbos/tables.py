@@ -10,7 +10,7 @@ import os
 import time
 from collections.abc import Iterator
 from importlib.metadata import version
-from typing import Any
+from typing import Annotated, Any
 from urllib.parse import quote, quote_plus
 
 import msgspec
@@ -36,6 +36,8 @@ PASSWORD_REFUSED = ("password authentication failed", "no password supplied")
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 KEEPALIVE = {"keepalives_idle": "5", "keepalives_interval": "5", "keepalives_count": "2", "tcp_user_timeout": "15000"}
 """By which a connection to another machine that has gone silent ends after 15 s: before a lease is over."""
+UNREADABLE = (ValueError, TypeError, KeyError, AttributeError, RecursionError)
+"""What the engine raises for a row that it has not written."""
 EARLY_S, LONG_AGO_S = 60.0, 3e9
 """How far in the future and in the past a worker may have been seen."""
 CONNECT_S = 5
@@ -46,7 +48,7 @@ class About(msgspec.Struct, frozen=True):
     """What a worker says of itself; the fields are those of `HostSeen`. `machine` has a name that no other has."""
 
     machine: str = ""
-    jobs: int = 1
+    jobs: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 1
     agents: dict[str, AgentOffer] = msgspec.field(default_factory=dict)
     projects: tuple[Project, ...] = ()
     heads: tuple[tuple[Project, str], ...] = ()
@@ -57,7 +59,7 @@ class About(msgspec.Struct, frozen=True):
     running: tuple[str, ...] = ()
     ending: bool = False
     key: str = ""
-    clock: float | None = None
+    clock: Annotated[float, msgspec.Meta(ge=0, le=1e11)] | None = None
 
 
 class HostRow(msgspec.Struct, frozen=True):
@@ -174,6 +176,10 @@ class HostTables:
             why = f"the database {shown} refuses the password of TEAMCHAT_DATABASE: put the right one there"
             return Away(f"{why} ({told})", f"psql {quote_word(asked.render_as_string())}")
         return Away(f"the database {shown} does not answer: {told}")
+
+    def unreadable(self, error: Exception) -> Away:
+        """What is said where the engine finds a row that it cannot read: somebody else has written there."""
+        return Away(f"the database has a row of DBOS that cannot be read ({type(error).__name__}: {self.told(error)})")
 
     def told(self, error: Exception) -> str:
         """The first line of an error, without any password."""
