@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
-from tempfile import NamedTemporaryFile, TemporaryDirectory, gettempdir
+from tempfile import NamedTemporaryFile, TemporaryDirectory
 
 from msgspec import Struct
 
@@ -77,7 +77,7 @@ def check_signed(signed: Signed, by: str, signers: Path, what: str) -> None:
     if not signed.signature or len(signed.signature) > LONGEST_SIGNATURE:
         raise Unreadable("it is not signed")
     _listed(signers)
-    with _told(Path(gettempdir())), NamedTemporaryFile("w") as file:
+    with _told("the folder of temporary files"), NamedTemporaryFile("w") as file:
         file.write(signed.signature)
         file.flush()
         words = ("-Y", "verify", "-f", str(signers), "-I", by, "-n", what, "-s", file.name)
@@ -221,14 +221,14 @@ def _made(folder: Path) -> Path:
 
 
 @contextmanager
-def _told(path: Path) -> Iterator[None]:
+def _told(place: Path | str) -> Iterator[None]:
     """Raises `HostUnavailable` for what cannot be read or written there."""
     try:
         yield
     except Unreadable:
         raise
     except (OSError, ValueError) as error:
-        raise HostUnavailable(f"{path} cannot be used: {getattr(error, 'strerror', None) or error}") from None
+        raise HostUnavailable(f"{place} cannot be used: {getattr(error, 'strerror', None) or error}") from None
 
 
 class _Refused(HostUnavailable):
