@@ -19,7 +19,7 @@ from heapq import nlargest
 from itertools import chain
 from pathlib import Path
 
-from msgspec import Struct, field
+from msgspec import Struct, convert, field
 from msgspec.structs import replace
 
 from teamchat.core.checkpoint.compare import tree_with
@@ -54,6 +54,7 @@ _OTHER_RULES = "info/exclude or the file of core.excludesFile"
 _MOST_NAMED = 5
 _MOST_TRIES = 3
 _MANY = 500
+_SOON_S = 10.0  # after a change of a file, in which another one may not be seen by its times
 _MOST_AT_ONCE = 1000
 _LONGEST_S = 30.0
 _PLAIN = {"PATH": os.defpath, "LC_ALL": "C"}
@@ -118,7 +119,7 @@ def _begun(shadow: Shadow, at: float, checkpoint: Checkpoint, look: _Look) -> Be
     rules = look.rules()
     keep_file(shadow.file(_NOTED), rules)
     noted = {"at": at, "left_out": left_out, "rules": os.fsdecode(rules)}
-    inodes = frozenset(inode for path, inode in look.found.inodes.items() if path in look.known)
+    inodes = frozenset(inode for path, inode in look.found.files.items() if path in look.known)
     return Begun(checkpoint, inodes, json.dumps(noted).encode())
 
 
@@ -230,6 +231,13 @@ def _taken(
     return Checkpoint(tree, left_out, seconds, tuple((path, size) for size, path in largest)), look
 
 
+class _Permissions(Struct):
+    """Those of the files of the last checkpoint, and the files at which the next one has to look again."""
+
+    bits: dict[str, int] = {}
+    again: list[str] = []
+
+
 class _Look(Struct):
     """One look at the files. `known` is what the index has, and at the end the checkpoint.
 
@@ -250,6 +258,7 @@ class _Look(Struct):
     read: dict[str, int] = field(default_factory=dict)
     umask: int = field(default_factory=umask)
     submodules: set[str] = field(default_factory=set)
+    written: set[str] = field(default_factory=set)
 
     def take(self) -> str:
         """The id of the checkpoint."""
@@ -281,14 +290,15 @@ class _Look(Struct):
         ]
         remove = [*gone, *(path for path in self.left_out if path in self.known)]
         self._write(add, remove)
-        self.known = (self.known - set(remove)) | set(add)
+        self.written = set(add)
+        self.known = (self.known - set(remove)) | self.written
         return self._named(git("write-tree").decode().strip())
 
     def _own_output(self) -> list[str]:
         """The files that this program's standard output and standard error are redirected to."""
         own = set(_redirected())
         numbers = {inode for _, inode in own}
-        paths = [path for path, inode in self.found.inodes.items() if inode in numbers] if own else []
+        paths = [path for path, inode in self.found.files.items() if inode in numbers] if own else []
         return [path for path in paths if (status := self._look_at(path)) and (status.st_dev, status.st_ino) in own]
 
     def _submodules(self, paths: Iterable[str]) -> set[str]:
@@ -465,19 +475,41 @@ class _Look(Struct):
         return replace(git, env={**git.env, **setting})
 
     def _named(self, tree: str) -> str:
-        there, top = self.found.files, self.shadow.repository.top
-        files = {path: bits for path, bits in there.items() if path in self.known}
-        files |= {path: bits for path in self.known.difference(files) if (bits := self._bits(path)) is not None}
+        top, files = self.shadow.repository.top, self._permissions()
         folders = {folder for path in {path.rpartition("/")[0] for path in files} for folder in folders_of(f"{path}/")}
         modes = {folder: self.found.folders[folder] for folder in folders if folder in self.found.folders}
         inside = (LeftOut(path, None, "submodule", stamp_of(f"{top}/{path}")) for path in sorted(self.submodules))
         left_out = (*self.left_out.values(), *(submodule for submodule in inside if submodule.stamp))
         return store_notes(self.shadow.git, tree, notes(files, modes, left_out))
 
-    def _bits(self, path: str) -> int | None:
-        """The permissions of a file that was not in the walk; None of what is none."""
-        status = self._look_at(path)
-        return stat.S_IMODE(status.st_mode) if status and stat.S_ISREG(status.st_mode) else None
+    def _permissions(self) -> dict[str, int]:
+        """The permissions of all files of the checkpoint.
+
+        A change of them changes the ctime that the index has, so those of the last look hold where git finds no
+        difference. They are read after the index was written, and again for a while: two changes may have one ctime.
+        """
+        file = self.shadow.file("permissions")
+        try:
+            last = convert(json.loads(file.read_bytes()), _Permissions)
+        except (OSError, ValueError):
+            last = _Permissions()
+        bits, again = last.bits, set(last.again)
+        gone = bits.keys() - self.known
+        for path in gone:
+            del bits[path]
+        fresh = (self.known - bits.keys()) | ((self.written | again) & self.known)
+        soon, now = set[str](), time.time()
+        for path in fresh:
+            status = self._look_at(path)
+            if status is None or not stat.S_ISREG(status.st_mode):
+                bits.pop(path, None)
+                continue
+            bits[path] = stat.S_IMODE(status.st_mode)
+            if status.st_ctime > now - _SOON_S:
+                soon.add(path)
+        if fresh or gone or soon != again:
+            keep_file(file, json.dumps({"bits": bits, "again": sorted(soon)}).encode())
+        return bits
 
 
 def _redirected() -> Iterator[tuple[int, int]]:

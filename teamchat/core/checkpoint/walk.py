@@ -1,11 +1,11 @@
-"""A walk through a work tree by `lstat` alone: what is there, before git opens any of it."""
+"""A walk through a work tree by the entries of its folders: what is there, before git opens any of it."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import stat
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from hashlib import sha256
 from pathlib import Path
 
@@ -13,41 +13,78 @@ from msgspec import Struct, field
 
 from teamchat.core.checkpoint.ignored import READ_BY_GIT
 
+_TRIED = 50  # files whose inodes are compared
+
 
 class Walk(Struct):
-    """`files` has the permissions of regular files and `inodes` their numbers, `folders` the permissions of folders.
+    """`files` has the inodes of regular files, `folders` the permissions of folders.
 
     `rules` are what git would open by its name and is no regular file.
     """
 
     files: dict[str, int] = field(default_factory=dict)
-    inodes: dict[str, int] = field(default_factory=dict)
     folders: dict[str, int] = field(default_factory=dict)
     rules: list[str] = field(default_factory=list)
 
 
 def walk(top: Path, without: Collection[str]) -> Walk:
-    """What is in the work tree, but not in the folders `without` nor in nested repositories."""
-    walked = Walk()
+    """What is in the work tree, but not in the folders `without` nor in nested repositories.
+
+    Files are not looked at one by one: a folder tells the kind and the inode of each.
+    """
+    walked, files = Walk(), dict[str, int]()
     waiting = [""]
     while waiting:
         folder = waiting.pop()
-        here = _entries(f"{top}/{folder}")
-        if folder and ".git" in here:
+        here = _listed(f"{top}/{folder}")
+        if folder and any(entry.name == ".git" for entry in here):
             walked.folders.pop(folder, None)
             continue
-        for name, status in here.items():
-            path = f"{folder}/{name}" if folder else name
-            if stat.S_ISREG(status.st_mode):
-                walked.files[path] = stat.S_IMODE(status.st_mode)
-                walked.inodes[path] = status.st_ino
-            elif stat.S_ISDIR(status.st_mode):
-                if name != ".git" and path not in without:
-                    walked.folders[path] = stat.S_IMODE(status.st_mode)
+        prefix = f"{folder}/" if folder else ""
+        for entry in here:
+            path = f"{prefix}{entry.name}"
+            if entry.is_file(follow_symlinks=False):
+                files[path] = entry.inode()
+            elif entry.is_dir(follow_symlinks=False):
+                if entry.name != ".git" and path not in without and (bits := _bits(entry)) is not None:
+                    walked.folders[path] = bits
                     waiting.append(path)
-            elif name in READ_BY_GIT and not stat.S_ISLNK(status.st_mode):
+            elif entry.name in READ_BY_GIT and not entry.is_symlink():
                 walked.rules.append(path)
+    walked.files = files if _are_told(top, files) else _inodes(top, files)
     return walked
+
+
+def _listed(folder: str) -> list[os.DirEntry[str]]:
+    """The entries of a folder, as far as it can be read."""
+    entries = list[os.DirEntry[str]]()
+    with contextlib.suppress(OSError), os.scandir(folder) as found:
+        for entry in found:
+            entries.append(entry)
+    return entries
+
+
+def _bits(entry: os.DirEntry[str]) -> int | None:
+    try:
+        return stat.S_IMODE(entry.stat(follow_symlinks=False).st_mode)
+    except OSError:
+        return None
+
+
+def _are_told(top: Path, files: dict[str, int]) -> bool:
+    """Whether folders tell the inodes that files have: some file systems of several layers do not."""
+    step = max(1, len(files) // _TRIED)
+    some = {path: files[path] for path in list(files)[::step]}
+    return _inodes(top, some).items() <= some.items()
+
+
+def _inodes(top: Path, paths: Iterable[str]) -> dict[str, int]:
+    """The inode of each file that is there still."""
+    found = {}
+    for path in paths:
+        with contextlib.suppress(OSError):
+            found[path] = os.lstat(f"{top}/{path}").st_ino
+    return found
 
 
 def stamp_of(folder: str) -> str:

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from teamchat.core.checkpoint import take as taking
+from teamchat.core.checkpoint import walk as walking
 from teamchat.core.checkpoint.compare import changes, changes_and_lines, entries, left_out_changes, patch, stat
 from teamchat.core.checkpoint.find import find_repository
 from teamchat.core.checkpoint.refs import prune, prune_daily
@@ -494,3 +496,65 @@ def test_a_file_that_became_too_large_or_a_pipe_is_left_out_with_what_tells_its_
         file.write(b"y")
     now = tree.take("now", small)
     assert left_out_changes(tree.repository, after.tree, now.tree) == {"grown": "changed"}
+
+
+def bits_of(tree: WorkTree, path: str) -> int | None:
+    return entries(tree.repository, tree.take().tree)[path].bits
+
+
+def test_a_change_of_permissions_is_seen_however_soon_it_comes(tree: WorkTree) -> None:
+    path = tree.top / "notes.txt"
+    for number in range(40):
+        bits = (0o600, 0o644, 0o640)[number % 3]
+        path.chmod(bits)
+        assert bits_of(tree, "notes.txt") == bits
+
+
+def test_a_change_of_permissions_is_seen_long_after_the_last_look(
+    tree: WorkTree, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(taking, "_SOON_S", -1.0)  # nothing is looked at again but for what git finds
+    assert bits_of(tree, "notes.txt") == 0o644
+    time.sleep(1.1)  # git compares times by the second
+    (tree.top / "notes.txt").chmod(0o600)
+    assert bits_of(tree, "notes.txt") == 0o600
+    time.sleep(1.1)
+    (tree.top / "notes.txt").chmod(0o644)
+    assert bits_of(tree, "notes.txt") == 0o644
+
+
+@pytest.mark.parametrize("what", ["index", "permissions", "junk", "wrong"])
+def test_what_is_kept_for_the_next_look_may_be_lost(tree: WorkTree, what: str) -> None:
+    tree.take()
+    [index] = [file for file in tree.repository.store.glob("index-*") if "." not in file.name]
+    kept = index.with_name(f"{index.name}.permissions")
+    assert kept.exists()
+    if what == "index":
+        index.unlink()
+    elif what == "permissions":
+        kept.unlink()
+    else:
+        kept.write_text("{" if what == "junk" else '{"bits": {"notes.txt": "x"}}')
+    (tree.top / "notes.txt").chmod(0o600)
+    assert bits_of(tree, "notes.txt") == 0o600
+
+
+def test_a_file_that_becomes_a_link_and_a_file_again_has_its_permissions(tree: WorkTree) -> None:
+    path = tree.top / "notes.txt"
+    tree.take()
+    path.unlink()
+    path.symlink_to("src/app.py")
+    assert bits_of(tree, "notes.txt") is None
+    path.unlink()
+    tree.write("notes.txt", b"again\n")
+    path.chmod(0o600)
+    assert bits_of(tree, "notes.txt") == 0o600
+
+
+def test_where_folders_tell_other_inodes_files_are_asked(tree: WorkTree, monkeypatch: pytest.MonkeyPatch) -> None:
+    known = walking.walk(tree.top, ())
+    assert known.files["notes.txt"] == (tree.top / "notes.txt").stat().st_ino
+    monkeypatch.setattr(walking, "_are_told", lambda *_: False)
+    assert walking.walk(tree.top, ()).files == known.files
+    monkeypatch.undo()
+    assert not walking._are_told(tree.top, {path: inode + 1 for path, inode in known.files.items()})
