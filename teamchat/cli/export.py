@@ -25,7 +25,7 @@ from teamchat.core.team.team import Team
 from teamchat.core.text.clean import printable
 from teamchat.core.transcripts.collect import collect, redactor, without_secrets
 from teamchat.core.transcripts.reading import LARGEST
-from teamchat.core.transcripts.transcript import Again, Entry, SaidEntry
+from teamchat.core.transcripts.transcript import Entry, LazyEntries, SaidEntry
 
 PATCHES = 50  # newest turns with changes
 
@@ -74,7 +74,7 @@ def export(
                 if everything or not entry.undone:
                     yield entry
 
-        transcript, secrets = without_secrets(replace(whole, entries=Again(shown)), redact)
+        transcript, secrets = without_secrets(replace(whole, entries=LazyEntries(shown)), redact)
     written = write_to(file, write(transcript, ExportOptions(max_pause)))
     messages, undone = said[False] + said[True] * everything, said[True] * (not everything)
     counts = f"{plural(messages, 'message')}, {plural(secrets, 'secret')} redacted"

@@ -289,9 +289,9 @@ class _Look(Struct):
             if self._can_be_read(path, is_submodule=path in self.submodules, untracked=path in untracked)
         ]
         remove = [*gone, *(path for path in self.left_out if path in self.known)]
+        self.written = self._noted(add)
         self._write(add, remove)
-        self.written = set(add)
-        self.known = (self.known - set(remove)) | self.written
+        self.known = (self.known - set(remove)) | set(add)
         return self._named(git("write-tree").decode().strip())
 
     def _own_output(self) -> list[str]:
@@ -440,6 +440,17 @@ class _Look(Struct):
         private = untracked and not self.since and is_private(path, stat.S_IMODE(status.st_mode), self.umask)
         return "private" if private else None
 
+    def _noted(self, add: list[str]) -> set[str]:
+        """What the index is about to have anew, with what a look that was killed has noted and not read since."""
+        file = self.shadow.file("written")
+        try:
+            noted = {*add, *_paths(file.read_bytes())}
+        except OSError:
+            noted = set(add)
+        if noted:
+            keep_file(file, _listed(sorted(noted)))
+        return noted
+
     def _write(self, add: list[str], remove: list[str]) -> None:
         keep_file(self.shadow.file("left"), _listed(self.left_out))
         if remove:
@@ -509,6 +520,7 @@ class _Look(Struct):
                 soon.add(path)
         if fresh or gone or soon != again:
             keep_file(file, json.dumps({"bits": bits, "again": sorted(soon)}).encode())
+        self.shadow.file("written").unlink(missing_ok=True)
         return bits
 
 

@@ -47,9 +47,9 @@ from teamchat.core.transcripts.json_form import turn_from_json
 from teamchat.core.transcripts.patches import patch_of
 from teamchat.core.transcripts.spool import Spool
 from teamchat.core.transcripts.transcript import (
-    Again,
     ChangedFile,
     Entry,
+    LazyEntries,
     MemberTurn,
     RanCheck,
     SaidEntry,
@@ -156,7 +156,7 @@ def collect(db: Database, session: Session, redact: Callable[[str], str], patche
         session.team,
         session.task,
         round(session.created_at * 1000),
-        Again(partial(_entries, db, session, redact, patches, process)),
+        LazyEntries(partial(_entries, db, session, redact, patches, process)),
         session.title,
         result_of(whole_report(db, session.id, process)) if process else None,
         _merges(db, db.path.parent, session),

@@ -169,7 +169,7 @@ def _may_be_text(hint: Any) -> bool:
     return hint not in (int, float, bool, NoneType)
 
 
-class Again(Struct, frozen=True):
+class LazyEntries(Struct, frozen=True):
     """Entries that are made anew each time they are asked for."""
 
     make: Callable[[], Iterator[Entry]]

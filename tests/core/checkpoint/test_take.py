@@ -558,3 +558,21 @@ def test_where_folders_tell_other_inodes_files_are_asked(tree: WorkTree, monkeyp
     assert walking.walk(tree.top, ()).files == known.files
     monkeypatch.undo()
     assert not walking._are_told(tree.top, {path: inode + 1 for path, inode in known.files.items()})
+
+
+def test_permissions_are_right_after_a_look_that_was_killed_behind_its_index(
+    tree: WorkTree, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(taking, "_SOON_S", -1.0)  # nothing is looked at again but for what git finds, or was noted
+    assert bits_of(tree, "notes.txt") == 0o644
+    time.sleep(1.1)  # git compares times by the second
+    (tree.top / "notes.txt").chmod(0o600)
+    with monkeypatch.context() as killed:
+        killed.setattr(taking._Look, "_permissions", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            tree.take()
+    assert bits_of(tree, "notes.txt") == 0o600
+
+
+def interrupted(_: object) -> dict[str, int]:
+    raise KeyboardInterrupt

@@ -35,7 +35,7 @@ OTHERWISE = {
     "core/checkpoint/refs.py": (1, "a file of the state folder"),
     "core/checkpoint/shadow.py": (1, "files of the state folder"),
     "core/checkpoint/private.py": (1, "a file of /proc"),
-    "core/checkpoint/take.py": (5, "files of the state folder"),
+    "core/checkpoint/take.py": (6, "files of the state folder"),
     "core/team/init.py": (1, "a file of the package"),
     "core/doctor/versions.py": (1, "a file of the package"),
     "core/doctor/parity.py": (1, "a file of the package"),
