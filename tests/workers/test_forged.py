@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.program import ended
+from tests.program import Started, ended
 from tests.workers.hosts import BARE_PATH, Host, Lab, go, until, waits
 from tests.workers.test_signed import trusted
 from tests.workers.test_versions import ask
@@ -24,6 +24,20 @@ def host(lab: Lab) -> Host:
     host = lab.host("alpha").signing()
     lab.team(MAX)
     return host.offers({"writer": [host.agent(f"echo one; {waits(host)}; echo two")]})
+
+
+def begun(lab: Lab) -> Started:
+    """A run whose agent has said something."""
+    sent = lab.start("send", "[NEXT:max] Hi")
+    until(lambda: "one" in lab.written)
+    return sent
+
+
+def left(lab: Lab) -> None:
+    """Let a turn begin, and kill its home."""
+    sent = begun(lab)
+    sent.kill()
+    ended(sent)
 
 
 def row(lab: Lab, name: str, **other: object) -> None:
@@ -80,8 +94,7 @@ def test_a_moment_that_is_none_is_a_host_that_is_not_used(lab: Lab, host: Host, 
 def test_a_host_that_is_trusted_no_more_brings_no_reply(lab: Lab, host: Host) -> None:
     host.worker().ready()
     trusted(lab, host)
-    sent = lab.start("send", "[NEXT:max] Hi")
-    until(lambda: "one" in lab.written)
+    sent = begun(lab)
     lab.trusted.write_text("")
     go(host)
     done = ended(sent)
@@ -92,8 +105,7 @@ def test_a_host_that_is_trusted_no_more_brings_no_reply(lab: Lab, host: Host) ->
 def test_an_agent_ends_whose_turn_somebody_has_removed_and_runs_again_when_told(lab: Lab, host: Host) -> None:
     host.worker().ready()
     trusted(lab, host)
-    sent = lab.start("send", "[NEXT:max] Hi")
-    until(lambda: "one" in lab.written)
+    sent = begun(lab)
     ask(lab, "DELETE FROM {D}workflow_status WHERE name = 'teamchat.turn'")
     done = ended(sent)
     assert (done.code, "Traceback" in done.err) == (130, False), done.err
@@ -109,10 +121,7 @@ def test_an_agent_ends_whose_turn_somebody_has_removed_and_runs_again_when_told(
 def test_a_turn_that_is_gone_from_the_database_runs_again_when_told(lab: Lab, host: Host) -> None:
     host.worker().ready()
     trusted(lab, host)
-    sent = lab.start("send", "[NEXT:max] Hi")
-    until(lambda: "one" in lab.written)
-    sent.kill()
-    ended(sent)
+    left(lab)
     ask(lab, "DELETE FROM {D}workflow_status WHERE name = 'teamchat.turn'")
     followed = lab.cli("resume")
     assert (followed.code, host.starts, "Traceback" in followed.err) == (130, 1, False), followed.err
@@ -171,10 +180,7 @@ def test_what_is_put_among_the_orders_ends_no_worker(lab: Lab, host: Host) -> No
 def test_what_came_wrong_is_not_run_again_by_the_resume_that_finds_it(lab: Lab, host: Host) -> None:
     worker = host.worker().ready()
     trusted(lab, host)
-    sent = lab.start("send", "[NEXT:max] Hi")
-    until(lambda: "one" in lab.written)
-    sent.kill()
-    ended(sent)
+    left(lab)
     go(host)
     assert worker.end() == 0
     junk = json.dumps({"value": "junk"})
@@ -227,10 +233,7 @@ def test_with_rerun_a_turn_that_is_not_known_runs_again_only_when_told(lab: Lab,
     lab.team(f"{MAX}\nrerun = true")
     host.worker().ready()
     trusted(lab, host)
-    sent = lab.start("send", "[NEXT:max] Hi")
-    until(lambda: "one" in lab.written)
-    sent.kill()
-    ended(sent)
+    left(lab)
     ask(lab, "DELETE FROM {D}workflow_status WHERE name = 'teamchat.turn'")
     assert "turn 1 is not known to the database (TEAMCHAT_DATABASE), and was not stopped" in lab.cli("stop").err
     followed = lab.cli("resume")

@@ -222,9 +222,8 @@ class HostTurn:
         try:
             try:
                 order = await asyncio.to_thread(self._read, text)
-                async with (
-                    self._host.places
-                ):  # a cancelled turn leaves its place in the queue before its agent has ended
+                # a cancelled turn leaves its place in the queue before its agent has ended
+                async with self._host.places:
                     ended = await self._ran(order)
             except _Refused as refused:
                 ended = Ended(self._attempt, refused=refused.failure, lacks=refused.lacks)
