@@ -13,7 +13,7 @@ import pytest
 
 from tests.leftovers import MARK, alive, marked
 from tests.program import ROOT, TIMEOUT_S
-from tests.runners.processes import lives
+from tests.runners.processes import eventually, lives
 
 LEAVES = """
 import subprocess
@@ -58,6 +58,7 @@ def test_a_run_that_leaves_nothing_behind_is_left_alone(tmp_path: Path) -> None:
 def test_what_is_given_another_environment_can_carry_the_mark() -> None:
     with subprocess.Popen(["sleep", "62"], env=marked({"PATH": os.environ["PATH"]})) as child:
         try:
-            assert child.pid in [left.pid for left in alive(os.environ[MARK])]
+            # Popen returns when the program's streams are its own, a moment before Linux shows its environment.
+            assert eventually(lambda: child.pid in [left.pid for left in alive(os.environ[MARK])])
         finally:
             child.send_signal(signal.SIGKILL)

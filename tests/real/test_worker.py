@@ -18,7 +18,7 @@ from tests.real import clis
 from tests.real.model.replies import Reply
 from tests.real.model.server import ModelServer, prompt
 from tests.real.model.table import MODELS
-from tests.workers.hosts import Lab
+from tests.workers.hosts import Host, Lab
 
 pytestmark = pytest.mark.real
 MAX = f'name = "max"\nagent = "claude"\nmodel = "{MODELS["claude"]}"\nhost = "gpu1"'
@@ -33,13 +33,20 @@ def lab(tmp_path: Path) -> Iterator[Lab]:
         made.close()
 
 
-def test_a_real_claude_answers_on_a_host(lab: Lab, server: ModelServer, real_env: dict[str, str]) -> None:
-    host = lab.host("gpu1")
-    env = {**host.env, **real_env}
-    begun = cli("worker", "--init", "--project", host.project, env=env)
-    assert begun.code == 0, begun.err
-    host.worker("--agent", "claude", env=real_env).ready()
+def begun(lab: Lab, real_env: dict[str, str]) -> Host:
+    """A host with a worker whose claude answers, and a team at home that has it. Each has the other's key."""
+    host = lab.host("gpu1").signing()
+    env = {**host.env, **real_env, "XDG_CONFIG_HOME": str(host.config.parent)}
+    written = cli("worker", "--init", "--project", host.project, env=env)
+    assert written.code == 0, written.err
+    host.worker("--agent", "claude", env=env).ready()
+    host.trusted()
     lab.team(MAX)
+    return host
+
+
+def test_a_real_claude_answers_on_a_host(lab: Lab, server: ModelServer, real_env: dict[str, str]) -> None:
+    host = begun(lab, real_env)
     assert not any(shutil.which(name, path=lab.env["PATH"]) for name in clis.VENDORS), "home has a CLI"
     server.script("claude", [Reply("From afar.")])
     sent = lab.cli("send", "[NEXT:max] Grüße, 世界")
@@ -65,10 +72,7 @@ def test_a_real_claude_answers_on_a_host(lab: Lab, server: ModelServer, real_env
 def test_a_login_that_is_refused_there_is_named_at_home(
     lab: Lab, server: ModelServer, real_env: dict[str, str]
 ) -> None:
-    host = lab.host("gpu1")
-    assert cli("worker", "--init", "--project", host.project, env={**host.env, **real_env}).code == 0
-    host.worker("--agent", "claude", env=real_env).ready()
-    lab.team(MAX)
+    begun(lab, real_env)
     server.script("claude", [Reply(status=401, message="no such key")])
     sent = lab.cli("send", "[NEXT:max] Hi")
     assert sent.code == 11, sent.err

@@ -112,6 +112,11 @@ class Host:
         (self.config / "allowed_signers").write_text(self.lab.cli("hosts", "--key").out)
         return self
 
+    def trusted(self) -> None:
+        """Have home trust the key that it signs with. Its worker runs."""
+        done = self.lab.cli("hosts", "trust", self.name)
+        assert done.code == 0, done.err
+
     def worker(self, *options: str, env: Mapping[str, str] | None = None) -> Worker:
         """Start a worker. The lab ends it."""
         log = self.folder / f"worker.{len(self.lab.workers)}.log"

@@ -52,7 +52,7 @@ def test_turns_go_over_a_database_that_proves_its_name(tmp_path: Path) -> None:
             host = lab.host("alpha").signing()
             host.offers({"writer": [host.agent("echo one")]}).worker().ready()
             lab.team(MAX)
-            assert lab.cli("hosts", "trust", "alpha").code == 0
+            host.trusted()
             sent = lab.cli("send", "[NEXT:max] Hi")
             assert (sent.code, sent.out) == (0, "max:\none\n\n"), sent.err
             false = lab.cli("hosts", env={"TEAMCHAT_DATABASE": f"{url}{other}"})

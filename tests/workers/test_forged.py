@@ -12,7 +12,6 @@ import pytest
 
 from tests.program import Started, ended
 from tests.workers.hosts import BARE_PATH, Host, Lab, go, until, waits
-from tests.workers.test_signed import trusted
 from tests.workers.test_versions import ask
 
 MAX = 'name = "max"\nagent = "writer"\nhost = "any"'
@@ -55,7 +54,7 @@ def row(lab: Lab, name: str, **other: object) -> None:
 
 def test_a_host_that_nobody_trusts_gets_no_order(lab: Lab, host: Host) -> None:
     host.worker().ready()
-    trusted(lab, host)
+    host.trusted()
     go(host)
     row(lab, "gamma", key="", jobs=50)
     sent = lab.cli("send", "[NEXT:max] Hi")
@@ -79,7 +78,7 @@ def test_a_moment_that_is_none_is_a_host_that_is_not_used(lab: Lab, host: Host, 
     if (not sqlite and isinstance(seen, str)) or (sqlite and str(seen) == "nan"):  # which these do not store
         return
     host.worker().ready()
-    trusted(lab, host)
+    host.trusted()
     row(lab, "gamma")
     ask(lab, "UPDATE {T}hosts SET seen = :seen WHERE name = 'gamma'", seen=seen)
     lab.trusted.write_text(lab.trusted.read_text() + lab.trusted.read_text().replace("alpha", "gamma"))
@@ -93,7 +92,7 @@ def test_a_moment_that_is_none_is_a_host_that_is_not_used(lab: Lab, host: Host, 
 
 def test_a_host_that_is_trusted_no_more_brings_no_reply(lab: Lab, host: Host) -> None:
     host.worker().ready()
-    trusted(lab, host)
+    host.trusted()
     sent = begun(lab)
     lab.trusted.write_text("")
     go(host)
@@ -104,7 +103,7 @@ def test_a_host_that_is_trusted_no_more_brings_no_reply(lab: Lab, host: Host) ->
 
 def test_an_agent_ends_whose_turn_somebody_has_removed_and_runs_again_when_told(lab: Lab, host: Host) -> None:
     host.worker().ready()
-    trusted(lab, host)
+    host.trusted()
     sent = begun(lab)
     ask(lab, "DELETE FROM {D}workflow_status WHERE name = 'teamchat.turn'")
     done = ended(sent)
@@ -120,7 +119,7 @@ def test_an_agent_ends_whose_turn_somebody_has_removed_and_runs_again_when_told(
 
 def test_a_turn_that_is_gone_from_the_database_runs_again_when_told(lab: Lab, host: Host) -> None:
     host.worker().ready()
-    trusted(lab, host)
+    host.trusted()
     left(lab)
     ask(lab, "DELETE FROM {D}workflow_status WHERE name = 'teamchat.turn'")
     followed = lab.cli("resume")
@@ -131,7 +130,7 @@ def test_a_turn_that_is_gone_from_the_database_runs_again_when_told(lab: Lab, ho
 
 def test_an_end_that_home_cannot_check_is_checked_again(lab: Lab, host: Host, tmp_path: Path) -> None:
     host.worker().ready()
-    trusted(lab, host)
+    host.trusted()
     broken, program = tmp_path / "broken", tmp_path / "ssh-keygen"
     program.write_text(f'#!/bin/sh\n[ ! -e {broken} ] || exit 1\nexec /usr/bin/ssh-keygen "$@"\n')
     program.chmod(0o755)
@@ -149,7 +148,7 @@ def test_an_end_that_home_cannot_check_is_checked_again(lab: Lab, host: Host, tm
 
 def test_a_host_whose_key_is_gone_begins_nothing(lab: Lab, host: Host) -> None:
     worker = host.worker().ready()
-    trusted(lab, host)
+    host.trusted()
     (host.config / "keys" / "host-alpha").unlink()
     sent = lab.cli("send", "[NEXT:max] Hi")
     assert (sent.code, host.starts) == (1, 0), sent.err
@@ -158,7 +157,7 @@ def test_a_host_whose_key_is_gone_begins_nothing(lab: Lab, host: Host) -> None:
 
 def test_a_key_of_home_that_is_gone_is_said(lab: Lab, host: Host) -> None:
     host.worker().ready()
-    trusted(lab, host)
+    host.trusted()
     (lab.config / "keys" / "home").unlink()
     sent = lab.cli("send", "[NEXT:max] Hi")
     assert (sent.code, host.starts) == (11, 0), sent.err
@@ -171,7 +170,7 @@ def test_what_is_put_among_the_orders_ends_no_worker(lab: Lab, host: Host) -> No
     (odd / "folder").mkdir(parents=True)
     (odd / "link").symlink_to("nowhere")
     worker = host.worker().ready()
-    trusted(lab, host)
+    host.trusted()
     go(host)
     assert lab.cli("send", "[NEXT:max] Hi").code == 0
     assert worker.process.poll() is None
@@ -179,7 +178,7 @@ def test_what_is_put_among_the_orders_ends_no_worker(lab: Lab, host: Host) -> No
 
 def test_what_came_wrong_is_not_run_again_by_the_resume_that_finds_it(lab: Lab, host: Host) -> None:
     worker = host.worker().ready()
-    trusted(lab, host)
+    host.trusted()
     left(lab)
     go(host)
     assert worker.end() == 0
@@ -211,7 +210,7 @@ def test_a_list_of_homes_that_names_none_is_said_at_the_start(host: Host, make: 
 
 def test_a_row_that_the_engine_cannot_read_is_said_and_ends_no_worker(lab: Lab, host: Host) -> None:
     worker = host.worker().ready()
-    trusted(lab, host)
+    host.trusted()
     go(host)
     ask(
         lab,
@@ -232,7 +231,7 @@ def test_a_row_that_the_engine_cannot_read_is_said_and_ends_no_worker(lab: Lab, 
 def test_with_rerun_a_turn_that_is_not_known_runs_again_only_when_told(lab: Lab, host: Host) -> None:
     lab.team(f"{MAX}\nrerun = true")
     host.worker().ready()
-    trusted(lab, host)
+    host.trusted()
     left(lab)
     ask(lab, "DELETE FROM {D}workflow_status WHERE name = 'teamchat.turn'")
     assert "turn 1 is not known to the database (TEAMCHAT_DATABASE), and was not stopped" in lab.cli("stop").err
@@ -242,7 +241,7 @@ def test_with_rerun_a_turn_that_is_not_known_runs_again_only_when_told(lab: Lab,
 
 def test_an_order_of_another_format_that_waits_is_none(lab: Lab, host: Host) -> None:
     worker = host.worker().ready()
-    trusted(lab, host)
+    host.trusted()
     worker.process.send_signal(signal.SIGSTOP)
     sent = lab.start("send", "[NEXT:max] Hi")
     until(lambda: ask(lab, "SELECT 1 FROM {D}workflow_status WHERE status = 'ENQUEUED'"))
@@ -262,7 +261,7 @@ def test_an_order_of_another_format_that_waits_is_none(lab: Lab, host: Host) -> 
 
 def test_a_key_that_takes_the_place_of_another_is_said(lab: Lab, host: Host) -> None:
     worker = host.worker().ready()
-    trusted(lab, host)
+    host.trusted()
     before = lab.hosts()["alpha"]["key"]
     worker.end()
     (host.config / "keys" / "host-alpha").unlink()

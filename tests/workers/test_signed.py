@@ -86,12 +86,6 @@ def listed(lab: Lab, words: str) -> bool:
     return words in lab.cli("hosts").out
 
 
-def trusted(lab: Lab, host: Host) -> Host:
-    done = lab.cli("hosts", "trust", host.name)
-    assert done.code == 0, done.err
-    return host
-
-
 def test_a_host_is_used_once_its_key_is_trusted(lab: Lab, host: Host) -> None:
     worker = host.worker().ready()
     untrusted = lab.cli("send", "[NEXT:max] Hi")
@@ -109,7 +103,7 @@ def test_a_host_is_used_once_its_key_is_trusted(lab: Lab, host: Host) -> None:
 
 def test_a_host_with_another_key_than_before_is_not_used(lab: Lab, host: Host) -> None:
     worker = host.worker().ready()
-    trusted(lab, host)
+    host.trusted()
     assert lab.cli("send", "[NEXT:max] Hi").code == 0
     assert worker.end() == 0
     (host.config / "keys" / "host-alpha").unlink()
@@ -117,7 +111,7 @@ def test_a_host_with_another_key_than_before_is_not_used(lab: Lab, host: Host) -
     again = lab.cli("send", "[NEXT:max] Hi")
     assert (again.code, host.starts) == (11, 1), again.err
     assert "its key is not the one that" in again.err
-    trusted(lab, host)
+    host.trusted()
     assert lab.cli("resume").code == 0
     assert worker.end() == 0
     host.signs = False
@@ -128,7 +122,7 @@ def test_a_host_with_another_key_than_before_is_not_used(lab: Lab, host: Host) -
 
 def test_what_home_has_not_signed_is_refused_and_listed(lab: Lab, host: Host, tmp_path: Path) -> None:
     host.worker("--jobs", "8").ready()
-    trusted(lab, host)
+    host.trusted()
     stranger = HomeKeys(tmp_path / "stranger", local=False)
     stranger.line()
     stranger.trust("alpha", str(HomeKeys(lab.config, local=False).of("alpha")))
@@ -159,7 +153,7 @@ def test_what_home_has_not_signed_is_refused_and_listed(lab: Lab, host: Host, tm
 
 def test_an_order_is_taken_once(lab: Lab, host: Host) -> None:
     worker = host.worker().ready()
-    trusted(lab, host)
+    host.trusted()
     kept: list[Signed] = []
 
     def keep(signed: Signed) -> Signed:
@@ -177,7 +171,7 @@ def test_an_order_is_taken_once(lab: Lab, host: Host) -> None:
 @pytest.mark.parametrize("what", ["text", "end", "none"])
 def test_what_a_host_has_not_signed_is_no_reply(lab: Lab, host: Host, what: str) -> None:
     worker = host.offers({"writer": [host.agent(f"echo one; {waits(host)}; echo two")]}).worker().ready()
-    trusted(lab, host)
+    host.trusted()
     home = lab.start("send", "[NEXT:max] Hi")
     until(lambda: "one" in lab.written)
     home.kill()
