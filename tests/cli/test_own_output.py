@@ -36,6 +36,14 @@ def test_a_member_is_not_charged_with_the_output_and_undo_is_not_refused(tree: W
     assert (ran.code, "changed since" in ran.err) == (0, False)
 
 
+def test_a_file_of_two_names_is_no_change_at_either(tree: WorkTree) -> None:
+    shell(max=SLOW)
+    (tree.top / "one.jsonl").touch()
+    (tree.top / "two.jsonl").hardlink_to(tree.top / "one.jsonl")
+    at_shell("send --json --stream 'Go' > one.jsonl")
+    assert (named(changes()), changes()["left_out"]) == ({}, [])
+
+
 def test_what_the_member_itself_changed_is_told_and_goes_back(tree: WorkTree) -> None:
     shell(max=f"{SLOW}; echo new > made; echo more >> app.py")
     before = (tree.top / "app.py").read_bytes()

@@ -5,10 +5,16 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from teamchat.core.checkpoint.paths import folders_of
 from teamchat.core.checkpoint.values import TreeEntry
+from teamchat.runners.child.command import run
+
+_LOCAL = {"bcachefs", "btrfs", "ext2/ext3", "f2fs", "overlayfs", "tmpfs", "xfs", "zfs"}
+_PLAIN = {"PATH": os.defpath, "LC_ALL": "C"}
+_LONGEST_S = 30.0
 
 
 def status_at(top: Path, path: str) -> os.stat_result | None:
@@ -19,6 +25,46 @@ def status_at(top: Path, path: str) -> os.stat_result | None:
         return os.lstat(f"{top}/{path}")
     except OSError:
         return None
+
+
+def own_output(top: Path) -> list[str]:
+    """The files of the work tree that this program's standard output and standard error are redirected to."""
+    found = set[str]()
+    for number in (1, 2):
+        with suppress(OSError):  # it is closed
+            status = os.fstat(number)
+            if stat.S_ISREG(status.st_mode) and status.st_dev == top.stat().st_dev:
+                found.update(_names_of(top, number, status))
+    return sorted(found)
+
+
+def _names_of(top: Path, number: int, opened: os.stat_result) -> Iterator[str]:
+    """Where in the work tree an open file is: where the system says, or wherever it is found."""
+    with suppress(OSError):
+        place = Path(f"/proc/self/fd/{number}").readlink()
+        if opened.st_nlink == 1 and os.path.samestat(place.lstat(), opened):
+            return iter([str(place.relative_to(top))] if place.is_relative_to(top) else [])
+    return _same(top, opened)
+
+
+def _same(top: Path, opened: os.stat_result) -> Iterator[str]:
+    for folder, _, names in os.walk(top):
+        for name in names:
+            with suppress(OSError):
+                if os.path.samestat(os.lstat(f"{folder}/{name}"), opened):
+                    yield os.path.relpath(f"{folder}/{name}", top)
+
+
+def tells_all_changes(top: Path) -> bool:
+    """Whether the file system of a folder is one whose folders have another time as soon as a name in them changes.
+
+    That of another machine may tell it later. Who does not know takes none of the kernel's own for granted.
+    """
+    try:
+        told = run(("stat", "--file-system", "--format=%T", "--", str(top)), top, _PLAIN, _LONGEST_S)
+    except OSError:
+        return False
+    return told.out.decode(errors="replace").strip() in _LOCAL
 
 
 def in_the_way(

@@ -19,11 +19,12 @@ READ_BY_GIT = (RULES, ".gitattributes", ".gitmodules")
 _SPECIAL = regex(rb"([\\*?\[ ])")
 _REFUSED = "GIT_LITERAL_PATHSPECS"  # by `git check-ignore`
 _NONE = 1  # what `git check-ignore` ends with
+_BEHIND = b"# ignored as well"
 _BOM = b"\xef\xbb\xbf"
 
 
-def all_rules(top: Path, files: Iterable[str], ignored: Iterable[str], others: bytes) -> bytes:
-    """The rules of the `.gitignore` files, after the `others`; `ignored` are folders and files that stay ignored.
+def rules_of(top: Path, files: Iterable[str], others: bytes) -> bytes:
+    """The rules of the `.gitignore` files, after the `others`.
 
     A rule of a deeper folder comes later and so rules, as in git.
     """
@@ -35,8 +36,18 @@ def all_rules(top: Path, files: Iterable[str], ignored: Iterable[str], others: b
             continue
         folder = os.fsencode(file).rpartition(b"/")[0]
         listed += list(_below(folder, content)) if folder else [content]
-    listed += [b"/" + _SPECIAL.sub(rb"\\\1", os.fsencode(path)) for path in ignored if _can_be_written(path)]
     return b"\n".join(listed) + b"\n"
+
+
+def all_rules(rules: bytes, ignored: Iterable[str]) -> bytes:
+    """The rules, and behind them folders and files that stay ignored."""
+    listed = [b"/" + _SPECIAL.sub(rb"\\\1", os.fsencode(path)) for path in ignored if _can_be_written(path)]
+    return rules + b"\n".join([_BEHIND, *listed]) + b"\n"
+
+
+def rules_in(rules: bytes) -> bytes:
+    """The rules that `all_rules` got."""
+    return rules.rpartition(_BEHIND + b"\n")[0]
 
 
 def _can_be_written(path: str) -> bool:

@@ -15,10 +15,9 @@ from msgspec import Struct
 
 from teamchat.core.checkpoint.compare import changes, entries, object_reader
 from teamchat.core.checkpoint.git import GitFailed, GitProgram
-from teamchat.core.checkpoint.values import EXECUTABLE, LINK, SUBMODULE, GitRepository, TreeEntry
+from teamchat.core.checkpoint.values import EXECUTABLE, FILE, LINK, SUBMODULE, GitRepository, TreeEntry
 
 Favour = Literal["ours", "theirs"]
-_FILE = "100644"
 _NO_TEXT = 255  # what `git merge-file` ends with
 
 
@@ -77,7 +76,7 @@ def _both_changed(
         return "deleted by one, changed by the other"
     if base is None:
         return "added by both"
-    if not all(entry.mode in (_FILE, EXECUTABLE) for entry in (base, ours, theirs)):
+    if not all(entry.mode in (FILE, EXECUTABLE) for entry in (base, ours, theirs)):
         return "a link of one, changed by the other" if LINK in (ours.mode, theirs.mode) else "changed by both"
     mode = theirs.mode if ours.mode == base.mode else ours.mode
     if theirs.blob in (ours.blob, base.blob):

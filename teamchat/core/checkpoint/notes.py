@@ -13,9 +13,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from teamchat.core.checkpoint.git import GitProgram
-from teamchat.core.checkpoint.values import EXECUTABLE, LeftOut, TreeEntry
+from teamchat.core.checkpoint.memory import Permissions
+from teamchat.core.checkpoint.values import LeftOut, TreeEntry
 
-_FILE = "100644"
 NOBODY = {
     "GIT_AUTHOR_NAME": "teamchat",
     "GIT_AUTHOR_EMAIL": "teamchat",
@@ -51,14 +51,11 @@ class Notes(Struct, frozen=True):
         return replace(self, bits=dict(sorted(bits.items())))
 
 
-def notes(files: Mapping[str, int], folders: Mapping[str, int], left_out: Iterable[LeftOut]) -> Notes:
-    """The notes of files and folders, by their paths with their permissions."""
-    usual: dict[str, int] = {}
-    counted = Counter(files.values())
-    for some in sorted(counted, key=lambda bits: (-counted[bits], bits)):
-        usual.setdefault(EXECUTABLE if some & 0o100 else _FILE, some)
+def notes(files: Permissions, folders: Mapping[str, int], left_out: Iterable[LeftOut]) -> Notes:
+    """The notes of files and folders, these by their paths with their permissions."""
+    usual = files.usual()
     as_usual = set(usual.values())
-    others = {path: files[path] for path in sorted(path for path, some in files.items() if some not in as_usual)}
+    others = {path: some for path, some in sorted(files.others.items()) if some is not None and some not in as_usual}
     modes = Counter(folders.values())
     usual_folder = min(modes, key=lambda bits: (-modes[bits], bits)) if modes else None
     unusual = {path: folders[path] for path in sorted(folders) if folders[path] != usual_folder}

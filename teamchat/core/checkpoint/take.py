@@ -13,19 +13,21 @@ import re
 import stat
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager, suppress
+from hashlib import sha256
 from heapq import nlargest
 from itertools import chain
 from pathlib import Path
 
-from msgspec import Struct, convert, field
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from teamchat.core.checkpoint.compare import tree_with
-from teamchat.core.checkpoint.disk import status_at
+from teamchat.core.checkpoint.disk import own_output, status_at, tells_all_changes
 from teamchat.core.checkpoint.git import GitFailed, GitProgram
-from teamchat.core.checkpoint.ignored import RULES, all_rules, named
+from teamchat.core.checkpoint.ignored import RULES, all_rules, named, rules_in, rules_of
+from teamchat.core.checkpoint.memory import NOTHING, Memory, Permissions, folders_of_files, recalled, stamp
 from teamchat.core.checkpoint.notes import notes, notes_of, store_notes
 from teamchat.core.checkpoint.paths import folders_of, is_safe, is_within, readable
 from teamchat.core.checkpoint.private import is_private, umask
@@ -40,7 +42,7 @@ from teamchat.core.checkpoint.values import (
     TreeEntry,
     Why,
 )
-from teamchat.core.checkpoint.walk import Walk, stamp_of, walk
+from teamchat.core.checkpoint.walk import SOON_S, Walk, stamp_of, walk
 from teamchat.core.errors import CheckpointFailed
 from teamchat.patterns import regex
 from teamchat.runners.child.command import run
@@ -54,31 +56,29 @@ _OTHER_RULES = "info/exclude or the file of core.excludesFile"
 _MOST_NAMED = 5
 _MOST_TRIES = 3
 _MANY = 500
-_SOON_S = 10.0  # after a change of a file, in which another one may not be seen by its times
+_AT_ONCE = 10_000  # files for one pack: git (2.39) compares each with all that it has written into it
 _MOST_AT_ONCE = 1000
 _LONGEST_S = 30.0
 _PLAIN = {"PATH": os.defpath, "LC_ALL": "C"}
+_INODE = regex(rb"\tino: (\d+)\n")
+_INODE_BITS = 0xFFFFFFFF  # those of them that an index has
 _FAILED = regex(rb"Unable to process path (.*)\n", re.DOTALL)
 _CLOSED = regex(rb"^warning: could not open directory '(.*)/': Permission denied$", re.MULTILINE)
 
 
 class Begun(Struct, frozen=True):
-    """The checkpoint before a turn. `inodes` are of the files that it has; None where nobody knows them any more.
-
-    `noted` is what is noted of it for the end of the turn.
-    """
+    """The checkpoint before a turn, and what is noted of it for the end of the turn."""
 
     checkpoint: Checkpoint
-    inodes: frozenset[int] | None = None
     noted: bytes = b""
 
 
 class _Since(Struct, frozen=True):
-    """What the end of a turn knows of its beginning: the time, and what was left out, why."""
+    """What the end of a turn knows of its beginning: the time, what was left out, why, and the ref."""
 
     at: float
     left_out: dict[str, Why]
-    inodes: frozenset[int] | None
+    began: str
 
 
 def take(
@@ -119,17 +119,11 @@ def _begun(shadow: Shadow, at: float, checkpoint: Checkpoint, look: _Look) -> Be
     rules = look.rules()
     keep_file(shadow.file(_NOTED), rules)
     noted = {"at": at, "left_out": left_out, "rules": os.fsdecode(rules)}
-    inodes = frozenset(inode for path, inode in look.found.files.items() if path in look.known)
-    return Begun(checkpoint, inodes, json.dumps(noted).encode())
+    return Begun(checkpoint, json.dumps(noted).encode())
 
 
 def end_and_begin(
-    repository: GitRepository,
-    state_folder: Path,
-    ref: str,
-    began: str,
-    inodes: frozenset[int] | None = None,
-    limits: CheckpointLimits | None = None,
+    repository: GitRepository, state_folder: Path, ref: str, began: str, limits: CheckpointLimits | None = None
 ) -> Begun:
     """The same as `end_turn`, with what is ignored now: other turns may begin with this checkpoint.
 
@@ -137,7 +131,7 @@ def end_and_begin(
     """
     at = time.time()
     with _opened(repository, state_folder, ref, limits) as shadow:
-        since, file = _since(shadow, began, inodes)
+        since, file = _since(shadow, began)
         checkpoint, look = _taken(shadow, ref, limits, begins=True, since=since)
         file.unlink(missing_ok=True)
         return _begun(shadow, at, checkpoint, look)
@@ -155,25 +149,20 @@ def begin_with(repository: GitRepository, state_folder: Path, begun: Begun, ref:
 
 
 def end_turn(
-    repository: GitRepository,
-    state_folder: Path,
-    ref: str,
-    began: str,
-    inodes: frozenset[int] | None = None,
-    limits: CheckpointLimits | None = None,
+    repository: GitRepository, state_folder: Path, ref: str, began: str, limits: CheckpointLimits | None = None
 ) -> Checkpoint:
     """The checkpoint after the turn that began with the one of the ref `began`.
 
     What was there by then and not recorded is no part of it: git ignored it, or it was elsewhere.
     """
     with _opened(repository, state_folder, ref, limits) as shadow:
-        since, file = _since(shadow, began, inodes)
+        since, file = _since(shadow, began)
         checkpoint, _ = _taken(shadow, ref, limits, since=since)
         file.unlink(missing_ok=True)
         return checkpoint
 
 
-def _since(shadow: Shadow, began: str, inodes: frozenset[int] | None) -> tuple[_Since, Path]:
+def _since(shadow: Shadow, began: str) -> tuple[_Since, Path]:
     """What was noted when the turn of the ref `began` began, and the file that has it. Raises `CheckpointFailed`."""
     file = noted_at(shadow.repository, began)
     try:
@@ -181,7 +170,7 @@ def _since(shadow: Shadow, began: str, inodes: frozenset[int] | None) -> tuple[_
     except (OSError, ValueError):
         raise CheckpointFailed(f"what was ignored before the turn in {shadow.repository.top} is not known") from None
     keep_file(shadow.file(_NOTED), os.fsencode(noted["rules"]))
-    return _Since(noted["at"], noted["left_out"], inodes), file
+    return _Since(noted["at"], noted["left_out"], began), file
 
 
 def take_restored(
@@ -215,14 +204,16 @@ def _taken(
     since: _Since | None = None,
     after: str | None = None,
 ) -> tuple[Checkpoint, _Look]:
-    began = time.monotonic()
-    look = _Look(shadow, limits or CheckpointLimits(), begins, since, after)
+    began, lost = time.monotonic(), not shadow.index.exists()
+    recorded = _in_checkpoint(shadow, since.began) if since and lost else set[str]()
+    look = _Look(shadow, limits or CheckpointLimits(), begins, since, after, recorded)
     try:
         tree = look.take()
     except GitFailed:  # such as: the index names what is no longer there
+        extra = _in_index(shadow) | (_in_checkpoint(shadow, since.began) if since else set())
         for left in (shadow.index, shadow.index.with_name(f"{shadow.index.name}.lock")):
             left.unlink(missing_ok=True)
-        look = _Look(shadow, limits or CheckpointLimits(), begins, since, after, extra=look.known)
+        look = _Look(shadow, limits or CheckpointLimits(), begins, since, after, extra)
         tree = look.take()
     set_ref(shadow, ref, tree)
     largest = nlargest(_MOST_NAMED, ((size, path) for path, size in look.read.items()))
@@ -231,17 +222,26 @@ def _taken(
     return Checkpoint(tree, left_out, seconds, tuple((path, size) for size, path in largest)), look
 
 
-class _Permissions(Struct):
-    """Those of the files of the last checkpoint, and the files at which the next one has to look again."""
+def _in_index(shadow: Shadow) -> set[str]:
+    """The paths of our index, as far as git can read it."""
+    with suppress(GitFailed):
+        return set(_paths(shadow.git("ls-files", "-z")))
+    return set()
 
-    bits: dict[str, int] = {}
-    again: list[str] = []
+
+def _in_checkpoint(shadow: Shadow, ref: str) -> set[str]:
+    """The paths of the checkpoint of a ref, as far as git can read it."""
+    with suppress(GitFailed):
+        return set(_paths(shadow.git("ls-tree", "-r", "-z", "--name-only", ref)))
+    return set()
 
 
 class _Look(Struct):
-    """One look at the files. `known` is what the index has, and at the end the checkpoint.
+    """One look at the files. `extra` are paths that the index is to have, although git may ignore them.
 
-    `extra` are paths that the index is to have, although git may ignore them.
+    `memory` is what the last look kept, and in the end what this one does; without it, all is `forgotten`. `unchanged`:
+    no folder has another file than with the last look. `lines` are those of all files of rules, None where they are
+    more than `MOST_RULES` bytes.
     """
 
     shadow: Shadow
@@ -251,113 +251,163 @@ class _Look(Struct):
     after: str | None = None
     extra: set[str] = field(default_factory=set)
     earlier: set[str] = field(default_factory=set)
-    known: set[str] = field(default_factory=set)
+    memory: Memory = field(default_factory=Memory)
+    forgotten: bool = False
     found: Walk = field(default_factory=Walk)
-    ignored: list[str] = field(default_factory=list)
+    unchanged: bool = False
+    lines: bytes | None = None
     left_out: dict[str, LeftOut] = field(default_factory=dict)
     read: dict[str, int] = field(default_factory=dict)
     umask: int = field(default_factory=umask)
     submodules: set[str] = field(default_factory=set)
-    written: set[str] = field(default_factory=set)
+    users: set[str] | None = None
 
     def take(self) -> str:
         """The id of the checkpoint."""
-        git = self.shadow.git
-        self.known = set(_paths(git("ls-files", "-z"))) | self.extra
+        git, kept = self.shadow.git, self.shadow.file("memory")
+        top = self.shadow.repository.top
+        device = top.stat().st_dev
+        memory = recalled(kept, self.shadow.index, device)
+        self.forgotten = memory is None
+        self.memory = memory or Memory(device=device, local=tells_all_changes(top))
         if self.after:
             self.earlier = {path for path, why, _ in notes_of(git, self.after).left_out if why == "earlier"}
-        tracked = set(_paths(self.shadow.users_index()))
+        lacking = self._lacking()
         self._walk()
-        for path in self._own_output():
+        output = own_output(top)
+        for path in output:
             self._leave_out(path, "output")
         changed, gone = _differing(git(*_DIFFER))
-        self.submodules = self._submodules(path for path in tracked if path not in self.found.files)
-        new = {*self._others(), *tracked.difference(self.known)}
+        self.submodules = {path for path in self.memory.submodules if self._is_folder(path)}
+        new = {*self._others(), *lacking} - self.extra
         new = {path for path in new if path.rstrip("/") not in self.submodules}
         if self.since:
             new = {path for path in new if not self._was_there(path)}
             new -= self._older(new)
         nested = {path for path in new if path.endswith("/")}
-        submodules = self.submodules.intersection(changed) | self.submodules.difference(self.known)
         for path in nested:
             self._leave_out(path.rstrip("/"), "repository")
-        untracked = {path for path in chain(new - nested, changed, self.extra) if path not in tracked}
-        wanted = chain(changed, new - nested, submodules, self.extra, self._left_before())
+        unheld = (path for path in self.submodules if not self.memory.submodules[path])
+        wanted = chain(changed, new - nested, unheld, self.extra, self._left_before())
+        untracked = {*new, *changed, *self.extra}
         add = [
             path
             for path in dict.fromkeys(wanted)
             if self._can_be_read(path, is_submodule=path in self.submodules, untracked=path in untracked)
         ]
-        remove = [*gone, *(path for path in self.left_out if path in self.known)]
-        self.written = self._noted(add)
+        held = {*changed, *(_paths(git("ls-files", "-z", "--", *output)) if output else ())}
+        remove = [*gone, *(path for path in self.left_out if path in held)]
         self._write(add, remove)
-        self.known = (self.known - set(remove)) | set(add)
-        return self._named(git("write-tree").decode().strip())
+        if add or remove or not self.memory.tree:
+            self.memory.tree = git("write-tree").decode().strip()
+        self._remember(add, remove, held)
+        if remove or lacking.difference(add, self.left_out):
+            self.memory.users = NOTHING  # what comes back may be ignored, and only the user's index names it
+        checkpoint = self._named(self.memory.tree)
+        self.memory.index = stamp(self.shadow.index)
+        self.memory.keep(kept)
+        return checkpoint
 
-    def _own_output(self) -> list[str]:
-        """The files that this program's standard output and standard error are redirected to."""
-        own = set(_redirected())
-        numbers = {inode for _, inode in own}
-        paths = [path for path, inode in self.found.files.items() if inode in numbers] if own else []
-        return [path for path in paths if (status := self._look_at(path)) and (status.st_dev, status.st_ino) in own]
-
-    def _submodules(self, paths: Iterable[str]) -> set[str]:
-        """Those of the paths that the user's git has as submodules, among the folders."""
-        folders = [path for path in paths if (status := self._look_at(path)) and stat.S_ISDIR(status.st_mode)]
-        if not folders:
+    def _lacking(self) -> set[str]:
+        """What the user's git tracks and our index lacks. Nothing is asked if the user's index is as it was."""
+        state = stamp(self.shadow.repository.git_dir / "index")
+        if state == self.memory.users and not self.forgotten:
             return set()
-        entries = self.shadow.users_index("--stage", "--", *folders).split(b"\0")[:-1]
-        return {os.fsdecode(entry.partition(b"\t")[2]) for entry in entries if entry.startswith(SUBMODULE.encode())}
+        self.memory.users, self.memory.ignored_by = state, ""
+        ours = _in_index(self.shadow)
+        entries = _paths(self.shadow.users_index("--stage"))
+        links = sorted({entry.partition("\t")[2] for entry in entries if entry.startswith(SUBMODULE)})
+        self.memory.submodules = {path: path in ours for path in links}
+        return {entry.partition("\t")[2] for entry in entries} - ours
+
+    def _is_folder(self, path: str) -> bool:
+        return bool((status := self._look_at(path)) and stat.S_ISDIR(status.st_mode))
 
     def rules(self) -> bytes:
         """What is ignored now. Raises `CheckpointFailed` for more than `MOST_RULES` bytes of rules."""
-        top, excluded = self.shadow.repository.top, self.shadow.excluded
-        ignored = {path.rstrip("/") for path in self.ignored}  # the first walk of all was in these, too
-        named = (path for path in self.found.files if path.rpartition("/")[2] == RULES)
-        files = [path for path in named if not is_within(path, ignored)]
-        sizes = {_OTHER_RULES: excluded.stat().st_size}
-        sizes |= {path: status.st_size for path in files if (status := self._look_at(path))}
-        if (size := sum(sizes.values())) > MOST_RULES:
+        if self.lines is None:
+            sizes = self._rule_sizes()
             largest = max(sizes, key=lambda path: sizes[path])
             raise CheckpointFailed(
-                f"the rules of what is ignored have {size:,} bytes, over {MOST_RULES:,}; shorten {readable(largest)}"
+                f"the rules of what is ignored have {sum(sizes.values()):,} bytes, over {MOST_RULES:,}; "
+                f"shorten {readable(largest)}"
             )
-        return all_rules(top, files, self.ignored, excluded.read_bytes())
+        return all_rules(self.lines, self.memory.ignored)
+
+    def _rule_sizes(self) -> dict[str, int]:
+        """The bytes of each file of rules that git reads."""
+        ignored = {path.rstrip("/") for path in self.memory.ignored}  # the first walk of all was in these, too
+        files = [path for path in self.found.rules if not is_within(path, ignored)]
+        sizes = {_OTHER_RULES: self.shadow.excluded.stat().st_size}
+        return sizes | {path: status.st_size for path in files if (status := self._look_at(path))}
+
+    def _read_rules(self) -> bytes | None:
+        """What the files of rules have; None where that is more than `MOST_RULES`."""
+        sizes = self._rule_sizes()
+        if sum(sizes.values()) > MOST_RULES:
+            return None
+        others = self.shadow.excluded.read_bytes()
+        return rules_of(self.shadow.repository.top, (path for path in sizes if path != _OTHER_RULES), others)
 
     def _walk(self) -> None:
-        """Look at everything but what git ignored when a turn began last."""
-        top, file = self.shadow.repository.top, self.shadow.file("ignored")
-        try:
-            before = set(_paths(file.read_bytes()))
-        except OSError:
-            before = set()
-        self.found = walk(top, {path.rstrip("/") for path in before})
-        opened = [path for path in self.found.rules if not (self.since and path.rpartition("/")[2] == RULES)]
-        if opened:
-            raise CheckpointFailed(f"{readable(opened[0])} is no file, and git would wait for what it has; remove it")
-        if self.begins:
-            listed = _paths(self.shadow.git(*_OTHERS, "--ignored", "--exclude-standard", "--directory"))
-            self.ignored = self._matching([path for path in listed if path.endswith("/")])
-            if not before <= set(self.ignored):
-                self.found = walk(top, {path.rstrip("/") for path in self.ignored})
-            keep_file(file, _listed(self.ignored))
+        """Look at all folders but those that git ignored when a turn began last."""
+        memory, before = self.memory, self.memory.walked
+        self._walk_without(memory.ignored)
+        special = [path for path in self.found.special if not (self.since and path.endswith(RULES))]
+        if special:
+            raise CheckpointFailed(f"{readable(special[0])} is no file, and git would wait for what it has; remove it")
+        if self.begins and (self._rules_now() != memory.ignored_by or not self.found.folders.keys() <= before.keys()):
+            self._look_for_ignored()
+        states_known = all(folder.state for folder in before.values())
+        self.unchanged = bool(before) and states_known and before == self.found.folders
+
+    def _look_for_ignored(self) -> None:
+        memory = self.memory
+        listed = _paths(self.shadow.git(*_OTHERS, "--ignored", "--exclude-standard", "--directory"))
+        ignored = self._matching([path for path in listed if path.endswith("/")])
+        again = not set(memory.ignored) <= set(ignored)
+        memory.ignored = ignored
+        if again:
+            self._walk_without(ignored)
+        else:
+            self.lines = self._read_rules()
+        memory.ignored_by = self._rules_now()
+
+    def _rules_now(self) -> str:
+        """What changes with any rule."""
+        settings = sorted((name, value) for name, value in self.shadow.git.env.items() if name.startswith("GIT_CONFIG"))
+        return sha256(repr((self.lines, settings)).encode()).hexdigest()
+
+    def _walk_without(self, ignored: list[str]) -> None:
+        memory = self.memory
+        without = {path.rstrip("/") for path in ignored}
+        self.found = walk(self.shadow.repository.top, without, memory.walked if memory.local else {})
+        memory.walked = self.found.folders if memory.local else {}
+        self.lines = self._read_rules()
 
     def _matching(self, folders: list[str]) -> list[str]:
         """Those of the folders that a rule names, without those in which it only names all files."""
         return named(self.shadow.git, folders) if folders else []
 
     def _others(self) -> list[str]:
-        """What is not in the index and not ignored; a nested repository ends with a slash."""
+        """What is not in the index and not ignored; a nested repository ends with a slash.
+
+        Where no folder has changed since the last look, there is nothing new.
+        """
         noted = self.shadow.file(_NOTED)
-        by_noted = f"--exclude-from={noted}"
-        ended = self.shadow.git.run(*_OTHERS, by_noted if self.since else "--exclude-standard")
-        for name in _CLOSED.findall(ended.err):
-            self._leave_out(os.fsdecode(name), "unreadable")
-        paths = _paths(ended.out)
-        if self.after and noted.exists():
-            wanted = set(_paths(self.shadow.git(*_OTHERS, by_noted)))
-            return [path for path in paths if path in wanted and not self._is_earlier(path)]
-        return paths
+        same = not (self.since or self.after) or not noted.exists() or rules_in(noted.read_bytes()) == self.lines
+        by_noted, memory = f"--exclude-from={noted}", self.memory
+        if not same or not self.unchanged or memory.others_by != self._rules_now():
+            ended = self.shadow.git.run(*_OTHERS, by_noted if self.since else "--exclude-standard")
+            memory.closed = [os.fsdecode(name) for name in _CLOSED.findall(ended.err)]
+            memory.others = _paths(ended.out)
+            memory.others_by = self._rules_now() if same else ""
+        for path in memory.closed:
+            self._leave_out(path, "unreadable")
+        if not self.after or not noted.exists():
+            return memory.others
+        wanted = memory.others if same else set(_paths(self.shadow.git(*_OTHERS, by_noted)))
+        return [path for path in memory.others if path in wanted and not self._is_earlier(path)]
 
     def _is_earlier(self, path: str) -> bool:
         """Whether the turn before moved a path to where it is; so it is left out again."""
@@ -378,12 +428,11 @@ class _Look(Struct):
         """Those of the new files that were there when the turn began, ignored or elsewhere, unless it moved them."""
         assert self.since
         files = sorted(path for path in new if not path.endswith("/"))
-        moved = self.since.inodes or frozenset[int]()
-        older = set()
-        for path, (inode, born) in _births(self.shadow, files).items():
-            if born < self.since.at and inode not in moved:
-                self._leave_out(path, "earlier")
-                older.add(path)
+        inodes = {path: inode for path, (inode, born) in _births(self.shadow, files).items() if born < self.since.at}
+        recorded = _inodes(self.shadow) if inodes else ()
+        older = {path for path, inode in inodes.items() if inode & _INODE_BITS not in recorded}
+        for path in older:
+            self._leave_out(path, "earlier")
         return older
 
     def _left_before(self) -> list[str]:
@@ -396,7 +445,7 @@ class _Look(Struct):
     def _look_at(self, path: str) -> os.stat_result | None:
         """What is at a path that no symbolic link leads to; None where nothing is."""
         top, folder = self.shadow.repository.top, path.rpartition("/")[0]
-        if folder and folder not in self.found.folders:
+        if folder and not self.found.has(folder):
             return status_at(top, path)
         try:
             return os.lstat(f"{top}/{path}")
@@ -438,18 +487,13 @@ class _Look(Struct):
         if not os.access(place, os.R_OK):
             return "unreadable"
         private = untracked and not self.since and is_private(path, stat.S_IMODE(status.st_mode), self.umask)
-        return "private" if private else None
+        return "private" if private and not self._is_tracked(path) else None
 
-    def _noted(self, add: list[str]) -> set[str]:
-        """What the index is about to have anew, with what a look that was killed has noted and not read since."""
-        file = self.shadow.file("written")
-        try:
-            noted = {*add, *_paths(file.read_bytes())}
-        except OSError:
-            noted = set(add)
-        if noted:
-            keep_file(file, _listed(sorted(noted)))
-        return noted
+    def _is_tracked(self, path: str) -> bool:
+        """Whether the user's git has the path. What it tracks is no secret."""
+        if self.users is None:
+            self.users = set(_paths(self.shadow.users_index()))
+        return path in self.users
 
     def _write(self, add: list[str], remove: list[str]) -> None:
         keep_file(self.shadow.file("left"), _listed(self.left_out))
@@ -459,7 +503,7 @@ class _Look(Struct):
             if not add:
                 return
             try:
-                self._packing(add)(*_ADD, given=_listed(add))
+                self._add(add)
             except GitFailed as failed:
                 changed = _FAILED.search(failed.told)
                 if changed is None:
@@ -470,13 +514,17 @@ class _Look(Struct):
                     add.remove(path)
             else:
                 return
-        self._packing(add)(*_ADD, given=_listed(add))
+        self._add(add)
 
-    def _packing(self, add: list[str]) -> GitProgram:
-        """A git that writes many new files into one pack, which takes a tenth of the time of a file for each."""
+    def _add(self, paths: list[str]) -> None:
+        """Have the index have the files as they are."""
+        git = self._packing() if len(paths) >= _MANY else self.shadow.git
+        for at in range(0, len(paths), _AT_ONCE):
+            git(*_ADD, given=_listed(paths[at : at + _AT_ONCE]))
+
+    def _packing(self) -> GitProgram:
+        """A git that writes new files into one pack, which takes less time and a tenth of the disk."""
         git = self.shadow.git
-        if len(add) < _MANY:
-            return git
         number = int(git.env["GIT_CONFIG_COUNT"])
         setting = {
             "GIT_CONFIG_COUNT": str(number + 1),
@@ -486,58 +534,62 @@ class _Look(Struct):
         return replace(git, env={**git.env, **setting})
 
     def _named(self, tree: str) -> str:
-        top, files = self.shadow.repository.top, self._permissions()
-        folders = {folder for path in {path.rpartition("/")[0] for path in files} for folder in folders_of(f"{path}/")}
-        modes = {folder: self.found.folders[folder] for folder in folders if folder in self.found.folders}
+        top = self.shadow.repository.top
+        modes = {path: bits for path in self.memory.folders if (bits := self._bits_of_folder(path)) is not None}
         inside = (LeftOut(path, None, "submodule", stamp_of(f"{top}/{path}")) for path in sorted(self.submodules))
         left_out = (*self.left_out.values(), *(submodule for submodule in inside if submodule.stamp))
-        return store_notes(self.shadow.git, tree, notes(files, modes, left_out))
+        return store_notes(self.shadow.git, tree, notes(self.memory.permissions, modes, left_out))
 
-    def _permissions(self) -> dict[str, int]:
-        """The permissions of all files of the checkpoint.
+    def _remember(self, add: list[str], remove: list[str], held: set[str]) -> None:
+        """Bring what is known of the files of the index to what it has now; `held` are files that it had before.
 
-        A change of them changes the ctime that the index has, so those of the last look hold where git finds no
-        difference. They are read after the index was written, and again for a while: two changes may have one ctime.
+        A change of permissions changes the ctime that the index has, so they hold where git finds no difference. They
+        are read after the index was written, and again for a while: two changes may have one ctime.
         """
-        file = self.shadow.file("permissions")
-        try:
-            last = convert(json.loads(file.read_bytes()), _Permissions)
-        except (OSError, ValueError):
-            last = _Permissions()
-        bits, again = last.bits, set(last.again)
-        gone = bits.keys() - self.known
-        for path in gone:
-            del bits[path]
-        fresh = (self.known - bits.keys()) | ((self.written | again) & self.known)
-        soon, now = set[str](), time.time()
-        for path in fresh:
-            status = self._look_at(path)
-            if status is None or not stat.S_ISREG(status.st_mode):
-                bits.pop(path, None)
-                continue
-            bits[path] = stat.S_IMODE(status.st_mode)
-            if status.st_ctime > now - _SOON_S:
-                soon.add(path)
-        if fresh or gone or soon != again:
-            keep_file(file, json.dumps({"bits": bits, "again": sorted(soon)}).encode())
-        self.shadow.file("written").unlink(missing_ok=True)
-        return bits
+        memory, gone, new = self.memory, set(remove), {path for path in add if path not in held}
+        fresh, memory.again = {*add, *memory.again} - gone, []
+        files = _paths(self.shadow.git("ls-files", "-z")) if self.forgotten or gone or new else []
+        if files or gone:
+            memory.folders = folders_of_files(files)
+        permissions = memory.permissions
+        if not self.forgotten:
+            for path in (fresh - new) | gone:
+                permissions.remove(path)
+            for path in sorted(fresh):
+                permissions.put(path, self._bits_of(path))
+        if permissions.most not in permissions.usual().values():
+            files = files or _paths(self.shadow.git("ls-files", "-z"))
+            memory.again = []
+            memory.permissions = Permissions.of({path: self._bits_of(path) for path in files})
+        memory.submodules |= {path: path in fresh for path in gone.union(add) & memory.submodules.keys()}
+        memory.others = [path for path in memory.others if path not in fresh]
+        if gone:
+            memory.others_by = ""
+        ignored = {path.rstrip("/") for path in memory.ignored}
+        if any(is_within(path, ignored) for path in new):
+            memory.ignored_by = ""  # git ignores no folder with files of its index
 
+    def _bits_of_folder(self, path: str) -> int | None:
+        if walked := self.found.folders.get(path):
+            return None if walked.nested else walked.bits
+        status = self._look_at(path)  # git ignores it, and has files of it
+        return stat.S_IMODE(status.st_mode) if status and stat.S_ISDIR(status.st_mode) else None
 
-def _redirected() -> Iterator[tuple[int, int]]:
-    """The device and the inode of what standard output and standard error are, where that is a file."""
-    for number in (1, 2):
-        with suppress(OSError):  # it is closed
-            status = os.fstat(number)
-            if stat.S_ISREG(status.st_mode):
-                yield status.st_dev, status.st_ino
+    def _bits_of(self, path: str) -> int | None:
+        """The permissions of a file; None of what is none."""
+        status = self._look_at(path)
+        if status is None or not stat.S_ISREG(status.st_mode):
+            return None
+        if status.st_ctime > time.time() - SOON_S:
+            self.memory.again.append(path)
+        return stat.S_IMODE(status.st_mode)
 
 
 def _differing(printed: bytes) -> tuple[list[str], list[str]]:
     """The paths that are not as the index has them, and those that are gone."""
-    fields = printed.split(b"\0")[:-1]
-    pairs = [(entry[-1:], os.fsdecode(path)) for entry, path in zip(fields[::2], fields[1::2], strict=True)]
-    return [path for sign, path in pairs if sign != b"D"], [path for sign, path in pairs if sign == b"D"]
+    fields = _paths(printed)
+    pairs = [(entry[-1:], path) for entry, path in zip(fields[::2], fields[1::2], strict=True)]
+    return [path for sign, path in pairs if sign != "D"], [path for sign, path in pairs if sign == "D"]
 
 
 def _births(shadow: Shadow, paths: list[str]) -> dict[str, tuple[int, float]]:
@@ -563,6 +615,11 @@ def _births(shadow: Shadow, paths: list[str]) -> dict[str, tuple[int, float]]:
             if float(born) > 0:
                 births[path] = births[path][0], float(born)
     return births
+
+
+def _inodes(shadow: Shadow) -> set[int]:
+    """The inodes of the files of our index, as far as git tells them: `ls-files --debug` (2.39) has them."""
+    return {int(inode) for inode in _INODE.findall(shadow.git("ls-files", "-z", "--debug"))}
 
 
 def _paths(printed: bytes) -> list[str]:

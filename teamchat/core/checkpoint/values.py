@@ -14,7 +14,7 @@ from msgspec import Struct
 
 SUBMODULE = "160000"
 LINK = "120000"
-EXECUTABLE = "100755"
+FILE, EXECUTABLE = "100644", "100755"
 
 
 class GitRepository(Struct, frozen=True):

@@ -1,90 +1,96 @@
-"""A walk through a work tree by the entries of its folders: what is there, before git opens any of it."""
+"""A walk through the folders of a work tree: what is there, before git opens any of it."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import stat
-from collections.abc import Collection, Iterable
+import time
+from collections.abc import Collection, Mapping
 from hashlib import sha256
 from pathlib import Path
 
 from msgspec import Struct, field
 
-from teamchat.core.checkpoint.ignored import READ_BY_GIT
+from teamchat.core.checkpoint.ignored import READ_BY_GIT, RULES
 
-_TRIED = 50  # files whose inodes are compared
+SOON_S = 10.0  # after a change, in which another one may not be seen by its times
+
+
+class Folder(Struct, frozen=True, array_like=True):
+    """One folder, with its permissions and the names of the folders in it.
+
+    `state` changes with any name in it; it is empty where a change may come that leaves it as it is. `rules`: it has a
+    `.gitignore`. `special` are the names that git would open and that are no regular files. `nested`: it is a
+    repository of its own.
+    """
+
+    bits: int
+    state: tuple[int, ...] = ()
+    inner: tuple[str, ...] = ()
+    rules: bool = False
+    special: tuple[str, ...] = ()
+    nested: bool = False
 
 
 class Walk(Struct):
-    """`files` has the inodes of regular files, `folders` the permissions of folders.
+    """The folders, by path; the top is `""`. `special` are the paths that git would open and that are no files."""
 
-    `rules` are what git would open by its name and is no regular file.
+    folders: dict[str, Folder] = field(default_factory=dict)
+
+    @property
+    def special(self) -> list[str]:
+        return [_path(path, name) for path, folder in self.folders.items() for name in folder.special]
+
+    @property
+    def rules(self) -> list[str]:
+        """The paths of the `.gitignore` files."""
+        return [_path(path, RULES) for path, folder in self.folders.items() if folder.rules]
+
+    def has(self, folder: str) -> bool:
+        """Whether the folder is one of the work tree, which no link leads to."""
+        return folder in self.folders and not self.folders[folder].nested
+
+
+def walk(top: Path, without: Collection[str], last: Mapping[str, Folder]) -> Walk:
+    """The folders of the work tree, but those `without`, and not into nested repositories.
+
+    A folder that has the state that it had in the `last` walk is not listed again.
     """
-
-    files: dict[str, int] = field(default_factory=dict)
-    folders: dict[str, int] = field(default_factory=dict)
-    rules: list[str] = field(default_factory=list)
-
-
-def walk(top: Path, without: Collection[str]) -> Walk:
-    """What is in the work tree, but not in the folders `without` nor in nested repositories.
-
-    Files are not looked at one by one: a folder tells the kind and the inode of each.
-    """
-    walked, files = Walk(), dict[str, int]()
+    walked, soon = Walk(), time.time_ns() - int(SOON_S * 1e9)
     waiting = [""]
     while waiting:
-        folder = waiting.pop()
-        here = _listed(f"{top}/{folder}")
-        if folder and any(entry.name == ".git" for entry in here):
-            walked.folders.pop(folder, None)
-            continue
-        prefix = f"{folder}/" if folder else ""
-        for entry in here:
-            path = f"{prefix}{entry.name}"
-            if entry.is_file(follow_symlinks=False):
-                files[path] = entry.inode()
-            elif entry.is_dir(follow_symlinks=False):
-                if entry.name != ".git" and path not in without and (bits := _bits(entry)) is not None:
-                    walked.folders[path] = bits
-                    waiting.append(path)
-            elif entry.name in READ_BY_GIT and not entry.is_symlink():
-                walked.rules.append(path)
-    walked.files = files if _are_told(top, files) else _inodes(top, files)
+        path = waiting.pop()
+        with contextlib.suppress(OSError):  # it is gone
+            status = os.lstat(f"{top}/{path}")
+            state = (status.st_ino, status.st_mtime_ns, status.st_ctime_ns)
+            folder = last.get(path)
+            if folder is None or folder.state != state:
+                folder = _listed(f"{top}/{path}", status, () if max(state[1:]) > soon else state, is_top=not path)
+            walked.folders[path] = folder
+            if not folder.nested:
+                waiting += [inner for name in folder.inner if (inner := _path(path, name)) not in without]
     return walked
 
 
-def _listed(folder: str) -> list[os.DirEntry[str]]:
-    """The entries of a folder, as far as it can be read."""
-    entries = list[os.DirEntry[str]]()
-    with contextlib.suppress(OSError), os.scandir(folder) as found:
+def _path(folder: str, name: str) -> str:
+    return f"{folder}/{name}" if folder else name
+
+
+def _listed(place: str, status: os.stat_result, state: tuple[int, ...], *, is_top: bool) -> Folder:
+    """A folder, with what can be read of it."""
+    inner, special, rules, nested = list[str](), list[str](), False, False
+    with contextlib.suppress(OSError), os.scandir(place) as found:
         for entry in found:
-            entries.append(entry)
-    return entries
-
-
-def _bits(entry: os.DirEntry[str]) -> int | None:
-    try:
-        return stat.S_IMODE(entry.stat(follow_symlinks=False).st_mode)
-    except OSError:
-        return None
-
-
-def _are_told(top: Path, files: dict[str, int]) -> bool:
-    """Whether folders tell the inodes that files have: some file systems of several layers do not."""
-    step = max(1, len(files) // _TRIED)
-    some = {path: files[path] for path in list(files)[::step]}
-    return _inodes(top, some).items() <= some.items()
-
-
-def _inodes(top: Path, paths: Iterable[str]) -> dict[str, int]:
-    """The inode of each file that is there still."""
-    found = {}
-    for path in paths:
-        with contextlib.suppress(OSError):
-            found[path] = os.lstat(f"{top}/{path}").st_ino
-    return found
+            if entry.name == ".git":
+                nested = not is_top
+            elif entry.is_dir(follow_symlinks=False):
+                inner.append(entry.name)
+            elif entry.name in READ_BY_GIT:
+                rules = rules or (entry.name == RULES and entry.is_file(follow_symlinks=False))
+                if not entry.is_file(follow_symlinks=False) and not entry.is_symlink():
+                    special.append(entry.name)
+    return Folder(stat.S_IMODE(status.st_mode), state, tuple(inner), rules, tuple(special), nested)
 
 
 def stamp_of(folder: str) -> str:

@@ -76,10 +76,9 @@ class TurnTree(Struct, frozen=True):
         )
 
     def _after(self, ref: str, began: str) -> Checkpoint:
-        inodes, limits = self.begun.inodes if self.begun else None, self.limits()
         if self.keep is None:
-            return end_turn(self.repository, self.folder, ref, began, inodes, limits)
-        ended = end_and_begin(self.repository, self.folder, ref, began, inodes, limits)
+            return end_turn(self.repository, self.folder, ref, began, self.limits())
+        ended = end_and_begin(self.repository, self.folder, ref, began, self.limits())
         self.keep(ended)
         return ended.checkpoint
 

@@ -48,7 +48,7 @@ class HostFiles(Struct, frozen=True):
         Blocks. What is too large to travel is noted, so that no later turn takes it away. Raises `CheckpointFailed`.
         """
         before, after = self.tree.ref("before"), self.tree.ref("made")
-        now = end_turn(self.own, self.state, after, before, self.begun.inodes)
+        now = end_turn(self.own, self.state, after, before)
         stays = tuple(f"{readable(left.path)} ({left.why})" for left in now.left_out if left.why in _STAYS)
         try:
             return pack(self.own, self.state, now.tree, [self.came]), stays

@@ -376,6 +376,36 @@ def test_an_ignored_file_that_is_moved_is_still_the_users(tree: WorkTree) -> Non
     ]
 
 
+@pytest.mark.parametrize("damage", [b"damaged", None])
+def test_a_turn_whose_index_is_lost_ends_with_what_it_did(tree: WorkTree, damage: bytes | None) -> None:
+    tree.write(".gitignore", b"secrets/\n")
+    tree.write("secrets/a", b"the user's")
+    before = tree.begin()
+    [index] = (file for file in tree.repository.store.glob("index-*") if "." not in file.name)
+    index.write_bytes(damage) if damage else index.unlink()
+    tree.write("notes.txt", b"changed\n")
+    tree.write("new", b"new\n")
+    (tree.top / "secrets").rename(tree.top / "moved")
+    after = tree.end()
+    changed = [(change.path, change.what) for change in tree.changes(before, after)]
+    assert changed == [("new", "added"), ("notes.txt", "changed")]
+    assert [(one.path, one.why) for one in after.left_out] == [("moved/a", "earlier")]
+
+
+def test_the_times_of_folders_are_trusted_on_file_systems_of_the_kernel_alone(
+    tree: WorkTree, monkeypatch: pytest.MonkeyPatch, git_calls: Callable[[], list[str]]
+) -> None:
+    monkeypatch.setattr(walking, "SOON_S", -1.0)
+    for trusted in (True, False):
+        monkeypatch.setattr(taking, "tells_all_changes", lambda _, trusted=trusted: trusted)
+        for kept in tree.repository.store.glob("*.memory"):
+            kept.unlink()
+        for _ in range(3):
+            git_calls()
+            assert tree.take().left_out == ()
+        assert git_calls().count("ls-files") == (0 if trusted else 1)
+
+
 def test_a_pipe_where_git_looks_for_rules_is_found_before_git_opens_it(tree: WorkTree) -> None:
     for name in (".gitignore", "deep/er/.gitattributes", ".gitmodules"):
         (tree.top / name).parent.mkdir(parents=True, exist_ok=True)
@@ -513,7 +543,7 @@ def test_a_change_of_permissions_is_seen_however_soon_it_comes(tree: WorkTree) -
 def test_a_change_of_permissions_is_seen_long_after_the_last_look(
     tree: WorkTree, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(taking, "_SOON_S", -1.0)  # nothing is looked at again but for what git finds
+    monkeypatch.setattr(taking, "SOON_S", -1.0)  # nothing is looked at again but for what git finds
     assert bits_of(tree, "notes.txt") == 0o644
     time.sleep(1.1)  # git compares times by the second
     (tree.top / "notes.txt").chmod(0o600)
@@ -523,18 +553,18 @@ def test_a_change_of_permissions_is_seen_long_after_the_last_look(
     assert bits_of(tree, "notes.txt") == 0o644
 
 
-@pytest.mark.parametrize("what", ["index", "permissions", "junk", "wrong"])
+@pytest.mark.parametrize("what", ["index", "memory", "junk", "wrong"])
 def test_what_is_kept_for_the_next_look_may_be_lost(tree: WorkTree, what: str) -> None:
     tree.take()
     [index] = [file for file in tree.repository.store.glob("index-*") if "." not in file.name]
-    kept = index.with_name(f"{index.name}.permissions")
+    kept = index.with_name(f"{index.name}.memory")
     assert kept.exists()
     if what == "index":
         index.unlink()
-    elif what == "permissions":
+    elif what == "memory":
         kept.unlink()
     else:
-        kept.write_text("{" if what == "junk" else '{"bits": {"notes.txt": "x"}}')
+        kept.write_text("{" if what == "junk" else '{"others": {"notes.txt": "x"}}')
     (tree.top / "notes.txt").chmod(0o600)
     assert bits_of(tree, "notes.txt") == 0o600
 
@@ -551,28 +581,19 @@ def test_a_file_that_becomes_a_link_and_a_file_again_has_its_permissions(tree: W
     assert bits_of(tree, "notes.txt") == 0o600
 
 
-def test_where_folders_tell_other_inodes_files_are_asked(tree: WorkTree, monkeypatch: pytest.MonkeyPatch) -> None:
-    known = walking.walk(tree.top, ())
-    assert known.files["notes.txt"] == (tree.top / "notes.txt").stat().st_ino
-    monkeypatch.setattr(walking, "_are_told", lambda *_: False)
-    assert walking.walk(tree.top, ()).files == known.files
-    monkeypatch.undo()
-    assert not walking._are_told(tree.top, {path: inode + 1 for path, inode in known.files.items()})
-
-
 def test_permissions_are_right_after_a_look_that_was_killed_behind_its_index(
     tree: WorkTree, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(taking, "_SOON_S", -1.0)  # nothing is looked at again but for what git finds, or was noted
+    monkeypatch.setattr(taking, "SOON_S", -1.0)  # nothing is looked at again but for what git finds, or was noted
     assert bits_of(tree, "notes.txt") == 0o644
     time.sleep(1.1)  # git compares times by the second
     (tree.top / "notes.txt").chmod(0o600)
     with monkeypatch.context() as killed:
-        killed.setattr(taking._Look, "_permissions", interrupted)
+        killed.setattr(taking._Look, "_remember", interrupted)
         with pytest.raises(KeyboardInterrupt):
             tree.take()
     assert bits_of(tree, "notes.txt") == 0o600
 
 
-def interrupted(_: object) -> dict[str, int]:
+def interrupted(*_: object) -> None:
     raise KeyboardInterrupt

@@ -96,8 +96,7 @@ class WorkTree:
     def end(self, turn: int = 1) -> Checkpoint:
         """The checkpoint after it."""
         ref = f"refs/teamchat/s/{turn}"
-        inodes = self.begun.inodes if self.begun else None
-        return end_turn(self.repository, self.state, f"{ref}/after", f"{ref}/before", inodes)
+        return end_turn(self.repository, self.state, f"{ref}/after", f"{ref}/before")
 
     def changes(self, old: Checkpoint, new: Checkpoint) -> tuple[PathChange, ...]:
         return changes(self.repository, old.tree, new.tree)

@@ -1,0 +1,122 @@
+"""What a look at the files keeps for the next one, in a file beside the index, so that it asks only for what changed.
+
+It holds for the index that it names. After a look that was killed it holds for none, and all is found anew.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TypeAlias
+
+from msgspec import Struct, ValidationError, convert, field, to_builtins
+
+from teamchat.core.checkpoint.shadow import keep_file
+from teamchat.core.checkpoint.values import EXECUTABLE, FILE
+from teamchat.core.checkpoint.walk import Folder
+
+Stamp: TypeAlias = tuple[int, int, int, int]
+NOTHING: Stamp = (0, 0, 0, 0)
+
+
+class Permissions(Struct):
+    """The permissions of files: `number` files have the bits `most`, those of `others` are by path.
+
+    What has none, as a link or a submodule, stands among the others with None. `most` has to stay among the usual ones,
+    or those that have it have to be found again.
+    """
+
+    most: int = 0
+    number: int = 0
+    others: dict[str, int | None] = {}
+
+    @classmethod
+    def of(cls, found: Mapping[str, int | None]) -> Permissions:
+        """Those of all files, by path."""
+        counted = Counter(bits for bits in found.values() if bits is not None)
+        most = min(counted, key=lambda bits: (-counted[bits], bits), default=0)
+        return cls(most, counted[most], {path: bits for path, bits in found.items() if bits != most})
+
+    def put(self, path: str, bits: int | None) -> None:
+        """Add a file, which has none yet."""
+        if bits == self.most:
+            self.number += 1
+        else:
+            self.others[path] = bits
+
+    def remove(self, path: str) -> None:
+        """Take out a file, which has some."""
+        if path in self.others:
+            del self.others[path]
+        else:
+            self.number -= 1
+
+    def usual(self) -> dict[str, int]:
+        """The permissions of most files by their modes in git."""
+        counted = Counter({self.most: self.number}) + Counter(bits for bits in self.others.values() if bits is not None)
+        usual: dict[str, int] = {}
+        for some in sorted(counted, key=lambda bits: (-counted[bits], bits)):
+            usual.setdefault(EXECUTABLE if some & 0o100 else FILE, some)
+        return usual
+
+
+class Memory(Struct):
+    """What the last look knew of a work tree on that `device`.
+
+    `index` is the state of the index that it left, and `tree` what is in it; `folders` are those of its files, and
+    `again` are files whose permissions are read again with the next look. `users` is the state of the user's index,
+    with its `submodules`, True where ours has them. `ignored` are the folders that git ignored when a turn began last,
+    `others` what it did not ignore and the index lacks, each by the rules with a digest, and `closed` the folders that
+    cannot be opened. `walked` are the folders of the work tree; there are none but where `local`: its
+    file system tells the time of each change.
+    """
+
+    device: int = 0
+    index: Stamp = NOTHING
+    users: Stamp = NOTHING
+    tree: str = ""
+    permissions: Permissions = field(default_factory=Permissions)
+    folders: list[str] = []
+    again: list[str] = []
+    submodules: dict[str, bool] = {}
+    ignored: list[str] = []
+    ignored_by: str = ""
+    others: list[str] = []
+    others_by: str = ""
+    closed: list[str] = []
+    local: bool = False
+    walked: dict[str, Folder] = {}
+
+    def keep(self, file: Path) -> None:
+        """Write it. Raises `OSError`."""
+        keep_file(file, json.dumps(to_builtins(self)).encode())
+
+
+def recalled(file: Path, index: Path, device: int) -> Memory | None:
+    """What the last look at the files kept; None where it is not of the index and the device as they are."""
+    try:
+        memory = convert(json.loads(file.read_bytes()), Memory)
+    except (OSError, ValueError, ValidationError):
+        return None
+    return memory if memory.index == stamp(index) != NOTHING and memory.device == device else None
+
+
+def stamp(file: Path) -> Stamp:
+    """What changes with each write of a file that is replaced; `NOTHING` where there is none."""
+    try:
+        status = file.stat()
+    except OSError:
+        return NOTHING
+    return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+
+
+def folders_of_files(paths: Iterable[str]) -> list[str]:
+    """The folders that the files are in, and those above."""
+    found = {path.rpartition("/")[0] for path in paths}
+    above = {folder.rpartition("/")[0] for folder in found}
+    while not above <= found:
+        found |= above
+        above = {folder.rpartition("/")[0] for folder in above}
+    return sorted(found - {""})
