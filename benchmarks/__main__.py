@@ -26,7 +26,7 @@ from tests.folders import folder_of_a_run, place
 
 OVER, FAILED = 1, 3  # exit codes
 AGAIN, QUICK_AGAIN = 1, 3
-QUICK = ("startup", "prompt", "group", "guardian", "hostile")
+QUICK = ("startup", "prompt", "group", "guardian", "hostile", "checkpoint")
 BENCHMARKS = (
     *QUICK,
     "first_delta",
@@ -39,7 +39,6 @@ BENCHMARKS = (
     "export",
     "search",
     "replies",
-    "checkpoint",
     "chain",
     "until",
     "hosts",

@@ -1,10 +1,12 @@
-"""What a checkpoint of 50,000 files costs, and putting 1,000 back, against what git takes for the same.
+"""What a checkpoint of 10,000 and of 100,000 files costs, and putting 1,000 back, against what git takes for the same.
 
-The floors are `git status` and `git add --all` with an index of its own over the same files, for the first checkpoint
-also with a store of its own, and a `git checkout` of the same 1,000. The delay of a turn is what a command with one
-turn of a shell member takes longer with its two checkpoints than where there is no git, and so none. A checkpoint looks
-at every file twice, for its content and for its permissions, and so does its floor: `git status` and `find -ls`. The
-bound is twice that.
+The floors are `git status` as a user has it, without a monitor of the file system, in turn with the checkpoints; for
+the first checkpoint `git add --all` with an index and a store of its own; and a `git checkout` of the same 1,000. The
+delay of a turn is what a command with one turn of a shell member takes longer with its two checkpoints than where there
+is no git, and so none.
+
+A checkpoint asks git which files have other times than its index has, and looks at the time of every folder. Where some
+changed, git writes them and the index, and where a folder did, it lists all files once more.
 """
 
 from __future__ import annotations
@@ -28,7 +30,8 @@ from teamchat.core.checkpoint.find import find_repository
 from teamchat.core.checkpoint.plan import plan_restore
 from teamchat.core.checkpoint.restore import Restore, restore
 from teamchat.core.checkpoint.take import take
-from teamchat.core.checkpoint.values import Checkpoint, GitRepository, TurnChanges
+from teamchat.core.checkpoint.values import GitRepository, TurnChanges
+from teamchat.core.checkpoint.walk import SOON_S
 from teamchat.core.conversation.undo.files import plan_undo_of_files
 from teamchat.core.receipt import Outcome, Setup
 from teamchat.core.store.turns import Turn
@@ -38,7 +41,8 @@ from teamchat.runners.untrusted.file_changes import FileChanges
 RUNS = 5
 IN_A_FOLDER = 20
 CHANGED, UNDONE, TURNS = 20, 1000, 15
-FILES = 50_000
+MANY, FEW = 100_000, 10_000
+UNCHANGED, WRITTEN, REPLACED, FIRST = 1.6, 2.5, 3.5, 1.3  # bounds
 WRITING = "cat > /dev/null; name=notes; echo more >> $name.txt; echo Hello"
 TEAM = member("max", ("sh", "-c", "cat > /dev/null; echo Hello")) + member("sarah", ("sh", "-c", WRITING))
 
@@ -58,37 +62,43 @@ def git(top: Path, *arguments: str, **env: str) -> None:
     subprocess.run(["git", *arguments], cwd=top, env={**os.environ, **env}, stdout=subprocess.DEVNULL, check=True)
 
 
-def edit(top: Path, number: int, run: int, part: int = 0) -> None:
-    """Change that many files, which lie far from each other; with a `part` of 1 to 3 a third of them."""
+def edit(top: Path, number: int, run: int, part: int = 0, *, replaced: bool = False) -> None:
+    """Change that many files, which lie far from each other; with a `part` of 1 to 3 a third of them.
+
+    `replaced`: as editors do that write another file and rename it.
+    """
     files = sorted(top.glob("d*/e*/f*.py"))
     chosen = files[:: len(files) // number][:number]
     for file in chosen[part - 1 :: 3] if part else chosen:
-        file.write_text(f"changed {run}\n" * 30)
+        written = file.with_suffix(".new") if replaced else file
+        written.write_text(f"changed {run}\n" * 30)
+        written.rename(file)
 
 
-def seconds(work: Callable[[], object], before: Callable[[int], None] = lambda _run: None, runs: int = RUNS) -> float:
-    took = []
-    for run in range(runs):
-        before(run)
-        began = time.perf_counter()
-        work()
-        took.append(time.perf_counter() - began)
-    return statistics.median(took)
+def seconds(*ways: Callable[[], object], before: Callable[[int], None] = lambda _run: None) -> list[float]:
+    """The medians of each way, which take turns. `before` is called before each."""
+    took: list[list[float]] = [[] for _ in ways]
+    for run in range(RUNS + 1):
+        for number, way in enumerate(ways):
+            before(len(ways) * run + number)
+            began = time.perf_counter()
+            way()
+            took[number].append(time.perf_counter() - began)
+    return [statistics.median(times[1:]) for times in took]
 
 
-def measures(_quick: bool) -> Measures:
-    with world() as at, cleared_environment(at):
-        make(at.folder, FILES)
-        state = at.folder.with_name("state")
-        found = find_repository(at.folder, state)
-        assert isinstance(found, GitRepository)
-
-        def checkpoint(ref: str = "after") -> Checkpoint:
-            return take(found, state, f"refs/teamchat/s/1/{ref}")
-
-        yield "checkpoint", partial(checkpoints, checkpoint, at.folder, state)
-        yield "undo", partial(undo, found, at.folder, state, checkpoint)
-        yield "turn", partial(delay, at)
+def measures(quick: bool) -> Measures:
+    for files in (FEW,) if quick else (FEW, MANY):
+        with world() as at, cleared_environment(at):
+            make(at.folder, files)
+            state = at.folder.with_name("state")
+            found = find_repository(at.folder, state)
+            assert isinstance(found, GitRepository)
+            checkpoint = partial(take, found, state, "refs/teamchat/s/1/after")
+            yield f"{files:,} files", partial(checkpoints, checkpoint, at.folder, state, files)
+            if files == MANY:
+                yield "undo", partial(undo, found, at.folder, state)
+                yield "turn", partial(delay, at)
 
 
 @contextmanager
@@ -103,26 +113,36 @@ def cleared_environment(at: World) -> Iterator[None]:
         os.environ |= before
 
 
-def figure(what: str, took: float, floor: str, least: float) -> Figure:
-    return Figure(name=what, unit="ms", value=1000 * took, floor=1000 * least, floor_is=floor)
+def figure(what: str, took: float, floor: str, least: float, bound: float | None = None) -> Figure:
+    return Figure(name=what, unit="ms", value=1000 * took, floor=1000 * least, floor_is=floor, bound=bound)
 
 
-def checkpoints(checkpoint: Callable[[], object], top: Path, state: Path) -> Iterator[Figure]:
-    def add_all(**env: str) -> None:
-        git(top, "add", "--all", GIT_INDEX_FILE=str(state.with_name("fresh")), **env)
+def checkpoints(checkpoint: Callable[[], object], top: Path, state: Path, files: int) -> Iterator[Figure]:
+    def add_all() -> None:
+        objects = tempfile.mkdtemp(dir=state.parent)
+        git(top, "add", "--all", GIT_INDEX_FILE=f"{objects}/index", GIT_OBJECT_DIRECTORY=objects)
+        shutil.rmtree(objects)
 
-    git(top, "status")
-    objects = Path(tempfile.mkdtemp(dir=state.parent))
-    fresh = seconds(partial(add_all, GIT_OBJECT_DIRECTORY=str(objects)), runs=1)
-    yield figure("checkpoint, the first", seconds(checkpoint, runs=1), "git add --all, empty store", fresh)
-    checkpoint()
-    status, unchanged = seconds(lambda: git(top, "status")), seconds(checkpoint)
-    yield figure("checkpoint, nothing changed", unchanged, "git status", status)
-    yield figure("checkpoint, nothing changed, to git add", unchanged, "git add --all", seconds(add_all))
-    name, change = f"checkpoint, {CHANGED} changed", partial(edit, top, CHANGED)
-    took = seconds(checkpoint, change)
-    yield figure(name, took, "git status", seconds(lambda: git(top, "status"), change))
-    yield figure(f"{name}, to git add", took, "git add --all", seconds(add_all, change))
+    def status() -> None:
+        git(top, "status")
+
+    name, of = f"checkpoint of {files:,} files", "git add --all, empty store"
+    if not state.exists():  # else it is measured once more
+        fresh, first = time_of(add_all), time_of(checkpoint)
+        yield figure(f"{name}, the first", first, of, fresh, FIRST if files == MANY else None)
+    time.sleep(SOON_S + 1)  # what is as new as a look at it is looked at again
+    took, least = seconds(checkpoint, status)
+    yield figure(f"{name}, nothing changed", took, "git status", least, UNCHANGED)
+    took, least = seconds(checkpoint, status, before=partial(edit, top, CHANGED))
+    yield figure(f"{name}, {CHANGED} changed", took, "git status", least, WRITTEN)
+    took, least = seconds(checkpoint, status, before=partial(edit, top, CHANGED, replaced=True))
+    yield figure(f"{name}, {CHANGED} replaced", took, "git status", least, REPLACED)
+
+
+def time_of(work: Callable[[], object]) -> float:
+    began = time.perf_counter()
+    work()
+    return time.perf_counter() - began
 
 
 def delay(at: World) -> Iterator[Figure]:
@@ -134,32 +154,25 @@ def delay(at: World) -> Iterator[Figure]:
         (without / name).unlink(missing_ok=True)
         (without / name).symlink_to(shutil.which(name) or name)
     no_git = World(at.folder, {**at.env, "PATH": str(without)})
-    for name, what in (("max", "turn that changes nothing"), ("sarah", "turn that changes a file")):
+    for name, what, bound in (("max", "changes nothing", UNCHANGED), ("sarah", "changes a file", WRITTEN)):
         send = ("send", "--quiet", "--to", name, "Hi")
-        with_git, bare, looks = interleaved(
-            partial(at.teamchat, *send),
-            partial(no_git.teamchat, *send),
-            partial(at.run, ("sh", "-c", "git status && find . -ls")),
+        with_git, bare, status = interleaved(
+            partial(at.teamchat, *send), partial(no_git.teamchat, *send), partial(at.run, ("git", "status"))
         )
         each = (with_git.wall_ms - bare.wall_ms) / 2
+        turn, of = f"turn that {what}, {MANY:,} files", "the same without checkpoints"
+        yield Figure(name=turn, unit="ms", value=with_git.wall_ms, floor=bare.wall_ms, floor_is=of)
+        least = status.wall_ms
         yield Figure(
-            name=what, unit="ms", value=with_git.wall_ms, floor=bare.wall_ms, floor_is="the same without checkpoints"
-        )
-        yield Figure(
-            name=f"{what}, each checkpoint",
-            unit="ms",
-            value=each,
-            floor=looks.wall_ms,
-            floor_is="git status, find -ls",
-            bound=2.0,
+            name=f"{turn}, each checkpoint", unit="ms", value=each, floor=least, floor_is="git status", bound=bound
         )
 
 
-def undo(found: GitRepository, top: Path, state: Path, checkpoint: Callable[[str], Checkpoint]) -> Iterator[Figure]:
+def undo(found: GitRepository, top: Path, state: Path) -> Iterator[Figure]:
     git(top, "checkout", "-q", ".")
-    before = checkpoint("before")
+    before = take(found, state, "refs/teamchat/s/1/before")
     edit(top, UNDONE, 0)
-    after = checkpoint("after")
+    after = take(found, state, "refs/teamchat/s/1/after")
     made = changes(found, before.tree, after.tree)
     known = entries(found, after.tree)
     plan = plan_restore([TurnChanges(made)], known)
@@ -169,8 +182,13 @@ def undo(found: GitRepository, top: Path, state: Path, checkpoint: Callable[[str
         edit(top, UNDONE, 0)
         git(top, "status")
 
-    took = seconds(lambda: restore(state, [Restore(found, known, plan.restore)]), change)
-    floor = seconds(lambda: git(top, "checkout", "-q", "."), change)
+    def put_back() -> None:
+        restore(state, [Restore(found, known, plan.restore)])
+
+    def checkout() -> None:
+        git(top, "checkout", "-q", ".")
+
+    took, floor = seconds(put_back, checkout, before=change)
     yield figure(f"undo, {UNDONE:,} put back", took, "git checkout", floor)
 
     def compared() -> None:
@@ -178,7 +196,7 @@ def undo(found: GitRepository, top: Path, state: Path, checkpoint: Callable[[str
         plan = plan_restore([TurnChanges(changes(found, before.tree, after.tree))], known)
         restore(state, [Restore(found, known, plan.restore)])
 
-    took = seconds(compared, change)
+    [took] = seconds(compared, before=change)
     yield figure(f"undo, {UNDONE:,} compared, planned, put back", took, "git checkout", floor)
     yield undo_of_turns(found, top, state, floor)
 

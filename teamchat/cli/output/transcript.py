@@ -26,6 +26,7 @@ from teamchat.core.turn.run_events import (
     ConversationEvent,
     GroupCompared,
     JsonLine,
+    RecordingFiles,
     TurnFinished,
     TurnStarted,
     Warned,
@@ -103,8 +104,8 @@ def _without_times(report: UntilReport) -> UntilReport:
 
 
 def _of_disk(event: ConversationEvent) -> bool:
-    """True if the event tells of worktrees, of which a replay has none."""
-    return isinstance(event, GroupCompared) or (isinstance(event, Warned) and event.of_disk)
+    """True if the event tells of files on the disk, of which a replay has none."""
+    return isinstance(event, GroupCompared | RecordingFiles) or (isinstance(event, Warned) and event.of_disk)
 
 
 def _passing(spoke: AgentSpoke) -> bool:

@@ -31,6 +31,7 @@ from teamchat.core.turn.run_events import (
     JsonLine,
     LessonsFound,
     MessageStored,
+    RecordingFiles,
     Replied,
     RunVerdict,
     SummaryStored,
@@ -75,7 +76,7 @@ class Retold:
                 event = TodoChanged(Change(number, "done" if done else "added", text, by, time.time(), message))
             case lines.ProcessMovedLine():
                 event = self._moved()
-            case TaskChanged() | GroupCompared() | Warned():
+            case TaskChanged() | GroupCompared() | Warned() | RecordingFiles():
                 event = line
         return event
 

@@ -35,6 +35,7 @@ from teamchat.core.turn.run_events import (
     JsonLine,
     LessonsFound,
     MessageStored,
+    RecordingFiles,
     Replied,
     SummaryStored,
     TaskChanged,
@@ -441,7 +442,8 @@ LINES: tuple[type[JsonLine], ...] = (
     LessonLine,
     *SPOKEN.values(),
     *(TurnFinishedLine, CheckStartedLine, CheckFinishedLine),
-    *(TodoAddedLine, TodoDoneLine, GroupCompared, ProcessMovedLine, Warned, ResultLine, RunLine, LeftOutLine),
+    *(TodoAddedLine, TodoDoneLine, GroupCompared, ProcessMovedLine, Warned, ResultLine),
+    *(RunLine, LeftOutLine, RecordingFiles),
 )
 """All lines, in the order of the documentation."""
 ANY: Any = reduce(or_, LINES)

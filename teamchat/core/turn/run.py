@@ -35,8 +35,8 @@ from teamchat.core.turn.caller import VARIABLE, Caller, admit, find_caller
 from teamchat.core.turn.files_that_run import may_write
 from teamchat.core.turn.live_pool import LivePool
 from teamchat.core.turn.machine import Cooldowns, Machine, ReadyTurn
-from teamchat.core.turn.run_events import ConversationEvent, Warned, spoken
-from teamchat.core.turn.watching import in_thread
+from teamchat.core.turn.run_events import ConversationEvent, RecordingFiles, Warned, spoken
+from teamchat.core.turn.watching import in_thread, threadsafe
 from teamchat.core.turn.work_trees import WorkTrees, owner_of, refs_of
 from teamchat.core.worktrees import any_made, first_try
 from teamchat.runners.agent_events import AgentEvent, Failure, Usage
@@ -457,8 +457,13 @@ class Run:
         writes = may_write(member, planned.agent)
         if planned.hosted and planned.hosted.returns is None:
             return NoCheckpoint(f"it ran on {planned.setup.host}")
-        number, before = turn.number, self.trees.before
-        tree = await in_thread(partial(before, str(number), member.cwd, number=number, writes=writes, in_line=in_line))
+        number, before, tell = turn.number, self.trees.before, threadsafe(self.emit)
+
+        def slow(over: bool) -> None:
+            tell(RecordingFiles(number, over))
+
+        take = partial(before, str(number), member.cwd, number=number, writes=writes, in_line=in_line, slow=slow)
+        tree = await in_thread(take)
         if isinstance(tree, NoCheckpoint):
             self._tell_of_refused(turn, tree)
         if in_line:

@@ -137,6 +137,14 @@ class GroupCompared(JsonLine, frozen=True, tag="group_compared"):
     """They work in a process, at whose end is told what is to be merged."""
 
 
+class RecordingFiles(JsonLine, frozen=True, tag="recording_files"):
+    """Only in the file of a run: recording the files of a turn takes over a second. `over`: it has ended."""
+
+    of_file = True
+    turn: int
+    over: bool = False
+
+
 class CheckStarted(Struct, frozen=True):
     """A check begins."""
 
@@ -189,6 +197,7 @@ ConversationEvent = (
     | LessonsFound
     | TurnFinished
     | GroupCompared
+    | RecordingFiles
     | CheckStarted
     | CheckFinished
     | TodoChanged

@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from itertools import islice
 from pathlib import Path
+from threading import Event, Timer
 
 from msgspec import Struct
 
@@ -20,6 +22,32 @@ from teamchat.runners.untrusted.file_changes import FileChange, FileChanges, NoC
 MOST_LISTED = 1_000  # changed files on a receipt; the checkpoints have all
 _NOT_NAMED = ("private", "output")  # unless it has changed
 SLOW_S = 240.0  # a checkpoint that takes longer is told
+
+
+LONG_S = 1.0
+
+
+@contextmanager
+def telling(slow: Callable[[bool], None]) -> Iterator[None]:
+    """Tell of a look at the files, in the block, that takes over a second, and when it is over."""
+    told = Event()
+
+    def tell() -> None:
+        told.set()
+        slow(False)
+
+    timer = Timer(LONG_S, tell)
+    timer.daemon = True
+    with suppress(RuntimeError):  # the system starts no more threads
+        timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        if timer.is_alive():
+            timer.join()
+        if told.is_set():
+            slow(True)
 
 
 class TurnSpan(Struct, eq=False):
@@ -37,7 +65,7 @@ class TurnTree(Struct, frozen=True):
     """The work tree of one turn. `before` names its checkpoint before the turn, `spans` are of all turns.
 
     `folder` is the state folder; `limits` says what a look at the files may take. With `keep` the checkpoint after the
-    turn is kept for the work that follows at once.
+    turn is kept for the work that follows at once. `slow` is that of `WorkTrees.before`.
     """
 
     folder: Path
@@ -49,12 +77,14 @@ class TurnTree(Struct, frozen=True):
     before: str
     begun: Begun | None = None
     keep: Callable[[Begun], None] | None = None
+    slow: Callable[[bool], None] = lambda _over: None
 
     def changes(self, cwd: Path) -> FileChanges | NoCheckpoint:
         """What changed since, with paths relative to `cwd`. Blocks while git reads the work tree."""
         top, turn = self.repository.top, f"{self.refs}/{self.span.name}"
         try:
-            after = self._after(f"{turn}/after", f"{turn}/before")
+            with telling(self.slow):
+                after = self._after(f"{turn}/after", f"{turn}/before")
             same = after.tree == self.before
             touched = {} if same else left_out_changes(self.repository, self.before, after.tree)
             listed = [] if same else list(self._listed(after, touched, cwd))

@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator, Callable, Sequence
 from concurrent.futures import Future
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from functools import partial
 from threading import Thread
 from typing import TypeVar
@@ -58,6 +58,17 @@ async def in_thread(work: Callable[[], T]) -> T:
     except RuntimeError:
         return work()
     return await asyncio.wrap_future(future)
+
+
+def threadsafe(tell: Callable[[T], object]) -> Callable[[T], None]:
+    """What tells it in the thread of the loop that runs, from any other one; nothing once the loop is closed."""
+    loop = asyncio.get_running_loop()
+
+    def told(what: T) -> None:
+        with suppress(RuntimeError):
+            loop.call_soon_threadsafe(tell, what)
+
+    return told
 
 
 class Wrapped:

@@ -7,6 +7,8 @@ the receipt, and undo reverts it.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+from contextlib import nullcontext
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
@@ -70,12 +72,20 @@ class WorkTrees(Struct):
     _begins: Lock = field(default_factory=Lock)
 
     def before(
-        self, name: str, cwd: Path, *, number: int = 0, writes: bool = False, in_line: bool = False
+        self,
+        name: str,
+        cwd: Path,
+        *,
+        number: int = 0,
+        writes: bool = False,
+        in_line: bool = False,
+        slow: Callable[[bool], None] = lambda _over: None,
     ) -> TurnTree | NoCheckpoint:
         """The work tree of a turn that is about to start, or of a check. Blocks while git reads it.
 
         Its checkpoints get that name. A check has no number. Of work that is `in_line`, the checkpoint at the end of
-        one is that at the beginning of what follows at once, and works that begin at the same time share one.
+        one is that at the beginning of what follows at once, and works that begin at the same time share one. `slow` is
+        told, by another thread, of a look that takes over a second, and again, with True, when it is over.
         """
         limits = self.limits()
         repository = find_repository(cwd, self.folder, limits.stopped)
@@ -83,28 +93,25 @@ class WorkTrees(Struct):
             self.refused = repository if repository.refused else self.refused
             return NoCheckpoint(repository.reason)
         from teamchat.core.checkpoint.take import begin_turn, begin_with
-        from teamchat.core.turn.turn_tree import TurnSpan
+        from teamchat.core.turn.turn_tree import TurnSpan, telling
 
         self.seen[repository.top] = repository
         span = TurnSpan(number, name, repository.top, writes, time.monotonic())
         self._spans.append(span)
         ref, keep = f"{self.refs}/{name}/before", partial(self._keep, repository.top)
+        taken = None
         try:
-            if not in_line:
-                begun = begin_turn(repository, self.folder, ref, limits)
-                return self._tree(repository, span, begun.checkpoint.tree, begun)
-            taken = self._just_taken(repository.top)
-            if taken is None:
-                with self._begins:
-                    taken = self._just_taken(repository.top)
-                    if taken is None:
-                        begun = begin_turn(repository, self.folder, ref, limits)
-                        keep(begun)
+            with telling(slow), self._begins if in_line else nullcontext():
+                taken = self._just_taken(repository.top) if in_line else None
+                begun = taken or begin_turn(repository, self.folder, ref, limits)
+                if in_line and not taken:
+                    keep(begun)
             if taken:
-                begin_with(repository, self.folder, begun := taken, ref)
+                begin_with(repository, self.folder, taken, ref)
         except CheckpointFailed as failed:
             return NoCheckpoint(str(failed))
-        return replace(self._tree(repository, span, begun.checkpoint.tree, begun), keep=keep)
+        tree = self._tree(repository, span, begun.checkpoint.tree, begun)
+        return replace(tree, keep=keep if in_line else None, slow=slow)
 
     def _keep(self, top: Path, begun: Begun) -> None:
         self._newest = _Newest(top, begun, time.monotonic())

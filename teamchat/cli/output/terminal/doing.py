@@ -39,6 +39,7 @@ from teamchat.runners.agent_events import (
 FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 PER_S = 10  # frames
 WAITS, BEGINS, THINKS, WRITES, ENDS = "getting ready", "starting", "thinking", "writing", "finishing"
+RECORDS = "recording the files"
 ANSWERED, FAILED, AGAIN = "answered", "failed", "waiting to try again"
 MODEL = "waiting for the model"
 LONGEST_REASON = 60
@@ -56,6 +57,7 @@ class Doing(Struct):
     used: Usage | None = None
     ended: float | None = None
     failed: bool = False
+    before: str = BEGINS  # what it did when its files were about to be recorded
     host: str = ""
     says: str = ""  # the end of what it writes, of a member that is not alone
     place: str | None = None
@@ -89,6 +91,12 @@ class Doing(Struct):
                 self.what = text
             case _:
                 self.waits_until = waited
+
+    def record(self, *, over: bool) -> None:
+        """Its files are recorded, before it starts or after its end, or have been."""
+        if not over:
+            self.before = self.what
+        self.what = self.before if over else RECORDS
 
     @property
     def name(self) -> str:

@@ -59,6 +59,7 @@ from teamchat.core.turn.run_events import (
     GroupCompared,
     LessonsFound,
     MessageStored,
+    RecordingFiles,
     Replied,
     SummaryStored,
     TodoChanged,
@@ -217,6 +218,9 @@ class TerminalOutput:
                 self._finish(turn, outcome)
             case TodoChanged() | GroupCompared() | Warned():
                 self._note(event)
+            case RecordingFiles(turn=number, over=over):
+                if (shown := self._turns.get(number)) and (doing := self._doing.get(_key(number, shown.route))):
+                    doing.record(over=over)
             case CheckStarted() | CheckFinished():
                 self._check(event)
             case Moved():

@@ -10,6 +10,7 @@ from teamchat.core.turn.run_events import TriesAgain
 from teamchat.runners.agent_events import (
     NOTHING_YET,
     AgentEvent,
+    Done,
     FailureKind,
     Note,
     Retry,
@@ -64,6 +65,16 @@ def test_the_wait_is_over_when_the_agent_goes_on() -> None:
 def test_a_program_that_answers_at_its_end_is_said_to_do_so() -> None:
     assert line(Note(NOTHING_YET)) == line().replace("starting", "nothing yet (this program answers at its end)")
     assert "nothing yet" not in line(TextDelta("So"), Note(NOTHING_YET))
+
+
+def test_a_member_whose_files_are_recorded_does_afterwards_what_it_did_before() -> None:
+    doing = Doing("max", BEGAN)
+    for before in ("starting", "finishing"):
+        doing.record(over=False)
+        assert shown(doing, BEGAN) == "max  recording the files   0:00"
+        doing.record(over=True)
+        assert shown(doing, BEGAN) == f"max  {before}   0:00"
+        doing.learn(Done(ok=True), BEGAN)
 
 
 def test_a_member_that_tries_again_counts_down_from_then_on() -> None:
