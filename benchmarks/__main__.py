@@ -28,7 +28,11 @@ OVER, FAILED = 1, 3  # exit codes
 AGAIN, QUICK_AGAIN = 1, 3
 QUICK = ("startup", "prompt", "group", "guardian", "hostile", "checkpoint")
 BENCHMARKS = (
-    *QUICK,
+    "startup",
+    "prompt",
+    "group",
+    "guardian",
+    "hostile",
     "first_delta",
     "streams",
     "storing",
@@ -39,6 +43,7 @@ BENCHMARKS = (
     "export",
     "search",
     "replies",
+    "checkpoint",
     "chain",
     "until",
     "hosts",

@@ -11,7 +11,6 @@ import os
 import sys
 import threading
 from collections.abc import Iterable, Mapping
-from difflib import get_close_matches
 from functools import cache
 from importlib import import_module
 from keyword import iskeyword
@@ -189,6 +188,8 @@ def _command(name: str) -> Any:
 
 def guess(typed: str, known: Iterable[str]) -> str:
     """The suggestion at the end of an error about an unknown name."""
+    from difflib import get_close_matches
+
     return "".join(f": did you mean {name}?" for name in get_close_matches(typed[:100], known, n=1))
 
 

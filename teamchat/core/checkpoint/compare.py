@@ -11,7 +11,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from teamchat.core.checkpoint.git import GitFailed, GitProgram, git_environment
-from teamchat.core.checkpoint.notes import Notes, notes_of, store_notes
+from teamchat.core.checkpoint.notes import Notes, message_of, notes_of, store_notes
 from teamchat.core.checkpoint.values import GitRepository, Lines, PathChange, TreeEntry, What
 from teamchat.core.errors import CheckpointFailed
 
@@ -88,7 +88,8 @@ def tree_with(repository: GitRepository, tree: str, paths: Mapping[str, TreeEntr
         deleted = [f"0 {none}\t".encode() + os.fsencode(path) for path, entry in paths.items() if entry is None]
         added = [f"{entry.mode} {entry.blob}\t".encode() + os.fsencode(path) for path, entry in paths.items() if entry]
         git("update-index", "-z", "--index-info", given=b"".join(line + b"\0" for line in (*deleted, *added)))
-        return store_notes(git, git("write-tree").decode().strip(), notes_of(git, tree).with_entries(paths))
+        message = message_of(notes_of(git, tree).with_entries(paths))
+        return store_notes(git, git("write-tree").decode().strip(), message)
 
 
 def _with_bits(git: GitProgram, old: str, new: str, found: tuple[PathChange, ...]) -> tuple[PathChange, ...]:

@@ -65,18 +65,21 @@ class Permissions(Struct):
 class Memory(Struct):
     """What the last look knew of a work tree on that `device`.
 
-    `index` is the state of the index that it left, and `tree` what is in it; `folders` are those of its files, and
+    `index` is the state of the index that it left, and `tree` what is in it; `checkpoint` has that
+    tree and the notes of the digest `noted`. `folders` are those of its files, and
     `again` are files whose permissions are read again with the next look. `users` is the state of the user's index,
     with its `submodules`, True where ours has them. `ignored` are the folders that git ignored when a turn began last,
     `others` what it did not ignore and the index lacks, each by the rules with a digest, and `closed` the folders that
-    cannot be opened. `walked` are the folders of the work tree; there are none but where `local`: its
-    file system tells the time of each change.
+    cannot be opened. `walked` are the folders of the work tree; there are none but where `local`: its file system tells
+    the time of each change.
     """
 
     device: int = 0
     index: Stamp = NOTHING
     users: Stamp = NOTHING
     tree: str = ""
+    checkpoint: str = ""
+    noted: str = ""
     permissions: Permissions = field(default_factory=Permissions)
     folders: list[str] = []
     again: list[str] = []

@@ -63,11 +63,15 @@ def notes(files: Permissions, folders: Mapping[str, int], left_out: Iterable[Lef
     return Notes(usual, others, usual_folder, unusual, named)
 
 
-def store_notes(git: GitProgram, tree: str, found: Notes) -> str:
-    """The id of the checkpoint that has the tree and the notes."""
-    message = json.dumps({name: getattr(found, name) for name in Notes.__struct_fields__}, separators=(",", ":"))
-    commit = replace(git, env={**git.env, **NOBODY})("commit-tree", tree, given=message.encode() + b"\n")
-    return commit.decode().strip()
+def message_of(found: Notes) -> bytes:
+    """The notes as the message of a commit."""
+    fields = {name: getattr(found, name) for name in Notes.__struct_fields__}
+    return json.dumps(fields, separators=(",", ":")).encode() + b"\n"
+
+
+def store_notes(git: GitProgram, tree: str, message: bytes) -> str:
+    """The id of the checkpoint that has the tree and the notes of the message."""
+    return replace(git, env={**git.env, **NOBODY})("commit-tree", tree, given=message).decode().strip()
 
 
 def notes_of(git: GitProgram, name: str) -> Notes:

@@ -28,7 +28,7 @@ from teamchat.core.checkpoint.disk import own_output, status_at, tells_all_chang
 from teamchat.core.checkpoint.git import GitFailed, GitProgram
 from teamchat.core.checkpoint.ignored import RULES, all_rules, named, rules_in, rules_of
 from teamchat.core.checkpoint.memory import NOTHING, Memory, Permissions, folders_of_files, recalled, stamp
-from teamchat.core.checkpoint.notes import notes, notes_of, store_notes
+from teamchat.core.checkpoint.notes import message_of, notes, notes_of, store_notes
 from teamchat.core.checkpoint.paths import folders_of, is_safe, is_within, readable
 from teamchat.core.checkpoint.private import is_private, umask
 from teamchat.core.checkpoint.refs import check_ref, noted_at, set_ref
@@ -209,13 +209,14 @@ def _taken(
     look = _Look(shadow, limits or CheckpointLimits(), begins, since, after, recorded)
     try:
         tree = look.take()
+        set_ref(shadow, ref, tree)
     except GitFailed:  # such as: the index names what is no longer there
         extra = _in_index(shadow) | (_in_checkpoint(shadow, since.began) if since else set())
         for left in (shadow.index, shadow.index.with_name(f"{shadow.index.name}.lock")):
             left.unlink(missing_ok=True)
         look = _Look(shadow, limits or CheckpointLimits(), begins, since, after, extra)
         tree = look.take()
-    set_ref(shadow, ref, tree)
+        set_ref(shadow, ref, tree)
     largest = nlargest(_MOST_NAMED, ((size, path) for path, size in look.read.items()))
     left_out = tuple(sorted(look.left_out.values(), key=lambda one: one.path))
     seconds = time.monotonic() - began
@@ -538,7 +539,11 @@ class _Look(Struct):
         modes = {path: bits for path in self.memory.folders if (bits := self._bits_of_folder(path)) is not None}
         inside = (LeftOut(path, None, "submodule", stamp_of(f"{top}/{path}")) for path in sorted(self.submodules))
         left_out = (*self.left_out.values(), *(submodule for submodule in inside if submodule.stamp))
-        return store_notes(self.shadow.git, tree, notes(self.memory.permissions, modes, left_out))
+        message = message_of(notes(self.memory.permissions, modes, left_out))
+        digest = sha256(tree.encode() + message).hexdigest()
+        if digest != self.memory.noted:
+            self.memory.checkpoint, self.memory.noted = store_notes(self.shadow.git, tree, message), digest
+        return self.memory.checkpoint
 
     def _remember(self, add: list[str], remove: list[str], held: set[str]) -> None:
         """Bring what is known of the files of the index to what it has now; `held` are files that it had before.

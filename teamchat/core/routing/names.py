@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
-from difflib import get_close_matches
 from typing import Generic, Protocol, TypeVar
 from unicodedata import category, normalize
 from unicodedata import name as letter_name
@@ -134,6 +133,8 @@ class Directory(Generic[M]):
     def _closest(self, folded: str) -> str | None:
         if len(folded) > _LONGEST_GUESSED:
             return None
+        from difflib import get_close_matches
+
         close = get_close_matches(folded, [*self._names, *self._titles], n=1)
         return (self._names.get(close[0]) or self._titles[close[0]])[0].name if close else None
 

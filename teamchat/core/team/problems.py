@@ -5,7 +5,6 @@ The number of the line comes from a plain scan of the file, which finds the usua
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from teamchat.core.text.clean import printable
@@ -59,6 +58,8 @@ def nearest(word: str, known: Iterable[str]) -> str:
 
 def near(word: str, known: Iterable[str], least: float = 0.6) -> str | None:
     """The known word nearest to `word`, None if none is near: `least` says how alike they must be, from 0 to 1."""
+    from difflib import get_close_matches
+
     options = {option.casefold(): option for option in known}
     close = get_close_matches(word[:100].casefold(), options, n=1, cutoff=least)
     return options[close[0]] if close else None
