@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from types import MappingProxyType
 from typing import Any, TypeVar
 
@@ -15,11 +16,19 @@ def made_of(kind: type[S], value: Any, **others: Any) -> S:
 
     `value` is a Struct, or a table or a line that was read, whose lists and dicts become what nobody can change.
     """
-    there = value.__struct_fields__ if isinstance(value, Struct) else vars(value)
-    same = {name: getattr(value, name) for name in kind.__struct_fields__ if name in there and name not in others}
-    if not isinstance(value, Struct):
-        same = {name: _fixed(each) for name, each in same.items()}
+    if isinstance(value, Struct):
+        same = {name: getattr(value, name) for name in _shared(kind, type(value), frozenset(others))}
+    else:
+        there = vars(value)
+        names = (name for name in kind.__struct_fields__ if name in there and name not in others)
+        same = {name: _fixed(there[name]) for name in names}
     return kind(**same, **others)
+
+
+@cache
+def _shared(kind: type[Struct], of: type[Struct], without: frozenset[str]) -> tuple[str, ...]:
+    """The fields that both have."""
+    return tuple(name for name in kind.__struct_fields__ if name in of.__struct_fields__ and name not in without)
 
 
 def _fixed(value: Any) -> Any:

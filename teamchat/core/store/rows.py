@@ -69,7 +69,7 @@ class Row(sqlite3.Row):
     def one_of(self, literal: Any, name: str) -> Any:
         """One of the strings of a `Literal`."""
         value = self[name]
-        return value if value in get_args(literal) else self._refuse(name)
+        return value if value in literal.__args__ else self._refuse(name)
 
     def flag(self, name: str) -> bool:
         return bool(self.integer(name))

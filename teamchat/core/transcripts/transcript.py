@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
-from operator import is_
+from operator import attrgetter, is_
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
@@ -140,25 +140,29 @@ def mapped(value: Any, change: Callable[[str, str], str], name: str = "") -> Any
     What holds no changed text is the same object.
     """
     if isinstance(value, str):
-        return change(name, value)
+        return change(name, value) if value else value
     if isinstance(value, tuple):
         items = tuple(mapped(item, change, name) for item in value)
         return value if all(map(is_, items, value)) else items
     if not isinstance(value, Struct):
         return value
     changed = {}
-    for each in _with_text(type(value)):
-        held = getattr(value, each)
-        made = change(each, held) if isinstance(held, str) else mapped(held, change, each)
-        if made is not held:
-            changed[each] = made
+    names, values_of = _with_text(type(value))
+    for each, held in zip(names, values_of(value), strict=True):
+        if held:  # most have nothing to say
+            made = change(each, held) if isinstance(held, str) else mapped(held, change, each)
+            if made is not held:
+                changed[each] = made
     return replace(value, **changed) if changed else value
 
 
 @cache
-def _with_text(kind: type[Struct]) -> tuple[str, ...]:
-    """The fields that may hold a text."""
-    return tuple(field.name for field in fields(kind) if _may_be_text(field.type))
+def _with_text(kind: type[Struct]) -> tuple[tuple[str, ...], Callable[[Struct], tuple[Any, ...]]]:
+    """The fields that may hold a text, and what gets their values."""
+    names = tuple(field.name for field in fields(kind) if _may_be_text(field.type))
+    if len(names) > 1:
+        return names, attrgetter(*names)
+    return names, lambda value: tuple(getattr(value, name) for name in names)
 
 
 def _may_be_text(hint: Any) -> bool:
