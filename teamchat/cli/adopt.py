@@ -20,6 +20,8 @@ from teamchat.core.store.sessions import begun, need_session
 from teamchat.core.text.clean import printable
 from teamchat.core.text.commands import command_of
 
+NO_WORDS = "(its first words cannot be read)"
+
 
 def adopt(
     member: Annotated[str, typer.Argument(metavar="MEMBER", autocompletion=members, help="The member that continues.")],
@@ -74,7 +76,8 @@ def print_candidates(there: Candidates, *, as_json: bool) -> None:
             write_line("kept_session", id=session.id, at=session.at, first=session.first)
         return
     for session in there.kept:
-        print(printable(f"{session.id}  {moment(session.at)}  {first_words(session.first)}"))
+        words = first_words(session.first) if session.first else NO_WORDS
+        print(printable(f"{session.id}  {moment(session.at)}  {words}"))
     if there.kept:
         note(f"continue one: {placed_here(command_of('teamchat', 'adopt', there.member.name, there.kept[0].id))}")
     else:

@@ -211,7 +211,10 @@ class StopRule(Struct, frozen=True):
 
 
 class KeptSession(Struct, frozen=True):
-    """A session that a CLI has kept: when it was last used, in seconds since the epoch, and its first prompt."""
+    """A session that a CLI has kept: when it was last used, in seconds since the epoch, and its first prompt.
+
+    `first` is empty where that cannot be read, as of a compressed record.
+    """
 
     id: str
     at: float

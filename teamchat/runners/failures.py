@@ -51,6 +51,23 @@ def _words(*rows: tuple[FailureKind, str]) -> _Words:
     return tuple((kind, regex(words)) for kind, words in rows)
 
 
+_LIMITS = (
+    ("any API", r"rate.?limit"),
+    ("any API", r"too many requests"),
+    ("any API", r"quota"),
+    ("any API", r"usage.?limit"),
+    ("Anthropic's API", r"credit balance"),
+    ("Google's API", r"resource.?exhausted"),
+    ("OpenAI's API", r"billing"),
+    ("claude 2.1.330", r"hit your [\w' -]{0,40}limit"),
+    (
+        "claude, in public reports of 2025 and 2026",
+        r"\b(?:session|weekly|daily|\d+-hour|opus|sonnet|fable) limit reached",
+    ),
+    ("claude, in public reports of 2026", r"out of extra usage"),
+    ("codex 0.169.0", r"hit your spend cap"),
+)
+"""The words of limits in lower case, one row a wording, and whose they are."""
 _STRONGER_THAN_STATUS = _words(
     (
         FailureKind.GONE,
@@ -61,13 +78,7 @@ _STRONGER_THAN_STATUS = _words(
         FailureKind.TOO_LARGE,
         r"prompt is too long|context window|context.length|input exceeds|input.too.large|stdin input (?:exc|trunc)",
     ),
-    (
-        FailureKind.RATE_LIMIT,
-        (
-            r"rate.?limit|quota|too many requests|usage.?limit|hit your [\w ]{0,20}limit|resource.?exhausted"
-            r"|credit balance|billing"
-        ),
-    ),
+    (FailureKind.RATE_LIMIT, "|".join(words for _, words in _LIMITS)),
 )
 _WEAKER_THAN_STATUS = _words(
     (
@@ -97,9 +108,12 @@ _LEADS = {
 }
 NO_ANSWER = "finished without an answer"
 _SAYS_NOTHING = regex(r"(?:success|succeeded|ok|completed|done|none|null|undefined|unknown)\W*", re.IGNORECASE)
+_FEW = 6  # lines of stderr
 _PREFIX = regex(r"^(?:\S+Z ERROR \S+: |(?:exception )?\w*error: |warning: )+", re.IGNORECASE)
 _TELLING = regex(
-    r"error|cannot|can't|could not|failed|denied|invalid|unknown|not found|missing|must|exceeds", re.IGNORECASE
+    r"error|cannot|can't|could not|failed|denied|invalid|unknown|not found|missing|must|exceeds"
+    r"|no version|not set\b|not (?:yet )?installed|not trusted|blocked",  # version managers, direnv
+    re.IGNORECASE,
 )
 
 
@@ -179,13 +193,16 @@ def _json_message(text: str) -> str | None:
 def last_words(stderr: str, voice: FailureWords) -> str:
     """The most useful line of stderr: the last that mentions an error, else the last that is not noise.
 
-    A line that ends in a colon is joined with the next one.
+    Of few lines the first comes before that. A line that ends in a colon is joined with the next one.
     """
     cleaned = (one_line(line, _REASON) for line in stderr.split("\n") if not voice.noise.search(line))
     lines = [line for line in cleaned if line]
     if not lines:
         return ""
-    at = next((at for at in reversed(range(len(lines))) if _TELLING.search(lines[at])), len(lines) - 1)
+    at = next((at for at in reversed(range(len(lines))) if _TELLING.search(lines[at])), None)
+    if at is None:
+        few = lines[:1] if len(lines) <= _FEW else []
+        return one_line(" … ".join(dict.fromkeys((*few, lines[-1]))), _REASON)
     return one_line(" ".join(lines[at : at + 2]), _REASON) if lines[at].endswith(":") else lines[at]
 
 

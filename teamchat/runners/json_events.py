@@ -36,7 +36,7 @@ from teamchat.runners.agent_events import (
 from teamchat.runners.base import Verdict
 from teamchat.runners.failures import FailureWords, classify, ending, failure, is_blank, last_words, no_answer
 from teamchat.runners.longest import LONGEST_REPLY, ReplyText, ShortenedLine, cut
-from teamchat.runners.untrusted.json import decode, one_line, summary
+from teamchat.runners.untrusted.json import PartOfObject, decode, one_line, summary
 
 _TROUBLES, _PROGRESS = (Retry, Error), (TextDelta, Text, Thinking, ToolCall)
 _JUNK_NOTES = 20  # per turn: a program that prints no JSON at all must not flood the record
@@ -84,7 +84,7 @@ class JsonEvents(ABC):
             if event is None:
                 events += self._streamed(pieces)
                 events += self._note_junk(line)
-            elif len(line) > longest or isinstance(line, ShortenedLine):
+            elif len(line) > longest or isinstance(line, ShortenedLine) or isinstance(event, PartOfObject):
                 events += self._streamed(pieces)
                 events += self._read_long(line, event)
             elif (text := self.piece(event)) is not None:

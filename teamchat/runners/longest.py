@@ -10,7 +10,7 @@ from teamchat.patterns import regex
 LONGEST_REPLY = 16 << 20
 """Bytes of a reply, unless `limits.reply` in the team file says otherwise."""
 KEPT = 64 * 1024  # characters or bytes at the beginning and at the end of what is too long
-ESCAPED = 4  # a JSON line of a reply has up to this many times its bytes
+ESCAPED = 2  # of a JSON line of so many times the bytes of a reply the middle is left out
 _HALF_ESCAPE = regex(rb"\\+(?:u[0-9a-fA-F]{0,3})?$")
 _BEHIND_ESCAPE = regex(rb"[^\\]")
 

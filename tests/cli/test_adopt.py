@@ -35,7 +35,8 @@ def record(like: str, session: str, first: str, at: float = 1_700_000_000.0, cwd
     """What the CLI keeps of a session in that folder."""
     home, here = Path(os.environ["HOME"]), os.path.realpath(cwd or Path.cwd())
     if like == "claude":
-        folder = home / ".claude/projects" / re.sub("[^A-Za-z0-9]", "-", here)
+        name = re.sub("[^A-Za-z0-9]", "-", here)
+        folder = home / ".claude/projects" / (name if len(name) <= 200 else f"{name[:200]}-ibmqnq")
         noise: list[Mapping[str, object]] = [
             {"type": "queue-operation", "content": first},
             {"type": "user", "isMeta": True, "message": {"content": "Caveat"}},
@@ -293,3 +294,76 @@ def test_damaged_records_are_left_out(world: Path, like: str) -> None:
     os.mkfifo(good.with_name(good.name.replace("0000aaaa", "dead0009")))
     ran = run_here("adopt", "max")
     assert (ran.code, [line.split()[0] for line in ran.out.splitlines()]) == (0, [IDS[0]])
+
+
+@pytest.mark.parametrize("like", ["claude", "codex", "gemini"])
+@pytest.mark.parametrize("first", ["<Button> does not compile, why?", "Why?\n" + "x" * 400_000])
+def test_the_newest_is_adopted_whatever_its_first_prompt_is(world: Path, like: str, first: str) -> None:
+    team(world, like)
+    record(like, IDS[0], "An older question", 1_700_000_000)
+    record(like, IDS[1], first, 1_700_000_100)
+    assert run_here("adopt", "max").out.startswith(IDS[1])
+    words = first.split("\n", maxsplit=1)[0]
+    assert words in run_here("adopt", "max", "--last").err
+
+
+@pytest.mark.parametrize("like", ["claude", "codex", "gemini"])
+def test_a_picture_of_megabytes_in_the_first_prompt_hides_no_session(world: Path, like: str) -> None:
+    team(world, like)
+    file = record(like, IDS[0], "What is this?")
+    picture, text = {"type": "image", "data": "A" * 3_000_000}, {"type": "text", "text": "What is this?"}
+    said = (
+        '"What is this?"' if like == "claude" else json.dumps([text if like == "codex" else {"text": "What is this?"}])
+    )
+    file.write_text(file.read_text().replace(said, json.dumps([picture, text])))
+    assert file.stat().st_size > 3_000_000
+    assert "What is this?" in run_here("adopt", "max").out
+
+
+@pytest.mark.parametrize("like", ["claude", "gemini"])
+def test_a_session_without_words_of_a_person_is_listed_and_taken(world: Path, like: str) -> None:
+    team(world, like)
+    record(like, IDS[0], "An older question", 1_700_000_000)
+    own = "<command-name>/model</command-name>" if like == "claude" else "<session_context>\nToday"
+    record(like, IDS[1], own, 1_700_000_100)
+    assert undated(run_here("adopt", "max").out).startswith(f"{IDS[1]}  DAY  (its first words cannot be read)\n")
+    ran = run_here("adopt", "max", "--last")
+    assert (ran.code, undated(ran.err)) == (0, f"· {TOLD.removesuffix(': ')}\n")
+    assert run_here("send", "Go on").code == 0
+    assert IDS[1] in " ".join(ran_with(1)) or like == "gemini"
+
+
+def test_a_compressed_session_of_codex_is_listed_by_its_name(world: Path) -> None:
+    team(world, "codex")
+    session = "01a221ab-a39d-7e12-8ea4-7e117fdbe8c5"
+    file = record("codex", session, "Remember teal")
+    file.rename(file.with_name(f"{file.name}.zst")).write_bytes(b"\x28\xb5\x2f\xfd")
+    assert undated(run_here("adopt", "max").out) == f"{session}  DAY  (its first words cannot be read)\n"
+    assert run_here("adopt", "max", session[:8]).code == 0
+
+
+@pytest.mark.parametrize("length", [199, 200, 201, 260])
+def test_a_folder_of_a_long_path_has_its_sessions(world: Path, monkeypatch: pytest.MonkeyPatch, length: int) -> None:
+    del world
+    here = Path(os.path.realpath(Path.cwd()))
+    rest = length - len(str(here)) - 1
+    place = here / ("d" * (rest // 2)) / ("e" * (rest - rest // 2 - 1))
+    place.mkdir(parents=True)
+    monkeypatch.chdir(place)
+    team(place)
+    record("claude", IDS[0], "Mine")
+    other = record("claude", IDS[1], "Of a folder whose name begins alike")
+    if length > 200:
+        other.write_text('{"cwd": "/elsewhere"}\n' + other.read_text())
+    listed = run_here("adopt", "max").out
+    assert (IDS[0] in listed, IDS[1] in listed) == (True, length <= 200)
+
+
+def test_a_session_that_is_not_listed_is_taken_by_its_whole_name(world: Path) -> None:
+    team(world)
+    record("claude", IDS[0], "The oldest", 1_600_000_000)
+    for number in range(200):
+        record("claude", f"{number:08}-1111-4111-8111-111111111111", "Another", 1_700_000_000 + number)
+    assert IDS[0] not in run_here("adopt", "max").out
+    assert run_here("adopt", "max", IDS[0][:8]).code == 4
+    assert "The oldest" in run_here("adopt", "max", IDS[0]).err

@@ -11,6 +11,7 @@ import pytest
 from teamchat.cli.startup.workspace import store_file
 from teamchat.core.conversation.permission import trust_store
 from teamchat.core.team.find import load
+from teamchat.core.worktrees.make import free_name
 from tests.cli.helpers import objects, refused
 from tests.core.checkpoint.worktree import WorkTree
 from tests.program import run_here
@@ -245,3 +246,20 @@ def test_without_worktrees_there_is_nothing_to_remove(tree: WorkTree) -> None:
     shell(tree.top, {}, max=":")
     run_here("send", "Go")
     assert run_here("worktrees", "remove", "--all").err == "· no member has a worktree in session s1\n"
+
+
+@pytest.mark.parametrize(
+    ("taken", "free"),
+    [
+        ([], "teamchat/s1/max"),
+        (["teamchat/s1/max"], "teamchat/s1/max-2"),
+        (["teamchat/s1/max", "teamchat/s1/max-2"], "teamchat/s1/max-3"),
+        (["teamchat"], "teamchat-2/s1/max"),
+        (["teamchat/s1"], "teamchat/s1-2/max"),
+        (["teamchat/s1", "teamchat/s1-2/max"], "teamchat/s1-2/max-2"),
+        (["teamchat/s1/max/mine"], "teamchat/s1/max-2"),
+        (["teamchat", "teamchat-2"], "teamchat-3/s1/max"),
+    ],
+)
+def test_a_branch_gets_a_name_beside_those_of_the_user(taken: list[str], free: str) -> None:
+    assert free_name("teamchat/s1/max", taken) == free

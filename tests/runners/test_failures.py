@@ -42,6 +42,32 @@ def test_the_kind_comes_from_the_status_and_the_words(message: str, status: int 
 
 
 @pytest.mark.parametrize(
+    "words",
+    [
+        "You've hit your 5-hour limit · resets 9:03pm (UTC)",
+        "You've hit your weekly limit · resets Jun 9 at 1am (UTC)",
+        "You've hit your Opus limit",
+        "You've hit your limit · resets 2pm (Asia/Shanghai)",
+        "You've hit your org's monthly spend limit · ask your admin to raise it",
+        "5-hour limit reached ∙ resets 2am",
+        "Weekly limit reached · resets Jun 9 at 1am",
+        "Session limit reached ∙ resets 4pm",
+        "You're out of extra usage · resets 3pm (UTC)",
+        "You’ve hit your usage limit for GPT-5.5-Spark. Switch to another model now, or try again at 9:04 PM.",
+        "You hit your spend cap set by the owner of your workspace.",
+        "5 hour usage limit reached. It will reset in 2 hours 30 minutes.",
+    ],
+)
+def test_a_limit_is_known_in_the_words_of_each_vendor(words: str) -> None:
+    assert classify(words) is FailureKind.RATE_LIMIT
+
+
+@pytest.mark.parametrize("words", ["Turn limit reached", "Context limit reached", "The recursion limit was hit"])
+def test_what_a_program_may_not_exceed_is_no_limit_of_a_vendor(words: str) -> None:
+    assert classify(words) is FailureKind.AGENT
+
+
+@pytest.mark.parametrize(
     ("message", "said"),
     [
         ("[API Error: mock says 429]\nPlease wait", "mock says 429"),
@@ -75,6 +101,14 @@ def test_a_failure_without_words_still_says_what_it_is() -> None:
         ("Error loading config:\nline 3 is odd\nmore\n", "Error loading config: line 3 is odd"),
         ("Error at the end:", "Error at the end:"),
         ("first error\nsecond error\r\nnoise error\nbye", "second error"),
+        ("It is late.\nCome back.\nnoise\nbye", "It is late. … bye"),
+        ("\n".join(map(str, range(9))), "8"),
+        (
+            "No version is set for command claude\nConsider adding one of the following\nnodejs 22.1.0\n",
+            "No version is set for command claude",
+        ),
+        ("/home/you/.envrc is blocked\nRun: direnv allow\n(see the manual)", "/home/you/.envrc is blocked"),
+        ("pyenv: version `3.12' is not installed\nbye", "pyenv: version `3.12' is not installed"),
     ],
 )
 def test_the_telling_line_of_stderr_is_found(stderr: str, words: str) -> None:

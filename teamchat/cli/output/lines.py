@@ -106,7 +106,8 @@ def turn_line(member: str, setup: Setup, outcome: Outcome, *, unknown: bool = Tr
     """
     parts = [member, "time unknown" if outcome.seconds is None else duration(outcome.seconds)]
     if outcome.files:
-        parts.append(plural(len(outcome.files), "file"))
+        changes = outcome.known_changes
+        parts.append(plural(changes.count if changes else len(outcome.files), "file"))
     if spent := tokens(outcome.usage) or ("tokens unknown" if unknown else None):
         parts.append(spent)
     if outcome.usage and outcome.usage.cost_usd is not None:

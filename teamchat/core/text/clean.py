@@ -12,20 +12,24 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from teamchat.core.text.invisible import CodedPieces, with_codes, without_invisible
+from teamchat.core.text.invisible import CodedPieces, is_invisible, with_codes, without_invisible
 from teamchat.patterns import regex
 
 
 def printable(text: str) -> str:
     """`text` with every line break, control, escape and direction-changing character written as its escape code.
 
-    A team file is shown before it is trusted, so what it says must not be able to hide or rewrite its own display.
+    A team file is shown before it is trusted, so what it says must not be able to hide or rewrite its own display. The
+    joiners that writing needs stay.
     """
-    return text if text.isprintable() else "".join(map(_escaped, text))
+    return text if text.isprintable() else "".join(map(_escaped, with_codes(text)))
 
 
 def _escaped(character: str) -> str:
-    return character if character.isprintable() else character.encode("unicode_escape").decode("ascii")
+    """The character, or its code; `with_codes` has left the invisible ones that are needed."""
+    if character.isprintable() or is_invisible(character):
+        return character
+    return character.encode("unicode_escape").decode("ascii")
 
 
 # The bounds are far above what is in use; because of them no piece of text waits long for its end.

@@ -85,6 +85,14 @@ def _runs_not_needed(characters: str) -> re.Pattern[str]:
     return re.compile(f"([{characters}](?:{_NOT_NEEDED})[{characters}]*+)", re.DOTALL)
 
 
+_INVISIBLE = regex(f"[{INVISIBLE}]")
+
+
+def is_invisible(character: str) -> bool:
+    """Whether nobody sees the character, needed or not."""
+    return bool(_INVISIBLE.match(character))
+
+
 def without_invisible(text: str) -> str:
     """`text` without the invisible characters that writing does not need."""
     return text if text.isascii() else _runs_not_needed(INVISIBLE).sub("", text)

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from itertools import chain, count
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -15,6 +16,7 @@ from msgspec.structs import replace
 from teamchat.core.checkpoint.compare import changes, entries
 from teamchat.core.checkpoint.find import find_repository
 from teamchat.core.checkpoint.linked import branches, link, linked_at, move_on
+from teamchat.core.checkpoint.paths import folders_of
 from teamchat.core.checkpoint.refs import tree_of
 from teamchat.core.checkpoint.restore import Restore, restore
 from teamchat.core.checkpoint.take import take
@@ -85,12 +87,24 @@ def empty_submodules(state: Path, session: int, member: str) -> list[str]:
 
 
 def _new(state: Path, owner: Owner, member: str, home: GitRepository) -> Worktree:
-    name, taken = branch_name(owner.name, member), branches(home, state)
-    numbered = (f"{name}-{number}" if number else name for number in (0, *range(2, len(taken) + 3)))
-    branch = next(branch for branch in numbered if branch not in taken)
+    branch = free_name(branch_name(owner.name, member), branches(home, state))
     folder = folder_for(state, owner.session, member, home.top)
     refs = f"{owner.refs}/worktrees/{member_key(member)}"
     return keep(state, Worktree(owner.session, owner.name, member, branch, home.top, folder, refs))
+
+
+def free_name(name: str, taken: Collection[str]) -> str:
+    """The name, or one with numbers behind its parts, beside which git can have the branches `taken`.
+
+    A branch is no folder of branches: besides `a` there is no `a/b`.
+    """
+    folders = {folder for other in taken for folder in folders_of(other)}
+    parts, free = name.split("/"), ""
+    for place, part in enumerate(parts, 1):
+        numbered = chain((f"{free}{part}",), (f"{free}{part}-{number}" for number in count(2)))
+        refused = {*taken, *folders} if place == len(parts) else taken
+        free = next(path for path in numbered if path not in refused) + "/"
+    return free.rstrip("/")
 
 
 def _fill(state: Path, tree: Worktree, home: GitRepository) -> None:

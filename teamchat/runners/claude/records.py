@@ -1,4 +1,4 @@
-"""Claude's sessions of a folder, from its own records (observed at 2.1.330)."""
+"""Claude's sessions of a folder, from its own records (observed at 2.1.332)."""
 
 from __future__ import annotations
 
@@ -9,26 +9,41 @@ from pathlib import Path
 from teamchat.patterns import regex
 from teamchat.runners.base import KeptSession
 from teamchat.runners.homes.folders import claude_folder
-from teamchat.runners.homes.records import MOST, first_lines, text_of, used_at
+from teamchat.runners.homes.records import first_lines, newest, text_of, used_at
 
 _NO_NAME = regex(r"[^A-Za-z0-9]")
+_LONGEST_NAME = 200  # of a folder; Claude cuts a longer one there, and puts "-" and a hash behind it
+_OWN_WORDS = ("<command-", "<local-command-", "<bash-", "<system-reminder")  # which Claude writes for the person
 
 
 def kept_in(env: Mapping[str, str], cwd: Path) -> Iterator[KeptSession]:
     """The sessions that Claude finds in that folder, the newest first. Those of its subagents are left out."""
-    folder = claude_folder(env) / "projects" / _NO_NAME.sub("-", os.path.realpath(cwd))
-    for file in sorted(folder.glob("*.jsonl"), key=used_at, reverse=True)[:MOST]:
-        if first := _first_prompt(file):
-            yield KeptSession(file.stem, used_at(file), first)
+    here = os.path.realpath(cwd)
+    projects, name = claude_folder(env) / "projects", _NO_NAME.sub("-", here)
+    cut = len(name) > _LONGEST_NAME
+    folders = projects.glob(f"{name[:_LONGEST_NAME]}-*") if cut else [projects / name]
+    for file in newest(file for folder in folders for file in folder.glob("*.jsonl")):
+        if kept := _kept(file, here if cut else None):
+            yield kept
 
 
-def _first_prompt(file: Path) -> str | None:
+def _kept(file: Path, here: str | None) -> KeptSession | None:
+    """The session of a record, with its first prompt if there is one.
+
+    None of one that has no message of its own, or that was begun in another folder than `here`.
+    """
+    talks = False
     for line in first_lines(file):
         match line:
-            case {"isSidechain": True} | {"isMeta": True}:
+            case {"isSidechain": True}:
                 continue
-            case {"type": "user", "message": {"content": content}}:
-                said = text_of(content).strip()
-                if said and not said.startswith("<"):  # else what a command of Claude printed
-                    return said
-    return None
+            case {"cwd": str(cwd)} if here and not talks and os.path.realpath(cwd) != here:
+                return None
+            case {"type": "user" | "assistant", "message": {"content": content}}:
+                talks = True
+                said = text_of(content).strip() if line["type"] == "user" and not line.get("isMeta") else ""
+                if said and not said.startswith(_OWN_WORDS):
+                    return KeptSession(file.stem, used_at(file), said)
+            case _:
+                pass
+    return KeptSession(file.stem, used_at(file), "") if talks else None

@@ -1,27 +1,34 @@
-"""Codex's sessions of a folder, from its own records (observed at 0.169.0)."""
+"""Codex's sessions of a folder, from its own records (observed at 0.171.0).
+
+It compresses the record of a session that nobody continues for a week, and continues it all the same.
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from itertools import islice
 from pathlib import Path
 
+from teamchat.patterns import regex
 from teamchat.runners.base import KeptSession
 from teamchat.runners.codex.configuration import home
-from teamchat.runners.homes.records import MOST, first_lines, text_of, used_at
+from teamchat.runners.homes.records import first_lines, newest, text_of, used_at
+
+_COMPRESSED = regex(r"rollout-[0-9T-]+?-([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\.jsonl\.zst")
 
 
 def kept_in(env: Mapping[str, str], cwd: Path) -> Iterator[KeptSession]:
-    """The sessions that were begun in that folder, the newest first."""
+    """The sessions begun in that folder, the newest first, and all that are compressed, without their words."""
     here = os.path.realpath(cwd)
-    files = sorted(home(env).glob("sessions/*/*/*/rollout-*.jsonl"), key=lambda file: file.name, reverse=True)
-    sessions = (session for file in files if (session := _kept(file, here)))
-    return iter(sorted(islice(sessions, MOST), key=lambda session: session.at, reverse=True))
+    for file in newest(home(env).glob("sessions/*/*/*/rollout-*.jsonl*")):
+        if compressed := _COMPRESSED.fullmatch(file.name):
+            yield KeptSession(compressed[1], used_at(file), "")
+        elif file.suffix == ".jsonl" and (kept := _kept(file, here)):
+            yield kept
 
 
 def _kept(file: Path, here: str) -> KeptSession | None:
-    session = None
+    session, talks = None, False
     for line in first_lines(file):
         match line:
             case {"type": "session_meta", "payload": {"id": str(name), "cwd": str(cwd)}}:
@@ -32,4 +39,8 @@ def _kept(file: Path, here: str) -> KeptSession | None:
                 return KeptSession(session, used_at(file), text_of(content).strip()) if session else None
             case {"payload": {"type": "user_message", "message": str(said)}}:
                 return KeptSession(session, used_at(file), said.strip()) if session else None
-    return None
+            case {"type": "response_item" | "event_msg"}:
+                talks = True
+            case _:
+                pass
+    return KeptSession(session, used_at(file), "") if session and talks else None

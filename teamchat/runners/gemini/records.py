@@ -12,7 +12,7 @@ from pathlib import Path
 
 from teamchat.runners.base import KeptSession
 from teamchat.runners.homes.folders import gemini_folder
-from teamchat.runners.homes.records import MOST, first_lines, text_of, used_at
+from teamchat.runners.homes.records import first_lines, newest, text_of, used_at
 from teamchat.runners.untrusted.regular_files import read_regular, read_regular_text
 
 _LONGEST_PATH = 1 << 16  # bytes of the file that names a project's folder
@@ -20,9 +20,9 @@ _LONGEST_PATH = 1 << 16  # bytes of the file that names a project's folder
 
 def kept_in(env: Mapping[str, str], cwd: Path) -> Iterator[KeptSession]:
     """The sessions that Gemini finds in that folder, the newest first."""
-    for file in sorted(_records(env, cwd), key=used_at, reverse=True)[:MOST]:
+    for file in newest(_records(env, cwd)):
         session, first = _head(file)
-        if session and first:
+        if session and first is not None:
             yield KeptSession(session, used_at(file), first)
 
 
@@ -52,14 +52,16 @@ def _records(env: Mapping[str, str], cwd: Path) -> Iterator[Path]:
 
 
 def _head(file: Path) -> tuple[str | None, str | None]:
-    """The name of the session, and its first prompt."""
-    session = None
+    """The name of the session, and its first prompt: empty where it is not found, None where nobody said anything."""
+    session, first = None, None
     for line in first_lines(file):
         match line:
             case {"sessionId": str(name), "kind": "main"}:
                 session = name
-            case {"type": "user", "content": content}:
-                said = text_of(content).strip()
+            case {"type": "user" | "gemini", "content": content}:
+                first, said = "", text_of(content).strip() if line["type"] == "user" else ""
                 if said and not said.startswith("<session_context>"):
                     return session, said
-    return session, None
+            case _:
+                pass
+    return session, first

@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from teamchat.runners.untrusted.json import decode
 from teamchat.runners.untrusted.regular_files import open_regular
 
-READ = 1 << 18  # bytes at the beginning of a record in which its first prompt is looked for
+READ = 16 << 20  # bytes at the beginning of a record in which its first prompt is looked for: a picture may be in it
 MOST = 200  # sessions that are listed
 
 
 def first_lines(file: Path) -> Iterator[dict[str, object]]:
-    """The JSON objects at the beginning of a record; none of one that cannot be read."""
+    """The JSON objects at the beginning of a record, read as far as they are asked for; none of one that is gone."""
+    left = READ
     try:
         with open_regular(file) as opened:
-            head = opened.read(READ)
+            while line := opened.readline(left):
+                left -= len(line)
+                if value := decode(line):
+                    yield value
     except OSError:
         return
-    for line in head.split(b"\n"):
-        if value := decode(line):
-            yield value
 
 
 def text_of(content: object) -> str:
@@ -30,6 +31,11 @@ def text_of(content: object) -> str:
         return content
     parts = content if isinstance(content, list) else ()
     return "\n".join(part["text"] for part in parts if isinstance(part, dict) and isinstance(part.get("text"), str))
+
+
+def newest(files: Iterable[Path]) -> list[Path]:
+    """The records by when they were written last, the newest first."""
+    return sorted(files, key=used_at, reverse=True)
 
 
 def used_at(file: Path) -> float:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from rich._emoji_codes import EMOJI
 
 from teamchat.core.text.clean import Cleaner, VisibleCleaner, clean, printable, sequences, told, visible
-from teamchat.core.text.invisible import INVISIBLE
+from teamchat.core.text.invisible import INVISIBLE, is_invisible, with_codes
 from tests.core.routing.marker_texts import grows_linearly
 
 SEQUENCES = [
@@ -351,5 +351,17 @@ def test_a_sequence_that_never_ends_takes_no_more_memory_and_time_piece_by_piece
 @given(st.text())
 def test_on_one_line_everything_can_be_printed_and_read_back(text: str) -> None:
     line = printable(text)
-    assert line.isprintable()
-    assert line == "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in text)
+    assert all(one.isprintable() or is_invisible(one) for one in line)
+    assert with_codes(line) == line, "what is needed stays, and nothing else that nobody sees"
+    escaped = (one if one.isprintable() or is_invisible(one) else one.encode("unicode_escape").decode() for one in text)
+    assert line == "".join(escaped) or any(map(is_invisible, text))
+
+
+@pytest.mark.parametrize("text", ["می\u200cخواهم", "👩\u200d💻", "क्\u200dष"])
+def test_joiners_that_writing_needs_are_printed_as_they_are(text: str) -> None:
+    assert printable(f"{text}\n") == f"{text}\\n"
+
+
+@pytest.mark.parametrize(("text", "shown"), [("a\u200cb", "a\\u200cb"), ("abc \u202e def", "abc \\u202e def")])
+def test_others_are_printed_by_their_codes(text: str, shown: str) -> None:
+    assert printable(text) == shown

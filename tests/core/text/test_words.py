@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from teamchat.core.text.words import MOST, TOKENIZER, match_query, spaced
+from teamchat.core.text.words import MOST, TOKENIZER, match_of, match_query, search_parts, spaced
 from tests.core.routing.marker_texts import grows_linearly
 
 DOCUMENTS = (
@@ -102,3 +102,35 @@ def test_a_word_comes_as_often_as_it_is_written_in_any_case() -> None:
 @pytest.mark.parametrize("piece", ["[NEXT:", "word ", "a", "字", "字.", "\n"])
 def test_time_grows_with_the_text_and_no_faster(piece: str) -> None:
     assert grows_linearly(match_query, piece)
+
+
+@pytest.mark.parametrize(
+    ("text", "query"),
+    [
+        ("Triển khai lên máy chủ Đà Nẵng", "trien khai"),
+        ("Triển khai lên máy chủ Đà Nẵng", "DA NANG"),
+        ("Η αναζήτηση στην Αθήνας", "ΑΘΗΝΑΣ"),
+        ("Моё дерево", "мое"),
+        ("Łódź", "lodz"),
+        ("e\u0301te\u0301", "été"),
+        ("été", "ete\u0301"),
+        ("naïve", "NAIVE"),
+    ],
+)
+def test_upper_case_and_accents_make_no_difference(text: str, query: str) -> None:
+    assert finds(text, query)
+
+
+def test_letters_that_only_look_like_accented_ones_differ() -> None:
+    assert not finds("мой", "мои")
+    assert finds("мои\u0306", "мой")
+
+
+def finds(text: str, query: str) -> bool:
+    """Whether an index as that of the store finds the text."""
+    db = sqlite3.connect(":memory:")
+    db.execute("CREATE VIRTUAL TABLE words USING fts5 (content)")
+    db.execute("INSERT INTO words VALUES (?)", (spaced(text),))
+    parts = search_parts(query)
+    (count,) = db.execute("SELECT COUNT(*) FROM words WHERE words MATCH ?", (match_of(parts),)).fetchone()
+    return bool(count)

@@ -61,3 +61,27 @@ def test_so_is_what_was_damaged(value: object, data: st.DataObject) -> None:
     for _ in range(data.draw(st.integers(1, 3))):
         line[data.draw(st.integers(0, len(line) - 1))] = data.draw(st.integers(0, 255))
     assert_read_as_python_does(bytes(line))
+
+
+MIB = 1 << 20
+
+
+@pytest.mark.parametrize(
+    ("line", "event"),
+    [
+        (b'{"a": 1, "b": [' + b"[]," * 4 * MIB + b"1]}", {"a": 1, "b": None}),
+        (b'{"a": {"b": "c", "d": [' + b"1," * 5 * MIB + b"1]}}", {"a": {"b": "c", "d": None}}),
+        (b'{"a": {"b": {"c": {"d": [' + b"1," * 5 * MIB + b"1]}}}}", {"a": {"b": {"c": {"d": None}}}}),
+        (b'{"a": {"b": {"c": {"d": {"e": [' + b"1," * 5 * MIB + b"1]}}}}}", {"a": {"b": {"c": {"d": {}}}}}),
+        (b'{"a": "' + b"x,[{" * 3 * MIB + b'", "b": [1]}', {"a": "x,[{" * 3 * MIB, "b": [1]}),
+        (b'{"a": "' + rb"\",[{\"\":" * MIB + b'"}', {"a": '",[{"":' * MIB}),
+        (b'{"a": [' + b'"' + b"x," * 5 * MIB + b'"]}', {"a": ["x," * 5 * MIB]}),
+    ],
+)
+def test_of_a_long_line_what_has_very_many_values_is_left_out(line: bytes, event: dict[str, object]) -> None:
+    assert decode(line) == event
+
+
+def test_an_object_of_very_many_keys_is_left_out() -> None:
+    line = b"{" + b",".join(b'"k%d":1' % number for number in range(1_200_000)) + b"}"
+    assert decode(line) == {}

@@ -7,7 +7,8 @@ as it is. A message tells the others, who have not seen the words of that sessio
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 
 from msgspec import Struct
 
@@ -30,16 +31,21 @@ from teamchat.core.text.commands import command_of
 from teamchat.core.text.redact import redact_shapes
 from teamchat.core.turn.run import Run
 from teamchat.runners.base import KeptSession
+from teamchat.runners.homes.records import MOST
 
 TEAMCHAT = Speaker("teamchat", "teamchat", type="system")
 
 
 class Candidates(Struct, frozen=True):
-    """The sessions of a member's CLI in its folder, the newest first, without those that members began."""
+    """The sessions of a member's CLI in its folder, the newest first, without those that members began.
+
+    `kept` are those that are listed, `older` finds the others.
+    """
 
     member: Member
     agent: str
     kept: Sequence[KeptSession]
+    older: Iterator[KeptSession]
 
 
 def candidates(db: Database, team: Team, member: Member, inherited: Mapping[str, str]) -> Candidates:
@@ -62,11 +68,15 @@ def candidates(db: Database, team: Team, member: Member, inherited: Mapping[str,
         raise UsageError(f"{member.name} works in a worktree of its own, where {agent.name} finds no session of yours")
     env = environment_of(runner, inherited, keep=member.env_keep, add=member.env)
     own, sessions = vendor_sessions(db), runner.sessions.kept(env, member.cwd)
-    return Candidates(member, agent.name, [session for session in sessions if session.id not in own])
+    others = (session for session in sessions if session.id not in own)
+    return Candidates(member, agent.name, list(islice(others, MOST)), others)
 
 
 def chosen(found: Candidates, name: str | None) -> KeptSession:
-    """The session of that name or of a name that begins so, or the newest. Raises `UnknownName`."""
+    """The session of that name or of a name that begins so, or the newest. Raises `UnknownName`.
+
+    One that is not listed has to be named in full.
+    """
     fits = [session for session in found.kept if name is None or session.id == name or session.id.startswith(name)]
     exact = [session for session in fits if session.id == name]
     who = found.member.name
@@ -74,6 +84,8 @@ def chosen(found: Candidates, name: str | None) -> KeptSession:
         return fits[0]
     if len(exact or fits) == 1:
         return (exact or fits)[0]
+    if not fits and name is not None and (older := next((one for one in found.older if one.id == name), None)):
+        return older
     hint = command_of("teamchat", "adopt", who) if found.kept else None
     if fits:
         raise UnknownName(f"{len(fits)} sessions of {found.agent} begin with {name!r}", hint)
@@ -90,9 +102,10 @@ def carry_out(run: Run, found: Candidates, kept: KeptSession) -> str:
         waiting = ", ".join(route.target for route in run.state.queue)
         raise UsageError(f"this conversation waits for {waiting}; continue it first", "teamchat resume")
     day = time.strftime("%Y-%m-%d", time.localtime(kept.at))
+    words = f": {first_words(redact_shapes(kept.first)[0])}" if kept.first else ""
     text = (
         f"{found.member.name} continues a session begun in {found.agent} and last used on {day},"
-        f" whose words the others do not see: {first_words(redact_shapes(kept.first)[0])}"
+        f" whose words the others do not see{words}"
     )
     with run.transaction():
         stored = run.manager.add_message(NewMessage(text, TEAMCHAT))
