@@ -233,3 +233,41 @@ def test_a_hook_may_use_the_conversation_by_its_name() -> None:
     world = hooks(turn_finished=f"{' '.join(argv('log'))} > ../log")
     assert cli("send", "--session", "mine", "--new", "Go").code == 0
     assert "Go" in (world / "log").read_text()
+
+
+APPENDS = "echo 'touch ../ran' >> log.sh; sleep 0.5; echo Done"
+
+
+def scripted(script: str, member: str = APPENDS) -> None:
+    """A team whose hook `turn_started` is a script of the workspace."""
+    Path("log.sh").write_text(f"#!/bin/sh\n{script}\n")
+    Path("log.sh").chmod(0o755)
+    team(max=member)
+    file = Path("teamchat.toml")
+    file.write_text(f'{file.read_text()}\n[hooks]\nturn_started = ["./log.sh"]\n')
+    trust_store().grant(load(file.absolute()))
+
+
+def test_a_hook_does_not_run_what_a_member_appends_to_its_script() -> None:
+    scripted("touch ../began; sleep 1")
+    ran = cli("send", "--to", "max", "Go")
+    assert (ran.code, Path("../ran").exists(), Path("../began").exists()) == (0, False, False)
+    assert "the hook turn_started was not run: " in ran.err
+
+
+def test_a_hook_whose_script_nobody_may_write_starts_at_once() -> None:
+    team(max="while [ ! -e ../began ]; do sleep 0.05; done; echo Done")
+    world = hooks(turn_started="touch ../began")
+    assert (cli("send", "--to", "max", "Go").code, (world / "began").exists()) == (0, True)
+
+
+def test_a_hook_that_waited_runs_when_nobody_works_and_has_its_whole_time() -> None:
+    scripted("touch ../began", "sleep 0.5; [ ! -e ../began ] && echo Done")
+    ran = cli("send", "--to", "max", "Go")
+    assert (ran.code, "Done" in ran.out, Path("../began").exists(), ran.err.count("hook")) == (0, True, True, 0)
+
+
+def test_trust_and_team_say_which_hooks_wait() -> None:
+    scripted("true")
+    words = "runs ./log.sh as the hook turn_started, while no member works that may write log.sh"
+    assert words in " ".join(run_here("team").out.split()).replace(str(Path.cwd()) + "/", "./")

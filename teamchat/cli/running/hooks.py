@@ -1,7 +1,7 @@
 """The hooks of a team: commands that get a line of `--json` when something has happened.
 
-They run one after the other, each under a guardian, while turns go on. No turn waits for one, and nothing that a hook
-does or fails to do changes the run.
+They run one after the other, each under a guardian, while turns go on, but those that name a file which a member at
+work may write. No turn waits for one, and nothing that a hook does or fails to do changes the run.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import contextlib
 import os
 from collections import deque
 from collections.abc import Callable
+from pathlib import Path
 
 from teamchat.cli.output.lines import note
 from teamchat.core.conversation.permission import IN_HOOK, trust_store
@@ -18,8 +19,10 @@ from teamchat.core.engine.events import PauseKind
 from teamchat.core.errors import AgentMissing, TeamchatError, TeamFileError
 from teamchat.core.files.whole_files import temporary_folder
 from teamchat.core.team.programs import Unusable, find_program
-from teamchat.core.team.team import Team
+from teamchat.core.team.team import Member, Team
 from teamchat.core.team.trust import TrustStore, require
+from teamchat.core.team.trusted_files import files_of_hook
+from teamchat.core.team.writers import may_write_file
 from teamchat.core.text.clean import printable, visible
 from teamchat.core.turn.caller import VARIABLE, find_caller
 from teamchat.core.turn.lines import LineMaker, encoded, result_line
@@ -62,9 +65,17 @@ class Hooks:
         self._waiting: deque[tuple[str, bytes]] = deque()
         self._task: asyncio.Task[None] | None = None
         self._now = ""
+        self._at_work: dict[int, tuple[Member, Path]] = {}  # by their turns
+        self._fewer = asyncio.Event()
 
     def __call__(self, event: ConversationEvent) -> None:
         """Have the hook of the event run once those before it have ended."""
+        match event:
+            case TurnStarted(turn=turn) if not turn.setup.host:
+                self._at_work[turn.number] = self._team.member(turn.member), Path(turn.setup.cwd)
+            case TurnFinished(turn=turn):
+                self._at_work.pop(turn.number, None)
+                self._fewer.set()
         if (name := NAMES.get(type(event))) in self._team.hooks:
             for line in self._lines.of(event):
                 self._add(str(name), line)
@@ -86,6 +97,8 @@ class Hooks:
 
         What has not run to its end then is ended, and told.
         """
+        self._at_work.clear()
+        self._fewer.set()
         asked, loop = self._asked(), asyncio.get_running_loop()
         until = loop.time() + REST_S
         while self._task and not self._task.done():
@@ -103,13 +116,25 @@ class Hooks:
         while self._waiting:
             name, line = self._waiting.popleft()
             self._now = name
+            command = self._team.hooks[name]
             try:
+                await self._nobody_writes(files_of_hook(self._team, command))
                 require(self._team, self._store)  # a turn may have changed what the hook runs
-                problem = await self._one(self._team.hooks[name], name, line)
+                problem = await self._one(command, name, line)
             except (TeamchatError, SpawnFailed, OSError, ValueError) as error:  # of a full disk, say
                 problem = f"was not run: {printable(str(error))}"
             if problem:
                 self._warn(f"the hook {name} {problem}")
+
+    async def _nobody_writes(self, files: set[Path]) -> None:
+        """Wait until no member works that may write one of the files: a shell runs what is appended while it reads."""
+        while any(
+            may_write_file(member, self._team.agent_of(member), cwd, file)
+            for member, cwd in self._at_work.values()
+            for file in files
+        ):
+            self._fewer.clear()
+            await self._fewer.wait()
 
     async def _one(self, command: tuple[str, ...], name: str, line: bytes) -> str | None:
         """Run one hook to its end. Why it failed; None if it has not."""

@@ -96,7 +96,11 @@ def _weakened(team: Team) -> Iterator[Need]:
 
 def _hooks(team: Team) -> Iterator[Need]:
     for name, command in team.hooks.items():
-        yield _need(WHOLE_TEAM, f"hooks.{name}", f"runs {shlex.join(command)} as the hook {name}", command)
+        from teamchat.core.team.writers import writable_files
+
+        files = " and ".join(os.path.relpath(file, team.root) for file in writable_files(team, command))
+        waits = f", while no member works that may write {files}" if files else ""
+        yield _need(WHOLE_TEAM, f"hooks.{name}", f"runs {shlex.join(command)} as the hook {name}{waits}", command)
 
 
 def _checks(team: Team) -> Iterator[Need]:

@@ -50,10 +50,14 @@ def file_states(team: Team) -> dict[Path, str]:
     different = {_runs(team, member): member for member in team.ai_members}
     files = {file for member in different.values() for file in _files_of(team, member)}
     for hook in team.hooks.values():
-        files |= _files_of(
-            replace(team, agents={HOOK: AgentSpec(HOOK, hook)}), Member(HOOK, "ai", team.root, agent=HOOK)
-        )
+        files |= files_of_hook(team, hook)
     return {file: _state(file) for file in files}
+
+
+def files_of_hook(team: Team, command: tuple[str, ...]) -> set[Path]:
+    """The files that the words of a hook name."""
+    member = Member(HOOK, "ai", team.root, agent=HOOK)
+    return _files_of(replace(team, agents={HOOK: AgentSpec(HOOK, command)}), member)
 
 
 def untrusted_copies(team: Team, member: Member, placed: Member) -> list[Path]:

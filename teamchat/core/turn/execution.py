@@ -14,7 +14,8 @@ from teamchat.core.context.vendor_session import AdoptedSession, ContinuedSessio
 from teamchat.core.files.room import is_full
 from teamchat.core.receipt import Outcome, Ran
 from teamchat.core.store.turn_events import TimedEvent
-from teamchat.core.turn.files_that_run import files_that_run, may_write
+from teamchat.core.team.writers import may_write
+from teamchat.core.turn.files_that_run import files_that_run
 from teamchat.core.turn.machine import Machine, ReadyTurn
 from teamchat.runners.agent_events import (
     SHOWN_ONLY,

@@ -21,7 +21,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from teamchat.core.agents import CLIS
-from teamchat.core.team.team import BUILTIN_AGENTS, AgentSpec, Member
 from teamchat.patterns import regex
 from teamchat.runners.child.running import Exit, Launch
 from teamchat.runners.untrusted.regular_files import read_regular
@@ -56,16 +55,6 @@ _BELOW: _Place = ("", "repositories below")
 def files_that_run(paths: Iterable[str]) -> tuple[str, ...]:
     """Those of the paths that are such files, in any folder."""
     return tuple(dict.fromkeys(path for path in paths if _KNOWN.search(os.path.normpath(path))))
-
-
-def may_write(member: Member, agent: AgentSpec) -> bool:
-    """True unless the member's turn is known to change no files.
-
-    A built-in CLI limits a member with access "read" to reading. A program of the team's own limits nothing, and MCP
-    servers, project settings and arguments can run what the CLI does not limit.
-    """
-    reads = member.access == "read" and agent in BUILTIN_AGENTS.values()
-    return not reads or bool(member.mcp or member.project_settings or member.args)
 
 
 def look(what: Launch) -> Callable[[Exit], Exit] | None:

@@ -31,8 +31,8 @@ from teamchat.core.store.turns import Turn, find_turn, last_turn_of, turns_in_pl
 from teamchat.core.store.usage import used_meanwhile
 from teamchat.core.team.programs import in_worktree
 from teamchat.core.team.team import Member, Team
+from teamchat.core.team.writers import may_write
 from teamchat.core.turn.caller import VARIABLE, Caller, admit, find_caller
-from teamchat.core.turn.files_that_run import may_write
 from teamchat.core.turn.live_pool import LivePool
 from teamchat.core.turn.machine import Cooldowns, Machine, ReadyTurn
 from teamchat.core.turn.run_events import ConversationEvent, RecordingFiles, Warned, spoken

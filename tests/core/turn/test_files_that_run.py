@@ -16,7 +16,8 @@ from teamchat.core.agents import ProtocolName
 from teamchat.core.conversation.inputs import Message
 from teamchat.core.receipt import Outcome
 from teamchat.core.team.team import BUILTIN_AGENTS, AgentSpec, Member
-from teamchat.core.turn.files_that_run import MOST_LOOKED_AT, MOST_READ, files_that_run, may_write
+from teamchat.core.team.writers import may_write
+from teamchat.core.turn.files_that_run import MOST_LOOKED_AT, MOST_READ, files_that_run
 from teamchat.core.turn.watching import watched
 from teamchat.runners.agent_events import Failure
 from teamchat.runners.child.running import Chunk, Exit, Launch, Running
