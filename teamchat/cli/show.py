@@ -21,7 +21,7 @@ from teamchat.core.store.database import Database
 from teamchat.core.store.messages import SqliteLog
 from teamchat.core.store.sessions import Session, need_session
 from teamchat.core.store.summaries import summary_of
-from teamchat.core.store.turn_events import stored_events
+from teamchat.core.store.turn_events import each_event
 from teamchat.core.store.turns import Turn, partial_of, previous_turn, prompt_of, running_turns, session_of, system_of
 from teamchat.core.text.clean import visible
 from teamchat.runners.failures import is_blank
@@ -167,7 +167,7 @@ def print_receipt(db: Database, turn: Turn, chosen: Session, *, abandoned: bool)
 
         left = how_left(db, turn)
     width = wrap_width()
-    for line in receipt_lines(turn, stored_events(db, turn.id), place, left=left):
+    for line in receipt_lines(turn, each_event(db, turn.id), place, left=left):
         for row in fitted(line, width):
             print(row)
     left_by_turn = list(texts_of(db, turn))

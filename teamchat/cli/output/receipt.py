@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 import shlex
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -69,7 +69,7 @@ def receipt_fields(
 
 
 def receipt_lines(
-    turn: Turn, events: Sequence[StoredEvent], place: Callable[[str], str], *, left: str | None
+    turn: Turn, events: Iterable[StoredEvent], place: Callable[[str], str], *, left: str | None
 ) -> Iterator[str]:
     """`place` adds team and session to a command. `left` says what became of a turn that no process runs any more."""
     undone = ", undone" if turn.undone is not None else ""
@@ -83,13 +83,16 @@ def receipt_lines(
         at, data = event.at, event.data
         if event.type in SHOWN:
             words = SHOWN[event.type].format(**data)
-            calls[data.get("id")] = words
+            if event.type == "ToolCall":
+                calls[data.get("id")] = words
             yield visible(f"  {at:7.1f}s  {words}".replace("\n", " "))
-        elif data.get("output") == ABORTED:
-            yield f"  {at:7.1f}s  {ABORTED}"
-        elif event.type == "ToolResult" and data.get("failed"):
+        elif event.type == "ToolResult":
+            call = calls.get(data.get("id"), "a tool")
             output = one_line(str(data.get("output") or ""), LONGEST_OUTPUT)
-            yield visible(f"  {at:7.1f}s  failed: {calls.get(data.get('id'), 'a tool')}{output and f': {output}'}")
+            if data.get("output") == ABORTED:
+                yield f"  {at:7.1f}s  {ABORTED}"
+            elif data.get("failed"):
+                yield visible(f"  {at:7.1f}s  failed: {call}{output and f': {output}'}")
 
 
 def partial_head(turn: Turn) -> str:

@@ -5,7 +5,7 @@ Every reader of a turn's events gets a tool call with its result, or neither.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, get_args
 
 from msgspec import Struct, convert
@@ -16,6 +16,8 @@ from teamchat.runners.agent_events import SHOWN_ONLY, AgentEvent, Thinking
 
 KINDS = {kind.__name__: kind for kind in get_args(AgentEvent)}
 SELECT = "SELECT at, type, data FROM turn_events WHERE turn = ? ORDER BY number"
+HALVES = """SELECT type, iif(json_valid(data), json_extract(data, '$.id'), NULL) AS id
+    FROM turn_events WHERE turn = ? ORDER BY number"""
 
 
 class TimedEvent(Struct, frozen=True, gc=False):
@@ -46,7 +48,13 @@ def an_event(row: Row) -> StoredEvent:
 
 def stored_events(db: Database, turn: int) -> list[StoredEvent]:
     """A stored turn's events, every tool call with its result."""
-    return paired(db.each(an_event, SELECT, turn))
+    return list(each_event(db, turn))
+
+
+def each_event(db: Database, turn: int) -> Iterator[StoredEvent]:
+    """The same, read one after the other: there may be hundreds of thousands."""
+    alone = _alone(db.each(lambda row: (row.text("type"), row["id"]), HALVES, turn))
+    return _whole(db.each(an_event, SELECT, turn), alone)
 
 
 def first_events(db: Database, turn: int, most: int, characters: int) -> tuple[list[StoredEvent], bool]:
@@ -87,15 +95,31 @@ def paired(events: Iterable[StoredEvent]) -> list[StoredEvent]:
     A result belongs to the newest call of its id that has none yet.
     """
     events = list(events)
-    partners = _partners(events)
-    whole: list[StoredEvent] = []
+    return list(_whole(events, _alone((event.type, event.data.get("id")) for event in events)))
+
+
+def _whole(events: Iterable[StoredEvent], alone: set[int]) -> Iterator[StoredEvent]:
+    """The events with what they lack; `alone` are the places of calls without a result, and the other way round."""
     for place, event in enumerate(events):
-        if event.type == RESULT and place not in partners:
+        if place in alone and event.type == RESULT:
             continue
-        whole.append(event)
-        if event.type == CALL and place not in partners:
-            whole.append(_aborted(event))
-    return whole
+        yield event
+        if place in alone and event.type == CALL:
+            yield _aborted(event)
+
+
+def _alone(halves: Iterable[tuple[str, object]]) -> set[int]:
+    """The places of calls and results whose other half is missing, among events by their types and ids."""
+    open_calls, results = dict[object, list[int]](), set[int]()
+    for place, (kind, name) in enumerate(halves):
+        calls = open_calls.get(name)
+        if kind == CALL:
+            open_calls.setdefault(name, []).append(place)
+        elif kind == RESULT and calls:
+            calls.pop()
+        elif kind == RESULT:
+            results.add(place)
+    return results.union(*open_calls.values())
 
 
 def tool_calls(events: Sequence[StoredEvent]) -> list[tuple[StoredEvent, StoredEvent]]:
