@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import subprocess
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -241,3 +242,11 @@ def test_the_job_is_red_and_says_why_where_there_is_no_review(world: Path, monke
         ended, commands, _ = pull.job(OUTAGE="warn", **wrong)
         assert (ended, [name for name, _ in commands]) == (code, ["error"]), commands
         assert commands[0][1].endswith(why)
+
+
+def test_the_sdist_has_all_that_the_repository_has() -> None:
+    listed = subprocess.run(("git", "ls-files"), cwd=ROOT, capture_output=True, text=True, check=False)
+    if listed.returncode:
+        pytest.skip("this is no clone")
+    built = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["sdist"]
+    assert {path.partition("/")[0] for path in listed.stdout.splitlines()} - {"pyproject.toml"} == set(built["include"])

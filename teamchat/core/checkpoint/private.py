@@ -7,7 +7,7 @@ from pathlib import Path
 
 from teamchat.patterns import regex
 
-# What the signatures of gitrob (github.com/michenriksen/gitrob) name, without histories, databases and sources; what
+# What the signatures of gitrob (github.com/michenriksen/gitrob) name, without databases and sources; what
 # the manuals of these programs say of their passwords and tokens; and the names that people give to such notes.
 _NAMES = regex(
     r"""
@@ -23,7 +23,9 @@ _NAMES = regex(
     | \.?secrets?(\.(ya?ml|json|toml|ini|txt|env|cfg|conf|properties))? | kubeconfig | .+\.tfvars(\.json)?
     | terraform\.tfstate(\.backup)?
     | \.?((access|auth|api|bearer)[._-]?)?(tokens?|passwords?|passwd|api[._-]?keys?|private[._-]?key)
-    | (.+[._-])?(tokens?|passwords?|passwd|api[._-]?keys?|private[._-]?key)\.(txt|csv)
+    | (.+[._-])?(tokens?|passwords?|passwd|api[._-]?keys?|private[._-]?key)\.(txt|csv|json)
+    | \.dev\.vars(\..+)? | auth\.json | (.+[._-])?(deploy|signing|ssh|host|service|master)[._-]?keys?(\.(txt|json))?
+    | (.+[._-])?sa([._-]key)?\.json | \.?(.+[._-])?histfile | \.(.+_)?history
     """,
     re.IGNORECASE | re.VERBOSE,
 )

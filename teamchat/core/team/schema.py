@@ -148,6 +148,16 @@ def _hosts(value: object) -> object:
 def _program(value: list[str]) -> list[str]:
     if not value or not value[0]:
         raise ValueError('expected a program and its arguments, such as ["ollama", "run", "llama3"]')
+    return _few_words(value)
+
+
+MOST_WORDS = 1_000  # of a command: which files its words name is looked for
+
+
+def _few_words(value: list[str]) -> list[str]:
+    words = sum(len(word.split()) for word in value)
+    if words > MOST_WORDS:
+        raise ValueError(f"has {words:,} words, over {MOST_WORDS:,}; put them into a script")
     return value
 
 
@@ -158,6 +168,7 @@ def _command(value: object) -> object:
         raise ValueError('expected a command such as "make test", or a list such as ["make", "test"]')
     for word in words:
         _value(word)
+    _few_words(words)
     return value
 
 
@@ -274,7 +285,7 @@ class MemberTable(Table):
     """The longest silence while no tool runs. Without it the CLI's own value: {stall}, none for a plain program."""
     first_byte: Seconds | None = None
     """The longest wait for the first output. Without it {first_byte}."""
-    args: list[Value] = []
+    args: Annotated[list[Value], AfterValidator(_few_words)] = []
     """Extra arguments for the CLI."""
     env: dict[Variable, Value] = {}
     """Variables that are added to the environment."""

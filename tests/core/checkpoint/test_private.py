@@ -14,11 +14,13 @@ SECRETS = (
     "password.txt", "passwords.csv", "passwd", "db_password.txt", ".secrets", ".secret", "secrets.txt", "secrets.yaml",
     "secret.properties", ".vault-token", ".vault_pass", "vault_pass.txt", ".s3cfg", ".boto", ".dockerconfigjson",
     "sftp-config.json", "filezilla.xml", ".remote-sync.json", ".mylogin.cnf", "credentials", "aws_credentials",
+    ".dev.vars", ".dev.vars.staging", "auth.json", "tokens.json", "api_keys.json", "deploy_key", "deploy-key.txt",
+    "signing_key", "gcp-sa.json", "sa-key.json", ".bash_history", ".zsh_history", ".psql_history", ".python_history",
     "client_secret_1.json", "terraform.tfstate", "prod.tfvars", ".npmrc", ".netrc", ".ssh/config", "a/.aws/config",
 )  # fmt: skip
 OTHERS = (
     "get-token", "reset-password.md",
-    "token.py", "tokens.json", "tokens.css", "tokenizer.txt", "token_test.go", "secrets.py", "secret.md", "password.py",
+    "token.py", "design-tokens.css", "tokens.css", "history.txt", "usa.json", "auth.py", "hostkeys.py", "vars", "tokenizer.txt", "token_test.go", "secrets.py", "secret.md", "password.py",
     "passwords.html", "PasswordForm.tsx", "reset-password.md.j2", "keys.py", "monkey.txt", "api_keys.py",
     ".env.example", "secrets.yaml.template", "id_rsa.pub", "deploy_rsa.pub", "rsa.py", "notes.bak", "a.txt~",
     "environment.yml", "env.py", "keyboard.key.md", "README", "private.py", "tokenize", "key", "public.crt",

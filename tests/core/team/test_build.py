@@ -244,6 +244,7 @@ def test_the_members_together(text: str, said: str, tmp_path: Path) -> None:
         ('like = "plain"', 'command: missing, expected a list such as ["ollama", "run", "llama3"]'),
         ("command = []", 'command: expected a program and its arguments, such as ["ollama", "run", "llama3"]'),
         ('command = [""]', 'command: expected a program and its arguments, such as ["ollama", "run", "llama3"]'),
+        (f'command = ["sh", "{"w " * 1000}"]', "command: has 1,001 words, over 1,000; put them into a script"),
         ('command = "ollama run"', "command: expected a list, got 'ollama run'"),
         ('command = ["a", 1]', "command[1]: expected a string, got 1"),
         ('command = ["~nobody-here/x"]', "command[0]: no home folder for '~nobody-here/x'"),
