@@ -20,7 +20,8 @@ SECRETS = (
 )  # fmt: skip
 OTHERS = (
     "get-token", "reset-password.md",
-    "token.py", "design-tokens.css", "tokens.css", "history.txt", "usa.json", "auth.py", "hostkeys.py", "vars", "tokenizer.txt", "token_test.go", "secrets.py", "secret.md", "password.py",
+    "token.py", "design-tokens.css", "tokens.css", "history.txt", "usa.json", "auth.py", "hostkeys.py", "vars",
+    "tokenizer.txt", "token_test.go", "secrets.py", "secret.md", "password.py",
     "passwords.html", "PasswordForm.tsx", "reset-password.md.j2", "keys.py", "monkey.txt", "api_keys.py",
     ".env.example", "secrets.yaml.template", "id_rsa.pub", "deploy_rsa.pub", "rsa.py", "notes.bak", "a.txt~",
     "environment.yml", "env.py", "keyboard.key.md", "README", "private.py", "tokenize", "key", "public.crt",
