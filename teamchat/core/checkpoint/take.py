@@ -283,10 +283,11 @@ class _Look(Struct):
         new = {*self._others(), *lacking} - self.extra
         new = {path for path in new if path.rstrip("/") not in self.submodules}
         if self.since:
+            new = {path for path in new if self._look_at(path.rstrip("/"))}  # what is gone is no work of the turn
             new = {path for path in new if not self._was_there(path)}
             new -= self._older(new)
         nested = {path for path in new if path.endswith("/")}
-        for path in nested:
+        for path in nested - _around(nested, lacking):
             self._leave_out(path.rstrip("/"), "repository")
         unheld = (path for path in self.submodules if not self.memory.submodules[path])
         wanted = chain(changed, new - nested, unheld, self.extra, self._left_before())
@@ -319,7 +320,11 @@ class _Look(Struct):
         entries = _paths(self.shadow.users_index("--stage"))
         links = sorted({entry.partition("\t")[2] for entry in entries if entry.startswith(SUBMODULE)})
         self.memory.submodules = {path: path in ours for path in links}
-        return {entry.partition("\t")[2] for entry in entries} - ours
+        lacking = {entry.partition("\t")[2] for entry in entries} - ours
+        if around := _around(self.memory.others, lacking):
+            self.memory.others = [path for path in self.memory.others if path not in around]
+            self.memory.others_by = ""
+        return lacking
 
     def _is_folder(self, path: str) -> bool:
         return bool((status := self._look_at(path)) and stat.S_ISDIR(status.st_mode))
@@ -359,8 +364,9 @@ class _Look(Struct):
             raise CheckpointFailed(f"{readable(special[0])} is no file, and git would wait for what it has; remove it")
         if self.begins and (self._rules_now() != memory.ignored_by or not self.found.folders.keys() <= before.keys()):
             self._look_for_ignored()
-        states_known = all(folder.state for folder in before.values())
-        self.unchanged = bool(before) and states_known and before == self.found.folders
+        told = bool(before) and all(folder.state for folder in before.values())
+        told = told and not any(path.endswith("/") for path in memory.others)  # no folder tells if one is none any more
+        self.unchanged = told and before == self.found.folders
 
     def _look_for_ignored(self) -> None:
         memory = self.memory
@@ -382,7 +388,9 @@ class _Look(Struct):
     def _walk_without(self, ignored: list[str]) -> None:
         memory = self.memory
         without = {path.rstrip("/") for path in ignored}
-        self.found = walk(self.shadow.repository.top, without, memory.walked if memory.local else {})
+        repositories = {*memory.submodules, *(path.rstrip("/") for path in memory.others if path.endswith("/"))}
+        last = memory.walked if memory.local else {}
+        self.found = walk(self.shadow.repository.top, without, last, repositories)
         memory.walked = self.found.folders if memory.local else {}
         self.lines = self._read_rules()
 
@@ -567,8 +575,9 @@ class _Look(Struct):
             memory.again = []
             memory.permissions = Permissions.of({path: self._bits_of(path) for path in files})
         memory.submodules |= {path: path in fresh for path in gone.union(add) & memory.submodules.keys()}
-        memory.others = [path for path in memory.others if path not in fresh]
-        if gone:
+        around = _around(memory.others, new)
+        memory.others = [path for path in memory.others if path not in fresh and path not in around]
+        if gone or around:
             memory.others_by = ""
         ignored = {path.rstrip("/") for path in memory.ignored}
         if any(is_within(path, ignored) for path in new):
@@ -576,7 +585,7 @@ class _Look(Struct):
 
     def _bits_of_folder(self, path: str) -> int | None:
         if walked := self.found.folders.get(path):
-            return None if walked.nested else walked.bits
+            return walked.bits if self.found.has(path) else None
         status = self._look_at(path)  # git ignores it, and has files of it
         return stat.S_IMODE(status.st_mode) if status and stat.S_ISDIR(status.st_mode) else None
 
@@ -588,6 +597,13 @@ class _Look(Struct):
         if status.st_ctime > time.time() - SOON_S:
             self.memory.again.append(path)
         return stat.S_IMODE(status.st_mode)
+
+
+def _around(repositories: Iterable[str], files: Iterable[str]) -> set[str]:
+    """Those of the repositories, which end with a slash, of which our index is to have files: git looks into these."""
+    prefixes = tuple(path for path in repositories if path.endswith("/"))
+    inside = [path for path in files if path.startswith(prefixes)] if prefixes else []
+    return {prefix for prefix in prefixes if any(path.startswith(prefix) for path in inside)}
 
 
 def _differing(printed: bytes) -> tuple[list[str], list[str]]:

@@ -21,8 +21,8 @@ class Folder(Struct, frozen=True, array_like=True):
     """One folder, with its permissions and the names of the folders in it.
 
     `state` changes with any name in it; it is empty where a change may come that leaves it as it is. `rules`: it has a
-    `.gitignore`. `special` are the names that git would open and that are no regular files. `nested`: it is a
-    repository of its own.
+    `.gitignore`. `special` are the names that git would open and that are no regular files. `has_git`: it has a `.git`,
+    which may make it a repository of its own.
     """
 
     bits: int
@@ -30,13 +30,17 @@ class Folder(Struct, frozen=True, array_like=True):
     inner: tuple[str, ...] = ()
     rules: bool = False
     special: tuple[str, ...] = ()
-    nested: bool = False
+    has_git: bool = False
 
 
 class Walk(Struct):
-    """The folders, by path; the top is `""`. `special` are the paths that git would open and that are no files."""
+    """The folders, by path; the top is `""`. `repositories` are those into which git does not look.
+
+    `special` are the paths that git would open and that are no files.
+    """
 
     folders: dict[str, Folder] = field(default_factory=dict)
+    repositories: set[str] = field(default_factory=set)
 
     @property
     def special(self) -> list[str]:
@@ -49,13 +53,14 @@ class Walk(Struct):
 
     def has(self, folder: str) -> bool:
         """Whether the folder is one of the work tree, which no link leads to."""
-        return folder in self.folders and not self.folders[folder].nested
+        return folder in self.folders and folder not in self.repositories
 
 
-def walk(top: Path, without: Collection[str], last: Mapping[str, Folder]) -> Walk:
-    """The folders of the work tree, but those `without`, and not into nested repositories.
+def walk(top: Path, without: Collection[str], last: Mapping[str, Folder], repositories: Collection[str] = ()) -> Walk:
+    """The folders of the work tree, but those `without`, and not into those of the `repositories` that have a `.git`.
 
-    A folder that has the state that it had in the `last` walk is not listed again.
+    git looks into a folder with a `.git` that is no repository, or of which the index has files. A folder that has the
+    state that it had in the `last` walk is not listed again.
     """
     walked, soon = Walk(), time.time_ns() - int(SOON_S * 1e9)
     waiting = [""]
@@ -68,7 +73,9 @@ def walk(top: Path, without: Collection[str], last: Mapping[str, Folder]) -> Wal
             if folder is None or folder.state != state:
                 folder = _listed(f"{top}/{path}", status, () if max(state[1:]) > soon else state, is_top=not path)
             walked.folders[path] = folder
-            if not folder.nested:
+            if folder.has_git and path in repositories:
+                walked.repositories.add(path)
+            else:
                 waiting += [inner for name in folder.inner if (inner := _path(path, name)) not in without]
     return walked
 
@@ -79,18 +86,18 @@ def _path(folder: str, name: str) -> str:
 
 def _listed(place: str, status: os.stat_result, state: tuple[int, ...], *, is_top: bool) -> Folder:
     """A folder, with what can be read of it."""
-    inner, special, rules, nested = list[str](), list[str](), False, False
+    inner, special, rules, has_git = list[str](), list[str](), False, False
     with contextlib.suppress(OSError), os.scandir(place) as found:
         for entry in found:
             if entry.name == ".git":
-                nested = not is_top
+                has_git = not is_top
             elif entry.is_dir(follow_symlinks=False):
                 inner.append(entry.name)
             elif entry.name in READ_BY_GIT:
                 rules = rules or (entry.name == RULES and entry.is_file(follow_symlinks=False))
                 if not entry.is_file(follow_symlinks=False) and not entry.is_symlink():
                     special.append(entry.name)
-    return Folder(stat.S_IMODE(status.st_mode), state, tuple(inner), rules, tuple(special), nested)
+    return Folder(stat.S_IMODE(status.st_mode), state, tuple(inner), rules, tuple(special), has_git)
 
 
 def stamp_of(folder: str) -> str:

@@ -95,6 +95,16 @@ def steps(tree: WorkTree) -> list[Callable[[], object]]:
         lambda: (tree.repository.git_dir / "info/exclude").write_text("*.tmp\n"),
         lambda: tree.write("a.tmp", b"x"),
         lambda: tree.write("b", b"x"),
+        lambda: subprocess.run(("git", "init", "-q"), cwd=top / "src", check=False),
+        lambda: tree.write("src/deep/file", b"x"),
+        lambda: tree.write("src/deep/.gitignore", b"*.out\n"),
+        lambda: tree.write("src/deep/a.out", b"x"),
+        lambda: tree.write("src/deep/other", b"x"),
+        lambda: shutil.rmtree(top / "src/.git/objects"),
+        lambda: tree.write("src/deep/third", b"x"),
+        lambda: tree.write("inner/deep/file", b"x"),
+        lambda: tree.git("add", "--force", "inner/deep/file", fails=True),
+        lambda: tree.write("inner/deep/other", b"x"),
     ]
 
 

@@ -392,6 +392,34 @@ def test_a_turn_whose_index_is_lost_ends_with_what_it_did(tree: WorkTree, damage
     assert [(one.path, one.why) for one in after.left_out] == [("moved/a", "earlier")]
 
 
+@pytest.mark.parametrize("repository", ["whole", "empty", "gone"])
+def test_a_file_that_git_still_sees_below_a_folder_with_a_git_folder_is_recorded(
+    tree: WorkTree, monkeypatch: pytest.MonkeyPatch, repository: str
+) -> None:
+    monkeypatch.setattr(walking, "SOON_S", -1.0)
+    tree.write("src/inner/a", b"1\n")
+    tree.take()
+    if repository == "whole":
+        subprocess.run(("git", "init", "-q"), cwd=tree.top / "src", check=True)
+    elif repository == "empty":
+        (tree.top / "src/.git").mkdir()
+    else:
+        tree.write("src/.git", b"gitdir: ../gone\n")
+    tree.take()
+    tree.take()
+    tree.write("src/inner/mine", b"my only copy\n")
+    tree.write("src/inner/.gitignore", b"*.tmp\n")
+    before = tree.begin()
+    tree.write("src/inner/mine", b"overwritten\n")
+    tree.write("src/inner/new", b"new\n")
+    tree.write("src/inner/x.tmp", b"ignored\n")
+    after = tree.end()
+    changed = [(change.path, change.what) for change in tree.changes(before, after)]
+    assert changed == [("src/inner/mine", "changed"), ("src/inner/new", "added")]
+    tree.undo(before, after)
+    assert (tree.top / "src/inner/mine").read_bytes() == b"my only copy\n"
+
+
 def test_the_times_of_folders_are_trusted_on_file_systems_of_the_kernel_alone(
     tree: WorkTree, monkeypatch: pytest.MonkeyPatch, git_calls: Callable[[], list[str]]
 ) -> None:
