@@ -51,9 +51,6 @@ def test_the_line_of_a_member_says_that_its_files_are_recorded(
         shown.until(lambda text: WORDS in text)  # and after its end
         Path(slow_git["GO"]).touch()
         shown.until(lambda text: "Done" in text and WORDS not in text)
-        if command[0] == "chat":
-            shown.child.send("\x04")
-        shown.to_the_end()
 
 
 @pytest.mark.usefixtures("tree")
