@@ -10,7 +10,7 @@ from teamchat.core.team.trusted_files import files_of_hook
 
 
 def may_write(member: Member, agent: AgentSpec) -> bool:
-    """Return whether the member's turn is not known to change no files.
+    """Return whether a turn of the member may change files.
 
     A built-in CLI limits a member with access "read" to reading. A program of the team's own limits nothing, and MCP
     servers, project settings and arguments can run what the CLI does not limit.

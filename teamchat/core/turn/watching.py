@@ -61,7 +61,7 @@ async def in_thread(work: Callable[[], T]) -> T:
 
 
 def threadsafe(tell: Callable[[T], object]) -> Callable[[T], None]:
-    """What tells it in the thread of the loop that runs, from any other one; nothing once the loop is closed."""
+    """Return a function that calls `tell` in the thread of the running loop, or nothing once that is closed."""
     loop = asyncio.get_running_loop()
 
     def told(what: T) -> None:

@@ -82,6 +82,11 @@ def test_of_a_long_line_what_has_very_many_values_is_left_out(line: bytes, event
     assert decode(line) == event
 
 
+@pytest.mark.parametrize("odd", [b"NaN", b"1]"])
+def test_a_long_line_of_very_many_values_that_is_no_strict_json_is_not_decoded(odd: bytes) -> None:
+    assert decode(b'{"a": [' + b"[]," * 4 * MIB + odd + b"]}") is None
+
+
 def test_an_object_of_very_many_keys_is_left_out() -> None:
     line = b"{" + b",".join(b'"k%d":1' % number for number in range(1_200_000)) + b"}"
     assert decode(line) == {}

@@ -93,7 +93,7 @@ class Doing(Struct):
                 self.waits_until = waited
 
     def record(self, *, over: bool) -> None:
-        """Its files are recorded, before it starts or after its end, or have been."""
+        """Show that its files are being recorded; once that is `over`, show again what it did before."""
         if not over:
             self.before = self.what
         self.what = self.before if over else RECORDS
