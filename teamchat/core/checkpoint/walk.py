@@ -60,9 +60,9 @@ def walk(top: Path, without: Collection[str], last: Mapping[str, Folder], reposi
     """The folders of the work tree, but those `without`, and not into those of the `repositories` that have a `.git`.
 
     git looks into a folder with a `.git` that is no repository, or of which the index has files. A folder that has the
-    state that it had in the `last` walk is not listed again.
+    state that it had in the `last` walk is not listed again, unless it is on another device, such as one of the network.
     """
-    walked, soon = Walk(), time.time_ns() - int(SOON_S * 1e9)
+    walked, soon, device = Walk(), time.time_ns() - int(SOON_S * 1e9), top.stat().st_dev
     waiting = [""]
     while waiting:
         path = waiting.pop()
@@ -71,7 +71,8 @@ def walk(top: Path, without: Collection[str], last: Mapping[str, Folder], reposi
             state = (status.st_ino, status.st_mtime_ns, status.st_ctime_ns)
             folder = last.get(path)
             if folder is None or folder.state != state:
-                folder = _listed(f"{top}/{path}", status, () if max(state[1:]) > soon else state, is_top=not path)
+                told = status.st_dev == device and max(state[1:]) <= soon
+                folder = _listed(f"{top}/{path}", status, state if told else (), is_top=not path)
             walked.folders[path] = folder
             if folder.has_git and path in repositories:
                 walked.repositories.add(path)

@@ -47,6 +47,13 @@ def test_the_folders_of_files_are_all_above_them() -> None:
     assert folders_of_files(["a", "b/c/d/e", "b/f", "g/h"]) == ["b", "b/c", "b/c/d", "g"]
 
 
+@pytest.mark.skipif(not os.path.ismount("/dev/shm"), reason="nothing is mounted there")
+def test_a_folder_of_another_device_is_listed_with_each_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(walking, "SOON_S", -1e9)  # else every folder is as young as a new machine
+    found = walking.walk(Path("/dev"), {name.name for name in Path("/dev").iterdir()} - {"shm"}, {})
+    assert (bool(found.folders[""].state), found.folders["shm"].state) == (True, ())
+
+
 def steps(tree: WorkTree) -> list[Callable[[], object]]:
     """What people and members do to a work tree, each once."""
     top, notes = tree.top, tree.top / "notes.txt"
