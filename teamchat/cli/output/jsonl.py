@@ -6,6 +6,7 @@ import sys
 from typing import Any
 
 from msgspec import to_builtins
+from msgspec.json import format as spaced
 
 from teamchat.cli.output.listing import SessionState
 from teamchat.core.routing.todos import Change
@@ -54,7 +55,8 @@ def print_line(line: JsonLine) -> None:
 
 
 def _put(line: object) -> None:
-    sys.stdout.write(f"{encoded(line).decode()}\n")
+    """Write it with a space behind each colon and comma: scripts look for `"code": 0`."""
+    sys.stdout.write(f"{spaced(encoded(line), indent=0).decode()}\n")
 
 
 def session_fields(session: Session, title: str) -> dict[str, Any]:
