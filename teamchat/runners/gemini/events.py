@@ -7,6 +7,7 @@ on: a hook (AfterAgent) has sent it back, and what it said before is not the ans
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from teamchat.patterns import regex
@@ -44,6 +45,11 @@ _REFUSAL_TYPE = regex(r"tool_not_registered|policy|not_in_workspace")
 _REFUSAL = regex(  # the types of these are those of a wrong argument and of any exception (0.55.1 to 0.61.0)
     r'Path not in workspace: |Tool execution for "[^"]*" requires user confirmation, which is not supported'
 )
+_SHELL = "run_shell_command"
+_BLOCKED = "Blocked: command substitution detected in shell command."
+"""The whole output of a command that has an expansion: it did not run, and the status is "success" (0.61.0)."""
+_NO_EXPANSION = regex(r"""'[^']*'|\\.|("(?:[^"\\]|\\.)*")""", re.DOTALL)  # keeps what stands in double quotes
+_EXPANSION = regex(r"[$<>]\(|`")
 _RETRY = regex(r"Attempt (\d{1,9}) failed(?: with status (\d{3}))?[:.]\s*(?:Retrying with backoff\.\.\. )?(.*)")
 _CUT = regex(r"Warning: stdin input truncated to \d+ bytes")
 _STATUS_BY_EXIT = {status & 0xFF: status for status in (400, 401, 403, 404, 408, 413, 429, 500, 502, 503, 504)}
@@ -54,6 +60,7 @@ class GeminiEvents(JsonEvents):
         super().__init__(VOICE)
         self._calls: dict[str, ToolCall] = {}
         self._paths: dict[str, str] = {}
+        self._expands: set[str] = set()  # the calls of the shell whose commands have an expansion
 
     def piece(self, event: dict[str, object]) -> str | None:
         match event:
@@ -89,6 +96,8 @@ class GeminiEvents(JsonEvents):
         match parameters:
             case {"file_path": str(path)} if name in _EDITORS:
                 self._paths[tool] = path
+            case {"command": str(command)} if name == _SHELL and _EXPANSION.search(_NO_EXPANSION.sub(r"\1", command)):
+                self._expands.add(tool)
         if name == _ASKS:
             self._asked[tool] = questions_text(parameters)
         call = self._calls[tool] = ToolCall(tool, name, summary(parameters), lines_of(parameters))
@@ -96,15 +105,19 @@ class GeminiEvents(JsonEvents):
 
     def _tool_result(self, tool: str, event: dict[str, object]) -> Iterator[AgentEvent]:
         yield from self._segment()
-        failed = event.get("status") != "success"
+        output = flat(event.get("output"))
+        blocked = tool in self._expands and output == _BLOCKED
+        failed = blocked or event.get("status") != "success"
         path = self._paths.pop(tool, None)  # a call ends once: what says so again repeats no path
-        yield ToolResult(tool, flat(event.get("output")), failed, () if failed or path is None else (path,))
+        yield ToolResult(tool, output, failed, () if failed or path is None else (path,))
         if tool in self._asked:
             yield from self.unanswered(tool, failed=failed)
             return
+        call = self._calls.get(tool)
         match event.get("error"):
+            case _ if blocked and call:
+                yield Denied(call.name, call.summary)
             case {"type": str(kind), **rest} if failed and _is_refusal(kind, rest.get("message")):
-                call = self._calls.get(tool)
                 yield Denied(call.name if call else "tool", call.summary if call else kind)
 
     def _segment(self) -> Iterator[AgentEvent]:

@@ -56,6 +56,37 @@ def test_a_turn_with_a_tool_is_told_from_start_to_done() -> None:
     assert verdict.text == "Done [NEXT:max]\n"
 
 
+BLOCKED = "Blocked: command substitution detected in shell command."
+
+
+@pytest.mark.parametrize(
+    ("command", "output", "is_denied"),
+    [
+        ("echo sum $((1+1)) > made.txt", BLOCKED, True),
+        ("echo `date`", BLOCKED, True),
+        ("echo \"don't stop $(date) won't\"", BLOCKED, True),
+        ("diff <(ls a) <(ls b)", BLOCKED, True),
+        ("tee >(wc -l)", BLOCKED, True),
+        (f"echo '{BLOCKED}'", BLOCKED, False),  # it ran, and says so
+        (f"echo '{BLOCKED}' '$(date)' | head -c 56", BLOCKED, False),
+        (f'echo "{BLOCKED}" \\$\\(date\\) >/dev/null', BLOCKED, False),
+        ("echo $(date)", f"{BLOCKED} No.", False),
+        ("ls", "", False),
+    ],
+)
+def test_a_command_with_an_expansion_is_refused_though_its_event_says_success(
+    command: str, output: str, is_denied: bool
+) -> None:
+    use = {"type": "tool_use", "tool_id": "1", "tool_name": "run_shell_command", "parameters": {"command": command}}
+    result = {"type": "tool_result", "tool_id": "1", "status": "success", "output": output}
+    events = feed(GeminiEvents(), use, result)
+    (told,) = (event for event in events if isinstance(event, ToolResult))
+    assert told.failed == is_denied
+    assert [event for event in events if isinstance(event, Denied)] == [
+        Denied("run_shell_command", command)
+    ] * is_denied
+
+
 def test_the_echo_of_the_prompt_is_no_text() -> None:
     parser = GeminiEvents()
     assert feed(parser, {"type": "message", "role": "user", "content": "the prompt"}) == []
