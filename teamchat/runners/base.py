@@ -230,7 +230,9 @@ class Sessions(Struct, frozen=True):
     `stays_in` is the folder where the CLI keeps them. `keeps_all`: it has no switch to turn that off, so fresh turns
     leave sessions, too. `used` reports the total usage of a session, from a turn's environment, if the CLI counts
     over its sessions and that can be known. `kept` finds the sessions of a folder, by the CLI's environment; None:
-    they cannot be listed, and none is adopted.
+    they cannot be listed, and none is adopted. `any_folder` is the version from which the CLI continues a session in
+    any folder (empty: only in the one where it began). An older one does not find the session, and the turn is repeated
+    with a fresh one.
     """
 
     system_each_time: bool
@@ -242,6 +244,7 @@ class Sessions(Struct, frozen=True):
     keeps_all: bool = False
     used: Callable[[Mapping[str, str], str], Usage | None] = lambda _env, _session: None
     kept: Callable[[Mapping[str, str], Path], Iterable[KeptSession]] | None = None
+    any_folder: str = ""
 
 
 class Limit(Struct, frozen=True):

@@ -197,10 +197,16 @@ def test_a_member_that_continues_no_session_is_refused(
     assert (ran.code, refused(ran)) == (2, error)
 
 
-def test_a_member_in_a_worktree_is_refused(world: Path) -> None:
-    team(world, workspace="worktree", access="edit")
-    told = "max works in a worktree of its own, where max-agent finds no session of yours"
-    assert refused(run_here("adopt", "max", "--last")) == told
+@pytest.mark.parametrize("like", ["claude", "codex", "gemini"])
+def test_a_member_in_a_worktree_adopts_what_its_cli_continues_in_any_folder(world: Path, like: str) -> None:
+    team(world, like, workspace="worktree", access="edit")
+    record(like, IDS[0], "Words")
+    ran = run_here("adopt", "max", "--last")
+    if like == "gemini":
+        told = "max works in a worktree of its own, where max-agent finds no session of yours"
+        assert (ran.code, refused(ran)) == (2, told)
+    else:
+        assert (ran.code, "max continues a session begun in max-agent" in ran.err) == (0, True)
 
 
 def test_a_person_has_no_session_to_continue(world: Path) -> None:

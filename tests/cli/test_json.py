@@ -208,7 +208,7 @@ def test_a_failure_keeps_the_partial_text_apart(world: Path) -> None:
 
 
 def test_a_line_has_a_space_behind_each_colon_and_comma_for_scripts_that_look_for_words(world: Path) -> None:
-    crew(world, {"max": ["One:two,three \"four\":5\n"]})
+    crew(world, {"max": ['One:two,three "four":5\n']})
     ran = run_here("send", "--json", "[NEXT: max] Hi")
     assert ran.out == "".join(f"{json.dumps(line, ensure_ascii=False)}\n" for line in objects(ran))
     assert '"usage": {' in ran.out

@@ -60,7 +60,7 @@ def walk(top: Path, without: Collection[str], last: Mapping[str, Folder], reposi
     """The folders of the work tree, but those `without`, and not into those of the `repositories` that have a `.git`.
 
     git looks into a folder with a `.git` that is no repository, or of which the index has files. A folder that has the
-    state that it had in the `last` walk is not listed again, unless it is on another device, such as one of the network.
+    state that it had in the `last` walk is not listed again, unless it is on another device (one of the network, say).
     """
     walked, soon, device = Walk(), time.time_ns() - int(SOON_S * 1e9), top.stat().st_dev
     waiting = [""]

@@ -90,9 +90,14 @@ def _gone(turn: Turn | None, session: str) -> bool:
 
 
 def session_key(member: Member, agent: AgentSpec, system_text: str) -> str:
-    """The key of a vendor session. Another program, model, access, folder or system text begins a fresh session."""
+    """Return what a vendor session is bound to: another program, model, access or system text begins a fresh one.
+
+    So does another folder, unless the CLI continues its sessions in any.
+    """
+    sessions = agent.type.runner.sessions
+    folder = "" if sessions and sessions.any_folder else str(member.cwd)
     bound = [
-        agent.name, agent.command, member.model, member.access, member.allow, str(member.cwd), member.args,
+        agent.name, agent.command, member.model, member.access, member.allow, folder, member.args,
         member.project_settings, member.web, member.mcp, member.git, system_text,
     ]  # fmt: skip
     if member.host:

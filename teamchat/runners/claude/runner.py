@@ -84,6 +84,7 @@ class ClaudeRunner(Runner):
         open=lambda session, _cwd: ("--resume", session),
         stays_in="~/.claude/projects",
         kept=kept_in,
+        any_folder="2.1.260",  # not 2.1.197
     )
 
     def prepare(self, prompt: str, *, typed: range, exists: Callable[[str], bool]) -> Prepared:

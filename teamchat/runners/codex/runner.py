@@ -89,6 +89,7 @@ class CodexRunner(Runner):
         stays_in="~/.codex/sessions",
         used=used_in,
         kept=kept_in,
+        any_folder="0.169.0",  # of older ones nothing is known
     )
 
     def prepare(self, prompt: str, *, typed: range, exists: Callable[[str], bool]) -> Prepared:

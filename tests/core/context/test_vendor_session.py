@@ -97,7 +97,6 @@ def test_a_fresh_member_never_goes_on_and_leaves_no_session(stage: Stage) -> Non
         ({"access": "edit"}, CHANGED),
         ({"allow": ("make",)}, CHANGED),
         ({"args": ("--verbose",)}, CHANGED),
-        ({"cwd": Path("/")}, CHANGED),
         ({"project_settings": True}, CHANGED),
         ({"web": True}, CHANGED),
         ({"mcp": ("github",)}, CHANGED),
@@ -116,6 +115,16 @@ def test_a_changed_member_begins_a_fresh_session_with_everything(
     assert resumed(stage.launched[1]) is None
     assert "First" in stage.prompts[1]
     assert why_fresh(stage) == why
+
+
+@pytest.mark.parametrize(("name", "continues"), [("max", True), ("sarah", True), ("carol", False)])
+def test_another_folder_begins_a_fresh_session_where_the_cli_finds_one_only_in_its_own(
+    stage: Stage, name: str, continues: bool
+) -> None:
+    stage.send("First", to=name)
+    stage.member(name, cwd=Path("/"))
+    stage.send("Second", to=name)
+    assert (resumed(stage.launched[1]) is not None, why_fresh(stage)) == (continues, None if continues else CHANGED)
 
 
 def test_another_program_begins_a_fresh_session(stage: Stage) -> None:

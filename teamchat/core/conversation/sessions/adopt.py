@@ -64,7 +64,7 @@ def candidates(db: Database, team: Team, member: Member, inherited: Mapping[str,
             f"{member.name}'s memory is fresh: each of its turns begins a session of its own;"
             ' give it memory = "resume" in the team file'
         )
-    if member.workspace == "worktree":
+    if member.workspace == "worktree" and not runner.sessions.any_folder:
         raise UsageError(f"{member.name} works in a worktree of its own, where {agent.name} finds no session of yours")
     env = environment_of(runner, inherited, keep=member.env_keep, add=member.env)
     own, sessions = vendor_sessions(db), runner.sessions.kept(env, member.cwd)
