@@ -43,14 +43,15 @@ class Setup(Struct, frozen=True):
     secrets that were taken out of other vendors' texts.
 
     `resumes` is the vendor session that the turn continues, or `adopted` one of a person's, whose copy it continues;
-    else `fresh_because` says why it begins one; `opened`:
-    a person continued it by hand since; `same_process`: in the process of an earlier turn. `fresh_bytes` is what
-    a fresh turn would have been sent in all. `shown_from`, `beside`, `thread_key` and `edits` are what the next turn's
-    memory is judged by. `sources` names what layers are made of (files, lessons), by the layer's name.
-    `images` names those it was shown. `slash` says what became of a custom command that its person typed.
-    `without` names, in a member's first turn, what the plain CLI would also have. `host` is the host that it was sent
-    to: then `argv` and `env` are empty, and `Outcome.ran` has those of the host. `row` is that of its program. `place`
-    is the member's place in a process that has it do several parts at the same time: `sarah#3`.
+    else `fresh_because` says why it begins one; `opened`: a person continued it by hand since; `lost` are the numbers
+    of turns that it has lost, because somebody continued it beside them, and whose messages the turn is shown again;
+    `same_process`: in the process of an earlier turn. `fresh_bytes` is what a fresh turn would have been sent in all.
+    `shown_from`, `beside`, `thread_key` and `edits` are what the next turn's memory is judged by. `sources` names what
+    layers are made of (files, lessons), by the layer's name. `images` names those it was shown. `slash` says what
+    became of a custom command that its person typed. `without` names, in a member's first turn, what the plain CLI
+    would also have. `host` is the host that it was sent to: then `argv` and `env` are empty, and `Outcome.ran` has
+    those of the host. `row` is that of its program. `place` is the member's place in a process that has it do several
+    parts at the same time: `sarah#3`.
     """
 
     argv: tuple[str, ...]
@@ -89,6 +90,12 @@ class Setup(Struct, frozen=True):
     host: str | None = None
     row: AgentRow | None = None
     place: str | None = None
+    lost: tuple[int, ...] = ()
+
+    @property
+    def lost_in_words(self) -> str:
+        """`turn 2`, or `turns 2, 3`."""
+        return f"turn{'s' * (len(self.lost) > 1)} {', '.join(map(str, self.lost))}"
 
 
 class Ran(Struct, frozen=True):
@@ -155,6 +162,7 @@ class Outcome(Struct, frozen=True):
     `failed_tools` counts the calls that failed, those that were refused included. `files_that_run` are files by which
     other tools run something (hooks, tasks, build rules) and that changed in the turn, whoever changed them;
     `not_all_looked_at`: there are more such files than are compared. `children` are the sessions that the agent ran.
+    `last_row` is that of `Verdict`.
     """
 
     exit_code: int | None
@@ -178,6 +186,7 @@ class Outcome(Struct, frozen=True):
     reply: str | None = None
     children: tuple[Child, ...] = ()
     ran: Ran | None = None
+    last_row: str = ""
 
     @property
     def marked(self) -> str | None:

@@ -34,7 +34,8 @@ class Verdict(Struct, frozen=True):
 
     `usage` is the usage that its output reports for a turn without a `Usage` event, such as a killed one. `cut` says
     that the text was longer than a reply may be, and has no middle. `own_cost` says that the cost is that of the turn
-    alone also in a process that stays, which otherwise adds it up.
+    alone also in a process that stays, which otherwise adds it up. `last_row` is the row of the CLI's own record of the
+    session with which its answer ends, if the output names it.
     """
 
     text: str
@@ -42,6 +43,7 @@ class Verdict(Struct, frozen=True):
     usage: Usage | None = None
     cut: bool = False
     own_cost: bool = False
+    last_row: str = ""
 
 
 class EventParser(Protocol):
@@ -232,7 +234,8 @@ class Sessions(Struct, frozen=True):
     over its sessions and that can be known. `kept` finds the sessions of a folder, by the CLI's environment; None:
     they cannot be listed, and none is adopted. `any_folder` is the version from which the CLI continues a session in
     any folder (empty: only in the one where it began). An older one does not find the session, and the turn is repeated
-    with a fresh one.
+    with a fresh one. `continues` are the rows of a session's record that its next turn continues, by the CLI's
+    environment; None: they are not known, and no turn is taken for lost.
     """
 
     system_each_time: bool
@@ -245,6 +248,7 @@ class Sessions(Struct, frozen=True):
     used: Callable[[Mapping[str, str], str], Usage | None] = lambda _env, _session: None
     kept: Callable[[Mapping[str, str], Path], Iterable[KeptSession]] | None = None
     any_folder: str = ""
+    continues: Callable[[Mapping[str, str], str], Collection[str] | None] = lambda _env, _session: None
 
 
 class Limit(Struct, frozen=True):

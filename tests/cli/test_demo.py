@@ -136,7 +136,7 @@ def test_a_demo_that_is_stopped_names_nothing_to_resume(world: Path, option: lis
     ran = ended(process)
     assert ran.code == 130
     assert "Traceback" not in ran.err
-    assert "paused: " in ran.err or '"outcome":"interrupted"' in ran.out
+    assert "paused: " in ran.err or '"outcome": "interrupted"' in ran.out
     assert "teamchat resume" not in ran.out + ran.err
     assert "teamchat show" not in ran.out + ran.err
 

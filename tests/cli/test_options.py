@@ -109,4 +109,4 @@ def test_arguments_that_are_no_utf_8_reach_the_real_program(world: Path) -> None
     crew(world, {"max": ["Yes."]})
     ran = cli("send", "--quiet", "a\udcff\udcfeb")
     assert ran == Result(0, "Yes.\n", "")
-    assert '"text":"a\ufffd\ufffdb"' in cli("log", "--json").out
+    assert '"text": "a\ufffd\ufffdb"' in cli("log", "--json").out

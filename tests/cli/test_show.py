@@ -63,7 +63,7 @@ def test_json_has_everything(world: Path, made: Crew) -> None:
             "fresh_bytes": len(made.prompts("max")[0].encode()), "shown_from": "msg-1", "beside": [], "edits": 0,
             "sources": {},
             "purpose": "reply", "images": [], "slash": None, "without": [], "adopted": None, "host": None,
-            "place": None,
+            "place": None, "lost": [],
         },
         "prompt": made.prompts("max")[0], "system": None,
         "outcome": {

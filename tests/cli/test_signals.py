@@ -57,7 +57,7 @@ def test_json_and_the_exit_agree_on_how_it_ended(pids: Pids) -> None:
     process.terminate()
     ran = ended(process)
     assert ran.code == 143
-    assert '"code":143,"outcome":"terminated","text":""' in ran.out.splitlines()[-1]
+    assert '"code": 143, "outcome": "terminated", "text": ""' in ran.out.splitlines()[-1]
 
 
 def test_a_second_ctrl_c_does_not_wait_for_an_agent_that_ignores_the_first(pids: Pids) -> None:

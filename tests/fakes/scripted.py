@@ -38,7 +38,7 @@ def spoken(
                 "session_id": session,
                 "claude_code_version": version,
             },
-            {"type": "assistant", "message": {"content": [{"type": "text", "text": text}]}},
+            {"type": "assistant", "uuid": f"row {text}", "message": {"content": [{"type": "text", "text": text}]}},
             {
                 "type": "result",
                 "subtype": "success",

@@ -157,6 +157,8 @@ def memory_in_words(setup: Setup) -> str:
         return f"{setup.memory}, a fresh session: {setup.fresh_because}"
     process = " in the process of an earlier turn" if setup.same_process else ""
     moved = "; a person continued it by hand since then" if setup.opened else ""
+    if setup.lost:
+        moved += f"; it had lost {setup.lost_in_words}, beside which somebody continued it, and is shown it again"
     return (
         f"{setup.memory}, continues {setup.resumes}{process}; a fresh one would take {setup.fresh_bytes:,} bytes{moved}"
     )

@@ -318,7 +318,13 @@ def _formatted(
         instruction_file_text=None if has_system else member.instruction_file_text,
         contexts={name: text for name, text in asked.contexts.items() if name not in had_before},
         turn_note=turn_note(
-            asked.route, member, asked.request, asked.answers, asked_in=asked.asked_in, goes_on=history.later > 0
+            asked.route,
+            member,
+            asked.request,
+            asked.answers,
+            asked_in=asked.asked_in,
+            goes_on=history.later > 0,
+            again=continued is not None and bool(continued.lost),
         ),
         request=asked.request_text if with_request else None,
         with_task=asked.route.part is None or asked.route.part.task,

@@ -8,6 +8,7 @@ begins a fresh session with the full context, and its receipt says why.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Collection
 from hashlib import sha256
 
 from msgspec import Struct
@@ -30,6 +31,7 @@ class ContinuedSession(Struct, frozen=True):
 
     It has been shown every message from `shown_from` on that `since` leaves out, and what its `turns` had beside: older
     requests, and what a summary keeps. `opened` means that a person continued it by hand after its last turn.
+    It has `lost` the turns of these numbers, because somebody continued it beside them.
     """
 
     session: str
@@ -37,6 +39,7 @@ class ContinuedSession(Struct, frozen=True):
     since: Since
     turns: VendorTurns
     opened: bool = False
+    lost: tuple[int, ...] = ()
 
 
 class AdoptedSession(Struct, frozen=True):
@@ -51,7 +54,7 @@ class Past(Struct, frozen=True):
     `first`: there is no turn yet. `turn` is also None for a member without memory, which continues none.
     `adopted` is the session that the next turn adopts.
     `cleared`: the conversation was cleared since the turn. `edits` counts the messages of the session that were hidden,
-    without those that a redo brought back.
+    without those that a redo brought back. `held` is the newest turn that the vendor session still has.
     """
 
     turn: Turn | None = None
@@ -60,17 +63,28 @@ class Past(Struct, frozen=True):
     adopted: AdoptedSession | None = None
     first: bool = True
     cleared: bool = False
+    held: Turn | None = None
 
 
 NOTHING_BEFORE = Past()
 
 
-def past_of(db: Database, session: int, member: Member, agent: AgentSpec) -> Past:
+RowsOf = Callable[[str], Collection[str] | None]
+"""Gives the rows of a vendor session's record that its next turn continues; None where they are not known."""
+
+
+def past_of(
+    db: Database, session: int, member: Member, agent: AgentSpec, rows_of: RowsOf = lambda _session: None
+) -> Past:
     """The last turn of `member` in this session, and what a person has had it adopt since."""
     if member.memory == "fresh":  # to read a turn whole takes a millisecond
         return Past(edits=edits_of(db, session), first=not has_turn(db, session, member.name))
     turn = last_turn_of(db, session, member.name)
     turns = VendorTurns(db, session, member.name, turn.vendor_session) if turn and turn.vendor_session else None
+    held = turn
+    if turns and turn and turn.vendor_session and turn.outcome and turn.outcome.last_row:
+        rows = rows_of(turn.vendor_session)
+        held = turn if rows is None else turns.held(rows)
     adopted = adoption_of(db, session, member.name)
     waits = adopted is not None and adopted.agent == agent.name and not _gone(turn, adopted.vendor_session)
     return Past(
@@ -80,6 +94,7 @@ def past_of(db: Database, session: int, member: Member, agent: AgentSpec) -> Pas
         AdoptedSession(adopted.vendor_session) if adopted and waits else None,
         first=turn is None,
         cleared=turn is not None and cleared_since(db, session, turn.number),
+        held=held,
     )
 
 
@@ -122,7 +137,9 @@ def session_for(
         broken = f"its session is {f'on {there}' if there else 'on this machine'}"
     if broken or past.turns is None:
         return broken or "its last turn left no session"
-    return _continued(past.turn, past.turns, manager, answers) or "its session has had the message that it answers"
+    if past.held is None:
+        return f"its session has lost its turn {past.turn.number}: somebody continued it beside that"
+    return _continued(past.held, past.turns, manager, answers) or "its session has had the message that it answers"
 
 
 def _broken(turn: Turn, edits: int, key: str) -> str | None:
@@ -153,6 +170,7 @@ def _continued(
         since=Since(turn.shown_through, own),
         turns=turns,
         opened=turn.opened,
+        lost=tuple(lost.number for lost in reversed(turns.lost)),
     )
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator
+
 from msgspec import Struct
 
 from teamchat.core.store.database import Database
 from teamchat.core.store.lineage import place_of
 from teamchat.core.store.rows import Row
-from teamchat.core.store.turns import a_turn
+from teamchat.core.store.turns import Turn, a_turn
 from teamchat.runners.agent_events import Usage
 
 
@@ -77,22 +79,40 @@ USED = "SELECT * FROM vendor_usage WHERE session = ? AND member = ? AND vendor_s
 class VendorTurns:
     """The turns of `member` in its vendor session `name`. Another member's vendor session may have the same name.
 
-    Each answer is read when it is asked for.
+    Each answer is read when it is asked for. Turns that the session has `lost` count as turns of none.
     """
 
     def __init__(self, db: Database, session: int, member: str, name: str) -> None:
         self._db, self._key = db, (session, member, name)
+        self.lost: tuple[Turn, ...] = ()
+
+    def held(self, rows: Collection[str]) -> Turn | None:
+        """Return the newest turn that a session of those rows of its record has, and keep those after it as `lost`."""
+        lost = list[Turn]()
+        for turn in self._newest_first():
+            if turn.outcome is None or not turn.outcome.last_row or turn.outcome.last_row in rows:
+                break
+            lost.append(turn)
+        else:
+            turn = None
+        self.lost = tuple(lost)
+        return turn
+
+    def _newest_first(self) -> Iterator[Turn]:
+        return self._db.each(a_turn, NEWEST_FIRST, *self._key)
 
     def had(self, message: str) -> bool:
         """Whether a turn was for the request of that id, or was shown it beside its history."""
         # the newest first: most requests are repeated by the next turns
-        turns = self._db.each(a_turn, NEWEST_FIRST, *self._key)
+        lost = {turn.number for turn in self.lost}
+        turns = (turn for turn in self._newest_first() if turn.number not in lost)
         return any(message in (turn.setup.request, *turn.setup.beside) for turn in turns)
 
     def replies_after(self, message: str) -> frozenset[str]:
         """The ids of the replies that came after the message of that id."""
         place = place_of(self._db, self._key[0], message) or 0
-        return frozenset(self._db.column(str, REPLIES, *self._key, place))
+        lost = {turn.outcome.reply for turn in self.lost if turn.outcome}
+        return frozenset(self._db.column(str, REPLIES, *self._key, place)) - lost
 
     @property
     def by_hand(self) -> bool:

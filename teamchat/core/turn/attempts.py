@@ -7,7 +7,7 @@ one transaction with the reply and the queue.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from enum import Enum
 from functools import partial
 from pathlib import Path
@@ -38,8 +38,8 @@ from teamchat.core.routing.markers import quoted_text
 from teamchat.core.store.images import images_of
 from teamchat.core.store.texts import pack
 from teamchat.core.store.turns import NewTurn, Turn, begin_turn, request_of
-from teamchat.core.team.programs import SCRATCH
-from teamchat.core.team.team import Member
+from teamchat.core.team.programs import SCRATCH, environment_of
+from teamchat.core.team.team import AgentSpec, Member
 from teamchat.core.turn.ending import OpenTurn, close_failed
 from teamchat.core.turn.execution import execute
 from teamchat.core.turn.machine import ReadyTurn, wait_to_start
@@ -175,7 +175,7 @@ class Attempts(Struct):
             run.manager,
             run.machine,
             member=run.live.effective(_for_part(member, route)),
-            past=past_of(run.db, run.session, member, agent),
+            past=past_of(run.db, run.session, member, agent, partial(self._rows, member, agent)),
             collector=run.collector,
             scratch=scratch,
             budget_usd=run.budget(),
@@ -185,6 +185,17 @@ class Attempts(Struct):
             folder=folder,
         )
         return replace(planned, setup=replace(planned.setup, place=run.place_name(member, route)))
+
+    def _rows(self, member: Member, agent: AgentSpec, session: str) -> Collection[str] | None:
+        """The rows that the next turn of the member's vendor session continues, where its CLI tells them.
+
+        A replay has no record, nor has this machine one of a host. A process that stays goes on with what it knows.
+        """
+        run, runner = self.run, agent.type.runner
+        if not run.machine.live or member.host or not runner.sessions or run.live.keeps(member, session):
+            return None
+        env = environment_of(runner, run.machine.env, keep=member.env_keep, add=member.env)
+        return runner.sessions.continues(env, session)
 
     async def _turn(self, route: Route, member: Member, *, has_fallback: bool) -> Answer | NoAnswer:
         run = self.run
@@ -274,6 +285,9 @@ def _for_part(member: Member, route: Route) -> Member:
 def cut_warnings(turn: Turn, prompt: BuiltPrompt, request: ConversationMessage) -> Iterator[str]:
     """What the prompt of a turn lacks of its messages and images, and why a custom command stays text."""
     trimmed = turn.setup.trimmed
+    if turn.setup.lost:
+        lost = f"{turn.member}'s session has lost its {turn.setup.lost_in_words}, beside which somebody continued it"
+        yield f"{lost}; it is shown the messages again (teamchat open {turn.member} continues it without loss)"
     if prompt.slash and prompt.slash.refused:
         yield f"{turn.member} gets it as text: {turn.setup.slash}"
     if prompt.left_out:

@@ -262,6 +262,7 @@ def _outcome(
         left=end.exit.left,
         notes=tuple(notes),
         stderr_tail=end.stderr_tail[-4000:],
+        last_row=end.last_row,
     )
 
 

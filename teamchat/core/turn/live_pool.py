@@ -47,6 +47,11 @@ class LivePool:
         """Stop keeping a process of the member."""
         self._given_up.add(member.name)
 
+    def keeps(self, member: Member, session: str) -> bool:
+        """Whether a process of the member waits for the next turn of that vendor session."""
+        kept = (life for life in self._processes if life.member == member.name and life.session == session)
+        return any(life.agent.runs() for life in kept)
+
     async def take(self, turn: ReadyTurn) -> tuple[ReadyTurn, LiveAgent | None]:
         """The kept process for `turn`, if it wants one. The turn's receipt then names what really runs."""
         rule, name = turn.command.live, turn.member.name

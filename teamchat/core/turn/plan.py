@@ -244,6 +244,7 @@ def _setup(
         fresh_because=prompt.vendor_session if isinstance(prompt.vendor_session, str) else None,
         adopted=_adopted(prompt),
         opened=continued is not None and continued.opened,
+        lost=continued.lost if continued else (),
         fresh_bytes=prompt.fresh_bytes,
         shown_from=prompt.shown_from,
         beside=prompt.beside if member.memory != "fresh" else (),

@@ -224,7 +224,7 @@ class TurnEnd(Struct):
 
     `interrupted`: a person has ended it. `version` is that of the CLI, as its output or its recording tells it (""
     where a recording has none). `untold`: its process ended by itself, and the CLI told neither an end of the turn nor
-    an error. `own_cost` is that of `Verdict`.
+    an error. `own_cost` and `last_row` are those of `Verdict`.
     """
 
     text: str
@@ -240,6 +240,7 @@ class TurnEnd(Struct):
     stderr_tail: str = ""
     untold: bool = False
     own_cost: bool = False
+    last_row: str = ""
 
 
 class _Facts(Struct):
@@ -484,6 +485,7 @@ class _Turn:
             stderr_tail=tail,
             untold=self.cut is None and self.facts.done is None and not self.facts.error,
             own_cost=verdict.own_cost,
+            last_row=verdict.last_row,
         )
 
     def _failure(self, verdict: Verdict) -> Failure | None:

@@ -62,6 +62,7 @@ class ClaudeEvents(JsonEvents):
         self._requests = Requests()
         self._told: Usage | None = None  # by the last `UsedSoFar`
         self._message: object = None  # the id of the member's last message
+        self._row = ""  # the row of the session's record that has its end (the same name in both: 2.1.330)
         self._since = 0  # the first of its texts in `said`
         self.models_in: list[object] | None = None  # what each model has used, as the results of this turn report it
         self._streams = False  # in this turn: then an answer is not whole before its stream says so
@@ -98,6 +99,9 @@ class ClaudeEvents(JsonEvents):
                         yield from self._used_so_far()
                     if parent is None and (name is None or name != self._message):
                         self._begin(name)
+                match event.get("uuid"):
+                    case str(row) if own and not synthetic:
+                        self._row = row
                 for block in blocks:
                     yield from self._block(block, own=own, synthetic=synthetic)
                 self._is_cut = self._is_cut or (own and message.get("stop_reason") in _CUT)
@@ -148,7 +152,8 @@ class ClaudeEvents(JsonEvents):
         self._is_cut = False
 
     def finish(self, exit_code: int, stderr_tail: str) -> Verdict:
-        return replace(super().finish(exit_code, stderr_tail), own_cost=cost_since(self.models_in) is not None)
+        own_cost = cost_since(self.models_in) is not None
+        return replace(super().finish(exit_code, stderr_tail), own_cost=own_cost, last_row=self._row)
 
     def used(self) -> Usage | None:
         return self._requests.usage()

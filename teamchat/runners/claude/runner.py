@@ -29,7 +29,7 @@ from teamchat.runners.claude.events import ClaudeEvents
 from teamchat.runners.claude.folders import version_of
 from teamchat.runners.claude.login import claude_login
 from teamchat.runners.claude.project import lacks, of_trusted
-from teamchat.runners.claude.records import kept_in
+from teamchat.runners.claude.records import continued_rows, kept_in
 from teamchat.runners.claude.slash_commands import find, input_line, with_command
 from teamchat.runners.claude.tools import servers as servers_there
 from teamchat.runners.claude.tools import tools
@@ -85,6 +85,7 @@ class ClaudeRunner(Runner):
         stays_in="~/.claude/projects",
         kept=kept_in,
         any_folder="2.1.260",  # not 2.1.197
+        continues=continued_rows,
     )
 
     def prepare(self, prompt: str, *, typed: range, exists: Callable[[str], bool]) -> Prepared:

@@ -147,7 +147,7 @@ def test_what_the_cli_tells_of_counts_wherever_it_lies_and_the_receipt_lists_all
 def test_a_recording_has_what_the_file_system_showed(world: Path) -> None:
     crew(world, {"max": [{"say": "Done", "touch": ".envrc"}]})
     assert run_here("send", "--record", "a.cassette", "Go").code == 0
-    assert run_here("show", "--json").out.count('"files_that_run":[".envrc"]') == 1
+    assert run_here("show", "--json").out.count('"files_that_run": [".envrc"]') == 1
     played = run_here("replay", "--speed", "0", "--verify", "a.cassette")
     assert (played.code, "changed files that run things: .envrc" in played.err) == (0, True), played.err
 

@@ -68,15 +68,17 @@ def turn_note(
     *,
     asked_in: ConversationMessage | None = None,
     goes_on: bool = False,
+    again: bool = False,
 ) -> str:
     """The note on the message to answer: its id and speaker, the request behind it, whose turn a fallback takes.
 
-    It names the later request `asked_in` that the message was written for, says that the history `goes_on` after it,
-    and names who else calls the member. In a process it also says what the member is to do.
+    It names the later request `asked_in` that the message was written for, says that the history `goes_on` after it or
+    has messages `again` that the member's session has lost, and names who else calls the member. In a process it also
+    says what the member is to do.
     """
     note = wording.REQUEST if current.id == request.id else wording.PART
     asked = wording.ASKED_IN if asked_in else ""
-    later = wording.GOES_ON if goes_on else ""
+    later = f"{wording.GOES_ON if goes_on else ''}{wording.AGAIN if again else ''}"
     fallback = "" if member.name == route.target else wording.FALLBACK
     whole_note = f"{note}{asked}{later}{fallback}".format(
         current=current.id,
