@@ -25,23 +25,23 @@ class _Event(Struct, frozen=True):
 
 
 class HumanSpoke(_Event, frozen=True):
-    """A person's message was stored. `drops` holds names to drop from the queue; None is DROP: ALL.
-
-    A message of markers only, or one that was typed before the question, does not `answer` it. Those whom a message of
-    markers only calls answer what was said `before` it: `LastSaid` without requests. With a `process` the message is
-    its task. It sets the held routes of the numbers `aside` aside, which the person stopped before. With `goes_on` it
-    was said while the process ran that is over now: one that verifies work goes on with it.
-    """
+    """A person's message was stored."""
 
     message: str
     speaker: str
     requests: tuple[RouteRequest, ...] = ()
     drops: tuple[str, ...] | None = ()
+    """Names to drop from the queue; None is DROP: ALL."""
     answers: bool = True
+    """Whether it answers a question: not if it has only markers, or was typed before the question."""
     process: Process | None = None
+    """The process that has the message as its task."""
     before: LastSaid | None = None
+    """What was said before it, without requests: members called by a message of markers only answer that."""
     aside: tuple[int, ...] = ()
+    """The numbers of held routes that it sets aside: the person stopped them before."""
     goes_on: bool = False
+    """Whether it was said during a process that is over now: one that verifies work goes on with it."""
 
 
 class TurnBegan(_Event, frozen=True):
@@ -52,22 +52,23 @@ class TurnBegan(_Event, frozen=True):
 
 
 class TurnEnded(_Event, frozen=True):
-    """The turn of a route is over. `reply` is the stored message; None is a failure.
-
-    `speaker` is the member that answered: the target or a fallback. `new` is False for a reply that says nothing new.
-    A reply of markers only has no `words`. `finding` is what a process reads in the reply. A part of a process that
-    failed is not given to another member after an interruption (`stopped`).
-    """
+    """The turn of a route is over."""
 
     route: int
     reply: str | None
+    """The stored message; None is a failure."""
     requests: tuple[RouteRequest, ...] = ()
     drops: tuple[str, ...] | None = ()
     speaker: str | None = None
+    """The member that answered: the target or a fallback."""
     new: bool = True
+    """Whether the reply says anything new."""
     stopped: bool = False
+    """Whether it was interrupted: then no other member gets its part of a process."""
     finding: Finding | None = None
+    """What the process reads in the reply."""
     words: bool = True
+    """Whether the reply has more than markers."""
 
 
 class Spent(_Event, frozen=True):

@@ -89,14 +89,14 @@ class Part(Struct, frozen=True):
         return self.reads or self.shows_changes
 
     def called(self, member: str) -> str:
-        """The member that does it, by the name of its place if it has one: `sarah#3`."""
+        """Name the member that does it, by its place if it has one: `sarah#3`."""
         return f"{member}#{self.number}" if self.place else member
 
 
 MOST_ROUNDS = 100
 DOER, PERSON = "doer", "person"
-PLAN = "'s plan"  # ends the label of a plan
-LAST_REVIEW = "your last review"  # the label of a message that a reviewer is shown
+PLAN = "'s plan"  # The end of a plan's label.
+LAST_REVIEW = "your last review"  # The label of a message that a reviewer is shown.
 """The roles of `until` that the engine knows: the member that does the task, and a person who speaks in between."""
 
 
@@ -287,17 +287,17 @@ class Process(Struct, frozen=True):
 
     @property
     def at_work(self) -> Process:
-        """The process without what checks are to say before the work begins: its first step is a turn."""
+        """The process without the checks' numbers before the work: its first step is a turn."""
         return replace(self, checks=tuple(replace(check, counts=False) for check in self.checks))
 
     @property
     def unheard(self) -> tuple[Done, ...]:
-        """What people have said to the doer since its last turn."""
+        """The messages of people to the doer since its last turn."""
         since = takewhile(lambda done: done.part.role != DOER, reversed(self.done))
         return tuple(done for done in since if done.part.role == PERSON)[::-1]
 
     def of(self, role: str, number: int | None = None) -> tuple[Done, ...]:
-        """The parts of that role that are over, in the order of their ends."""
+        """List the finished parts of that role, in the order of their ends."""
         return tuple(done for done in self.done if done.part.role == role and number in (None, done.part.number))
 
 
@@ -377,27 +377,27 @@ class Step(Struct, frozen=True):
 
 
 def last_reply(_process: Process, reply: str) -> str:
-    """The text of a process whose result is what was said last."""
+    """Return the last reply, for a process whose result is what was said last."""
     return reply
 
 
 def nothing(_process: Process) -> None:
-    """Of a process of which nothing particular is known, or is to be said or typed."""
+    """Return None, for a process without anything particular to know, say or type."""
 
 
 def undecided_yet(_process: Process) -> bool:
-    """Of a process that needs everybody's answer."""
+    """Whether the process is decided early: never, if it needs everybody's answer."""
     return False
 
 
 def as_it_is(report: Any, _parts: Sequence[Part]) -> Struct:
-    """A report that does not mention replies that are kept."""
+    """Return the report unchanged, for a process that does not mention kept replies."""
     struct: Struct = report
     return struct
 
 
 def as_asked(process: Process, _asked: ProcessSettings, _most_turns: int) -> Process:
-    """A process without settings of its own."""
+    """Return the process unchanged, for a process without settings of its own."""
     return process
 
 
@@ -447,7 +447,7 @@ class Strategy(Struct, frozen=True):
     unread: Mapping[str, str] = {}
 
     def after_fault(self, part: Part) -> str:
-        """What happens after a reply that lacks the form, in words."""
+        """Say what happens after a reply that lacks the form."""
         if part.fault and part.others:
             return f"{part.others[0]} is asked"
         if part.role not in self.repeated:

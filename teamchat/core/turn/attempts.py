@@ -113,7 +113,7 @@ class Attempts(Struct):
             self.run.emit(Warned(f"{_reason(result)}; {_fallback(member, target)}", route.number))
 
     def _note_limit(self, result: Answer | NoAnswer, member: Member) -> None:
-        """After a rate limit on a host, keep the member's turns off it until the host says how it stands."""
+        """Keep the member's turns off a host that met a rate limit, until the host itself says how it stands."""
         host = result.turn.setup.host if isinstance(result, Answer) else None
         if host and self.run.machine.live and _kind(result) is FailureKind.RATE_LIMIT:
             self.run.hosting.limited(host, member.agent or "")

@@ -360,7 +360,7 @@ def _read(folder: Path) -> Record | None:
 
 
 def _opened(store: Path) -> Database:
-    """Open the store as it is, without making one: an agent can name any file. Raises `GuardReached` if it is missing."""
+    """Open the store as it is; none is made, since an agent can name any file. Raises `GuardReached` without a file."""
     if not store.is_file():
         raise GuardReached(f"there is no store {store}")
     return Database(store, as_it_is=True)

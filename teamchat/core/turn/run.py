@@ -251,7 +251,7 @@ class Run:
         return Hosting(self.person)
 
     async def place(self, member: Member, route: Route | None = None) -> HostPlace | None:
-        """Choose where the member's next turn runs, if it has a host. Raises `HostUnavailable`, or what was recorded."""
+        """Choose where the member's next turn runs, if on a host. Raises `HostUnavailable`, or what was recorded."""
         if not member.host:
             return None
         if not self.machine.live:

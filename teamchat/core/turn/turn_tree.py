@@ -77,7 +77,7 @@ class TurnTree(Struct, frozen=True):
     repository: GitRepository
     span: TurnSpan
     before: str
-    """The name of its checkpoint before the turn."""
+    """The tree of its checkpoint before the turn."""
     begun: Begun | None = None
     keep: Callable[[Begun], None] | None = None
     """Keeps the checkpoint after the turn for work that follows at once."""
@@ -85,7 +85,7 @@ class TurnTree(Struct, frozen=True):
     """As in `WorkTrees.before`."""
 
     def changes(self, cwd: Path) -> FileChanges | NoCheckpoint:
-        """List what changed since the turn began, with paths relative to `cwd`. Blocks while git reads the work tree."""
+        """List the changes since the turn began, with paths relative to `cwd`. Blocks while git reads the work tree."""
         top, turn = self.repository.top, f"{self.refs}/{self.span.name}"
         try:
             with telling(self.slow):

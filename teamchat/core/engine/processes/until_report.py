@@ -113,7 +113,7 @@ class UntilReport(Struct, frozen=True):
 
 
 def result(process: Process) -> str:
-    """`done`, `red` (the last check was), `rejected` (by a reviewer); `open` while it is not over."""
+    """Return `done`, `red` (the last check was), `rejected` (by a reviewer), or `open` while it is not over."""
     if not process.over:
         return "open"
     seen = Seen.of(process)
@@ -154,7 +154,7 @@ def _run(part: Part, ran: Checked) -> UntilCheck:
 
 
 def _flaky(process: Process) -> tuple[str, ...]:
-    """The checks that were both green and red on one tree, protected files and new folders aside."""
+    """Name the checks that were both green and red on one tree, protected files and new folders aside."""
     seen: dict[tuple[str, str], set[str]] = {}
     for done in process.of(CHECK):
         ran = done.finding
@@ -164,7 +164,7 @@ def _flaky(process: Process) -> tuple[str, ...]:
 
 
 def _rounds(process: Process) -> Iterator[UntilRound]:
-    """The rounds; what is done before the first turn of the doer is none."""
+    """List the rounds; work before the doer's first turn is not a round."""
     current: UntilRound | None = None
     for done in process.done:
         if done.part.role == DOER and (current is None or current.number != done.part.number):
@@ -186,7 +186,7 @@ def _rounds(process: Process) -> Iterator[UntilRound]:
 
 
 def _with_skipped(process: Process, round_: UntilRound) -> UntilRound:
-    """The round with the checks that need a red one of it, or one that was skipped for that."""
+    """Add to the round the checks that need one that is red in it, or that was skipped for that reason."""
     status = {check.check: check.status for check in round_.checks}
     red = {name for name, what in status.items() if what == "red"}
     skipped: list[str] = []
