@@ -253,7 +253,7 @@ def _not_called(part: Part, event: TurnEnded) -> list[str]:
 
 
 def decide(state: State, event: Event) -> tuple[State, tuple[Action, ...]]:
-    """Return the state after `event`, and the actions to perform. The last action says how the conversation continues."""
+    """Return the state after `event`, and the actions to perform. The last action says how the conversation goes on."""
     draft = Draft(replace(state, since=min(state.since, event.now)), event.now)  # a clock may have been set back
     fit_queue(draft)
     match event:

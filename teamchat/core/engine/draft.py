@@ -159,7 +159,7 @@ class Draft(Struct):
         return permitted
 
     def enqueue(self, requests: tuple[RouteRequest, ...], like: Route, *, ahead: bool) -> None:
-        """Queue what a message asks for: `ahead` of the waiting routes (a person's) or behind (an agent's), by priority.
+        """Queue what a message asks for, by priority: `ahead` of what waits (a person's) or behind it (an agent's).
 
         A target that waits for the same message is not queued again. Above `MAX_WAITING` a route is refused.
         """

@@ -74,7 +74,7 @@ def check(process: Process) -> str | None:
 
 
 def turns(process: Process) -> int:
-    """Count the most turns that it takes: in each round one of the doer and, for each reviewer, one and a repair."""
+    """Count its turns at most: each round has one of the doer and two of each reviewer, and a planner has one."""
     return process.rounds * (1 + 2 * len(process.review)) + bool(process.planner)
 
 
@@ -234,7 +234,7 @@ def _no_answer(done: Done) -> str:
 
 
 def _agreed(process: Process, seen: Seen, reviews: Mapping[str, Review]) -> Step | None:
-    """Check that the passing reviewers saw the tree of the green checks, or all one tree; else call them again."""
+    """Return None if the passing reviewers saw the tree of the green checks, or all one tree; else call them again."""
     tree = seen.tree if process.checks else next((review.after for review in reversed([*reviews.values()])), "")
     stale = [seat for seat, review in reviews.items() if not tree or {review.before, review.after} != {tree}]
     if len(reviews) - len(stale) >= quorum_of(process):
@@ -246,7 +246,7 @@ def _agreed(process: Process, seen: Seen, reviews: Mapping[str, Review]) -> Step
 
 
 def _asked(process: Process, seen: Seen, seat: str, done: Done | None) -> Call | None:
-    """Return the call that the seat still needs: the first one, a repair, or a fallback; None if nothing is left to ask."""
+    """Return the call that the seat still needs: the first one, a repair, or a fallback; None if there is none left."""
     if done is None:
         return _ask(process, seen, seat, seat, seen.go)
     if not isinstance(done.finding, Fault):

@@ -212,7 +212,7 @@ def works_of(process: Process) -> tuple[tuple[str, str, str], ...]:
 
 
 def left_changed(process: Process | None) -> tuple[tuple[str, str, str], ...]:
-    """List the turns and checks that a process ending red for protected files passes on to the next one."""
+    """Return the turns and checks of a process that ended red for protected files, for the next process."""
     if process is None or process.kind is not Kind.UNTIL or not any(red.touched for red in Seen.of(process).red):
         return ()
     return works_of(process)
