@@ -49,11 +49,11 @@ class AgentSpec(Struct, frozen=True):
 
     @property
     def type(self) -> AgentType:
-        """Its row of the table, which says how it is prompted and run."""
+        """The agent's row of the table, which says how it is prompted and run."""
         return agent_type(self.protocol, self.row)
 
     def access_note(self, access: Access) -> str:
-        """What a member with that access may do, and what limits it."""
+        """Say what a member with that access may do, and what limits it."""
         note = self.type.runner.access_notes[access]
         if access == "full" or not (vendor := self.unproven):
             return note
@@ -143,12 +143,12 @@ class Member(Struct, frozen=True):
 
     @property
     def hosts(self) -> str:
-        """Where its turns run, in words; empty for this machine."""
+        """The hosts for its turns, in words; empty for this machine."""
         return "any host" if self.host == ("any",) else " or ".join(self.host)
 
     @property
     def has_folder(self) -> bool:
-        """True if its `cwd` is a folder. False for a path that cannot be examined."""
+        """Whether its `cwd` is a folder. False for a path that cannot be examined."""
         return os.path.isdir(self.cwd)  # noqa: PTH112 (pathlib raises errors)
 
 
@@ -221,7 +221,7 @@ class Team(Struct, frozen=True):
 
     @property
     def kept_tokens(self) -> int:
-        """How much of people's newest messages is quoted with a summary. A small prompt keeps room for the rest."""
+        """The size of people's newest messages quoted with a summary. A small prompt keeps room for the rest."""
         return min(KEPT_TOKENS, self.prompt_bytes // BYTES_PER_TOKEN * 2 // 5)
 
     @property
@@ -230,7 +230,7 @@ class Team(Struct, frozen=True):
         return "" if self.option is None else f" --team {quote(self.option)}"
 
     def member(self, name: str) -> Member:
-        """The member of that name. Case, spaces, `-` and `_` are ignored. Raises `UnknownName`."""
+        """Return the member with that name. Case, spaces, `-` and `_` are ignored. Raises `UnknownName`."""
         for member in self.members:
             if fold(member.name) == fold(name):
                 return member
@@ -238,16 +238,16 @@ class Team(Struct, frozen=True):
         raise UnknownName(f"no member {name!r} in team {self.name!r} (there are: {there})", "teamchat team")
 
     def agent_of(self, member: Member) -> AgentSpec:
-        """The agent of an AI member. Raises ValueError for a human."""
+        """Return the agent of an AI member. Raises `ValueError` for a human."""
         if member.agent is None:
             raise ValueError(f"{member.name!r} is a human: no agent runs it")
         return self.agents[normalize_agent_type(member.agent)]
 
 
 def default_human(login: str, members: Iterable[Member], root: Path) -> Member:
-    """The person at the keyboard, for a team that names no human: the login name, no title.
+    """Name the person at the keyboard, for a team that names no human: the login name, without a title.
 
-    "you" (then "you-2", ...) if the login name is no valid name, or is already a member's name or title.
+    The name is "you" (then "you-2", ...) if the login name is no valid name, or is already a member's name or title.
     """
     taken = {fold(word) for member in members for word in (member.name, member.title) if word}
     names = chain((login, "you"), (f"you-{n}" for n in count(2)))
@@ -255,12 +255,12 @@ def default_human(login: str, members: Iterable[Member], root: Path) -> Member:
 
 
 def folder_name(folder: Path) -> str:
-    """The name of a team without one: its folder's, in characters that can be stored and sent."""
+    """Name a team by its folder, in characters that can be stored and sent."""
     return well_formed(folder.name) or "team"
 
 
 def login_name() -> str:
-    """The user's login name, or "you" on a machine that has none for this user (a container, say)."""
+    """Return the user's login name, or "you" on a machine without one for this user (a container, say)."""
     for variable in ("LOGNAME", "USER", "LNAME", "USERNAME"):
         if name := os.environ.get(variable):
             return name
