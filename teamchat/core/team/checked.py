@@ -85,7 +85,7 @@ def _changes(folder: str | Path) -> Iterator[int]:
 
 
 def _form(value: Any) -> object:
-    """Convert a value of the schema for JSON. A table has the keys that were written (`set`); other mappings have none."""
+    """Convert a value of the schema for JSON. Only a table also has the keys that were written (`set`)."""
     if isinstance(value, list):
         return [_form(each) for each in value]
     if isinstance(value, Mapping):

@@ -30,7 +30,7 @@ Which = Callable[[str], str | None]
 
 
 def find_team_file(start: Path) -> Path | None:
-    """Find the `teamchat.toml` of the folder `start` or of its nearest parent with one. A folder of that name is skipped.
+    """Find the `teamchat.toml` of the folder `start` or of its nearest parent with one; skip folders of that name.
 
     It need not be readable: `load` says so. Raises `NotTrusted` for a parent's file that another user could have put
     there, as anybody can in /tmp.

@@ -160,11 +160,11 @@ def with_login(found: Mapping[str, Login]) -> list[str]:
 def plan(
     template: Template | None, folder: str, login: str, installed: Collection[str], *, git: bool = False
 ) -> NewTeam:
-    """Plan the team for a folder with that name. Raises `AgentMissing` if it needs an agent CLI and none is `installed`.
+    """Plan the team for a folder with that name. Raises `AgentMissing` if it needs an agent CLI and has none.
 
-    Without a template one CLI gives a writer and a reviewer, several CLIs also an architect. Members take the CLIs in
-    turn, so that with two CLIs the reviewer and the writer have different vendors. `git` says that teamchat's git works
-    here; the reviewer then gets it.
+    `installed` are the agent CLIs. Without a template one CLI gives a writer and a reviewer, several CLIs also an
+    architect. Members take the CLIs in turn, so that with two CLIs the reviewer and the writer have different vendors.
+    `git` says that teamchat's git works here; the reviewer then gets it.
     """
     if template == "offline":
         return plan_scripts(template, folder, login)
@@ -234,7 +234,7 @@ def _is(path: Path, text: str) -> bool:
 
 
 def write_team(new: NewTeam, file: Path, *, over: bool = False) -> list[Path]:
-    """Write the team to `file` and its scripts beside it. Only with `over`, replace existing files and return their copies.
+    """Write the team to `file` and its scripts beside it. Return the copies of files replaced, only with `over`.
 
     It writes through no link: if a link is replaced, the copy is the link itself. Raises `UsageError`.
     """
@@ -264,7 +264,7 @@ def _replace(path: Path, text: str) -> list[Path]:
 
 
 def _create(path: Path, text: str) -> list[Path]:
-    """Write a new file. If another process has just written it, that one stays and `OSError` is raised.
+    """Write a new file. If another process has just written it, that one stays. Raises `OSError`.
 
     Nothing is written either if another process has just put a link in place of its folder.
     """

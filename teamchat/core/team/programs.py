@@ -197,7 +197,7 @@ def job_of(member: Member, agent: AgentSpec, inherited: Mapping[str, str], scrat
 
 
 def in_worktree(member: Member, cwd: Path) -> Member:
-    """Move the member to that folder of its worktree. Variables that point git elsewhere are removed."""
+    """Move the member to that folder of its worktree, without the team file's variables that point git elsewhere."""
     return replace(member, cwd=cwd, env={name: value for name, value in member.env.items() if name not in GIT_LOCAL})
 
 

@@ -34,18 +34,19 @@ Workspace = Literal["shared", "worktree"]
 
 
 class AgentSpec(Struct, frozen=True):
-    """A program that speaks for members. `protocol` names its prompt format and its events (`like` in the team file).
-
-    `local` marks a program that the team file names relative to its own folder; `command` then begins with its absolute
-    path. `terminal` is set for the protocol of that name, and only for it. `row` is what is known of a plain program.
-    """
+    """A program that speaks for members."""
 
     name: str
     command: tuple[str, ...]
+    """Begins with an absolute path if `local`."""
     protocol: ProtocolName = "plain"
+    """Names its prompt format and its events (`like` in the team file)."""
     terminal: Terminal | None = None
+    """Set for the protocol "terminal", and only for it."""
     local: bool = False
+    """Whether the team file names the program relative to its own folder."""
     row: AgentRow | None = None
+    """The known facts about a plain program."""
 
     @property
     def type(self) -> AgentType:
@@ -81,41 +82,36 @@ INSTALL: Mapping[str, str] = MappingProxyType({row.name: row.row.install_command
 
 
 class Limits(Struct, frozen=True):
-    """The guards: `turns` and `minutes` are per human message, `tokens` and `cost_usd` per session; None is no limit.
-
-    Replies at least as alike as `similarity` (0 to 1; 0 is off) say nothing new. After `rounds` of them the
-    conversation pauses. `cost_usd` is None unless the team file sets it: not every CLI reports its cost. `depth` is how
-    deep conversations may be inside the turns of agents that run teamchat. `reply` is how many bytes a reply may have.
-    """
+    """The limits of a conversation, and of a reply; None is no limit."""
 
     turns: int = 12
+    """AI turns per human message."""
     minutes: float = 60.0
+    """Minutes per human message."""
     tokens: int | None = TOKENS
+    """Tokens per session."""
     cost_usd: float | None = None
+    """US dollars per session. None unless the team file sets it: not every CLI reports its cost."""
     similarity: float = 0.9
+    """Replies at least as alike say nothing new, from 0 to 1; 0 is off."""
     rounds: int = 2
+    """Rounds that may say nothing new before the conversation pauses."""
     depth: int = 1
+    """The depth of conversations inside the turns of agents that run teamchat."""
     reply: int = LONGEST_REPLY
+    """Bytes of a reply."""
 
 
 class Member(Struct, frozen=True):
-    """A member. `cwd` is absolute. `agent` is the name as written, None for a human, who has only a name and a title.
-
-    Times are seconds; `stall_s` and `first_byte_s` None are the runner's own defaults. With `mcp` None the access
-    decides which of the user's MCP servers start. `fallback` are the members that answer instead, in order, if it has
-    no quota, no login or no program. `knowledge` are files and folders by their names in the team file, including the
-    team's own.
-    `host` names the hosts that may run its turns (none: this machine), `host_wait_s` is how long one of them is waited
-    for (None: `Clock`), and with `rerun` a turn runs again whose host has gone.
-    With `workspace` None it is "shared", but in a group of members that may write in the same folder each has a
-    worktree.
-    """
+    """A member of the team. Times are seconds."""
 
     name: str
     type: Literal["ai", "human"]
     cwd: Path
+    """An absolute path."""
     title: str | None = None
     agent: str | None = None
+    """The name as written; None for a human, who has only a name and a title."""
     model: str | None = None
     system_instruction: str | None = None
     instruction_file: Path | None = None
@@ -124,22 +120,31 @@ class Member(Struct, frozen=True):
     allow: tuple[str, ...] = ()
     timeout_s: float = 1800.0
     stall_s: float | None = None
+    """None is the runner's own default."""
     first_byte_s: float | None = None
+    """None is the runner's own default."""
     args: tuple[str, ...] = ()
     env: Mapping[str, str] = field(default_factory=dict)
     env_keep: tuple[str, ...] = ()
     project_settings: bool = False
     web: bool = False
     mcp: tuple[str, ...] | None = None
+    """The user's MCP servers that start; with None the access decides."""
     git: bool = False
     memory: Memory = "fresh"
     retries: int = 0
     fallback: tuple[str, ...] = ()
+    """Members that answer instead, in order, if it has no quota, no login or no program."""
     knowledge: Mapping[str, Path] = field(default_factory=dict)
+    """Files and folders by their names in the team file, including the team's own."""
     workspace: Workspace | None = None
+    """None is "shared", but group members that may write in one folder each have a worktree."""
     host: tuple[str, ...] = ()
+    """The hosts that may run its turns; empty for this machine."""
     host_wait_s: float | None = None
+    """The longest wait for one of them; None is that of `Clock`."""
     rerun: bool = False
+    """Whether a turn runs again if its host has disappeared."""
 
     @property
     def hosts(self) -> str:
@@ -153,29 +158,18 @@ class Member(Struct, frozen=True):
 
 
 class Team(Struct, frozen=True):
-    """The members, their agents, and the limits.
-
-    `path` is the team file (None when the installed CLIs are the team) and `root` the folder that the members'
-    `cwd` is relative to. `agents` has the built-in ones and the file's own, by normalised name. `option` is the
-    value of `--team` that selects this team again (None: no option is needed). `digest` is the sha256 of the file's
-    text.
-
-    `compactor` summarises the conversation when the part without a summary reaches `due_tokens` (`summary.py` in
-    `core/conversation/`). `fence` puts messages between fences in prompts. `redact` removes secrets from what goes
-    from one vendor to another (both in `core/context/history.py`). `knowledge_tokens` and `experience_tokens` are
-    the maximum sizes of those layers; 0 switches a layer off.
-    Checkpoints of files that are older than `keep_checkpoints_s` are removed. `processes` are the file's own, by name.
-    `hooks` are the commands that the command line runs at events, by the names of these. `checks` are the file's own,
-    by name. `as_written` is the team of the file where a person has typed hosts for a run: trust is asked of that one.
-    """
+    """The members, their agents, and the limits."""
 
     name: str
     members: tuple[Member, ...]
     root: Path
+    """The folder that the members' `cwd` is relative to."""
     path: Path | None = None
+    """The team file; None if the installed CLIs are the team."""
     task: str | None = None
     lead: str | None = None
     compactor: str | None = None
+    """Summarises the conversation once the part without a summary has `due_tokens`."""
     compact_at_tokens: int = 40_000
     context_window: int = 30  # messages; what a `ContextManager` without a team shows is smaller
     max_bytes: int = MAX_BYTES
@@ -183,18 +177,30 @@ class Team(Struct, frozen=True):
     max_message_tokens: int = 10_000
     share_context: bool = True
     fence: bool = False
+    """Whether prompts put messages between fences (`core/context/history.py`)."""
     redact: bool = True
+    """Whether secrets are removed from what goes from one vendor to another (`core/context/history.py`)."""
     keep_checkpoints_s: float = 30 * 86_400.0
+    """The age in seconds from which on checkpoints of files are removed."""
     knowledge_tokens: int = 4000
+    """The maximum size of this layer; 0 switches it off."""
     experience_tokens: int = 500
+    """The maximum size of this layer; 0 switches it off."""
     limits: Limits = field(default_factory=Limits)
     agents: Mapping[str, AgentSpec] = field(default_factory=lambda: BUILTIN_AGENTS)
+    """The built-in agents and the file's own, by normalised name."""
     option: str | None = None
+    """The value of `--team` that selects this team again; None if no option is needed."""
     digest: str | None = None
+    """The sha256 of the file's text."""
     processes: Mapping[str, NamedProcess] = field(default_factory=dict)
+    """The file's own, by name."""
     hooks: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """The commands that the command line runs at events, by the names of the events."""
     checks: Mapping[str, Check] = field(default_factory=dict)
+    """The file's own, by name."""
     as_written: Team | None = None
+    """The file's team, if a person has typed hosts for a run: that one needs the trust."""
 
     @property
     def ai_members(self) -> tuple[Member, ...]:

@@ -63,7 +63,7 @@ def covered(team: Team) -> tuple[Need, ...]:
 
 
 def fingerprint(team: Team, wanted: tuple[Need, ...]) -> str:
-    """Compute a sha256 over the file's path, everything that trust covers (`wanted`), and the files its commands name."""
+    """Compute a sha256 over the file's path, all that trust covers (`wanted`), and the files that its commands name."""
     asked = sorted([need.member, need.key, *need.value] for need in wanted)
     files = sorted([str(file), state] for file, state in file_states(team).items())
     return sha256(json.dumps([str(team.path), asked, files]).encode()).hexdigest()

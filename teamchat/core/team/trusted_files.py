@@ -106,7 +106,7 @@ def _without_here(word: str) -> str:
 
 
 def _folders(team: Team, cwd: Path, words: Iterable[str]) -> list[Path]:
-    """List `cwd`, and up to `MOST_FOLDERS` workspace folders that words name relative to these (`cd tools`, `-C sub`)."""
+    """List `cwd` and up to `MOST_FOLDERS` workspace folders that words name relative to it (`cd tools`, `-C sub`)."""
     parts = dict.fromkeys(part for word in words for part in (word, *_parts(word)))
     named = [part.removeprefix("-C") for part in parts]
     by_real_path = {os.path.realpath(cwd): cwd}
@@ -229,7 +229,10 @@ def _entries(folder: Path) -> list[Path]:
 
 
 def _state(file: Path) -> str:
-    """Return the digest of a file's content; for a large file, its size and times. No program can fake its change time."""
+    """Return the digest of a file's content, or "none"; for a large file, its size and times.
+
+    No program can set its change time back.
+    """
     try:
         about = file.stat()
         if about.st_size <= LARGE:
