@@ -26,7 +26,7 @@ class Target(Struct, frozen=True):
 
 
 def parse_targets(body: str) -> tuple[Target, ...]:
-    """The targets in order. Empty names are left out, and the most urgent priority of a group is that of all of it.
+    """Parse the targets in order. Empty names are left out, and the most urgent priority counts for a whole group.
 
     `!P4` is no priority but part of a name. Nobody has that name, so it is reported.
     """
