@@ -175,7 +175,7 @@ class ContextManager:
         request: str | None = None,
         with_task: bool = True,
     ) -> AssemblerInput:
-        """Compose the parts of a prompt that answers the current message of `history`, by default of the whole conversation.
+        """Compose the parts of a prompt that answers the current message of `history`, by default of everything said.
 
         `contexts` are the layers, by name; `AssemblerInput` says what the texts are. Raises `ValueError` for an unknown
         layer.
@@ -196,7 +196,7 @@ class ContextManager:
     def get_context_for_summary(
         self, said: Sequence[Said], ask: str, *, contexts: Mapping[str, str] | None = None, quote: Quote = verbatim
     ) -> AssemblerInput:
-        """Compose the parts of a prompt that quotes these messages, oldest first, and asks about them; it answers none."""
+        """Compose the parts of a prompt that quotes these messages, oldest first, and asks about them without answering."""
         return self._composer.compose(
             system_instruction=None,
             task=self.get_team_task(),

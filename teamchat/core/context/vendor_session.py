@@ -90,7 +90,10 @@ def _gone(turn: Turn | None, session: str) -> bool:
 
 
 def session_key(member: Member, agent: AgentSpec, system_text: str) -> str:
-    """Compute the key of a vendor session. A changed program, model, access, folder or system text begins a fresh one."""
+    """Compute the key of a vendor session.
+
+    A changed program, model, access, folder or system text changes it, and so begins a fresh session.
+    """
     bound = [
         agent.name, agent.command, member.model, member.access, member.allow, str(member.cwd), member.args,
         member.project_settings, member.web, member.mcp, member.git, system_text,

@@ -225,7 +225,7 @@ def _seen(
 
 
 def touches(start: int, end: int, spans: Iterable[Span]) -> bool:
-    """Whether some of the characters from `start` up to `end` are in one of the spans."""
+    """Whether any character from `start` up to `end` is in one of the spans."""
     return any(begin < end and start < behind for begin, behind in spans)
 
 

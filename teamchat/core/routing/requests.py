@@ -91,7 +91,7 @@ def hints(
     mentions: bool = True,
     closest: Callable[[str], str | None] | None = None,
 ) -> tuple[Hint, ...]:
-    """Find the near misses in a text, in order, each once; `markers` are its scanned markers. Code and quotes have none.
+    """Find the near misses in a text, in order, each once, outside code and quotes; `markers` are its scanned markers.
 
     Near misses without brackets or colon are only noticed if they name a member, and `@max` only at the start of a line
     and with `mentions`: in a message that calls somebody by a marker it is prose. `closest` finds the member whose name
