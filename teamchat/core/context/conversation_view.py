@@ -196,7 +196,7 @@ class ContextManager:
     def get_context_for_summary(
         self, said: Sequence[Said], ask: str, *, contexts: Mapping[str, str] | None = None, quote: Quote = verbatim
     ) -> AssemblerInput:
-        """Compose the parts of a prompt that quotes these messages, oldest first, and asks about them without answering."""
+        """Compose the parts of a prompt that quotes these messages, oldest first, and only asks about them."""
         return self._composer.compose(
             system_instruction=None,
             task=self.get_team_task(),

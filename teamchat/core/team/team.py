@@ -34,19 +34,18 @@ Workspace = Literal["shared", "worktree"]
 
 
 class AgentSpec(Struct, frozen=True):
-    """A program that speaks for members."""
+    """A program that speaks for members. `protocol` names its prompt format and its events (`like` in the team file).
+
+    `local` marks a program that the team file names relative to its own folder; `command` then begins with its absolute
+    path. `terminal` is set for the protocol of that name, and only for it. `row` is what is known of a plain program.
+    """
 
     name: str
     command: tuple[str, ...]
-    """Begins with an absolute path if `local`."""
     protocol: ProtocolName = "plain"
-    """Names its prompt format and its events (`like` in the team file)."""
     terminal: Terminal | None = None
-    """Set for the protocol "terminal", and only for it."""
     local: bool = False
-    """Whether the team file names the program relative to its own folder."""
     row: AgentRow | None = None
-    """The known facts about a plain program."""
 
     @property
     def type(self) -> AgentType:
@@ -82,36 +81,41 @@ INSTALL: Mapping[str, str] = MappingProxyType({row.name: row.row.install_command
 
 
 class Limits(Struct, frozen=True):
-    """The limits of a conversation, and of a reply; None is no limit."""
+    """The guards: `turns` and `minutes` are per human message, `tokens` and `cost_usd` per session; None is no limit.
+
+    Replies at least as alike as `similarity` (0 to 1; 0 is off) say nothing new. After `rounds` of them the
+    conversation pauses. `cost_usd` is None unless the team file sets it: not every CLI reports its cost. `depth` is how
+    deep conversations may be inside the turns of agents that run teamchat. `reply` is how many bytes a reply may have.
+    """
 
     turns: int = 12
-    """AI turns per human message."""
     minutes: float = 60.0
-    """Minutes per human message."""
     tokens: int | None = TOKENS
-    """Tokens per session."""
     cost_usd: float | None = None
-    """US dollars per session. None unless the team file sets it: not every CLI reports its cost."""
     similarity: float = 0.9
-    """Replies at least as alike say nothing new, from 0 to 1; 0 is off."""
     rounds: int = 2
-    """Rounds that may say nothing new before the conversation pauses."""
     depth: int = 1
-    """The depth of conversations inside the turns of agents that run teamchat."""
     reply: int = LONGEST_REPLY
-    """Bytes of a reply."""
 
 
 class Member(Struct, frozen=True):
-    """A member of the team. Times are seconds."""
+    """A member. `cwd` is absolute. `agent` is the name as written, None for a human, who has only a name and a title.
+
+    Times are seconds; `stall_s` and `first_byte_s` None are the runner's own defaults. With `mcp` None the access
+    decides which of the user's MCP servers start. `fallback` are the members that answer instead, in order, if it has
+    no quota, no login or no program. `knowledge` are files and folders by their names in the team file, including the
+    team's own.
+    `host` names the hosts that may run its turns (none: this machine), `host_wait_s` is how long one of them is waited
+    for (None: `Clock`), and with `rerun` a turn runs again whose host has gone.
+    With `workspace` None it is "shared", but in a group of members that may write in the same folder each has a
+    worktree.
+    """
 
     name: str
     type: Literal["ai", "human"]
     cwd: Path
-    """An absolute path."""
     title: str | None = None
     agent: str | None = None
-    """The name as written; None for a human, who has only a name and a title."""
     model: str | None = None
     system_instruction: str | None = None
     instruction_file: Path | None = None
@@ -120,31 +124,22 @@ class Member(Struct, frozen=True):
     allow: tuple[str, ...] = ()
     timeout_s: float = 1800.0
     stall_s: float | None = None
-    """None is the runner's own default."""
     first_byte_s: float | None = None
-    """None is the runner's own default."""
     args: tuple[str, ...] = ()
     env: Mapping[str, str] = field(default_factory=dict)
     env_keep: tuple[str, ...] = ()
     project_settings: bool = False
     web: bool = False
     mcp: tuple[str, ...] | None = None
-    """The user's MCP servers that start; with None the access decides."""
     git: bool = False
     memory: Memory = "fresh"
     retries: int = 0
     fallback: tuple[str, ...] = ()
-    """Members that answer instead, in order, if it has no quota, no login or no program."""
     knowledge: Mapping[str, Path] = field(default_factory=dict)
-    """Files and folders by their names in the team file, including the team's own."""
     workspace: Workspace | None = None
-    """None is "shared", but group members that may write in one folder each have a worktree."""
     host: tuple[str, ...] = ()
-    """The hosts that may run its turns; empty for this machine."""
     host_wait_s: float | None = None
-    """The longest wait for one of them; None is that of `Clock`."""
     rerun: bool = False
-    """Whether a turn runs again if its host has disappeared."""
 
     @property
     def hosts(self) -> str:
@@ -169,7 +164,7 @@ class Team(Struct, frozen=True):
     task: str | None = None
     lead: str | None = None
     compactor: str | None = None
-    """Summarises the conversation once the part without a summary has `due_tokens`."""
+    """Summarises the conversation once the part without a summary has `due_tokens` (`core/conversation/summary.py`)."""
     compact_at_tokens: int = 40_000
     context_window: int = 30  # messages; what a `ContextManager` without a team shows is smaller
     max_bytes: int = MAX_BYTES
@@ -251,7 +246,7 @@ class Team(Struct, frozen=True):
 
 
 def default_human(login: str, members: Iterable[Member], root: Path) -> Member:
-    """Name the person at the keyboard, for a team that names no human: the login name, without a title.
+    """Build the person at the keyboard, for a team that names no human, with the login name and no title.
 
     The name is "you" (then "you-2", ...) if the login name is no valid name, or is already a member's name or title.
     """

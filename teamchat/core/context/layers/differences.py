@@ -127,7 +127,7 @@ def _shown(changed: _Changed, room: int) -> _Shown:
 
 
 def _allowed(sizes: Sequence[int], room: int) -> list[int]:
-    """Choose how many bytes of each diff are shown: the small ones whole, one more up to the limit, none of the rest."""
+    """Choose how many bytes of each diff are shown: the small ones whole, the beginning of one more, no others."""
     allowed = [0] * len(sizes)
     for index in sorted(range(len(sizes)), key=sizes.__getitem__):
         allowed[index] = min(sizes[index], room)
