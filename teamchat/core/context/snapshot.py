@@ -36,7 +36,7 @@ class Renamed(Struct, frozen=True):
 
 
 class Conversation(Struct, frozen=True):
-    """The content of a snapshot. No two messages have one id; those that had are `renamed`."""
+    """The content of a snapshot. Ids are unique; messages whose id was not are `renamed`."""
 
     messages: tuple[ConversationMessage, ...]
     team_task: str | None

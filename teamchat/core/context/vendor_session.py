@@ -40,7 +40,7 @@ class ContinuedSession(Struct, frozen=True):
 
 
 class AdoptedSession(Struct, frozen=True):
-    """A vendor session that a person began, and of which the turn continues a copy. It has been shown no message."""
+    """A vendor session that a person began; the turn continues a copy of it. It has been shown no message."""
 
     session: str
 

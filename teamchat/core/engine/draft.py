@@ -86,8 +86,8 @@ class Draft(Struct):
     def said(self, route: Route, speaker: str, message: str) -> None:
         """Note a member's answer to the call of the route: calls that wait for its request now answer this reply.
 
-        The same holds for calls that wait to answer what the member said before, if a person asked it again: that is a
-        correction. Other work of other members still answers what it did.
+        So do calls that wait to answer what the member said before, if a person asked it again: that is a correction.
+        Other work of other members still answers what it did.
         """
         by = tuple(dict.fromkeys((speaker, route.target)))
         asked_by_person = route.parent == route.request

@@ -74,7 +74,7 @@ class TurnEnded(_Event, frozen=True):
 class Spent(_Event, frozen=True):
     """The cost of a turn, whether it succeeded or not. An unknown cost counts as 0.
 
-    `turns` are those that its agent has run inside of it.
+    `turns` are the turns that its agent ran inside it.
     """
 
     tokens: int = 0
@@ -110,8 +110,8 @@ class GroupDelivered(_Event, frozen=True):
 class Resumed(_Event, frozen=True):
     """A person resumes a stopped conversation: retry, skip the first turn or question, or drop the queue.
 
-    With `only`, the routes of these numbers and the rest of their groups run, also if they are set aside; everything
-    else stays as it is. A drop takes out what is set aside, too, and with `only` nothing runs.
+    With `only`, the routes with these numbers and the rest of their groups run, even if set aside; everything else
+    stays as it is. A drop also takes out routes set aside, and with `only` nothing runs.
     """
 
     mode: ResumeMode = ResumeMode.RETRY
@@ -133,11 +133,11 @@ class Recovered(_Event, frozen=True):
 
 
 class Undone(_Event, frozen=True):
-    """What happened since the state `before` is undone, except what was spent.
+    """Everything since the state `before` is undone, except spendings.
 
     `before` is the state when the first undone turn was about to begin. Its whole queue is held, except people who are
-    asked. `answered` has the routes of the undone turns whose messages stay, and what each answered: it will answer
-    the same again.
+    asked. `answered` has the routes of the undone turns whose messages stay, and the message that each answered: it
+    will answer that one again.
     """
 
     before: State
@@ -272,7 +272,7 @@ class Reassigned(_Further, frozen=True):
 class Moved(_Further, frozen=True):
     """A process has begun, is resumed, has got further, or is over.
 
-    `calls` are in the queue although they are not told as queued: those of a process that is resumed.
+    `calls` are in the queue although no event told of them: the calls of a resumed process.
     """
 
     process: Process

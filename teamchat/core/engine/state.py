@@ -80,36 +80,37 @@ class Route(Struct, frozen=True):
 
 
 class Bounds(Struct, frozen=True):
-    """What the person who starts a run limits it to: so many `turns`, and with `only` no hand-over between agents.
-
-    `window` is how many earlier messages its prompts quote, in place of the team file's `context_window`.
-    """
+    """The limits that a person sets when starting a run."""
 
     turns: int | None = None
+    """The most turns."""
     only: bool = False
+    """Whether agents may not hand over to each other."""
     window: int | None = None
+    """The number of earlier messages that prompts quote, instead of the team file's `context_window`."""
 
 
 UNBOUNDED = Bounds()
 
 
 class Rules(Struct, frozen=True):
-    """Who may speak: the AI members in order, the people, the lead, the guards of the team file, the run's bounds.
-
-    `max_stale` is the number of replies in a row that may say nothing new. None is no limit.
-    `turns_limit` is the name of the limit that `max_turns` comes from. With `only` no agent calls another one.
-    """
+    """The speakers of a team and their limits: members, people, lead, the team file's guards, the run's bounds."""
 
     ai: tuple[str, ...]
+    """The AI members, in order."""
     humans: tuple[str, ...]
     lead: str | None = None
     max_turns: int | None = None
+    """None is no limit, here and below."""
     max_seconds: float | None = None
     max_tokens: int | None = None
     max_cost_usd: float | None = None
     max_stale: int | None = None
+    """The number of replies in a row that may say nothing new."""
     turns_limit: str = "limits.turns"
+    """The name of the limit that `max_turns` comes from."""
     only: bool = False
+    """Whether no agent calls another one."""
 
 
 class State(Struct, frozen=True):

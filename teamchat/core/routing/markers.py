@@ -95,12 +95,12 @@ _OF_NAMES = {MarkerKind.NEXT, MarkerKind.FROM, MarkerKind.DROP, MarkerKind.DONE}
 
 
 class Marker(Struct, frozen=True):
-    """Something in a text that looks like a marker: `text[start:end]` is `raw`, and `body` what it holds.
+    """A likely marker in a text: `text[start:end]` is `raw`, and `body` its content.
 
     Only a marker that counts has `targets` (NEXT), `names` (FROM: one, DROP and DONE: any number), a `task` (TEAM_TASK;
-    empty when nothing was written) or a `todo` (a line; empty without a letter or digit in it, such as three dots). A
-    `[TEAM_TASK]` block that counts reaches up to the next marker that counts, or the end, and those that do not count
-    may lie inside it.
+    empty if nothing was written) or a `todo` (a line; empty without a letter or digit in it, such as three dots). A
+    `[TEAM_TASK]` block that counts reaches up to the next marker that counts, or the end; it may contain markers that
+    do not count.
     """
 
     kind: MarkerKind

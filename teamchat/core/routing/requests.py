@@ -231,11 +231,11 @@ class RouteRequest(Struct, frozen=True):
 
 
 class Resolution(Struct, frozen=True):
-    """What a message asks for. `drops` None is DROP: ALL; `from_name` is a member's exact name, human or not.
+    """The requests of a message.
 
-    `signed` is what a FROM marker says where none names a member.
-
-    `todos` are what is to be noted on the list, in order; whether its numbers are there is not known here.
+    `drops` None is DROP: ALL. `from_name` is a member's exact name, human or not. `signed` is the content of a FROM
+    marker if none names a member. `todos` are the changes to note on the list, in order; whether their numbers exist is
+    not known here.
     """
 
     requests: tuple[RouteRequest, ...] = ()

@@ -19,7 +19,7 @@ _PRIORITIES: dict[int, Priority] = {1: 1, 2: 2, 3: 3}
 
 
 class Target(Struct, frozen=True):
-    """Who is asked to speak: one name, or the names of a group that speaks at the same time. 1 is the most urgent."""
+    """The name that is asked to speak, or the names of a group that speaks at the same time. 1 is the most urgent."""
 
     names: tuple[str, ...]
     priority: Priority = 2

@@ -34,7 +34,10 @@ MOST_SHOWN = 5  # problems of one kind
 
 
 class CheckedRows(Struct, frozen=True):
-    """The rows of a table, in the order of their `key`, and what makes values of them; `more` are columns it needs."""
+    """The rows of a table in the order of their `key`, and the function that makes values of them.
+
+    `more` are further columns that it needs.
+    """
 
     noun: str
     table: str

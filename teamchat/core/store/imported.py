@@ -16,7 +16,7 @@ from teamchat.core.store.rows import Row
 
 
 class ImportedEntry(Struct, frozen=True):
-    """What belongs to a `message`, or a turn without one or a check that came after the message `after`.
+    """The extras of a `message`, or a turn without one or a check that came after the message `after`.
 
     `turn` is the turn or check as JSON (`core/transcripts/transcript.py`), `images` the names of the message's images.
     """

@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 
 class Row(sqlite3.Row):
-    """A row whose readers raise `ValueError` if the column holds anything else than they read."""
+    """A row. Every reader raises `ValueError` if the column holds any other kind of value."""
 
     def has(self, name: str) -> bool:
         """Whether the row has that column: a damaged store of an older version may lack it."""

@@ -32,11 +32,7 @@ class CalledBy(Struct, frozen=True):
 
 
 class Session(Struct, frozen=True):
-    """A conversation. `title` is the one that a person gave it; without one its first words are its title.
-
-    `cost_usd` is the cost of the `turns_with_cost`; None if no turn's cost is known. `caller` is the turn whose agent
-    began it, if an agent did.
-    """
+    """A conversation."""
 
     id: int
     name: str
@@ -47,9 +43,12 @@ class Session(Struct, frozen=True):
     messages: int = 0
     turns: int = 0
     title: str | None = None
+    """The title that a person gave it; without one its first words are its title."""
     cost_usd: float | None = None
+    """The cost of the `turns_with_cost`; None if no turn's cost is known."""
     turns_with_cost: int = 0
     caller: CalledBy | None = None
+    """The turn whose agent began it, if an agent did."""
 
 
 MOST_LISTED = 10  # Sessions that an error lists.
@@ -136,7 +135,7 @@ def last_session(db: Database, *, typed: bool | None = None) -> Session | None:
 
 
 def last_child(db: Database, caller: CalledBy) -> Session | None:
-    """Return the last used session of those that the agent of that turn began."""
+    """Return the last used session that the agent of that turn began."""
     return next((session for session in all_sessions(db) if session.caller == caller), None)
 
 

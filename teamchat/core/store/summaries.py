@@ -24,9 +24,9 @@ HOLDS = "undone = 0 AND undo IS NULL"
 
 
 class Clear(Struct, frozen=True):
-    """Prompts leave out every message up to the one of the id `through`. `task` was removed.
+    """A clear of a conversation: prompts leave out every message up to the one with the id `through`.
 
-    `turn` is the number of the session's last turn by then, 0 without one.
+    `task` is the task that it removed. `turn` is the number of the session's last turn at that time, 0 without one.
     """
 
     id: int

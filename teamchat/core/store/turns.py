@@ -201,7 +201,7 @@ def a_before(row: Row) -> Before | None:
 
 
 class Trace(Struct, frozen=True):
-    """What a turn leaves besides its outcome, ready to be written: a text, a vendor session, its events."""
+    """The traces of a turn besides its outcome, ready to be written: a text, a vendor session, its events."""
 
     text: Packed | None = None
     vendor_session: str | None = None

@@ -35,7 +35,7 @@ class Sum(Struct, frozen=True):
 
 
 class Used(Struct, frozen=True):
-    """Turns of one kind. `sent_bytes` went to their agents; as fresh turns they would have been sent `fresh_bytes`."""
+    """The usage of similar turns. `sent_bytes` went to their agents; fresh turns would have been sent `fresh_bytes`."""
 
     turns: int = 0
     input_tokens: Sum = field(default_factory=Sum)
@@ -55,7 +55,10 @@ class Used(Struct, frozen=True):
 
 
 class UsageRow(Struct, frozen=True):
-    """`model` is what the CLI said it used, else what the team file asked for."""
+    """The usage of a member by model and memory.
+
+    `model` is what the CLI said it used, else what the team file asked for.
+    """
 
     member: str
     model: str | None
@@ -162,7 +165,7 @@ def used_meanwhile(db: Database, session: int) -> ChildrenUsage:
 
 
 class UsageSums(Struct, frozen=True):
-    """What the ended turns of a session took. Each sum is of those `of` whose turns it is known; None is unknown."""
+    """The usage of a session's ended turns. Each sum covers the `of` turns whose value is known; None is unknown."""
 
     turns: Count
     seconds: float | None

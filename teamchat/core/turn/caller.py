@@ -137,7 +137,7 @@ class Caller(Struct, frozen=True):
 
     @property
     def begins(self) -> CalledBy:
-        """How a session names the turn whose agent begins it. Raises `GuardReached`."""
+        """The innermost turn as a session names it that its agent begins. Raises `GuardReached`."""
         turn = self.turn
         return CalledBy(_storable(turn.store), turn.session_name, turn.number, turn.member)
 
@@ -262,7 +262,7 @@ def check_not_hidden(db: Database) -> None:
 
 
 def check_hidden_nowhere(own: Path) -> None:
-    """Raise `NotTrusted` if this may run in a hidden turn of any workspace but that of the state folder `own`.
+    """Raise `NotTrusted` if this may run in a hidden turn of any workspace but the one of the state folder `own`.
 
     Commands that give trust call it: trust outlasts the turn, wherever it was given. A store that cannot be read is
     left out: it would keep a person from giving trust anywhere.

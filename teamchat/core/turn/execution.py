@@ -135,7 +135,7 @@ async def execute(
 
 
 class Ending(Struct, frozen=True):
-    """The information that judges the end of a turn, beside its output; fields without text are those of `execute`."""
+    """The basis for judging the end of a turn, beside its output; fields without text are those of `execute`."""
 
     runner: Runner
     folder: Path

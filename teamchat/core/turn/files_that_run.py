@@ -76,9 +76,9 @@ def look(what: Launch) -> Callable[[Exit], Exit] | None:
 
 
 class _Look(Struct, frozen=True):
-    """The state of each file that was looked at: a fingerprint, or None if there is no file.
+    """The state of each file looked at: a fingerprint, or None if there is no file.
 
-    `places` holds the folder and pattern by which each was found, `cut` the patterns with names not looked at.
+    `places` holds the folder and pattern that found each file, `cut` the patterns with names not looked at.
     """
 
     states: Mapping[str, str | None]

@@ -31,7 +31,7 @@ class LayerContext(Struct, frozen=True):
 
 
 class LayerText(Struct, frozen=True):
-    """A layer's text and the excerpts in it. `note` says what was left out, or why there is no text."""
+    """A layer's text and the excerpts in it. `note` names what was left out, or says why there is no text."""
 
     text: str
     excerpts: tuple[Excerpt, ...] = ()

@@ -27,9 +27,9 @@ SHORTEST_FENCE = 3  # backquotes
 
 
 class ResultsLayer(Struct, frozen=True):
-    """The results that a turn's part names, in about `room` bytes, of which each has an equal share.
+    """The results that a turn's part names, in about `room` bytes, shared equally.
 
-    `redact` removes well-known keys from what programs and members wrote.
+    `redact` removes well-known keys from the words of programs and members.
     """
 
     db: Database

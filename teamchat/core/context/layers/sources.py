@@ -82,7 +82,7 @@ class Compared:
         self._seen: dict[Part, LayerText] = {}
 
     def look(self, part: Part) -> None:
-        """Read the changes of the part before the turn is prepared. Raises `UsageError` and `CheckpointFailed`."""
+        """Read the changes that the part shows. Raises `UsageError` and `CheckpointFailed`."""
         from teamchat.core.context.layers.differences import tell_changes, tell_differences
 
         if part.trees:

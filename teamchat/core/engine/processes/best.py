@@ -56,7 +56,7 @@ class Candidate(Struct, frozen=True):
 
 
 class BestReport(Struct, frozen=True):
-    """`winner` is the picked member, None as long as nobody is picked. `judge` is who judged, or is to."""
+    """The result of a best-of. `winner` is None while nobody is picked. `judge` is who judged, or is to."""
 
     kind: str
     judge: str

@@ -35,7 +35,7 @@ LONGEST_POSITION = 10_000  # characters of one sentence; the store and `--json` 
 
 
 class DebateAnswer(Struct, frozen=True):
-    """A member's answer in a round. Without a `message` it was skipped; None is what the answer does not say.
+    """A member's answer in a round. Without a `message` it was skipped; None means that the answer does not say.
 
     `by` is the member that answered in its place, None if it did itself.
     """
@@ -58,21 +58,22 @@ class ChangeOfMind(Struct, frozen=True):
 
 
 class DebateReport(Struct, frozen=True):
-    """The answers in the order of rounds, and the changes of mind that members tell of.
-
-    `synthesis` is the id of the message. `agreement` is the share of all members that agree with it. `agree`,
-    `agreement` and `dissent` are None when the synthesis does not say. `missing` are the members without any answer.
-    """
+    """The answers in the order of rounds, and the changes of mind that members tell of."""
 
     kind: str
     rounds: int
     answers: tuple[DebateAnswer, ...]
     changes: tuple[ChangeOfMind, ...]
     synthesis: str | None
+    """The id of the message."""
     agree: tuple[str, ...] | None
+    """The members that agree with the synthesis; None if it does not say."""
     agreement: float | None
+    """The share of all members that agree with it; None if it does not say."""
     dissent: dict[str, str] | None
+    """The members that dissent, and with what; None if it does not say."""
     missing: tuple[str, ...]
+    """The members without any answer."""
 
 
 def check(process: Process) -> str | None:

@@ -19,14 +19,14 @@ LEAD, WORKER = "lead", "worker"
 
 
 class WorkReport(Struct, frozen=True):
-    """What a member was called for; without a `message` it was skipped."""
+    """A member's reply to a call; without a `message` it was skipped."""
 
     member: str
     message: str | None
 
 
 class HandoutReport(Struct, frozen=True):
-    """What the lead handed out in `message`, or its result if nothing came after."""
+    """The message in which the lead handed out work, with the replies, or its result if nothing came after."""
 
     message: str | None
     replies: tuple[WorkReport, ...]

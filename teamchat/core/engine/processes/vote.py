@@ -53,7 +53,7 @@ _INVISIBLE = regex(f"[{INVISIBLE}\u061c\u200e\u200f]")
 
 
 class Vote(Struct, frozen=True):
-    """What a member voted in `message`; without an `option` it abstained, for the `reason`.
+    """A member's vote in `message`; without an `option` it abstained, for the `reason`.
 
     `by` is the member that answered in its place, None if it did itself.
     """
@@ -66,22 +66,24 @@ class Vote(Struct, frozen=True):
 
 
 class VoteReport(Struct, frozen=True):
-    """`tally` has the votes for each option, `tied` the options that share the most votes in a tie.
+    """The result of a vote.
 
-    There is neither a winner nor a tie before every member has voted or was skipped, and none without votes. `missing`
-    are the members without a reply. With a `quorum` it is decided as soon as so many have voted and the missing votes
-    cannot change it.
+    It has no winner and no tie before every member has voted or was skipped, and none without votes. With a `quorum` it
+    is decided once that many have voted and the missing votes cannot change it.
     """
 
     kind: str
     options: tuple[str, ...]
     votes: tuple[Vote, ...]
     tally: dict[str, int]
+    """The votes for each option."""
     winner: str | None
     tie: bool
     tied: tuple[str, ...]
+    """The options that share the most votes in a tie."""
     abstained: tuple[str, ...]
     missing: tuple[str, ...]
+    """The members without a reply."""
     quorum: int | None = None
 
 
@@ -100,7 +102,7 @@ def check(process: Process) -> str | None:
 
 
 def step(process: Process) -> Step | None:
-    """Call all members as one group, in the order in which they are named; then those that are asked once more."""
+    """Call all members as one group, in the order in which they are named; then call once more those without a vote."""
     if process.quorum and decided(process):
         return None
     voted = seats(process.of(MEMBER))

@@ -101,7 +101,7 @@ def _voted(speaker: str, option: str | None, reason: str) -> str:
 
 
 def _all_told(written: WrittenValue, said: Synthesis) -> bool:
-    """Whether the words include everybody named: what is said of a lead that is no member does not count."""
+    """Whether the words include everybody named; words about a lead that is no member do not count."""
     names = {fold(name) for name in (*written.value["agree"], *written.value["dissent"])}
     return names == {fold(name) for name in (*said.agree, *said.dissent)}
 
