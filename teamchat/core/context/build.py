@@ -53,33 +53,36 @@ RequestOf = Callable[[int], str | None]
 
 
 class BuiltPrompt(Struct, frozen=True):
-    """What a member is given: the prompt, as assembled and as prepared for its CLI, and the message that it answers.
-
-    `asked_in` is the later request that this message was written for, where it counts for the turn's own request, too.
-    `vendor_session` is the one that it continues or adopts, or why it begins a fresh one, which is then bound to `key`.
-    The session has seen every message from `shown_from` to `shown_through`, and those in `beside`. `fresh_bytes` is the
-    size of a fresh prompt. `redacted` is how many secrets were taken out of the prompt. `gathered` is what the layers
-    are made of, also those that did not fit. `images` are those that it shows, `unseen` the names of those that its CLI
-    or its host does not get. `slash` is the custom command that the person typed. `left_out` names what it should show
-    of a process and has no room for.
-    """
+    """A member's prompt, as assembled and as prepared for its CLI, and the message that it answers."""
 
     assembled: AssemblerOutput
     prepared: Prepared
     answers: ConversationMessage
     vendor_session: ContinuedSession | AdoptedSession | str
+    """The session that it continues or adopts, or why it begins a fresh one."""
     key: str
+    """A fresh vendor session is bound to it."""
     shown_from: str
+    """From this message to `shown_through`, the session has seen every one."""
     shown_through: str
     fresh_bytes: int
+    """The size of a fresh prompt."""
     redacted: int
+    """The number of secrets taken out of the prompt."""
     gathered: Mapping[str, LayerText]
+    """The sources of the layers, including layers that did not fit."""
     asked_in: str | None = None
+    """The later request that the message was written for, if it counts for the turn's own request, too."""
     beside: tuple[str, ...] = ()
+    """Messages that the session has seen besides."""
     images: tuple[Image, ...] = ()
+    """The images that it shows."""
     unseen: tuple[str, ...] = ()
+    """The names of images that its CLI or its host does not get."""
     slash: Slash | None = None
+    """The custom command that the person typed."""
     left_out: tuple[str, ...] = ()
+    """The parts of a process that it should show and has no room for."""
 
     @property
     def system_text(self) -> str | None:
@@ -93,7 +96,7 @@ class BuiltPrompt(Struct, frozen=True):
 
     @property
     def sources(self) -> dict[str, tuple[str, ...]]:
-        """What the layers in it are made of, by the layer's name."""
+        """The sources of the layers in it, by the layer's name."""
         shown = {name: layer for name, layer in self.gathered.items() if name not in self.assembled.trimmed.layers}
         return {name: tuple(part.name for part in layer.excerpts) for name, layer in shown.items() if layer.excerpts}
 
@@ -122,7 +125,7 @@ class _Assembled(Struct, frozen=True):
     """A prompt, and what its vendor session has been shown with it: all messages from `shown_from` to `shown_through`.
 
     `redacted` counts the removed secrets. `beside` are messages in the prompt that are older than `shown_from`,
-    `left_out` names what a process should show and has no room for.
+    `left_out` names parts of a process that it should show and has no room for.
     """
 
     output: AssemblerOutput
@@ -146,13 +149,15 @@ def build_prompt(
     find_slash: FindSlash = lambda _typed: None,
     request_of: RequestOf = lambda _turn: None,
 ) -> BuiltPrompt:
-    """The prompt of `route`, which answers its `as_of` message (the newest with text, when it has none).
+    """Build the prompt of `route`, which answers its `as_of` message (the newest with text, if it has none).
 
     `exists` tells whether a mention names something that a member's CLI would read; `past` is what the member had
-    before; `collector` gathers its layers, without one the framework's alone; `images` has those of a message, which
-    the turn finds below its `scratch`; `find_slash` knows the custom commands of the member's CLI; `request_of` the
+    before; `collector` gathers its layers, by default the framework's alone; `images` has those of a message, which the
+    turn finds below its `scratch`; `find_slash` knows the custom commands of the member's CLI; `request_of` the
     requests of turns.
-    Raises `PromptTooLarge` when what may not be cut is over the budget, or the whole over the CLI's own limit.
+
+    Raises `PromptTooLarge` if the parts that may not be cut are over the budget, or the whole is over the CLI's own
+    limit.
     """
     asked = _ask(team, member, route, manager, collector or framework_only(team), request_of)
     # the member, what runs it, and everything it is told about itself
@@ -204,7 +209,7 @@ def _ask(
     collector: ContextCollector,
     request_of: RequestOf,
 ) -> _Asked:
-    """Raises `UsageError` if there is no message to answer."""
+    """Collect everything that the prompt is built from. Raises `UsageError` if there is no message to answer."""
     answers = manager.get_current_message(up_to=route.as_of)
     if answers is None:
         raise UsageError("no message has text that a member could answer", reading(route.target))
@@ -238,7 +243,7 @@ def _prepared(
     images: Sequence[Path],
     slash: Slash | None,
 ) -> Prepared:
-    """What the CLI reads: the prompt with harmless mentions, then its images and its custom command added."""
+    """Prepare the prompt for the CLI, with harmless mentions, then add its images and its custom command."""
     runner = asked.kind.runner
     prepared = runner.prepare(assembled.prompt, typed=_typed(assembled, asked.answers), exists=exists)
     if images and runner.images and runner.images.mention:
@@ -256,7 +261,7 @@ def _had(asked: _Asked, continued: ContinuedSession) -> bool:
 
 
 def _assemble(asked: _Asked, continued: ContinuedSession | None) -> _Assembled:
-    """The prompt for a vendor session that is continued, or for a fresh one. Raises `PromptTooLarge`."""
+    """Assemble the prompt for a continued vendor session, or for a fresh one. Raises `PromptTooLarge`."""
     history = _history(asked, continued)
     part = asked.route.part
     apart = part is not None and not part.continues  # it sees of the request what the process shows it
@@ -287,7 +292,7 @@ def _left_out(part: Part, history: Context, trimmed: Trimmed) -> tuple[str, ...]
 
 
 def _history(asked: _Asked, continued: ContinuedSession | None) -> Context:
-    """What the prompt quotes. The message that the turn serves keeps its middle."""
+    """Read what the prompt quotes. The message that the turn serves keeps its middle."""
     since = continued.since if continued else None
     part = asked.route.part
     if part and not part.continues:
@@ -308,7 +313,7 @@ def _history(asked: _Asked, continued: ContinuedSession | None) -> Context:
 def _formatted(
     asked: _Asked, continued: ContinuedSession | None, history: Context, *, with_request: bool
 ) -> AssemblerOutput:
-    """The prompt composed, in the member's format and within the budget. Raises `PromptTooLarge`."""
+    """Compose the prompt in the member's format and within the budget. Raises `PromptTooLarge`."""
     member, sessions = asked.member, asked.kind.runner.sessions
     has_system = continued is not None and sessions is not None and not sessions.system_each_time
     had_before = (SUMMARY, *((FRAMEWORK,) if has_system else ())) if continued else ()
@@ -338,7 +343,7 @@ def _formatted(
 
 
 def _typed(assembled: AssemblerOutput, answers: ConversationMessage) -> range:
-    """The characters of the prompt that a person typed for this turn."""
+    """Return the range of the prompt's characters that a person typed for this turn."""
     begin = assembled.message_at
     if begin is None or answers.speaker.type != "human":
         return range(0)
@@ -348,17 +353,17 @@ def _typed(assembled: AssemblerOutput, answers: ConversationMessage) -> range:
 
 
 def _begins_pasted(message: ConversationMessage) -> bool:
-    """Whether the text begins with a part that was pasted, which holds no commands."""
+    """Whether the text begins with a pasted part, which holds no commands."""
     return bool(message.pasted) and not strip_markers(message.content[: message.pasted[0][0]]).strip()
 
 
 def _typed_text(message: ConversationMessage) -> str:
-    """The part of the message that a person typed, without markers. Piped text is no part of it."""
+    """Return the part of the message that a person typed, without markers and without piped text."""
     return read_markers(message.content[: message.typed], "human", message.pasted).stripped.strip()
 
 
 def exists(member: Member, runner: Runner) -> Callable[[str], bool]:
-    """Tells whether an `@path` of one prompt, or a mention of a skill, is something that the member's CLI reads."""
+    """Return a function that tells whether the member's CLI reads an `@path` of a prompt, or a mention of a skill."""
     is_skill = runner.skills(member.cwd, {**os.environ, **member.env}) if runner.skills else lambda _mention: False
 
     def there(name: str) -> bool:
@@ -385,7 +390,7 @@ def check_limit(member: Member, limit: Limit | None, stdin: bytes) -> None:
 
 
 def part_context(manager: ContextManager, part: Part, answers: ConversationMessage, quote: Quote) -> Context:
-    """What a turn that does this part is shown, for which no vendor session is continued.
+    """Collect the context of a turn for this part, which continues no vendor session.
 
     The messages of earlier parts come last and keep their middle.
     """
@@ -404,12 +409,12 @@ def part_context(manager: ContextManager, part: Part, answers: ConversationMessa
 
 
 def text_of(part: Part | None, answers: ConversationMessage) -> str:
-    """The text that the turn answers, without markers: the message's own, or what the part has instead of it."""
+    """Return the text that the turn answers, without markers: the message's own, or the part's own instead."""
     return quoted_text(replace(answers, content=part.instead) if part and part.instead else answers)
 
 
 def left_out(part: Part, shown: Sequence[str], dropped: int) -> tuple[str, ...]:
-    """The messages that the part shows and the prompt has no room for: the first `dropped` of `shown` are left out."""
+    """Name the messages of the part that the prompt has no room for: the first `dropped` of `shown` are left out."""
     gone = frozenset(shown[:dropped])
     names = part.labels or part.shows
     return tuple(name for name, message in zip(names, part.shows, strict=True) if message in gone)

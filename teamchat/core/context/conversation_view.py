@@ -55,8 +55,8 @@ class ContextManager:
     With a `fence_key`, a secret of this conversation, prompts have a fence around what somebody said (`history.py`).
     `summaries` says which messages a summary replaces.
 
-    `on_message_added` and `on_team_task_changed` are called once the change is stored, and cannot take it back: what
-    they raise is logged.
+    `on_message_added` and `on_team_task_changed` are called once the change is stored, and cannot take it back: errors
+    in them are logged.
     """
 
     def __init__(
@@ -98,23 +98,23 @@ class ContextManager:
             self._messages.when_stored(call)
 
     def get_messages(self) -> list[ConversationMessage]:
-        """All messages in order, in a list of the caller's own."""
+        """Return all messages in order, in a list of the caller's own."""
         return list(self._messages.all())
 
     def get_latest_message(self) -> ConversationMessage | None:
         return self._messages.latest()
 
     def get_latest_messages(self, count: int) -> list[ConversationMessage]:
-        """The newest `count` messages, oldest first, at a cost of O(count)."""
+        """Return the newest `count` messages, oldest first, at a cost of O(count)."""
         latest = self._messages.latest()
         return [*self._messages.window(latest.id, count - 1), latest] if latest else []
 
     def get_message(self, message_id: str) -> ConversationMessage:
-        """The message of that id; `KeyError` if there is none."""
+        """Return the message with that id. Raises `KeyError` if there is none."""
         return self._messages.get(message_id)
 
     def get_current_message(self, *, up_to: str | None = None) -> ConversationMessage | None:
-        """The newest message with text at or before the message of the id `up_to`."""
+        """Return the newest message with text at or before the message with the id `up_to`."""
         return read_current(self._messages, up_to)
 
     def get_history(
@@ -126,30 +126,30 @@ class ContextManager:
         window: int | None = None,
         answers: str | None = None,
     ) -> Context:
-        """The current message and the history beside it, as a prompt quotes them.
+        """Return the current message and the history beside it, as a prompt quotes them.
 
-        The current message is that of the id `answers`, by default the newest with text. Messages after the one of the
-        id `up_to` are left out; `KeyError` if there is none of an id. With `since` the history is every message that
-        the agent's own vendor session has not had, whatever the window. Messages of markers only do not count in the
-        window. The cost is O(window), and `window` overrides its size. `quote` may change what is told of a message.
+        The current message has the id `answers`; by default it is the newest with text. Messages after the one with the
+        id `up_to` are left out. Raises `KeyError` for an unknown id. With `since` the history is every message that the
+        agent's own vendor session has not had, whatever the window. Messages of markers only do not count in the
+        window. The cost is O(window), and `window` overrides its size. `quote` may change the text of a message.
         """
         size = self._window_size if window is None else window
         return read_context(self._messages, size, up_to, since, quote, self._summaries, answers)
 
     def get_unsummarised(self, *, up_to: str | None = None) -> Iterator[Said]:
-        """The messages before the current one that no summary replaces, newest first, read as they are asked for."""
+        """Read the messages before the current one that no summary replaces, newest first, one by one."""
         return read_unsummarised(self._messages, up_to, self._summaries)
 
     def is_after(self, one: str, other: str) -> bool:
-        """Whether the message of the id `one` was said after the `other`; `KeyError` if there is none of an id."""
+        """Whether the message `one` was said after the message `other`. Raises `KeyError` for an unknown id."""
         return self._messages.place(one) > self._messages.place(other)
 
     def is_imported(self, message_id: str) -> bool:
-        """Whether the message of that id was read from a file, and said to nobody here; `KeyError` if there is none."""
+        """Whether the message with that id was read from a file, and said to nobody here. Raises `KeyError`."""
         return self._messages.is_imported(message_id)
 
     def set_team_task(self, task: str | None) -> None:
-        """Set the task, or remove it with None. A longer one than 5 KB is cut at a character, with a logged warning."""
+        """Set the task, or remove it with None. Above 5 KB it is cut at a character, with a logged warning."""
         self._messages.team_task = limited = None if task is None else _limited(well_formed(task))
         self._tell(self._on_team_task_changed, limited)
 
@@ -175,7 +175,7 @@ class ContextManager:
         request: str | None = None,
         with_task: bool = True,
     ) -> AssemblerInput:
-        """The parts of a prompt that answers the current message of `history`, by default of all that was said.
+        """Compose the parts of a prompt that answers the current message of `history`, by default of everything said.
 
         `contexts` are the layers, by name; `AssemblerInput` says what the texts are. Raises `ValueError` for an unknown
         layer.
@@ -196,7 +196,7 @@ class ContextManager:
     def get_context_for_summary(
         self, said: Sequence[Said], ask: str, *, contexts: Mapping[str, str] | None = None, quote: Quote = verbatim
     ) -> AssemblerInput:
-        """The parts of a prompt that quotes these messages, oldest first, and asks about them. None is answered."""
+        """Compose the parts of a prompt that quotes these messages, oldest first, and only asks about them."""
         return self._composer.compose(
             system_instruction=None,
             task=self.get_team_task(),
@@ -208,20 +208,20 @@ class ContextManager:
         )
 
     def quoted_bytes(self, text: str) -> int:
-        """The UTF-8 bytes of a message's text that the history of a prompt quotes."""
+        """Count the UTF-8 bytes of a message's text that the history of a prompt quotes."""
         return byte_length(self._composer.per_message(text).text if self._composer.per_message else text)
 
     def export_snapshot(self) -> dict[str, object]:
-        """The conversation as an object that `json.dumps` takes."""
+        """Export the conversation as an object for `json.dumps`."""
         from teamchat.core.context.snapshot import to_json
 
         return to_json(self.get_messages(), self.get_team_task())
 
     def import_snapshot(self, snapshot: object) -> None:
-        """Restore an exported conversation into this one, which has no messages yet.
+        """Restore an exported conversation into this one, which must have no messages.
 
         `snapshot.from_json` says which parts may be missing. Raises `ValueError` for an object that is no snapshot and
-        `UsageError` when there are messages already. Nothing changes then.
+        `UsageError` if there are messages already. In both cases nothing changes.
         """
         from teamchat.core.context.snapshot import from_json
 
@@ -264,9 +264,9 @@ def manager_of(
     on_message_added: Callable[[ConversationMessage], None] | None = None,
     on_team_task_changed: Callable[[str | None], None] | None = None,
 ) -> ContextManager:
-    """The manager of a stored session, with the sizes of the team file; `window` overrides its `context_window`.
+    """Make the manager of a stored session, with the sizes of the team file; `window` overrides its `context_window`.
 
-    The functions are as for `ContextManager`.
+    The functions are as in `ContextManager`.
     """
     log = SqliteLog(db, session)
 
@@ -316,10 +316,10 @@ class ContextComposer(Struct, frozen=True):
         turn_note: str | None = None,
         request: str | None = None,
     ) -> AssemblerInput:
-        """The parts, with the layers in the order of `LAYERS`. Raises `ValueError` for an unknown layer.
+        """Compose the parts, with the layers in the order of `LAYERS`. Raises `ValueError` for an unknown layer.
 
-        `newest` is the id of the newest message in the prompt, None when there is none. The code of the fence depends
-        on it, and closes the turn note.
+        `newest` is the id of the newest message in the prompt, None without one. The code of the fence depends on it,
+        and ends the turn note.
         """
         contexts = contexts or {}
         unknown = sorted(set(contexts) - set(LAYERS))

@@ -21,7 +21,7 @@ from teamchat.core.team import wording
 from teamchat.core.team.team import Member, Team
 from teamchat.core.text.redact import redact_shapes
 
-PAGE = 50  # messages that are read at once where no window says how many
+PAGE = 50  # Messages read at once if no window says how many.
 LARGEST_PAGE = 1000
 
 _log = logging.getLogger(__name__)
@@ -51,20 +51,20 @@ class Context(Struct, frozen=True):
 
 
 def verbatim(message: ConversationMessage, text: str) -> str:
-    """Quotes a text unchanged."""
+    """Quote a text unchanged."""
     del message
     return text
 
 
 class Since(Struct, frozen=True):
-    """What a reader already has: every message up to the one of the id `after`, and its `own` messages."""
+    """The messages that a reader already has: all up to the one with the id `after`, and its `own`."""
 
     after: str
     own: frozenset[str] = frozenset()
 
 
 class Summarised(Struct, frozen=True):
-    """What a summary replaces: every message up to the one of the id `through`, except those `kept`.
+    """The messages that a summary replaces: all up to the one with the id `through`, except those `kept`.
 
     `kept` are ids, oldest first.
     """
@@ -78,7 +78,7 @@ Summaries = Callable[[str], Summarised | None]
 
 
 def no_summaries(before: str) -> None:
-    """There is no summary."""
+    """Return no summary, for a conversation without any."""
     del before
 
 
@@ -91,11 +91,11 @@ def read_context(
     summaries: Summaries = no_summaries,
     answers: str | None = None,
 ) -> Context:
-    """The message to answer, and up to `window` messages with text beside it, the newest at or before `up_to`.
+    """Read the message to answer, and up to `window` messages with text beside it, the newest at or before `up_to`.
 
-    The message to answer is that of the id `answers`, by default the newest of all. Messages that a summary replaces
-    are left out; those that it keeps are added to the window (a window of 0 has no history). With `since` the history
-    is every message after it, whatever the window and the summary.
+    The message to answer has the id `answers`; by default it is the newest of all. Messages that a summary replaces are
+    left out; those that it keeps are added to the window (a window of 0 has no history). With `since` the history is
+    every message after it, whatever the window and the summary.
     """
     window = max(window, 0)
     said = _said(log, up_to, page_size=min(max(window, 1), LARGEST_PAGE))
@@ -136,15 +136,15 @@ def _quoted(message: ConversationMessage) -> Said:
 
 
 def _later(log: MessageLog, history: Sequence[Said], current: Said) -> int:
-    """How many messages of the history were said after the current one."""
+    """Count the messages of the history that were said after the current one."""
     place = log.place(current.message.id)
     return len(history) - bisect(history, place, key=lambda one: log.place(one.message.id))
 
 
 def read_unsummarised(log: MessageLog, up_to: str | None, summaries: Summaries = no_summaries) -> Iterator[Said]:
-    """The messages before the newest one with text at or before `up_to` that no summary replaces, newest first.
+    """Read the messages before the current one that no summary replaces, one by one, newest first.
 
-    They are read as they are asked for.
+    The current one is the newest message with text at or before `up_to`.
     """
     said = _said(log, up_to, page_size=PAGE)
     current = next(said, None)
@@ -159,13 +159,13 @@ def _newer(newest_first: Iterator[Said], summary: Summarised | None) -> Iterator
 
 
 def read_current(log: MessageLog, up_to: str | None) -> ConversationMessage | None:
-    """The newest message with text at or before `up_to`. Nothing older is read."""
+    """Read the newest message with text at or before `up_to`, and nothing older."""
     newest = next(_said(log, up_to, page_size=1), None)
     return newest.message if newest else None
 
 
 def deduplicate(history: Sequence[Said], current: Said) -> Sequence[Said]:
-    """`history` without its last message, if that is the AI's current one again: by id, or by speaker and text."""
+    """Drop the last message of `history` if it is the AI's current one again: by id, or by speaker and text."""
     if not history or current.message.speaker.type != "ai":
         return history
     last = history[-1]
@@ -181,7 +181,7 @@ def format_addressees(names: Sequence[str]) -> str:
 
 
 def _said(log: MessageLog, up_to: str | None, page_size: int) -> Iterator[Said]:
-    """The messages that have text, newest first; no page is read before it is asked for."""
+    """Read the messages with text, newest first, one page at a time."""
     newest = log.latest(up_to)
     page: Sequence[Said] = [_quoted(newest)] if newest else []
     while page:
@@ -215,14 +215,14 @@ class Crossing:
         self._taken: dict[str, int] = {}
 
     def __call__(self, message: ConversationMessage, text: str) -> str:
-        """The text of the message as the member gets it."""
+        """Return the text of the message as the member gets it."""
         if not self._redact or self._is_known(message):
             return text
         text, self._taken[message.id] = redact_shapes(text)
         return text
 
     def count(self, message_ids: Iterable[str]) -> int:
-        """How many secrets were removed from these messages."""
+        """Count the secrets removed from these messages."""
         return sum(self._taken.get(message_id, 0) for message_id in set(message_ids))
 
     def _is_known(self, message: ConversationMessage) -> bool:
@@ -237,9 +237,9 @@ LENGTH = 8  # hexadecimal digits
 
 
 def fence_code(key: str, message_id: str, texts: Iterable[str]) -> str:
-    """The code of a prompt whose newest message is `message_id`. It is the same each time the prompt is built.
+    """Compute the code of a prompt whose newest message is `message_id`; building the prompt again gives the same code.
 
-    `key` is the conversation's secret. None of the `texts` contains the code, in either case of letters.
+    `key` is the conversation's secret. None of the `texts` contains the code, in upper or lower case.
     """
     texts = list(texts)  # not joined: what is beyond ASCII is lowered slowly, and would make all of it slow
     codes = (_code(key, f"{message_id} {number}") for number in count())
@@ -253,14 +253,14 @@ def _code(key: str, what: str) -> str:
 
 
 def fence_quotes(given: AssemblerInput, key: str, message_id: str) -> AssemblerInput:
-    """The same parts with a fence around what somebody said. The turn note, if there is one, ends with its code."""
+    """Put a fence around what somebody said. The turn note, if there is one, ends with its code."""
     code = fence_code(key, message_id, _texts_of(given))
     note = given.turn_note and given.turn_note + wording.CODE.format(code=code)
     return replace(given, fence=code, turn_note=note)
 
 
 def _texts_of(given: AssemblerInput) -> Iterator[str]:
-    """All texts of a prompt. None of them may contain the code of its fence."""
+    """List all texts of a prompt. None of them may contain the code of its fence."""
     yield from {name for message in given.context_messages for name in (message.from_, message.to or "")}
     yield from (message.content for message in given.context_messages)
     others = (given.current_message, given.request, given.team_task, given.turn_note)

@@ -21,7 +21,7 @@ from pydantic.alias_generators import to_camel
 from teamchat.core.messages import ConversationMessage, Routing, Speaker, SpeakerType, now_ms, well_formed
 from teamchat.core.store.message_log import free_number, next_number
 
-MOST_MS = 2**63 - 1  # a store holds no more
+MOST_MS = 2**63 - 1  # The most that a store holds.
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 _log = logging.getLogger(__name__)
@@ -36,7 +36,7 @@ class Renamed(Struct, frozen=True):
 
 
 class Conversation(Struct, frozen=True):
-    """What a snapshot holds. No two messages have the same id; those that had are `renamed`."""
+    """The content of a snapshot. Ids are unique; messages whose id was not are `renamed`."""
 
     messages: tuple[ConversationMessage, ...]
     team_task: str | None
@@ -44,7 +44,7 @@ class Conversation(Struct, frozen=True):
 
 
 def to_json(messages: Iterable[ConversationMessage], team_task: str | None) -> dict[str, object]:
-    """The snapshot as the dicts, lists and strings that `json.dumps` takes."""
+    """Write the snapshot as dicts, lists and strings for `json.dumps`."""
     models = (MessageModel.model_validate(message, from_attributes=True) for message in messages)
     return {
         "messages": [model.model_dump(mode="json", by_alias=True, exclude_none=True) for model in models],
@@ -55,12 +55,12 @@ def to_json(messages: Iterable[ConversationMessage], team_task: str | None) -> d
 
 
 def from_json(snapshot: object) -> Conversation:
-    """The conversation in a snapshot. Raises `ValueError` if it is not one of version 1.
+    """Read the conversation in a snapshot. Raises `ValueError` if it is not one of version 1.
 
-    The first message of an id keeps it. A later one, and one without an id, gets the next free `msg-N`; a warning is
-    logged. A message without a time has that of the snapshot, else the present. A time is a number of milliseconds or
-    a text, of digits or in ISO 8601, which is UTC where it names no zone. A speaker without a type is `human`. Where a
-    speaker's id or name is missing, it is the other one.
+    The first message with an id keeps it. A later one, and one without an id, gets the next free `msg-N`; a warning is
+    logged. A message without a time has that of the snapshot, else the present. A time is a number of milliseconds or a
+    text, of digits or in ISO 8601, which is UTC if it names no zone. A speaker without a type is `human`. If a
+    speaker's id or name is missing, the other one is used for both.
     """
     try:
         model = SnapshotModel.model_validate(snapshot)
@@ -77,7 +77,7 @@ def from_json(snapshot: object) -> Conversation:
 
 
 def own_ids(messages: Sequence[ConversationMessage]) -> list[str]:
-    """An id for each of the messages: its own, or the next free `msg-N` if that is empty or an earlier one has it."""
+    """Give each message an id: its own, or the next free `msg-N` if that is empty or an earlier one has it."""
     taken, used, number = {message.id for message in messages}, {""}, next_number(messages)
     ids = []
     for message in messages:
@@ -96,7 +96,7 @@ def _well_formed(value: object) -> object:
 
 
 def _milliseconds(value: object) -> object:
-    """A time as a whole number of milliseconds since 1970; what is no time is left to be refused."""
+    """Convert a time to whole milliseconds since 1970; leave other values to be refused."""
     if isinstance(value, str):
         try:
             if value.isdecimal():

@@ -43,27 +43,28 @@ class ContinuedSession(Struct, frozen=True):
 
 
 class AdoptedSession(Struct, frozen=True):
-    """A vendor session that a person began, and of which the turn continues a copy. It has been shown no message."""
+    """A vendor session that a person began; the turn continues a copy of it. It has been shown no message."""
 
     session: str
 
 
 class Past(Struct, frozen=True):
-    """A member's last turn in the store, and the `turns` of its vendor session, if it left one.
-
-    `first`: there is no turn yet. `turn` is also None for a member without memory, which continues none.
-    `adopted` is the session that the next turn adopts.
-    `cleared`: the conversation was cleared since the turn. `edits` counts the messages of the session that were hidden,
-    without those that a redo brought back. `held` is the newest turn that the vendor session still has.
-    """
+    """A member's past in a session: its last turn in the store, and what was done since."""
 
     turn: Turn | None = None
+    """None before the first turn, and for a member without memory, which continues none."""
     turns: VendorTurns | None = None
+    """The turns of its vendor session, if it left one."""
     edits: int = 0
+    """The number of the session's hidden messages, without those that a redo brought back."""
     adopted: AdoptedSession | None = None
+    """The session that the next turn adopts."""
     first: bool = True
+    """Whether there is no turn yet."""
     cleared: bool = False
+    """Whether the conversation was cleared since the turn."""
     held: Turn | None = None
+    """The newest turn that the vendor session still has."""
 
 
 NOTHING_BEFORE = Past()
@@ -76,7 +77,7 @@ RowsOf = Callable[[str], Collection[str] | None]
 def past_of(
     db: Database, session: int, member: Member, agent: AgentSpec, rows_of: RowsOf = lambda _session: None
 ) -> Past:
-    """The last turn of `member` in this session, and what a person has had it adopt since."""
+    """Read the last turn of `member` in this session, and the session that a person had it adopt since."""
     if member.memory == "fresh":  # to read a turn whole takes a millisecond
         return Past(edits=edits_of(db, session), first=not has_turn(db, session, member.name))
     turn = last_turn_of(db, session, member.name)
@@ -99,15 +100,16 @@ def past_of(
 
 
 def _gone(turn: Turn | None, session: str) -> bool:
-    """True if the turn did not find the session that it was to adopt."""
+    """Whether the turn failed to find the session that it was to adopt."""
     failure = turn.outcome.failure if turn and turn.setup.adopted == session and turn.outcome else None
     return failure is not None and failure.kind is FailureKind.GONE
 
 
 def session_key(member: Member, agent: AgentSpec, system_text: str) -> str:
-    """Return what a vendor session is bound to: another program, model, access or system text begins a fresh one.
+    """Compute the key of a vendor session.
 
-    So does another folder, unless the CLI continues its sessions in any.
+    A changed program, model, access or system text changes it, and so begins a fresh session. So does another folder,
+    unless the CLI continues its sessions in any.
     """
     sessions = agent.type.runner.sessions
     folder = "" if sessions and sessions.any_folder else str(member.cwd)
@@ -123,7 +125,7 @@ def session_key(member: Member, agent: AgentSpec, system_text: str) -> str:
 def session_for(
     member: Member, route: Route, past: Past, key: str, manager: ContextManager, answers: ConversationMessage
 ) -> ContinuedSession | AdoptedSession | str:
-    """The vendor session that the turn of `route` continues or adopts, or why it begins a fresh one."""
+    """Choose the vendor session that the turn of `route` continues or adopts, or say why it begins a fresh one."""
     if member.memory == "fresh":
         return "its memory is fresh"
     if member.name != route.target:
@@ -159,7 +161,7 @@ def _broken(turn: Turn, edits: int, key: str) -> str | None:
 def _continued(
     turn: Turn, turns: VendorTurns, manager: ContextManager, answers: ConversationMessage
 ) -> ContinuedSession | None:
-    """None when the session has already had the message to answer."""
+    """Continue the turn's session; None if it has already had the message to answer."""
     own = turns.replies_after(turn.shown_through)
     if answers.id in own or not manager.is_after(answers.id, turn.shown_through):
         return None
@@ -175,7 +177,7 @@ def _continued(
 
 
 def own_share(usage: Usage | None, before: Usage) -> Usage | None:
-    """One turn's part of figures that add up over a session (Codex, observed at 0.169.0)."""
+    """Return one turn's part of figures that add up over a session (Codex, observed at 0.169.0)."""
     if usage is None or not usage.cumulative:
         return usage
     return Usage(

@@ -82,7 +82,7 @@ def go_on(draft: Draft) -> None:
 
 
 def _process_continues(draft: Draft) -> bool:
-    """Queue the next step of the process, if there is one and nothing of it waits. True if somebody is to speak."""
+    """Queue the next step of the process, if it has one and no part waits. Return whether somebody is to speak."""
     process = draft.state.process
     if process is None or process.over or any(route.part for route in draft.state.queue):
         return False
@@ -125,7 +125,7 @@ def _speak(draft: Draft, head: Route) -> None:
 
 
 def check_ended(draft: Draft, event: CheckEnded) -> None:
-    """Finish the check of a route. One that was not run is on hold, and so is all that waits behind it."""
+    """Finish the check of a route. If it was not run, hold it and everything behind it."""
     route = draft.state.route(event.route)
     if event.not_run is None:
         draft.remove(route)
@@ -157,7 +157,7 @@ def turn_ended(draft: Draft, event: TurnEnded) -> None:
 
 
 def group_ran(draft: Draft, event: GroupRan) -> None:
-    """Hold the members without a reply. The other replies are delivered once nobody of the group waits any more.
+    """Hold the members without a reply. The other replies are delivered once no member of the group waits.
 
     Members whose turn was not started wait again. A part of a process that others may do goes to the next of them.
     """
@@ -181,7 +181,7 @@ def group_ran(draft: Draft, event: GroupRan) -> None:
 
 
 def _reassigned(draft: Draft, number: int) -> bool:
-    """Give the part of a route that failed to the next member that may do it. False if there is none."""
+    """Give the part of a failed route to the next member that may do it. Return False if there is none."""
     route = draft.state.route(number)
     if route.part is None or not route.part.others:
         return False
@@ -206,7 +206,7 @@ def group_delivered(draft: Draft, ends: tuple[TurnEnded, ...]) -> None:
 
 
 def _decided(draft: Draft, failed: tuple[Route, ...]) -> bool:
-    """Whether the process is decided without the answers of those who vote or review and `failed`."""
+    """Whether the process is decided without the answers of the voters and reviewers in `failed`."""
     process = draft.state.process
     voices = all(route.part and route.part.seat for route in failed)
     if process is None or process.quorum is None or not voices:
@@ -215,7 +215,7 @@ def _decided(draft: Draft, failed: tuple[Route, ...]) -> bool:
 
 
 def _ends_by_itself(part: Part | None) -> bool:
-    """Whether the process bounds such turns by itself, so that the loop guard need not count their replies."""
+    """Whether the process itself limits such turns, so that the loop guard need not count their replies."""
     return part is not None and (not part.continues or part.kind == Kind.UNTIL)
 
 
@@ -242,7 +242,7 @@ def _replied(draft: Draft, event: TurnEnded) -> None:
 
 
 def _not_called(part: Part, event: TurnEnded) -> list[str]:
-    """Whom a reply calls in a process that does not let it."""
+    """Name the members that a reply calls although the process does not allow it."""
     handed: tuple[RouteRequest, ...] = ()
     match event.finding:
         case Handout(requests=requests) if part.handover:
@@ -253,7 +253,7 @@ def _not_called(part: Part, event: TurnEnded) -> list[str]:
 
 
 def decide(state: State, event: Event) -> tuple[State, tuple[Action, ...]]:
-    """The state after `event`, and the actions to perform. The last action says how the conversation continues."""
+    """Return the state after `event`, and the actions to perform. The last action says how the conversation goes on."""
     draft = Draft(replace(state, since=min(state.since, event.now)), event.now)  # a clock may have been set back
     fit_queue(draft)
     match event:
@@ -287,9 +287,9 @@ def decide(state: State, event: Event) -> tuple[State, tuple[Action, ...]]:
 
 
 def default_target(state: State, speaker: str) -> str | None:
-    """Who answers a message that names nobody: the member that asked, else the lead, the last AI, the first.
+    """Choose who answers a message that names nobody: the member that asked, else the lead, the last AI, the first.
 
-    Nobody does after a question of a process, and while one runs that has its doer read what people say.
+    Nobody does after a question of a process, and while a process runs whose doer reads what people say.
     """
     answered = state.answered_by(speaker)
     if (answered and answered.part) or (answered is None and heard_by(state)):
@@ -300,19 +300,19 @@ def default_target(state: State, speaker: str) -> str | None:
 
 
 def heard_by(state: State) -> str | None:
-    """Return the doer of an `until` that runs: it reads what a person says without naming anybody."""
+    """Return the doer of a running `until`: it reads what a person says without naming anybody."""
     process = state.process
     return process.do if process and not process.over and process.kind is Kind.UNTIL else None
 
 
 def asker_gone(state: State, speaker: str) -> str | None:
-    """The member that asked this person and has left the team since; None if nobody asked, or it is still there."""
+    """Return the member that asked this person and has left the team; None if nobody asked, or it is still there."""
     answered = state.answered_by(speaker)
     return answered.by if answered and now_called(answered.by, state.rules) is None else None
 
 
 def _note(draft: Draft, event: TurnBegan | WorkBegan | CheckBegan | Spent | MemberAnswered | Retargeted) -> None:
-    """Remember an event that needs no action."""
+    """Note an event that needs no action."""
     state = draft.state
     match event:
         case TurnBegan(route=number, as_of=as_of):
@@ -338,7 +338,7 @@ def _note(draft: Draft, event: TurnBegan | WorkBegan | CheckBegan | Spent | Memb
 
 
 def _human_spoke(draft: Draft, event: HumanSpoke) -> None:
-    """No turn runs while a person's message is stored; those that were about to begin wait behind what it asks for."""
+    """Store a person's message while no turn runs; turns about to begin wait behind what the message asks for."""
     draft.not_begun()
     draft.put_aside(event.aside)
     asked = draft.state.answered_by(event.speaker)
@@ -400,7 +400,7 @@ def _resumed(draft: Draft, mode: ResumeMode, only: tuple[int, ...] | None) -> No
 
 
 def _skipped(queue: tuple[Route, ...]) -> tuple[Route, ...]:
-    """What a resume leaves out: the first turn or question; of a process every part that began and has no reply."""
+    """Choose what a resume skips: the first turn or question; in a process, every part that began without a reply."""
     stopped = [
         route for route in queue if route.status in (RouteStatus.HELD, RouteStatus.ASKED) and route.answer is None
     ]
@@ -437,7 +437,7 @@ def _stand_still(draft: Draft, event: Recovered | Undone | Redone) -> None:
 
 
 def _put_back(draft: Draft, before: State) -> None:
-    """Put back the queue and the counters of `before`. Route numbers and what was spent stay as they are."""
+    """Put back the queue and the counters of `before`. Route numbers and spendings stay as they are."""
     now, numbers = draft.state, {route.number for route in before.queue}
     draft.drop(tuple(route for route in now.queue if route.number not in numbers))
     draft.state = replace(

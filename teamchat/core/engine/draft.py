@@ -46,9 +46,9 @@ class Draft(Struct):
         self.actions += [Dropped(route) for route in routes]
 
     def join(self, head: Route) -> Route:
-        """The route with the calls of its member that wait right behind it: one turn answers all of them.
+        """Join the route with its member's calls that wait right behind it: one turn answers all of them.
 
-        A turn that was tried already answers what it was to answer then.
+        A turn that was already tried still answers what it was meant to answer then.
         """
         if head.part or head.as_of or head.status is not RouteStatus.WAITING:
             return head
@@ -63,7 +63,7 @@ class Draft(Struct):
     def drop_named(self, names: tuple[str, ...] | None, agent: str | None = None) -> None:
         """Drop the routes to these names; None is DROP: ALL. A route that has its reply stays.
 
-        An `agent` drops only what agents have queued, and nothing of a process.
+        An `agent` drops only routes queued by agents, and nothing of a process.
         """
         named = tuple(
             route
@@ -84,10 +84,10 @@ class Draft(Struct):
         self.state = replace(self.state, process=replace(process, done=(*process.done, done)))
 
     def said(self, route: Route, speaker: str, message: str) -> None:
-        """A member has answered the call of the route: those who wait for the same request answer its reply.
+        """Note a member's answer to the call of the route: calls that wait for its request now answer this reply.
 
-        So do those who wait to answer what the member said before, if a person has asked it again: that is a
-        correction. Other work of other members leaves what they answer as it is.
+        So do calls that wait to answer what the member said before, if a person asked it again: that is a correction.
+        Other work of other members still answers what it did.
         """
         by = tuple(dict.fromkeys((speaker, route.target)))
         asked_by_person = route.parent == route.request
@@ -101,7 +101,7 @@ class Draft(Struct):
         self.state = replace(self.state, last_said=tuple(last_said))
 
     def asked(self, message: str, question: Route | None, before: LastSaid | None) -> None:
-        """A person has said something: the answer to a question belongs to the work that asked, else it is new work."""
+        """Note what a person said: an answer to a question belongs to the work that asked, else it is new work."""
         all_said = self.state.last_said
         asking = next((last for last in all_said if question and question.request in last.requests), None)
         others = tuple(last for last in all_said if last is not asking)
@@ -110,7 +110,7 @@ class Draft(Struct):
         self.state = replace(self.state, last_said=(*others, said))
 
     def forget(self) -> None:
-        """Drop what was said for requests of which nothing is left to do."""
+        """Drop what was said for finished requests."""
         process = self.state.process
         needed = {route.request for route in self.state.queue}
         if process and not process.over:
@@ -120,14 +120,14 @@ class Draft(Struct):
             self.state = replace(self.state, last_said=last_said)
 
     def hold_all(self) -> None:
-        """Hold the whole queue, except people who are asked and what is set aside: only a resume continues it."""
+        """Hold the whole queue, except routes that are asked or aside: only a resume continues it."""
         stay = (RouteStatus.ASKED, RouteStatus.ASIDE)
         self.put(
             route if route.status in stay else replace(route, status=RouteStatus.HELD) for route in self.state.queue
         )
 
     def put_aside(self, numbers: Collection[int]) -> None:
-        """Set the held routes of these numbers aside, and what is held of their groups."""
+        """Set aside the held routes with these numbers, and the held routes of their groups."""
         named = [route for route in self.state.held if route.number in numbers]
         together = {mate.number for route in named for mate in self.state.mates(route)}
         for route in self.state.held:
@@ -136,7 +136,7 @@ class Draft(Struct):
                 self.actions.append(PutAside(route))
 
     def not_begun(self) -> None:
-        """The routes whose turns were to run, but have not begun, wait again."""
+        """Let routes wait again whose turns were to run but have not begun."""
         self.put(
             replace(route, status=RouteStatus.WAITING) if route.status is RouteStatus.RUNNING else route
             for route in self.state.queue
@@ -146,20 +146,20 @@ class Draft(Struct):
         self.put(replace(route, **changes) if route.number == number else route for route in self.state.queue)
 
     def answers(self, number: int, message: str) -> None:
-        """Fix what the turn of the route answers, and that of a mate which begins after a pause."""
+        """Fix what the turn of the route answers, and the turn of a mate that begins after a pause."""
         mates = {mate.number for mate in self.state.mates(self.state.route(number)) if mate.as_of is None}
         if mates:
             self.put(replace(one, as_of=message) if one.number in mates else one for one in self.state.queue)
 
     def allowed(self, requests: tuple[RouteRequest, ...], by: str, message: str) -> tuple[RouteRequest, ...]:
-        """What an agent asks for that the run's bounds allow: with `only` nothing but questions to people."""
+        """Return the agent's requests that the run's bounds allow: with `only`, only questions to people."""
         rules = self.state.rules
         permitted = tuple(wish for wish in requests if not rules.only or wish.target in rules.humans)
         self.actions += [NotCalled(wish.target, by, message) for wish in requests if wish not in permitted]
         return permitted
 
     def enqueue(self, requests: tuple[RouteRequest, ...], like: Route, *, ahead: bool) -> None:
-        """Queue what a message asks for: `ahead` of what waits (a person's) or behind it (an agent's), by priority.
+        """Queue what a message asks for, by priority: `ahead` of what waits (a person's) or behind it (an agent's).
 
         A target that waits for the same message is not queued again. Above `MAX_WAITING` a route is refused.
         """

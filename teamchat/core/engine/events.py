@@ -25,23 +25,23 @@ class _Event(Struct, frozen=True):
 
 
 class HumanSpoke(_Event, frozen=True):
-    """A person's message was stored. `drops` holds names to drop from the queue; None is DROP: ALL.
-
-    A message of markers only, or one that was typed before the question, does not `answer` it. Those whom a message of
-    markers only calls answer what was said `before` it: `LastSaid` without requests. With a `process` the message is
-    its task. It sets the held routes of the numbers `aside` aside, which the person stopped before. With `goes_on` it
-    was said while the process ran that is over now: one that verifies work goes on with it.
-    """
+    """A person's message was stored."""
 
     message: str
     speaker: str
     requests: tuple[RouteRequest, ...] = ()
     drops: tuple[str, ...] | None = ()
+    """Names to drop from the queue; None is DROP: ALL."""
     answers: bool = True
+    """Whether it answers a question: not if it has only markers, or was typed before the question."""
     process: Process | None = None
+    """The process that has the message as its task."""
     before: LastSaid | None = None
+    """What was said before it, without requests: members called by a message of markers only answer that."""
     aside: tuple[int, ...] = ()
+    """The numbers of held routes that it sets aside: the person stopped them before."""
     goes_on: bool = False
+    """Whether it was said during a process that is over now: one that verifies work goes on with it."""
 
 
 class TurnBegan(_Event, frozen=True):
@@ -52,28 +52,29 @@ class TurnBegan(_Event, frozen=True):
 
 
 class TurnEnded(_Event, frozen=True):
-    """The turn of a route is over. `reply` is the stored message; None is a failure.
-
-    `speaker` is the member that answered: the target or a fallback. `new` is False for a reply that says nothing new.
-    A reply of markers only has no `words`. `finding` is what a process reads in the reply. A part of a process that
-    failed is not given to another member after an interruption (`stopped`).
-    """
+    """The turn of a route is over."""
 
     route: int
     reply: str | None
+    """The stored message; None is a failure."""
     requests: tuple[RouteRequest, ...] = ()
     drops: tuple[str, ...] | None = ()
     speaker: str | None = None
+    """The member that answered: the target or a fallback."""
     new: bool = True
+    """Whether the reply says anything new."""
     stopped: bool = False
+    """Whether it was interrupted: then no other member gets its part of a process."""
     finding: Finding | None = None
+    """What the process reads in the reply."""
     words: bool = True
+    """Whether the reply has more than markers."""
 
 
 class Spent(_Event, frozen=True):
     """The cost of a turn, whether it succeeded or not. An unknown cost counts as 0.
 
-    `turns` are those that its agent has run inside of it.
+    `turns` are the turns that its agent ran inside it.
     """
 
     tokens: int = 0
@@ -109,8 +110,8 @@ class GroupDelivered(_Event, frozen=True):
 class Resumed(_Event, frozen=True):
     """A person resumes a stopped conversation: retry, skip the first turn or question, or drop the queue.
 
-    With `only`, the routes of these numbers and the rest of their groups run, also if they are set aside; everything
-    else stays as it is. A drop takes out what is set aside, too, and with `only` nothing runs.
+    With `only`, the routes with these numbers and the rest of their groups run, even if set aside; everything else
+    stays as it is. A drop also takes out routes set aside, and with `only` nothing runs.
     """
 
     mode: ResumeMode = ResumeMode.RETRY
@@ -132,11 +133,11 @@ class Recovered(_Event, frozen=True):
 
 
 class Undone(_Event, frozen=True):
-    """What happened since the state `before` is undone, except what was spent.
+    """Everything since the state `before` is undone, except spendings.
 
     `before` is the state when the first undone turn was about to begin. Its whole queue is held, except people who are
-    asked. `answered` has the routes of the undone turns whose messages stay, and what each answered: it will answer
-    the same again.
+    asked. `answered` has the routes of the undone turns whose messages stay, and the message that each answered: it
+    will answer that one again.
     """
 
     before: State
@@ -271,7 +272,7 @@ class Reassigned(_Further, frozen=True):
 class Moved(_Further, frozen=True):
     """A process has begun, is resumed, has got further, or is over.
 
-    `calls` are in the queue although they are not told as queued: those of a process that is resumed.
+    `calls` are in the queue although no event told of them: the calls of a resumed process.
     """
 
     process: Process

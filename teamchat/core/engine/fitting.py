@@ -17,7 +17,7 @@ from teamchat.core.routing.names import fold
 
 
 def fitted(state: State) -> State:
-    """The state with its queue as `fit_queue` leaves it."""
+    """Return the state with its queue fitted by `fit_queue`."""
     draft = Draft(state, 0.0)
     fit_queue(draft)
     return draft.state
@@ -26,8 +26,8 @@ def fitted(state: State) -> State:
 def fit_queue(draft: Draft) -> None:
     """Fit the queue to the team as it is now.
 
-    A question to a person who has left goes to the only person there is; with several people it is dropped.
-    A call of an agent that has left stays: its turn fails with the reason, and `resume --skip` continues without it.
+    A question to a person who has left goes to the team's only person; if it has several, the question is dropped. A
+    call of an agent that has left stays: its turn fails with the reason, and `resume --skip` continues without it.
     """
     queue, rules = draft.state.queue, draft.state.rules
     gone = frozenset(_gone(draft, rules))
@@ -55,7 +55,7 @@ def _fitted(route: Route, rules: Rules) -> Route:
 
 
 def now_called(name: str, rules: Rules) -> str | None:
-    """The current spelling of that member's name; None if it has left the team."""
+    """Return the current spelling of the member's name; None if it has left the team."""
     if name in rules.ai or name in rules.humans:
         return name
     folded = fold(name)

@@ -21,7 +21,7 @@ Limit = tuple[bool, PauseKind, str]
 
 
 def guard(state: State, now: float) -> Paused | None:
-    """The limit that is reached, if any: no turn may begin."""
+    """Return the limit that is reached, if any: then no turn may begin."""
     rules = state.rules
     return _first(
         rules,
@@ -33,12 +33,12 @@ def guard(state: State, now: float) -> Paused | None:
 
 
 def time_guard(state: State, now: float) -> Paused | None:
-    """The limit of time, if it is reached: no check may begin."""
+    """Return the time limit if it is reached: then no check may begin."""
     return _first(state.rules, _time(state, now))
 
 
 def budget_guard(state: State) -> Paused | None:
-    """The budget that is used up, if any."""
+    """Return the budget that is used up, if any."""
     return _first(state.rules, *_budgets(state))
 
 
@@ -56,7 +56,7 @@ def _first(rules: Rules, *limits: Limit) -> Paused | None:
 
 
 def granted(state: State, now: float) -> State:
-    """The state after a resume: turns and time count from zero, and a used-up budget is granted once more."""
+    """Return the state after a resume: turns and time count from zero, and a used-up budget is granted once more."""
     return replace(
         state,
         turns=0,

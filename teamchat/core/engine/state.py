@@ -37,10 +37,10 @@ class AlsoCalled(Struct, frozen=True):
 
 
 class LastSaid(Struct, frozen=True):
-    """What was said last for the `requests`: a person's message, and answers to questions that it led to.
+    """The last message for the `requests`: a person's message, and answers to questions that it led to.
 
-    `message` is the one with words that the next turn answers. `by` are the member that spoke in it and the one that
-    was called, if it is another; nobody, if a person spoke.
+    `message` is the last one with words, which the next turn answers. `by` has its speaker and, if that is another, the
+    member that was called; it is empty if a person spoke.
     """
 
     requests: tuple[str, ...]
@@ -49,84 +49,91 @@ class LastSaid(Struct, frozen=True):
 
 
 class Route(Struct, frozen=True):
-    """A queued call. `parent` is the message that calls, said by `by`; `request` is the person's message behind it.
-
-    `as_of` is the message that the turn answers. It is fixed at the first start, so that a retry answers the same;
-    until then `State.answers` finds it.
-    `attempt` counts the turns that began. `answer` is the turn that keeps a reply for a group that is not over.
-    `instead_of` is the member that was called, if a person has given the call to another one.
-    `part` is what the turn does in a process (`teamchat run`). `also` are further calls that the turn answers.
-    """
+    """A queued call."""
 
     parent: str
+    """The message that calls."""
     by: str
+    """The speaker of `parent`."""
     request: str
+    """The person's message behind the call."""
     number: int = 0
     target: str = ""
     priority: int = 2
     group: int | None = None
     as_of: str | None = None
+    """The message that the turn answers, fixed at the first start, so that a retry answers the same.
+
+    Until then `State.answers` finds it.
+    """
     status: RouteStatus = RouteStatus.WAITING
     attempt: int = 0
+    """The number of turns that began."""
     answer: int | None = None
+    """The turn that keeps a reply for a group that is not over."""
     instead_of: str | None = None
+    """The member that was called, if a person has given the call to another one."""
     part: Part | None = None
+    """The part of a process (`teamchat run`) that the turn does."""
     also: tuple[AlsoCalled, ...] = ()
+    """Further calls that the turn answers."""
 
 
 class Bounds(Struct, frozen=True):
-    """What the person who starts a run limits it to: so many `turns`, and with `only` no hand-over between agents.
-
-    `window` is how many earlier messages its prompts quote, in place of the team file's `context_window`.
-    """
+    """The limits that a person sets when starting a run."""
 
     turns: int | None = None
+    """The most turns."""
     only: bool = False
+    """Whether agents may not hand over to each other."""
     window: int | None = None
+    """The number of earlier messages that prompts quote, instead of the team file's `context_window`."""
 
 
 UNBOUNDED = Bounds()
 
 
 class Rules(Struct, frozen=True):
-    """Who may speak: the AI members in order, the people, the lead, the guards of the team file, the run's bounds.
-
-    `max_stale` is the number of replies in a row that may say nothing new. None is no limit.
-    `turns_limit` is the name of the limit that `max_turns` comes from. With `only` no agent calls another one.
-    """
+    """The speakers of a team and their limits: members, people, lead, the team file's guards, the run's bounds."""
 
     ai: tuple[str, ...]
+    """The AI members, in order."""
     humans: tuple[str, ...]
     lead: str | None = None
     max_turns: int | None = None
+    """None is no limit, here and below."""
     max_seconds: float | None = None
     max_tokens: int | None = None
     max_cost_usd: float | None = None
     max_stale: int | None = None
+    """The number of replies in a row that may say nothing new."""
     turns_limit: str = "limits.turns"
+    """The name of the limit that `max_turns` comes from."""
     only: bool = False
+    """Whether no agent calls another one."""
 
 
 class State(Struct, frozen=True):
-    """A conversation between two events.
-
-    `turns`, `since` and `stale` count from a person's last message or the last resume; `tokens` and `cost_usd` from the
-    session's beginning or the last resume after a budget guard. `stale` is the number of replies in a row that said
-    nothing new; the replies of a group count as one. `process` is the one that runs, is on hold, or ran last.
-    `last_said` has an entry for each request that still has a call in the queue, or a process that is not over.
-    """
+    """A conversation between two events."""
 
     rules: Rules
     queue: tuple[Route, ...] = ()
     next_route: int = 1
     turns: int = 0
+    """AI turns since a person's last message or the last resume."""
     since: float = 0.0
+    """The time of that message or resume, in seconds since 1970."""
     last_ai: str | None = None
     tokens: int = 0
+    """Tokens since the session's beginning or the last resume after a budget guard."""
     cost_usd: float = 0.0
+    """US dollars since the session's beginning or the last resume after a budget guard."""
     stale: int = 0
+    """Replies in a row that said nothing new, counted as `turns` are; the replies of a group count as one."""
     process: Process | None = None
+    """The process that runs, is on hold, or ran last."""
     last_said: tuple[LastSaid, ...] = ()
+    """An entry for each request that still has a call in the queue, or an unfinished process."""
 
     @property
     def waiting(self) -> tuple[Route, ...]:
@@ -146,21 +153,21 @@ class State(Struct, frozen=True):
         return next((route for route in self.queue if route.status is RouteStatus.ASKED), None)
 
     def route(self, number: int) -> Route:
-        """The queued route of that number."""
+        """Return the queued route with that number."""
         return next(route for route in self.queue if route.number == number)
 
     def answers(self, route: Route) -> str:
-        """The message that the turn of the route answers if it begins now: the newest of its own request."""
+        """Return the message that the route's turn answers if it begins now: the newest for its own request."""
         said = next((last for last in self.last_said if route.request in last.requests), None)
         return route.as_of or (said.message if said else route.parent)
 
     def answered_by(self, speaker: str) -> Route | None:
-        """The question that this person answers by speaking. Another person may have been asked since."""
+        """Return the question that this person answers by speaking. Another person may have been asked since."""
         asked = (route for route in self.queue if route.status is RouteStatus.ASKED)
         return next((route for route in asked if route.target == speaker), None)
 
     def mates(self, route: Route) -> tuple[Route, ...]:
-        """The queued routes of the same group, the route itself included. People of a group are asked one by one."""
+        """List the queued routes of the route's group, including itself. People of a group are asked one by one."""
         return tuple(
             mate
             for mate in self.queue

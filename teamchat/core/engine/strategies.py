@@ -7,7 +7,7 @@ from teamchat.core.errors import StoreError
 
 
 def strategy_of(kind: str) -> Strategy:
-    """The strategy of a kind. Raises `StoreError` for one that only a later teamchat has."""
+    """Return the strategy of a kind. Raises `StoreError` for a kind that only a later teamchat has."""
     from teamchat.core.engine.processes.table import STRATEGIES  # only `teamchat run` needs the processes
 
     for known, strategy in STRATEGIES.items():
@@ -17,7 +17,7 @@ def strategy_of(kind: str) -> Strategy:
 
 
 def part_in_words(part: Part) -> str:
-    """`worker of a map-reduce, subtask 3 of 12`."""
+    """Write the part in words: `worker of a map-reduce, subtask 3 of 12`."""
     strategy = strategy_of(part.kind)
     words = f"{strategy.roles.get(part.role, part.role)} of a {strategy.called}"
     again = ", asked again" if part.fault and part.role in strategy.repeated else ""
@@ -25,7 +25,7 @@ def part_in_words(part: Part) -> str:
 
 
 def part_in_short(part: Part) -> str:
-    """`subtask 3 of 12`, `round 2 of 3`, `planner`; empty for a member that does what all members do."""
+    """Write `subtask 3 of 12`, `round 2 of 3`, `planner`; empty for a member that does what all members do."""
     role = strategy_of(part.kind).roles.get(part.role, part.role)
     return _count(part) or (role if part.role != "member" else "")
 
@@ -36,7 +36,7 @@ def can_be_skipped(part: Part) -> bool:
 
 
 def kind_in_words(kind: str) -> str:
-    """`map-reduce`, `debate`."""
+    """Write the kind in words: `map-reduce`, `debate`."""
     return strategy_of(kind).called
 
 

@@ -20,61 +20,65 @@ from teamchat.core.routing.requests import RouteRequest
 
 
 class Part(Struct, frozen=True):
-    """The part of a process that a turn does. `kind` and `role` say what is asked, with `number` of `total`.
-
-    - `seat` is the member for whom it is done, where that matters: a fallback may do it in its place.
-    - `handover`: markers of its reply call members, and its prompt says how.
-    - `history`: its prompt quotes the conversation before the message that it answers.
-    - `continues`: the turn continues the member's vendor session, which knows what was said before.
-    - `layers` are the names of the layers that it may see; None is all of them.
-    - `shows` are ids of messages that its prompt quotes besides, each said by the one of `labels`, or by its speaker.
-    - `task`: its prompt shows the team's task.
-    - `instead` replaces the text of the message that it answers.
-    - `apart`: a member that may write works in a worktree of its own, and no fallback takes its place.
-    - `place`: its member may do several such parts at the same time. If it may write, it works in a worktree that is
-      called by the number, too (`sarah#3`).
-    - `compares` are the worktrees that its prompt compares, by their names, each called by the one of `options`. The
-      turn may only read.
-    - `others` are the members that do it if this one fails, in the order of asking.
-    - `fallback` are the members that take its place where its CLI is not available; None are those of the team file.
-    - `check` is the name of the check that runs in place of a turn. `go` is 1 for the first verification of the work,
-      2 for the next one of the same work, and 0 for what a check says before the work begins. A red check has a second
-      `attempt` if it may. One that is `fresh` runs in a new folder.
-    - `trees` are two git trees: its prompt shows what changed from one to the other. The turn may only read.
-    - `checks` are numbers of checks whose results its prompt shows, `reviews` ids of reviews whose findings it shows.
-    - `reads`: the turn may only read, whatever its member may do otherwise.
-    - `checked_by` are the names of the checks that verify the work of the turn.
-    - `options`, `fault` and `prompt` fill in the note on what is asked.
-    """
+    """The part of a process that a turn does."""
 
     kind: str
+    """With `role`, says what is asked."""
     role: str
     number: int = 0
+    """Counts the parts of the role, up to `total`."""
     total: int = 0
     seat: str = ""
+    """The member for whom it is done, where that matters: a fallback may do it in its place."""
     handover: bool = False
+    """Whether markers of its reply call members, and its prompt says how."""
     history: bool = False
+    """Whether its prompt quotes the conversation before the message that it answers."""
     continues: bool = False
+    """Whether the turn continues the member's vendor session, which knows what was said before."""
     layers: tuple[str, ...] | None = None
+    """The names of the layers that it may see; None is all of them."""
     task: bool = True
+    """Whether its prompt shows the team's task."""
     shows: tuple[str, ...] = ()
+    """Ids of further messages that its prompt quotes."""
     labels: tuple[str, ...] = ()
+    """The speakers of `shows` in the prompt; without any, the messages' own."""
     instead: str = ""
+    """Replaces the text of the message that it answers."""
     apart: bool = False
+    """Whether a member that may write works in a worktree of its own, and no fallback takes its place."""
     place: bool = False
+    """Whether its member may do several such parts at the same time.
+
+    If it may write, its worktree's name then includes the number (`sarah#3`).
+    """
     compares: tuple[str, ...] = ()
+    """The names of the worktrees that its prompt compares, labelled by `options`. The turn may only read."""
     others: tuple[str, ...] = ()
+    """The members that do it if this one fails, in the order of asking."""
     fallback: tuple[str, ...] | None = None
+    """The members that replace its own if that CLI is not available; None are those of the team file."""
     check: str = ""
+    """The name of the check that runs instead of a turn."""
     go: int = 1
+    """1 for the first verification of the work, 2 for the next one of the same work, 0 for a check before the work."""
     attempt: int = 1
+    """2 for the second try of a red check."""
     fresh: bool = False
+    """Whether the check runs in a new folder."""
     trees: tuple[str, ...] = ()
+    """Two git trees whose differences its prompt shows. The turn may only read."""
     checks: tuple[int, ...] = ()
+    """Numbers of checks whose results its prompt shows."""
     reviews: tuple[str, ...] = ()
+    """Ids of reviews whose findings its prompt shows."""
     reads: bool = False
+    """Whether the turn may only read, whatever its member may do otherwise."""
     checked_by: tuple[str, ...] = ()
+    """The names of the checks that verify the work of the turn."""
     options: tuple[str, ...] = ()
+    """With `fault` and `prompt`, fills in the note on what is asked."""
     fault: str = ""
     prompt: str = ""
 
@@ -89,14 +93,14 @@ class Part(Struct, frozen=True):
         return self.reads or self.shows_changes
 
     def called(self, member: str) -> str:
-        """The member that does it, by the name of its place if it has one: `sarah#3`."""
+        """Name the member that does it, by its place if it has one: `sarah#3`."""
         return f"{member}#{self.number}" if self.place else member
 
 
 MOST_ROUNDS = 100
 DOER, PERSON = "doer", "person"
-PLAN = "'s plan"  # ends the label of a plan
-LAST_REVIEW = "your last review"  # the label of a message that a reviewer is shown
+PLAN = "'s plan"  # The end of a plan's label.
+LAST_REVIEW = "your last review"  # The label of a message that a reviewer is shown.
 """The roles of `until` that the engine knows: the member that does the task, and a person who speaks in between."""
 
 
@@ -127,14 +131,14 @@ class Plan(Struct, frozen=True, tag=True):
 
 
 class Position(Struct, frozen=True, tag=True):
-    """What a member holds. `changed`: it held something else before; None if it does not say."""
+    """A member's position. `changed` says whether it held another before; None if it does not say."""
 
     position: str
     changed: bool | None = None
 
 
 class Synthesis(Struct, frozen=True, tag=True):
-    """Who agrees with the synthesis of a debate, and who dissents with what."""
+    """The members that agree with the synthesis of a debate, and those that dissent, with their positions."""
 
     agree: tuple[str, ...]
     dissent: dict[str, str]
@@ -162,7 +166,7 @@ class Pick(Struct, frozen=True, tag=True):
 
 
 class Tried(Struct, frozen=True, tag=True):
-    """What a turn of the doer leaves: the git tree before and after it, empty if unknown, and the people it calls.
+    """The results of a doer's turn: the git tree before and after it, empty if unknown, and the people it calls.
 
     `touched` are the first of the tests, and of the files that configure their runner, that it changed.
     """
@@ -174,28 +178,32 @@ class Tried(Struct, frozen=True, tag=True):
 
 
 class Checked(Struct, frozen=True, tag=True):
-    """The run `number` of a check: the git trees before and after it, empty if unknown, and the files it changed.
-
-    `unknown` says why the trees are not known. `touched`, `count` and `attempt` are those of `CheckResult`. `failing`
-    is the same for the same failing lines, and empty if there are none.
-    """
+    """The run `number` of a check."""
 
     name: str
     number: int
     status: CheckStatus
     reason: str = ""
     before: str = ""
+    """The git tree before it, empty if unknown."""
     after: str = ""
+    """The git tree after it, empty if unknown."""
     files: tuple[str, ...] = ()
+    """The files that it changed."""
     unknown: str = ""
+    """Says why the trees are unknown."""
     touched: tuple[str, ...] = ()
+    """As in `CheckResult`."""
     count: int | None = None
+    """As in `CheckResult`."""
     attempt: int = 1
+    """As in `CheckResult`."""
     failing: str = ""
+    """Equal for equal failing lines; empty without any."""
 
 
 class ReviewFinding(Struct, frozen=True):
-    """What a reviewer finds wrong, and where; without a file it is about all of the work."""
+    """A fault that a reviewer finds, and its place; without a file it is about all of the work."""
 
     text: str
     file: str = ""
@@ -245,59 +253,62 @@ class ProcessCheck(Struct, frozen=True):
 
 
 class Process(Struct, frozen=True):
-    """A process and what is done of it.
-
-    - `request` is the id of the message that asks for it, said by `speaker`.
-    - `members` do the work; `lead` plans, leads, reduces, judges or writes the synthesis, where no one else is named.
-    - `name` is the one that the team file gives it. `prompt` is what the team file tells every member of it.
-    - `excluded` are AI members of the team that it does not involve.
-    - `most` is the largest number of subtasks. `jobs` is how many turns run at the same time; None is no limit.
-    - `do` is the member that works until all `checks` are green and all of `review` agree. `fallbacks` has the members
-      that may take the place of each of these. `base` is the git tree that the work began with.
-    - `quorum` is how many of `members` must vote, or of `review` must pass; None is all.
-    - `worktree`: all of it is done in a worktree of the doer's.
-    - `earlier` has the turns and checks of processes before it that left protected files changed, as `works_of` does.
-    """
+    """A process and its progress."""
 
     kind: Kind
     members: tuple[str, ...]
+    """The members that do the work."""
     lead: str
+    """Plans, leads, reduces, judges or writes the synthesis, unless another member is named for it."""
     excluded: tuple[str, ...] = ()
+    """AI members of the team that it does not involve."""
     name: str = ""
+    """Its name in the team file."""
     prompt: str = ""
+    """The team file's words to every member of it."""
     rounds: Annotated[int, Meta(ge=1)] = 1
     planner: str = ""
     reducer: str = ""
     judge: str = ""
     jobs: Annotated[int, Meta(ge=1)] | None = None
+    """The number of turns at the same time; None is no limit."""
     most: Annotated[int, Meta(ge=0)] = 0
+    """The largest number of subtasks."""
     options: tuple[str, ...] = ()
     do: str = ""
+    """The member that works until all `checks` are green and all of `review` agree."""
     checks: tuple[ProcessCheck, ...] = ()
     review: tuple[str, ...] = ()
     fallbacks: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """The members that may replace `do` or a member of `review`."""
     base: str = ""
+    """The git tree that the work began with."""
     quorum: Annotated[int, Meta(ge=1)] | None = None
+    """The number of `members` that must vote, or of `review` that must pass; None is all."""
     worktree: bool = False
+    """Whether all of it is done in a worktree of the doer's."""
     earlier: tuple[tuple[str, str, str], ...] = ()
+    """Turns and checks of earlier processes that left protected files changed, as in `works_of`."""
     request: str = ""
+    """The id of the message that asks for it."""
     speaker: str = ""
+    """The speaker of `request`."""
     done: tuple[Done, ...] = ()
     over: bool = False
 
     @property
     def at_work(self) -> Process:
-        """The process without what checks are to say before the work begins: its first step is a turn."""
+        """The process without the checks' numbers before the work: its first step is a turn."""
         return replace(self, checks=tuple(replace(check, counts=False) for check in self.checks))
 
     @property
     def unheard(self) -> tuple[Done, ...]:
-        """What people have said to the doer since its last turn."""
+        """The messages of people to the doer since its last turn."""
         since = takewhile(lambda done: done.part.role != DOER, reversed(self.done))
         return tuple(done for done in since if done.part.role == PERSON)[::-1]
 
     def of(self, role: str, number: int | None = None) -> tuple[Done, ...]:
-        """The parts of that role that are over, in the order of their ends."""
+        """List the finished parts of that role, in the order of their ends."""
         return tuple(done for done in self.done if done.part.role == role and number in (None, done.part.number))
 
 
@@ -357,17 +368,17 @@ OpenKind = Literal["no_verdict", "check_red", "review_failed"]
 
 
 class Open(Struct, frozen=True):
-    """What a process that is over has left open: the reason in words, and its kind, of which the exit code depends."""
+    """The open question of a process that is over: the reason in words, and the kind that decides the exit code."""
 
     reason: str
     kind: OpenKind = "no_verdict"
 
 
 class Step(Struct, frozen=True):
-    """What a process does next: the turns of `calls`, at the same time if they are `together`.
+    """The next step of a process: the turns of `calls`, at the same time if they are `together`.
 
-    With a `fault` the calls are on hold, and the run ends with that reason: a resume tries them. `why` says of which
-    kind it is.
+    With a `fault` the calls are on hold, and the run ends with that reason: a resume tries them. `why` is the kind of
+    fault.
     """
 
     calls: tuple[Call, ...]
@@ -377,77 +388,82 @@ class Step(Struct, frozen=True):
 
 
 def last_reply(_process: Process, reply: str) -> str:
-    """The text of a process whose result is what was said last."""
+    """Return the last reply, for a process whose result is what was said last."""
     return reply
 
 
 def nothing(_process: Process) -> None:
-    """Of a process of which nothing particular is known, or is to be said or typed."""
+    """Return None, for a process without anything particular to know, say or type."""
 
 
 def undecided_yet(_process: Process) -> bool:
-    """Of a process that needs everybody's answer."""
+    """Whether the process is decided early: never, if it needs everybody's answer."""
     return False
 
 
 def as_it_is(report: Any, _parts: Sequence[Part]) -> Struct:
-    """A report that does not mention replies that are kept."""
+    """Return the report unchanged, for a process that does not mention kept replies."""
     struct: Struct = report
     return struct
 
 
 def as_asked(process: Process, _asked: ProcessSettings, _most_turns: int) -> Process:
-    """A process without settings of its own."""
+    """Return the process unchanged, for a process without settings of its own."""
     return process
 
 
 class Strategy(Struct, frozen=True):
-    """One kind of process: its settings, its words and its rules. All functions are pure.
-
-    - `settings` are options of `teamchat run` and keys of the team file.
-    - `called` is the kind in a sentence. `roles` are the parts that have another name than their role, `counted` those
-      whose number is shown, and of what. `repeated` are asked again after a reply that lacked the form; of the others
-      `unread` says what it leaves out. `several` are the parts that many members have: the process continues if one
-      of them fails.
-    - `notes` say what a role does. The note of `ROLE.again` counts from the second round on, if there is one.
-      `ROLE.repair` follows after a reply that lacked the form. Words in braces are filled in from the part.
-    - `begin` fills in what is asked of a new process, and the defaults, for a conversation of so many turns. Raises
-      `UsageError`.
-    - `check` says what is wrong with a process that is about to begin, None if nothing is.
-    - `step` is the next step; None when the process is over.
-    - `read` reads what a reply says in the form that its part asks for. It gets the calls of the reply, too.
-    - `report` is the result so far, as `--json` shows it.
-    - `turns` is how many turns it takes if none fails; None if that is decided while it runs.
-    - `answered` adds to that report the parts whose replies are kept until their group is over.
-    - `text` is the result so far as a text, made of the last reply of the run.
-    - `undecided` says what a process that is over has left open, None if nothing is missing.
-    - `decided`: nobody who has not answered yet can change the result any more. It is asked of a process with a quorum.
-    - `next_command` is the command that a person may want to type after a process that is over.
-    """
+    """One kind of process: its settings, its words and its rules. All functions are pure."""
 
     kind: Kind
     settings: tuple[str, ...]
+    """Options of `teamchat run` and keys of the team file."""
     called: str
+    """The kind, in a sentence."""
     notes: Mapping[str, str]
+    """Say what a role does. Words in braces are filled in from the part.
+
+    The note of `ROLE.again` counts from the second round on, if there is one. `ROLE.repair` follows after a reply that
+    lacked the form.
+    """
     several: tuple[str, ...]
+    """Parts that many members have: the process continues if one of them fails."""
     check: Callable[[Process], str | None]
+    """Says what is wrong with a process that is about to begin; None if nothing is."""
     step: Callable[[Process], Step | None]
+    """Returns the next step; None if the process is over."""
     read: Callable[[Process, Part, str, Sequence[RouteRequest]], Finding | None]
+    """Reads what a reply says in the form that its part asks for. It gets the calls of the reply, too."""
     report: Callable[[Process], Struct]
+    """Returns the result so far, as `--json` shows it."""
     turns: Callable[[Process], int | None] = nothing
+    """Returns the number of turns if none fails; None if that is decided on the way."""
     text: Callable[[Process, str], str] = last_reply
+    """Writes the result so far as a text, made of the last reply of the run."""
     undecided: Callable[[Process], Open | None] = nothing
+    """Says what a process that is over has left open; None if nothing is missing."""
     decided: Callable[[Process], bool] = undecided_yet
+    """Says whether missing answers can no longer change the result. It is asked only with a quorum."""
     next_command: Callable[[Process], str | None] = nothing
+    """Returns a command that a person may want to type after the process is over."""
     answered: Callable[[Any, Sequence[Part]], Struct] = as_it_is
+    """Adds to the report the parts whose replies are kept until their group is over."""
     begin: Callable[[Process, ProcessSettings, int], Process] = as_asked
+    """Fills in the settings and defaults of a new process, for a conversation with that many turns.
+
+    Raises `UsageError`.
+    """
     roles: Mapping[str, str] = {}
+    """The parts that have another name than their role."""
     counted: Mapping[str, str] = {}
+    """The parts whose number is shown, and the noun for it."""
     repeated: tuple[str, ...] = ()
+    """Parts that are asked again after a reply that lacked the form."""
     unread: Mapping[str, str] = {}
+    """For the parts that are not asked again: says what such a reply leaves out."""
 
     def after_fault(self, part: Part) -> str:
-        """What happens after a reply that lacks the form, in words."""
+        """Say what happens after a reply that lacks the form."""
         if part.fault and part.others:
             return f"{part.others[0]} is asked"
         if part.role not in self.repeated:

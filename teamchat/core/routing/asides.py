@@ -53,7 +53,7 @@ NO_ASIDES = Asides()
 
 
 def asides(text: str, is_shown: Callable[[int], bool], *, thinks: bool) -> Asides:
-    """The asides of a text in which `is_shown` tells code and quotes; only that of an agent `thinks`."""
+    """Find the asides of a text in which `is_shown` tells code and quotes; only an agent's text `thinks`."""
     if "<" not in text:
         return NO_ASIDES
     tags = [tag for tag in _TAG.finditer(text) if not is_shown(tag.start())]
@@ -110,7 +110,7 @@ class _Reader:
 
 
 def blanked(text: str, spans: Iterable[tuple[int, int]]) -> str:
-    """The text with spaces in the place of these parts, so that lines and columns of the rest stay."""
+    """Replace these parts of the text with spaces, so that lines and columns of the rest stay."""
     pieces, at = list[str](), 0
     for start, end in spans:
         pieces += (text[at:start], _SEEN.sub(" ", text[start:end]))

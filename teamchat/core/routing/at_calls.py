@@ -29,10 +29,10 @@ _ENDING = ":,;，、.!?…。"
 def split_calls(
     text: str, members: Sequence[Named], pasted: Iterable[Span] = ()
 ) -> tuple[str | None, str, tuple[Span, ...]]:
-    """The names that lines of the text begin with, as `--to` takes them (None without any), and the other text.
+    """Split off the names at the beginnings of lines, as `--to` takes them (None without any), from the other text.
 
-    A line of a `pasted` part calls nobody; the last value are these parts in the other text. Without other text it is
-    that of a marker: a message of names only is one of markers only.
+    A line of a `pasted` part calls nobody; the last value has the places of these parts in the other text. If there is
+    no other text, it is a marker with the names: a message of names only is one of markers only.
     """
     parts = tuple(pasted)
     calls = [call for call in _calls(text, members, parts) if not call.strangers]
@@ -51,13 +51,13 @@ def split_calls(
 
 
 def with_calls(to: str | None, text: str) -> str:
-    """A text that `split_calls` splits into these."""
+    """Join names and text so that `split_calls` splits them again."""
     between = "\n" if text[:1].isspace() else " "  # a line break keeps an indentation
     return f"@{to}{between}{text}" if to else text
 
 
 def first_strangers(text: str, members: Sequence[Named], pasted: Collection[Span] = ()) -> str:
-    """The names behind `@` at the beginning of the text, if somebody of them is no member and all could be names."""
+    """Return the names behind `@` at the beginning of the text, if one is no member's and all could be names."""
     begin = len(text) - len(text.lstrip())
     call = next(_calls(text, members, pasted), None)
     return call.word if call and call.strangers and call.start <= begin < call.end and call.named else ""
@@ -66,9 +66,9 @@ def first_strangers(text: str, members: Sequence[Named], pasted: Collection[Span
 def at_notes(
     text: str, members: Sequence[Named], called: Collection[str], pasted: Collection[Span] = ()
 ) -> Iterator[str]:
-    """A note on each `@name` of a typed text that calls nobody: inside a line, or at its beginning and nobody's.
+    """Write a note on each `@name` of a typed text that calls nobody: inside a line, or at its beginning and nobody's.
 
-    There is none on those who are `called` anyway. One on a member at the beginning of a `pasted` line, too.
+    There is no note on a member that is `called` anyway. A member at the beginning of a `pasted` line gets one, too.
     """
     if "@" not in text:
         return
@@ -84,7 +84,7 @@ def at_notes(
 def names_inside(
     text: str, members: Sequence[Named], called: Collection[str], pasted: Collection[Span] = ()
 ) -> Iterator[str]:
-    """The members' names behind an `@` inside a line, which calls nobody; none of those who are `called` anyway."""
+    """Find members' names behind an `@` inside a line, which calls nobody; skip members that are `called` anyway."""
     if "@" not in text:
         return
     others = (member for member in members if member.name not in called)
@@ -111,7 +111,7 @@ class _Call(Struct, frozen=True):
 
     @property
     def named(self) -> bool:
-        """Whether all that is nobody's could be names: `@README.md` and `@app.route` are none."""
+        """Whether all strangers could be names: `@README.md` and `@app.route` could not."""
         return all(fold(name) == ALL or (valid_name(name) and "." not in name) for name in self.strangers)
 
 
@@ -138,7 +138,7 @@ def _calls(text: str, members: Iterable[Named], pasted: Collection[Span] = ()) -
 
 
 def _shown_names(text: str, position: int) -> bool:
-    """Whether what is there is shown rather than said, as in code and quotes."""
+    """Whether the text there is shown rather than said, as in code and quotes."""
     from teamchat.core.routing.markdown import places_of  # most messages have no @, and it takes half a millisecond
 
     return places_of(text).at(position) is not None

@@ -22,10 +22,10 @@ class Edit(Struct, frozen=True, gc=False):
 
 
 def without_edits(text: str, edits: Sequence[Edit]) -> str:
-    """The text without the edits (in order, not overlapping), and without blank lines at its beginning and end.
+    """Remove the edits (in order, not overlapping) from the text, and blank lines at its beginning and end.
 
     In a tidied line runs of spaces become one and the ends are trimmed, except the indentation of a line that begins
-    with text; when nothing is left the line goes. Lines that an edit joins are one line.
+    with text; if nothing is left the line goes. Lines that an edit joins are one line.
     """
     lines: list[str] = []
     done = at = 0
@@ -55,18 +55,18 @@ def without_edits(text: str, edits: Sequence[Edit]) -> str:
 
 
 def line_start(text: str, begin: int, at: int) -> int:
-    """Where the line of `at` begins, which is not before `begin`."""
+    """Return the beginning of the line of `at`, not before `begin`."""
     return max(text.rfind("\n", begin, at) + 1, text.rfind("\r", begin, at) + 1, begin)
 
 
 def line_end(text: str, at: int) -> tuple[int, int]:
-    """Where the line of `at` ends, and where the next one begins."""
+    """Return the end of the line of `at`, and the beginning of the next one."""
     match = _LINE_END.search(text, at)
     return match.span() if match else (len(text), len(text))
 
 
 def _tidied(line: str, lead: str) -> str:
-    """A line without an edit; `lead` is its text before the edit."""
+    """Tidy a line without an edit; `lead` is its text before the edit."""
     indentation = lead[: len(lead) - len(lead.lstrip())] if lead.strip() else ""
     words = _RUN_OF_SPACES.sub(" ", line.strip())
     return indentation + words if words else ""

@@ -35,7 +35,7 @@ _BLANK_LINES = regex(rf"(?:[ \t]*+{_END})++")
 _INDENT = regex(r"[ \t]*+")
 _BACKTICKS = regex(r"`+")
 _DEEPEST = 100  # list items in one another; what lies deeper is text
-_MOST_RUNS = 1_000_000  # of backticks in one paragraph, so that memory is bounded; no code is found behind them
+_MOST_RUNS = 1_000_000  # Runs of backticks read in one paragraph, to bound memory; no code is found behind them.
 
 
 class Places:
@@ -56,7 +56,7 @@ class Places:
         return [span.start for span in self.asides.spans]
 
     def at(self, position: int) -> Aside | None:
-        """What the character at `position` is part of."""
+        """Say what the character at `position` is part of."""
         return _place_at(position, self._begins, self.asides.spans) or self._in_markdown(position)
 
     def _in_markdown(self, position: int) -> Aside | None:
@@ -70,24 +70,24 @@ def _place_at(position: int, starts: list[int], spans: tuple[Span, ...]) -> Asid
 
 @lru_cache(maxsize=1)
 def places_of(text: str, *, thinks: bool = False) -> Places:
-    """The places of a text that is read more than once in a row."""
+    """Return the places of a text, cached for a text that is read several times in a row."""
     return Places(text, thinks=thinks)
 
 
 def own_words(reply: str) -> str:
-    """The reply with spaces in the place of its quotes and asides."""
+    """Replace the quotes and asides of the reply with spaces."""
     places = places_of(reply, thinks=True)
     own = blanked(reply, [(span.start, span.end) for span in places.spans if span.place is Aside.QUOTE])
     return blanked(own, [(span.start, span.end) for span in places.asides.spans])
 
 
 def asides_of(reply: str) -> Asides:
-    """The asides of a reply."""
+    """Return the asides of a reply."""
     return places_of(reply, thinks=True).asides if "<" in reply else NO_ASIDES
 
 
 def without_asides(reply: str) -> str:
-    """The reply with spaces in the place of its asides."""
+    """Replace the asides of the reply with spaces."""
     return blanked(reply, [(span.start, span.end) for span in asides_of(reply).spans])
 
 
@@ -103,9 +103,9 @@ class _Blocks(Struct):
     text: str
     items: list[int] = field(default_factory=list)
     fence: _Fence | None = None
-    paragraph: int | None = None  # where it begins
-    end: int = 0  # of the last line that was read
-    quoted: int = -1  # where the line behind the last quote begins
+    paragraph: int | None = None  # The beginning of the paragraph.
+    end: int = 0  # The end of the last line read.
+    quoted: int = -1  # The beginning of the line behind the last quote.
     spans: list[Span] = field(default_factory=list)
 
     def read(self) -> list[Span]:
@@ -118,7 +118,7 @@ class _Blocks(Struct):
         return self.spans
 
     def _line_in_fence(self, fence: _Fence, at: int) -> int:
-        """Reads one line of a fence: it may close the fence, or be out of its list item and so of both."""
+        """Read one line of a fence: it may close the fence, or end its list item and so both."""
         line = _LINE.match(self.text, at)
         assert line is not None  # it matches everywhere
         end = line.start("end")
@@ -146,7 +146,7 @@ class _Blocks(Struct):
         return line.end()
 
     def _begin(self, line: re.Match[str], at: int, column: int) -> None:
-        """What begins at `at`, behind the indentation and the list items of the line."""
+        """Begin the block at `at`, behind the indentation and the list items of the line."""
         shallow = column - self._base() <= 3
         if shallow and self.text.startswith(">", at):
             if self.quoted == line.start() and not self.items:
@@ -161,12 +161,12 @@ class _Blocks(Struct):
                 self._end_paragraph()
 
     def _base(self, kept: int | None = None) -> int:
-        """The column in which the content of the innermost (or the `kept`-th) list item begins."""
+        """Return the column where the content of the innermost (or the `kept`-th) list item begins."""
         depth = len(self.items) if kept is None else kept
         return self.items[depth - 1] if depth else 0
 
     def _list_items(self, at: int, column: int) -> tuple[int, int]:
-        """Opens the list items that begin here, one inside the other, and gives where their content begins."""
+        """Open the list items that begin here, one inside the other, and return where their content begins."""
         while (
             column - self._base() <= 3
             and len(self.items) < _DEEPEST
@@ -189,7 +189,7 @@ class _Blocks(Struct):
 
 
 def _column(spaces: str, column: int = 0) -> int:
-    """The column behind `spaces` that begin in `column`; a tab goes to the next multiple of four."""
+    """Return the column behind `spaces` that begin in `column`; a tab goes to the next multiple of four."""
     if "\t" not in spaces:
         return column + len(spaces)
     for character in spaces:
@@ -202,7 +202,7 @@ def _closes(line: re.Match[str], fence: _Fence) -> bool:
 
 
 def open_fence(text: str) -> str | None:
-    """What would close the code fence that the text leaves open; None when the next paragraph is out of any."""
+    """Return what would close the code fence that the text leaves open; None if the next paragraph is outside."""
     blocks = _Blocks(text)
     blocks.read()
     # one in a list item ends with the item
@@ -210,7 +210,7 @@ def open_fence(text: str) -> str | None:
 
 
 def _code_spans(text: str, start: int, end: int) -> list[Span]:
-    """Inline code of one paragraph: a run of backticks up to the next run of the same length."""
+    """Find the inline code of one paragraph: a run of backticks up to the next run of the same length."""
     runs = [match.span() for match in islice(_BACKTICKS.finditer(text, start, end), _MOST_RUNS)]
     by_length: defaultdict[int, deque[int]] = defaultdict(deque)
     for index, (opened, closed) in enumerate(runs):
@@ -231,7 +231,7 @@ def _code_spans(text: str, start: int, end: int) -> list[Span]:
 
 
 def is_escaped(text: str, position: int) -> bool:
-    """True if an odd number of backslashes is right before `position`."""
+    """Whether an odd number of backslashes is right before `position`."""
     if not position or text[position - 1] != "\\":
         return False
     count, window = 0, 1

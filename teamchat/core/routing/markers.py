@@ -50,9 +50,9 @@ _MARKER = regex(
     rf"(?P<body>(?:[^\[\]\r\n]++|(?!{_BEGINS})\[)*+)(?P<close>\])?)",
     re.IGNORECASE | re.ASCII,
 )
-MOST_MARKERS = 10_000  # in one message; what comes behind them is text, so that reading one takes no second
-LONGEST_KEPT = 4_000_000  # characters of a text that is kept in memory for the next time
-LONGEST_NAMES = 10_000  # characters in one marker; a longer one is text, for the same reason
+MOST_MARKERS = 10_000  # Markers read in one message; later ones are text, so that reading it takes under a second.
+LONGEST_KEPT = 4_000_000  # Characters of a text that is kept in memory for the next time.
+LONGEST_NAMES = 10_000  # Characters of one marker; a longer one is text, for the same reason.
 
 
 class MarkerKind(StrEnum):
@@ -65,7 +65,7 @@ class MarkerKind(StrEnum):
 
 
 class WhyNot(StrEnum):
-    """Why something that looks like a marker is text; the value completes "it was not obeyed: it is ..."."""
+    """The reason why a likely marker is text; the value completes "it was not obeyed: it is ..."."""
 
     FENCE = "in a code fence"
     CODE = "in inline code"
@@ -95,12 +95,12 @@ _OF_NAMES = {MarkerKind.NEXT, MarkerKind.FROM, MarkerKind.DROP, MarkerKind.DONE}
 
 
 class Marker(Struct, frozen=True):
-    """Something in a text that looks like a marker: `text[start:end]` is `raw`, and `body` what it holds.
+    """A likely marker in a text: `text[start:end]` is `raw`, and `body` its content.
 
     Only a marker that counts has `targets` (NEXT), `names` (FROM: one, DROP and DONE: any number), a `task` (TEAM_TASK;
-    empty when nothing was written) or a `todo` (a line; empty without a letter or digit in it, such as three dots). A
-    `[TEAM_TASK]` block that counts reaches up to the next marker that counts, or the end, and those that do not count
-    may lie inside it.
+    empty if nothing was written) or a `todo` (a line; empty without a letter or digit in it, such as three dots). A
+    `[TEAM_TASK]` block that counts reaches up to the next marker that counts, or the end; it may contain markers that
+    do not count.
     """
 
     kind: MarkerKind
@@ -116,7 +116,7 @@ class Marker(Struct, frozen=True):
 
     @property
     def counts(self) -> bool:
-        """True if it is obeyed, and so removed from prompts."""
+        """Whether it is obeyed, and so removed from prompts."""
         return self.why_not is None
 
 
@@ -126,7 +126,7 @@ _NOTHING: _Said = ((), (), None, None)
 
 
 def scan(text: str, author: Author, pasted: tuple[Span, ...] = ()) -> tuple[Marker, ...]:
-    """The first `MOST_MARKERS` in a message that look like a marker, in order of their start, obeyed or not."""
+    """Find the first `MOST_MARKERS` likely markers of a message, in order of their start, obeyed or not."""
     if "[" not in text:
         return ()
     markers: list[Marker] = []
@@ -150,7 +150,7 @@ def scan(text: str, author: Author, pasted: tuple[Span, ...] = ()) -> tuple[Mark
 
 
 class MarkedText(Struct, frozen=True, dict=True):
-    """A text, what in it looks like a marker, and the text without the markers that count."""
+    """A text, its likely markers, and the text without the markers that count."""
 
     text: str
     author: Author
@@ -171,7 +171,7 @@ class MarkedText(Struct, frozen=True, dict=True):
 
 
 def read_markers(text: str, author: Author, pasted: tuple[Span, ...] = ()) -> MarkedText:
-    """The text with its markers; none counts in the parts that a person `pasted` in several lines, or an agent repeats.
+    """Read the text with its markers; none counts in the parts `pasted` in several lines, or repeated by an agent.
 
     A message is read several times in a row: the last few texts are kept in memory.
     """
@@ -188,7 +188,7 @@ def _marked(text: str, author: Author, pasted: tuple[Span, ...]) -> MarkedText:
 
 
 def strip_markers(text: str, *, author: Author = "human") -> str:
-    """The `stripped` text of `MarkedText`."""
+    """Return the `stripped` text of `MarkedText`."""
     return read_markers(text, author).stripped
 
 
@@ -207,7 +207,7 @@ def _edits(markers: Sequence[Marker]) -> list[Edit]:
 def _seen(
     text: str, author: Author, pasted: tuple[Span, ...]
 ) -> Iterator[tuple[re.Match[str], MarkerKind, WhyNot | None]]:
-    """What looks like a marker, and why it is not obeyed; a task block as far as its own brackets go."""
+    """Find likely markers, and say why each is not obeyed; a task block reaches as far as its own brackets."""
     if "[" not in text:
         return
     from teamchat.core.routing.markdown import places_of  # most messages have none, and it takes half a millisecond
@@ -225,14 +225,14 @@ def _seen(
 
 
 def touches(start: int, end: int, spans: Iterable[Span]) -> bool:
-    """Whether some of the characters from `start` up to `end` are in one of the spans."""
+    """Whether any character from `start` up to `end` is in one of the spans."""
     return any(begin < end and start < behind for begin, behind in spans)
 
 
 def _why_not(
     text: str, found: re.Match[str], kind: MarkerKind, author: Author, places: Places, unseen: _Unseen, before: int
 ) -> WhyNot | None:
-    """`before` is where the last one ended."""
+    """Say why a likely marker is not obeyed. `before` is the end of the last one."""
     from teamchat.core.routing.markdown import is_escaped
 
     start, end = found.span()
@@ -247,7 +247,7 @@ def _why_not(
 
 
 def _malformed(text: str, found: re.Match[str], kind: MarkerKind, before: int) -> WhyNot | None:
-    """Why a marker in a valid place is not obeyed."""
+    """Say why a marker in a valid place is not obeyed."""
     if found["block"]:
         begins = _begins_line(text[before : found.start()], first=not before)
         return None if begins else WhyNot.NOT_AT_LINE_START
@@ -257,38 +257,38 @@ def _malformed(text: str, found: re.Match[str], kind: MarkerKind, before: int) -
 
 
 class _Parts:
-    """Parts of a text, in order and apart. They are asked of one place after the other, so none is remembered."""
+    """Parts of a text, in order and apart. They are asked about one place after the other, so none is remembered."""
 
     def __init__(self, spans: Iterable[Span], end: int) -> None:
         self._spans, self._end = iter(spans), end
         self._next = (0, 0)  # the first one that ends behind the place
 
     def touch(self, start: int, end: int) -> bool:
-        """Whether some of the characters from `start` up to `end` are in one of them."""
+        """Whether any character from `start` up to `end` is in one of the parts."""
         while self._next[1] <= start:
             self._next = next(self._spans, (self._end, self._end))
         return self._next[0] < end
 
 
 class _Unseen:
-    """What a person is not shown of a text. It is asked of one place after the other."""
+    """The parts of a text that a person does not see. It is asked about one place after the other."""
 
     def __init__(self, text: str) -> None:
         self._text, self._sequences = text, _Parts(sequences(text), len(text))
 
     def touches(self, start: int, end: int) -> bool:
-        """Whether some of the characters from `start` up to `end` are not shown."""
+        """Whether any character from `start` up to `end` is not shown."""
         return self._sequences.touch(start, end) or told(part := self._text[start:end]) != part
 
 
 def _begins_line(gap: str, *, first: bool) -> bool:
-    """Whether only spaces stand on the line before what follows this text; `first` is the beginning of a message."""
+    """Whether only spaces stand on the line behind this text; `first` says that it begins the message."""
     gap = gap.rstrip(_SPACES)
     return gap[-1] in "\r\n" if gap else first
 
 
 def _up_to(block: Marker, text: str, limit: int, backslashes: list[int]) -> Marker:
-    """A task block as far as it goes; its task loses the `backslashes` of escaped markers."""
+    """Extend a task block up to `limit`; its task loses the `backslashes` of escaped markers."""
     pieces, at = list[str](), block.end
     for backslash in backslashes:
         pieces.append(text[at:backslash])
@@ -298,7 +298,7 @@ def _up_to(block: Marker, text: str, limit: int, backslashes: list[int]) -> Mark
 
 
 def _says(kind: MarkerKind, body: str) -> _Said:
-    """The content of a marker that counts; empty for a task block, whose text comes later."""
+    """Read the content of a marker that counts; empty for a task block, whose text comes later."""
     match kind:
         case MarkerKind.NEXT:
             return parse_targets(body), (), None, None
@@ -313,6 +313,6 @@ def _says(kind: MarkerKind, body: str) -> _Said:
 
 
 def quoted_text(message: NewMessage) -> str:
-    """The text that a prompt quotes: without markers, and in an agent's message without invisible characters."""
+    """Return the text that a prompt quotes: without markers, and from an agent without invisible characters."""
     author: Author = "human" if message.speaker.type == "human" else "ai"
     return read_markers(message.content, author, message.pasted).quoted

@@ -33,7 +33,7 @@ _LONGEST_FOLDED = 5 * LONGEST_NAME  # characters: sorting the accents of one let
 
 
 def fold(name: str) -> str:
-    r"""The form in which names are compared: NFKC, casefold, without spaces, `-`, `_` and what cannot be seen.
+    r"""Reduce a name to the form for comparing: NFKC, casefold, without spaces, `-`, `_` and invisible characters.
 
     A backslash before punctuation is Markdown's: `story\_writer` is `story_writer`.
 
@@ -64,12 +64,12 @@ def valid_name(name: str) -> bool:
 
 
 def name_in_turn(member: str, number: int, session: str) -> str:
-    """The name by which the agent of a turn speaks in a conversation that it runs, outside of the fence of prompts."""
+    """Name the agent of a turn in a conversation that it runs, outside the fence of prompts."""
     return f"{member}, in turn {number} of {session if valid_name(session) else _SOME_SESSION}"
 
 
 def valid_speaker(name: str) -> bool:
-    """Whether a message may be from someone of this name: a member, or an agent in its turn."""
+    """Whether a message may be from a speaker with this name: a member, or an agent in its turn."""
     if match := _IN_TURN.fullmatch(name):
         return valid_name(match[1]) and (match[2] == _SOME_SESSION or valid_name(match[2]))
     return valid_name(name)
@@ -123,7 +123,7 @@ class Directory(Generic[M]):
         self._letters = {letter for name in (*self._names, *self._titles) for letter in name}
 
     def match(self, name: str, *, guess: bool = True) -> Found[M] | Ambiguous[M] | Unknown:
-        """The member that `name` means. With `guess`, also the closest name (expensive)."""
+        """Find the member that `name` means. With `guess`, also find the closest name (expensive)."""
         folded = fold(name)
         matches = self._names.get(folded) or self._titles.get(folded)
         if not matches:
@@ -144,5 +144,5 @@ class Directory(Generic[M]):
 
 
 def match_member(name: str, members: Iterable[M]) -> Found[M] | Ambiguous[M] | Unknown:
-    """The member that `name` means. For many names, make one `Directory`."""
+    """Find the member that `name` means. For many names, make one `Directory`."""
     return Directory(members).match(name)

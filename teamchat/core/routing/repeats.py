@@ -15,13 +15,13 @@ _LINE = regex(r"(?<![^\r\n])[^\S\r\n]*+\S[^\r\n]*+")  # that is not blank
 LONGEST = 10_000
 _SAID = regex(r"\S")
 _Pair = tuple[str, str]
-_SENTENCE = 200  # characters before a marker in which teamchat's sentence is looked for
+_SENTENCE = 200  # Characters before a marker that are searched for teamchat's sentence.
 
 
 def repeats(
     text: str, markers: Iterable[Marker], prompts: Callable[[], Sequence[str]], example: str
 ) -> tuple[Span, ...]:
-    """The lines of a reply that have a marker which counts, and that are repeated from its `prompts`.
+    """Find the lines of a reply with a marker that counts that are repeated from its `prompts`.
 
     Such a line and the one before or behind it, blank ones apart, stand in a prompt in a row, and say something beside
     the marker; or it follows `example`: teamchat's own words before the marker that it shows. Lines of more than
@@ -50,19 +50,19 @@ def repeats(
 
 
 def _line_at(text: str, position: int, least: int) -> Span:
-    """The line of that position. It does not begin before `least`."""
+    """Find the line of that position. It does not begin before `least`."""
     return line_start(text, least, position), line_end(text, position)[0]
 
 
 def _line_before(text: str, start: int) -> Span | None:
-    """The last line before that position which is not blank; of one that is too long, only its end."""
+    """Find the last line before that position that is not blank; if it is too long, only its end."""
     least = max(start - 2 * LONGEST, 0)
     said = len(text[least:start].rstrip())
     return _line_at(text, least + said - 1, least) if said else None
 
 
 def _line_behind(text: str, end: int) -> Span | None:
-    """The next line behind that position which is not blank."""
+    """Find the next line behind that position that is not blank."""
     match = _SAID.search(text, end, end + LONGEST)
     return _line_at(text, match.start(), end) if match else None
 

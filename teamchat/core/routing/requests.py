@@ -57,8 +57,8 @@ _MENTION = regex(
     rf"(?!['’]s\b|{SPACE}++(?:said|says|wrote|writes|thought|thinks|suggested|suggests|is|was|has|had)\b)",
     re.IGNORECASE,
 )
-_MOST_GUESSED = 20  # names for which somebody is looked for who was perhaps meant: comparing costs much
-_LOOKED_AT = 2_000_000  # characters at the beginning of a text in which near misses are looked for
+_MOST_GUESSED = 20  # Names for which the closest member is searched: comparing costs much.
+_LOOKED_AT = 2_000_000  # Characters at the beginning of a text that are searched for near misses.
 _UNCLOSED_BODY = regex(rf"{SPACE}*+{_NAMES}")
 
 
@@ -75,7 +75,7 @@ class Hint(Struct, frozen=True):
 
 
 def near_miss_lines(found: Iterable[Hint]) -> list[str]:
-    """A line for a person on each near miss, and none on what comes again; a pasted log has hundreds."""
+    """Write a line for a person on each near miss, skipping repetitions; a pasted log has hundreds."""
     return few(
         f"{quoted(hint.text)} is not a marker and does nothing: did you mean {shortened(hint.suggestion)}?"
         for hint in found
@@ -91,11 +91,11 @@ def hints(
     mentions: bool = True,
     closest: Callable[[str], str | None] | None = None,
 ) -> tuple[Hint, ...]:
-    """The near misses in a text, in order, each once; `markers` are its markers as scanned. None is in code or quotes.
+    """Find the near misses in a text, in order, each once, outside code and quotes; `markers` are its scanned markers.
 
-    Those without brackets or colon are only noticed when they name a member, and `@max` only at the start of a line and
-    with `mentions`: in a message that calls somebody by a marker it is prose. `closest` finds the member whose name was
-    misspelt; without it only exact names count. Of a longer text the first `_LOOKED_AT` characters are looked at.
+    Near misses without brackets or colon are only noticed if they name a member, and `@max` only at the start of a line
+    and with `mentions`: in a message that calls somebody by a marker it is prose. `closest` finds the member whose name
+    was misspelt; without it only exact names count. Only the first `_LOOKED_AT` characters of a text are read.
     """
     names, text = _Names(member_names, closest), text[:_LOOKED_AT]
     first: dict[tuple[str, str], Hint] = {}
@@ -111,7 +111,7 @@ def hints(
 
 
 def _shown(text: str, position: int, author: Author) -> bool:
-    """Whether what is there is shown rather than said, as in code and quotes."""
+    """Whether the text there is shown rather than said, as in code and quotes."""
     from teamchat.core.routing.markdown import places_of
 
     return places_of(text, thinks=author == "ai").at(position) is not None
@@ -127,7 +127,7 @@ class _Names:
         self.known = cache(self._known)
 
     def _known(self, written: str) -> str:
-        """The members' names in `written` before the first unknown name, without `@`; empty if there are none.
+        """Return the members' names in `written` before the first unknown name, without `@`; empty without any.
 
         The member's name replaces a misspelt one, which in a mention needs an `@` of its own.
         """
@@ -157,7 +157,7 @@ def _not_closed(markers: Iterable[Marker], names: _Names) -> Iterator[Hint]:
 
 
 def _odd(text: str, author: Author, names: _Names) -> Iterator[Hint]:
-    """Markers in full-width brackets, and those with something in front of their body that people do not see."""
+    """Find markers in full-width brackets, and markers with invisible characters in front of their body."""
     if _NOT_PLAIN.search(text) is None:  # the next pattern takes 0.3 ms to compile
         return
     from teamchat.core.routing.markdown import is_escaped
@@ -172,7 +172,7 @@ def _odd(text: str, author: Author, names: _Names) -> Iterator[Hint]:
 
 
 def _meant(names: _Names, kind: str, body: str) -> tuple[MarkerKind, str, str | None]:
-    """The kind of marker, what to write instead, and the members that one of NEXT calls."""
+    """Return the kind of marker, what to write instead, and the members that a NEXT calls."""
     kind = MarkerKind(_ANY_UNSEEN.sub("", kind).upper())
     body = _ANY_UNSEEN.sub("", body).strip()
     calls = names.known(body) if kind == MarkerKind.NEXT else None
@@ -193,7 +193,7 @@ def _naming(near_miss: re.Pattern[str], text: str, names: _Names) -> Iterator[Hi
 
 
 _LONGEST_SHOWN = 60  # characters
-_MOST_SHOWN = 5  # lines on what one message has wrong
+_MOST_SHOWN = 5  # Lines on the mistakes of one message.
 _BETWEEN = regex(r"\s*[;/&|]\s*|\s+and\s+|\s+", re.IGNORECASE)
 
 
@@ -231,11 +231,11 @@ class RouteRequest(Struct, frozen=True):
 
 
 class Resolution(Struct, frozen=True):
-    """What a message asks for. `drops` None is DROP: ALL; `from_name` is a member's exact name, human or not.
+    """The requests of a message.
 
-    `signed` is what a FROM marker says where none names a member.
-
-    `todos` are what is to be noted on the list, in order; whether its numbers are there is not known here.
+    `drops` None is DROP: ALL. `from_name` is a member's exact name, human or not. `signed` is the content of a FROM
+    marker if none names a member. `todos` are the changes to note on the list, in order; whether their numbers exist is
+    not known here.
     """
 
     requests: tuple[RouteRequest, ...] = ()
@@ -248,7 +248,7 @@ class Resolution(Struct, frozen=True):
 
 
 def parse_to(value: str) -> tuple[Target, ...]:
-    """The targets of `--to a,b` or `--to a+b`, in the grammar of NEXT; none when the value names nobody."""
+    """Parse the targets of `--to a,b` or `--to a+b`, in the grammar of NEXT; none if the value names nobody."""
     return parse_targets(value)
 
 
@@ -259,9 +259,9 @@ def resolve(
     author: Author = "human",
     to: Iterable[Target] = (),
 ) -> Resolution:
-    """What the markers of one message ask of this team, after the targets of `to` (`--to`).
+    """Resolve what the markers of one message ask of this team, after the targets of `to` (`--to`).
 
-    `speaker_name` is the exact name of the member that wrote it, None when that is not known yet.
+    `speaker_name` is the exact name of the member that wrote it, None if that is not known yet.
     """
     reader = _Reader(Directory(members), speaker_name if author == "ai" else None)
     reader.speak(to)
@@ -359,7 +359,7 @@ class _Reader(Struct):
                 self.groups += [group] if group.members else []
 
     def _member(self, name: str) -> str | None:
-        """The member's exact name; None for a name that is nobody's, which is noted."""
+        """Return the member's exact name; for a name that is nobody's, note it and return None."""
         if name in self.known:
             return self.known[name]
         self.known[name] = None
@@ -381,7 +381,7 @@ class _Reader(Struct):
         return self.known[name]
 
     def _several(self, written: str) -> str | None:
-        """The members that are written as one name, such as `max and sarah`, as a marker names them."""
+        """Name the members written as one name, such as `max and sarah`, as a marker names them."""
         matches = [self.directory.match(part) for part in _BETWEEN.split(shortened(written).strip())]
         names = [match.member.name for match in matches if isinstance(match, Found)]
         return ", ".join(names) if len(names) == len(matches) > 1 else None
@@ -390,7 +390,7 @@ class _Reader(Struct):
         self.problems.setdefault((problem.kind, fold(problem.name or problem.message)), problem)
 
     def requests(self) -> list[RouteRequest]:
-        """One request per member, in the order of speaking within each priority; groups of one are no groups."""
+        """List one request per member, in the order of speaking within each priority; groups of one are no groups."""
         together = (group for group in self.groups if len(group.members) > 1)
         number = {id(group): index for index, group in enumerate(together)}
         return [
@@ -401,7 +401,7 @@ class _Reader(Struct):
 
 
 def quoted(name: str) -> str:
-    """The name as a message shows it: what cannot be seen is spelt out, and a whole paragraph is cut.
+    """Show the name in a message: invisible characters are spelt out, and a whole paragraph is cut.
 
     A backslash is shown as it was typed.
     """
@@ -409,7 +409,7 @@ def quoted(name: str) -> str:
 
 
 def few(lines: Iterable[str]) -> list[str]:
-    """The first lines, each once, and how many more there are."""
+    """Return the first lines, each once, and how many more there are."""
     lines = list(dict.fromkeys(lines))
     more = len(lines) - _MOST_SHOWN
     return [*lines[:_MOST_SHOWN], f"{more} more like these"] if more > 0 else lines

@@ -19,14 +19,14 @@ _PRIORITIES: dict[int, Priority] = {1: 1, 2: 2, 3: 3}
 
 
 class Target(Struct, frozen=True):
-    """Who is asked to speak: one name, or the names of a group that speaks at the same time. 1 is the most urgent."""
+    """The name that is asked to speak, or the names of a group that speaks at the same time. 1 is the most urgent."""
 
     names: tuple[str, ...]
     priority: Priority = 2
 
 
 def parse_targets(body: str) -> tuple[Target, ...]:
-    """The targets in order. Empty names are left out, and the most urgent priority of a group is that of all of it.
+    """Parse the targets in order. Empty names are left out, and the most urgent priority counts for a whole group.
 
     `!P4` is no priority but part of a name. Nobody has that name, so it is reported.
     """

@@ -7,14 +7,14 @@ from teamchat.core.text.clean import told
 
 LONGEST_TITLE = 100  # characters of a title that a person gives
 LONGEST_FIRST_WORDS = 60
-READ = 4000  # characters of a message in which its first words are looked for
+READ = 4000  # Characters of a message that are read for its first words.
 _FENCES = ("```", "~~~")
 
 
 def first_words(text: str) -> str:
-    """The first words of a message without its markers and fenced code, on one line; cut at a word with `…`.
+    """Return the first words of a message without markers and fenced code, on one line; cut at a word with `…`.
 
-    A message of nothing but fenced code gives the first words of that, and an empty one nothing.
+    A message of only fenced code gives the first words of that, and an empty one gives nothing.
     """
     said = strip_markers(told(text[:READ]))
     words = _without_fences(said).split() or [word for word in said.split() if not word.startswith(_FENCES)]

@@ -52,7 +52,7 @@ class Change(Struct, frozen=True):
 
 
 class Todo(Struct, frozen=True):
-    """An item of the list: how it was added and, once it is done, how that was said first."""
+    """An item of the list: the change that added it and, once it is done, the first change that closed it."""
 
     added: Change
     done: Change | None = None
@@ -63,7 +63,7 @@ class Todo(Struct, frozen=True):
 
     @property
     def line(self) -> str:
-        """The item as a member is told it: one line, which nothing in it can leave."""
+        """The item as a member is told it: one line that nothing in it can break."""
         return f"- {self.number} ({self.added.by}): {self.added.text}"
 
 
@@ -83,7 +83,7 @@ class TodoList(Struct, frozen=True):
 
 
 def read_todos(changes: Iterable[Change]) -> TodoList:
-    """The list that the changes of a session, in order, result in."""
+    """Compute the list from the changes of a session, in order."""
     items: dict[int, Todo] = {}
     last = 0
     for change in changes:
@@ -101,7 +101,7 @@ def read_todos(changes: Iterable[Change]) -> TodoList:
 
 
 class Noted(Struct, frozen=True):
-    """The changes to store for some requests, and what was not done, in words for the user.
+    """The changes to store for some requests, and the requests that were not done, in words for the user.
 
     `unknown` are the numbers that are not on the list, `already` those that a command need not close again.
     """
@@ -115,7 +115,7 @@ class Noted(Struct, frozen=True):
 def apply_wishes(todos: TodoList, wishes: Iterable[Wish], by: str, at: float, message: str | None = None) -> Noted:
     """Apply the todo changes that a message or command asks for, one after the other. None of them fails.
 
-    A message may close again what is already done: it then stays so when the one who said it first is undone.
+    A message may close a done item again: it then stays done if the message that closed it first is undone.
     """
     items = {number: item.added.text for number, item in todos.items.items()}
     left = {item.number for item in todos.open}
@@ -160,7 +160,7 @@ def _listed(numbers: Iterable[int]) -> str:
 
 
 def rendered(todos: TodoList) -> str | None:
-    """The list as members get it: what is open, how much is done, and how to change it. None if it is empty."""
+    """Write the list for members: what is open, how much is done, and how to change it. None if it is empty."""
     if not todos.items:
         return None
     nothing = [] if todos.open else ["Nothing is open."]
@@ -168,13 +168,13 @@ def rendered(todos: TodoList) -> str | None:
 
 
 def todo_text(text: str) -> str:
-    """`text` on one line without control characters; empty when there is no letter or digit in it."""
+    """Put `text` on one line without control characters; empty if it has no letter or digit."""
     line = " ".join(told(text).split())
     return line if any(character.isalnum() for character in line) else ""
 
 
 def todo_number(written: str) -> int | None:
-    """The number of `3` or `#3`, None for anything else."""
+    """Return the number of `3` or `#3`, None for anything else."""
     digits = written.strip().removeprefix("#")
     return int(digits) if digits.isdecimal() and len(digits) <= _LONGEST_NUMBER else None
 

@@ -31,5 +31,5 @@ def accept(db: Database, session: int, states: Mapping[str, str]) -> None:
 
 
 def accepted_in(db: Database, session: int) -> set[Accepted]:
-    """All that was accepted in the session."""
+    """Return the states of files that a person accepted in the session."""
     return set(db.values(an_accepted, "SELECT * FROM accepted WHERE session = ?", session))

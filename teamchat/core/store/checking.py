@@ -34,7 +34,10 @@ MOST_SHOWN = 5  # problems of one kind
 
 
 class CheckedRows(Struct, frozen=True):
-    """The rows of a table, in the order of their `key`, and what makes values of them; `more` are columns it needs."""
+    """The rows of a table in the order of their `key`, and the function that makes values of them.
+
+    `more` are further columns that it needs.
+    """
 
     noun: str
     table: str
@@ -56,7 +59,7 @@ def _session(row: Row) -> None:
 
 
 def _state(state: State) -> None:
-    """A state whose process, if it has one, its strategy can continue and tell of."""
+    """Check that the strategy of a state's process, if it has one, can continue it and report on it."""
     if state.process:
         strategy = strategy_of(state.process.kind)
         strategy.step(state.process), strategy.report(state.process)
@@ -150,7 +153,7 @@ REFERENCES = (
 
 
 def problems(db: Database) -> Iterator[str]:
-    """What is wrong with the store, in sentences; nothing for a healthy one. Never raises `DamagedStore`."""
+    """Say in sentences what is wrong with the store; nothing if it is healthy. Never raises `DamagedStore`."""
     try:
         if not db.version():
             yield EMPTY
@@ -182,5 +185,5 @@ def _unreadable(db: Database, kind: CheckedRows) -> list[str]:
 
 
 def reason(error: StoreError) -> str:
-    """What is wrong, without the name of the file."""
+    """Say what is wrong, without the name of the file."""
     return str(error).partition(" is damaged: ")[2] or str(error)

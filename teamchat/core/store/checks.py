@@ -17,37 +17,40 @@ from teamchat.core.store.texts import Packed, get_text, put_text
 from teamchat.core.text.commands import quote
 from teamchat.runners.untrusted.file_changes import FileChanges, NoCheckpoint
 
-REMOVED = "*" * 6  # or more stand for a secret in a recording
+REMOVED = "*" * 6  # In a recording, this many asterisks or more stand for a secret.
 CheckRowStatus = Literal["running", "green", "red", "not_run"]
 
 
 class CheckRecord(Struct, frozen=True):
-    """A run of a check; `number` counts within the session, and `check-N` is what a user calls it by.
-
-    `route` is None for one that a person has run by hand. `after` is the number of the last turn before it, 0 without
-    one. `cwd` is where it ran, `folder` where its output is while it runs. `result` is None while it runs. `changes` is
-    what changed in the files meanwhile. `undone` is the id of the undo that took it back.
-    """
+    """A run of a check, as it is stored."""
 
     id: int
     session: int
     number: Count
+    """Counts within the session."""
     route: int | None
+    """None if a person ran it by hand."""
     name: str
     command: str | tuple[str, ...]
     status: CheckRowStatus
     started_at: Moment
     after: Count
+    """The number of the last turn before it, 0 without one."""
     cwd: Path
+    """Where it ran."""
     folder: Path
+    """Where its output is while it runs."""
     result: CheckResult | None = None
+    """None while it runs."""
     changes: FileChanges | NoCheckpoint | None = None
+    """The changes to files during the run."""
     output_key: str | None = None
     undone: int | None = None
+    """The id of the undo that took it back."""
 
     @property
     def label(self) -> str:
-        """What a user calls it by."""
+        """The name that a user calls the run by: `check-N`."""
         return f"check-{self.number}"
 
     @property
@@ -57,7 +60,7 @@ class CheckRecord(Struct, frozen=True):
 
 
 def _as_typed(word: str) -> str:
-    """The word in quotes if it needs any. One with a removed secret looks as it did with the secret in it."""
+    """Quote the word if needed. A word with a removed secret is quoted as if the secret were still in it."""
     as_before = word.replace("*", "x") if REMOVED in word else word
     return word if quote(as_before) == as_before else quote(word)
 
@@ -102,19 +105,19 @@ def a_check(row: Row) -> CheckRecord:
 
 
 def find_check(db: Database, session: int, number: int | None = None) -> CheckRecord | None:
-    """A run of a check by its number, or the session's last."""
+    """Find a run of a check by its number, or the session's last."""
     if number is None:
         return db.value(a_check, "SELECT * FROM checks WHERE session = ? ORDER BY number DESC LIMIT 1", session)
     return db.value(a_check, "SELECT * FROM checks WHERE session = ? AND number = ?", session, number)
 
 
 def checks_of(db: Database, session: int, after: int = 0) -> list[CheckRecord]:
-    """The runs of checks with a higher number, undone ones among them, in order."""
+    """List the runs of checks after the run with the number `after`, including undone ones, in order."""
     return db.values(a_check, "SELECT * FROM checks WHERE session = ? AND number > ? ORDER BY number", session, after)
 
 
 def every_check(db: Database, session: int, *, newest_first: bool = False) -> Iterator[CheckRecord]:
-    """The runs of checks, undone ones among them, each read when it is asked for."""
+    """Read the runs of checks one by one, including undone ones."""
     order = "DESC" if newest_first else "ASC"
     return db.each(a_check, f"SELECT * FROM checks WHERE session = ? ORDER BY number {order}", session)  # noqa: S608
 
@@ -125,7 +128,7 @@ def ran_before(check: CheckRecord, turn: int | None, said_at: int) -> bool:
 
 
 def checks_behind(db: Database, session: int, turn: int) -> list[CheckRecord]:
-    """The runs of checks behind the beginning of the turn of that number that are not undone, in order."""
+    """List the runs since the turn of that number began that are not undone, in order."""
     sql = "SELECT * FROM checks WHERE session = ? AND after >= ? AND undone IS NULL ORDER BY after, number"
     return db.values(a_check, sql, session, turn)
 
@@ -135,13 +138,13 @@ def running_checks(db: Database, session: int) -> list[CheckRecord]:
 
 
 def running_check_folders(db: Database) -> set[str]:
-    """The names of the folders of all checks that run, or whose process was killed, in any session."""
+    """Name the folders of all running checks in any session, including those whose process was killed."""
     sql = "SELECT folder FROM checks WHERE status = 'running'"
     return {path.name for path in db.values(lambda row: row.path("folder"), sql)}
 
 
 def output_of(db: Database, record: CheckRecord) -> bytes:
-    """What the check wrote, as far as it is kept."""
+    """Return the part of the check's output that is kept."""
     return get_text(db, record.output_key) if record.output_key else b""
 
 
@@ -150,5 +153,5 @@ def mark_checks_undone(db: Database, checks: Iterable[CheckRecord], undo: int) -
 
 
 def mark_checks_redone(db: Database, undo: int) -> None:
-    """A redo restores the runs of checks that this undo has undone."""
+    """Restore the runs of checks that this undo took back, as part of a redo."""
     db.execute("UPDATE checks SET undone = NULL WHERE undone = ?", undo)

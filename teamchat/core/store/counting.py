@@ -15,14 +15,14 @@ COUNT = """UPDATE sessions SET (message_count, last_number, counted_through) = (
     FROM messages WHERE session = sessions.id AND messages.id > counted_through)"""
 NOT_COUNTED = """(SELECT COUNT(*) FROM messages
     WHERE session = sessions.id AND messages.id > sessions.counted_through)"""
-"""Of a session the messages that are not in its `message_count`."""
+"""The number of a session's messages that its `message_count` leaves out."""
 LAST_NUMBER = """max(last_number, COALESCE(
     (SELECT number FROM messages WHERE session = sessions.id ORDER BY messages.id DESC LIMIT 1), 0))"""
 """The greatest number of a session's own messages. Each message that is appended has a greater one than all before."""
 
 
 def count_if_due(db: Database, session: int, number: int) -> None:
-    """Count what is not counted if that is much, in the transaction that stores the message of that number."""
+    """Count the messages not counted yet if they are many, in the transaction that stores message `number`."""
     if number % COUNTED_TOGETHER == 0:
         count_messages(db, session)
 

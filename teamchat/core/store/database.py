@@ -26,7 +26,7 @@ from teamchat.core.text.words import spaced
 NOTHING = contextlib.nullcontext()
 FAILURES = (OtherVersion, sqlite3.DatabaseError, UnicodeDecodeError, OSError)
 """The errors of a store that are told in one line."""
-BUSY_S = 30.0  # how long a write waits for another process's transaction
+BUSY_S = 30.0  # Seconds that a write waits for another process's transaction.
 CHECK = "teamchat doctor --store"
 T = TypeVar("T")
 DESCRIPTORS = 3  # file descriptors of an open store: the file, its write-ahead log and the log's index
@@ -35,7 +35,7 @@ NO_VALUE = (ValueError, TypeError, LookupError, ArithmeticError, AttributeError,
 
 
 def _bound(sql: str, values: tuple[Any, ...]) -> tuple[Any, ...] | dict[str, Any]:
-    """The values by the numbers that a statement gives them (`?1`): Python 3.12.1 warns of those in a tuple."""
+    """Bind the values by the numbers in the statement (`?1`): Python 3.12.1 warns if those come in a tuple."""
     return {str(number): value for number, value in enumerate(values, 1)} if "?1" in sql else values
 
 
@@ -43,7 +43,7 @@ class Database:
     """One connection. Many processes may have the file open at once (WAL); a write takes the lock when it begins."""
 
     def __init__(self, path: Path, *, as_it_is: bool = False, typed: bool = False) -> None:
-        """With `as_it_is` it is neither made, migrated nor looked at, whatever it holds.
+        """Open the store, making it if needed. With `as_it_is`, do not make, migrate or check it, whatever it holds.
 
         `typed` says that a person typed the command that uses it, rather than a script.
         """
@@ -104,19 +104,19 @@ class Database:
         self.path.chmod(0o600)
 
     def check_version(self) -> None:
-        """Raises `StoreError` if the tables are those of another version, and `DamagedStore` if there are none."""
+        """Raise `StoreError` if the tables are of another version, and `DamagedStore` if there are none."""
         with self.errors():
             if not (version := self.version()):
                 raise self.damaged(EMPTY)
             check_version(version)
 
     def version(self) -> int:
-        """The version of its tables; 0 for a file that was never a whole store."""
+        """Return the version of the tables; 0 for a file that was never a whole store."""
         return self.number("PRAGMA user_version")
 
     @contextlib.contextmanager
     def errors(self) -> Iterator[None]:
-        """Every failure of the store in one line that names the file."""
+        """Turn every failure of the store into one line that names the file."""
         try:
             yield
         except FAILURES as error:
@@ -143,7 +143,7 @@ class Database:
                 return self.damaged("its schema is no text")
 
     def damaged(self, why: object) -> DamagedStore:
-        """What to raise where the store holds what no healthy one can hold."""
+        """Build the error for a value that no healthy store can hold."""
         return DamagedStore(f"the store {self.path} is damaged: {printable(str(why).splitlines()[0])}", CHECK)
 
     def execute(self, sql: str, *values: Any) -> sqlite3.Cursor:
@@ -166,11 +166,14 @@ class Database:
             raise self._named(error) from error
 
     def values(self, make: Callable[[Row], T], sql: str, *values: Any) -> list[T]:
-        """What `make` makes of each row. Raises `DamagedStore`."""
+        """Make a value of each row with `make`. Raises `DamagedStore`."""
         return [self._made(make, row) for row in self.rows(sql, *values)]
 
     def each(self, make: Callable[[Row], T], sql: str, *values: Any) -> Iterator[T]:
-        """The same, one after the other as they are asked for, which takes longer and less memory."""
+        """Yield the values that `make` makes of the rows, one by one. Raises `DamagedStore`.
+
+        This takes longer than `values` and less memory.
+        """
         rows = self.execute(sql, *values)
         while (row := self._next(rows)) is not None:
             yield self._made(make, row)
@@ -183,28 +186,28 @@ class Database:
         return row
 
     def value(self, make: Callable[[Row], T], sql: str, *values: Any) -> T | None:
-        """What `make` makes of the first row, if there is one. Raises `DamagedStore`."""
+        """Make a value of the first row with `make`; None without a row. Raises `DamagedStore`."""
         row = self.row(sql, *values)
         return None if row is None else self._made(make, row)
 
     def the(self, make: Callable[[Row], T], sql: str, *values: Any) -> T:
-        """What `make` makes of a row that must be there. Raises `DamagedStore`."""
+        """Make a value of a row that must exist with `make`. Raises `DamagedStore`."""
         row = self.row(sql, *values)
         if row is None:
             raise self.damaged("a row is missing that others refer to")
         return self._made(make, row)
 
     def scalar(self, kind: type[T], sql: str, *values: Any) -> T | None:
-        """The one column of the first row; None without a row, or where it is NULL. Raises `DamagedStore`."""
+        """Return the only column of the first row; None without a row, or if it is NULL. Raises `DamagedStore`."""
         row = self.row(sql, *values)
         return None if row is None or row[0] is None else self._made(lambda row: row.only(kind), row)
 
     def column(self, kind: type[T], sql: str, *values: Any) -> list[T]:
-        """The one column of each row. Raises `DamagedStore`."""
+        """Return the only column of each row. Raises `DamagedStore`."""
         return self.values(lambda row: row.only(kind), sql, *values)
 
     def number(self, sql: str, *values: Any) -> int:
-        """The integer in the one column of a row that must be there. Raises `DamagedStore`."""
+        """Return the integer in the only column of a row that must exist. Raises `DamagedStore`."""
         row = self.row(sql, *values)
         if row is None or type(row[0]) is not int:
             raise self.damaged("a number is missing")
@@ -223,12 +226,12 @@ class Database:
         return self._connection.in_transaction
 
     def transaction(self) -> contextlib.AbstractContextManager[None]:
-        """All or nothing, and on the disk at the end. Inside another transaction it is part of that one."""
+        """Open a transaction that is on the disk at its end. Inside another transaction it joins that one."""
         return NOTHING if self.in_transaction else self._transaction
 
     @contextlib.contextmanager
     def transaction_before_another(self) -> Iterator[None]:
-        """A transaction that reaches the disk with the next one. A power cut before that undoes it."""
+        """Open a transaction that reaches the disk with the next one. A power cut before then undoes it."""
         if self.in_transaction:
             yield
             return
@@ -240,13 +243,13 @@ class Database:
             self.execute("PRAGMA synchronous = FULL")
 
     def check_there(self) -> None:
-        """Raises `StoreGone` where the path does not lead to the open file any more: what is written there is lost."""
+        """Raise `StoreGone` if the path no longer leads to the open file: anything written there is lost."""
         if self._identity != _identity(self.path):
             raise StoreGone(f"the store {self.path} was removed or replaced meanwhile", "teamchat sessions")
 
     @contextlib.contextmanager
     def taken_back(self) -> Iterator[None]:
-        """A transaction that is always rolled back, for dry runs."""
+        """Open a transaction that is always rolled back, for dry runs."""
         self.execute("BEGIN IMMEDIATE")
         try:
             yield
@@ -254,14 +257,14 @@ class Database:
             self.roll_back()
 
     def when_stored(self, tell: Callable[[], None]) -> None:
-        """Call `tell` once what was written so far is in the store; never if it is taken back."""
+        """Call `tell` once everything written so far is in the store; never if it is rolled back."""
         if self.in_transaction:
             self._stored.append(tell)
         else:
             tell()
 
     def told(self) -> None:
-        """Call what waits for the end of the transaction that has just ended."""
+        """Call the functions that wait for the transaction that has just ended."""
         waiting, self._stored = self._stored, []
         for tell in waiting:
             tell()
@@ -278,7 +281,7 @@ class Database:
             self._connection.backup(copy)
 
     def close(self) -> None:
-        """Close the file. What is done with the store afterwards raises `StoreError`."""
+        """Close the file. Any later use of the store raises `StoreError`."""
         self._connection.close()
         self._connection = cast("sqlite3.Connection", _Closed(self.path))
 
@@ -290,7 +293,7 @@ class _Closed:
         self._path = path
 
     def close(self) -> None:
-        """Closing again changes nothing."""
+        """Do nothing: the store is closed already."""
 
     def __getattr__(self, _name: str) -> Any:
         raise StoreError(f"the store {self._path} is closed: what has opened it is over; open it again")
@@ -332,7 +335,7 @@ DAMAGE = (
 
 
 def was_there(store: Path) -> bool:
-    """Whether a store that is not there has been: conversations were run."""
+    """Whether a missing store existed before: conversations were run."""
     return any(store.parent.glob(LOCKS))
 
 
@@ -343,12 +346,12 @@ def _means_damage(error: sqlite3.DatabaseError) -> bool:
 
 
 def _code(error: sqlite3.DatabaseError) -> int:
-    """SQLite's result code, without what it adds to tell cases apart."""
+    """Return SQLite's result code without its extension, which tells cases apart."""
     return getattr(error, "sqlite_errorcode", 0) & 0xFF
 
 
 def _lacks_room(error: sqlite3.DatabaseError) -> bool:
-    """Whether a full disk is the reason; SQLite calls it another one where it makes the log's index."""
+    """Whether a full disk is the reason; SQLite reports another one when it makes the log's index."""
     return _code(error) == sqlite3.SQLITE_FULL or error.sqlite_errorcode == sqlite3.SQLITE_IOERR_SHMSIZE
 
 

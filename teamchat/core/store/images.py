@@ -38,19 +38,19 @@ ImagesOf = Callable[[str], tuple[Image, ...]]
 
 
 def no_images(message: str) -> tuple[Image, ...]:
-    """No message has an image."""
+    """Return no images, for a conversation without any."""
     del message
     return ()
 
 
 def image_files(images: Sequence[Image], scratch: Path) -> Iterator[tuple[Path, Image]]:
-    """Where a turn whose private folder is `scratch` has its images; their names are theirs who gave them."""
+    """Pair each image with its file in a turn's private folder `scratch`; its `name` is the person's own."""
     for number, image in enumerate(images, 1):
         yield scratch / "images" / f"{number}.{image.kind}", image
 
 
 def image_type(data: bytes) -> Kind | None:
-    """The kind of image that `data` is, whatever its file is called; None for everything else."""
+    """Return the kind of image in `data`, whatever its file is called; None for anything else."""
     if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
         return "webp"
     return next((kind for kind, heads in _BEGINS.items() if data.startswith(heads)), None)
@@ -67,7 +67,7 @@ def put_images(db: Database, session: int, message: str, images: Iterable[Image]
 
 
 def images_of(db: Database, session: int, message: str) -> tuple[Image, ...]:
-    """The images of a message, in order. Raises `DamagedStore`."""
+    """Return the images of a message, in order. Raises `DamagedStore`."""
     rows = db.values(
         an_image,
         f"""SELECT images.* FROM {MESSAGES}
@@ -80,7 +80,7 @@ def images_of(db: Database, session: int, message: str) -> tuple[Image, ...]:
 
 
 def image_names(db: Database, session: int) -> dict[str, tuple[str, ...]]:
-    """The names of the images of each message that has some, by the message's id."""
+    """Map the id of each message with images to the names of its images."""
     names: dict[str, tuple[str, ...]] = {}
     for message, name in db.values(
         lambda row: (row.text("message"), row.text("name")),
@@ -94,6 +94,6 @@ def image_names(db: Database, session: int) -> dict[str, tuple[str, ...]]:
 
 
 def an_image(row: Row) -> tuple[str, Kind, str]:
-    """Its name, its kind and the key of its content."""
+    """Return the image's name, its kind and the key of its content."""
     row.integer("session"), row.text("message"), row.integer("number")
     return row.text("name"), row.one_of(Kind, "kind"), row.text("body")

@@ -16,7 +16,7 @@ from teamchat.core.store.rows import Row
 
 
 class ImportedEntry(Struct, frozen=True):
-    """What belongs to a `message`, or a turn without one or a check that came after the message `after`.
+    """The extras of a `message`, or a turn without one or a check that came after the message `after`.
 
     `turn` is the turn or check as JSON (`core/transcripts/transcript.py`), `images` the names of the message's images.
     """
@@ -39,7 +39,7 @@ def put_imported(db: Database, session: int, entries: Iterable[ImportedEntry]) -
 
 
 def imported_entries(db: Database, session: int) -> list[ImportedEntry]:
-    """The entries of a session, of a branch also those before it, in order."""
+    """List the entries of a session in order; for a branch, include those before it."""
     return db.values(
         an_imported_entry,
         """SELECT imported_entries.* FROM lineage JOIN imported_entries ON imported_entries.session = lineage.ancestor

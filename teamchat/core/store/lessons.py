@@ -37,7 +37,7 @@ class Lesson(Struct, frozen=True):
 
 
 def lesson_text(text: str) -> str:
-    """`text` on one line, without control characters. Raises `UsageError` when it is empty or too long."""
+    """Put `text` on one line, without control characters. Raises `UsageError` if it is empty or too long."""
     line = " ".join(told(well_formed(text)).split())
     if not line:
         raise UsageError("the lesson is empty", LEARN)
@@ -49,13 +49,13 @@ def lesson_text(text: str) -> str:
 
 
 def gist(line: str) -> str:
-    """What two lines that say the same have in common, whatever their case and emphasis; empty without a word."""
+    """Reduce a line to what it shares with any other that differs in case and emphasis only; empty without a word."""
     bare = " ".join(unicodedata.normalize("NFC", line).casefold().split()).strip(" .!*_`\"'")
     return bare if any(map(str.isalnum, bare)) else ""
 
 
 def add_lesson(db: Database, text: str, session: str | None) -> tuple[Lesson, bool]:
-    """Store a lesson; whether it is new, else the one that says the same. Raises `UsageError`."""
+    """Store a lesson. Return it and True, or the one that says the same and False. Raises `UsageError`."""
     line = lesson_text(text)
     with db.transaction():
         if known := db.value(a_lesson, "SELECT * FROM lessons WHERE gist = ?", gist(line) or line):
@@ -70,7 +70,7 @@ def add_lesson(db: Database, text: str, session: str | None) -> tuple[Lesson, bo
 
 
 def delete_lesson(db: Database, number: int) -> Lesson | None:
-    """Delete a lesson; None if there is none of that number."""
+    """Delete a lesson and return it; None if no lesson has that number."""
     with db.transaction():
         lesson = db.value(a_lesson, "DELETE FROM lessons WHERE id = ? RETURNING *", min(number, LARGEST))
         if lesson:
@@ -79,18 +79,18 @@ def delete_lesson(db: Database, number: int) -> Lesson | None:
 
 
 def newest_lessons(db: Database, count: int = TOLD) -> list[Lesson]:
-    """The newest first."""
+    """List the newest `count` lessons, newest first."""
     return db.values(a_lesson, "SELECT * FROM lessons ORDER BY id DESC LIMIT ?", count)
 
 
 def lessons_since(db: Database, session: str, moment: float) -> list[Lesson]:
-    """The lessons that were learned from the session of that name since a moment, the oldest first."""
+    """List the lessons learned in the session of that name since a moment, oldest first."""
     sql = "SELECT * FROM lessons WHERE session = ? AND learned_at >= ? ORDER BY id"
     return db.values(a_lesson, sql, session, moment)
 
 
 def fitting_lessons(db: Database, query: str) -> list[Lesson]:
-    """Those that fit a search (`words.match`), the best first."""
+    """List the lessons that match a search (`words.match`), best first."""
     return db.values(
         a_lesson,
         """SELECT lessons.*, -bm25(lesson_words) AS score FROM lesson_words

@@ -67,12 +67,12 @@ SHARE = (
 
 
 def place_of(db: Database, session: int, message: str) -> int | None:
-    """The id in the store of a message of the session, hidden or not; None if there is no such message."""
+    """Return the store's id for a message of the session, hidden or not; None if there is no such message."""
     return db.scalar(int, OF_ID, session, message)
 
 
 def last_shared(db: Database, session: int, other: int) -> str | None:
-    """The id of the last message that both sessions show; None where they share none."""
+    """Find the last message that both sessions show, and return its id; None if they share none."""
     return db.scalar(
         str,
         """SELECT message FROM messages WHERE id = (
@@ -88,7 +88,7 @@ def last_shared(db: Database, session: int, other: int) -> str | None:
 
 
 def owner_of(db: Database, place: int) -> int:
-    """The session in which the message of that id in the store was said."""
+    """Return the session in which the message with that store id was said."""
     return db.number("SELECT session FROM messages WHERE id = ?", place)
 
 
@@ -101,7 +101,7 @@ class LineagePart(Struct, frozen=True):
 
 
 def parts_from(db: Database, session: int, place: int) -> list[LineagePart]:
-    """Where the messages of a session are from that of the id `place` on, in order."""
+    """List the parts of a session's messages from the message with the store id `place` on, in order."""
     return db.values(
         lambda row: LineagePart(row.integer("ancestor"), row.text("name"), row.integer("through")),
         """SELECT ancestor, name, through FROM lineage JOIN sessions ON sessions.id = ancestor
@@ -111,7 +111,7 @@ def parts_from(db: Database, session: int, place: int) -> list[LineagePart]:
 
 
 def parent_of(db: Database, session: int) -> tuple[str, str] | None:
-    """The name of the session that a branch shares messages with, and the last of them; None for no branch."""
+    """Name the session that a branch shares messages with, and the last of them; None if it is no branch."""
     return db.value(
         lambda row: (row.text("name"), row.text("message")),
         """SELECT sessions.name, messages.message FROM lineage
@@ -123,7 +123,7 @@ def parent_of(db: Database, session: int) -> tuple[str, str] | None:
 
 
 def refuse_branches(db: Database, session: int) -> None:
-    """Raises `UsageError` if other sessions share messages of the session: they would lose them."""
+    """Raise `UsageError` if other sessions share messages of the session: they would lose them."""
     names = db.column(
         str,
         """SELECT name FROM lineage JOIN sessions ON sessions.id = lineage.session
@@ -138,7 +138,7 @@ def refuse_branches(db: Database, session: int) -> None:
 
 
 def hide_messages(db: Database, session: int, messages: Iterable[str], undo: int | None = None) -> None:
-    """Hide the messages of these ids. Those of an `undo` come back with `show_messages`."""
+    """Hide the messages with these ids. `show_messages` brings back those hidden by an `undo`."""
     db.executemany(
         """INSERT INTO hides (session, message, undo)
         SELECT ?1, id, ?3 FROM messages WHERE session = ?1 AND message = ?2""",
@@ -147,12 +147,12 @@ def hide_messages(db: Database, session: int, messages: Iterable[str], undo: int
 
 
 def show_messages(db: Database, undo: int) -> None:
-    """Bring back what an undo has hidden."""
+    """Bring back the messages that an undo hid."""
     db.execute("DELETE FROM hides WHERE undo = ?", undo)
 
 
 def hidden_reply(db: Database, undo: int, turn: int) -> str | None:
-    """The id of the reply of a turn that an undo has hidden."""
+    """Return the id of a turn's reply that an undo hid."""
     return db.scalar(
         str,
         """SELECT messages.message FROM hides JOIN messages ON messages.id = hides.message

@@ -58,7 +58,7 @@ class Listed(Struct, frozen=True):
 
 
 def list_sessions(db: Database) -> list[Listed]:
-    """All sessions, the one that was used last first. The time it takes does not grow with their messages and turns."""
+    """List all sessions, last used first. The time this takes does not grow with their messages and turns."""
     queues = _by_session(db, a_route, QUEUES)
     running = _by_session(db, lambda row: row.read(RunningTurn), RUNNING)
     return [
@@ -75,7 +75,7 @@ def list_sessions(db: Database) -> list[Listed]:
 
 
 def title_of(db: Database, session: Session) -> str:
-    """The title that was given, or the first words; of a branch those of the first message after it began."""
+    """Return the given title, or else the first words said; in a branch, those of its own first message."""
     if session.title is not None:
         return session.title
     heads = (db.scalar(str, sql, session.id) for sql in (OWN_FIRST, SHARED_FIRST))

@@ -24,7 +24,7 @@ ADD_TIME = """INSERT INTO message_times SELECT MIN(id), MAX(timestamp) FROM mess
 
 
 def index_if_due(db: Database, message: int, content: str) -> None:
-    """Add what is missing if that is much, in the transaction that stores the message of the id `message`."""
+    """Add missing messages if they are many, in the transaction that stores the message with the id `message`."""
     if message % INDEXED_TOGETHER == 0 or len(content) > LONG:
         index_messages(db)
 

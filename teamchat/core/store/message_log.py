@@ -29,23 +29,23 @@ class MessageLog(Protocol):
         ...
 
     def latest(self, up_to: str | None = None) -> ConversationMessage | None:
-        """The newest message, or the newest at or before the one of the id `up_to`."""
+        """Return the newest message, or the newest at or before the message with the id `up_to`."""
         ...
 
     def window(self, before_id: str, size: int) -> Sequence[ConversationMessage]:
-        """The newest `size` messages before the one of that id, oldest first, at a cost of O(size)."""
+        """Return the newest `size` messages before the message with that id, oldest first, at a cost of O(size)."""
         ...
 
     def get(self, message_id: str) -> ConversationMessage:
-        """The message of that id."""
+        """Return the message with that id."""
         ...
 
     def place(self, message_id: str) -> int:
-        """Where the message of that id stands: greater for a later one."""
+        """Say where the message with that id stands: a later message has a greater place."""
         ...
 
     def all(self) -> Sequence[ConversationMessage]:
-        """Every message, in a sequence of the caller's own."""
+        """Return every message, in a sequence of the caller's own."""
         ...
 
     def restore(self, messages: Iterable[ConversationMessage], team_task: str | None) -> None:
@@ -56,27 +56,27 @@ class MessageLog(Protocol):
         ...
 
     def is_imported(self, message_id: str) -> bool:
-        """Whether the message was read from a file: nobody said it here, to whomever the file says it was said."""
+        """Whether the message was read from a file: nobody said it here, whomever the file says it was said to."""
         ...
 
     def clear(self) -> None:
-        """Begin anew: without messages and task, with the first id; a store only has prompts begin anew."""
+        """Begin anew without messages and task, at the first id; in a store, only prompts begin anew."""
         ...
 
     def when_stored(self, tell: Callable[[], None]) -> None:
-        """Call `tell` once what was written so far is stored; never if it is taken back."""
+        """Call `tell` once everything written so far is stored; never if it is rolled back."""
         ...
 
 
 def free_number(number: int, taken: Callable[[str], bool]) -> int:
-    """The least number from `number` on whose `msg-N` is not taken."""
+    """Find the smallest number from `number` on whose `msg-N` is free."""
     return next(free for free in count(number) if not taken(f"msg-{free}"))
 
 
 def next_number(messages: Iterable[ConversationMessage]) -> int:
-    """One more than the greatest `msg-N` of at most 18 digits; ids of any other form do not count.
+    """Return one more than the greatest `msg-N` of at most 18 digits; ids of any other form do not count.
 
-    An id of more digits may have that number; `free_number` passes over it.
+    An id with more digits may have that number; `free_number` skips it.
     """
     matches = (_NUMBERED.fullmatch(message.id) for message in messages)
     return max((int(match[1]) for match in matches if match), default=0) + 1

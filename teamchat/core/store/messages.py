@@ -24,14 +24,14 @@ from teamchat.core.store.turns import LARGEST
 
 COLUMNS = """messages.id, messages.message, content, speaker_id, speaker_name, speaker_title, speaker_type, routing,
     turn, timestamp, stands_for, typed, pasted, (SELECT agent FROM turns WHERE turns.id = messages.turn) AS agent"""
-"""What a message is made of."""
+"""The columns that a message is read from."""
 
 _Routing = tuple[tuple[str, ...], tuple[str, ...]]
 _spans = Decoder(tuple[Span, ...]).decode
 
 
 def a_message(row: Row) -> ConversationMessage:
-    """The message of a row. Raises `ValueError` for what a healthy store cannot hold."""
+    """Make the message of a row. Raises `ValueError` for values that no healthy store can hold."""
     return ConversationMessage(
         id=row.text("message"),
         content=row.text("content"),
@@ -52,7 +52,7 @@ def a_message(row: Row) -> ConversationMessage:
 
 
 def spans(stored: str) -> tuple[Span, ...]:
-    """The stored parts of a text. Raises `ValueError` for what a healthy store cannot hold."""
+    """Read the stored parts of a text. Raises `ValueError` for values that no healthy store can hold."""
     try:
         return () if stored == "[]" else _spans(stored)
     except DecodeError as error:
@@ -145,7 +145,7 @@ class SqliteLog:
         return self._db.values(a_message, f"{SHOWN} {NEWEST_FIRST} LIMIT ?3", self.session, before, size)[::-1]
 
     def get(self, message_id: str, *, hidden: bool = False) -> ConversationMessage:
-        """The message of that id; with `hidden` it may be one that was undone."""
+        """Return the message with that id; with `hidden`, it may be an undone one."""
         return self._found(a_message, message_id, EVERY if hidden else SHOWN)
 
     def place(self, message_id: str) -> int:
@@ -173,9 +173,9 @@ class SqliteLog:
         return list(self.newest(0))
 
     def newest(self, count: int, *, hidden: bool = False) -> Iterator[ConversationMessage]:
-        """The last `count` messages, all with 0, the oldest first; each is read when it is asked for.
+        """Read the last `count` messages one by one, oldest first; all of them if it is 0.
 
-        With `hidden` those are among them that were undone.
+        With `hidden`, undone messages are included.
         """
         which = "" if hidden else NOT_HIDDEN
         last = f"SELECT messages.id FROM {MESSAGES} WHERE lineage.session = ?1 {which} {NEWEST_FIRST} LIMIT ?3"  # noqa: S608
@@ -184,21 +184,21 @@ class SqliteLog:
         return self._db.each(a_message, sql, self.session, LARGEST, min(count, LARGEST) or -1)
 
     def later(self, message_id: str) -> Iterator[ConversationMessage]:
-        """The messages after the one of that id, in order. Each is read when it is asked for."""
+        """Read the messages after the one with that id, one by one, in order."""
         sql = f"{SHOWN} AND messages.id > ?3 {OLDEST_FIRST}"
         return self._db.each(a_message, sql, self.session, LARGEST, self.place(message_id))
 
     def after(self, place: int) -> Iterator[ConversationMessage]:
-        """The session's own messages after a place, 0 for all, in order. Each is read when it is asked for."""
+        """Read the session's own messages after a place (0 for all), one by one, in order."""
         return self._db.each(a_message, OWN_AFTER, self.session, LARGEST, place)
 
     def is_hidden(self, message_id: str) -> bool:
-        """Whether the message of that id was undone."""
+        """Whether the message with that id was undone."""
         place = place_of(self._db, self.session, message_id)
         return self._db.row("SELECT 1 FROM hides WHERE session = ? AND message = ?", self.session, place) is not None
 
     def hidden(self) -> frozenset[str]:
-        """The ids of the messages that were undone."""
+        """Return the ids of the undone messages."""
         sql = "SELECT messages.message FROM hides JOIN messages ON messages.id = hides.message WHERE hides.session = ?"
         return frozenset(self._db.column(str, sql, self.session))
 

@@ -48,7 +48,7 @@ class Origin(Struct, frozen=True):
 
 
 def keep_origin(folder: Path) -> None:
-    """Note which folder the store of the workspace `folder` is of; without effect where that cannot be written."""
+    """Note which folder the store of the workspace `folder` belongs to; do nothing if that cannot be written."""
     state = workspace_path(folder)
     origin = _read(state)
     with contextlib.suppress(OSError):
@@ -62,20 +62,20 @@ def keep_origin(folder: Path) -> None:
 
 
 def noted_folder(state: Path) -> str:
-    """The folder of the workspace with that state folder, in words; the state folder's own name where none is noted."""
+    """Name the folder of the workspace with that state folder; if none is noted, name the state folder itself."""
     origin = _read(state)
     return printable(origin.folder if origin else state.name)
 
 
 def is_noted(db: Database) -> bool:
-    """Whether it is noted which folder the store is of."""
+    """Whether the folder of the store is noted."""
     return db.path.with_name(NAME).exists()
 
 
 def moved_from(folder: Path) -> list[Path]:
-    """The folders that are gone and may be called `folder` now, that with the newest conversation first.
+    """List the missing folders that may be called `folder` now, the one with the newest conversation first.
 
-    For a workspace without a conversation: it reads what is noted of all others.
+    For a workspace without a conversation: it reads the notes of all other workspaces.
     """
     own = workspace_path(folder)
     gone = [(state, origin) for state in workspace_folders() if state != own and (origin := _gone(state))]
@@ -95,7 +95,7 @@ def has_sessions(state: Path) -> bool:
 
 
 def told_of_moved(folder: Path) -> tuple[str, str | None] | None:
-    """What to say of them, as a sentence and a command for each that pastes; None where there is none."""
+    """Write a sentence about the folders of `moved_from`, with a command to paste for each; None without any."""
     if not (old := [str(path) for path in moved_from(folder)]):
         return None
     verbs = ("are", "have") if len(old) > 1 else ("is", "has")
@@ -111,7 +111,7 @@ def is_there(folder: Path) -> bool:
 
 
 def _gone(state: Path) -> Origin | None:
-    """The folder of that store, if it is gone and the store has a conversation."""
+    """Return the folder of that store if it is missing and the store has a conversation."""
     origin = _read(state)
     if origin is None or is_there(Path(origin.folder)):
         return None
@@ -138,7 +138,7 @@ def _place(folder: Path) -> tuple[int, int]:
 
 
 def _origin(folder: Path) -> Origin:
-    """Raises `OSError` where the folder is not there."""
+    """Describe the folder as it is now. Raises `OSError` if it is missing."""
     real = folder.resolve()
     repository = find_repository(real, Path(os.sep))  # no checkpoint of it is looked for
     if isinstance(repository, NoRepository):

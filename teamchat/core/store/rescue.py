@@ -78,7 +78,7 @@ MENDING = (
 
 
 def rescue(damaged: Database, to: Path) -> dict[str, int]:
-    """Copy every readable row into a new store, except those that need lost ones. Returns the number of rows by kind.
+    """Copy every readable row into a new store, except those that need lost ones. Return the number of rows by kind.
 
     Raises `StoreError` if the new store cannot be written.
     """
@@ -100,12 +100,12 @@ def rescue(damaged: Database, to: Path) -> dict[str, int]:
 
 
 def row_counts(db: Database) -> dict[str, int]:
-    """How many rows of each kind a whole store has."""
+    """Count the rows of each kind in a whole store."""
     return {kind.noun: db.number(_counting(kind)) for kind in KINDS}
 
 
 def lost(damaged: Database, kept: dict[str, int]) -> dict[str, int | None]:
-    """How many rows a damaged store has beyond those that were `kept`, of kinds that lost any; None is unknown."""
+    """Count the rows of a damaged store beyond those `kept`, by kind, without intact kinds; None if unknown."""
     missing = {kind.noun: _missing(damaged, kind, kept[kind.noun]) for kind in KINDS}
     return {noun: number for noun, number in missing.items() if number != 0}
 
@@ -135,7 +135,7 @@ def _copy(damaged: Database, new: Database, kind: CheckedRows) -> None:
 
 
 def _rows(damaged: Database, kind: CheckedRows) -> Iterator[Row]:
-    """The rows from either end up to where the file is damaged."""
+    """Read the rows from either end up to the damage in the file."""
     for backwards in (False, True):
         with contextlib.suppress(DamagedStore):
             yield from damaged.each(lambda row: row, kind.rows(backwards=backwards))

@@ -15,25 +15,25 @@ from teamchat.core.store.rows import Row, dump
 
 
 def load_state(db: Database, session: int, rules: Rules) -> State:
-    """The state as it was last saved."""
+    """Load the state as it was last saved."""
     state = db.the(a_state, "SELECT * FROM sessions WHERE id = ?", session)
     return replace(state, rules=rules, queue=open_routes(db, session))
 
 
 def process_of(row: Row) -> Process | None:
-    """The process of a session's row."""
+    """Read the process of a session's row."""
     written = row.json_or_none("process")
     return None if written is None else convert(written, Process)
 
 
 def last_process(db: Database, session: int) -> Process | None:
-    """The process that runs, is on hold or ran last, whatever was said since."""
+    """Return the process that runs, is on hold or ran last, whatever was said since."""
     sql = "SELECT COALESCE(process, last_process) AS process FROM sessions WHERE id = ?"
     return db.the(process_of, sql, session)
 
 
 def a_state(row: Row) -> State:
-    """The counters; rules and queue are elsewhere."""
+    """Read the engine's counters; rules and queue come from elsewhere."""
     return State(
         rules=Rules((), ()),
         next_route=row.count("next_route"),
@@ -49,7 +49,7 @@ def a_state(row: Row) -> State:
 
 
 def open_routes(db: Database, session: int) -> tuple[Route, ...]:
-    """The queue, in its order."""
+    """Return the routes in the queue, in its order."""
     sql = "SELECT * FROM routes WHERE session = ? AND place IS NOT NULL ORDER BY place"
     return tuple(db.values(a_route, sql, session))
 
@@ -65,7 +65,7 @@ def a_route(row: Row) -> Route:
 
 
 def save_state(db: Database, session: int, old: State, new: State, dropped: Collection[Route] = ()) -> None:
-    """Write what changed. A route that left the queue was taken out if it is in `dropped`; otherwise it is done."""
+    """Write what changed. A route that left the queue is stored as taken out if it is in `dropped`, else as done."""
     db.execute(
         "UPDATE sessions SET next_route = ?, turns = ?, since = ?, last_ai = ?, tokens = ?, cost_usd = ?, stale = ?,"
         " process = ?, last_said = ? WHERE id = ?",
@@ -101,7 +101,7 @@ def find_route(db: Database, session: int, number: int) -> Route | None:
 
 
 def part_of(db: Database, turn: int) -> Part | None:
-    """What the turn of that id did in a process, if it was one of one."""
+    """Return the part in a process that the turn with that id played; None if it played none."""
     sql = (
         "SELECT routes.part FROM turns JOIN routes ON routes.session = turns.session AND routes.number = turns.route"
         " WHERE turns.id = ?"
@@ -115,13 +115,13 @@ def _a_part(row: Row) -> Part | None:
 
 
 def requests_of(db: Database, session: int, numbers: Iterable[int]) -> set[str]:
-    """The people's messages behind the routes of these numbers."""
+    """Return the ids of the people's messages behind the routes with these numbers."""
     routes = (find_route(db, session, number) for number in numbers)
     return {route.request for route in routes if route}
 
 
 def replies_to(db: Database, session: int, request: str) -> list[str | None]:
-    """The reply of each member that a person's message calls itself, as the id of a message; None if there is none."""
+    """List the reply of each member that a person's message calls, as the id of a message; None without a reply."""
     return db.values(
         lambda row: row.text_or_none("reply"),
         """SELECT (SELECT messages.message FROM turns JOIN messages ON messages.turn = turns.id
@@ -133,5 +133,5 @@ def replies_to(db: Database, session: int, request: str) -> list[str | None]:
 
 
 def all_routes(db: Database, session: int) -> list[Route]:
-    """Every route of the session, in the order in which they were queued."""
+    """List every route of the session, in the order in which they were queued."""
     return db.values(a_route, "SELECT * FROM routes WHERE session = ? ORDER BY number", session)

@@ -30,10 +30,10 @@ T = TypeVar("T")
 
 
 class Row(sqlite3.Row):
-    """Every reader raises `ValueError` where the column holds anything else."""
+    """A row. Every reader raises `ValueError` if the column holds any other kind of value."""
 
     def has(self, name: str) -> bool:
-        """Whether there is such a column: a damaged store of an older version may lack it."""
+        """Whether the row has that column: a damaged store of an older version may lack it."""
         return name in self.keys()
 
     def text(self, name: str) -> str:
@@ -49,7 +49,7 @@ class Row(sqlite3.Row):
         return None if self[name] is None else self.integer(name)
 
     def count(self, name: str) -> int:
-        """An integer that is not negative."""
+        """Read an integer that is not negative."""
         value = self.integer(name)
         return value if value >= 0 else self._refuse(name)
 
@@ -62,12 +62,12 @@ class Row(sqlite3.Row):
         return number if math.isfinite(number) else self._refuse(name)
 
     def moment(self, name: str) -> float:
-        """Seconds since 1970 that are a date."""
+        """Read seconds since 1970, up to the year 9999."""
         value = self.real(name)
         return value if 0 <= value <= LATEST else self._refuse(name)
 
     def one_of(self, literal: Any, name: str) -> Any:
-        """One of the strings of a `Literal`."""
+        """Read one of the strings of a `Literal`."""
         value = self[name]
         return value if value in literal.__args__ else self._refuse(name)
 
@@ -88,11 +88,11 @@ class Row(sqlite3.Row):
         return None if self[name] is None else self.json(name)
 
     def read(self, kind: type[S], **given: Any) -> S:
-        """The value whose fields are the columns of their names, read by their types, except those that are given."""
+        """Fill the fields of `kind` from the columns of the same names, read by their types, except those `given`."""
         return kind(**{name: read(self, name) for name, read in _readers(kind) if name not in given}, **given)
 
     def only(self, kind: type[T]) -> T:
-        """What a row of one column holds."""
+        """Return the value of a row with one column."""
         return self._of(kind, self.keys()[0])
 
     def _of(self, kind: type[T], name: str) -> T:
@@ -121,7 +121,7 @@ def _readers(kind: type[Struct]) -> tuple[tuple[str, Reader], ...]:
 
 
 def _reader(hint: Any) -> Reader:
-    """What reads a column of that type; a type that SQLite does not have is stored as JSON."""
+    """Choose the reader for a column of that type; a type that SQLite lacks is stored as JSON."""
     if hint in _BY_TYPE:
         return _BY_TYPE[hint]
     if get_origin(hint) is Literal:
@@ -134,7 +134,7 @@ def _reader(hint: Any) -> Reader:
 
 
 def dump(value: object) -> str:
-    """A value as JSON that the store can hold."""
+    """Write a value as JSON that the store can hold."""
     try:
         return encode(value).decode()
     except (UnicodeEncodeError, OverflowError):  # JSON's escapes, up to six times as long, keep surrogates
@@ -142,13 +142,13 @@ def dump(value: object) -> str:
 
 
 def load_changes(written: dict[str, Any] | None) -> FileChanges | NoCheckpoint | None:
-    """The changes that `dump` wrote. msgspec tells the two kinds apart only by a tag, which the store does not have."""
+    """Load the changes that `dump` wrote. msgspec tells the two kinds apart by a tag, which the store lacks."""
     kind: type[FileChanges | NoCheckpoint] = FileChanges if "top" in (written or ()) else NoCheckpoint
     return None if written is None else convert(written, kind)
 
 
 def load_outcome(fields: object) -> Outcome:
-    """The outcome that `dump` wrote. Raises `ValueError`."""
+    """Load the outcome that `dump` wrote. Raises `ValueError`."""
     written = convert(fields, dict[str, Any])
     changes = load_changes(written.pop("changes", None))
     return made_of(Outcome, convert(written, _written_outcome()), changes=changes)
@@ -156,14 +156,14 @@ def load_outcome(fields: object) -> Outcome:
 
 @cache
 def _written_outcome() -> type[Struct]:
-    """An outcome without the changes, which msgspec cannot tell apart."""
+    """Build the type of an outcome without its changes, whose two kinds msgspec cannot tell apart."""
     hints = get_type_hints(Outcome, include_extras=True)
     known = (field for field in structs.fields(Outcome) if field.name != "changes")
     return defstruct("WrittenOutcome", [_as_given(field, hints[field.name]) for field in known])
 
 
 def _as_given(field: structs.FieldInfo, hint: Any) -> Any:
-    """The field as `defstruct` has it, with its default."""
+    """Describe the field, with its default, as `defstruct` takes it."""
     if field.default is not NODEFAULT:
         return field.name, hint, field.default
     if field.default_factory is not NODEFAULT:

@@ -44,7 +44,7 @@ RECOUNT = (
     "DELETE FROM vendor_usage",
     _ADD_VENDOR_USED.format("outcome NOT NULL"),
 )
-"""What the triggers keep, counted anew."""
+"""Statements that count anew the sums that the triggers keep."""
 _WORDS = "substr(content, 1, 1000000)"
 _TABLES = (
     """CREATE TABLE sessions (
@@ -450,6 +450,6 @@ def create(db: sqlite3.Connection) -> None:
 
 
 def check_version(version: int) -> None:
-    """Raises `OtherVersion` unless it is the one that `create` makes."""
+    """Raise `OtherVersion` unless the version is the one that `create` makes."""
     if version != VERSION:
         raise OtherVersion(version)

@@ -64,10 +64,10 @@ class Hit(Struct, frozen=True):
 
 
 def search(db: Database, what: Search, limit: int) -> tuple[list[Hit], int]:
-    """The newest hits, at most `limit` or with 0 all, and how many more there are, counted up to `COUNTED`."""
+    """Return the newest hits, at most `limit` (0: all), and how many more there are, counted up to `COUNTED`."""
     try:
         index_messages(db)
-    except DiskFull:  # what is missing in the index is added for this search only
+    except DiskFull:  # Add missing messages to the index for this search only.
         with db.taken_back():
             index_messages(db)
             return _found(db, what, limit)
@@ -85,7 +85,7 @@ def _found(db: Database, what: Search, limit: int) -> tuple[list[Hit], int]:
 
 
 def _bounds(db: Database, session: int | None, since: int | None) -> tuple[int, int]:
-    """The first and last id that a hit may have, so that nothing is read that cannot be one."""
+    """Return the first and last id that a hit can have, so that no other rows are read."""
     first, last = 0, LARGEST
     if session is not None:
         first, last = db.the(lambda row: (row["first"] or 0, row["last"] or 0), BOUNDS, session)

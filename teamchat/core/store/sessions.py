@@ -32,11 +32,7 @@ class CalledBy(Struct, frozen=True):
 
 
 class Session(Struct, frozen=True):
-    """A conversation. `title` is the one that a person gave it; without one its first words are its title.
-
-    `cost_usd` is the cost of the `turns_with_cost`; None if no turn's cost is known. `caller` is the turn whose agent
-    began it, if an agent did.
-    """
+    """A conversation."""
 
     id: int
     name: str
@@ -47,12 +43,15 @@ class Session(Struct, frozen=True):
     messages: int = 0
     turns: int = 0
     title: str | None = None
+    """The title that a person gave it; without one its first words are its title."""
     cost_usd: float | None = None
+    """The cost of the `turns_with_cost`; None if no turn's cost is known."""
     turns_with_cost: int = 0
     caller: CalledBy | None = None
+    """The turn whose agent began it, if an agent did."""
 
 
-MOST_LISTED = 10  # in a line that says which there are
+MOST_LISTED = 10  # Sessions that an error lists.
 SELECT = f"SELECT *, {NOT_COUNTED} AS not_counted FROM sessions"  # noqa: S608 (our own words)
 USED_BY = {True: "used_typed", False: "used_by_scripts"}
 
@@ -79,7 +78,10 @@ def create_session(
     fence_key: str | None = None,
     title: str | None = None,
 ) -> Session:
-    """A new session, named `s1`, `s2`, ... unless a name is given; with a key of its own unless it replays one's."""
+    """Create a session, named `s1`, `s2`, ... unless `name` is given.
+
+    It has a key of its own, unless it replays another session and gets that one's as `fence_key`.
+    """
     now, key = time.time(), os.urandom(16).hex() if fence_key is None else fence_key
     with db.transaction():
         cursor = db.execute(
@@ -97,7 +99,7 @@ def _free_name(db: Database) -> str:
 
 
 def fence_key(db: Database, session: int) -> str:
-    """The secret of a session that its prompts' fences are made of; no part of `Session`, which is shown to people."""
+    """Return the session's secret for the fences in its prompts; not in `Session`, which people see."""
     return db.the(lambda row: row.only(str), "SELECT fence_key FROM sessions WHERE id = ?", session)
 
 
@@ -106,7 +108,7 @@ def name_of(db: Database, session: int) -> str:
 
 
 def find_session(db: Database, name: str) -> Session | None:
-    """The session of that name, else one whose name differs in case or in how its characters are composed."""
+    """Find the session by name, or else one whose name differs only in case or in Unicode composition."""
     if session := db.value(a_session, f"{SELECT} WHERE name = ?", name):
         return session
     wanted = _folded(name)
@@ -120,10 +122,11 @@ def _folded(name: str) -> str:
 
 
 def last_session(db: Database, *, typed: bool | None = None) -> Session | None:
-    """The session that was used last, whatever the clock said by then; none that an agent began in its turn.
+    """Return the session that was used last, whatever the clock said; never one that an agent began in its turn.
 
     A person at a terminal and scripts each have a last session of their own, so that a hook does not change which one
-    the person continues. Who has used none gets the last of all. `typed` tells the two apart, by default as `db` does.
+    the person continues. Without one of their own, they get the last of all. `typed` tells the two apart; its default
+    is that of `db`.
     """
     kind = USED_BY[db.typed if typed is None else typed]
     order = f"ORDER BY {kind} DESC, used DESC, id DESC LIMIT 1"
@@ -132,17 +135,17 @@ def last_session(db: Database, *, typed: bool | None = None) -> Session | None:
 
 
 def last_child(db: Database, caller: CalledBy) -> Session | None:
-    """The session that was used last of those that the agent of that turn began."""
+    """Return the last used session that the agent of that turn began."""
     return next((session for session in all_sessions(db) if session.caller == caller), None)
 
 
 def current_session(db: Database, name: str | None) -> Session | None:
-    """The session of that name, or without one the last."""
+    """Return the session with that name; without a name, the last one."""
     return find_session(db, name) if name else last_session(db)
 
 
 def need_session(db: Database, name: str | None) -> Session:
-    """The session of that name, or the last one. Raises `UnknownName` if there is none."""
+    """Return the session with that name, or the last one. Raises `UnknownName` if there is none."""
     session = current_session(db, name)
     if session is None and name:
         begin = saying("--new", "--session", name)
@@ -153,7 +156,7 @@ def need_session(db: Database, name: str | None) -> Session:
 
 
 def no_session(db: Database, name: str) -> str:
-    """The error for an unknown session: it suggests the closest names, else it lists the newest sessions."""
+    """Write the error for an unknown session: suggest the closest names, or else list the newest sessions."""
     names = [session.name for session in all_sessions(db)]
     if close := get_close_matches(name, names, n=3):
         return f"there is no session {name!r}: did you mean {' or '.join(close)}?"
@@ -163,30 +166,30 @@ def no_session(db: Database, name: str) -> str:
 
 
 def check_there(db: Database, session: Session) -> None:
-    """Raises `UnknownName` if the session has been deleted since it was found."""
+    """Raise `UnknownName` if the session was deleted since it was found."""
     if db.row("SELECT 1 FROM sessions WHERE id = ? AND created_at = ?", session.id, session.created_at) is None:
         raise UnknownName(f"session {session.name} was deleted meanwhile", "teamchat sessions")
 
 
 def all_sessions(db: Database) -> list[Session]:
-    """The newest first."""
+    """List all sessions, last used first."""
     return db.values(a_session, f"{SELECT} ORDER BY used DESC, sessions.id DESC")
 
 
 def session_names(file: Path) -> list[str]:
-    """The names in the store `file`, the newest first, without making or changing it. Raises `sqlite3.Error`."""
+    """List the names in the store `file`, last used first, without making or changing it. Raises `sqlite3.Error`."""
     # not mode=ro: it could not take the write-ahead log away again, and would leave it beside the store
     with contextlib.closing(sqlite3.connect(f"{file.as_uri()}?mode=rw", uri=True, timeout=0.1)) as connection:
         return [name for (name,) in connection.execute("SELECT name FROM sessions ORDER BY used DESC, id DESC")]
 
 
 def rename_session(db: Database, session: int, title: str | None) -> None:
-    """Give the session a title; without one its first words are its title again. Its name stays."""
+    """Give the session a title; without one, its first words become its title again. Its name stays."""
     db.execute("UPDATE sessions SET title = ? WHERE id = ?", title, session)
 
 
 def edits_of(db: Database, session: int) -> int:
-    """How many messages of the session have been hidden, without those that a redo brought back."""
+    """Count the messages of the session that have been hidden, without those that a redo brought back."""
     return db.number("SELECT edits FROM sessions WHERE id = ?", session)
 
 
@@ -196,7 +199,7 @@ def set_beginning(db: Database, session: int, moment: float) -> None:
 
 
 def touch_session(db: Database, session: int) -> None:
-    """Make it the one that the next command continues, of those that a person types or of those that scripts run."""
+    """Make it the session that the next command continues, be it one that a person types or a script runs."""
     used = "(SELECT MAX(used) + 1 FROM sessions)"  # a counter: clocks are set back
     sql = f"UPDATE sessions SET used_at = ?, used = {used}, {USED_BY[db.typed]} = {used} WHERE id = ?"  # noqa: S608
     db.execute(sql, time.time(), session)
@@ -226,17 +229,20 @@ def is_bare(db: Database, session: Session, task: str | None) -> bool:
 
 
 def remove_session(db: Database, session: int) -> None:
-    """Take the session out with all that belongs to it, and the texts that no other one refers to.
+    """Remove the session with all its rows, and the texts that no other session refers to.
 
-    A large one goes piece by piece, so that others can write between pieces. After a kill the rest can be removed.
-    Raises `UsageError` if a branch shares its messages.
+    A large one goes piece by piece, so that others can write in between. After a kill the rest can be removed. Raises
+    `UsageError` if a branch shares its messages.
     """
     while not _removed(db, session):
         time.sleep(REST_S)
 
 
 def _removed(db: Database, session: int) -> bool:
-    """Take out what goes in a moment; whether that was all. Words of messages take long to go from the index."""
+    """Remove as much of the session as a moment allows. Return whether that was all.
+
+    Removing the words of messages from the index takes long.
+    """
     with db.transaction():
         refuse_branches(db, session)  # between two pieces one may begin
         until = time.monotonic() + AT_ONCE_S
@@ -258,7 +264,7 @@ def _removed(db: Database, session: int) -> bool:
 
 @contextlib.contextmanager
 def begun(db: Database, session: Session) -> Iterator[None]:
-    """Remove a session that has just started if the command is refused before its first message."""
+    """Remove a session that has just begun if the command is refused before its first message."""
     try:
         yield
     except TeamchatError:

@@ -24,9 +24,9 @@ HOLDS = "undone = 0 AND undo IS NULL"
 
 
 class Clear(Struct, frozen=True):
-    """Prompts leave out every message up to the one of the id `through`. `task` was removed.
+    """A clear of a conversation: prompts leave out every message up to the one with the id `through`.
 
-    `turn` is the number of the session's last turn by then, 0 without one.
+    `task` is the task that it removed. `turn` is the number of the session's last turn at that time, 0 without one.
     """
 
     id: int
@@ -41,7 +41,7 @@ SELECT = """SELECT clears.*, messages.message FROM clears JOIN messages ON messa
 
 
 def add_clear(db: Database, session: int, through: str) -> None:
-    """Have prompts of the session begin after the message of that id, and remove its task."""
+    """Have prompts of the session begin after the message with that id, and remove its task."""
     with db.transaction():
         db.execute(
             f"""INSERT INTO clears (session, through, turn, task, at)
@@ -53,39 +53,39 @@ def add_clear(db: Database, session: int, through: str) -> None:
 
 
 def last_clear(db: Database, session: int) -> Clear | None:
-    """The newest one that was not undone."""
+    """Return the newest clear that was not undone."""
     return db.value(a_clear, f"{SELECT} AND {HOLDS} ORDER BY clears.through DESC, clears.id DESC LIMIT 1", session)
 
 
 def clear_before(db: Database, session: int, message: str) -> str | None:
-    """The id of the last message that prompts which answer the message of that id leave out."""
+    """Return the id of the last message left out of prompts that answer the message with that id."""
     sql = f"{SELECT} AND {HOLDS} AND clears.through < ({OF_ID}) ORDER BY clears.through DESC, clears.id DESC LIMIT 1"
     return db.value(lambda row: row.text("message"), sql, session, message)
 
 
 def cleared_since(db: Database, session: int, turn: int) -> bool:
-    """Whether the session was cleared after its turn of that number."""
+    """Whether the session was cleared after its turn with that number."""
     sql = f"SELECT 1 FROM clears WHERE session = ? AND turn >= ? AND {HOLDS}"  # noqa: S608 (our own words)
     return db.row(sql, session, turn) is not None
 
 
 def clears_in(db: Database, session: int) -> list[Clear]:
-    """All that were not undone, in order."""
+    """List the clears that were not undone, in order."""
     return db.values(a_clear, f"{SELECT} AND {HOLDS} ORDER BY clears.through, clears.id", session)
 
 
 def undo_clear(db: Database, clear: Clear) -> None:
-    """Have prompts begin where they did before."""
+    """Undo a clear: prompts begin where they did before."""
     db.execute("UPDATE clears SET undone = 1 WHERE id = ?", clear.id)
 
 
 def undo_clears_from(db: Database, session: int, turn: int, undo: int) -> None:
-    """The same for all since the beginning of the turn of that number, which an undo takes back."""
+    """Undo all clears since the turn with that number began, as part of an undo that a redo can reverse."""
     db.execute(f"UPDATE clears SET undo = ? WHERE session = ? AND turn >= ? AND {HOLDS}", undo, session, turn)  # noqa: S608
 
 
 def redo_clears(db: Database, session: int, undo: int) -> None:
-    """Bring back those that an undo has taken back."""
+    """Bring back the clears that an undo took back."""
     db.execute("UPDATE clears SET undo = NULL WHERE session = ? AND undo = ?", session, undo)
 
 
@@ -126,7 +126,10 @@ def add_summary(db: Database, session: int, turn: Turn, summary: Summary, text: 
 
 
 def summary_before(db: Database, session: int, message: str) -> Summary | None:
-    """The valid summary that covers most of the messages before the one of that id, none from before a clear."""
+    """Return the valid summary that covers most of the messages before the one with that id.
+
+    A summary from before a clear is not valid.
+    """
     return db.value(
         lambda row: a_summary(db, row),
         f"""SELECT summaries.kept, summaries.text, covered.message AS through, turns.member FROM summaries
@@ -155,5 +158,5 @@ def a_summary(db: Database, row: Row) -> Summary:
 
 
 def summary_of(db: Database, turn: Turn) -> str | None:
-    """The summary that a turn wrote, or None."""
+    """Return the summary that a turn wrote, or None."""
     return db.value(lambda row: stored_text(db, row.text("text")), "SELECT text FROM summaries WHERE turn = ?", turn.id)

@@ -24,7 +24,7 @@ class Packed(Struct, frozen=True):
 
 
 def pack(text: str | bytes) -> Packed:
-    """Hash and compress a text: a second for a large one, so it is done before the transaction that stores it."""
+    """Hash and compress a text: a large one takes a second, so do it before the transaction that stores it."""
     data = text.encode(errors="replace") if isinstance(text, str) else text
     body = zlib.compress(data) if len(data) >= COMPRESS_FROM else data
     compressed = len(body) < len(data)
@@ -32,7 +32,7 @@ def pack(text: str | bytes) -> Packed:
 
 
 def put_text(db: Database, text: Packed) -> str:
-    """Store a text if it is new; its key."""
+    """Store a text unless it is stored already, and return its key."""
     db.execute(
         "INSERT INTO texts VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
         text.key, text.size, text.compressed, text.body,
@@ -41,12 +41,12 @@ def put_text(db: Database, text: Packed) -> str:
 
 
 def get_text(db: Database, key: str) -> bytes:
-    """The body of a key that was returned by `put_text`."""
+    """Return the body that `put_text` stored under the key."""
     return db.the(a_text, SELECT, key)
 
 
 def stored_text(db: Database, key: str) -> str:
-    """The text of a key. Raises `DamagedStore`, also if the value is not text."""
+    """Return the text stored under the key. Raises `DamagedStore`, also if the value is not text."""
     return db.the(lambda row: a_text(row).decode(), SELECT, key)
 
 

@@ -21,7 +21,7 @@ PLACE = """COALESCE((SELECT id FROM messages WHERE session = ?1 AND message = ?7
 
 
 def changes_of(db: Database, session: int) -> list[Change]:
-    """Every change that was ever made, in order, those of hidden messages among them."""
+    """List every change ever made, in order, including those of hidden messages."""
     return db.values(a_change, CHANGES, session)
 
 

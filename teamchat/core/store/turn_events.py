@@ -38,7 +38,7 @@ def put_events(db: Database, turn: int, events: Iterable[TimedEvent]) -> None:
 
 
 def an_event(row: Row) -> StoredEvent:
-    """Raises `ValueError`."""
+    """Read a stored event. Raises `ValueError`."""
     event = StoredEvent(row.real("at"), row.text("type"), row.json("data"))
     if event.type not in KINDS:
         raise ValueError(f"type is {event.type!r:.40}")
@@ -47,20 +47,21 @@ def an_event(row: Row) -> StoredEvent:
 
 
 def stored_events(db: Database, turn: int) -> list[StoredEvent]:
-    """A stored turn's events, every tool call with its result."""
+    """List a stored turn's events, every tool call with its result."""
     return list(each_event(db, turn))
 
 
 def each_event(db: Database, turn: int) -> Iterator[StoredEvent]:
-    """The same, read one after the other: there may be hundreds of thousands."""
+    """Read a stored turn's events one by one, every tool call with its result: there may be hundreds of thousands."""
     alone = _alone(db.each(lambda row: (row.text("type"), row["id"]), HALVES, turn))
     return _whole(db.each(an_event, SELECT, turn), alone)
 
 
 def first_events(db: Database, turn: int, most: int, characters: int) -> tuple[list[StoredEvent], bool]:
-    """At most so many of a turn's events with little more than so many characters, and whether that is all.
+    """Read the first events of a turn, at most `most`, and say whether these are all.
 
-    Every tool call has a result: the one of a call at the end says "aborted". What the model thought is left out.
+    It stops at the event that exceeds `characters`. Every tool call has a result: the one of a call at the end says
+    "aborted". The model's thoughts are left out.
     """
     events = (event for event in db.each(an_event, SELECT, turn) if event.type != Thinking.__name__)
     first = list[StoredEvent]()
@@ -90,7 +91,7 @@ class StoredEvent(Struct, frozen=True):
 
 
 def paired(events: Iterable[StoredEvent]) -> list[StoredEvent]:
-    """The events in their order, a call without a result followed by one that says "aborted", no result without a call.
+    """Give each call without a result one that says "aborted", and drop results without a call; keep the order.
 
     A result belongs to the newest call of its id that has none yet.
     """
@@ -99,7 +100,7 @@ def paired(events: Iterable[StoredEvent]) -> list[StoredEvent]:
 
 
 def _whole(events: Iterable[StoredEvent], alone: set[int]) -> Iterator[StoredEvent]:
-    """The events with what they lack; `alone` are the places of calls without a result, and the other way round."""
+    """Complete the events; `alone` holds the places of calls without a result, and of results without a call."""
     for place, event in enumerate(events):
         if place in alone and event.type == RESULT:
             continue
@@ -109,7 +110,7 @@ def _whole(events: Iterable[StoredEvent], alone: set[int]) -> Iterator[StoredEve
 
 
 def _alone(halves: Iterable[tuple[str, object]]) -> set[int]:
-    """The places of calls and results whose other half is missing, among events by their types and ids."""
+    """Find the places of calls and results whose other half is missing, among events by type and id."""
     open_calls, results = dict[object, list[int]](), set[int]()
     for place, (kind, name) in enumerate(halves):
         calls = open_calls.get(name)
@@ -123,13 +124,13 @@ def _alone(halves: Iterable[tuple[str, object]]) -> set[int]:
 
 
 def tool_calls(events: Sequence[StoredEvent]) -> list[tuple[StoredEvent, StoredEvent]]:
-    """Each call with its result, in the order of the calls. `events` are what `paired` returns."""
+    """List each call with its result, in the order of the calls. `events` come from `paired`."""
     partners = _partners(events)
     return [(event, events[partners[place]]) for place, event in enumerate(events) if event.type == CALL]
 
 
 def _partners(events: Sequence[StoredEvent]) -> dict[int, int]:
-    """The place of each half of a pair by that of the other."""
+    """Map the place of each half of a pair to that of the other."""
     open_calls: dict[str, list[int]] = {}
     partners: dict[int, int] = {}
     for place, event in enumerate(events):

@@ -30,11 +30,7 @@ TurnStatus = Literal["running", "answered", "done", "failed", "interrupted", "st
 
 
 class Before(Struct, frozen=True):
-    """What an undo of a turn restores: the queue, the counters and the task when the turn was about to begin.
-
-    `through` is the id of the session's newest message in the store, 0 without one. The turns of a group begin from one
-    state, that of the turn whose number is `first`. `process` is the one that ran, as JSON.
-    """
+    """The state that an undo of a turn restores: the queue, the counters and the task just before it began."""
 
     queue: tuple[Route, ...]
     turns: int
@@ -43,26 +39,26 @@ class Before(Struct, frozen=True):
     stale: int
     task: str | None
     through: int
+    """The id of the session's newest message in the store, 0 without one."""
     first: int
+    """The number of the turn whose state it is: the turns of a group begin from one state."""
     process: str | None = None
+    """The running process, as JSON."""
     last_said: tuple[LastSaid, ...] = ()
 
     @property
     def state(self) -> State:
-        """As a state of the engine, without rules, route numbers and what was spent."""
+        """The engine's state, without rules, route numbers and spendings."""
         process = convert(json.loads(self.process), Process) if self.process else None
         return made_of(State, self, rules=Rules((), ()), process=process)
 
 
 class NewTurn(Struct, frozen=True):
-    """A turn that is about to start. `route` is None for a side turn, which has no state `before` it.
-
-    A turn of a group takes over the state `before` the one that keeps it, whose id is `group`. `admission` is as
-    `running_admissions` gives it.
-    """
+    """A turn that is about to start."""
 
     session: int
     route: int | None
+    """None for a side turn, which has no state `before` it."""
     member: str
     agent: str
     protocol: ProtocolName
@@ -73,7 +69,9 @@ class NewTurn(Struct, frozen=True):
     folder: Path
     before: State | None = None
     group: int | None = None
+    """The id of the group's turn that keeps the state `before`, which this turn takes over."""
     admission: str | None = None
+    """What the agent may do, as `running_admissions` gives it."""
 
 
 class Turn(Struct, frozen=True):
@@ -104,17 +102,17 @@ class Turn(Struct, frozen=True):
 
     @property
     def who(self) -> str:
-        """What its member is called beside other turns of the same member: `sarah#3`."""
+        """The name of its member beside other turns of the same member: `sarah#3`."""
         return self.setup.place or self.member
 
     @property
     def type(self) -> AgentType:
-        """How its agent was prompted and run."""
+        """The agent type by which its agent was prompted and run."""
         return agent_type(self.protocol, self.setup.row)
 
 
 def turns_in_places(db: Database, session: int) -> dict[str, PlaceTurn]:
-    """The last turn of a session in each place, by the names of the places."""
+    """Map the name of each place to the session's last turn there."""
     from teamchat.core.worktrees import PlaceTurn  # most commands look at no worktree
 
     rows = db.rows(
@@ -137,7 +135,7 @@ def turns_in_places(db: Database, session: int) -> dict[str, PlaceTurn]:
 
 
 def changed_places(db: Database, session: int, request: str) -> list[str]:
-    """The places in which work for the request was done that changed files, in the order of the routes."""
+    """List the places where work for the request changed files, in the order of the routes."""
     return db.column(
         str,
         """SELECT json_extract(setup, '$.place') AS place FROM turns
@@ -175,7 +173,7 @@ def begin_turn(db: Database, new: NewTurn) -> Turn:
 
 
 def state_now(db: Database, session: int, state: State, first: int) -> Before:
-    """The state of a session with its task and its newest message."""
+    """Capture the state of a session with its task and its newest message."""
     task, through = db.the(
         lambda row: (row.text_or_none("task"), row.integer("through")),
         """SELECT task, (SELECT COALESCE(MAX(id), 0) FROM messages WHERE session = sessions.id) AS through
@@ -187,12 +185,12 @@ def state_now(db: Database, session: int, state: State, first: int) -> Before:
 
 
 def before_turn(db: Database, turn: Turn) -> Before | None:
-    """The state before a turn; None for a side turn, and for a turn of a version that stored no such state."""
+    """Return the state before a turn; None for a side turn, and for a turn by a version that stored none."""
     return db.the(a_before, "SELECT before_state FROM turns WHERE id = ?", turn.id)
 
 
 def states_of_turns(db: Database, session: int) -> list[Before]:
-    """The states before the turns of a session, undone ones among them, in order."""
+    """List the states before the turns of a session, including undone ones, in order."""
     sql = "SELECT before_state FROM turns WHERE session = ? AND before_state NOT NULL ORDER BY number"
     return [before for before in db.values(a_before, sql, session) if before]
 
@@ -203,7 +201,7 @@ def a_before(row: Row) -> Before | None:
 
 
 class Trace(Struct, frozen=True):
-    """What a turn leaves besides its outcome, ready to be written: a text, a vendor session, its events."""
+    """The traces of a turn besides its outcome, ready to be written: a text, a vendor session, its events."""
 
     text: Packed | None = None
     vendor_session: str | None = None
@@ -214,7 +212,7 @@ NO_TRACE = Trace()
 
 
 def trace(text: str = "", vendor_session: str | None = None, events: Iterable[TimedEvent] = ()) -> Trace:
-    """Pack what a turn leaves. A large text takes long, so this happens before the transaction that ends the turn."""
+    """Pack what a turn leaves. A large text takes long, so do it before the transaction that ends the turn."""
     return Trace(pack(text) if text else None, vendor_session, tuple(events))
 
 
@@ -229,7 +227,7 @@ def end_turn(db: Database, turn: Turn, status: TurnStatus, outcome: Outcome, lef
 
 
 def deliver_turn(db: Database, turn: Turn, reply: str) -> None:
-    """Note that the reply an answered turn kept is a message now."""
+    """Note that the reply kept by an answered turn is a message now."""
     assert turn.outcome is not None, turn
     outcome = replace(turn.outcome, reply=reply)
     db.execute("UPDATE turns SET status = 'done', outcome = ?, text = NULL WHERE id = ?", dump(outcome), turn.id)
@@ -251,45 +249,45 @@ def a_turn(row: Row) -> Turn:
 
 
 def session_of(db: Database, turn: Turn) -> str:
-    """The name of the session that the turn is of. A branch shows replies of the session that it is a branch of."""
+    """Name the session of the turn. A branch also shows replies of the session it branched from."""
     sql = "SELECT sessions.name FROM turns JOIN sessions ON sessions.id = turns.session WHERE turns.id = ?"
     return db.the(lambda row: row.only(str), sql, turn.id)
 
 
 def find_turn(db: Database, session: int, number: int | None = None) -> Turn | None:
-    """A turn by its number, or the session's last."""
+    """Find a turn by its number, or the session's last."""
     if number is None:
         return db.value(a_turn, "SELECT * FROM turns WHERE session = ? ORDER BY number DESC LIMIT 1", session)
     return db.value(a_turn, "SELECT * FROM turns WHERE session = ? AND number = ?", session, min(number, LARGEST))
 
 
 def get_turn(db: Database, turn: int) -> Turn:
-    """The turn of that id, as a route keeps it."""
+    """Return the turn with that id, as a route keeps it. Raises `DamagedStore` if it is missing."""
     return db.the(a_turn, "SELECT * FROM turns WHERE id = ?", turn)
 
 
 def find_any_turn(db: Database, turn: int) -> Turn | None:
-    """The turn of that id, if there is one."""
+    """Find the turn with that id; None if there is none."""
     return db.value(a_turn, "SELECT * FROM turns WHERE id = ?", turn)
 
 
 def turn_of_session(db: Database, session: int, turn: int) -> Turn | None:
-    """The turn of that id, if it is one of the session."""
+    """Find the turn with that id; None if it is not the session's."""
     return db.value(a_turn, "SELECT * FROM turns WHERE session = ? AND id = ?", session, turn)
 
 
 def request_of(db: Database, turn: int) -> str | None:
-    """The id of the person's message that the turn of that id served."""
+    """Return the id of the person's message that the turn with that id served."""
     return db.scalar(str, "SELECT json_extract(setup, '$.request') FROM turns WHERE id = ?", turn)
 
 
 def turns_of(db: Database, session: int) -> list[Turn]:
-    """Every turn of the session, in order."""
+    """List every turn of the session, in order."""
     return db.values(a_turn, "SELECT * FROM turns WHERE session = ? ORDER BY number", session)
 
 
 def turns_without_reply(db: Database, session: int) -> Iterator[Turn]:
-    """The turns of the session for a route that gave no message, in order."""
+    """List the session's turns for a route that gave no message, in order."""
     sql = (
         "SELECT * FROM turns WHERE session = ? AND route IS NOT NULL AND json_extract(outcome, '$.reply') IS NULL"
         " ORDER BY number"
@@ -298,12 +296,12 @@ def turns_without_reply(db: Database, session: int) -> Iterator[Turn]:
 
 
 def latest_turns(db: Database, session: int) -> Iterator[Turn]:
-    """The turns of the session, the newest first; each is read when it is asked for."""
+    """Read the turns of the session one by one, newest first."""
     return db.each(a_turn, "SELECT * FROM turns WHERE session = ? ORDER BY number DESC", session)
 
 
 def runs(db: Database, session: int, turn: int) -> bool:
-    """True while the turn of that id of the session has not ended, as far as the store knows."""
+    """Whether the session's turn with that id has not ended, as far as the store knows."""
     sql = "SELECT 1 FROM turns WHERE id = ? AND session = ? AND status = 'running'"
     return db.row(sql, turn, session) is not None
 
@@ -324,7 +322,7 @@ class Admitted(Struct, frozen=True):
 
 
 def running_admissions(db: Database) -> list[Admitted]:
-    """The running turns of all sessions whose agents may run teamchat."""
+    """List the running turns of all sessions whose agents may run teamchat."""
     return db.values(
         an_admitted,
         """SELECT turns.id AS turn, number, member, session, name AS session_name, admission FROM turns
@@ -337,18 +335,21 @@ def an_admitted(row: Row) -> Admitted:
 
 
 def last_turn_of(db: Database, session: int, member: str) -> Turn | None:
-    """The member's newest turn that had a route."""
+    """Return the member's newest turn with a route."""
     return next(turns_of_member(db, session, member), None)
 
 
 def has_turn(db: Database, session: int, member: str) -> bool:
-    """True if the member had a turn with a route."""
+    """Whether the member had a turn with a route."""
     sql = "SELECT 1 FROM turns WHERE session = ? AND member = ? AND route IS NOT NULL LIMIT 1"
     return db.row(sql, session, member) is not None
 
 
 def lacks_denials(db: Database, session: int) -> bool:
-    """True if what was denied in one of the newest turns is unknown. There may be too many others to look at."""
+    """Whether it is unknown what was denied in one of the newest 20 turns.
+
+    There may be too many others to look at.
+    """
     sql = """SELECT 1 FROM (
         SELECT outcome FROM turns WHERE session = ? AND outcome IS NOT NULL ORDER BY number DESC LIMIT 20
     ) WHERE json_extract(outcome, '$.denied') IS NULL LIMIT 1"""
@@ -356,19 +357,19 @@ def lacks_denials(db: Database, session: int) -> bool:
 
 
 def turns_of_member(db: Database, session: int, member: str) -> Iterator[Turn]:
-    """The member's turns that had a route, the newest first."""
+    """Read the member's turns with a route one by one, newest first."""
     sql = "SELECT * FROM turns WHERE session = ? AND member = ? AND route IS NOT NULL ORDER BY number DESC"
     return db.each(a_turn, sql, session, member)
 
 
 def turns_of_route(db: Database, session: int, turn: Turn) -> list[Turn]:
-    """The turns of the same member for the same route, the newest first."""
+    """List the turns of the turn's member for its route, newest first."""
     sql = "SELECT * FROM turns WHERE session = ? AND member = ? AND route = ? ORDER BY number DESC"
     return db.values(a_turn, sql, session, turn.member, turn.route)
 
 
 def last_summary_turn(db: Database, session: int) -> Turn | None:
-    """The newest turn that was asked for a summary, whether or not it succeeded."""
+    """Return the newest turn that was asked for a summary, whether or not it succeeded."""
     return db.value(
         a_turn,
         "SELECT * FROM turns WHERE session = ? AND route IS NULL AND json_extract(setup, '$.purpose') = 'summary'"
@@ -378,7 +379,7 @@ def last_summary_turn(db: Database, session: int) -> Turn | None:
 
 
 def previous_turn(db: Database, turn: Turn) -> Turn | None:
-    """The same member's turn of the same purpose before that one."""
+    """Return the member's last turn with the same purpose before this one."""
     return db.value(
         a_turn,
         "SELECT * FROM turns WHERE session = (SELECT session FROM turns WHERE id = ?1) AND member = ?2 AND number < ?3"
@@ -388,26 +389,26 @@ def previous_turn(db: Database, turn: Turn) -> Turn | None:
 
 
 def sessions_with_undone(db: Database, session: int, member: str) -> set[str]:
-    """The vendor sessions of the member that remember a turn which was undone."""
+    """Return the member's vendor sessions that remember an undone turn."""
     sql = """SELECT DISTINCT COALESCE(vendor_session, json_extract(setup, '$.resumes')) AS name FROM turns
         WHERE session = ? AND member = ? AND undone NOT NULL"""
     return set(filter(None, db.values(lambda row: row.text_or_none("name"), sql, session, member)))
 
 
 def turns_from(db: Database, session: int, number: int) -> Iterator[Turn]:
-    """The turns from that number on that are not undone, side turns among them; each is read when it is asked for."""
+    """Read the turns from that number on that are not undone, one by one, including side turns."""
     sql = "SELECT * FROM turns WHERE session = ? AND number >= ? AND undone IS NULL ORDER BY number"
     return db.each(a_turn, sql, session, min(number, LARGEST))
 
 
 def turns_between(db: Database, session: int, first: int, last: int) -> list[Turn]:
-    """The turns from the number `first` to `last`, undone ones among them, in order."""
+    """List the turns from the number `first` to `last`, in order, including undone ones."""
     sql = "SELECT * FROM turns WHERE session = ? AND number BETWEEN ? AND ? ORDER BY number"
     return db.values(a_turn, sql, session, first, last)
 
 
 def replied_between(db: Database, session: int, place: int, through: int) -> list[Turn]:
-    """The turns with replies after one place up to another; no undone ones."""
+    """List the turns with replies after `place` up to `through`, without undone ones."""
     return db.values(
         a_turn,
         """SELECT turns.* FROM messages CROSS JOIN turns ON turns.id = messages.turn
@@ -418,7 +419,7 @@ def replied_between(db: Database, session: int, place: int, through: int) -> lis
 
 
 def unreplied_between(db: Database, session: int, place: int, through: int) -> list[Turn]:
-    """The turns without a reply whose newest message is at one place or after it, before another; no undone ones."""
+    """List the turns without a reply whose newest message is from `place` up to before `through`; no undone ones."""
     return db.values(
         a_turn,
         f"""SELECT turns.* FROM turns INDEXED BY turns_without_reply
@@ -430,7 +431,7 @@ def unreplied_between(db: Database, session: int, place: int, through: int) -> l
 
 
 def last_turn_with_files(db: Database, session: int) -> Turn | None:
-    """The newest turn that changed files and is not undone."""
+    """Return the newest turn that changed files and is not undone."""
     return db.value(
         a_turn,
         "SELECT * FROM turns WHERE session = ? AND undone IS NULL AND json_array_length(outcome, '$.files') > 0"
@@ -440,7 +441,7 @@ def last_turn_with_files(db: Database, session: int) -> Turn | None:
 
 
 def turns_with_files(db: Database, session: int, most: int) -> list[int]:
-    """The ids of so many newest turns that changed files and are not undone, in order; -1 is all of them."""
+    """List the ids of the `most` newest turns that changed files and are not undone, in order; -1 for all."""
     sql = (
         "SELECT id FROM turns WHERE session = ? AND undone IS NULL AND json_array_length(outcome, '$.files') > 0"
         " ORDER BY number DESC LIMIT ?"
@@ -449,7 +450,7 @@ def turns_with_files(db: Database, session: int, most: int) -> list[int]:
 
 
 def last_turn_to_undo(db: Database, session: int) -> Turn | None:
-    """The newest turn with a route that is not undone."""
+    """Return the newest turn with a route that is not undone."""
     sql = "SELECT * FROM turns WHERE session = ? AND undone IS NULL AND route IS NOT NULL ORDER BY number DESC LIMIT 1"
     return db.value(a_turn, sql, session)
 
@@ -459,12 +460,12 @@ def mark_undone(db: Database, turns: Iterable[Turn], undo: int) -> None:
 
 
 def mark_redone(db: Database, undo: int) -> None:
-    """A redo restores the turns that this undo has undone."""
+    """Restore the turns that this undo took back, as part of a redo."""
     db.execute("UPDATE turns SET undone = NULL WHERE undone = ?", undo)
 
 
 def keep_reply(db: Database, turn: Turn, text: Packed) -> None:
-    """Have a delivered turn keep its reply again, for its group is no longer over; the reverse of `deliver_turn`."""
+    """Make a delivered turn keep its reply again, since its group is open again; reverses `deliver_turn`."""
     assert turn.outcome is not None, turn
     outcome = replace(turn.outcome, reply=None)
     db.execute(
@@ -479,13 +480,13 @@ def mark_opened(db: Database, turn: Turn) -> None:
 
 
 def running_folders(db: Database) -> set[str]:
-    """The names of the folders of all turns that run, or whose process was killed, in any session."""
+    """Name the folders of all running turns in any session, including those whose process was killed."""
     sql = "SELECT folder FROM turns WHERE status = 'running'"
     return {path.name for path in db.values(lambda row: row.path("folder"), sql)}
 
 
 def session_of_folder(db: Database, name: str) -> int | None:
-    """The session of the turn whose folder has that name, of 16 characters."""
+    """Return the session of the turn whose folder has that name of 16 characters."""
     sql = "SELECT session FROM turns WHERE substr(folder, -17) = ? || '\"'"
     return db.scalar(int, sql, name)
 
@@ -495,7 +496,7 @@ def prompt_of(db: Database, turn: Turn) -> bytes:
 
 
 def prompts_of(db: Database, turn: Turn) -> list[str]:
-    """The system text and the prompt of the turn."""
+    """Return the system text, if the turn had one, and the prompt."""
     return [get_text(db, key).decode(errors="replace") for key in (turn.system_key, turn.prompt_key) if key]
 
 
@@ -504,17 +505,17 @@ def system_of(db: Database, turn: Turn) -> str | None:
 
 
 def partial_of(db: Database, turn: Turn) -> str:
-    """What the turn had written when it failed."""
+    """Return what the turn had written when it failed."""
     return stored_text(db, turn.partial_key) if turn.partial_key else ""
 
 
 def number_of(db: Database, session: int, turn: int) -> int | None:
-    """The number of the turn of that id, if it is one of the session."""
+    """Return the number of the turn with that id; None if it is not the session's."""
     sql = "SELECT number FROM turns WHERE id = ? AND session = ?"
     return db.scalar(int, sql, turn, session)
 
 
 def turn_numbers(db: Database, session: int) -> dict[int, int]:
-    """The number of each turn by its id."""
+    """Map the id of each turn to its number."""
     sql = "SELECT id, number FROM turns WHERE session = ?"
     return dict(db.values(lambda row: (row.integer("id"), row.integer("number")), sql, session))

@@ -26,22 +26,23 @@ Trees = Mapping[str, tuple[str | None, str | None]]
 
 
 class Undo(Struct, frozen=True):
-    """An undo of all turns from the number `turn` on; `number` counts the undos of the session.
-
-    `through` is the id in the store of the newest message that stays, 0 without one. `before` is the state before the
-    undo, `task` the one that it restored.
-    """
+    """An undo of all turns from one on."""
 
     id: int
     session: int
     number: Count
+    """Counts the undos of the session."""
     scope: Scope
     status: Status
     at: Moment
     turn: Count
+    """The number of the first undone turn."""
     through: Count
+    """The id in the store of the newest message that stays, 0 without one."""
     before: Before
+    """The state before the undo."""
     task: str | None
+    """The task that the undo restored."""
     trees: Trees
 
 
@@ -64,38 +65,38 @@ def cancel_undo(db: Database, undo: Undo) -> None:
 
 
 def next_undo(db: Database, session: int) -> int:
-    """The number of the session's next undo."""
+    """Return the number of the session's next undo."""
     return db.number("SELECT COALESCE(MAX(number), 0) + 1 FROM undos WHERE session = ?", session)
 
 
 def mark_undo(db: Database, undo: Undo, status: Status, trees: Trees | None = None) -> Undo:
-    """Note how far an undo is; with `trees` also its checkpoints."""
+    """Note how far an undo is, and with `trees` its checkpoints."""
     marked = replace(undo, status=status, trees=undo.trees if trees is None else trees)
     db.execute("UPDATE undos SET status = ?, trees = ? WHERE id = ?", status, json.dumps(marked.trees), undo.id)
     return marked
 
 
 def unfinished_undo(db: Database, session: int) -> Undo | None:
-    """The undo that was killed before its end."""
+    """Return the undo that was killed before its end."""
     sql = "SELECT * FROM undos WHERE session = ? AND status IN ('begun', 'files') ORDER BY number DESC LIMIT 1"
     return db.value(an_undo, sql, session)
 
 
 def last_undo(db: Database, session: int) -> Undo | None:
-    """The newest undo that is done and was not redone to the end."""
+    """Return the newest undo that is done and was not completely redone."""
     sql = "SELECT * FROM undos WHERE session = ? AND status IN ('done', 'redoing') ORDER BY number DESC LIMIT 1"
     return db.value(an_undo, sql, session)
 
 
 def check_no_unfinished_undo(db: Database, session: int) -> None:
-    """Raises `UsageError`, with the command that completes it, where an undo or a redo was killed before its end."""
+    """Raise `UsageError`, with the command to complete it, if an undo or a redo was killed before its end."""
     if undo := unfinished_undo(db, session):
         raise UsageError(f"the undo of turn {undo.turn} was interrupted", f"teamchat undo {undo.turn}")
     check_no_unfinished_redo(db, session)
 
 
 def check_no_unfinished_redo(db: Database, session: int) -> None:
-    """The same for a redo alone."""
+    """Raise `UsageError`, with the command to complete it, if a redo was killed before its end."""
     last = last_undo(db, session)
     if last and last.status == "redoing":
         raise UsageError(f"the redo of turn {last.turn} was interrupted", "teamchat redo")

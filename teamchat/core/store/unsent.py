@@ -21,25 +21,28 @@ from teamchat.runners.child.guardian import named, number_here
 
 
 class Unsent(Struct, frozen=True):
-    """`speaker` and `to` are as for `send`; `at` is the time of typing in seconds since the epoch.
-
-    A person typed the first `typed` characters, and `pasted` parts of them in several lines. `editor` is the process in
-    whose prompt it was put, as `named` of the guardian names it: while that process lives, nobody else has it.
-    """
+    """A message that waits to be sent; `speaker` and `to` are as for `send`."""
 
     id: int
     text: str
     speaker: str | None
     to: str | None
     at: Moment
+    """The time of typing, in seconds since 1970."""
     typed: int
+    """The number of characters at the beginning that a person typed."""
     handed_over: bool = False
     pasted: tuple[Span, ...] = ()
+    """The parts of these characters that the person pasted in several lines."""
     editor: str | None = None
+    """The process in whose prompt it was put, as the guardian's `named` names it.
+
+    While that process lives, nobody else has the message.
+    """
 
     @property
     def is_edited(self) -> bool:
-        """Whether a person edits it in the prompt of a process that lives."""
+        """Whether a person edits it in the prompt of a living process."""
         return self.editor is not None and number_here(self.editor) is not None
 
 
@@ -59,7 +62,7 @@ def keep_unsent(
     handed_over: bool = False,
     pasted: tuple[Span, ...] = (),
 ) -> Unsent:
-    """Store a message behind those that wait: for a chat, or `handed_over` for any run. `typed` None is all of it."""
+    """Store a message behind the waiting ones: for a chat, or `handed_over` for any run. `typed` None: all of it."""
     now, typed = time.time(), len(text) if typed is None else typed
     with db.transaction():
         added = db.execute(
@@ -73,7 +76,7 @@ def keep_unsent(
 def hand_over(
     db: Database, session: int, text: str, speaker: str | None, to: str | None, *, typed: int, taker: int
 ) -> Unsent | None:
-    """Store a message for the run of the process `taker`; None if that takes none, or takes none any more."""
+    """Store a message for the run of the process `taker`; return None if that takes no messages, or none any more."""
     with db.transaction():
         if taker_of(db, session) != taker:
             return None
@@ -81,22 +84,22 @@ def hand_over(
 
 
 def kept_of(db: Database, session: int) -> list[Unsent]:
-    """All that are not sent, in the order typed; also those that a person edits."""
+    """List all unsent messages in the order typed, including those that a person edits."""
     return db.values(an_unsent_message, "SELECT * FROM unsent WHERE session = ? AND sent IS NULL ORDER BY id", session)
 
 
 def unsent_of(db: Database, session: int) -> list[Unsent]:
-    """Those that wait to be sent, in the order typed."""
+    """List the messages that wait to be sent, in the order typed."""
     return [unsent for unsent in kept_of(db, session) if not unsent.is_edited]
 
 
 def handed_over_to(db: Database, session: int) -> list[Unsent]:
-    """Those of them that any run sends."""
+    """List the waiting messages that any run sends."""
     return [unsent for unsent in unsent_of(db, session) if unsent.handed_over]
 
 
 def mark_sent(db: Database, unsent: Unsent, message: str) -> None:
-    """Note what a handed-over message has become, for its sender; remove any other one."""
+    """Note which message a handed-over one has become, for its sender; remove any other one."""
     if unsent.handed_over:
         db.execute("UPDATE unsent SET sent = ?, text = '' WHERE id = ?", message, unsent.id)
     else:
@@ -104,15 +107,15 @@ def mark_sent(db: Database, unsent: Unsent, message: str) -> None:
 
 
 def is_unsent(db: Database, number: int) -> bool:
-    """False once the message with that id is sent or was removed, and while a person edits it."""
+    """Whether the message with that id still waits: it was not sent or removed, and no person edits it."""
     message = db.value(an_unsent_message, "SELECT * FROM unsent WHERE id = ? AND sent IS NULL", number)
     return message is not None and not message.is_edited
 
 
 def edit_unsent(db: Database, number: int) -> bool:
-    """Have this process edit the message with that id. False if it was sent or removed, or somebody else edits it.
+    """Let this process edit the message with that id. False if it was sent or removed, or somebody else edits it.
 
-    It stays kept: until `remove_unsent`, or until this process ends and the others have it again.
+    The message is kept until `remove_unsent`, or until this process ends and the others have it again.
     """
     with db.transaction():
         if not is_unsent(db, number):
@@ -127,7 +130,7 @@ def put_back_unsent(db: Database, number: int) -> None:
 
 
 def sent_as(db: Database, number: int) -> str | None:
-    """The id of the message that it has become, if it has."""
+    """Return the id of the message that it has become, if it was sent."""
     return db.scalar(str, "SELECT sent FROM unsent WHERE id = ?", number)
 
 
@@ -137,7 +140,7 @@ def remove_unsent(db: Database, number: int) -> bool:
 
 
 def taker_of(db: Database, session: int) -> int | None:
-    """The process whose run takes messages that are handed over, unless it was killed."""
+    """Return the process whose run takes handed-over messages, unless it was killed."""
     return db.scalar(int, "SELECT taker FROM sessions WHERE id = ?", session)
 
 
@@ -147,7 +150,7 @@ def begin_taking(db: Database, session: int, process: int) -> None:
 
 
 def end_taking(db: Database, session: int, refused: Collection[int] | None = None) -> bool:
-    """Take no more messages. With `refused` only if no others than these wait; False if there is another one."""
+    """Take no more messages. With `refused`, only if no others than these wait; False if another one does."""
     with db.transaction():
         if refused is not None and any(message.id not in refused for message in handed_over_to(db, session)):
             return False

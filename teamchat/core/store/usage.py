@@ -19,14 +19,14 @@ from teamchat.runners.agent_events import Usage
 
 
 class Sum(Struct, frozen=True):
-    """The sum of what is known, and of how many turns nothing is. None: of no turn is anything known."""
+    """The sum of the known values, and the number of turns without one. `known` is None if no turn has one."""
 
     known: float | None = None
     unknown: int = 0
 
     @property
     def exact(self) -> float | None:
-        """The sum, where every part of it is known."""
+        """The sum, if every part of it is known."""
         return None if self.unknown else self.known or 0
 
     def __add__(self, other: Sum) -> Sum:
@@ -35,7 +35,7 @@ class Sum(Struct, frozen=True):
 
 
 class Used(Struct, frozen=True):
-    """Turns of one kind. `sent_bytes` went to their agents; as fresh turns they would have been sent `fresh_bytes`."""
+    """The usage of similar turns. `sent_bytes` went to their agents; fresh turns would have been sent `fresh_bytes`."""
 
     turns: int = 0
     input_tokens: Sum = field(default_factory=Sum)
@@ -50,12 +50,15 @@ class Used(Struct, frozen=True):
 
     @property
     def saving(self) -> float:
-        """The part of the bytes that memory saved, from 0 to 1."""
+        """The share of the bytes that memory saved, from 0 to 1."""
         return max(1 - self.sent_bytes / self.fresh_bytes, 0.0) if self.fresh_bytes else 0.0
 
 
 class UsageRow(Struct, frozen=True):
-    """`model` is what the CLI said it used, else what the team file asked for."""
+    """The usage of a member by model and memory.
+
+    `model` is what the CLI said it used, else what the team file asked for.
+    """
 
     member: str
     model: str | None
@@ -72,7 +75,7 @@ QUERY = f"""SELECT member, model, memory, SUM(turns) AS turns,
 
 
 def used(db: Database, session: int | None) -> list[UsageRow]:
-    """What a session's turns have used, or those of all sessions; in the order in which members first spoke."""
+    """List what a session's turns used, or those of all sessions, in the order in which members first spoke."""
     if session is None:
         return db.values(a_usage_row, QUERY.format("TRUE"))
     return db.values(a_usage_row, QUERY.format("session = ?1"), session)
@@ -103,7 +106,7 @@ ADD = f"""INSERT INTO children (session, turn, store, child, {", ".join(COUNTED)
 
 
 class ChildrenUsage(Struct, frozen=True):
-    """What several children have used."""
+    """The usage of several children."""
 
     turns: int = 0
     tokens: int = 0
@@ -111,12 +114,12 @@ class ChildrenUsage(Struct, frozen=True):
 
 
 def count_turn(db: Database, session: int, turn: int, store: str, child: str) -> None:
-    """Count a turn of a child of the session's turn of that id. What it uses is not known yet."""
+    """Count a turn of a child of the session's turn with that id. Its usage is not known yet."""
     _add(db, session, turn, store, child, {"turns": 1} | {f"no_{name}": 1 for name in QUANTITIES})
 
 
 def add_used(db: Database, session: int, turn: int, store: str, child: str, usage: Usage) -> None:
-    """Add what a counted turn of a child has used, as far as it is known."""
+    """Add the usage of a child's counted turn, as far as it is known."""
     known = {name: value for name in QUANTITIES if (value := getattr(usage, name)) is not None}
     _add(db, session, turn, store, child, known | {f"no_{name}": -1 for name in known})
 
@@ -126,13 +129,13 @@ def _add(db: Database, session: int, turn: int, store: str, child: str, counts: 
 
 
 def children_of(db: Database, session: int, turn: int) -> tuple[Child, ...]:
-    """The children of the session's turn of that id, in the order of their names."""
+    """List the children of the session's turn with that id, in the order of their names."""
     sql = "SELECT * FROM children WHERE session = ? AND turn = ? ORDER BY store, child"
     return tuple(db.values(a_child, sql, session, turn))
 
 
 def children_in(db: Database, session: int) -> list[tuple[str, Child]]:
-    """The children of each of the session's turns, with the member whose turn it is."""
+    """List the children of each of the session's turns, with the member of that turn."""
     return db.values(
         lambda row: (row.text("member"), a_child(row)),
         """SELECT children.*, member FROM children JOIN turns ON turns.id = turn
@@ -149,7 +152,7 @@ def a_child(row: Row) -> Child:
 
 
 def used_meanwhile(db: Database, session: int) -> ChildrenUsage:
-    """What the children of the turns that run have used: the session's own counters do not have it yet."""
+    """Sum up what the children of running turns used: the session's own counters do not have it yet."""
     return db.the(
         lambda row: ChildrenUsage(row["turns"] or 0, int(row["tokens"] or 0), row["cost_usd"] or 0.0),
         """SELECT SUM(turns) AS turns, SUM(input_tokens + output_tokens) AS tokens, SUM(cost_usd) AS cost_usd FROM (
@@ -162,7 +165,7 @@ def used_meanwhile(db: Database, session: int) -> ChildrenUsage:
 
 
 class UsageSums(Struct, frozen=True):
-    """What the ended turns of a session took. Each sum is of those `of` whose turns it is known; None is unknown."""
+    """The usage of a session's ended turns. Each sum covers the `of` turns whose value is known; None is unknown."""
 
     turns: Count
     seconds: float | None

@@ -14,7 +14,10 @@ from teamchat.runners.agent_events import Usage
 
 
 class Adoption(Struct, frozen=True):
-    """`message` tells of it in the conversation. `agent` is the name of the agent whose session it is."""
+    """A vendor session that a member is to continue.
+
+    `message` tells of it in the conversation. `agent` is the name of the agent whose session it is.
+    """
 
     member: str
     agent: str
@@ -27,7 +30,7 @@ def an_adoption(row: Row) -> Adoption:
 
 
 def adopt(db: Database, session: int, adoption: Adoption) -> None:
-    """Store it in the place of the member's last one. Its message is stored already."""
+    """Store the adoption instead of the member's last one. Its message is stored already."""
     db.execute("DELETE FROM adoptions WHERE session = ? AND member = ?", session, adoption.member)
     db.execute(
         """INSERT INTO adoptions (session, member, agent, vendor_session, message, after)
@@ -37,9 +40,10 @@ def adopt(db: Database, session: int, adoption: Adoption) -> None:
 
 
 def adoption_of(db: Database, session: int, member: str) -> Adoption | None:
-    """What the member's next turn adopts. It stays until a turn has succeeded since, and after an undo of that turn.
+    """Return the session that the member's next turn adopts.
 
-    An undo that hides its message undoes it, too.
+    It stays until a turn has succeeded since, and comes back if that turn is undone. An undo that hides its message
+    undoes it, too.
     """
     return db.value(
         an_adoption,
@@ -53,7 +57,7 @@ def adoption_of(db: Database, session: int, member: str) -> Adoption | None:
 
 
 def adopted_by(db: Database, session: int, member: str) -> Adoption | None:
-    """The last session that the member was given, whether or not it has continued it since."""
+    """Return the last session that the member was given, whether or not it has continued it since."""
     return db.value(an_adoption, "SELECT * FROM adoptions WHERE session = ? AND member = ?", session, member)
 
 
@@ -62,7 +66,7 @@ def forget_adoption(db: Database, session: int, member: str) -> None:
 
 
 def vendor_sessions(db: Database) -> set[str]:
-    """The vendor sessions that members' turns began in this store, in any conversation."""
+    """Return the vendor sessions that members' turns began in this store, in any conversation."""
     sql = "SELECT DISTINCT vendor_session AS name FROM turns WHERE vendor_session NOT NULL"
     return set(db.column(str, sql))
 
@@ -102,14 +106,14 @@ class VendorTurns:
         return self._db.each(a_turn, NEWEST_FIRST, *self._key)
 
     def had(self, message: str) -> bool:
-        """Whether a turn was for the request of that id, or was shown it beside its history."""
+        """Whether a turn was for the request with that id, or showed it beside its history."""
         # the newest first: most requests are repeated by the next turns
         lost = {turn.number for turn in self.lost}
         turns = (turn for turn in self._newest_first() if turn.number not in lost)
         return any(message in (turn.setup.request, *turn.setup.beside) for turn in turns)
 
     def replies_after(self, message: str) -> frozenset[str]:
-        """The ids of the replies that came after the message of that id."""
+        """Return the ids of this session's replies after the message with that id."""
         place = place_of(self._db, self._key[0], message) or 0
         lost = {turn.outcome.reply for turn in self.lost if turn.outcome}
         return frozenset(self._db.column(str, REPLIES, *self._key, place)) - lost
@@ -121,7 +125,7 @@ class VendorTurns:
 
     @property
     def usage(self) -> Usage:
-        """What the turns have used. A figure that a turn did not report counts as nothing."""
+        """The usage of the turns. A figure that a turn did not report counts as nothing."""
         return self._db.value(a_vendor_usage, USED, *self._key) or Usage(0, 0, 0, 0.0)
 
 

@@ -35,9 +35,9 @@ _STREAMS = ("plain", "json", *(row.name for row in CLIS))
 
 
 def find_row(name: str) -> AgentRow | None:
-    """The row of an agent that no built-in agent and no table of a team file is called; None if there is none.
+    """Find the row of an agent that is neither built in nor in a table of a team file; None without a row.
 
-    Raises `TeamFileProblem` for a row that is wrong, or that has the name of another one.
+    Raises `TeamFileProblem` for a wrong row, or for one with the name of another.
     """
     if "/" in name or "\0" in name or not name.isprintable():
         return None
@@ -66,13 +66,13 @@ def _of_package(name: str) -> AgentRow | None:
 
 
 def shipped() -> Iterator[tuple[str, AgentRow]]:
-    """Teamchat's own rows by their names."""
+    """List teamchat's own rows by name."""
     for path in sorted(ROWS.glob("*.toml")):
         yield path.stem, read_row(path, OWN)
 
 
 def all_rows() -> Iterator[tuple[str, AgentRow]]:
-    """The rows of teamchat, then those of the person. Raises `TeamFileProblem` for one that is wrong."""
+    """List the rows of teamchat, then those of the person. Raises `TeamFileProblem` for a wrong row."""
     yield from shipped()
     for path in sorted((config_dir() / "agents").glob("*.toml")):
         if _NAME.fullmatch(path.stem) and (row := find_row(path.stem)):
@@ -80,12 +80,12 @@ def all_rows() -> Iterator[tuple[str, AgentRow]]:
 
 
 def row_names() -> list[str]:
-    """The names of teamchat's rows and of the person's, unread."""
+    """List the names of teamchat's rows and of the person's, without reading the rows."""
     return [path.stem for folder in (ROWS, config_dir() / "agents") for path in sorted(folder.glob("*.toml"))]
 
 
 def read_row(path: Path, origin: str) -> AgentRow:
-    """The row in a file; `origin` says whose it is. Raises `TeamFileProblem`."""
+    """Read the row in a file; `origin` says whose it is. Raises `TeamFileProblem`."""
     try:
         raw = loads(read_regular(path, LARGEST).decode(), _DEEPEST)
         row = _checked(msgspec.convert(raw, AgentRow), path.stem)
@@ -103,7 +103,7 @@ def read_row(path: Path, origin: str) -> AgentRow:
 
 
 def _checked(row: AgentRow, name: str) -> AgentRow:
-    """The row. Raises ValueError for what the types do not say."""
+    """Check the row for mistakes that its types allow, and return it. Raises `ValueError`."""
     if row.origin:
         raise ValueError("origin: a row does not say whose it is")
     if name in AGENT_TYPES:
@@ -124,7 +124,7 @@ def _checked(row: AgentRow, name: str) -> AgentRow:
 
 
 def _check_reading(row: AgentRow) -> None:
-    """Raise ValueError for what cannot be read of its output, or is said of a session that it has not."""
+    """Raise `ValueError` for output that cannot be read, or for keys of a session that it does not have."""
     for key in ("json", "session"):
         if (path := getattr(row, key)) and not is_path(path):
             raise ValueError(f"{key}: expected a path such as result.text or messages.-1.content, got {path!r}")
@@ -148,12 +148,12 @@ def _check_reading(row: AgentRow) -> None:
 
 
 def forbidden(row: AgentRow, words: Iterable[str]) -> str | None:
-    """The first of the words that the program must never be given, also as `--option=value`."""
+    """Return the first word that the program must never get, also as `--option=value`; None if there is none."""
     return next((word for word in words if word in row.never or word.partition("=")[0] in row.never), None)
 
 
 def _in_words(error: str) -> str:
-    """Msgspec's sentence with the key in front: `access.read: ...`."""
+    """Put the key in front of msgspec's sentence: `access.read: ...`."""
     what, _, place = error.partition(" - at `")
     key = place.rstrip("`").removeprefix("$").removeprefix(".")
     if key in _CHOICES:

@@ -52,7 +52,7 @@ _OF_PLAIN = {
     "json_path": "json",
     "fail_pattern": "fail_pattern",
 }
-"""What an `[agents]` table may say of a plain program, and the fields of its row."""
+"""The keys of an `[agents]` table for a plain program, and the fields of its row."""
 _NO_FILES = (
     (stat.S_ISFIFO, "a named pipe"),
     (stat.S_ISSOCK, "a socket"),
@@ -62,7 +62,7 @@ _NO_FILES = (
 
 
 def build_team(file: TeamFile, path: Path, root: Path, login: str) -> Team:
-    """The team of the file at `path`, whose members work in `root`. Raises `TeamFileProblem`.
+    """Build the team of the file at `path`, whose members work in `root`. Raises `TeamFileProblem`.
 
     A file without a human gets one (`default_human`), after its own members.
     """
@@ -107,7 +107,7 @@ def build_team(file: TeamFile, path: Path, root: Path, login: str) -> Team:
 
 
 def _hooks(table: HooksTable, folder: Path) -> Mapping[str, tuple[str, ...]]:
-    """The commands of the hooks."""
+    """Collect the commands of the hooks, by the names of these."""
     hooks: dict[str, tuple[str, ...]] = {}
     for name in HOOKS:
         if command := getattr(table, name):
@@ -117,12 +117,12 @@ def _hooks(table: HooksTable, folder: Path) -> Mapping[str, tuple[str, ...]]:
 
 
 def _program(folder: Path, written: str, where: str) -> str:
-    """A program with a `/` is relative to the team file; others are looked for when they run."""
+    """Resolve a program with a `/` relative to the team file; others are looked for when they run."""
     return str(_path(folder, written, where)) if "/" in written else written
 
 
 def read_text(path: Path, largest: int = LARGEST) -> str:
-    """The file's text of up to `largest` bytes, without a byte order mark. Raises `TeamFileProblem` (the reason)."""
+    """Read a file of up to `largest` bytes, without a byte order mark. Raises `TeamFileProblem` (the reason)."""
     try:
         return _content(path, largest).removeprefix(BOM_UTF8).decode()  # the codec "utf-8-sig" takes 0.2 ms to load
     except (FileNotFoundError, NotADirectoryError):
@@ -168,7 +168,7 @@ def _agent(name: str, table: AgentTable, folder: Path) -> AgentSpec:
 
 
 def _argument(folder: Path, written: str) -> str:
-    """An argument that begins with `./` or `../` is relative to the team file where it names something there."""
+    """Resolve an argument with `./` or `../` relative to the team file, if it names something there."""
     if not written.startswith(("./", "../")):
         return written
     path = os.path.normpath(folder / written)
@@ -176,7 +176,7 @@ def _argument(folder: Path, written: str) -> str:
 
 
 def _row(table: AgentTable, protocol: str, where: str) -> AgentRow | None:
-    """What the table says of a plain program, if anything."""
+    """Build a row of the table's settings for a plain program, if it has any."""
     said = [key for key in _OF_PLAIN if key in table.model_fields_set]
     if said and protocol != "plain":
         key = said[0].removesuffix("_path")
@@ -185,7 +185,7 @@ def _row(table: AgentTable, protocol: str, where: str) -> AgentRow | None:
 
 
 def _terminal(table: AgentTable, where: str) -> Terminal | None:
-    """The settings of the agent's terminal; None for an agent on pipes."""
+    """Build the settings of the agent's terminal; None for an agent on pipes."""
     if table.transport == "pipe":
         if unfit := sorted(table.model_fields_set & _OF_A_TERMINAL):
             raise TeamFileProblem(f'{where}: {unfit[0]}: expected only with transport = "pty"')
@@ -243,7 +243,7 @@ def _member(
 
 
 def _with_rows(agents: Mapping[str, AgentSpec], members: Iterable[MemberTable]) -> Mapping[str, AgentSpec]:
-    """The agents with those that have a row, of the names that nobody else has."""
+    """Add the agents that have a row, if their names are free."""
     own: dict[str, AgentSpec] = {}
     for name in {member.agent for member in members if member.agent and not member.host}:
         if (key := normalize_agent_type(name)) not in agents:
@@ -255,14 +255,14 @@ def _with_rows(agents: Mapping[str, AgentSpec], members: Iterable[MemberTable]) 
 
 
 def _with_hosted(agents: Mapping[str, AgentSpec], members: Iterable[MemberTable]) -> Mapping[str, AgentSpec]:
-    """The agents with those that only hosts know: how one is read, its host says when it is chosen."""
+    """Add the agents that only hosts know: each host says how to read its own when it is chosen."""
     names = {member.agent for member in members if member.host and member.agent}
     own = {normalize_agent_type(name): AgentSpec(name, (name,)) for name in sorted(names)}
     return MappingProxyType({**own, **agents})
 
 
 def _check_hosted(table: MemberTable | Member, where: str) -> None:
-    """Raise for what does not reach a host."""
+    """Raise `TeamFileProblem` for settings that do not reach a host."""
     for key in ("args", "env", "env_keep", "mcp", "git", "project_settings"):
         if getattr(table, key) or (key == "mcp" and table.mcp is not None):
             raise TeamFileProblem(f"{where}: {key}: a host has its own; remove it, or remove host")
@@ -273,12 +273,12 @@ def _check_hosted(table: MemberTable | Member, where: str) -> None:
 
 
 def _workspace(member: MemberTable | Member, hosts: Sequence[str]) -> Workspace | None:
-    """Where a member works: who may write on a host has a worktree, whose files go there and come back."""
+    """Choose where a member works: one that may write on a host has a worktree, whose files go there and back."""
     return "worktree" if hosts and member.access != "read" else member.workspace
 
 
 def on_hosts(team: Team, names: Sequence[str], without: Collection[str]) -> Team:
-    """The team with all its AI members on these hosts, except those `without`. Raises `TeamFileProblem`."""
+    """Put all AI members of the team on these hosts, except those `without`. Raises `TeamFileProblem`."""
     for name in names:
         if not valid_name(name):
             raise TeamFileProblem(f"expected the name of a host, or any, got {name!r}")
@@ -293,7 +293,7 @@ def on_hosts(team: Team, names: Sequence[str], without: Collection[str]) -> Team
 
 
 def _memory(table: MemberTable, agent: AgentSpec, where: str) -> Memory:
-    """The memory as written, if the agent's CLI has it. By default a member that may edit has a memory."""
+    """Return the memory as written, if the agent's CLI has it. By default a member that may edit has a memory."""
     sessions = agent.type.runner.sessions
     if table.memory is None:
         return "fresh" if sessions is None or table.access == "read" else "resume"
@@ -317,7 +317,7 @@ def _check_agent(agent: str | None, agents: Mapping[str, AgentSpec], where: str)
 
 
 def _check_never(agent: AgentSpec, args: Sequence[str], where: str) -> None:
-    """Raise for a word that the program must never be given, also where a table names the program itself."""
+    """Raise for a word that the program must never get, also if a table names the program itself."""
     row = agent.row if agent.row and agent.row.never else _row_of_program(agent)
     if row and row.never:
         from teamchat.core.team.agent_rows import forbidden
@@ -328,7 +328,7 @@ def _check_never(agent: AgentSpec, args: Sequence[str], where: str) -> None:
 
 
 def _row_of_program(agent: AgentSpec) -> AgentRow | None:
-    """Teamchat's own row of the program that an `[agents]` table names."""
+    """Find teamchat's own row of the program that an `[agents]` table names."""
     name = Path(agent.command[0]).name
     if agent.type in CLIS or not (ROWS / f"{name}.toml").is_file():
         return None
@@ -338,7 +338,7 @@ def _row_of_program(agent: AgentSpec) -> AgentRow | None:
 
 
 def _check_tools(table: MemberTable, agent: AgentSpec, where: str) -> None:
-    """Raise if an agent is given tools that it has not, or commands that it cannot be held to."""
+    """Raise if an agent gets tools that it lacks, or a list of commands that it cannot be held to."""
     if table.allow and agent.type.allow == "refused":
         why = f"{agent.name if agent.row else agent.type.name} cannot be held to a list of commands"
         raise TeamFileProblem(f'{where}: allow: {why}; remove it, and where it is to run commands set access = "full"')
@@ -363,7 +363,7 @@ def _instruction(written: str | None, folder: Path, where: str) -> tuple[Path | 
 
 
 def _knowledge(written: Iterable[str], folder: Path, where: str) -> dict[str, Path]:
-    """The files and folders by their names. They are only located: each turn reads their content."""
+    """Locate the files and folders, by their names. Each turn reads their content itself."""
     places = {}
     for name in written:
         path = _path(folder, name, where)
@@ -417,7 +417,7 @@ def _check_fallbacks(members: Iterable[Member]) -> None:
 
 
 def _limits(table: LimitsTable, members: Iterable[Member], agents: Mapping[str, AgentSpec]) -> Limits:
-    """The limits. Refuses one that some member cannot keep: not every CLI reports what a turn cost."""
+    """Build the limits. Refuse one that some member cannot keep: not every CLI reports the cost of a turn."""
     if table.cost_usd is not None:
         for member in members:
             agent = agents[normalize_agent_type(member.agent)] if member.agent is not None else None

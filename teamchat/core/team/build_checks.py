@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
     from teamchat.core.team.schema import CheckTable
 
-    Program = Callable[[str, str], str]  # the program as it is written, and where
+    Program = Callable[[str, str], str]  # Takes the program as it is written, and where.
 
 
 def build_checks(tables: Mapping[str, CheckTable], program: Program) -> Mapping[str, Check]:
-    """The checks by their names. Raises `TeamFileProblem`."""
+    """Build the checks, by name. Raises `TeamFileProblem`."""
     names: dict[str, str] = {}
     for name in tables:
         if (taken := names.setdefault(fold(name), name)) != name:
@@ -49,7 +49,7 @@ def _command(written: str | list[str], program: Program, where: str) -> str | tu
 
 
 def _needs(name: str, table: CheckTable, names: Mapping[str, str]) -> tuple[str, ...]:
-    """The names of the other checks, as their tables have them."""
+    """Return the names of the needed checks, as their own tables spell them."""
     where = f"checks {name!r}: needs"
     others = {key: other for key, other in names.items() if other != name}
     for written in table.needs:

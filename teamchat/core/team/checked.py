@@ -30,7 +30,7 @@ PROGRAM = Path(__file__).parents[2]
 
 
 def kept(path: Path, text: str) -> TeamFile | None:
-    """The tables of the team file at `path`, which has this text; None unless they were kept."""
+    """Return the kept tables of the team file at `path` with this text; None if they were not kept."""
     try:
         content = read_regular(_place(path), LARGEST).decode()
         seal, _, tables = content.partition("\n")
@@ -63,20 +63,20 @@ def _place(path: Path) -> Path:
 
 
 def _seal(text: str, tables: str) -> str:
-    """The digest of the tables and of what they were made from."""
+    """Compute the digest of the tables and of everything they were made from."""
     parts = [VERSION, _newest_source(), text, tables]
     return sha256("".join(f"{len(part)} {part}" for part in parts).encode()).hexdigest()
 
 
 def _newest_source() -> str:
-    """When a source of teamchat changed last; empty outside of a checkout, where the version tells of a change."""
+    """Return the time of the last change of teamchat's sources; empty outside a checkout, where the version tells."""
     if not (PROGRAM.parent / ".git").exists():
         return ""
     return str(max(_changes(PROGRAM)))
 
 
 def _changes(folder: str | Path) -> Iterator[int]:
-    """When each source changed, in nanoseconds; `rglob` takes three times as long."""
+    """List the time of each source's last change, in nanoseconds; `rglob` takes three times as long."""
     for entry in os.scandir(folder):
         if entry.is_dir():
             yield from _changes(entry.path)
@@ -85,7 +85,7 @@ def _changes(folder: str | Path) -> Iterator[int]:
 
 
 def _form(value: Any) -> object:
-    """A value of the schema for JSON. A table has the keys that were written (`set`); other mappings have none."""
+    """Convert a value of the schema for JSON. Only a table also has the keys that were written (`set`)."""
     if isinstance(value, list):
         return [_form(each) for each in value]
     if isinstance(value, Mapping):
@@ -96,7 +96,7 @@ def _form(value: Any) -> object:
 
 
 def _made(form: Any) -> Any:
-    """What `_form` was made of, with plain objects in place of the schema's own."""
+    """Rebuild the value of a `_form`, with plain objects instead of the schema's own."""
     if isinstance(form, list):
         return [_made(each) for each in form]
     if not isinstance(form, dict):

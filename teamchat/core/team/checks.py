@@ -15,16 +15,16 @@ from teamchat.patterns import regex
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-NEAR = 0.8  # how alike a word and a name must be; `pytest` is no slip of `tests`
+NEAR = 0.8  # The least likeness of a word and a name; `pytest` is no slip of `tests`.
 LONGEST_LINE = 4_000  # characters of a typed command
-_NO_NAME = regex(r"[\s/]")  # what no name of a check has
+_NO_NAME = regex(r"[\s/]")  # Characters that no name of a check has.
 
 
 def named_check(team_checks: Mapping[str, Check], word: str) -> Check:
-    """The check of the team that `word` names, else a typed check, whose command is the word.
+    """Return the team's check with the name `word`, or else a typed check with the word as its command.
 
     A word with a space or a `/` is always a command. Raises `UsageError` for a word that is nearly a name, for an
-    option that was read as a check, and for what no shell can run.
+    option that was read as a check, and for a command that no shell can run.
     """
     _check_command(word, next(iter(team_checks), "make test"))
     if not _NO_NAME.search(word):
@@ -52,7 +52,7 @@ def _check_command(word: str, example: str) -> None:
 
 
 def with_needs(team_checks: Mapping[str, Check], checks: Sequence[Check]) -> tuple[Check, ...]:
-    """The checks in the order that they are named in, each once and behind those that it needs."""
+    """Order the checks as they are named, each once and behind the checks that it needs."""
     ordered: dict[str, Check] = {}
     waiting = [*reversed(checks)]
     while waiting:
@@ -66,7 +66,7 @@ def with_needs(team_checks: Mapping[str, Check], checks: Sequence[Check]) -> tup
 
 
 def circle_of(checks: Mapping[str, Check]) -> list[str]:
-    """The names of checks each of which needs the next one, from one of them to itself; empty if there are none."""
+    """Return the names of checks that need each other in a circle, from one back to itself; empty without a circle."""
     try:
         TopologicalSorter({name: check.needs for name, check in checks.items()}).prepare()
     except CycleError as error:

@@ -30,10 +30,10 @@ Which = Callable[[str], str | None]
 
 
 def find_team_file(start: Path) -> Path | None:
-    """The `teamchat.toml` of the folder `start` or of its nearest parent that has one; a folder of that name is none.
+    """Find the `teamchat.toml` of the folder `start` or of its nearest parent with one; skip folders of that name.
 
-    What lies there need not be a file that can be read: `load` says so.
-    Raises `NotTrusted` for a parent's file that another user could have put there, as anybody can in /tmp.
+    It need not be readable: `load` says so. Raises `NotTrusted` for a parent's file that another user could have put
+    there, as anybody can in /tmp.
     """
     folder = start.resolve()
     candidates = (parent / FILE_NAME for parent in (folder, *folder.parents))
@@ -44,7 +44,10 @@ def find_team_file(start: Path) -> Path | None:
 
 
 def _check_owner(file: Path, start: Path) -> None:
-    """Root may do anything, and the owner of the folder `start` could have put a team file there."""
+    """Raise `NotTrusted` if a stranger could have put the file there.
+
+    Root may do anything, and the owner of the folder `start` could have put a team file there.
+    """
     known = {os.geteuid(), 0, start.stat().st_uid}
     owners = (file.lstat().st_uid, file.stat().st_uid, file.parent.stat().st_uid)
     if stranger := next((owner for owner in owners if owner not in known), None):
@@ -60,7 +63,7 @@ def _user(number: int) -> str:
 
 
 def load(path: str | os.PathLike[str], root: Path | None = None, login: str | None = None) -> Team:
-    """The team of the file at `path`. Raises `TeamFileError`, one line.
+    """Load the team of the file at `path`. Raises `TeamFileError`, one line.
 
     Members work in `root` (None: the file's own folder). `login` names the human of a team that names none.
     """
@@ -86,7 +89,7 @@ def load(path: str | os.PathLike[str], root: Path | None = None, login: str | No
 
 
 def _checked(text: str) -> TeamFile:
-    """The tables of a team file with this text. Raises `TeamFileProblem`."""
+    """Read the tables of a team file with this text. Raises `TeamFileProblem`."""
     import tomllib
 
     from teamchat.core.team.problems import TeamFileProblem
@@ -104,11 +107,11 @@ def _checked(text: str) -> TeamFile:
 
 
 def resolve_team(option: str | None, cwd: Path, config_dir: Path, *, which: Which = shutil.which) -> Team:
-    """The team that `--team` names, else that of the nearest team file, else the installed CLIs.
+    """Return the team that `--team` names, or else that of the nearest team file, or else the installed CLIs.
 
-    `option` is a file if it has a slash, ends in `.toml` or exists. Else it is the name of a team in the folder
+    `option` is a file if it has a slash, ends in `.toml` or exists. Otherwise it is the name of a team in the folder
     `teams` of `config_dir`, whose members work in `cwd`. Raises `TeamFileError`, `UnknownName`, `NotTrusted` if the
-    nearest file is another user's, and `AgentMissing` when there is neither a file nor a CLI.
+    nearest file is another user's, and `AgentMissing` if there is neither a file nor a CLI.
     """
     if option is not None:
         file = cwd.absolute() / option
@@ -127,7 +130,7 @@ def resolve_team(option: str | None, cwd: Path, config_dir: Path, *, which: Whic
 
 
 def installed_team(root: Path, which: Which = shutil.which, login: str | None = None) -> Team:
-    """The installed agent CLIs under their own names, read-only. Raises `AgentMissing` if there is none."""
+    """Build a read-only team of the installed agent CLIs under their own names. Raises `AgentMissing` without any."""
     specs = [spec for spec in BUILTIN_AGENTS.values() if which(spec.command[0])]
     if not specs:
         commands = "\n".join((*INSTALL.values(), "teamchat init --template offline"))

@@ -65,7 +65,7 @@ OFFLINE = (Seat("planner"), Seat("builder"), Seat("checker"))
 DEMO = (OFFLINE[0], Seat("builder", access="edit"), OFFLINE[2])  # who writes a file
 
 HEAD = "# The team of this folder; `teamchat help team-file` explains every key."
-WIDTH = 30  # where comments begin
+WIDTH = 30  # The column in which comments begin.
 SEES = "sees what changed: log, diff, show, blame"
 
 
@@ -78,7 +78,7 @@ def team_text(
     *,
     git: bool = False,
 ) -> str:
-    """A team file for the seats, each with its agent. `commands` are agents that the file defines, by name.
+    """Write a team file for the seats, each with its agent. `commands` are agents that the file defines, by name.
 
     `git` says that teamchat's git works here. Otherwise the key is a comment.
     """
@@ -102,7 +102,7 @@ def team_text(
 
 
 def _member(seat: Seat, agent: str, *, first: bool, git: bool) -> Iterator[str]:
-    """A member's table. The keys of the `first` one have comments."""
+    """Write a member's table. The keys of the `first` one have comments."""
     yield "[[members]]"
     yield _key("name", seat.name, f"called by [NEXT: {seat.name}]" * first)
     if seat.title:
@@ -133,7 +133,7 @@ SCRIPTS = {seat.name: f"agents/{seat.name}.py" for seat in OFFLINE}
 
 
 UNKNOWN = "only it could tell"
-"""What is known of the login of an agent that a row describes."""
+"""The login of an agent that a row describes, in words."""
 
 
 class NewTeam(Struct, frozen=True):
@@ -144,7 +144,7 @@ class NewTeam(Struct, frozen=True):
 
 
 def installed_clis(cwd: Path, env: Mapping[str, str], which: Which = shutil.which) -> dict[str, Login]:
-    """Each agent CLI that is installed, with the login that its own files and the environment show. None is run."""
+    """Find the installed agent CLIs, with their logins as far as files and environment show. None is run."""
     programs = [spec.name for spec in BUILTIN_AGENTS.values() if which(spec.command[0])]
     known = {name: AGENT_TYPES[name].runner.login(cwd, env) for name in programs}
     rows = {name: Login(None, UNKNOWN) for name, row in shipped() if row.proven and which(row.command[0])}
@@ -152,7 +152,7 @@ def installed_clis(cwd: Path, env: Mapping[str, str], which: Which = shutil.whic
 
 
 def with_login(found: Mapping[str, Login]) -> list[str]:
-    """The CLIs that have a login; if there is none, those that may have one; if there is none either, all."""
+    """Name the CLIs with a login; without any, those that may have one; without these, all."""
     by = {there: [name for name, login in found.items() if login.there is there] for there in (True, None)}
     return by[True] or by[None] or list(found)
 
@@ -160,11 +160,11 @@ def with_login(found: Mapping[str, Login]) -> list[str]:
 def plan(
     template: Template | None, folder: str, login: str, installed: Collection[str], *, git: bool = False
 ) -> NewTeam:
-    """The team for a folder of that name. Raises `AgentMissing` when it needs an agent CLI and none is `installed`.
+    """Plan the team for a folder with that name. Raises `AgentMissing` if it needs an agent CLI and has none.
 
-    Without a template one CLI gives a writer and a reviewer, several CLIs also an architect. Members take the CLIs
-    in turn, so that with two CLIs the reviewer and the writer have different vendors. `git` says that teamchat's
-    git works here; the reviewer then gets it.
+    `installed` are the agent CLIs. Without a template one CLI gives a writer and a reviewer, several CLIs also an
+    architect. Members take the CLIs in turn, so that with two CLIs the reviewer and the writer have different vendors.
+    `git` says that teamchat's git works here; the reviewer then gets it.
     """
     if template == "offline":
         return plan_scripts(template, folder, login)
@@ -184,7 +184,7 @@ def plan(
 
 
 def plan_scripts(template: Scripts, folder: str, login: str) -> NewTeam:
-    """The team of a planner, a builder and a checker that need no agent CLI."""
+    """Plan the team of a planner, a builder and a checker that need no agent CLI."""
     human = human_name(login, OFFLINE)
     python = "python3" if template == "offline" else sys.executable
     commands = {name: [python, path] for name, path in SCRIPTS.items()}
@@ -199,14 +199,14 @@ def _scripts(template: Scripts) -> dict[str, str]:
 
 
 def human_name(login: str, seats: Sequence[Seat]) -> str:
-    """The login as a member's name. Characters that a name cannot have become `-`. "you" if a member has that name."""
+    """Make a member's name of the login, with `-` for invalid characters; "you" if a member has that name."""
     name = "".join(character if valid_name(f"a{character}") else "-" for character in login).strip("-")
     members = [Member(seat.name, "ai", Path(), seat.title) for seat in seats]
     return default_human(name, members, Path()).name
 
 
 def check_free(file: Path, template: Template | None) -> None:
-    """Raises `UsageError` if the team file, or a script of the template, already exists."""
+    """Raise `UsageError` if the team file, or a script of the template, already exists."""
     options = ["--template", template] if template else []
     here = [*options, *([] if file.name == FILE_NAME else ["--file", file.name]), "--force"]
     scripts = _scripts(template) if template == "offline" else {}
@@ -226,7 +226,7 @@ def _beginning(*options: str) -> str:
 
 
 def _is(path: Path, text: str) -> bool:
-    """True if a regular file has that text."""
+    """Whether a regular file has that text."""
     try:
         return not path.is_symlink() and read_regular_text(path) == text
     except (OSError, ValueError):
@@ -234,7 +234,7 @@ def _is(path: Path, text: str) -> bool:
 
 
 def write_team(new: NewTeam, file: Path, *, over: bool = False) -> list[Path]:
-    """Write the team to `file` and its scripts beside it. Only `over` replaces existing files; returns their copies.
+    """Write the team to `file` and its scripts beside it. Return the copies of files replaced, only with `over`.
 
     It writes through no link: if a link is replaced, the copy is the link itself. Raises `UsageError`.
     """
@@ -264,7 +264,7 @@ def _replace(path: Path, text: str) -> list[Path]:
 
 
 def _create(path: Path, text: str) -> list[Path]:
-    """Write a file that does not exist. If another process has just written it, that one stays.
+    """Write a new file. If another process has just written it, that one stays. Raises `OSError`.
 
     Nothing is written either if another process has just put a link in place of its folder.
     """

@@ -47,7 +47,7 @@ class TeamFileProblem(ValueError):
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
-    """The end of an error: the known word nearest to `word`, or all known words."""
+    """Write the end of an error: the known word nearest to `word`, or all known words."""
     options = {option.casefold(): option for option in known}
     if not options:
         return "there is none"
@@ -57,7 +57,7 @@ def nearest(word: str, known: Iterable[str]) -> str:
 
 
 def near(word: str, known: Iterable[str], least: float = 0.6) -> str | None:
-    """The known word nearest to `word`, None if none is near: `least` says how alike they must be, from 0 to 1."""
+    """Return the known word nearest to `word`; None if none is alike by at least `least`, from 0 to 1."""
     from difflib import get_close_matches
 
     options = {option.casefold(): option for option in known}
@@ -66,13 +66,13 @@ def near(word: str, known: Iterable[str], least: float = 0.6) -> str | None:
 
 
 def check_each_once(words: Sequence[str], where: str) -> None:
-    """Raises `TeamFileProblem` for a word that is there twice."""
+    """Raise `TeamFileProblem` for a word that appears twice."""
     if twice := [word for place, word in enumerate(words) if word in words[:place]]:
         raise TeamFileProblem(f"{where}: expected each once, got {twice[0]!r} twice")
 
 
 def first_problem(found: ErrorDetails, raw: Mapping[str, object], keys: Mapping[str, Iterable[str]]) -> str:
-    """Pydantic's first error as a sentence. `keys` has the known keys of each table, by the table's place."""
+    """Write pydantic's first error as a sentence. `keys` has the known keys of each table, by the table's place."""
     table, where, rest = _place(found["loc"], raw)
     key = _key(rest)
     if found["type"] == "extra_forbidden":
@@ -81,7 +81,7 @@ def first_problem(found: ErrorDetails, raw: Mapping[str, object], keys: Mapping[
 
 
 def _place(loc: Sequence[str | int], raw: Mapping[str, object]) -> tuple[str, str, list[str | int]]:
-    """The table that an error is about, its name for the user, and the rest of the path to the key."""
+    """Return the table of an error, its name for the user, and the rest of the path to the key."""
     match list(loc):
         case ["members", int(index), *rest]:
             return "members", f"{_label(raw, index)}: ", rest
@@ -96,7 +96,7 @@ def _place(loc: Sequence[str | int], raw: Mapping[str, object]) -> tuple[str, st
 
 
 def _label(raw: Mapping[str, object], index: int) -> str:
-    """A member by its name, or by its place when it has none."""
+    """Name a member, or give its place if it has no name."""
     members = raw["members"]
     member = members[index] if isinstance(members, list) else None
     name = member.get("name") if isinstance(member, dict) else None
@@ -148,7 +148,7 @@ def _shown(value: object) -> str:
 
 
 def line_of(sentence: str, text: str) -> int | None:
-    """The number of the line that has the key or the table of a problem; None where the scan does not find it."""
+    """Return the number of the line with a problem's key or table; None if the scan does not find it."""
     if match := _NO_TOML.match(sentence):
         return int(match[1])
     if not (said := _SAID.match(sentence)):
@@ -162,7 +162,7 @@ def line_of(sentence: str, text: str) -> int | None:
 
 
 def _lines(text: str) -> Iterator[Line]:
-    """The lines outside of texts that take several lines, each with its table."""
+    """List the lines outside of multi-line texts, each with its table."""
     table, inside = "", False
     for number, line in enumerate(text.split("\n"), 1):
         was_inside, bare = inside, line.partition("#")[0].strip()
@@ -179,7 +179,7 @@ def _lines(text: str) -> Iterator[Line]:
 def _of_table(
     lines: Sequence[Line], text: Sequence[str], table: str, name: str | None, index: str | None
 ) -> list[Line]:
-    """The lines of that table and of those below it; of the members only those of the one with this name or index."""
+    """List the lines of that table and of those below it; of the members, only the one with this name or index."""
     if table != "members" or name is index is None:
         wanted = f"{table}.{name}" if name else table
         return [line for line in lines if line[1] == wanted or line[1].startswith(f"{wanted}.")]
@@ -201,6 +201,6 @@ def _names(line: Line, text: Sequence[str], name: str | None) -> bool:
 
 
 def _only(lines: Sequence[Line], key: str | None) -> int | None:
-    """The one line with that key, or the head of a table of that name."""
+    """Return the number of the only line with that key, or with the head of a table of that name."""
     numbers = [number for number, table, here in lines if key and (here or table.rpartition(".")[2]) == key]
     return numbers[0] if len(numbers) == 1 else None

@@ -26,17 +26,17 @@ from teamchat.runners.base import Job, Runner
 from teamchat.runners.environment import GIT_LOCAL, environment
 from teamchat.runners.untrusted.regular_files import open_regular
 
-LONGEST_FIRST_LINE = 256  # bytes that Linux reads of it
+LONGEST_FIRST_LINE = 256  # Bytes of a first line that Linux reads.
 ELF = b"\x7fELF"
 BINARY = (ELF, b"\xfe\xed\xfa", b"\xce\xfa\xed\xfe", b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe")  # ELF and Mach-O
 SMALLER = {b"\x3e\0": b"\x03\0", b"\xb7\0": b"\x28\0"}  # x86-64 also runs programs for i386, AArch64 programs for Arm
-FORMATS = Path("/proc/sys/fs/binfmt_misc")  # where Linux lists its binfmt handlers
-NO_FORMAT = {"register", "status"}  # the files there that are not handlers
+FORMATS = Path("/proc/sys/fs/binfmt_misc")  # The folder in which Linux lists its binfmt handlers.
+NO_FORMAT = {"register", "status"}  # The files there that are not handlers.
 OTHERWISE = "install it, or change its command in the team file"
 
 
 class Unusable(Struct, frozen=True):
-    """Why a program cannot run, in words that follow its name, and the command that repairs it, if one does."""
+    """The reason why a program cannot run, in words that follow its name, and the command that repairs it, if any."""
 
     why: str
     hint: str | None = None
@@ -51,7 +51,7 @@ def environment_of(
     command_env: Mapping[str, str] = MappingProxyType({}),
     tmpdir: Path | None = None,
 ) -> dict[str, str]:
-    """The environment of a program that `runner` runs. `environment` says what the parameters do."""
+    """Build the environment of a program that `runner` runs. `environment` says what the parameters do."""
     foreign = foreign_keys(runner.vendor)
     return environment(
         inherited, foreign=foreign, homes=HOMES, keep=keep, add=add, command_env=command_env, tmpdir=tmpdir
@@ -59,7 +59,7 @@ def environment_of(
 
 
 def find_program(program: str, env: Mapping[str, str]) -> str | Unusable:
-    """The path of a program, or why it cannot run with the variables `env`."""
+    """Find the path of a program, or say why it cannot run with the variables `env`."""
     search = env.get("PATH", os.defpath)
     if path := shutil.which(program, path=search):
         if not Path(path).is_file():
@@ -78,7 +78,7 @@ def find_program(program: str, env: Mapping[str, str]) -> str | Unusable:
 
 
 def _install_by_row(name: str) -> str | None:
-    """The command that installs the program of a row; None if no row has one."""
+    """Return the command that installs the program by a row; None if no row has one."""
     from teamchat.core.team.agent_rows import all_rows
 
     with contextlib.suppress(TeamFileProblem):  # another command says what is wrong with a row
@@ -87,7 +87,7 @@ def _install_by_row(name: str) -> str | None:
 
 
 def _at(program: str, search: str) -> Path | None:
-    """The path itself, or the file of that name in a folder of PATH."""
+    """Return the path itself, or the file with that name in a folder of PATH."""
     if os.path.dirname(program):  # noqa: PTH120 (a slash counts, also in ./name)
         return Path(program) if os.path.lexists(program) else None
     paths = (Path(folder) / program for folder in search.split(os.pathsep) if folder)
@@ -95,7 +95,7 @@ def _at(program: str, search: str) -> Path | None:
 
 
 def _wrong_beginning(program: str, search: str) -> str | None:
-    """Why a file with this beginning cannot run."""
+    """Say why a file with this beginning cannot run; None if it can."""
     try:
         with open_regular(Path(program)) as file:
             beginning = file.read(LONGEST_FIRST_LINE)
@@ -111,7 +111,7 @@ def _wrong_beginning(program: str, search: str) -> str | None:
 
 
 def _is_foreign(beginning: bytes) -> bool:
-    """True if no program of this kind can run. That is certain only on Linux without other binfmt handlers."""
+    """Whether no program of this kind can run. That is certain only on Linux without other binfmt handlers."""
     if sys.platform != "linux" or _was_taught():
         return False
     with Path(sys.executable).open("rb") as file:
@@ -127,12 +127,12 @@ def _was_taught() -> bool:
 
 
 def _machine(beginning: bytes) -> bytes | None:
-    """The kind of machine that an ELF program is for; None for other files."""
+    """Return the kind of machine that an ELF program is for; None for other files."""
     return beginning[18:20] if beginning.startswith(ELF) else None
 
 
 def _missing_interpreter(line: bytes, search: str) -> str | None:
-    """The interpreter in the `#!` line of a script, if it does not exist."""
+    """Return the interpreter in a script's `#!` line, if it does not exist."""
     interpreter, *words = [*re.split(r"[ \t]+", os.fsdecode(line[2:]).strip(" \t")), ""]
     if Path(interpreter).is_absolute() and not os.access(interpreter, os.X_OK):
         return interpreter
@@ -142,7 +142,7 @@ def _missing_interpreter(line: bytes, search: str) -> str | None:
 
 
 def may(member: Member, agent: AgentSpec) -> str:
-    """What a member may do and use, by its access and by `web`, `mcp` and `git`."""
+    """Say what a member may do and use, by its access and by `web`, `mcp` and `git`."""
     tools = ", ".join(_tools(member)) if agent.type.runner.vendor else ""
     return "; ".join(filter(None, (agent.access_note(member.access), tools)))
 
@@ -161,7 +161,7 @@ def _tools(member: Member) -> Iterator[str]:
 
 
 def need_tools(member: Member, agent: AgentSpec, runner: Runner, env: Mapping[str, str]) -> None:
-    """Raises `UsageError` for an MCP server that the user has not set up, `AgentMissing` for what git needs."""
+    """Raise `UsageError` for an MCP server that the user has not set up, `AgentMissing` if git lacks something."""
     if member.mcp:
         _need_servers(member, agent, sorted(runner.servers(member.cwd, env)))
     if member.git and (lacks := git_server.missing(env)):
@@ -183,7 +183,7 @@ SCRATCH = Path("$TMPDIR")  # the name of a turn's own folder when no turn runs
 
 
 def job_of(member: Member, agent: AgentSpec, inherited: Mapping[str, str], scratch: Path = SCRATCH) -> Job:
-    """What the team file says about any turn of `member`."""
+    """Collect the team file's settings for any turn of `member`."""
     return made_of(
         Job,
         member,
@@ -197,12 +197,12 @@ def job_of(member: Member, agent: AgentSpec, inherited: Mapping[str, str], scrat
 
 
 def in_worktree(member: Member, cwd: Path) -> Member:
-    """The member with that folder of its worktree. No variable of the team file leads its git to another repository."""
+    """Move the member to that folder of its worktree, without the team file's variables that point git elsewhere."""
     return replace(member, cwd=cwd, env={name: value for name, value in member.env.items() if name not in GIT_LOCAL})
 
 
 def member_env(member: Member) -> Mapping[str, str]:
-    """The team file's variables for the member. Relative folders of its PATH start at its working folder."""
+    """Return the team file's variables for the member. Relative folders of its PATH start at its working folder."""
     if "PATH" not in member.env:
         return member.env
     folders = member.env["PATH"].split(os.pathsep)

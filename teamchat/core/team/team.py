@@ -49,11 +49,11 @@ class AgentSpec(Struct, frozen=True):
 
     @property
     def type(self) -> AgentType:
-        """Its row of the table, which says how it is prompted and run."""
+        """The agent's row of the table, which says how it is prompted and run."""
         return agent_type(self.protocol, self.row)
 
     def access_note(self, access: Access) -> str:
-        """What a member with that access may do, and what limits it."""
+        """Say what a member with that access may do, and what limits it."""
         note = self.type.runner.access_notes[access]
         if access == "full" or not (vendor := self.unproven):
             return note
@@ -143,39 +143,28 @@ class Member(Struct, frozen=True):
 
     @property
     def hosts(self) -> str:
-        """Where its turns run, in words; empty for this machine."""
+        """The hosts for its turns, in words; empty for this machine."""
         return "any host" if self.host == ("any",) else " or ".join(self.host)
 
     @property
     def has_folder(self) -> bool:
-        """True if its `cwd` is a folder. False for a path that cannot be examined."""
+        """Whether its `cwd` is a folder. False for a path that cannot be examined."""
         return os.path.isdir(self.cwd)  # noqa: PTH112 (pathlib raises errors)
 
 
 class Team(Struct, frozen=True):
-    """The members, their agents, and the limits.
-
-    `path` is the team file (None when the installed CLIs are the team) and `root` the folder that the members'
-    `cwd` is relative to. `agents` has the built-in ones and the file's own, by normalised name. `option` is the
-    value of `--team` that selects this team again (None: no option is needed). `digest` is the sha256 of the file's
-    text.
-
-    `compactor` summarises the conversation when the part without a summary reaches `due_tokens` (`summary.py` in
-    `core/conversation/`). `fence` puts messages between fences in prompts. `redact` removes secrets from what goes
-    from one vendor to another (both in `core/context/history.py`). `knowledge_tokens` and `experience_tokens` are
-    the maximum sizes of those layers; 0 switches a layer off.
-    Checkpoints of files that are older than `keep_checkpoints_s` are removed. `processes` are the file's own, by name.
-    `hooks` are the commands that the command line runs at events, by the names of these. `checks` are the file's own,
-    by name. `as_written` is the team of the file where a person has typed hosts for a run: trust is asked of that one.
-    """
+    """The members, their agents, and the limits."""
 
     name: str
     members: tuple[Member, ...]
     root: Path
+    """The folder that the members' `cwd` is relative to."""
     path: Path | None = None
+    """The team file; None if the installed CLIs are the team."""
     task: str | None = None
     lead: str | None = None
     compactor: str | None = None
+    """Summarises the conversation once the part without a summary has `due_tokens` (`core/conversation/summary.py`)."""
     compact_at_tokens: int = 40_000
     context_window: int = 30  # messages; what a `ContextManager` without a team shows is smaller
     max_bytes: int = MAX_BYTES
@@ -183,18 +172,30 @@ class Team(Struct, frozen=True):
     max_message_tokens: int = 10_000
     share_context: bool = True
     fence: bool = False
+    """Whether prompts put messages between fences (`core/context/history.py`)."""
     redact: bool = True
+    """Whether secrets are removed from what goes from one vendor to another (`core/context/history.py`)."""
     keep_checkpoints_s: float = 30 * 86_400.0
+    """The age in seconds from which on checkpoints of files are removed."""
     knowledge_tokens: int = 4000
+    """The maximum size of this layer; 0 switches it off."""
     experience_tokens: int = 500
+    """The maximum size of this layer; 0 switches it off."""
     limits: Limits = field(default_factory=Limits)
     agents: Mapping[str, AgentSpec] = field(default_factory=lambda: BUILTIN_AGENTS)
+    """The built-in agents and the file's own, by normalised name."""
     option: str | None = None
+    """The value of `--team` that selects this team again; None if no option is needed."""
     digest: str | None = None
+    """The sha256 of the file's text."""
     processes: Mapping[str, NamedProcess] = field(default_factory=dict)
+    """The file's own, by name."""
     hooks: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """The commands that the command line runs at events, by the names of the events."""
     checks: Mapping[str, Check] = field(default_factory=dict)
+    """The file's own, by name."""
     as_written: Team | None = None
+    """The file's team, if a person has typed hosts for a run: that one needs the trust."""
 
     @property
     def ai_members(self) -> tuple[Member, ...]:
@@ -221,7 +222,7 @@ class Team(Struct, frozen=True):
 
     @property
     def kept_tokens(self) -> int:
-        """How much of people's newest messages is quoted with a summary. A small prompt keeps room for the rest."""
+        """The size of people's newest messages quoted with a summary. A small prompt keeps room for the rest."""
         return min(KEPT_TOKENS, self.prompt_bytes // BYTES_PER_TOKEN * 2 // 5)
 
     @property
@@ -230,7 +231,7 @@ class Team(Struct, frozen=True):
         return "" if self.option is None else f" --team {quote(self.option)}"
 
     def member(self, name: str) -> Member:
-        """The member of that name. Case, spaces, `-` and `_` are ignored. Raises `UnknownName`."""
+        """Return the member with that name. Case, spaces, `-` and `_` are ignored. Raises `UnknownName`."""
         for member in self.members:
             if fold(member.name) == fold(name):
                 return member
@@ -238,16 +239,16 @@ class Team(Struct, frozen=True):
         raise UnknownName(f"no member {name!r} in team {self.name!r} (there are: {there})", "teamchat team")
 
     def agent_of(self, member: Member) -> AgentSpec:
-        """The agent of an AI member. Raises ValueError for a human."""
+        """Return the agent of an AI member. Raises `ValueError` for a human."""
         if member.agent is None:
             raise ValueError(f"{member.name!r} is a human: no agent runs it")
         return self.agents[normalize_agent_type(member.agent)]
 
 
 def default_human(login: str, members: Iterable[Member], root: Path) -> Member:
-    """The person at the keyboard, for a team that names no human: the login name, no title.
+    """Build the person at the keyboard, for a team that names no human, with the login name and no title.
 
-    "you" (then "you-2", ...) if the login name is no valid name, or is already a member's name or title.
+    The name is "you" (then "you-2", ...) if the login name is no valid name, or is already a member's name or title.
     """
     taken = {fold(word) for member in members for word in (member.name, member.title) if word}
     names = chain((login, "you"), (f"you-{n}" for n in count(2)))
@@ -255,12 +256,12 @@ def default_human(login: str, members: Iterable[Member], root: Path) -> Member:
 
 
 def folder_name(folder: Path) -> str:
-    """The name of a team without one: its folder's, in characters that can be stored and sent."""
+    """Name a team by its folder, in characters that can be stored and sent."""
     return well_formed(folder.name) or "team"
 
 
 def login_name() -> str:
-    """The user's login name, or "you" on a machine that has none for this user (a container, say)."""
+    """Return the user's login name, or "you" on a machine without one for this user (a container, say)."""
     for variable in ("LOGNAME", "USER", "LNAME", "USERNAME"):
         if name := os.environ.get(variable):
             return name

@@ -22,12 +22,12 @@ from teamchat.core.text.commands import quote
 from teamchat.runners.untrusted.regular_files import read_regular
 
 LARGEST = 1 << 24  # bytes; enough for thousands of team files
-REMEMBERED = 100  # team files, the last ones trusted, of which more than the fingerprint is kept
-FIRST = 3  # changes named in an error
+REMEMBERED = 100  # The number of last trusted team files with more kept than the fingerprint.
+FIRST = 3  # Changes named in an error.
 
 
 class Standing(Struct, frozen=True):
-    """Whether a team is trusted. If not: whether it was (`before`), and each change since then, if known."""
+    """The trust in a team: whether it is trusted, was trusted `before`, and each change since then, if known."""
 
     trusted: bool
     before: bool = False
@@ -35,21 +35,21 @@ class Standing(Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """The words after the path of the team file."""
+        """The standing in words that follow the path of the team file."""
         if self.trusted:
             return "is trusted"
         return "has changed since you trusted it" if self.before else "is not trusted yet"
 
 
 def require(team: Team, store: TrustStore) -> None:
-    """Raises `NotTrusted`, with what changed or what would have run, unless the team is trusted."""
+    """Raise `NotTrusted`, with what changed or what would have run, unless the team is trusted."""
     standing = store.standing(team)
     if not standing.trusted:
         raise not_trusted(team, standing)
 
 
 def not_trusted(team: Team, standing: Standing) -> NotTrusted:
-    """The error of a team with that standing."""
+    """Build the error of a team with that standing."""
     why = f"{printable(str(team.path))} {standing.text}"
     lines = "\n".join(f"  {need.line}" for need in needs(team))
     text = f"{why}: {_first(team, standing.changes)}" if standing.changes else f"{why}; with it\n{lines}"
@@ -63,7 +63,7 @@ def _first(team: Team, found: tuple[str, ...]) -> str:
 
 
 def trust_command(team: Team) -> str:
-    """The command that trusts the team."""
+    """Return the command that trusts the team."""
     return f"teamchat trust{team.typed}"
 
 
@@ -78,7 +78,7 @@ class TrustStore:
         self.file = file
 
     def standing(self, team: Team) -> Standing:
-        """Whether the team is trusted, and what changed since it was last trusted. Raises `StoreError`."""
+        """Say whether the team is trusted, and what changed since it was last trusted. Raises `StoreError`."""
         team = team.as_written or team  # what a person types needs no further trust
         if not (wanted := covered(team)):
             return Standing(trusted=True)
@@ -89,7 +89,7 @@ class TrustStore:
         return Standing(trusted=False, before=bool(known), changes=trust_changes(known[-1], team) if known else ())
 
     def grant(self, team: Team) -> None:
-        """Remember that the user trusts the team as it is now, on the disk when this returns. Raises `StoreError`."""
+        """Remember that the user trusts the team as it is now: on the disk at the end. Raises `StoreError`."""
         if not needs(team):
             return
         try:
@@ -119,7 +119,7 @@ class TrustStore:
 
 
 def _with(trusted: dict[str, list[Trusted]], path: str, now: Trusted) -> dict[str, list[Trusted]]:
-    """The file's entry with `now` as the content trusted last."""
+    """Add `now` to the file's entry as the content trusted last."""
     others = {other: known for other, known in trusted.items() if other != path}
     return others | {path: [*(given for given in trusted.get(path, []) if given.fingerprint != now.fingerprint), now]}
 

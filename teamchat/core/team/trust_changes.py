@@ -41,13 +41,13 @@ class Trusted(Struct, frozen=True):
 
     @classmethod
     def of(cls, team: Team) -> Self:
-        """The team as it is now."""
+        """Describe the team as it is now."""
         files = {str(file): state for file, state in file_states(team).items() if state != "none"}
         return cls(fingerprint(team, covered(team)), dict(_values(team)), files)
 
     @classmethod
     def read(cls, kept: object) -> Self:
-        """What `kept()` returned, read back from JSON. Raises `ValueError` or `TypeError` for anything else."""
+        """Read from JSON what `kept()` returned. Raises `ValueError` or `TypeError` for anything else."""
         match kept:
             case str():
                 return cls(kept, {}, {})
@@ -58,14 +58,14 @@ class Trusted(Struct, frozen=True):
         raise ValueError(kept)
 
     def kept(self) -> str | dict[str, Any]:
-        """What is remembered, for JSON. For a content that is too large, only the fingerprint."""
+        """Return what is remembered, for JSON; only the fingerprint if the content is too large."""
         rows = [[*name, _kept_line(name, value.line), value.digest] for name, value in self.values.items()]
         whole = {"fingerprint": self.fingerprint, "values": rows, "files": dict(self.files)}
         return whole if len(json.dumps(whole)) <= LARGEST_KEPT else self.fingerprint
 
 
 def trust_changes(before: Trusted, team: Team) -> tuple[str, ...]:
-    """A line for each key and each file that changed; empty if the trusted content is unknown."""
+    """Write a line for each changed key and file; empty if the trusted content is unknown."""
     if not before.values:
         return ()
     after = Trusted.of(team)
@@ -117,7 +117,7 @@ def _values(team: Team) -> Iterator[tuple[_Name, _Value]]:
 
 
 def _need_parts(need: Need) -> Iterator[tuple[str, str, tuple[str, ...]]]:
-    """The parts of a need that change separately: the name, line and value of each."""
+    """List the parts of a need that change separately, with the name, line and value of each."""
     if need.key == "env":
         for pair in need.value:
             variable, _, value = pair.partition("=")

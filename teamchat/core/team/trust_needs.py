@@ -40,7 +40,7 @@ class Need(Struct, frozen=True):
 
 
 def needs(team: Team) -> tuple[Need, ...]:
-    """The parts of the team that need trust, member by member; empty for the installed CLIs without a team file."""
+    """List the parts of the team that need trust, by member; empty for the installed CLIs without a team file."""
     if team.path is None:
         return ()
     outside = partial(_outside, cache(_real))  # members often share their folders
@@ -53,7 +53,7 @@ def needs(team: Team) -> tuple[Need, ...]:
 
 
 def covered(team: Team) -> tuple[Need, ...]:
-    """All that trust covers: what needs it, and what must not change afterwards."""
+    """List everything that trust covers: the parts that need it, and those that must not change afterwards."""
     if not (wanted := needs(team)):
         return ()
     fence = Need(WHOLE_TEAM, "fence", "on" if team.fence else "off", (str(team.fence),))
@@ -63,14 +63,14 @@ def covered(team: Team) -> tuple[Need, ...]:
 
 
 def fingerprint(team: Team, wanted: tuple[Need, ...]) -> str:
-    """sha256 over the file's path, all that trust covers (`wanted`), and the files that its commands name."""
+    """Compute a sha256 over the file's path, all that trust covers (`wanted`), and the files that its commands name."""
     asked = sorted([need.member, need.key, *need.value] for need in wanted)
     files = sorted([str(file), state] for file, state in file_states(team).items())
     return sha256(json.dumps([str(team.path), asked, files]).encode()).hexdigest()
 
 
 def _kept_as_it_is(team: Team, member: Member) -> Iterator[Need]:
-    """The keys that ask nothing alone, but whose change or removal could let a trusted member do more."""
+    """List the keys that need no trust alone, but whose change or removal could let a trusted member do more."""
     name = team.agent_of(member).name
     yield _need(member.name, "agent", f"is {name}", (name,))
     if row := team.agent_of(member).row:
@@ -84,7 +84,7 @@ def _kept_as_it_is(team: Team, member: Member) -> Iterator[Need]:
 
 
 def _weakened(team: Team) -> Iterator[Need]:
-    """The protections that the file switches off, and the limits that it raises."""
+    """List the protections that the file switches off, and the limits that it raises."""
     if not team.redact:
         yield _need(WHOLE_TEAM, "redact", "sends other vendors' members well-known keys as they are", ())
     defaults = asdict(Limits())
@@ -104,9 +104,9 @@ def _hooks(team: Team) -> Iterator[Need]:
 
 
 def _checks(team: Team) -> Iterator[Need]:
-    """The checks, also those that a process has as commands. What their commands read is not trusted with them.
+    """List the checks, including commands in processes. The files that their commands read are not trusted with them.
 
-    A member changes it all the time: that is what a check is for.
+    A member changes these all the time: that is what a check is for.
     """
     typed = {
         process.name: tuple(word for word in process.settings.check if word not in team.checks)
@@ -146,7 +146,7 @@ def _needs_of_check(check: Check) -> Iterator[Need]:
 
 
 def _is_weaker(name: str, value: float, default: float) -> bool:
-    """True if the limit pauses later than the default one; a `similarity` of 0 never pauses."""
+    """Whether the limit pauses later than the default one; a `similarity` of 0 never pauses."""
     return value > default or (name == "similarity" and not value)
 
 
@@ -185,7 +185,7 @@ def _needs_of(team: Team, member: Member, outside: _Outside) -> Iterator[Need]:
 
 
 def _host(member: Member) -> Need:
-    """The machines that get the member's prompts, and the files of its worktree.
+    """Name the machines that get the member's prompts, and the files of its worktree.
 
     Which database carries them is the user's own setting.
     """
@@ -200,7 +200,7 @@ def _host(member: Member) -> Need:
 
 
 def _shown_address(address: str) -> str:
-    """Where a database is, without who connects to it and with which password; empty if that cannot be told."""
+    """Say where a database is, without user and password; empty if that cannot be told."""
     try:
         parts = urlsplit(address)
         places = [f"{name}={value}" for name, value in parse_qsl(parts.query) if name in ("host", "port")]
@@ -231,7 +231,7 @@ def _outside_needs(team: Team, member: Member, outside: _Outside) -> Iterator[Ne
 
 
 def _command(member: Member, spec: AgentSpec) -> Need:
-    """The program, whose options and output are those of `like`, which also decides what `access` means.
+    """Describe the program, whose options and output are those of `like`, which also defines `access`.
 
     The text that ends a program on a terminal may also be a command of that program.
     """
@@ -255,7 +255,7 @@ def _command(member: Member, spec: AgentSpec) -> Need:
 
 
 def whose(row: AgentRow) -> str:
-    """`by your row`, or whose row it is."""
+    """Say `by your row`, or whose row it is."""
     return "by your row" if row.origin == "you" else f"by the row of {row.origin}"
 
 
@@ -264,7 +264,7 @@ def _need(member: str, key: str, what: str, value: Iterable[str]) -> Need:
 
 
 def _outside(real: Callable[[Path], Path], path: Path, folder: Path) -> Path | None:
-    """The real path of `path`, if that is not in `folder`: a link may lead out of it."""
+    """Return the real path of `path` if it is not in `folder`: a link may lead out of it."""
     return None if real(path).is_relative_to(real(folder)) else real(path)
 
 

@@ -45,7 +45,7 @@ _BETWEEN = regex(r"[\s;&|()<>{}'\"`$=,:]+")  # separates the words of a shell's 
 
 
 def file_states(team: Team) -> dict[Path, str]:
-    """Each of the files with its digest; "none" for a program that is missing or no regular file."""
+    """Map each of the files to its digest; "none" for a program that is missing or no regular file."""
     # members with the same command have the same files, which are looked for once
     different = {_runs(team, member): member for member in team.ai_members}
     files = {file for member in different.values() for file in _files_of(team, member)}
@@ -55,15 +55,15 @@ def file_states(team: Team) -> dict[Path, str]:
 
 
 def files_of_hook(team: Team, command: tuple[str, ...]) -> set[Path]:
-    """The files that the words of a hook name."""
+    """List the files named by the words of a hook."""
     member = Member(HOOK, "ai", team.root, agent=HOOK)
     return _files_of(replace(team, agents={HOOK: AgentSpec(HOOK, command)}), member)
 
 
 def untrusted_copies(team: Team, member: Member, placed: Member) -> list[Path]:
-    """The files for `placed`, the member in its worktree, that are not as those of the user's work tree.
+    """List the files for `placed`, the member in its worktree, that differ from the user's work tree.
 
-    Trust was given to those, and in its worktree the member may have changed them.
+    Trust was given to the user's files, and in its worktree the member may have changed them.
     """
     here, there = Path(os.path.realpath(member.cwd)), placed.cwd
     while here.name == there.name and here != here.parent:
@@ -74,14 +74,14 @@ def untrusted_copies(team: Team, member: Member, placed: Member) -> list[Path]:
 
 
 def _runs(team: Team, member: Member) -> tuple[object, ...]:
-    """What decides which files are a member's."""
+    """Return everything that decides which files a member uses."""
     spec = team.agent_of(member)
     placed = _with_row(team, member)
     return spec.command, spec.local, placed.args, tuple(placed.env.items()), member.cwd
 
 
 def _with_row(team: Team, member: Member) -> Member:
-    """The member with the words and the variables that the row of its agent gives the program."""
+    """Add to the member the words and variables that its agent's row gives the program."""
     if (row := team.agent_of(member).row) is None:
         return member
     bounds = row.access.get(member.access)
@@ -91,7 +91,7 @@ def _with_row(team: Team, member: Member) -> Member:
 
 
 def _files_of(team: Team, member: Member) -> set[Path]:
-    """The files of one member, relative to its working folder and to the workspace's folders that its words name."""
+    """List one member's files, relative to its working folder and to workspace folders that its words name."""
     member = _with_row(team, member)
     program, *words = map(_without_here, (*team.agent_of(member).command, *member.args))
     values = [_without_here(value) for value in member.env.values()]
@@ -106,7 +106,7 @@ def _without_here(word: str) -> str:
 
 
 def _folders(team: Team, cwd: Path, words: Iterable[str]) -> list[Path]:
-    """`cwd`, and up to `MOST_FOLDERS` of the workspace that words name relative to these (`cd tools`, `-C sub`)."""
+    """List `cwd` and up to `MOST_FOLDERS` workspace folders that words name relative to it (`cd tools`, `-C sub`)."""
     parts = dict.fromkeys(part for word in words for part in (word, *_parts(word)))
     named = [part.removeprefix("-C") for part in parts]
     by_real_path = {os.path.realpath(cwd): cwd}
@@ -123,14 +123,14 @@ def _folders(team: Team, cwd: Path, words: Iterable[str]) -> list[Path]:
 
 
 def _modules(words: Iterable[str]) -> Iterator[str]:
-    """The paths of the modules that `python -m` runs."""
+    """List the paths of the modules that `python -m` runs."""
     for option, word in pairwise(words):
         if option == "-m":
             yield word.replace(".", "/")
 
 
 def _scripts(program: str, words: Sequence[str], folders: Sequence[Path]) -> Iterator[Path]:
-    """The files that whole words, or the parts after their `=`, name. In a shell's text only those that it runs."""
+    """List the files named by whole words, or by the parts after `=`; in a shell's text only those that it runs."""
     for word in (*words, *_modules(words)):
         for part in {word, word.partition("=")[2]}:
             yield from _named(part, folders[0])
@@ -141,7 +141,7 @@ def _scripts(program: str, words: Sequence[str], folders: Sequence[Path]) -> Ite
 
 
 def _marked(program: str, words: Sequence[str]) -> Iterator[tuple[str, bool]]:
-    """Each word, and whether it is a shell's text."""
+    """Pair each word with whether it is a shell's text."""
     shell = False
     for before, word in pairwise((program, *words)):
         shell = shell or before.rpartition("/")[2] in SHELLS
@@ -149,7 +149,7 @@ def _marked(program: str, words: Sequence[str]) -> Iterator[tuple[str, bool]]:
 
 
 def _without_written(text: str) -> str:
-    """A shell's text without the names of files that it only redirects output to."""
+    """Remove from a shell's text the names of files that it only redirects output to."""
     return _WRITES.sub(lambda found: found[1] or " ", text) if ">" in text else text
 
 
@@ -158,7 +158,7 @@ def _parts(text: str) -> list[str]:
 
 
 def _run(parts: Sequence[str], folder: Path) -> Iterator[Path]:
-    """The files in `folder` that a command of these words runs."""
+    """List the files in `folder` that a command with these words runs."""
     named = (part for part in parts if not part.startswith("-"))
     for before, part in pairwise([*named, *_modules(parts)]):
         reads = before.rpartition("/")[2] in READS_A_SCRIPT
@@ -169,7 +169,7 @@ def _run(parts: Sequence[str], folder: Path) -> Iterator[Path]:
 
 
 def _named(word: str, cwd: Path) -> Iterator[Path]:
-    """The files of that name.
+    """List the files with that name.
 
     Most words name none, and each turn checks all of them: a `Path` is made only for an existing file.
     """
@@ -180,7 +180,7 @@ def _named(word: str, cwd: Path) -> Iterator[Path]:
 
 
 def _is_script(file: Path) -> bool:
-    """True if the file exists to be run: other files that a shell's text names may be its input or output."""
+    """Whether the file exists to be run: other files in a shell's text may be its input or output."""
     if file.suffix in ENDINGS or os.access(file, os.X_OK):
         return True
     try:
@@ -191,7 +191,7 @@ def _is_script(file: Path) -> bool:
 
 
 def _program(team: Team, member: Member) -> Iterator[Path]:
-    """The member's program, if the team file names it relative to its own folder, or it is in the workspace."""
+    """Return the member's program if the team file names it relative to its own folder, or it is in the workspace."""
     spec = team.agent_of(member)
     program = Path(spec.command[0])
     if len(program.parts) == 1:
@@ -202,7 +202,7 @@ def _program(team: Team, member: Member) -> Iterator[Path]:
 
 
 def _on_path(team: Team, member: Member) -> Iterator[Path]:
-    """The programs that the member's own PATH puts before the system's, for its CLI and the tools of its CLI."""
+    """List the programs that the member's own PATH puts before the system's, for its CLI and the CLI's tools."""
     for folder in _path(member, {}).split(os.pathsep):
         place = member.cwd / folder
         if "PATH" in member.env and _in_workspace(team, place):
@@ -215,7 +215,7 @@ def _path(member: Member, inherited: Mapping[str, str]) -> str:
 
 
 def _in_workspace(team: Team, path: Path) -> bool:
-    """True if a member that may write, or the project, could have put it there."""
+    """Whether a member that may write, or the project, could have put it there."""
     folders = {team.root, *(member.cwd for member in team.ai_members), *([team.path.parent] if team.path else [])}
     places = Path(os.path.abspath(path)), Path(os.path.realpath(path))  # noqa: PTH100 (its own name, links as they are)
     return any(place.is_relative_to(os.path.realpath(folder)) for place in places for folder in folders)
@@ -229,7 +229,10 @@ def _entries(folder: Path) -> list[Path]:
 
 
 def _state(file: Path) -> str:
-    """The digest of a file's content; for a large file its size and times. No program can set its change time back."""
+    """Return the digest of a file's content, or "none"; for a large file, its size and times.
+
+    No program can set its change time back.
+    """
     try:
         about = file.stat()
         if about.st_size <= LARGE:

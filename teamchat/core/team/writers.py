@@ -30,7 +30,7 @@ def _is_bounded(member: Member, agent: AgentSpec) -> bool:
 
 
 def writable_files(team: Team, hook: tuple[str, ...]) -> list[Path]:
-    """The files that the words of a hook name and a member of the team may write: it waits while one of those works."""
+    """List the files in a hook's words that a member of the team may write: the hook waits while one of them works."""
     members = [(member, team.agent_of(member)) for member in team.ai_members if not member.host]
     return sorted(
         file

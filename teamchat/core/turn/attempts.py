@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 
 RETRYABLE = (FailureKind.RATE_LIMIT, FailureKind.OVERLOADED)
 FALLBACK_ON = (FailureKind.RATE_LIMIT, FailureKind.OVERLOADED, FailureKind.LOGIN, FailureKind.MISSING)
-# with a fallback, a CLI may retry by itself only this often before it is ended
+# If there is a fallback, a CLI is ended after this many retries of its own.
 PATIENCE = {FailureKind.RATE_LIMIT: 1, FailureKind.OVERLOADED: 3}
 BACKOFF_S = 2.0
 LONGEST_BACKOFF_S = 60.0
@@ -69,22 +69,23 @@ class Answer(OpenTurn, frozen=True):
 
 
 class NoAnswer(Struct, frozen=True):
-    """Why no turn ran: an error known before the start, or an interruption by then."""
+    """The reason why no turn ran: an error known before the start, or an interruption."""
 
     route: Route
     error: TeamchatError
 
 
 class Attempts(Struct):
-    """Runs the turns of the routes of one run."""
+    """Runner for the turns of the routes of one run."""
 
     run: Run
 
     async def answer(self, route: Route) -> Answer | NoAnswer:
-        """An answer to `route`, or the failure of the last turn that was tried.
+        """Return an answer to `route`, or the failure of the last turn that was tried.
 
-        A member's turn runs again up to `retries` times after a failure that may pass by itself; then its fallbacks are
-        asked. A kept process that ended without reporting the turn costs no retry: the turn runs again in its own.
+        After a failure that may pass by itself, a member's turn runs again up to `retries` times; then its fallbacks
+        are asked. If a kept process ends without reporting the turn, that costs no retry: the turn runs again in its
+        own process.
         """
         try:
             target = self.run.team.member(route.target)
@@ -112,20 +113,20 @@ class Attempts(Struct):
             self.run.emit(Warned(f"{_reason(result)}; {_fallback(member, target)}", route.number))
 
     def _note_limit(self, result: Answer | NoAnswer, member: Member) -> None:
-        """After a rate limit on a host no turn of the member goes there until the host itself says how it stands."""
+        """Keep the member's turns off a host that met a rate limit, until the host itself says how it stands."""
         host = result.turn.setup.host if isinstance(result, Answer) else None
         if host and self.run.machine.live and _kind(result) is FailureKind.RATE_LIMIT:
             self.run.hosting.limited(host, member.agent or "")
 
     def _falls_back(self, result: Answer | NoAnswer, member: Member, others: Sequence[Member]) -> bool:
-        """True if a fallback is asked. After a rate limit the member's agent cools down."""
+        """Whether a fallback is asked. After a rate limit the member's agent cools down."""
         kind = _kind(result)
         if kind is FailureKind.RATE_LIMIT and self.run.cooldowns and not member.host:  # a host has its own
             self.run.cooldowns.start(self._agent(member))
         return bool(others) and kind in FALLBACK_ON and not _interrupted(result)
 
     async def _before_again(self, why: Again, result: Answer | NoAnswer, member: Member, tries: int) -> int:
-        """Say why the turn of `member` runs again, and wait if it is to. Returns how many retries that costs."""
+        """Say why the turn of `member` runs again, and wait if needed. Return the number of retries that this costs."""
         reason, number = _reason(result), result.route.number
         if why is Again.UNREPORTED:
             self.run.live.give_up(member)
@@ -141,9 +142,9 @@ class Attempts(Struct):
         return 1
 
     def order(self, route: Route, target: Member) -> list[Member]:
-        """The target and its fallbacks in the order of asking: those whose agent cools down come last.
+        """Put the target and its fallbacks in the order of asking: those whose agent cools down come last.
 
-        Nobody takes the place of a member that a process has work apart. A process may allow others.
+        Nobody replaces a member that works apart in a process. A process may allow other fallbacks.
         """
         fallback: Sequence[str] = target.fallback
         if route.part:
@@ -151,11 +152,11 @@ class Attempts(Struct):
         return sorted([target, *map(self.run.team.member, fallback)], key=self._cools) if fallback else [target]
 
     def _cools(self, member: Member) -> bool:
-        """True while the member's agent cools down after a rate limit."""
+        """Whether the member's agent cools down after a rate limit."""
         return bool(not member.host and self.run.cooldowns and self.run.cooldowns.left(self._agent(member)))
 
     def _agent(self, member: Member) -> str:
-        """What cools down: a rate limit is that of a login, and each agent of a team may have a login of its own."""
+        """Name the agent that cools down: a rate limit belongs to a login, and each agent may have its own."""
         return self.run.team.agent_of(member).name
 
     def plan(
@@ -166,7 +167,7 @@ class Attempts(Struct):
         place: HostPlace | None = None,
         folder: Path = SCRATCH,
     ) -> ReadyTurn:
-        """The turn of `member` for `route`; raises what `plan_reply` does."""
+        """Plan the turn of `member` for `route`. Raises what `plan_reply` does."""
         run = self.run
         agent = place.agent if place else run.team.agent_of(member)
         planned = plan_reply(
@@ -272,18 +273,18 @@ class Attempts(Struct):
         return turn
 
     def _group_of(self, route: Route) -> int | None:
-        """The turn that began from the same state: the first of the group that runs, or one whose reply is kept."""
+        """Return the turn that began from the same state: the group's first, or one whose reply is kept."""
         answer = next((mate.answer for mate in self.run.state.mates(route) if mate.answer is not None), None)
         return answer if answer is not None else self.run.group
 
 
 def _for_part(member: Member, route: Route) -> Member:
-    """The member as it does the part of a route: in a fresh vendor session, unless the part continues its last one."""
+    """Adapt the member to the part of a route: a fresh vendor session, unless the part continues the last one."""
     return replace(member, memory="fresh") if route.part and not route.part.continues else member
 
 
 def cut_warnings(turn: Turn, prompt: BuiltPrompt, request: ConversationMessage) -> Iterator[str]:
-    """What the prompt of a turn lacks of its messages and images, and why a custom command stays text."""
+    """Say what the prompt of a turn lacks of its messages and images, and why a custom command stays text."""
     trimmed = turn.setup.trimmed
     if turn.setup.lost:
         lost = f"{turn.member}'s session has lost its {turn.setup.lost_in_words}, beside which somebody continued it"
@@ -305,7 +306,7 @@ def cut_warnings(turn: Turn, prompt: BuiltPrompt, request: ConversationMessage) 
 
 
 def new_turn(session: int, route: int | None, planned: ReadyTurn, folder: Path) -> NewTurn:
-    """The row of a turn that starts now. `route` is None for a side turn."""
+    """Build the row of a turn that starts now. `route` is None for a side turn."""
     return NewTurn(
         session=session,
         route=route,
@@ -328,7 +329,7 @@ def _kind(result: Answer | NoAnswer) -> FailureKind | None:
 
 
 def passed_over(target: Member, member: Member) -> str:
-    """Why a fallback is asked before the target."""
+    """Say why a fallback is asked before the target."""
     return f"{target.name}'s agent cools down after a rate limit; {_fallback(member, target)}"
 
 
@@ -337,7 +338,7 @@ def _fallback(member: Member, target: Member) -> str:
 
 
 class Again(Enum):
-    """How the same member's turn runs again, in words."""
+    """The way in which the member's turn runs again, in words."""
 
     GONE = "begins a fresh session with the full context"  # the vendor session that it resumes is gone
     UNREPORTED = "each further turn gets its own process"  # its kept process ended without reporting the turn
@@ -361,30 +362,30 @@ def _why_again(result: Answer | NoAnswer, member: Member, tries: int) -> Again |
 
 
 def _session_gone(answer: Answer) -> bool:
-    """True when the vendor session that the turn resumes is gone."""
+    """Whether the vendor session that the turn resumes is gone."""
     setup = answer.turn.setup
     return _kind(answer) is FailureKind.GONE and (setup.resumes or setup.adopted) is not None
 
 
 def _lost(answer: Answer) -> bool:
-    """True when the host of the turn has gone while it ran."""
+    """Whether the turn's host disappeared during the turn."""
     ran = answer.finished.outcome.ran
     return ran is not None and ran.gone != ""
 
 
 def _limited(answer: Answer) -> bool:
-    """True when a host did not begin the turn, because it has met a rate limit before."""
+    """Whether a host did not begin the turn because it had met a rate limit before."""
     ran = answer.finished.outcome.ran
     return _kind(answer) is FailureKind.RATE_LIMIT and ran is not None and not ran.executor
 
 
 def _unreported(answer: Answer) -> bool:
-    """True when a kept process ended without reporting the end of the turn."""
+    """Whether a kept process ended without reporting the end of the turn."""
     return answer.finished.unreported and _kind(answer) is FailureKind.AGENT
 
 
 def _interrupted(result: Answer | NoAnswer) -> bool:
-    """True when a person ended the turn: it gets neither a retry nor a fallback."""
+    """Whether a person ended the turn: it then gets neither a retry nor a fallback."""
     return isinstance(result, Answer) and result.finished.interrupted
 
 

@@ -60,34 +60,34 @@ VARIABLE = "TEAMCHAT_TURN_TOKEN"
 ORDER: tuple[Access, ...] = ("read", "edit", "full")
 FOLDERS = regex(rf"[0-9a-f]{{16}}({re.escape(LIVE)})?")
 """The names of folders with a turn's output."""
-LOOK_MS = 100  # how long a look into the store of another workspace waits for what locks it
+LOOK_MS = 100  # Milliseconds that a look into another workspace's store waits for its lock.
 
 
 class Admission(Struct, frozen=True, kw_only=True):
-    """What a teamchat that the agent of a turn runs is held to. The store has it as long as the turn runs.
-
-    `digest` is that of the turn's token, `process` the name of the folder of its process. `left` is how deep
-    conversations may be inside of it, `outer` are the folders of the turns around it, outermost first. `namespaces` are
-    those of its guardian. `free`: its program is one of the team file's own, or has arguments of the team file's, so
-    that its access bounds it less.
-    """
+    """The limits for a teamchat that the agent of a turn runs. The store has them as long as the turn runs."""
 
     digest: str
+    """The digest of the turn's token."""
     process: str
+    """The name of its process's folder."""
     left: int
+    """The depth left for conversations inside it."""
     outer: tuple[str, ...]
+    """The folders of the turns around it, outermost first."""
     namespaces: tuple[int, ...]
+    """The namespaces of its guardian."""
     access: Access
     allow: tuple[str, ...]
     web: bool
     mcp: tuple[str, ...] | None
     project_settings: bool
     free: bool
+    """Whether the team file defines its program or adds arguments, so that its access bounds it less."""
     rules: Rules
 
 
 class Record(Admission, frozen=True, kw_only=True):
-    """The same with the turn, and with the store that it is in."""
+    """An admission with its turn, and with the store of that turn."""
 
     store: Path
     session: int
@@ -108,19 +108,19 @@ class Record(Admission, frozen=True, kw_only=True):
 
 
 class Caller(Struct, frozen=True):
-    """The turns around this process, the outermost first, with their folders. `whole`: none is missing.
-
-    `stale`: nothing but the environment says that there is one, and it names none that runs.
-    """
+    """The turns around this process, with their folders."""
 
     records: tuple[Record, ...]
+    """The outermost first."""
     folders: tuple[Path, ...]
     whole: bool
+    """Whether no turn is missing."""
     stale: bool = False
+    """Whether only the environment says that there is a turn, and it names none that runs."""
 
     @property
     def left(self) -> int:
-        """How deep conversations may be inside of the turns of this process; negative if it may run none itself."""
+        """The depth left for conversations inside the turns of this process; negative if it may run none itself."""
         return min((record.left - at for at, record in enumerate(reversed(self.records), 1)), default=-1)
 
     @property
@@ -137,12 +137,12 @@ class Caller(Struct, frozen=True):
 
     @property
     def begins(self) -> CalledBy:
-        """How a session names the turn whose agent begins it. Raises `GuardReached`."""
+        """The innermost turn as a session names it that its agent begins. Raises `GuardReached`."""
         turn = self.turn
         return CalledBy(_storable(turn.store), turn.session_name, turn.number, turn.member)
 
     def check(self, now: float) -> None:
-        """Raises `GuardReached` if no turn may begin inside of the innermost turn, before anything is stored."""
+        """Raise `GuardReached` if no turn may begin inside the innermost turn, before anything is stored."""
         self._check_depth()
         for record in self.records:
             with _store_of(record) as db:
@@ -166,9 +166,9 @@ class Caller(Struct, frozen=True):
         return GuardReached(why, self.way_out)
 
     def check_session(self, db: Database, session: Session) -> None:
-        """Raises `NotTrusted` for a session with messages that the innermost turn did not begin.
+        """Raise `NotTrusted` for a session with messages that the innermost turn did not begin.
 
-        Raises `UsageError` for one that waits for this process: it would wait for ever.
+        Raises `UsageError` for a session that waits for this process: it would wait forever.
         """
         for record in self.records:
             if record.session == session.id and record.store == db.path.resolve():
@@ -181,7 +181,7 @@ class Caller(Struct, frozen=True):
             )
 
     def check_access(self, member: Member, agent: AgentSpec) -> None:
-        """Raises `NotTrusted` if the member may do more than one of the agents in whose turns it would run."""
+        """Raise `NotTrusted` if the member may do more than one of the agents in whose turns it would run."""
         for record in self.records:
             if more := _more(member, agent, record):
                 raise NotTrusted(
@@ -190,7 +190,7 @@ class Caller(Struct, frozen=True):
                 )
 
     def check_runs_commands(self) -> None:
-        """Raises `NotTrusted` if an agent in whose turn this runs may not run any command.
+        """Raise `NotTrusted` if an agent in whose turn this runs may not run any command.
 
         Raises `GuardReached` if one of the turns is not known.
         """
@@ -206,7 +206,7 @@ class Caller(Struct, frozen=True):
     def begin_turn(self, session: str, store: Path, now: float) -> None:
         """Count a turn of an inner session in each conversation around it. Raises what `check` does, and `StoreError`.
 
-        What is left is looked at in the same transaction, so two inner conversations never both take the last turn.
+        The same transaction checks what is left, so two inner conversations never both take the last turn.
         """
         self._check_depth()
         for record in self.records:
@@ -215,13 +215,13 @@ class Caller(Struct, frozen=True):
                 count_turn(db, record.session, record.turn, _storable(store), session)
 
     def spend(self, session: str, store: Path, usage: Usage) -> None:
-        """Add what a counted turn of an inner session has used in each conversation around it."""
+        """Add the usage of an inner session's counted turn to each conversation around it."""
         for record in self.records:
             with contextlib.suppress(TeamchatError), _store_of(record) as db:  # its own conversation has it stored
                 add_used(db, record.session, record.turn, _storable(store), session, usage)
 
     def budget(self) -> float | None:
-        """What is left of the money of all conversations around, in US dollars; None is no limit."""
+        """Return the money left in all conversations around this one, in US dollars; None means no limit."""
         left: list[float] = []
         for record in self.records:
             if (most := record.rules.max_cost_usd) is not None:
@@ -236,7 +236,7 @@ class Caller(Struct, frozen=True):
 
 
 def find_caller() -> Caller | None:
-    """The turns around this process; None if it runs in no turn. Never raises."""
+    """Find the turns around this process; None if it runs in no turn. Never raises."""
     folders, depth = _above()
     above = bool(folders) or depth is not None
     if by_token := _by_token(os.environ):
@@ -253,7 +253,7 @@ def find_caller() -> Caller | None:
 
 
 def check_not_hidden(db: Database) -> None:
-    """Raises `NotTrusted` where this may run in a turn of the store that cannot be found from here."""
+    """Raise `NotTrusted` if this may run in a turn of the store that cannot be found from here."""
     caller = find_caller()
     if any(record.store == db.path.resolve() for record in (caller.records if caller else ())):
         return
@@ -262,10 +262,10 @@ def check_not_hidden(db: Database) -> None:
 
 
 def check_hidden_nowhere(own: Path) -> None:
-    """The same with the turns of all workspaces but that of the state folder `own`, for what gives trust.
+    """Raise `NotTrusted` if this may run in a hidden turn of any workspace but the one of the state folder `own`.
 
-    Trust stays when the turn is over, wherever it was given. A store that cannot be read is left out: it would keep
-    a person from giving trust anywhere.
+    Commands that give trust call it: trust outlasts the turn, wherever it was given. A store that cannot be read is
+    left out: it would keep a person from giving trust anywhere.
     """
     if find_caller():
         return  # and gives none
@@ -284,9 +284,9 @@ def check_hidden_nowhere(own: Path) -> None:
 
 
 def _out_of_sight(db: Database) -> Record | None:
-    """A turn of the store that really runs, with its guardian in other namespaces than this process.
+    """Find a turn of the store that really runs, with its guardian in other namespaces than this process.
 
-    A process there may be one that the turn's agent has hidden. Nobody holds the session of a turn whose teamchat was
+    The turn's agent may have hidden this process in those. Nobody holds the session of a turn whose teamchat was
     killed.
     """
     here = _namespaces()
@@ -305,7 +305,7 @@ def _hidden(called: str) -> NotTrusted:
 
 
 def _above() -> tuple[list[Path], int | None]:
-    """The folders of the turns above this process, the outermost first, and the greatest depth that a mark has."""
+    """Find the folders of the turns above this process, outermost first, and the greatest depth in their marks."""
     folders: list[Path] = []
     depths: list[int] = []
     for pid in _ancestors():
@@ -322,7 +322,7 @@ def _above() -> tuple[list[Path], int | None]:
 
 
 def _ancestors() -> Iterator[int]:
-    """The numbers of the processes from this one upwards. Orphans of a turn have its guardian as a parent."""
+    """List the numbers of the processes from this one upwards. A turn's guardian is the parent of its orphans."""
     try:
         pid = int(Path("/proc/self").readlink().name)  # in a namespace of its own it may have two numbers
     except OSError:
@@ -334,14 +334,14 @@ def _ancestors() -> Iterator[int]:
 
 
 def _by_token(env: Mapping[str, str]) -> tuple[Path, ...]:
-    """The folder that a token names, if the turn of it has the token's digest."""
+    """Return the folder that a token names, if its turn has the token's digest."""
     secret, _, place = env.get(VARIABLE, "").partition("@")
     record = _read(Path(place)) if place else None
     return (Path(place),) if record and record.digest == sha256(secret.encode()).hexdigest() else ()
 
 
 def _namespaces() -> tuple[int, ...]:
-    """The numbers of the process and user namespaces of this process; none where there is no such thing."""
+    """Return the numbers of the process and user namespaces of this process; nothing on a system without them."""
     try:
         return tuple(os.stat(f"/proc/self/ns/{kind}").st_ino for kind in ("pid", "user"))  # noqa: PTH116 (no path)
     except OSError:
@@ -349,7 +349,7 @@ def _namespaces() -> tuple[int, ...]:
 
 
 def _read(folder: Path) -> Record | None:
-    """The turn that runs in the process of this folder, from the store that the folder belongs to."""
+    """Read the turn that runs in the process with this folder, from the folder's store."""
     store = folder.parent.parent / STORE_NAME
     try:
         with contextlib.closing(_opened(store)) as db:
@@ -360,14 +360,14 @@ def _read(folder: Path) -> Record | None:
 
 
 def _opened(store: Path) -> Database:
-    """The store as it is. An agent can name any file, and none is made."""
+    """Open the store as it is; none is made, since an agent can name any file. Raises `GuardReached` without a file."""
     if not store.is_file():
         raise GuardReached(f"there is no store {store}")
     return Database(store, as_it_is=True)
 
 
 def _record(store: Path, admitted: Admitted) -> Record | None:
-    """The turn with what its agent is held to; None for one that no teamchat has stored."""
+    """Join a turn with its agent's limits; None for a turn that no teamchat has stored."""
     try:
         admission = decode(admitted.admission, type=Admission)
     except ValueError:
@@ -387,7 +387,7 @@ def _record(store: Path, admitted: Admitted) -> Record | None:
 
 @contextlib.contextmanager
 def _store_of(record: Record) -> Iterator[Database]:
-    """The store of a conversation around this process, if the record's turn still runs there. Raises `GuardReached`."""
+    """Open the store of a conversation around this one, if the record's turn still runs. Raises `GuardReached`."""
     if not record.store.exists():
         raise _over(record)
     with contextlib.closing(Database(record.store)) as db:
@@ -397,7 +397,7 @@ def _store_of(record: Record) -> Iterator[Database]:
 
 
 def _storable(path: Path) -> str:
-    """The path as text that a store can hold."""
+    """Turn the path into text that a store can hold."""
     return str(path).encode(errors="backslashreplace").decode()
 
 
@@ -406,7 +406,7 @@ def _over(record: Record) -> GuardReached:
 
 
 def _spent(db: Database, record: Record) -> ChildrenUsage:
-    """What counts against the limits: what the session's counters have, its running turns, and what those run."""
+    """Sum up what counts against the limits: the session's counters, its running turns, and what those run."""
     state = db.the(a_state, "SELECT * FROM sessions WHERE id = ?", record.session)
     running = db.number(
         "SELECT COUNT(*) FROM turns WHERE session = ? AND status = 'running' AND route NOT NULL", record.session
@@ -418,7 +418,7 @@ def _spent(db: Database, record: Record) -> ChildrenUsage:
 
 
 def _check_left(db: Database, record: Record, now: float) -> None:
-    """Raises `GuardReached` if a limit of the conversation lets no further turn begin."""
+    """Raise `GuardReached` if a limit of the conversation lets no further turn begin."""
     state = db.the(a_state, "SELECT * FROM sessions WHERE id = ?", record.session)
     spent = _spent(db, record)
     counted = replace(
@@ -430,7 +430,7 @@ def _check_left(db: Database, record: Record, now: float) -> None:
 
 
 def _more(member: Member, agent: AgentSpec, record: Record) -> str | None:
-    """What the member may do beyond the agent of that turn, in words. An agent with `full` may do anything."""
+    """Say what the member may do beyond the agent of that turn. An agent with `full` may do anything."""
     if ORDER.index(member.access) > ORDER.index(record.access):
         return f"has access {member.access!r}"
     servers, allow = _servers(member), sorted({*member.allow} - {*record.allow})
@@ -447,7 +447,7 @@ def _more(member: Member, agent: AgentSpec, record: Record) -> str | None:
 
 
 def _servers(member: Member) -> tuple[str, ...] | None:
-    """The MCP servers of the user that the member may call; None is all of them."""
+    """List the user's MCP servers that the member may call; None means all of them."""
     return () if member.mcp is None and member.access == "read" else member.mcp
 
 
@@ -456,9 +456,9 @@ def _free(member: Member, agent: AgentSpec) -> bool:
 
 
 def admit(folder: Path, team: Team, member: Member, rules: Rules, caller: Caller | None) -> tuple[str, str]:
-    """The token for the agent of a turn that is to begin, and what the store keeps with the turn.
+    """Make the token for the agent of a turn about to begin, and the text that the store keeps with the turn.
 
-    `folder` is that of the turn, or of the process that serves it. Raises `UnicodeEncodeError` for a path that is no
+    `folder` is that of the turn, or of the process that serves it. Raises `UnicodeEncodeError` for a path that is not
     text.
     """
     secret = f"tct_{os.urandom(16).hex()}"

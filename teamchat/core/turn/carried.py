@@ -41,9 +41,9 @@ class Carried(Struct, frozen=True):
         return f"refs/teamchat/hosts/{key}"
 
     def files(self, heads: Sequence[str]) -> OrderFiles:
-        """The files as they are now, over the last ones that the host has seen or the commits `heads` of its clones.
+        """Pack the files as they are now, as a change to the last ones that the host saw or to its clones' `heads`.
 
-        Blocks while git works. Raises `HostUnavailable` for more than travels, and `CheckpointFailed`.
+        Blocks while git works. Raises `HostUnavailable` if there is too much to send, and `CheckpointFailed`.
         """
         tree, home = self.there.tree, self.there.home
         sent = take(self.there.own, self.state, tree.ref("sent")).tree
@@ -56,13 +56,13 @@ class Carried(Struct, frozen=True):
         return OrderFiles(f"{tree.refs}", tree.member, tree.session_name, packed)
 
     def forget(self) -> None:
-        """The host lacks what it had seen: the next turn sends all of it again. Raises `CheckpointFailed`."""
+        """Forget what the host has seen, because it lost it: the next turn sends all. Raises `CheckpointFailed`."""
         set_refs(self.there.home, self.state, {self._known: None})
 
     def bring(self, packed: CheckpointPack) -> None:
-        """Write what came back into the worktree; a second time changes nothing. Raises `CheckpointFailed`.
+        """Write the host's changes into the worktree; a second time changes nothing. Raises `CheckpointFailed`.
 
-        What was changed here meanwhile stays, and then nothing is written.
+        If files were changed here meanwhile, these stay and nothing is written.
         """
         home, tree = self.there.home, self.there.tree
         unpack(home, self.state, packed, tree.ref("came"))
@@ -86,5 +86,5 @@ class Carried(Struct, frozen=True):
 
 
 def carried(state: Path, session: int, session_name: str, name: str, host: str) -> Carried:
-    """The worktree of that name as what goes to a host. Raises `UnknownName`, `UsageError` and `CheckpointFailed`."""
+    """Open the worktree of that name for a host. Raises `UnknownName`, `UsageError` and `CheckpointFailed`."""
     return Carried(state, usable(state, need_worktree(state, session, session_name, name)), host)

@@ -30,9 +30,9 @@ T = TypeVar("T")
 
 
 class OpenTurn(Struct, frozen=True):
-    """A turn whose process is over and whose end is not stored yet. `scratch` is None for that of a process that stays.
+    """A turn whose process is over and whose end is not stored yet.
 
-    Its folders are removed when its end is stored.
+    Its folders are removed once its end is stored. `scratch` is None for a process that stays.
     """
 
     turn: Turn
@@ -45,7 +45,7 @@ class OpenTurn(Struct, frozen=True):
 
 
 class Written(Struct, Generic[T], frozen=True):
-    """What was written along with the end of a turn, and the id of the message that the turn became, if any."""
+    """The result of writing the end of a turn, and the id of the message that the turn became, if any."""
 
     result: T
     reply: str | None = None
@@ -60,11 +60,10 @@ def close_turn(
     success: TurnStatus = "done",
     keep_text: bool = False,
 ) -> T:
-    """Store the end of a turn and what else `prepare` has to write, tell it, and remove the turn's folders.
+    """Store the end of a turn with what `prepare` writes, tell it, and remove the turn's folders.
 
-    `prepare` reads and parses what takes long, and returns the function that writes in the transaction. `tell` is given
-    its result when it is stored. The receipt keeps the text of a failed turn, and with `keep_text` that of any.
-
+    `prepare` does the slow reading and parsing, and returns the function that writes in the transaction. `tell` gets
+    its result once it is stored. The receipt keeps the text of a failed turn, and with `keep_text` that of any turn.
     Raises `StoreError`.
     """
     turn_trace = trace(
@@ -98,15 +97,15 @@ def close_turn(
 
 
 def close_failed(run: Run, ended: OpenTurn) -> None:
-    """Store the end of a turn that another turn for the same route follows. Raises `StoreError`."""
+    """Store the end of a turn that is followed by another turn for its route. Raises `StoreError`."""
     close_turn(run, ended, lambda: lambda: Written(None))
 
 
 def _stored(run: Run, ended: OpenTurn, write: Callable[[], T]) -> T:
-    """What `write` returns. An end that cannot be stored is kept beside the store. Raises `StoreError`.
+    """Return the result of `write`. Keep an end that cannot be stored beside the store. Raises `StoreError`.
 
-    On a full disk the turn's own output is freed, and `write` is tried once more. The end of a side turn is not kept:
-    it is no part of the conversation, and the next command asks again.
+    On a full disk it frees the turn's own output and tries `write` once more. It does not keep the end of a side turn,
+    which is no part of the conversation: the next command asks again.
     """
     turn, finished = ended.turn, ended.finished
     try:
@@ -131,13 +130,13 @@ def _stored(run: Run, ended: OpenTurn, write: Callable[[], T]) -> T:
 
 
 def _tell_lost(run: Run, ended: OpenTurn, error: StoreError) -> None:
-    """Tell the text of a turn that nothing has kept."""
+    """Tell the text of a turn that is kept nowhere."""
     run.tally.end_with(ended.finished.text)
     run.emit(Warned(f"what {ended.turn.member} said is not stored: {error}\n{ended.finished.text}"))
 
 
 def file_warnings(turn: Turn, outcome: Outcome) -> Iterator[Warned]:
-    """What a person should know of the files that changed during a turn."""
+    """Warn of changes to files during a turn, and of conversations that its agent ran."""
     if broken := outcome.broken_access(turn.setup.access):
         undo = f"(by it or by somebody else): teamchat diff {turn.number}, teamchat undo {turn.number}"
         yield Warned(f"{turn.member} {broken} {undo}", turn.route)
@@ -158,7 +157,7 @@ def turn_status(failure: Failure) -> TurnStatus:
 
 
 def spent(now: float, usage: Usage | None, children: Iterable[Child] = ()) -> Spent:
-    """The engine's event for what a turn has used, and what the agent's own conversations have used in it."""
+    """Build the engine's event for the usage of a turn, with that of the agent's own conversations."""
     used = usage or Usage()
     event = Spent(now, (used.input_tokens or 0) + (used.output_tokens or 0), used.cost_usd or 0.0)
     for child in children:

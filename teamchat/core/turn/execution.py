@@ -50,27 +50,27 @@ NOT_STARTED: Mapping[type[Exception], FailureKind] = {HasEnded: FailureKind.AGEN
 
 
 class FinishedTurn(Struct, frozen=True):
-    """The end of a turn. `text` is the reply, or the partial text when `outcome.failure` says why there is no reply.
-
-    `interrupted`: a person ended it, with or without a reply. `unreported`: its process was to be kept for further
-    turns, and ended without reporting the end of this one. `own_cost` is that of `Verdict`.
-    """
+    """The end of a turn."""
 
     outcome: Outcome
     text: str
+    """The reply, or the partial text if `outcome.failure` says why there is no reply."""
     interrupted: bool = False
+    """Whether a person ended it, with or without a reply."""
     unreported: bool = False
+    """Whether its process was to be kept for further turns, and ended without reporting the end of this one."""
     vendor_session: str | None = None
     events: tuple[TimedEvent, ...] = ()
     own_cost: bool = False
+    """As in `Verdict`."""
 
     @property
     def questions(self) -> tuple[str, ...]:
-        """What the agent asked its user. Nobody answered."""
+        """The agent's questions to its user. Nobody answered."""
         return tuple(timed.event.text for timed in self.events if isinstance(timed.event, Question))
 
     def with_questions(self) -> FinishedTurn:
-        """The turn with the agent's questions to its user appended to a reply that does not contain them."""
+        """Append the agent's questions to its user to a reply that does not contain them."""
         if self.outcome.failure or not (questions := self.questions):
             return self
         missing = (question for question in questions if question not in self.text)
@@ -90,8 +90,8 @@ async def execute(
 ) -> FinishedTurn:
     """Start the member's program, follow it to its end and judge it. `folder` gets its stdout and stderr.
 
-    With `stays`, the process also runs earlier and later turns. `patience` is how many retries of each kind the CLI
-    may report before it is ended. `tree` is the work tree as it was before the turn. A reply may have `longest` bytes.
+    With `stays`, the process also runs earlier and later turns. `patience` is the number of retries of each kind that
+    the CLI may report before it is ended. `tree` is the work tree before the turn. A reply may have `longest` bytes.
     """
     collector = Collector(emit)
     member = turn.member
@@ -135,19 +135,18 @@ async def execute(
 
 
 class Ending(Struct, frozen=True):
-    """What the end of a turn is judged by, beside its output.
-
-    `before` is the usage of its vendor session before it. `version` and `login` are those of `Launch`. The other fields
-    are those of `execute`.
-    """
+    """The basis for judging the end of a turn, beside its output; fields without text are those of `execute`."""
 
     runner: Runner
     folder: Path
     cwd: Path
     resumes: str | None = None
     before: Usage | None = None
+    """The usage of its vendor session before the turn."""
     version: str | None = None
+    """As in `Launch`."""
     login: tuple[str, ...] | None = None
+    """As in `Launch`."""
     patience: Mapping[FailureKind, int] = NO_LIMITS
     longest: int = LONGEST_REPLY
 
@@ -162,7 +161,7 @@ async def followed(
 ) -> FinishedTurn:
     """Follow a turn's process to its end and judge it. `ran` is what `Machine.ran` says then.
 
-    Whether it is `unreported` is told as of a process that was to be kept.
+    It sets `unreported` as for a process that was to be kept.
     """
     parser = ending.runner.parser()
     parser.longest = ending.longest
@@ -207,7 +206,7 @@ class Collector(Struct):
         return tuple(dict.fromkeys(named))
 
     def failed(self) -> int:
-        """The number of tool calls that failed."""
+        """Count the failed tool calls."""
         results = (timed.event for timed in self.events if isinstance(timed.event, ToolResult))
         return len({result.id for result in results if result.failed})
 
@@ -216,7 +215,7 @@ class Collector(Struct):
 
 
 def _used_before(turn: ReadyTurn) -> Usage | None:
-    """The usage of the vendor session before this turn: of its turns or, after a person used it, as its CLI reports."""
+    """Return the usage of the vendor session so far: by its turns or, after a person used it, by its CLI's report."""
     continued, sessions = turn.prompt.vendor_session, turn.runner.sessions
     if isinstance(continued, AdoptedSession) and sessions is not None:
         return sessions.used(turn.env, continued.session)
@@ -226,7 +225,7 @@ def _used_before(turn: ReadyTurn) -> Usage | None:
 
 
 def _judged(failure: Failure | None, folder: Path) -> Failure | None:
-    """The failure of a turn on a full disk."""
+    """Judge a turn on a full disk as failed."""
     if not is_full(folder):  # a turn that did not start, or is replayed, has no folder
         return failure
     reason = f"{failure.reason}; its" if failure else "may have lost some of its answer: its"
@@ -267,7 +266,7 @@ def _outcome(
 
 
 def _reports_denials(runner: Runner, version: str | None) -> bool:
-    """True if a turn without a reported refusal had none."""
+    """Whether a turn without a reported refusal had none."""
     if not runner.reports_denials:
         return False
     from teamchat.core.doctor.versions import reports_denials

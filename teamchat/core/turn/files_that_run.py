@@ -43,7 +43,7 @@ KNOWN = (
 OF_REPOSITORIES = tuple(known for known in KNOWN if known.startswith(".git/"))
 UNOPENED = frozenset({".env", ".npmrc"})  # these may hold a login
 MOST_READ = 1 << 18  # bytes; the content of a larger file is not compared, only its size and times
-MOST_FOLDERS = 2_000  # in which repositories are looked for
+MOST_FOLDERS = 2_000  # Folders that are searched for repositories.
 MOST_LOOKED_AT = 1_000  # names, and up to one more of each pattern
 _KNOWN = regex("(?:^|/)(?:" + "|".join(re.escape(known).replace(r"\*", "[^/]+") for known in KNOWN) + r")\Z")
 
@@ -53,15 +53,15 @@ _BELOW: _Place = ("", "repositories below")
 
 
 def files_that_run(paths: Iterable[str]) -> tuple[str, ...]:
-    """Those of the paths that are such files, in any folder."""
+    """Return the paths that are files which make tools run something, in any folder."""
     return tuple(dict.fromkeys(path for path in paths if _KNOWN.search(os.path.normpath(path))))
 
 
 def look(what: Launch) -> Callable[[Exit], Exit] | None:
-    """Look at the known files before a process starts. The result adds to its exit which of them changed since.
+    """Look at the known files before a process starts. Return a function that adds changed ones to its exit.
 
     It looks at the known names in the folder and at the root of its repository, and for those of git in repositories
-    below. Paths are relative to the folder. None for a process that cannot write.
+    below. Paths are relative to the folder. Returns None for a process that cannot write.
     """
     if not what.may_write:
         return None
@@ -76,9 +76,9 @@ def look(what: Launch) -> Callable[[Exit], Exit] | None:
 
 
 class _Look(Struct, frozen=True):
-    """The state of each file that was looked at: a fingerprint, or None if there is no file.
+    """The state of each file looked at: a fingerprint, or None if there is no file.
 
-    `places` holds the folder and pattern by which each was found, `cut` the patterns with names not looked at.
+    `places` holds the folder and pattern that found each file, `cut` the patterns with names not looked at.
     """
 
     states: Mapping[str, str | None]
@@ -90,7 +90,7 @@ class _Look(Struct, frozen=True):
 
 
 def _changed(before: _Look, after: _Look) -> Iterator[str]:
-    """The files that differ, if both looks cover them."""
+    """List the files that differ, if both looks cover them."""
     for file, place in sorted((dict(before.places) | dict(after.places)).items()):
         covered = before.tells(file, place) and (after.tells(file, place) or not os.path.lexists(file))
         if covered and before.states.get(file) != after.states.get(file):
@@ -98,7 +98,7 @@ def _changed(before: _Look, after: _Look) -> Iterator[str]:
 
 
 def _look(cwd: Path) -> _Look:
-    """Take one name of each pattern in turn, so that one full folder does not use up the limit."""
+    """Look at the known files, taking one name of each pattern in turn, so that no full folder uses up the limit."""
     root = next((folder for folder in (cwd, *cwd.parents) if os.path.lexists(folder / ".git")), cwd)
     folders = dict.fromkeys((str(cwd), str(root)))
     left = {(folder, known): _matching(folder, known) for folder in folders for known in _in(folder)}
@@ -120,7 +120,7 @@ def _look(cwd: Path) -> _Look:
 
 
 def _repositories_below(top: str) -> Iterator[str | None]:
-    """The folders below that have a `.git`, the highest first; None at the end where there are too many folders."""
+    """Find the folders below that have a `.git`, the highest first; end with None if there are too many folders."""
     waiting, seen = deque([top]), 0
     while waiting:
         if (seen := seen + 1) > MOST_FOLDERS:
@@ -136,7 +136,7 @@ def _repositories_below(top: str) -> Iterator[str | None]:
 
 
 def _in(folder: str) -> Iterator[str]:
-    """The known names, except those below folders that are missing: most are below a few folders."""
+    """List the known names, except those below missing folders: most are below a few folders."""
     there = cache(lambda name: os.path.lexists(f"{folder}/{name}"))
     for known in KNOWN:
         first, below, _ = known.partition("/")
@@ -155,7 +155,7 @@ def _matching(folder: str, known: str) -> Iterator[str]:
 
 
 def _state(file: str) -> str | None:
-    """The mode and the content or times of a regular file, or of a link to one; None for anything else."""
+    """Return the mode and the content or times of a regular file, or of a link to one; None for anything else."""
     try:
         about = os.stat(file)  # noqa: PTH116
         opened = about.st_size <= MOST_READ and file.rpartition("/")[2] not in UNOPENED

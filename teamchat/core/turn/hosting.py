@@ -27,14 +27,13 @@ from teamchat.core.turn.carried import Carried
 from teamchat.runners.child.supervisor import Stopper
 from teamchat.version import VERSION
 
-LOOK_S = 0.5  # between two looks for a host that is not there
+LOOK_S = 0.5  # Seconds between two looks for a missing host.
 
 
 class HostPlace(Struct, frozen=True):
-    """Where a turn runs: a host, the agent as the host runs it, and the project.
+    """The place of a turn: a host, the agent as the host runs it, and the project.
 
-    `dispatch` carries it there. Without one nothing does: the turn is replayed. `files` are what the worktree of the
-    turn has, if it works in one, which is `carried`.
+    `dispatch` carries it there; None in a replay. A turn in a worktree has it as `carried`, with its packed `files`.
     """
 
     host: HostSeen
@@ -46,14 +45,14 @@ class HostPlace(Struct, frozen=True):
     files: OrderFiles | None = None
 
     def on(self, team: Team, member: Member) -> tuple[Team, Member]:
-        """The team and the member as they are for a turn there."""
+        """Adapt the team and the member to a turn there."""
         agents = {**team.agents, normalize_agent_type(member.agent or ""): self.agent}
         return replace(team, agents=agents), replace(member, host=(self.host.name,))
 
     def turn(
         self, folder: Path, member: Member, prompt: BuiltPrompt, budget_usd: float | None, resumes: str | None
     ) -> HostedTurn | None:
-        """The turn whose output will be in `folder`, which has a name that no other turn has; None in a replay."""
+        """Make the turn whose output goes to `folder`, whose name no other turn has; None in a replay."""
         if self.dispatch is None:
             return None
         order = Order(
@@ -83,19 +82,19 @@ class HostPlace(Struct, frozen=True):
         return turn
 
     def with_files(self, worktree: Carried) -> HostPlace:
-        """The place with what the worktree has now. Blocks. Raises `HostUnavailable` and `CheckpointFailed`."""
+        """Add the worktree's current files to the place. Blocks. Raises `HostUnavailable` and `CheckpointFailed`."""
         heads = [head for project, head in self.host.heads if project.is_of(self.project)]
         return replace(self, carried=worktree, files=worktree.files(heads))
 
 
 def place_of_old(member: Member, host: str, protocol: ProtocolName) -> HostPlace:
-    """Where a turn ran that is replayed."""
+    """Build the place of a turn that is replayed."""
     spec = AgentSpec(member.agent or "", (member.agent or "",), protocol)
     return HostPlace(HostSeen(host, "", 0.0), spec, Project(), None, lambda _text: None)
 
 
 def ran_on(turn: HostedTurn) -> tuple[Ran, bool]:
-    """What the host told of the turn, for its receipt, and whether the end of its process is known."""
+    """Return the host's report on the turn for its receipt, and whether the end of its process is known."""
     began = turn.began
     if began is None:
         return Ran(turn.host, lost=turn.lost, gone=turn.gone), False
@@ -114,13 +113,13 @@ class Hosting(Struct):
     _limited: dict[tuple[str, str], float] = field(default_factory=dict)
 
     def connected(self) -> Dispatch:
-        """The connection, made once. Raises `HostUnavailable` and `UsageError`."""
+        """Connect to the hosts, once. Raises `HostUnavailable` and `UsageError`."""
         if self._dispatch is None:
             self._dispatch = connect(os.environ)
         return self._dispatch
 
     async def place(self, member: Member, team: Team, say: Callable[[str], None], stopper: Stopper) -> HostPlace:
-        """Where the member's next turn runs. Waits for a host that is not there. Raises `HostUnavailable`."""
+        """Choose the host of the member's next turn, waiting for one if none is there. Raises `HostUnavailable`."""
         dispatch = await asyncio.to_thread(self.connected)
         wanted = Wanted(member.host, member.agent or "", member.access, await self._project(member.cwd))
         clock = dispatch.clock
@@ -150,12 +149,12 @@ class Hosting(Struct):
             await stopper.sleep(LOOK_S)
 
     def limited(self, host: str, agent: str) -> None:
-        """Note that an agent of the host has met a rate limit, which its own row says only with its next beat."""
+        """Note that an agent of the host met a rate limit, which the host itself reports only with its next beat."""
         if self._dispatch:
             self._limited[host, normalize_agent_type(agent)] = time.monotonic() + 2 * self._dispatch.clock.beat_s
 
     def _as_known(self, host: HostSeen) -> HostSeen:
-        """The host with the limits that it has met since it said how it stands."""
+        """Add to the host the rate limits that it met after its last report."""
         now = time.monotonic()
         agents = {
             name: replace(offer, cools_s=max(offer.cools_s, self._limited.get((host.name, name), now) - now))
@@ -164,7 +163,7 @@ class Hosting(Struct):
         return replace(host, agents=agents)
 
     def ordered(self, place: HostPlace) -> None:
-        """Note that the turn of a place counts among the host's own, or does not run."""
+        """Note that the turn of a place counts among the host's own turns now, or does not run."""
         self._reserved[place.host.name] -= 1
 
     async def _project(self, folder: Path) -> Project:
@@ -184,11 +183,11 @@ class Hosting(Struct):
         return AgentSpec(here.name if here else member.agent or "", (member.agent or "",), protocol)
 
     def forget(self, turn: str) -> None:
-        """Note that the end of a turn is stored: its order and output are removed from the database at the end."""
+        """Note that the end of a turn is stored: at the end its order and output leave the database."""
         self._over.append(turn)
 
     async def close(self) -> None:
-        """Remove what is stored here from the database, as far as it answers, and close the connection."""
+        """Remove the turns stored here from the database, if it answers, and close the connection."""
         if self._dispatch is None:
             return
         try:

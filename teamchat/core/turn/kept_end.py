@@ -31,9 +31,9 @@ EVENTS = {kind.__name__: kind for kind in get_args(AgentEvent)}
 
 
 def keep_end(folder: Path, turn: FinishedTurn) -> bool:
-    """Write the end of a turn into its folder. True when that was possible.
+    """Write the end of a turn into its folder. Return whether that was possible.
 
-    On a full disk the agent's own output is freed: everything that counts of it is in `turn`.
+    On a full disk the agent's own output is freed: `turn` has everything that counts of it.
     """
     content = zlib.compress(_written(turn), 1)  # it must fit into the space of the output
     for make_room in (False, True):
@@ -62,7 +62,7 @@ def has_end(folder: Path) -> bool:
 
 
 def read_end(folder: Path) -> FinishedTurn | None:
-    """The end of a turn that is kept in its folder; None if there is none, or it is damaged."""
+    """Read the end of a turn that is kept in its folder; None if there is none, or it is damaged."""
     try:
         written = json.loads(_inflated(read_regular(folder / NAME, LARGEST)))
         events = tuple(TimedEvent(float(at), convert(fields, EVENTS[kind])) for at, kind, fields in written["events"])
@@ -80,7 +80,7 @@ def read_end(folder: Path) -> FinishedTurn | None:
 
 
 def _inflated(data: bytes) -> bytes:
-    """The decompressed content. Raises `ValueError` when it is larger than any turn: an agent can write there."""
+    """Decompress the content. Raises `ValueError` if it is larger than any turn: an agent can write there."""
     inflate = zlib.decompressobj()
     content = inflate.decompress(data, LARGEST_WRITTEN)
     if not inflate.eof:

@@ -40,7 +40,7 @@ class LivePool:
         self._given_up: set[str] = set()
 
     def effective(self, member: Member) -> Member:
-        """The member as its next turn runs: with the memory "resume" when its process cannot be kept running."""
+        """Adapt the member to its next turn: with the memory "resume" if its process cannot be kept running."""
         return replace(member, memory="resume") if member.name in self._given_up else member
 
     def give_up(self, member: Member) -> None:
@@ -53,7 +53,7 @@ class LivePool:
         return any(life.agent.runs() for life in kept)
 
     async def take(self, turn: ReadyTurn) -> tuple[ReadyTurn, LiveAgent | None]:
-        """The kept process for `turn`, if it wants one. The turn's receipt then names what really runs."""
+        """Return the kept process for `turn`, if it wants one. The turn's receipt then names what really runs."""
         rule, name = turn.command.live, turn.member.name
         if rule is None:
             return turn, None
@@ -71,7 +71,7 @@ class LivePool:
         return turn, self._processes[-1].agent
 
     def give_back(self, agent: LiveAgent | None, finished: FinishedTurn) -> FinishedTurn:
-        """The turn with its own cost, also if its CLI reports that of the whole process (Claude 2.1.197, 2.1.260)."""
+        """Give the turn its own cost, even if its CLI reports that of the whole process (Claude 2.1.197, 2.1.260)."""
         life, used = next((life for life in self._processes if life.agent is agent), None), finished.outcome.usage
         if life is None:
             return finished
@@ -82,7 +82,7 @@ class LivePool:
         return replace(finished, outcome=replace(finished.outcome, usage=replace(used, cost_usd=own)))
 
     async def close(self) -> list[str]:
-        """End all processes. Returns a sentence for each folder that cannot be removed."""
+        """End all processes. Return a sentence for each folder that cannot be removed."""
         await asyncio.gather(*(life.agent.close() for life in self._processes))
         problems = [problem for life in self._processes if (problem := life.agent.remove())]
         self._processes.clear()
@@ -90,7 +90,7 @@ class LivePool:
 
 
 def _own_cost(used: Usage, before: float) -> float | None:
-    """The turn's share of a growing sum. A smaller sum began anew; an unchanged one makes the share unknown."""
+    """Return the turn's share of a growing sum. A smaller sum began anew; an unchanged one leaves the share unknown."""
     assert used.cost_usd is not None
     if used.cost_usd == before:
         return None if before or used.is_nothing else 0.0

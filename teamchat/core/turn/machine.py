@@ -44,14 +44,14 @@ if TYPE_CHECKING:
     from teamchat.core.turn.hosting import HostPlace
 
 LARGEST = 1 << 16  # bytes
-COOL_S = 60.0  # after a rate limit; CLIs do not say how long theirs lasts
+COOL_S = 60.0  # Seconds of a cool-down after a rate limit; CLIs do not say how long theirs lasts.
 
 
 _BEGAN = time.time() - time.monotonic()
 
 
 def steady_now() -> float:
-    """The seconds since 1970 by the clock as this program found it: a clock that is set later changes nothing."""
+    """Return the seconds since 1970 by the clock as this program found it: setting it later changes nothing."""
     return _BEGAN + time.monotonic()
 
 
@@ -62,7 +62,7 @@ class Cooldowns:
         self._file, self._now = file, now
 
     def left(self, agent: str) -> float:
-        """The seconds left of the agent's cool-down; 0 when there is none."""
+        """Return the seconds left of the agent's cool-down; 0 without one."""
         return max(0.0, self._known().get(agent, 0.0) - self._now())
 
     def start(self, agent: str, seconds: float = COOL_S) -> None:
@@ -72,7 +72,7 @@ class Cooldowns:
             new.replace(self._file)
 
     def _known(self) -> dict[str, float]:
-        """The ends of all cool-downs. An end too far ahead was written by a clock that was wrong, and is ignored."""
+        """Read the ends of all cool-downs. It ignores an end too far ahead, from a wrong clock."""
         now = self._now()
         try:
             known = json.loads(read_regular(self._file, LARGEST)).items()
@@ -90,7 +90,7 @@ PATIENCE_S = 0.2  # longer than taking a moment lasts, unless the process that h
 def take_moment(vendor: str) -> float:
     """Take the vendor's next free moment to start, in seconds since 1970: now, unless others have just started.
 
-    The caller waits for it. With an unusable file it is always now.
+    The caller waits for it. If the file cannot be used, it is always now.
     """
     gap = APART_S * (1.0 + os.urandom(1)[0] / 510)  # `random` takes half a millisecond to load
     now = steady_now()
@@ -112,7 +112,7 @@ def take_moment(vendor: str) -> float:
 
 
 def _lock(file: int) -> None:
-    """Raises `BlockingIOError` when another process holds the lock for too long."""
+    """Lock the file. Raises `BlockingIOError` if another process holds the lock for too long."""
     until = time.monotonic() + PATIENCE_S
     while True:
         try:
@@ -153,7 +153,7 @@ class ReadyTurn(Struct, frozen=True):
 
 
 class TurnReason(Struct, frozen=True):
-    """What a turn is for, as its receipt says: why it runs, the message that it serves, the number of the attempt.
+    """The reason for a turn on its receipt: why it runs, the message that it serves, the number of the attempt.
 
     `first`: the member has had no turn in this conversation yet.
     """
@@ -167,9 +167,9 @@ class TurnReason(Struct, frozen=True):
 
 
 def temporary_folder() -> Path:
-    """The folder for temporary files. Raises `OSError` if there is none.
+    """Return the folder for temporary files. Raises `OSError` if there is none.
 
-    `tempfile` looks for one, and takes a millisecond to load; where its first choice can be used, so can this.
+    It takes the first choice of `tempfile` if that can be used, since loading `tempfile` takes a millisecond.
     """
     first = Path(next(filter(None, map(os.environ.get, ("TMPDIR", "TEMP", "TMP"))), "/tmp"))  # noqa: S108
     with contextlib.suppress(OSError):
@@ -181,7 +181,7 @@ def temporary_folder() -> Path:
 
 
 def scratch_of(folder: Path) -> Path:
-    """The private folder of the turn whose output is in `folder`. It is its TMPDIR and holds its command's files.
+    """Return the private folder of the turn whose output is in `folder`: its TMPDIR, with its command's files.
 
     `execute` has it made, and it is removed once the turn is stored. After a crash it is found by its name. Raises
     `StoreError`.
@@ -197,7 +197,7 @@ def scratch_of(folder: Path) -> Path:
 
 
 def check_runnable(turn: ReadyTurn) -> None:
-    """Raise what is known to fail before anything is started. A host judges by itself."""
+    """Raise the errors that are known before anything is started. A host judges by itself."""
     if turn.hosted:
         return
     if refusal := turn.runner.refusal(turn.member.access, turn.env):
@@ -207,7 +207,7 @@ def check_runnable(turn: ReadyTurn) -> None:
 
 
 def need_program(member: Member, program: str, found: str | Unusable) -> str:
-    """The path of the member's program, as `find_program` has found it.
+    """Return the path of the member's program, as `find_program` has found it.
 
     Raises `UsageError` (no folder to run it in) and `AgentMissing`.
     """
@@ -224,7 +224,7 @@ def need_program(member: Member, program: str, found: str | Unusable) -> str:
 
 
 class Machine:
-    """What turns touch of the machine, with its environment `env`. A replay uses one made of a recording.
+    """The effects of turns on the machine, with its environment `env`. A replay uses one made of a recording.
 
     `live` is False in a replay: its turns have no clocks and no pauses.
     """
@@ -236,11 +236,11 @@ class Machine:
         self.env = os.environ if env is None else env
 
     def check(self, turn: ReadyTurn) -> None:
-        """Raise what is known to fail before anything is started."""
+        """Raise the errors that are known before anything is started."""
         check_runnable(turn)
 
     def start(self, what: Launch) -> Running:
-        """Start a turn's process, or use one that was kept running. Raises `SpawnFailed` and OSError."""
+        """Start a turn's process, or use one that was kept running. Raises `SpawnFailed` and `OSError`."""
         if what.elsewhere:
             return what.elsewhere.turn(what)
         what = self.placed(what)
@@ -248,7 +248,7 @@ class Machine:
         return watch(what.stays.turn(what) if what.stays else ChildProcess(what))
 
     def placed(self, what: Launch) -> Launch:
-        """The launch in the folder in which it has to start."""
+        """Return the launch with the folder in which it has to start."""
         return what
 
     async def run_check(self, check: Check, cwd: Path, folder: Path, scratch: Path, stopper: Stopper) -> CheckRun:
@@ -259,47 +259,47 @@ class Machine:
         return await run_command(check, cwd, env, folder=folder, scratch=scratch, stopper=stopper)
 
     def keep_check(self, check: Check, ran: CheckRun) -> None:
-        """Learn what a check came to, with the changes of the files."""
+        """Learn the result of a check, with the changes of the files."""
 
     def exists(self, member: Member, runner: Runner, _part: Part | None = None) -> Callable[[str], bool]:
-        """Tells whether a mention names a file, in a turn that does that part."""
+        """Return a function that tells whether a mention names a file, in a turn for that part."""
         return exists(member, runner)
 
     def slash(self, _member: Member, runner: Runner, job: Job, typed: str) -> Slash | None:
-        """The custom command that a typed text begins with, or an unknown one; None if it begins with none."""
+        """Return the custom command at the beginning of a typed text, or an unknown one; None without any."""
         if runner.vendor is None:
             return None
         return (runner.slash.find(typed, job) if runner.slash else None) or unknown(typed, runner.vendor)
 
     def scratch(self, folder: Path) -> Path:
-        """The private folder of the turn whose output is in `folder`."""
+        """Return the private folder of the turn whose output is in `folder`."""
         return scratch_of(folder)
 
     def collected(self, collector: ContextCollector) -> ContextCollector:
-        """What gathers the layers of files and lessons."""
+        """Return the collector of the layers of files and lessons."""
         return collector
 
     def now(self) -> float:
-        """The time in seconds since the epoch. It never goes back."""
+        """Return the time in seconds since 1970. It never goes back."""
         return steady_now()
 
     def moment(self, vendor: str) -> float:
-        """The time at which a CLI of that vendor may start."""
+        """Return the time at which a CLI of that vendor may start."""
         return take_moment(vendor)
 
     def stopped(self, _member: str | None) -> bool:
-        """True when a person stopped the recorded run before a turn of that member, or of anybody."""
+        """Whether a person stopped the recorded run before a turn of that member, or of anybody."""
         return False
 
     def place(self, _member: Member, _part: Part | None = None) -> HostPlace | None:
-        """Where the turn of a member with a host ran that does that part, in a replay. Raises why none ran."""
+        """Return the recorded place of a hosted member's turn for that part, in a replay. Raises why none ran."""
         return None
 
     def no_host(self, _member: Member, _error: TeamchatError) -> None:
         """Learn that the turn of a member has no host."""
 
     def ran(self, turn: ReadyTurn, _process: Running) -> tuple[Ran, bool] | None:
-        """Where a turn ran that did not run here, and whether its end is known; None of one of this machine."""
+        """Return the host of a turn and whether its end is known; None for a turn on this machine."""
         if turn.hosted is None:
             return None
         from teamchat.core.turn.hosting import ran_on
@@ -315,9 +315,9 @@ class Machine:
 
 
 async def wait_to_start(turn: ReadyTurn, machine: Machine, stopper: Stopper) -> bool:
-    """Wait while others start CLIs of the same vendor. True if it had to: the turn must be checked once more.
+    """Wait while others start CLIs of the same vendor. Return whether it had to: the turn must be checked once more.
 
-    Raises `Interrupted` when a stop is requested while it waits.
+    Raises `Interrupted` if a stop is requested while it waits.
     """
     await machine.comes(turn)
     if not machine.live:

@@ -84,12 +84,12 @@ def plan_reply(
 
 
 def everything_exists(_mention: str) -> bool:
-    """Takes every mention for one of something that exists."""
+    """Whether a mention names something that exists: always."""
     return True
 
 
 def not_on_hosts(member: Member, typed: str) -> Slash | None:
-    """The custom command that a typed text begins with, which no host gets."""
+    """Refuse the custom command at the beginning of a typed text, which no host gets; None without one."""
     if command_name(typed) is None:
         return None
     return Slash(typed, "", refused=f"{member.name} works on a host, whose custom commands are not known here")
@@ -105,7 +105,7 @@ def plan_hosted(
     scratch: Path,
     budget_usd: float | None = None,
 ) -> ReadyTurn:
-    """Plan a turn on a host: what it is given is data, and the host makes a command of it."""
+    """Plan a turn on a host: it is sent as data, from which the host makes a command."""
     runner = agent.type.runner
     continued = prompt.vendor_session if isinstance(prompt.vendor_session, ContinuedSession) else None
     command = Command((agent.name,))
@@ -181,7 +181,7 @@ def start_of(
     keep: Collection[str] = (),
     add: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[Command, dict[str, str]]:
-    """The command of a job on this machine, and its environment; `keep` and `add` are those of `environment_of`."""
+    """Make the command of a job on this machine, and its environment; `keep` and `add` are as in `environment_of`."""
     command = runner.command(job)
     command_env = {**command.env, "PWD": str(job.cwd)}
     env = environment_of(runner, inherited, keep=keep, add=add, command_env=command_env, tmpdir=job.scratch)
@@ -191,15 +191,15 @@ def start_of(
 def told_variables(
     inherited: Mapping[str, str], env: Mapping[str, str], given: Collection[str] = ()
 ) -> dict[str, str | None]:
-    """What a receipt tells of the changed variables, of which the team file has `given` some."""
+    """Write the changed variables for a receipt. The team file has `given` some of them."""
     changed = changed_variables(inherited, env).items()
     return {name: value and _told(value, given=name in given) for name, value in changed}
 
 
 def _told(value: str, *, given: bool) -> str:
-    """What the receipt tells of a variable: its value without keys, and of what the team file has `given` a digest.
+    """Write a variable's value for a receipt: without keys, and as a digest if the team file has `given` it.
 
-    The digest tells whether the value is another one.
+    The digest shows whether the value has changed.
     """
     redacted = redact_shapes(value)[0]
     if not given or value == HIDDEN or not redacted.strip("*"):
@@ -216,7 +216,7 @@ def _setup(
     changed: dict[str, str | None],
     secrets: Iterable[str],
 ) -> Setup:
-    """The part of the receipt that is known before the turn.
+    """Build the part of the receipt that is known before the turn.
 
     `changed` holds the changed variables of its environment, `secrets` the parts of its command to hide.
     """
@@ -263,7 +263,7 @@ def _adopted(prompt: BuiltPrompt) -> str | None:
 
 
 def _expansion(slash: Slash) -> str:
-    """How a receipt names a custom command: the file that it expands to, or why it stays as typed."""
+    """Name a custom command for a receipt: the file that it expands to, or why it stays as typed."""
     name = slash.typed.split()[0]
     if slash.refused:
         return ": ".join(filter(None, (f"{name} stays as typed", slash.file, slash.refused)))

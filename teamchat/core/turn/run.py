@@ -52,7 +52,10 @@ SKIP = f"{RESUME} --skip"
 
 
 class TurnFailure(Struct, frozen=True):
-    """Why a turn has no reply. `repeats`: a resume fails again until a person has repaired what the reason says."""
+    """The reason why a turn has no reply.
+
+    `repeats`: a resume fails again until a person has repaired what the reason says.
+    """
 
     code: ExitCode
     reason: str
@@ -61,7 +64,7 @@ class TurnFailure(Struct, frozen=True):
 
 
 def why_failed(turn: Turn, outcome: Outcome, failure: Failure) -> str:
-    """Why a turn has no reply. Of one whose host has gone it is said what to do: nobody sees that from here."""
+    """Say why a turn has no reply. If its host disappeared, say what to do: nobody sees that from here."""
     ran = outcome.ran
     if ran and ran.gone:
         again = f"{RESUME} runs it again, --skip goes on without it"
@@ -70,23 +73,25 @@ def why_failed(turn: Turn, outcome: Outcome, failure: Failure) -> str:
 
 
 class Tally(Struct):
-    """The sums over the turns of one run. A sum with an unknown part is unknown. `turns` counts turns with a route.
-
-    `process`: the run began or continued a process. `routes` are the numbers of those that had a turn, and `said` is
-    the message that a person sent last in this run. Of messages that other processes handed over, `of_others`, the
-    replies are no result of this run. No marker counts in the parts `repeated` of the `text`.
-    """
+    """The sums over the turns of one run. A sum with an unknown part is unknown."""
 
     turns: int = 0
+    """The number of turns with a route."""
     text: str = ""
+    """The last text of the run."""
     repeated: tuple[Span, ...] = ()
+    """The parts of `text` in which no marker counts."""
     denied: int | None = 0
     usage: Usage = field(default_factory=lambda: Usage(0, 0, 0, 0.0))
     failures: dict[int, TurnFailure] = field(default_factory=dict)
     process: bool = False
+    """Whether the run began or continued a process."""
     routes: list[int] = field(default_factory=list)
+    """The numbers of the routes that had a turn."""
     said: str | None = None
+    """The last message that a person sent in this run."""
     of_others: set[str] = field(default_factory=set)
+    """The messages that other processes handed over: replies to them are no result of this run."""
 
     def add_reply(self, reply: ConversationMessage, request: str | None = None) -> None:
         """Note the reply to the person's message `request`."""
@@ -102,7 +107,7 @@ class Tally(Struct):
         self.failures[route.number] = TurnFailure(error.code, str(error), hint_for(error), repeats=_repeats(error))
 
     def fail_turn(self, turn: Turn, outcome: Outcome) -> None:
-        """Note why a turn of a route failed, if it did."""
+        """Note why the turn failed, if it did and had a route."""
         if outcome.failure and turn.route is not None:
             reason = why_failed(turn, outcome, outcome.failure)
             self.failures[turn.route] = TurnFailure(outcome.code, reason, outcome.failure.hint)
@@ -129,38 +134,39 @@ def _plus(one: int | None, other: int | None) -> int | None:
 
 
 def hint_for(error: TeamchatError) -> str | None:
-    """The command that repairs the error. Nobody can answer a message that was undone, so that one is skipped."""
+    """Return the command that repairs the error. A message that was undone is skipped: nobody can answer it."""
     return SKIP if isinstance(error, NoMessage) else error.hint
 
 
 def _repeats(error: TeamchatError) -> bool:
-    """True when resuming fails in the same way: no command repairs the program, the team file or the environment."""
+    """Whether resuming fails again: no command repairs the program, the team file or the environment."""
     return isinstance(error, AgentMissing | NotTrusted | UsageError) and error.hint is None
 
 
 class Hand(Struct):
-    """What a person does at the prompt of a chat, in which members work. The threads of the chat share it.
-
-    `held_back` are the numbers of kept messages that no run may send yet, and `typed` those of messages that were typed
-    in this chat. `stopping` is when the person last asked a turn to stop, in seconds since the epoch, while it goes on.
-    `stopped` has that time for each session and route that it held: a message of this chat that is typed later sets
-    it aside.
-    """
+    """The actions of a person at the prompt of a chat in which members work. The threads of the chat share it."""
 
     held_back: set[int] = field(default_factory=set)
+    """The numbers of kept messages that no run may send yet."""
     typed: set[int] = field(default_factory=set)
+    """The numbers of messages that were typed in this chat."""
     stopping: float | None = None
+    """The time of the person's last request to stop a turn that still runs, in seconds since 1970."""
     stopped: dict[tuple[int, int], float] = field(default_factory=dict)
+    """The time of the request, for each session and route that it held.
+
+    A message typed later in this chat sets the route aside.
+    """
 
     def replaced_by(self, session: int, unsent: int, at: float) -> tuple[int, ...]:
-        """The routes of the session that the kept message of that number, typed at that time, sets aside."""
+        """Return the session's routes that the kept message with that number, typed at that time, sets aside."""
         if unsent not in self.typed:
             return ()
         return tuple(route for (of, route), stopped in self.stopped.items() if of == session and stopped <= at)
 
 
 class Apart(Struct, frozen=True):
-    """Members of the group that runs: those who have a worktree for it, and those who have a place for each part."""
+    """The members of the running group that have a worktree for it, and those with a place for each part."""
 
     worktrees: frozenset[str] = frozenset()
     places: frozenset[str] = frozenset()
@@ -179,7 +185,7 @@ class Run:
     - `team` is the loaded team, `db` the open store, `session` the number of a session in it.
     - `folder` is where running turns keep their output. It may be shared by all sessions of the store.
     - `emit` receives every event as it happens.
-    - `stopper` ends the turn that runs when a stop is requested (Ctrl-C).
+    - `stopper` ends the running turn when a stop is requested (Ctrl-C).
     - `machine` is the environment, clock and program starts of turns. A replay has one of a recording.
     - `manager` reads and stores the messages and makes the prompts. It belongs to `session`. By default it is made
       from the team's settings.
@@ -214,16 +220,17 @@ class Run:
         self.hand, self.takes_over, self.person, self.lets_go = hand, takes_over, person, lets_go
         self.manager = manager or manager_of(team, db, session, window=bounds.window)
         self.tally, self.live = Tally(), LivePool()
-        self.group: int | None = None  # the turn that the group which runs began with
+        self.group: int | None = None  # The first turn of the running group.
         self.compared = Compared(self.team, self.db, session, live=self.machine.live)
         self.collector = self.machine.collected(collector_of(self.team, self.db, session, self.compared))
         self.trees = WorkTrees(folder.parent, refs_of(fence_key(db, session)), stopper)
-        self.seen_trees: set[tuple[str, str]] = set()  # as turns of this run found and left the files, by their top
+        # The trees of files that turns of this run found and left, by the tops of their work trees.
+        self.seen_trees: set[tuple[str, str]] = set()
         self._told_of_refused = False
         self.apart = NOBODY
-        self.enough = False  # the process is decided by those of the group that have answered
+        self.enough = False  # Whether the group's answers so far decide the process.
         self._stoppers: list[Stopper] = []
-        self.at_once: int | None = None  # how many turns of the group that runs are at the same time
+        self.at_once: int | None = None  # The number of turns of the running group at the same time.
         self.state: State = load_state(self.db, session, rules_of(self.team, bounds))
 
     @property
@@ -238,13 +245,13 @@ class Run:
 
     @cached_property
     def hosting(self) -> Hosting:
-        """The hosts of members that do not work here."""
+        """The hosts of members that work elsewhere."""
         from teamchat.core.turn.hosting import Hosting  # only a member with `host` needs it
 
         return Hosting(self.person)
 
     async def place(self, member: Member, route: Route | None = None) -> HostPlace | None:
-        """Where the next turn of the member runs, if it has a host. Raises `HostUnavailable`, or what was recorded."""
+        """Choose where the member's next turn runs, if on a host. Raises `HostUnavailable`, or what was recorded."""
         if not member.host:
             return None
         if not self.machine.live:
@@ -261,7 +268,7 @@ class Run:
             raise
 
     async def _with_files(self, place: HostPlace, member: Member, route: Route) -> HostPlace:
-        """The place with the files of the member's worktree, if it works in one. Raises `HostUnavailable`."""
+        """Add the files of the member's worktree to the place, if it works in one. Raises `HostUnavailable`."""
         if not self.has_worktree(member, route):
             return place
         from teamchat.core.turn.carried import carried
@@ -275,7 +282,7 @@ class Run:
             raise
 
     def speaks(self, member: str, turn: int, events: Sequence[AgentEvent]) -> None:
-        """Tell the events of an agent that were read together."""
+        """Emit the events of an agent that were read together."""
         for spoke in spoken(member, turn, events):
             self.emit(spoke)
 
@@ -286,7 +293,7 @@ class Run:
 
     @property
     def speaker(self) -> Speaker | None:
-        """Who speaks in place of a person: the agent in whose turn this runs. Raises `GuardReached` if it is lost."""
+        """The speaker in place of a person: the agent in whose turn this runs. Raises `GuardReached` if it is lost."""
         return self.caller.turn.speaker if self.caller else None
 
     def count_turn(self) -> None:
@@ -295,9 +302,10 @@ class Run:
             self.caller.begin_turn(name_of(self.db, self.session), self.db.path, self.machine.now())
 
     def admitted(self, planned: ReadyTurn, folder: Path) -> tuple[ReadyTurn, str | None]:
-        """The turn with a token for its agent, and what the store keeps for it. Without one it may run no turn.
+        """Give the turn a token for its agent. Return it, and what the store keeps for the token.
 
-        `folder` is that of the turn, or of a process that has served earlier turns.
+        Without a token the agent may run no turn. `folder` is that of the turn, or of a process that has served earlier
+        turns.
         """
         if not self.machine.live:
             return planned, None
@@ -332,7 +340,7 @@ class Run:
             return self.decide(event)
 
     def guard(self) -> Paused | None:
-        """The limit that is reached, if any: no turn may begin or be tried again."""
+        """Return the limit that is reached, if any: then no turn may begin or be tried again."""
         inner, state = used_meanwhile(self.db, self.session), self.state
         spent = replace(
             state,
@@ -343,7 +351,7 @@ class Run:
         return guard(spent, self.machine.now())
 
     def budget(self) -> float | None:
-        """What each running turn may spend, in US dollars; None is no limit.
+        """Return what each running turn may spend, in US dollars; None means no limit.
 
         It is never 0, which no CLI accepts as a limit.
         """
@@ -358,7 +366,7 @@ class Run:
         return max(min(left) / at_once, 0.0001)
 
     def has_worktree(self, member: Member, route: Route | None = None) -> bool:
-        """Whether the member works in a worktree of its own, at all or for that route. A replay makes none."""
+        """Whether the member works in a worktree of its own, always or for that route. A replay makes none."""
         chosen = member.workspace == "worktree" or member.name in self.apart.worktrees
         if route is None or route.part is None:
             return self.machine.live and chosen
@@ -366,19 +374,19 @@ class Run:
         return self.machine.live and (chosen or apart or self.shared_worktree(route) is not None)
 
     def shared_worktree(self, route: Route) -> str | None:
-        """The member in whose worktree all of the process is done that the route is part of; None if in none."""
+        """Name the member in whose worktree the route's whole process works; None if in none."""
         process = self.state.process
         return process.do if process and process.worktree and route.part else None
 
     def worktree_name(self, member: Member, route: Route) -> str:
-        """What the worktree is called in which the member has its turn for the route, if it is in one."""
+        """Name the worktree for the member's turn on the route, if it is in one."""
         return self.shared_worktree(route) or self.place_name(member, route) or member.name
 
     def place_name(self, member: Member, route: Route) -> str | None:
-        """The name of the place of the member's next turn for the route, if it has one: `sarah#3`.
+        """Name the place of the member's next turn for the route, if it has one: `sarah#3`.
 
-        What an earlier turn of the session began in such a place is not gone on with: the second one is `sarah#3.2`.
-        Who is asked again in a process that has it work apart goes on where it was.
+        Work that an earlier turn of the session began in such a place is not continued: the second place is
+        `sarah#3.2`. A member that a process asks again, and that works apart there, continues where it was.
         """
         if route.part is None or not self.apart.gives_place(route):
             return None
@@ -388,11 +396,11 @@ class Run:
 
     @cached_property
     def tries(self) -> Counter[str]:
-        """How many turns of the session have begun in each place, whatever the try."""
+        """The number of the session's turns that began in each place, whatever the try."""
         return Counter(map(first_try, turns_in_places(self.db, self.session)))
 
     def _began_apart(self, member: Member, route: Route) -> bool:
-        """True if the last turn for the route was in the member's worktree: its group may be over by now."""
+        """Whether the route's last turn was in the member's worktree: its group may be over now."""
         if member.workspace is not None or not route.attempt or not any_made(self.trees.folder):
             return False
         from teamchat.core.worktrees.records import find
@@ -402,10 +410,10 @@ class Run:
         return bool(tree and last and last.route == route.number and Path(last.setup.cwd).is_relative_to(tree.folder))
 
     async def placed(self, member: Member, route: Route) -> Member:
-        """The member with the folder of its next turn: if it has a worktree, in that one, which is made if missing.
+        """Give the member the folder of its next turn: in its worktree, if it has one, which is made if missing.
 
-        Who compares the work of others may only read, and not in its own worktree, which may be one of those compared.
-        Raises `UsageError` if no worktree can be made, `NotTrusted` and `CheckpointFailed`.
+        A member that compares the work of others may only read, and not in its own worktree, which may be one of those
+        compared. Raises `UsageError` if no worktree can be made, `NotTrusted` and `CheckpointFailed`.
         """
         if route.part and route.part.only_reads:
             member = replace(member, access="read", allow=())
@@ -416,9 +424,9 @@ class Run:
         return in_worktree(member, await self.ready_worktree(self.worktree_name(member, route), member.cwd, route))
 
     async def ready_worktree(self, name: str, cwd: Path, route: Route) -> Path:
-        """The folder in the worktree of that name, which is made if missing.
+        """Return the folder in the worktree of that name, which is made if missing.
 
-        That of a process gets what the user has changed since only before the process begins. Raises as `placed` does.
+        A process's worktree gets the user's later changes only before the process begins. Raises as `placed` does.
         """
         from teamchat.core.worktrees.make import empty_submodules, place, ready
 
@@ -433,7 +441,7 @@ class Run:
         return there
 
     def looked_at(self, member: Member, route: Route) -> Member:
-        """The same without making anything: the member itself where its worktree is not there yet."""
+        """Give the member the folder of its next turn, without making a worktree if that is missing."""
         if not self.has_worktree(member, route):
             return member
         from teamchat.core.worktrees.make import place
@@ -445,7 +453,7 @@ class Run:
     async def tree_before(
         self, turn: Turn, planned: ReadyTurn, *, in_line: bool = False
     ) -> WorkTree | NoCheckpoint | None:
-        """The files of a turn's work tree as they are before it; `in_line` is that of `WorkTrees`.
+        """Record the files of a turn's work tree before the turn; `in_line` is as in `WorkTrees`.
 
         A replay looks at none.
         """
@@ -484,12 +492,12 @@ class Run:
             self.emit(Warned(text, of_disk=True))
 
     def stopped(self, member: str | None = None) -> bool:
-        """True when a person wants no further turn to begin: of that member, or of anybody."""
+        """Whether a person wants no further turn to begin: of that member, or of anybody."""
         return bool(self.stopper.asked) or self.machine.stopped(member)
 
     @contextlib.contextmanager
     def stopper_of(self, route: Route) -> Iterator[Stopper]:
-        """What stops the turn of the route, of a group that may be decided without it; else what stops the run."""
+        """Return the stopper of the route's turn, if its group may be decided without it; else that of the run."""
         process = self.state.process
         if route.part is None or process is None or process.quorum is None:
             yield self.stopper
@@ -504,7 +512,7 @@ class Run:
                 self._stoppers.remove(stopper)
 
     def stop_the_rest(self) -> None:
-        """Stop the turns of the group that runs: it is decided without them. A replay ends them as recorded."""
+        """Stop the group's running turns: it is decided without them. A replay ends them as recorded."""
         self.enough = True
         for stopper in self._stoppers if self.machine.live else ():
             stopper.request()
@@ -519,7 +527,7 @@ class Run:
 
 
 def rules_of(team: Team, bounds: Bounds = UNBOUNDED) -> Rules:
-    """What the engine needs to know of a team file, and of the bounds of the run. A bound never raises a limit."""
+    """Collect what the engine needs from a team file and the bounds of the run. A bound never raises a limit."""
     bounded = bounds.turns is not None and bounds.turns < team.limits.turns
     return Rules(
         ai=tuple(member.name for member in team.ai_members),

@@ -34,22 +34,22 @@ from teamchat.core.turn.lines import (
 from teamchat.core.turn.run_events import AgentSpoke, Conclusion, ConversationEvent, JsonLine
 from teamchat.runners.untrusted.regular_files import open_regular
 
-RUNS = "runs"  # the folder of a workspace in which the files are
-LARGEST = 64 << 20  # bytes of a file
-FIRST = LARGEST // 4  # of these, those at the beginning that are kept if the middle is left out
-LAST = LARGEST // 2  # and those at the end
-REPLACED = 1 << 20  # bytes of replaced pieces of text for which a file is written anew
-ROOM = 16 << 20  # bytes that stay free on the disk: what a turn has come to is stored first
+RUNS = "runs"  # The folder of a workspace with the files.
+LARGEST = 64 << 20  # Bytes of a file.
+FIRST = LARGEST // 4  # Bytes kept at the beginning if the middle is left out.
+LAST = LARGEST // 2  # Bytes kept at the end.
+REPLACED = 1 << 20  # Bytes of replaced pieces of text from which on a file is written anew.
+ROOM = 16 << 20  # Bytes that stay free on the disk: the end of a turn is stored first.
 LONGEST_FIRST = 1 << 10  # bytes of the first line, with the session's name
 
 
 def run_file(state: Path, session: int) -> Path:
-    """The file of the last run of a session, by its id in the store of that state folder."""
+    """Return the path of a session's file of its last run, by its id in the store of that state folder."""
     return state / RUNS / f"session-{session}.jsonl"
 
 
 def remove_run_file(state: Path, session: int) -> None:
-    """Remove what a session's runs have left. A file that cannot be removed stays."""
+    """Remove the files that a session's runs left. A file that cannot be removed stays."""
     file = run_file(state, session)
     for path in (file, _new(file)):
         with contextlib.suppress(OSError):
@@ -61,13 +61,13 @@ def _new(path: Path) -> Path:
 
 
 def tell_watchers(state: Path, session: int, name: str, event: ConversationEvent) -> None:
-    """Tell those who watch what a command did that begins no turn: behind the lines of the last run."""
+    """Tell watchers what a command without a turn did: behind the lines of the last run."""
     with contextlib.closing(RunFile(run_file(state, session), name, further=True)) as file:
         file(event)
 
 
 class RunFile:
-    """Appends what a run tells; the first line begins the file. `session` is the session's name.
+    """Appends a run's lines to its file, which the first line begins. `session` is the session's name.
 
     Nothing here raises: a line that has no room is counted, and the next one says so. With `further` the lines come
     behind those of the last run.
@@ -83,7 +83,7 @@ class RunFile:
         self._torn = self._full = False
 
     def _begin(self, size: int) -> None:
-        """Open the file, unless there is no room for so many bytes more. Raises `OSError`."""
+        """Open the file, unless it has no room for `size` more bytes. Raises `OSError`."""
         self._path.parent.mkdir(mode=0o700, exist_ok=True)
         if not _has_room(self._path, size):
             return
@@ -102,13 +102,13 @@ class RunFile:
                 failed.pop_all()
 
     def __call__(self, event: ConversationEvent) -> None:
-        """Append the lines of an event. Those of events that were read together are written together."""
+        """Append the lines of an event. Events read together are written together."""
         self._waiting += self._lines.of(event)
         if not (isinstance(event, AgentSpoke) and event.more):
             self._flush()
 
     def finish(self, conclusion: Conclusion) -> None:
-        """Append how the run has ended."""
+        """Append the result of the run."""
         self._waiting.append(result_line(self._session, conclusion))
         self._full = False
         self._flush()
@@ -138,7 +138,7 @@ class RunFile:
             self._write_anew()
 
     def _put(self, data: bytes) -> int:
-        """Write it behind a line on what is missing before it. Returns how many of its bytes were written."""
+        """Write the data behind a line on any missing lines. Return the number of its bytes that were written."""
         try:
             if self._file is None:
                 self._begin(len(data))
@@ -155,7 +155,7 @@ class RunFile:
         return max(written - len(before), 0)
 
     def _write_anew(self) -> None:
-        """Write the file without what nobody needs any more. Where there is no room, it stays as it is."""
+        """Write the file without lines that nobody needs any more. Without room for that, it stays as it is."""
         self._full = self._size > LARGEST
         if self._file is None:
             return
@@ -179,7 +179,7 @@ class RunFile:
 
 
 def _has_room(path: Path, size: int) -> bool:
-    """Whether so many bytes more leave the store what it needs for the end of a turn. Raises `OSError`."""
+    """Whether `size` more bytes leave the store enough room for the end of a turn. Raises `OSError`."""
     disk = os.statvfs(path.parent)
     return disk.f_bavail * disk.f_frsize > size + ROOM
 
@@ -189,7 +189,7 @@ def _opened(path: Path, flags: int) -> int:
 
 
 def _locked(path: Path) -> int:
-    """The file at the path, opened to append to it; its run puts no other one there before it is closed."""
+    """Open and lock the file at the path to append to it; its run puts no other file there before it is closed."""
     while True:
         file = _opened(path, os.O_APPEND)
         fcntl.flock(file, fcntl.LOCK_EX)
@@ -199,14 +199,14 @@ def _locked(path: Path) -> int:
 
 
 def _number(path: Path) -> int:
-    """The number of the run whose file that is; 0 without one."""
+    """Return the number of the run in the file; 0 without a file."""
     with contextlib.suppress(OSError, DecodeError), open_regular(path) as file:
         return decode(file.readline(LONGEST_FIRST), type=RunLine).number
     return 0
 
 
 def _kept(file: BinaryIO) -> Iterator[bytes]:
-    """The lines of a file that are still needed. Of too many those of the middle are counted."""
+    """List the lines of a file that are still needed. If there are too many, count those in the middle."""
     replaced = dict[int, int]()  # by the turn, the place of the last line that replaces pieces
     file.seek(0)
     for place, line in enumerate(map(_read, file)):
@@ -239,12 +239,12 @@ def _kept(file: BinaryIO) -> Iterator[bytes]:
 
 @cache
 def _decoder() -> Decoder[JsonLine]:
-    """Made once: that takes as long as two hundred lines."""
+    """Make the decoder, once: that takes as long as two hundred lines."""
     return Decoder(ANY)
 
 
 def _read(raw: bytes) -> JsonLine | None:
-    """The line; None for one that a full disk has cut, and for one that only a later teamchat knows."""
+    """Read a line; None if a full disk has cut it, or if only a later teamchat knows it."""
     with contextlib.suppress(DecodeError):
         return _decoder().decode(raw)
     with contextlib.suppress(ValueError, RecursionError):  # msgspec reads no half of a surrogate pair
@@ -253,7 +253,7 @@ def _read(raw: bytes) -> JsonLine | None:
 
 
 def _count(line: JsonLine | None) -> int:
-    """How many lines this one counts for. Pieces of text do not count: they may be replaced."""
+    """Count the lines that this one stands for. Pieces of text count 0: they may be replaced."""
     if isinstance(line, LeftOutLine):
         return line.lines
     return 0 if line is None or isinstance(line, TextDeltaLine | RunLine) else 1
@@ -262,7 +262,7 @@ def _count(line: JsonLine | None) -> int:
 class RunReader:
     """Reads the file of a session's runs as it grows, and goes on in the file that takes its place.
 
-    `number` is that of the run that is read; 0 before the first one. It begins anew where somebody removes the file.
+    `number` is that of the run being read; 0 before the first one. It begins anew if somebody removes the file.
     """
 
     def __init__(self, path: Path) -> None:
@@ -274,7 +274,7 @@ class RunReader:
         self._pieces, self._shown = Counter[int](), Counter[int]()  # the same of pieces of text, by the turn
 
     def read(self) -> Iterator[JsonLine]:
-        """What has been appended since the last call. A `LeftOutLine` says how many lines are missing at its place.
+        """Read what was appended since the last call. A `LeftOutLine` says how many lines are missing at its place.
 
         A run begins with its `RunLine`. Half a line is kept for the next call.
         """
@@ -292,7 +292,7 @@ class RunReader:
             self._file = None
 
     def _moved(self) -> bool:
-        """Whether another file is at the place now."""
+        """Whether another file has taken the place."""
         try:
             there = self._path.stat()
         except OSError:
@@ -301,7 +301,7 @@ class RunReader:
         return here is None or (here.st_ino, here.st_dev) != (there.st_ino, there.st_dev)
 
     def _open(self) -> bool:
-        """Whether there is a file that can be read."""
+        """Open the file. Return whether it can be read."""
         try:
             file = open_regular(self._path)
         except OSError:
@@ -322,7 +322,7 @@ class RunReader:
                     yield new
 
     def _new(self, line: JsonLine) -> JsonLine | None:
-        """The line, if it was not told from an earlier file of its run."""
+        """Return the line unless it was already told from an earlier file of its run."""
         if isinstance(line, RunLine):
             if (line.number, line.id) == (self.number, self._run):
                 return None

@@ -32,7 +32,7 @@ T = TypeVar("T")
 
 
 class SideTurn(Struct, Generic[T], frozen=True):
-    """What a member is asked in a side turn, and what its answer is used for.
+    """The question to a member in a side turn, and the use of its answer.
 
     `read` reads the answer and returns the function that stores its result, in the transaction that ends the turn.
     `event` makes the event that tells the result. With `keeps_text` the receipt keeps the answer itself. `fault` says
@@ -49,12 +49,12 @@ class SideTurn(Struct, Generic[T], frozen=True):
 
 
 def for_side_turn(member: Member) -> Member:
-    """The member as it takes a side turn: it may only read, and its vendor session is a fresh one."""
+    """Adapt the member to a side turn: it may only read, in a fresh vendor session."""
     return replace(member, access="read", allow=(), memory="fresh")
 
 
 async def run_side_turn(run: Run, side: SideTurn[T]) -> T | TurnFailure:
-    """The result of the turn, or why it failed. Raises `TeamchatError` for what is known before it begins."""
+    """Return the result of the turn, or why it failed. Raises `TeamchatError` for errors known before it begins."""
     folder = run.folder / os.urandom(8).hex()
     scratch, place = run.machine.scratch(folder), None
     try:

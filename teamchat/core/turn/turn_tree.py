@@ -19,9 +19,9 @@ from teamchat.core.checkpoint.values import Checkpoint, CheckpointLimits, GitRep
 from teamchat.core.errors import CheckpointFailed
 from teamchat.runners.untrusted.file_changes import FileChange, FileChanges, NoCheckpoint
 
-MOST_LISTED = 1_000  # changed files on a receipt; the checkpoints have all
+MOST_LISTED = 1_000  # Changed files on a receipt; the checkpoints have all.
 _NOT_NAMED = ("private", "output")  # unless it has changed
-SLOW_S = 240.0  # a checkpoint that takes longer is told
+SLOW_S = 240.0  # Seconds of a checkpoint from which on the receipt tells of it.
 
 
 LONG_S = 1.0
@@ -29,7 +29,7 @@ LONG_S = 1.0
 
 @contextmanager
 def telling(slow: Callable[[bool], None]) -> Iterator[None]:
-    """Tell of a look at the files, in the block, that takes over a second, and when it is over."""
+    """Tell when a look at the files in the block takes over a second, and when it is over."""
     told = Event()
 
     def tell() -> None:
@@ -51,7 +51,10 @@ def telling(slow: Callable[[bool], None]) -> Iterator[None]:
 
 
 class TurnSpan(Struct, eq=False):
-    """When a turn, or a check, was at work in a work tree; `name` is that of its checkpoints. A check has number 0."""
+    """The time in which a turn, or a check, was at work in a work tree; `name` is that of its checkpoints.
+
+    A check has number 0.
+    """
 
     number: int
     name: str
@@ -62,25 +65,27 @@ class TurnSpan(Struct, eq=False):
 
 
 class TurnTree(Struct, frozen=True):
-    """The work tree of one turn. `before` names its checkpoint before the turn, `spans` are of all turns.
-
-    `folder` is the state folder; `limits` says what a look at the files may take. With `keep` the checkpoint after the
-    turn is kept for the work that follows at once. `slow` is that of `WorkTrees.before`.
-    """
+    """The work tree of one turn."""
 
     folder: Path
+    """The state folder."""
     refs: str
     limits: Callable[[], CheckpointLimits]
+    """Says how long a look at the files may take."""
     spans: Sequence[TurnSpan]
+    """The spans of all turns."""
     repository: GitRepository
     span: TurnSpan
     before: str
+    """The tree of its checkpoint before the turn."""
     begun: Begun | None = None
     keep: Callable[[Begun], None] | None = None
+    """Keeps the checkpoint after the turn for work that follows at once."""
     slow: Callable[[bool], None] = lambda _over: None
+    """As in `WorkTrees.before`."""
 
     def changes(self, cwd: Path) -> FileChanges | NoCheckpoint:
-        """What changed since, with paths relative to `cwd`. Blocks while git reads the work tree."""
+        """List the changes since the turn began, with paths relative to `cwd`. Blocks while git reads the work tree."""
         top, turn = self.repository.top, f"{self.refs}/{self.span.name}"
         try:
             with telling(self.slow):
@@ -113,7 +118,7 @@ class TurnTree(Struct, frozen=True):
         return ended.checkpoint
 
     def _others(self) -> tuple[int, ...]:
-        """The turns that may write and ran in the same work tree meanwhile."""
+        """List the turns that may write and ran in this work tree at the same time."""
         own = self.span
         return tuple(
             other.number
@@ -130,7 +135,7 @@ class TurnTree(Struct, frozen=True):
             yield FileChange(shown, what, count.added, count.removed)
 
     def _what(self, change: PathChange, after: Checkpoint) -> What:
-        """What happened to a path. What one of the checkpoints left out was there all the time."""
+        """Say what happened to a path. A path that one of the checkpoints left out was there all the time."""
         taken = self.begun.checkpoint if self.begun else None
         lacks = taken if change.old is None else after if change.new is None else None
         places = {omitted.path for omitted in lacks.left_out} if lacks else set()
@@ -138,7 +143,7 @@ class TurnTree(Struct, frozen=True):
 
 
 def slowness(taken: Checkpoint) -> str | None:
-    """That a checkpoint took long, and on which files; None of one that did not."""
+    """Say that a checkpoint took long, and on which files; None if it did not."""
     if taken.seconds < SLOW_S:
         return None
     largest = ", ".join(f"{readable(path)} ({size >> 20} MB)" for path, size in taken.largest)

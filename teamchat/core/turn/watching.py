@@ -22,17 +22,17 @@ T = TypeVar("T")
 
 
 Compare = Callable[[Exit], Exit]
-"""Looks at the disk again, and returns the exit with what has changed. It may block."""
+"""Looks at the disk again and returns the exit with the changes. It may block."""
 
 
 def watched(what: Launch) -> Callable[[Running], Running]:
-    """What makes a process of the launch one whose exit has `changed`, `not_all_looked_at` and `files`."""
+    """Return a wrapper for the launch's process, whose exit then has `changed`, `not_all_looked_at` and `files`."""
     compared = [compare for compare in (look(what), _files_of(what)) if compare]
     return (lambda process: _Watched(process, compared)) if compared else (lambda process: process)
 
 
 def _files_of(what: Launch) -> Compare | None:
-    """What tells the changed files at the end."""
+    """Return the function that adds the changed files at the end; None if nothing is known of them."""
     match what.tree:
         case None:
             return None
@@ -43,7 +43,7 @@ def _files_of(what: Launch) -> Compare | None:
 
 
 async def in_thread(work: Callable[[], T]) -> T:
-    """Do what blocks in a thread, so that other members continue; here where the system starts no more threads."""
+    """Do blocking work in a thread, so that other members continue; do it here if no thread can be started."""
     future: Future[T] = Future()
 
     def run() -> None:
@@ -72,7 +72,7 @@ def threadsafe(tell: Callable[[T], object]) -> Callable[[T], None]:
 
 
 class Wrapped:
-    """A process that hands on what it is told. `cut` is why it was ended early."""
+    """A process that passes on every call. `cut` is why it was ended early."""
 
     def __init__(self, process: Running) -> None:
         self.process = process
@@ -100,11 +100,11 @@ class _Watched(Wrapped):
         super().__init__(process)
         self._compared = compared
         self._exit: Exit | None = None
-        self._read = False  # whether somebody reads it, who compares at its end
+        self._read = False  # Whether somebody reads it and will compare at its end.
 
     @property
     def exit(self) -> Exit | None:
-        """Without what has changed while its output is read: to look at the disk takes long, and is done once."""
+        """The exit, without changed files while its output is read: comparing the disk takes long, and is done once."""
         ended = self.process.exit
         if self._exit is None and ended and not self._read:
             self._exit = self._compare(ended)

@@ -33,22 +33,22 @@ if TYPE_CHECKING:
 
 
 def refs_of(secret: str) -> str:
-    """Where a session keeps its checkpoints. `secret` is its own: stores may share a repository."""
+    """Name the refs of a session's checkpoints. `secret` is the session's own: stores may share a repository."""
     return f"refs/teamchat/{sha256(secret.encode()).hexdigest()[:12]}"
 
 
 def owner_of(db: Database, session: int) -> Owner:
-    """The session as the owner of its members' worktrees."""
+    """Return the session as the owner of its members' worktrees."""
     from teamchat.core.worktrees.records import Owner
 
     return Owner(session, name_of(db, session), refs_of(fence_key(db, session)))
 
 
-AT_ONCE_S = 2.0  # between two works that are in line, for which one checkpoint is enough
+AT_ONCE_S = 2.0  # Seconds between two works in line within which one checkpoint is enough.
 
 
 class _Newest(Struct, frozen=True):
-    """The newest checkpoint of work that others follow, or begin with at the same time, and when it was taken."""
+    """The newest checkpoint, which work that follows or begins at the same time can share, and its time."""
 
     top: Path
     begun: Begun
@@ -56,10 +56,10 @@ class _Newest(Struct, frozen=True):
 
 
 class WorkTrees(Struct):
-    """Takes the checkpoints of the turns of a session. `folder` is the state folder, `refs` is of `refs_of`.
+    """Takes the checkpoints of a session's turns. `folder` is the state folder, `refs` comes from `refs_of`.
 
-    A request to `stopper` ends a look at the files that it finds at work. `seen` are the repositories that turns worked
-    in, by their folders. `refused` is the last one that git did not read.
+    A request to `stopper` ends a running look at the files. `seen` has the repositories that turns worked in, by their
+    folders. `refused` is the last one that git did not read.
     """
 
     folder: Path
@@ -81,11 +81,11 @@ class WorkTrees(Struct):
         in_line: bool = False,
         slow: Callable[[bool], None] = lambda _over: None,
     ) -> TurnTree | NoCheckpoint:
-        """The work tree of a turn that is about to start, or of a check. Blocks while git reads it.
+        """Take the checkpoint before a turn, or a check, and return its work tree. Blocks while git reads it.
 
-        Its checkpoints get that name. A check has no number. Of work that is `in_line`, the checkpoint at the end of
-        one is that at the beginning of what follows at once, and works that begin at the same time share one. `slow` is
-        told, by another thread, of a look that takes over a second, and again, with True, when it is over.
+        Its checkpoints get the name `name`. A check has no number. For work that is `in_line`, the checkpoint at its
+        end serves as the beginning of work that follows at once, and works that begin at the same time share one.
+        `slow` is called by another thread if a look takes over a second, and again, with True, when it is over.
         """
         limits = self.limits()
         repository = find_repository(cwd, self.folder, limits.stopped)
@@ -122,12 +122,12 @@ class WorkTrees(Struct):
         return newest.begun if newest and fits else None
 
     def limits(self) -> CheckpointLimits:
-        """What a look at the files may take: it ends with the next request to stop."""
+        """Return the limits of a look at the files: it ends with the next request to stop."""
         asked = self.stopper.asked
         return CheckpointLimits(stopped=lambda: self.stopper.asked > asked)
 
     def interrupted(self, name: str, cwd: Path) -> FileChanges | NoCheckpoint:
-        """What changed since the beginning of a turn or a check whose end nobody saw. Blocks while git looks."""
+        """List what changed since a turn or a check began whose end nobody saw. Blocks while git looks."""
         repository = find_repository(cwd, self.folder)
         if isinstance(repository, NoRepository):
             return NoCheckpoint(repository.reason)
@@ -149,7 +149,7 @@ class WorkTrees(Struct):
         return TurnTree(self.folder, self.refs, self.limits, self._spans, repository, span, before, begun)
 
     def prune(self, keep_s: float) -> list[str]:
-        """Remove old checkpoints of the work trees that turns worked in, once a day. Returns what went wrong."""
+        """Remove old checkpoints of the turns' work trees, once a day. Return a sentence for each failure."""
         from teamchat.core.checkpoint.refs import prune_daily
 
         problems = []

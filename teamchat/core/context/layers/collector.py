@@ -16,10 +16,10 @@ from teamchat.core.team.team import Member, Team
 
 
 class LayerContext(Struct, frozen=True):
-    """What a source knows of the turn. `text` is the current message without its markers.
+    """The facts about a turn that a source gets. `text` is the current message without its markers.
 
-    `request` is the human message that the turn serves, also without markers. Both may be the same message. `part` is
-    what the turn does in a process.
+    `request` is the human message that the turn serves, also without markers. Both may be one message. `part` is the
+    turn's part in a process.
     """
 
     member: Member
@@ -31,7 +31,7 @@ class LayerContext(Struct, frozen=True):
 
 
 class LayerText(Struct, frozen=True):
-    """A layer's text and the excerpts in it. `note` says what was left out, or why there is no text."""
+    """A layer's text and the excerpts in it. `note` names what was left out, or says why there is no text."""
 
     text: str
     excerpts: tuple[Excerpt, ...] = ()
@@ -42,7 +42,7 @@ Source = Callable[[LayerContext], LayerText | str | None]
 
 
 class ContextCollector:
-    """`sources` has a function for each layer.
+    """Gathers layers by `sources`, which has a function for each layer.
 
     Without `share` only the framework is gathered, and what a process shows.
     """
@@ -55,7 +55,7 @@ class ContextCollector:
         self._sources = {name: sources[name] for name in names if name in sources}
 
     def gather(self, context: LayerContext) -> dict[str, LayerText]:
-        """The layers whose source returned something, in the order of `LAYERS`."""
+        """Gather the layers whose sources return something, in the order of `LAYERS`."""
         allowed = context.part.layers if context.part else None
         gathered = {
             name: source(context) for name, source in self._sources.items() if allowed is None or name in allowed
@@ -66,12 +66,12 @@ class ContextCollector:
 
 
 def texts_of(gathered: Mapping[str, LayerText]) -> dict[str, str]:
-    """The texts of the layers that have one."""
+    """Return the texts of the layers that have one."""
     return {name: layer.text for name, layer in gathered.items() if layer.text.strip()}
 
 
 def framework_only(team: Team) -> ContextCollector:
-    """A collector for the one layer that needs no store: who is in the team and how to hand over."""
+    """Make a collector for the only layer that needs no store: who is in the team and how to hand over."""
     return ContextCollector({FRAMEWORK: lambda context: framework_text(team, context.member, context.part)})
 
 

@@ -31,7 +31,7 @@ _LINE_ENDS = {0x2028: "\\u2028", 0x2029: "\\u2029"}  # a line that they would be
 
 
 class _Changed(Struct, frozen=True):
-    """What a member has changed. `sizes` are the bytes of the diff of each path, in the order of the changes."""
+    """A member's changes. `sizes` are the bytes of the diff of each path, in the order of the changes."""
 
     home: GitRepository
     base: str
@@ -39,7 +39,7 @@ class _Changed(Struct, frozen=True):
     sizes: tuple[int, ...]
 
     def diffs(self) -> Iterator[bytes]:
-        """The diff of each path, read anew: all of them may be more than the memory holds."""
+        """Read the diff of each path anew: together they may not fit into memory."""
         wanted = {change.path for change in self.found.changes}
         every = compare.changes(self.home, self.base, self.found.tree)
         return compress(
@@ -57,9 +57,9 @@ class _Shown(Struct, frozen=True):
 def tell_differences(
     state: Path, session: int, labels: Sequence[str], members: Sequence[str], room: int, *, redact: bool
 ) -> LayerText:
-    """What the `members` have changed, each called by the one of `labels`, in about `room` bytes.
+    """Show what the `members` changed, each by its label in `labels`, in about `room` bytes.
 
-    The note names what is left out. Blocks while git reads the worktrees. Raises `UsageError` and `CheckpointFailed`.
+    The note names the parts left out. Blocks while git reads the worktrees. Raises `UsageError` and `CheckpointFailed`.
     """
     changed = [_changed(state, session, member) for member in members]
     rooms = shares([sum(work.sizes) if work else 0 for work in changed], room)
@@ -73,7 +73,7 @@ def tell_differences(
 
 
 def _changed(state: Path, session: int, member: str) -> _Changed | None:
-    """None for a member without a worktree: it may only read."""
+    """Measure a member's changes; None for a member without a worktree, which may only read."""
     tree = find(state, session, member)
     if tree is None:
         return None
@@ -87,7 +87,7 @@ def _measured(home: GitRepository, base: str, found: Difference) -> _Changed:
 
 
 def tell_changes(folder: Path, state: Path, trees: tuple[str, ...], room: int, *, redact: bool) -> LayerText:
-    """What changed from the first of two git trees of the `folder`'s work tree to the other, in about `room` bytes.
+    """Show what changed between two git trees of the `folder`'s work tree, in about `room` bytes.
 
     Blocks while git reads them. Raises `CheckpointFailed`.
     """
@@ -127,7 +127,7 @@ def _shown(changed: _Changed, room: int) -> _Shown:
 
 
 def _allowed(sizes: Sequence[int], room: int) -> list[int]:
-    """How many bytes of each diff are shown: the small ones whole, of one more its beginning, nothing of the others."""
+    """Choose how many bytes of each diff are shown: the small ones whole, the beginning of one more, no others."""
     allowed = [0] * len(sizes)
     for index in sorted(range(len(sizes)), key=sizes.__getitem__):
         allowed[index] = min(sizes[index], room)
@@ -136,7 +136,7 @@ def _allowed(sizes: Sequence[int], room: int) -> list[int]:
 
 
 def shares(sizes: Sequence[int], room: int) -> list[int]:
-    """The room of each: as much as it needs, up to an equal share of what the smaller ones do not need."""
+    """Share the room: each gets what it needs, up to an equal share of the room that the smaller ones leave."""
     given = [0] * len(sizes)
     for left, index in zip(range(len(sizes), 0, -1), sorted(range(len(sizes)), key=sizes.__getitem__), strict=True):
         given[index] = min(sizes[index], room // left)
@@ -145,5 +145,5 @@ def shares(sizes: Sequence[int], room: int) -> list[int]:
 
 
 def _readable(diff: bytes) -> str:
-    """A diff as a prompt quotes it: every line begins with a sign of the diff, whatever the files hold."""
+    """Quote a diff for a prompt: every line begins with a sign of the diff, whatever the files hold."""
     return told(diff.decode(errors="replace")).translate(_LINE_ENDS).rstrip("\n")

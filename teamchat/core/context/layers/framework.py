@@ -25,7 +25,7 @@ MOST_NAMED = 20  # files
 
 
 def framework_text(team: Team, member: Member, part: Part | None = None) -> str:
-    """Who is in the team and how to hand over; the same from turn to turn, so that vendors can cache it. Under 1 KB.
+    """Say who is in the team and how to hand over, in under 1 KB; it never varies, so that vendors can cache it.
 
     In a `part` of a process that hands over to nobody, it says so instead.
     """
@@ -70,7 +70,7 @@ def turn_note(
     goes_on: bool = False,
     again: bool = False,
 ) -> str:
-    """The note on the message to answer: its id and speaker, the request behind it, whose turn a fallback takes.
+    """Write the note on the message to answer: its id and speaker, the request behind it, whose turn a fallback takes.
 
     It names the later request `asked_in` that the message was written for, says that the history `goes_on` after it or
     has messages `again` that the member's session has lost, and names who else calls the member. In a process it also
@@ -98,7 +98,7 @@ def turn_note(
 
 
 def role_note(route: Route, part: Part) -> str:
-    """What the turn note says of the part of a route."""
+    """Write the sentences of the turn note on the part of a route. Raises `StoreError` for an unknown role."""
     notes = strategy_of(part.kind).notes
     if part.role not in notes:
         raise StoreError(
@@ -133,7 +133,7 @@ def _is_plan(label: str) -> bool:
 
 
 def _verification(part: Part) -> str:
-    """How the work of a part is verified: `teamchat runs the checks tests and lint, and carol reviews the work`."""
+    """Say how a part's work is verified: `teamchat runs the checks tests and lint, and carol reviews the work`."""
     names = part.checked_by
     checks = f"teamchat runs the check{'s' * (len(names) > 1)} {listed(*names)}" if names else ""
     review = f"{listed(*part.options)} review{'s' * (len(part.options) == 1)} the work" if part.options else ""

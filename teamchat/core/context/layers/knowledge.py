@@ -42,7 +42,7 @@ class _Part(Struct, frozen=True):
 
     @property
     def size(self) -> int:
-        """At least as much as it takes in a prompt."""
+        """The upper limit of its bytes in a prompt."""
         return byte_length(self.head) + self.hit.bytes + len(BETWEEN)
 
     def __str__(self) -> str:
@@ -50,14 +50,14 @@ class _Part(Struct, frozen=True):
 
 
 def quote_whole(hits: Iterable[KnowledgeHit], max_bytes: int) -> tuple[str, tuple[Excerpt, ...]] | None:
-    """All pieces of the files, in order. None if they take more than `max_bytes`."""
+    """Quote all pieces of the files, in order; None if they take more than `max_bytes`."""
     joined = _joined([_Part(hit, "whole", whole=True) for hit in hits])
     parts = [part for part in joined if part.hit.text.strip()]
     return _written(parts) if sum(part.size for part in parts) <= max_bytes else None
 
 
 def quote_best(hits: Sequence[KnowledgeHit], max_bytes: int) -> tuple[str, tuple[Excerpt, ...]]:
-    """As many of the pieces as fit, the best first. The very best is cut if it is too long alone.
+    """Quote as many of the pieces as fit, best first. The best one is cut if it is too long alone.
 
     They stay in the order of their files, a file with a better piece first. Adjacent pieces are joined.
     """
@@ -79,7 +79,7 @@ def quote_best(hits: Sequence[KnowledgeHit], max_bytes: int) -> tuple[str, tuple
 
 
 def _joined(parts: Sequence[_Part]) -> list[_Part]:
-    """The parts, each joined with those that directly follow it in its file."""
+    """Join the parts that directly follow each other in a file."""
     joined: list[_Part] = []
     texts: list[list[str]] = []
     ends: list[KnowledgeHit] = []
@@ -112,7 +112,7 @@ class KnowledgeLayer:
         self._index, self._max_bytes, self._others = index, max_tokens * BYTES_PER_TOKEN, frozenset(others)
 
     def __call__(self, context: LayerContext) -> LayerText | None:
-        """None for a member without knowledge. Raises `StoreError`."""
+        """Make the layer; None for a member without knowledge. Raises `StoreError`."""
         named = context.member.knowledge
         if not named:
             return None

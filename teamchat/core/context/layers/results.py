@@ -21,15 +21,15 @@ from teamchat.core.store.messages import SqliteLog
 from teamchat.core.text.clean import told
 from teamchat.core.text.redact import redact_shapes
 
-MOST_BYTES = 16 * 1024  # of a check's output that a member is shown
-LITTLE = 2 * 1024  # bytes, of a check that is green
+MOST_BYTES = 16 * 1024  # Bytes of a check's output that a member is shown.
+LITTLE = 2 * 1024  # Bytes of a green check's output.
 SHORTEST_FENCE = 3  # backquotes
 
 
 class ResultsLayer(Struct, frozen=True):
-    """The results that a turn's part names, in about `room` bytes, of which each has an equal share.
+    """The results that a turn's part names, in about `room` bytes, shared equally.
 
-    `redact` removes well-known keys from what programs and members wrote.
+    `redact` removes well-known keys from the words of programs and members.
     """
 
     db: Database
@@ -38,7 +38,7 @@ class ResultsLayer(Struct, frozen=True):
     redact: bool
 
     def layer(self, part: Part) -> LayerText:
-        """The layer of a part that names results."""
+        """Make the layer of a part that names results."""
         share = self.room // (len(part.checks) + len(part.reviews))
         records = (find_check(self.db, self.session, number) for number in part.checks)
         checks = [self._check(record, share, all_of_it=part.role == DOER) for record in records if record]

@@ -31,7 +31,7 @@ from teamchat.core.text.words import match_query
 
 
 def collector_of(team: Team, db: Database, session: int, compared: Compared | None = None) -> ContextCollector:
-    """The collector of a session. Without `share_context` it gathers the framework, and what is `compared`."""
+    """Make the collector of a session. Without `share_context` it gathers the framework, and what is `compared`."""
     return ContextCollector(
         {
             FRAMEWORK: lambda context: framework_text(team, context.member, context.part),
@@ -47,7 +47,7 @@ def collector_of(team: Team, db: Database, session: int, compared: Compared | No
 
 
 def _knowledge(team: Team, db: Database) -> Source:
-    """The layer of a team that names files. Without any, nothing that reads and searches them is loaded."""
+    """Make the layer of a team that names files. Without files, the code that reads and searches them is not loaded."""
     everybodys = {path for member in team.members for path in member.knowledge.values()}
     if not everybodys:
         return lambda _context: None
@@ -58,7 +58,7 @@ def _knowledge(team: Team, db: Database) -> Source:
 
 
 def _results(context: LayerContext, team: Team, db: Database, session: int) -> LayerText | None:
-    """What the checks and reviewers of a process said; only `teamchat run until` shows any."""
+    """Make the layer of what a process's checks and reviewers said; only `teamchat run until` shows any."""
     if context.part is None or not (context.part.checks or context.part.reviews):
         return None
     from teamchat.core.context.layers.results import ResultsLayer
@@ -82,7 +82,7 @@ class Compared:
         self._seen: dict[Part, LayerText] = {}
 
     def look(self, part: Part) -> None:
-        """Raises `UsageError` and `CheckpointFailed`."""
+        """Read the changes that the part shows. Raises `UsageError` and `CheckpointFailed`."""
         from teamchat.core.context.layers.differences import tell_changes, tell_differences
 
         if part.trees:
@@ -102,19 +102,19 @@ class Compared:
 
 
 def _todos(db: Database, session: int, *, redact: bool) -> str | None:
-    """The todo list. `redact` removes well-known keys from the items: anybody may have written them."""
+    """Write the todo list. `redact` removes well-known keys from the items: anybody may have written them."""
     text = rendered(todos_of(db, session))
     return redact_shapes(text)[0] if text and redact else text
 
 
 def _summary(db: Database, session: int, message: str, team: Team) -> str | None:
-    """The valid summary of the messages before the one that is answered, or None."""
+    """Write the valid summary of the messages before the answered one; None without a summary."""
     summary = summary_before(db, session, message)
     return summary_told(summary, team) if summary else None
 
 
 def summary_told(summary: Summary, team: Team) -> str:
-    """The text of the layer: who wrote the summary, and the summary.
+    """Write the text of the layer: who wrote the summary, and the summary.
 
     It is at most as long as a message of the history. If the team redacts, secrets in it are removed for everybody: it
     combines messages of many speakers.
@@ -127,7 +127,7 @@ def summary_told(summary: Summary, team: Team) -> str:
 
 
 def worth_telling(summary: str) -> str:
-    """A summary as prompts quote it: no markers, no escape sequences, no space around it."""
+    """Prepare a summary for quoting: no markers, no escape sequences, no space around it."""
     return told(strip_markers(summary, author="ai")).strip()
 
 
@@ -138,7 +138,7 @@ class LessonsLayer:
         self._db, self._max_bytes = db, max_tokens * BYTES_PER_TOKEN
 
     def __call__(self, context: LayerContext) -> LayerText | None:
-        """None when there is no lesson."""
+        """Make the layer; None without a lesson."""
         newest = newest_lessons(self._db)
         chosen = [(lesson, "all fit in") for lesson in newest]
         if _size(newest) > self._max_bytes:

@@ -56,7 +56,7 @@ class Candidate(Struct, frozen=True):
 
 
 class BestReport(Struct, frozen=True):
-    """`winner` is the picked member, None as long as nobody is picked. `judge` is who judged, or is to."""
+    """The result of a best-of. `winner` is None while nobody is picked. `judge` is who judged, or is to."""
 
     kind: str
     judge: str
@@ -81,7 +81,7 @@ def step(process: Process) -> Step | None:
 
 
 def _calls(process: Process) -> tuple[Call, ...]:
-    """The calls of the members. One that does the task several times has a place for each."""
+    """Call the members. A member that does the task several times has a place for each."""
     part = Part(
         process.kind,
         MEMBER,
@@ -98,13 +98,13 @@ def _calls(process: Process) -> tuple[Call, ...]:
 
 
 def _open(process: Process) -> tuple[Call, ...]:
-    """Those whose parts are not over."""
+    """List the calls whose parts are not over."""
     done = {ended.part.number for ended in process.of(MEMBER)}
     return tuple(call for call in _calls(process) if call.part.number not in done)
 
 
 def _judges(process: Process, judged: tuple[Done, ...]) -> Part:
-    """The judge's part. After a reply that picks nothing it is shown that reply, too."""
+    """Build the judge's part. After a reply that picks nothing, it also shows that reply."""
     labelled = answers(process)
     part = Part(
         process.kind,
@@ -129,7 +129,7 @@ def _judges(process: Process, judged: tuple[Done, ...]) -> Part:
 
 
 def answers(process: Process) -> dict[str, Done]:
-    """The answers by their letters, in the order of the letters."""
+    """Return the answers by their letters, in the order of the letters."""
 
     def place(done: Done) -> str:
         return sha256(f"{process.request}\0{done.part.number}\0{done.member}".encode()).hexdigest()
@@ -152,7 +152,7 @@ def read(process: Process, part: Part, text: str, _requests: Sequence[RouteReque
 
 
 def picked(options: Sequence[str], written: dict[str, Any]) -> tuple[str | None, str]:
-    """The letter of the answer that the JSON of a judge picks, None without one, and the reasons, empty without any."""
+    """Read the letter that a judge's JSON picks, None without one, and the reasons, empty without any."""
     winner, reasons = written.get("winner"), written.get("reasons")
     explanation = reasons.strip() if isinstance(reasons, str) else ""
     if not isinstance(winner, str):
@@ -164,7 +164,7 @@ def picked(options: Sequence[str], written: dict[str, Any]) -> tuple[str | None,
 
 
 def _pick(process: Process) -> Pick | None:
-    """What the judge has picked, or the only answer if there is one."""
+    """Return what the judge picked, or the only answer if there is just one."""
     if _open(process):
         return None
     labelled = answers(process)
@@ -206,13 +206,13 @@ def _candidate(name: str, done: Done | None, label: str | None) -> Candidate:
 
 
 def text(process: Process, reply: str) -> str:
-    """Who is picked, and why."""
+    """Say who is picked, and why."""
     pick = _pick(process)
     return f"{pick.winner}: {pick.reasons}" if pick else reply
 
 
 def next_command(process: Process) -> str | None:
-    """The command that takes the files of the winner; None if it has changed none."""
+    """Return the command that merges the winner's files; None if it changed none."""
     pick = _pick(process)
     works = (done.finding for done in process.of(MEMBER) if pick and done.part.called(done.member) == pick.winner)
     changed = any(isinstance(work, Work) and work.files for work in works)

@@ -35,7 +35,7 @@ LONGEST_POSITION = 10_000  # characters of one sentence; the store and `--json` 
 
 
 class DebateAnswer(Struct, frozen=True):
-    """A member's answer in a round. Without a `message` it was skipped; None is what the answer does not say.
+    """A member's answer in a round. Without a `message` it was skipped; None means that the answer does not say.
 
     `by` is the member that answered in its place, None if it did itself.
     """
@@ -58,21 +58,22 @@ class ChangeOfMind(Struct, frozen=True):
 
 
 class DebateReport(Struct, frozen=True):
-    """The answers in the order of rounds, and the changes of mind that members tell of.
-
-    `synthesis` is the id of the message. `agreement` is the share of all members that agree with it. `agree`,
-    `agreement` and `dissent` are None when the synthesis does not say. `missing` are the members without any answer.
-    """
+    """The answers in the order of rounds, and the changes of mind that members tell of."""
 
     kind: str
     rounds: int
     answers: tuple[DebateAnswer, ...]
     changes: tuple[ChangeOfMind, ...]
     synthesis: str | None
+    """The id of the message."""
     agree: tuple[str, ...] | None
+    """The members that agree with the synthesis; None if it does not say."""
     agreement: float | None
+    """The share of all members that agree with it; None if it does not say."""
     dissent: dict[str, str] | None
+    """The members that dissent, and with what; None if it does not say."""
     missing: tuple[str, ...]
+    """The members without any answer."""
 
 
 def check(process: Process) -> str | None:
@@ -80,7 +81,7 @@ def check(process: Process) -> str | None:
 
 
 def step(process: Process) -> Step | None:
-    """One group of all members in each round, then the lead. Without any answer there is no synthesis."""
+    """Call all members as one group in each round, then the lead. Without any answer there is no synthesis."""
     for number in range(process.rounds + 1):
         done = seats(_of_round(process, number))
         if waiting := [member for member in process.members if member not in done]:
@@ -100,7 +101,7 @@ def _of_round(process: Process, number: int) -> tuple[Done, ...]:
 
 
 def _newest(process: Process) -> dict[str, Done]:
-    """The newest answer of each member that has one, in the order of the members."""
+    """Return each member's newest answer, in the order of the members; leave out members without one."""
     by_member = seats(done for done in process.done if done.part.role != SYNTHESIS and done.message is not None)
     return {member: by_member[member] for member in process.members if member in by_member}
 
@@ -123,10 +124,10 @@ def _call(process: Process, member: str, number: int) -> Call:
 
 
 def _shown(process: Process, member: str) -> Iterator[tuple[str, str]]:
-    """The label and the id of each answer that the member is shown: its own one first.
+    """List the label and the id of each answer that the member is shown, its own first.
 
-    An answer that it gave in another one's place is its own, too, and is not shown as another's. The label of another
-    member is the same in all rounds.
+    An answer that it gave for another member is its own, too, and is not shown as the other's. Another member has the
+    same label in all rounds.
     """
     newest = _newest(process)
     if member in newest:
@@ -139,7 +140,7 @@ def _shown(process: Process, member: str) -> Iterator[tuple[str, str]]:
 
 
 def _labels(process: Process) -> Iterator[str]:
-    """The labels of the others: "answer A", "answer B", ... A letter that is a member's name is left out."""
+    """Label the others "answer A", "answer B", ... A letter that is a member's name is left out."""
     names = {fold(name) for name in process.members}
     free = (letter for letter in map(letters, count()) if fold(letter) not in names)
     return (f"answer {letter}" for letter in islice(free, len(process.members) - 1))
@@ -153,7 +154,7 @@ def read(process: Process, part: Part, text: str, _requests: Sequence[RouteReque
 
 
 def _position(part: Part, written: dict[str, Any]) -> Position | Fault:
-    """The position. A blind answer changes nothing, whatever it says."""
+    """Read the position. A blind answer changes nothing, whatever it says."""
     position, changed = written.get("position"), written.get("changed")
     if not isinstance(position, str) or not position.strip():
         return Fault('its JSON has no text as "position"')
@@ -163,7 +164,7 @@ def _position(part: Part, written: dict[str, Any]) -> Position | Fault:
 
 
 def _synthesis(process: Process, written: dict[str, Any]) -> Synthesis | Fault:
-    """Who agrees and who does not. What is said of the lead counts only if it is one of the members."""
+    """Read who agrees and who does not. The lead counts only if it is one of the members."""
     agree, dissent = written.get("agree"), written.get("dissent")
     if not isinstance(agree, list) or not all(isinstance(name, str) for name in agree):
         return Fault('its JSON has no list of names as "agree"')
@@ -227,9 +228,9 @@ def _changes(answers: tuple[DebateAnswer, ...]) -> Iterator[ChangeOfMind]:
 
 
 def text(process: Process, reply: str) -> str:
-    """The synthesis without its JSON; empty as long as there is none.
+    """Return the synthesis without its JSON; empty as long as there is none.
 
-    What does not say who agrees is no part of the form, and stays.
+    JSON that does not say who agrees is not in the form, and stays.
     """
     last = process.done[-1] if process.done else None
     if last is None or last.part.role != SYNTHESIS or last.message is None:

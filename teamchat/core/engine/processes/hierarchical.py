@@ -19,14 +19,14 @@ LEAD, WORKER = "lead", "worker"
 
 
 class WorkReport(Struct, frozen=True):
-    """What a member was called for; without a `message` it was skipped."""
+    """A member's reply to a call; without a `message` it was skipped."""
 
     member: str
     message: str | None
 
 
 class HandoutReport(Struct, frozen=True):
-    """What the lead handed out in `message`, or its result if nothing came after."""
+    """The message in which the lead handed out work, with the replies, or its result if nothing came after."""
 
     message: str | None
     replies: tuple[WorkReport, ...]
@@ -64,7 +64,7 @@ def step(process: Process) -> Step | None:
 
 
 def read(process: Process, part: Part, text: str, requests: Sequence[RouteRequest]) -> Finding | None:
-    """The calls of the lead that the process lets it make: those of its members and of people.
+    """Read the lead's calls that the process allows: those of its members and of people.
 
     A reply that only calls somebody else, or a name that nobody has, is at fault: it would end the process.
     """
@@ -93,7 +93,7 @@ def report(process: Process) -> HierarchicalReport:
 
 
 def _groups(handout: Handout) -> Iterator[tuple[RouteRequest, ...]]:
-    """The calls in the order of speaking; those of a group speak at the same time."""
+    """List the calls in the order of speaking; the calls of a group speak at the same time."""
     ordered = sorted(handout.requests, key=lambda request: request.priority)
     for (_, group), requests in groupby(ordered, key=lambda request: (request.priority, request.group)):
         calls = tuple(requests)

@@ -33,7 +33,7 @@ from teamchat.core.routing.requests import RouteRequest
 
 PLANNER, WORKER, REDUCER = "planner", "worker", "reducer"
 MOST_SUBTASKS = 500
-OTHER_TURNS = 3  # of the planner, which may have a second one, and of the reducer
+OTHER_TURNS = 3  # The turns of the planner, which may have a second one, and of the reducer.
 MOST_CHARACTERS = 1_000_000  # of all subtasks: the store has them with the process, and with every turn for an undo
 _LEADING = (FRAMEWORK, LESSONS, KNOWLEDGE)
 _WORKING = (FRAMEWORK, KNOWLEDGE)
@@ -60,7 +60,7 @@ class Subtask(Struct, frozen=True):
 
 
 class MapReduceReport(Struct, frozen=True):
-    """The plan and how far it is. `fault` is what the last plan lacks, `message` the result of the reducer."""
+    """The plan and its progress. `fault` says what the last plan lacks, `message` is the result of the reducer."""
 
     kind: str
     planner: str
@@ -100,7 +100,7 @@ def step(process: Process) -> Step | None:
 
 
 def _planning(process: Process, answer: str | None = None, fault: str = "") -> Call:
-    """The turn of the planner: its first one, or after an `answer` that lacks the form."""
+    """Call the planner for its first turn, or again after an `answer` that lacks the form."""
     part = Part(
         process.kind,
         PLANNER,
@@ -115,7 +115,7 @@ def _planning(process: Process, answer: str | None = None, fault: str = "") -> C
 
 
 def _working(process: Process, plan: Done, subtasks: Sequence[str]) -> Iterator[Call]:
-    """The turns of the subtasks that nobody has done or skipped yet."""
+    """Call a worker for each subtask that is neither done nor skipped."""
     over = {done.part.number for done in process.of(WORKER)}
     workers = process.members
     for number, subtask in enumerate(subtasks, 1):
@@ -140,7 +140,7 @@ def _working(process: Process, plan: Done, subtasks: Sequence[str]) -> Iterator[
 
 
 def _reducing(process: Process, plan: Done, results: Sequence[Done]) -> Call:
-    """The turn of the reducer. It sees the plan and every result, and is told of the subtasks that have none."""
+    """Call the reducer. It sees the plan and every result, and is told of the subtasks without one."""
     missing = [str(done.part.number) for done in sorted(process.of(WORKER), key=_number) if not done.message]
     part = Part(
         process.kind,
@@ -164,7 +164,7 @@ def read(_process: Process, part: Part, text: str, _requests: Sequence[RouteRequ
 
 
 def _plan(text: str, most: int) -> Plan | Fault:
-    """The subtasks without their markers, which call nobody."""
+    """Read the subtasks, without their markers, which call nobody."""
     written = written_list(text)
     if isinstance(written, Fault):
         return written
@@ -230,7 +230,7 @@ def _last(done: Sequence[Done]) -> Done | None:
 
 
 def text(process: Process, last: str) -> str:
-    """The reply of the reducer. No other reply is the result."""
+    """Return the reducer's reply. No other reply is the result."""
     return last if any(done.message for done in process.of(REDUCER)) else ""
 
 

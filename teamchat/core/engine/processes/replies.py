@@ -25,17 +25,17 @@ BLIND_LAYERS = (FRAMEWORK, LESSONS, KNOWLEDGE, SUMMARY)
 
 
 def seats(done: Iterable[Done]) -> dict[str, Done]:
-    """The parts that are over by the members for whom they were done. The last one of a member counts."""
+    """Map the member of each finished part to it. The last part of a member counts."""
     return {ended.part.seat: ended for ended in done}
 
 
 def stand_in(done: Done, member: str) -> str | None:
-    """Who answered in the place of that member; None if it did itself, perhaps under another spelling of its name."""
+    """Return who answered in the member's place; None if it did itself, perhaps under another spelling."""
     return None if fold(done.member) == fold(member) else done.member
 
 
 def wrong_members(process: Process, least: int) -> str | None:
-    """What is wrong with the members, of whom there must be `least` different ones."""
+    """Say what is wrong with the members, of whom there must be `least` different ones."""
     twice = next((name for name in process.members if process.members.count(name) > 1), None)
     if twice is not None:
         return f"{twice} is named twice"
@@ -45,14 +45,14 @@ def wrong_members(process: Process, least: int) -> str | None:
 
 
 def too_large(quorum: int | None, voices: int, noun: str) -> str | None:
-    """What is wrong with a quorum of so many voices."""
+    """Say what is wrong with the quorum if there are only `voices`."""
     if quorum is None or quorum <= voices:
         return None
     return f"--quorum: expected at most the {voices} {noun}s, got {quorum}" if voices else f"--quorum: no {noun}"
 
 
 def letters(index: int) -> str:
-    """A to Z, then AA, AB and so on."""
+    """Return the letters of an index: A to Z, then AA, AB and so on."""
     before, last = divmod(index, len(ascii_uppercase))
     return (letters(before - 1) if before else "") + ascii_uppercase[last]
 
@@ -85,17 +85,17 @@ class _Fence(Struct, frozen=True):
 
 
 def written_list(reply: str) -> WrittenValue | Fault:
-    """The list that a reply was to be, or why there is none."""
+    """Read the list that was asked for, or say why there is none."""
     return _beside_asides(reply, lambda text: _in_fence(text, list) or _between_prose(text, list))
 
 
 def written_object(reply: str) -> WrittenValue | Fault:
-    """The object that a reply was to be, or to end with, or why there is none."""
+    """Read the object that the reply was to be, or to end with, or say why there is none."""
     return _beside_asides(reply, _object)
 
 
 def _beside_asides(reply: str, find: Callable[[str], WrittenValue | Fault]) -> WrittenValue | Fault:
-    """What is found in a reply outside of its asides and escape sequences. Tags in a string of the JSON are text."""
+    """Find a value in a reply outside of its asides and escape sequences. Tags in the JSON's strings are text."""
     escapes = list(sequences(reply))
     if "<" not in reply and not escapes:
         return find(reply)
@@ -138,7 +138,7 @@ def _in_fence(text: str, kind: type) -> WrittenValue | Fault | None:
 
 
 def _fences(text: str) -> Iterator[_Fence]:
-    """The fenced blocks of the text. One that is not closed ends with the text."""
+    """Find the fenced blocks of the text. An unclosed one ends with the text."""
     opened: re.Match[str] | None = None
     for line in _FENCE.finditer(text):
         if opened is None:
@@ -164,7 +164,7 @@ def _between_prose(text: str, kind: type) -> WrittenValue | Fault:
 
 
 def _values(text: str) -> Iterator[_Span]:
-    """What begins like a JSON value: up to the bracket that closes it, or to the end of the text."""
+    """Find each beginning of a JSON value, up to the bracket that closes it or to the end of the text."""
     position = 0
     while begin := _BEGIN.search(text, position):
         position = _closed(text, begin.start())
@@ -203,7 +203,7 @@ def _read(text: str, span: _Span, kind: type) -> WrittenValue | Fault:
 
 
 def _parsed(text: str) -> Any:
-    """The value of JSON as models write it: with control characters in strings, comments and trailing commas."""
+    """Parse JSON as models write it: with control characters in strings, comments and trailing commas."""
     try:
         return json.loads(text, strict=False, parse_int=float, parse_constant=_no_number)
     except json.JSONDecodeError as error:
@@ -222,7 +222,7 @@ def _no_number(name: str) -> float:
 
 
 def _broken(text: str, span: _Span, error: json.JSONDecodeError) -> str:
-    """What is wrong, and where in the reply."""
+    """Say what is wrong, and where in the reply."""
     if text[span.start : span.start + 1] not in ("[", "{"):
         return "its fence has no JSON"
     at = span.start + error.pos

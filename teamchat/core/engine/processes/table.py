@@ -21,5 +21,5 @@ TAKES: Mapping[str, tuple[str, ...]] = {kind.value: strategy.settings for kind, 
 
 
 def takers(setting: str) -> tuple[str, ...]:
-    """The kinds that take the setting."""
+    """List the kinds that take the setting."""
     return tuple(kind for kind, settings in TAKES.items() if setting in settings)

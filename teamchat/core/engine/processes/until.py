@@ -55,9 +55,9 @@ from teamchat.core.engine.workflow import (
 from teamchat.core.text.commands import command_of
 from teamchat.runners.untrusted.json import listed
 
-ROUNDS = 3  # without `--rounds`
+ROUNDS = 3  # The default of `--rounds`.
 MOST_NAMED = 20  # protected files
-GOES = 2  # how often the same work is verified before the process is on hold
+GOES = 2  # Verifications of the same work before the process is on hold.
 
 
 def check(process: Process) -> str | None:
@@ -74,7 +74,7 @@ def check(process: Process) -> str | None:
 
 
 def turns(process: Process) -> int:
-    """The most turns that it takes: each round has one of the doer, and each reviewer may be asked again once."""
+    """Count its turns at most: each round has one of the doer and two of each reviewer, and a planner has one."""
     return process.rounds * (1 + 2 * len(process.review)) + bool(process.planner)
 
 
@@ -97,7 +97,7 @@ def step(process: Process) -> Step | None:
 
 
 def _begin(process: Process, seen: Seen) -> Step | None:
-    """What comes first: what checks say of the work as it is, then the plan, then the doer's turn."""
+    """Choose the first step: the checks that count before the work, then the plan, then the doer's turn."""
     if pending := pending_count(process):
         return Step((pending,))
     if process.planner and not process.of(PLANNER):
@@ -106,7 +106,7 @@ def _begin(process: Process, seen: Seen) -> Step | None:
 
 
 def _heard(seen: Seen) -> str:
-    """Return what the doer is told of messages since its last turn."""
+    """Tell the doer of messages since its last turn."""
     if seen.answers:
         return f"Your question is answered in {seen.answers[-1].message}."
     said = listed(*(f"{done.member} said {done.message}" for done in seen.spoken))
@@ -114,7 +114,7 @@ def _heard(seen: Seen) -> str:
 
 
 def _why_red(seen: Seen) -> str:
-    """Return what the doer is told of red checks."""
+    """Tell the doer of red checks."""
     touched = [*dict.fromkeys(path for check in seen.red for path in check.touched)]
     if not touched:
         return RED
@@ -123,13 +123,13 @@ def _why_red(seen: Seen) -> str:
 
 
 def _again(process: Process, work: Step | None) -> Step | None:
-    """The doer's next turn, on hold if the last one has brought nothing new."""
+    """Give the doer its next turn, on hold if the last one made no progress."""
     why = stalled(process) if work else None
     return replace(work, fault=f"no progress: {why}", why="no_progress") if work and why else work
 
 
 def _plan(process: Process) -> Call:
-    """The planner's turn, which may only read."""
+    """Call the planner, which may only read."""
     part = Part(process.kind, PLANNER, 1, 1, history=True, reads=True, options=(process.do,), prompt=process.prompt)
     return Call(process.planner, part, as_of=process.request)
 
@@ -137,7 +137,7 @@ def _plan(process: Process) -> Call:
 def _work(
     process: Process, seen: Seen, why: str, checks: tuple[int, ...] = (), reviews: tuple[str, ...] = ()
 ) -> Step | None:
-    """The doer's next turn; None if its rounds are used up."""
+    """Give the doer its next turn; None if its rounds are used up."""
     total = process.rounds + seen.heard
     if seen.tries >= total:
         return None
@@ -163,17 +163,17 @@ def _work(
 
 
 def _plans(process: Process) -> list[Done]:
-    """The planner's turn, if it has said a plan."""
+    """Return the planner's turn, if it wrote a plan."""
     return [done for done in process.of(PLANNER) if done.message]
 
 
 def _plan_of(done: Done) -> str:
-    """What a plan is called where it is shown."""
+    """Label a plan where it is shown."""
     return f"{done.member}{PLAN}"
 
 
 def _unanswered(process: Process, seen: Seen) -> Step | None:
-    """The next person that the doer has asked something in its last turn, if one has not answered yet."""
+    """Ask the next person whom the doer asked in its last turn and who has not answered; None if all have."""
     last = process.of(DOER)[-1]
     asks = last.finding.asks if isinstance(last.finding, Tried) else ()
     waiting = asks[len(seen.answers) :]
@@ -194,7 +194,7 @@ def _numbers(seen: Seen) -> tuple[int, ...]:
 
 
 def _once_more(process: Process, seen: Seen, why: str, calls: tuple[Call, ...] = ()) -> Step:
-    """The next go of the same work; after the last one the process is on hold, and a resume makes it."""
+    """Verify the same work once more; after the last go the process is on hold, and a resume makes the next."""
     if process.checks:
         calls = (check_call(process, process.checks[0].name, seen.tries, seen.go + 1),)
     else:
@@ -203,7 +203,7 @@ def _once_more(process: Process, seen: Seen, why: str, calls: tuple[Call, ...] =
 
 
 def _review(process: Process, seen: Seen) -> Step | None:
-    """What the reviewers do next on green checks; None if they agree, or the doer has no round left."""
+    """Call the reviewers on green checks; None if they agree, or the doer has no round left."""
     reviews = reviews_of(process, seen)
     decided = verdict_of(process, reviews)
     if decided is None or process.quorum is None:
@@ -234,7 +234,7 @@ def _no_answer(done: Done) -> str:
 
 
 def _agreed(process: Process, seen: Seen, reviews: Mapping[str, Review]) -> Step | None:
-    """Enough reviewers pass. They must have seen the tree that the checks are green on, or all the same one."""
+    """Return None if the passing reviewers saw the tree of the green checks, or all one tree; else call them again."""
     tree = seen.tree if process.checks else next((review.after for review in reversed([*reviews.values()])), "")
     stale = [seat for seat, review in reviews.items() if not tree or {review.before, review.after} != {tree}]
     if len(reviews) - len(stale) >= quorum_of(process):
@@ -246,7 +246,7 @@ def _agreed(process: Process, seen: Seen, reviews: Mapping[str, Review]) -> Step
 
 
 def _asked(process: Process, seen: Seen, seat: str, done: Done | None) -> Call | None:
-    """The call that the seat still needs: the first one, a repair, or a fallback. None if nothing is left to ask."""
+    """Return the call that the seat still needs: the first one, a repair, or a fallback; None if there is none left."""
     if done is None:
         return _ask(process, seen, seat, seat, seen.go)
     if not isinstance(done.finding, Fault):
@@ -264,7 +264,7 @@ def _asked(process: Process, seen: Seen, seat: str, done: Done | None) -> Call |
 
 
 def _ask(process: Process, seen: Seen, seat: str, target: str, go: int) -> Call:
-    """A call of a reviewer. From its second review on it is shown its last one and the doer's answer to it."""
+    """Call a reviewer. From its second review on, it sees its last review and the doer's answer to it."""
     shows, labels = [], []
     worked = process.of(DOER)[-1]
     if before := seen.earlier.get(seat):
@@ -296,13 +296,13 @@ def _ask(process: Process, seen: Seen, seat: str, target: str, go: int) -> Call:
 
 
 def _like_tests(process: Process) -> tuple[str, ...]:
-    """The tests, and the files that configure their runner, that the doer changed: a guess by their names."""
+    """List the tests and configuration files of their runner that the doer changed: a guess by their names."""
     found = (done.finding for done in process.of(DOER))
     return tuple(dict.fromkeys(path for tried in found if isinstance(tried, Tried) for path in tried.touched))
 
 
 def text(process: Process, reply: str) -> str:
-    """How it ended, in one line: `done after 2 of 3 rounds`; the question, if the doer asks one."""
+    """Say in one line how it ended: `done after 2 of 3 rounds`; or give the question, if the doer asks one."""
     tries = Seen.of(process)
     if process.of(DOER) and _unanswered(process, tries):
         return reply
@@ -327,12 +327,12 @@ def undecided(process: Process) -> Open | None:
 
 
 def decided(process: Process) -> bool:
-    """Whether the reviews of this round pass or fail, whatever those that are missing say."""
+    """Whether this round's reviews pass or fail, whatever the missing ones say."""
     return verdict_of(process, reviews_of(process, Seen.of(process))) is not None
 
 
 def next_command(process: Process) -> str | None:
-    """The command that accepts the protected files for which a check is red."""
+    """Return the command that accepts the protected files for which a check is red."""
     paths = [*dict.fromkeys(path for check in Seen.of(process).red for path in check.touched)]
     if not paths:
         return None

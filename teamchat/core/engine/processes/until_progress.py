@@ -9,11 +9,11 @@ from teamchat.core.engine.processes.until_round import asks, trees_of
 from teamchat.core.engine.workflow import DOER, Checked, Done, Process
 from teamchat.runners.untrusted.json import listed
 
-OFTEN = 3  # times that the same lines may fail
+OFTEN = 3  # Failures of the same lines from which on the process is stalled.
 
 
 def stalled(process: Process) -> str | None:
-    """Why the doer's last turn has brought nothing, and in which turns that shows; None if the work gets on.
+    """Say why the doer's last turn made no progress, and in which turns that shows; None if the work gets on.
 
     Its turn left the files as an earlier one did, or the same lines of a check failed for the third time.
     """
@@ -31,7 +31,7 @@ def _same_tree(turns: Sequence[Done]) -> str | None:
 
 
 def _same_lines(process: Process) -> str | None:
-    """What is red for its protected files has no failing lines."""
+    """Say which check failed with the same lines too often. A check red for protected files has none."""
     turn, failed = None, defaultdict[tuple[str, str], dict[str, Done]](dict)
     for done in process.done:
         if done.part.role == DOER:
@@ -49,5 +49,5 @@ def _fails(result: Checked) -> bool:
 
 
 def _turn(done: Done) -> str:
-    """The turn by the message that it ended with."""
+    """Name the turn by the message that it ended with."""
     return f"{done.member}'s turn {done.message or 'without a reply'}"

@@ -18,7 +18,7 @@ _VERDICT = regex(r'"verdict"\s*+:\s*+"([A-Za-z]{1,20})"')
 
 
 def read(process: Process, part: Part, text: str, requests: Sequence[RouteRequest]) -> Finding | None:
-    """A review, or the people that the doer asks: it calls nobody else."""
+    """Read a review, or the people that the doer asks: it can call nobody else."""
     if part.role == DOER:
         others = {process.do, *process.review, *process.excluded}
         return Tried(asks=tuple(request for request in requests if request.target not in others))
@@ -28,7 +28,7 @@ def read(process: Process, part: Part, text: str, requests: Sequence[RouteReques
 
 
 def read_review(text: str, round_: int | None = None) -> Review | Fault:
-    """The review in a reply, which must be of that round if one is given, or what is wrong with it."""
+    """Read the review in a reply, or say what is wrong with it. With `round_`, it must be of that round."""
     written = written_object(text)
     if isinstance(written, Fault):
         return written
@@ -45,7 +45,7 @@ def read_review(text: str, round_: int | None = None) -> Review | Fault:
 
 
 def _wrong(text: str, value: dict[str, Any], round_: int | None) -> str | None:
-    """What is wrong with the object of a review, its findings aside."""
+    """Say what is wrong with the object of a review, its findings aside."""
     verdict, findings = value.get("verdict"), value.get("findings", [])
     wrong = None
     if verdict not in ("PASS", "FAIL"):
@@ -62,7 +62,7 @@ def _wrong(text: str, value: dict[str, Any], round_: int | None) -> str | None:
 
 
 def _finding(written: object) -> ReviewFinding | str:
-    """A finding, or what is wrong with it."""
+    """Read a finding, or say what is wrong with it."""
     if isinstance(written, str):
         written = {"text": written}
     if not isinstance(written, dict):

@@ -22,28 +22,30 @@ from teamchat.core.made import made_of
 
 
 class UntilCheck(Struct, frozen=True):
-    """A run of a check, `check-N`, the git tree that it checked and the one that it left, empty if unknown.
-
-    `attempt` is 2 for a second try. `fresh`: it ran in a new folder. `touched` are protected files that made it red,
-    `count` is the number that its `expect` found.
-    """
+    """A run of a check, `check-N`."""
 
     check: str
     number: int
     status: CheckStatus
     reason: str
     tree: str
+    """The git tree that it checked, empty if unknown."""
     left: str
+    """The git tree that it left, empty if unknown."""
     attempt: int = 1
+    """2 for a second try."""
     fresh: bool = False
+    """Whether it ran in a new folder."""
     touched: tuple[str, ...] = ()
+    """The protected files that made it red."""
     count: int | None = None
+    """The number that its `expect` found."""
 
 
 class UntilReview(Struct, frozen=True):
-    """What a reviewer answered in `message`: None for `passed` is no answer.
+    """A reviewer's answer in `message`; `passed` is None without an answer.
 
-    `tree` is the git tree that it saw, `left` the one that was there at the end of its turn.
+    `tree` is the git tree that it saw, `left` the one at the end of its turn.
     """
 
     reviewer: str
@@ -56,9 +58,9 @@ class UntilReview(Struct, frozen=True):
 
 
 class UntilRound(Struct, frozen=True):
-    """A round: the doer's turns up to its reply, then what verified it, in order.
+    """A round: the doer's turns up to its reply, then its verification, in order.
 
-    `skipped` are checks that did not run, since they need one that is red. `touched` are the tests, and the files that
+    `skipped` are checks that did not run because they need a red one. `touched` are the tests, and the files that
     configure their runner, that the doer changed.
     """
 
@@ -72,7 +74,7 @@ class UntilRound(Struct, frozen=True):
 
 
 class MemberUsed(Struct, frozen=True):
-    """What a member has used in a process. None is unknown."""
+    """The usage of a member in a process. None is unknown."""
 
     member: str
     turns: int
@@ -83,37 +85,40 @@ class MemberUsed(Struct, frozen=True):
 
 
 class UntilReport(Struct, frozen=True):
-    """`result` is how it ended: done, red, rejected, or open as long as it is not over.
-
-    `tree` is the git tree that was checked and reviewed last, `open_findings` what the last reviews found. `files` are
-    those that the process changed, `seconds` is the time of its turns and checks; the store tells these. `before` are
-    the runs of checks before the work began. `flaky` checks were green and red on one tree. `unprotected`: no check
-    protects files. `ignored` are checks that did not run in a new folder, without what git ignores. `worktree` is the
-    member in whose worktree all of it was done.
-    """
+    """The result of an `until`. `files`, `seconds` and `members` come from the store."""
 
     kind: str
     do: str
     review: tuple[str, ...]
     result: str
+    """How it ended: done, red, rejected, or open while it is not over."""
     rounds: tuple[UntilRound, ...]
     most_rounds: int
     tree: str
+    """The git tree that was checked and reviewed last."""
     open_findings: tuple[ReviewFinding, ...]
+    """The findings of the last reviews."""
     files: tuple[str, ...] = ()
+    """The files that the process changed."""
     seconds: float = 0.0
+    """The time of its turns and checks."""
     members: tuple[MemberUsed, ...] = ()
     before: tuple[UntilCheck, ...] = ()
+    """The runs of checks before the work began."""
     flaky: tuple[str, ...] = ()
+    """Checks that were green and red on one tree."""
     unprotected: bool = False
+    """Whether no check protects files."""
     ignored: tuple[str, ...] = ()
+    """Checks that did not run in a new folder, without what git ignores."""
     quorum: int | None = None
     planner: str = ""
     worktree: str = ""
+    """The member in whose worktree all of it was done."""
 
 
 def result(process: Process) -> str:
-    """`done`, `red` (the last check was), `rejected` (by a reviewer); `open` while it is not over."""
+    """Return `done`, `red` (the last check was), `rejected` (by a reviewer), or `open` while it is not over."""
     if not process.over:
         return "open"
     seen = Seen.of(process)
@@ -154,7 +159,7 @@ def _run(part: Part, ran: Checked) -> UntilCheck:
 
 
 def _flaky(process: Process) -> tuple[str, ...]:
-    """The checks that were both green and red on one tree, protected files and new folders aside."""
+    """Name the checks that were both green and red on one tree, protected files and new folders aside."""
     seen: dict[tuple[str, str], set[str]] = {}
     for done in process.of(CHECK):
         ran = done.finding
@@ -164,7 +169,7 @@ def _flaky(process: Process) -> tuple[str, ...]:
 
 
 def _rounds(process: Process) -> Iterator[UntilRound]:
-    """The rounds; what is done before the first turn of the doer is none."""
+    """List the rounds; work before the doer's first turn is not a round."""
     current: UntilRound | None = None
     for done in process.done:
         if done.part.role == DOER and (current is None or current.number != done.part.number):
@@ -186,7 +191,7 @@ def _rounds(process: Process) -> Iterator[UntilRound]:
 
 
 def _with_skipped(process: Process, round_: UntilRound) -> UntilRound:
-    """The round with the checks that need a red one of it, or one that was skipped for that."""
+    """Add to the round the checks that need one that is red in it, or that was skipped for that reason."""
     status = {check.check: check.status for check in round_.checks}
     red = {name for name, what in status.items() if what == "red"}
     skipped: list[str] = []

@@ -23,7 +23,7 @@ from teamchat.core.engine.workflow import (
 from teamchat.runners.untrusted.json import first_of, listed
 
 CHECK, REVIEWER, QUESTION, PLANNER = "check", "reviewer", "question", "planner"
-BY_CHECK = "the check "  # begins what works_of calls a check
+BY_CHECK = "the check "  # The beginning of a check's name in `works_of`.
 MOST_NAMED = 5  # changed files
 
 
@@ -33,24 +33,26 @@ def check_name(name: str) -> str:
 
 
 class Seen(Struct, frozen=True):
-    """What is done since the doer's last turn.
-
-    `tries` are the doer's turns but those that asked a person, `heard` is how often a person spoke to it meanwhile.
-    `go` is the number of the last verification. `checked` has the last try of each of its checks by their names,
-    `tried` all of them, and `fresh` those in a new folder. `reviews` has the last answer of each seat, `earlier` its
-    last review before the doer's turn.
-    """
+    """The state since the doer's last turn."""
 
     tries: int
+    """The number of the doer's turns, without those that asked a person."""
     heard: int
+    """The number of times that a person spoke to the doer between its turns."""
     spoken: tuple[Done, ...]
     answers: tuple[Done, ...]
     go: int
+    """The number of the last verification."""
     tried: tuple[Done, ...]
+    """All tries of its checks."""
     checked: Mapping[str, Done]
+    """The last try of each of its checks, by name."""
     fresh: Mapping[str, Done]
+    """The last try of each of its checks in a new folder, by name."""
     reviews: Mapping[str, Done]
+    """The last answer of each seat."""
     earlier: Mapping[str, Done]
+    """The last review of each seat before the doer's turn."""
     base: str
 
     @staticmethod
@@ -80,7 +82,7 @@ class Seen(Struct, frozen=True):
 
     @property
     def results(self) -> tuple[Checked, ...]:
-        """The last result of each check, and behind them those in a new folder."""
+        """The last result of each check, followed by those in a new folder."""
         last = (*self.checked.values(), *self.fresh.values())
         return tuple(done.finding for done in last if isinstance(done.finding, Checked))
 
@@ -90,7 +92,7 @@ class Seen(Struct, frozen=True):
 
     @property
     def tree(self) -> str | None:
-        """The tree on which all checks of the last go are green, None if it changed meanwhile or is not known."""
+        """The tree on which all checks of the last go are green; None if it changed meanwhile or is unknown."""
         every = (done.finding for done in self.tried if isinstance(done.finding, Checked))
         trees = {tree for result in every for tree in (result.before, result.after)}
         return trees.pop() if len(trees) == 1 and "" not in trees else None
@@ -118,18 +120,18 @@ def asks(done: Done) -> bool:
 
 
 def reviews_of(process: Process, seen: Seen) -> dict[str, Review]:
-    """The reviews that count, by their seats."""
+    """Return the reviews that count, by their seats."""
     found = ((seat, seen.reviews.get(seat)) for seat in process.review)
     return {seat: done.finding for seat, done in found if done and isinstance(done.finding, Review)}
 
 
 def quorum_of(process: Process) -> int:
-    """How many reviewers must pass."""
+    """Return the number of reviewers that must pass."""
     return process.quorum or len(process.review)
 
 
 def verdict_of(process: Process, reviews: Mapping[str, Review]) -> bool | None:
-    """Whether the reviews pass; None as long as those that are missing can decide it."""
+    """Return whether the reviews pass; None while the missing ones can decide it."""
     needed, passed = quorum_of(process), sum(review.passed for review in reviews.values())
     if passed >= needed:
         return True
@@ -137,10 +139,10 @@ def verdict_of(process: Process, reviews: Mapping[str, Review]) -> bool | None:
 
 
 def pending_check(process: Process, seen: Seen) -> Call | None:
-    """The next check of this go that has no result yet; one that needs a red one never gets any.
+    """Call the next check of this go without a result; a check that needs a red one never runs.
 
-    A red one has another try if it may, unless what it protects was changed. Once all are green on one tree, those that
-    are to run in a new folder do so.
+    A red check has another try if it may, unless its protected files were changed. Once all checks are green on one
+    tree, those with `fresh` run in a new folder.
     """
     blocked: set[str] = set()
     for check in process.checks:
@@ -177,14 +179,14 @@ def _is_red(done: Done) -> bool:
 
 
 def pending_count(process: Process) -> Call | None:
-    """The next check whose number is to be known before the work begins."""
+    """Call the next check whose number must be known before the work begins."""
     known = {done.part.check for done in process.of(CHECK)}
     names = (check.name for check in process.checks if check.counts and check.name not in known)
     return next((check_call(process, name, 0, 0) for name in names), None)
 
 
 def counted(process: Process, name: str) -> int | None:
-    """The number that a check found before the work began."""
+    """Return the number that a check found before the work began."""
     before = (done.finding for done in process.of(CHECK, 0) if done.part.check == name)
     return next((result.count for result in before if isinstance(result, Checked)), None)
 
@@ -195,7 +197,7 @@ def check_call(process: Process, name: str, number: int, go: int, attempt: int =
 
 
 def works_of(process: Process) -> tuple[tuple[str, str, str], ...]:
-    """Each turn and check with the trees before and after it. Where one is not known, the next known one counts.
+    """List each turn and check with the trees before and after it. An unknown tree is replaced by the next known one.
 
     The last tree may be empty.
     """
@@ -210,7 +212,7 @@ def works_of(process: Process) -> tuple[tuple[str, str, str], ...]:
 
 
 def left_changed(process: Process | None) -> tuple[tuple[str, str, str], ...]:
-    """What a process that ended red for protected files hands on to the next one: its turns and checks."""
+    """Return the turns and checks of a process that ended red for protected files, for the next process."""
     if process is None or process.kind is not Kind.UNTIL or not any(red.touched for red in Seen.of(process).red):
         return ()
     return works_of(process)

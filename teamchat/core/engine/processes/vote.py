@@ -53,7 +53,7 @@ _INVISIBLE = regex(f"[{INVISIBLE}\u061c\u200e\u200f]")
 
 
 class Vote(Struct, frozen=True):
-    """What a member voted in `message`; without an `option` it abstained, for the `reason`.
+    """A member's vote in `message`; without an `option` it abstained, for the `reason`.
 
     `by` is the member that answered in its place, None if it did itself.
     """
@@ -66,22 +66,24 @@ class Vote(Struct, frozen=True):
 
 
 class VoteReport(Struct, frozen=True):
-    """`tally` has the votes for each option, `tied` the options that share the most votes in a tie.
+    """The result of a vote.
 
-    There is neither a winner nor a tie before every member has voted or was skipped, and none without votes. `missing`
-    are the members without a reply. With a `quorum` it is decided as soon as so many have voted and the missing votes
-    cannot change it.
+    It has no winner and no tie before every member has voted or was skipped, and none without votes. With a `quorum` it
+    is decided once that many have voted and the missing votes cannot change it.
     """
 
     kind: str
     options: tuple[str, ...]
     votes: tuple[Vote, ...]
     tally: dict[str, int]
+    """The votes for each option."""
     winner: str | None
     tie: bool
     tied: tuple[str, ...]
+    """The options that share the most votes in a tie."""
     abstained: tuple[str, ...]
     missing: tuple[str, ...]
+    """The members without a reply."""
     quorum: int | None = None
 
 
@@ -100,7 +102,7 @@ def check(process: Process) -> str | None:
 
 
 def step(process: Process) -> Step | None:
-    """One group of all members, in the order in which they are named; then one of those who are asked once more."""
+    """Call all members as one group, in the order in which they are named; then call once more those without a vote."""
     if process.quorum and decided(process):
         return None
     voted = seats(process.of(MEMBER))
@@ -115,12 +117,12 @@ def step(process: Process) -> Step | None:
 
 
 def _unread(voted: Mapping[str, Done]) -> list[str]:
-    """The members whose only reply has no valid vote."""
+    """List the members whose only reply has no valid vote."""
     return [member for member, done in voted.items() if isinstance(done.finding, Fault)]
 
 
 def _part(process: Process, member: str, number: int, total: int, last: Done | None) -> Part:
-    """The part of a member. After a reply without a valid vote it is shown that reply, too."""
+    """Build the part of a member. After a reply without a valid vote, it also shows that reply."""
     again = last.finding.why if last and isinstance(last.finding, Fault) else ""
     return Part(
         process.kind,
@@ -139,7 +141,7 @@ def _part(process: Process, member: str, number: int, total: int, last: Done | N
 
 
 def decided(process: Process) -> bool:
-    """Whether as many as the quorum have voted, and no vote that is missing can change who has the most."""
+    """Whether the quorum has voted, and no missing vote can change who has the most."""
     again = _unread(seats(process.of(MEMBER)))  # they are asked once more
     votes = [vote for vote in _votes(process) if vote.member not in again]
     missing = len(process.members) - len(votes)
@@ -167,7 +169,7 @@ def _ballot(options: tuple[str, ...], written: dict[str, Any]) -> Ballot | Fault
 
 
 def _meant(options: tuple[str, ...], written: object) -> list[str]:
-    """The options that are written as a text, a number or a truth value."""
+    """List the options that a text, a number or a truth value can mean."""
     match written:
         case str() if len(written) <= _MOST:  # a longer one is not folded
             folded = fold_option(written)
@@ -184,7 +186,7 @@ def _meant(options: tuple[str, ...], written: object) -> list[str]:
 
 
 def fold_option(option: str) -> str:
-    """The form in which options are compared: NFKC, without case, what cannot be seen and repeated spaces."""
+    """Reduce an option to the form for comparing: NFKC, without case, invisible characters and repeated spaces."""
     folded = normalize("NFKC", _INVISIBLE.sub("", option)).casefold()
     return " ".join(normalize("NFKC", folded).split())
 
@@ -216,14 +218,14 @@ def report(process: Process) -> VoteReport:
 
 
 def _votes(process: Process) -> tuple[Vote, ...]:
-    """The votes so far, in the order of the members."""
+    """List the votes so far, in the order of the members."""
     done = seats(process.of(MEMBER))
     cast = (_vote(process, member, done[member]) for member in process.members if member in done)
     return tuple(vote for vote in cast if vote)
 
 
 def _vote(process: Process, member: str, done: Done) -> Vote | None:
-    """The vote of that member; None if it was skipped. Nobody votes for another member and for itself."""
+    """Return the member's vote; None if it was skipped. Nobody votes both for itself and for another member."""
     if done.message is None:
         return None
     by = stand_in(done, member)
@@ -235,13 +237,13 @@ def _vote(process: Process, member: str, done: Done) -> Vote | None:
 
 
 def _first(tally: dict[str, int]) -> tuple[str, ...]:
-    """The options with the most votes; none if nobody voted."""
+    """Return the options with the most votes; none if nobody voted."""
     most = max(tally.values(), default=0)
     return tuple(option for option, votes in tally.items() if votes == most > 0)
 
 
 def text(process: Process, _reply: str) -> str:
-    """The winner, or the options of a tie, one a line; empty as long as there is neither."""
+    """Name the winner, or the options of a tie, one a line; empty as long as there is neither."""
     result = report(process)
     return "\n".join([result.winner] if result.winner else result.tied)
 

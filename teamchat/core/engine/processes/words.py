@@ -38,10 +38,10 @@ def has_form(part: Part | None) -> bool:
 
 
 def in_words(part: Part | None, speaker: str, reply: str, workers: Sequence[str] = ()) -> str:
-    """The reply with its JSON in words, as Markdown: `max votes 1200: fits most screens`.
+    """Put the JSON of a reply into words, as Markdown: `max votes 1200: fits most screens`.
 
-    What was said around the JSON stays. A reply that lacks the form of its part is given back as it is. `workers` get
-    the subtasks of a plan in turn, if they are known.
+    The text around the JSON stays. A reply that lacks the form of its part is returned unchanged. `workers` get the
+    subtasks of a plan in turn, if they are known.
     """
     if part is None or not has_form(part):
         return reply
@@ -57,7 +57,7 @@ def in_words(part: Part | None, speaker: str, reply: str, workers: Sequence[str]
 
 
 def workers_of(process: Process | None, message: str) -> tuple[str, ...]:
-    """Who gets the subtasks of the plan in that message; empty if it is no plan of the process."""
+    """Return the members that get the subtasks of the plan in that message; empty if it is no plan of the process."""
     if process is None or process.kind is not Kind.MAPREDUCE:
         return ()
     return process.members if any(done.message == message for done in process.of(mapreduce.PLANNER)) else ()
@@ -101,7 +101,7 @@ def _voted(speaker: str, option: str | None, reason: str) -> str:
 
 
 def _all_told(written: WrittenValue, said: Synthesis) -> bool:
-    """Whether the words have everybody who is named: what is said of a lead who is no member does not count."""
+    """Whether the words include everybody named; words about a lead that is no member do not count."""
     names = {fold(name) for name in (*written.value["agree"], *written.value["dissent"])}
     return names == {fold(name) for name in (*said.agree, *said.dissent)}
 
@@ -109,11 +109,11 @@ def _all_told(written: WrittenValue, said: Synthesis) -> bool:
 MOST_FILES = 10  # named in a line
 SHORT_TREE = 7  # characters of a git tree's name
 LONGEST_TASK = 80  # characters of a subtask
-LONGEST_REASON = 500  # characters of what a member gives as its reason or its position; `--json` has all of it
+LONGEST_REASON = 500  # Characters of a member's reason or position; `--json` has all of it.
 
 
 class Bar(Struct, frozen=True):
-    """How many chose something, and who."""
+    """The number of members that chose something, and their names."""
 
     label: str
     count: int
@@ -121,7 +121,7 @@ class Bar(Struct, frozen=True):
 
 
 class Result(Struct, frozen=True):
-    """What a process came to: the outcome, how many stand behind what, and what led to it, a line each."""
+    """The result of a process: the outcome, how many stand behind what, and what led to it, a line each."""
 
     title: str
     bars: tuple[Bar, ...] = ()
@@ -129,7 +129,7 @@ class Result(Struct, frozen=True):
 
 
 def result_of(report: Struct) -> Result | None:
-    """The result; None if the replies say all of it."""
+    """Return the result; None if the replies say all of it."""
     match report:
         case VoteReport():
             return _of_vote(report)
@@ -161,7 +161,7 @@ def vote_title(report: VoteReport) -> str:
 
 
 def _of_vote(report: VoteReport) -> Result:
-    """The options by their votes, then the votes: those for the winner first."""
+    """List the options by their votes, then the votes: those for the winner first."""
     options = sorted(report.tally, key=lambda option: -report.tally[option])
     bars = (
         Bar(option, report.tally[option], tuple(voter(vote) for vote in report.votes if vote.option == option))
@@ -197,7 +197,7 @@ def _of_debate(report: DebateReport) -> Result:
 
 
 def debate_lines(report: DebateReport) -> Iterator[str]:
-    """`debate: 2 of 3 agree`, then who does not, and who changed its mind."""
+    """Write `debate: 2 of 3 agree`, then who does not, and who changed its mind."""
     members = list(dict.fromkeys(answer.member for answer in report.answers))
     if report.agree is not None:
         yield f"debate: {len(report.agree)} of {len(members)} agree with the synthesis"
@@ -213,7 +213,7 @@ def debate_lines(report: DebateReport) -> Iterator[str]:
 
 
 def best_lines(report: BestReport) -> Iterator[str]:
-    """`best: kim picks sarah: It is the shortest.`, then what the letters in the reasons stand for."""
+    """Write `best: kim picks sarah: It is the shortest.`, then what the letters in the reasons stand for."""
     if report.winner is None:
         yield "best: nobody is picked"
     elif any(candidate.label for candidate in report.candidates):
@@ -230,9 +230,9 @@ def best_lines(report: BestReport) -> Iterator[str]:
 
 
 def map_reduce_lines(report: MapReduceReport, *, whom: bool = False) -> Iterator[str]:
-    """`map-reduce: 8 of 12 subtasks are done, 3 are answered`, then each with who did it.
+    """Write `map-reduce: 8 of 12 subtasks are done, 3 are answered`, then each with who did it.
 
-    With `whom` also who was asked for one that was skipped.
+    With `whom`, a skipped subtask also names who was asked for it.
     """
     if not report.subtasks:
         yield f"map-reduce: {report.planner} has made no plan{f': {report.fault}' if report.fault else ''}"
@@ -249,7 +249,7 @@ def map_reduce_lines(report: MapReduceReport, *, whom: bool = False) -> Iterator
 
 
 def until_lines(report: UntilReport) -> Iterator[str]:
-    """`until: done after 2 of 3 rounds`, then each round with what verified it, and what it took."""
+    """Write `until: done after 2 of 3 rounds`, then each round with what verified it, and what it took."""
     number = len(report.rounds)
     yield f"until: {until.ENDS[report.result]} after {number} of {_plural(report.most_rounds, 'round')}"
     if report.before:
@@ -267,7 +267,7 @@ def until_lines(report: UntilReport) -> Iterator[str]:
 
 
 def _doubts(report: UntilReport) -> Iterator[str]:
-    """What the end of an `until` does not vouch for."""
+    """Say what the end of an `until` does not vouch for."""
     for name in report.flaky:
         yield f"  flaky: {one_line(name, LONGEST_TASK)} was green and red on the same files"
     touched = [*dict.fromkeys(path for round_ in report.rounds for path in round_.touched)]
@@ -277,7 +277,7 @@ def _doubts(report: UntilReport) -> Iterator[str]:
 
 
 def _checked(check: UntilCheck) -> str:
-    """`tests red, exit code 1 (check-1, 4a8b1b7)`, with the beginning of the git tree."""
+    """Write `tests red, exit code 1 (check-1, 4a8b1b7)`, with the beginning of the git tree."""
     why = f", {check.reason}" if check.reason else ""
     status = f"{check.status.replace('_', ' ')}{why}"
     return f"{one_line(check.check, LONGEST_TASK)} {status} (check-{check.number}{_at(check.tree)})"
@@ -296,7 +296,7 @@ def _at(tree: str) -> str:
 
 
 def _taken(report: UntilReport) -> Iterator[str]:
-    """The files, where they were checked, and what each member has used."""
+    """List the files, where they were checked, and what each member used."""
     if report.files:
         yield f"  files: {', '.join(first_of(report.files, MOST_FILES))}"
     if any(round_.checks for round_ in report.rounds):
@@ -316,7 +316,7 @@ def _taken(report: UntilReport) -> Iterator[str]:
 
 
 def in_place(finding: ReviewFinding) -> str:
-    """A finding in words: `app.py:12 (high): It does not stop.`"""
+    """Write a finding: `app.py:12 (high): It does not stop.`"""
     place = f"{finding.file}:{finding.line}" if finding.line and finding.file else finding.file
     where = " ".join(filter(None, (place, f"({finding.severity})" if finding.severity else "")))
     return said(f"{where}: {finding.text}" if where else finding.text)
@@ -336,7 +336,7 @@ def _of_hierarchical(report: HierarchicalReport) -> Result | None:
 
 
 def said(text: str) -> str:
-    """A few words of a member, who may have written any number of lines."""
+    """Shorten a member's text, of any number of lines, to a few words."""
     return one_line(text, LONGEST_REASON)
 
 
