@@ -122,7 +122,7 @@ class Talk:
     async def stream(
         self, message: str | Input, *, to: str | None = None, speaker: str | None = None
     ) -> AsyncGenerator[ConversationEvent | Reply, None]:
-        """The same, with every event of `teamchat.events` as it happens; the `Reply` is the last one."""
+        """Send a message as `send` does, and yield each event of `teamchat.events` as it happens, then the `Reply`."""
         given = Message(text=message, to=to, speaker=speaker) if isinstance(message, str) else message
         named = given.to if isinstance(given, Message) else to
         if not (isinstance(given, Message | Resume) and isinstance(named, str | None)):
@@ -213,7 +213,7 @@ class Talk:
             return create_session(self._db, self.team.name, self.team.task)
 
     def _reply(self, ended: Conclusion, member: str | None) -> Reply:
-        """Raises the error of a run that failed or was stopped."""
+        """Make the reply. Raises the error of a run that failed or was stopped."""
         name = self.session or ""
         if ended.code not in ANSWERED:
             resume = f"teamchat resume{self.team.typed} --session {quote(name)}"
@@ -231,7 +231,7 @@ def _tell(file: RunFile, emit: Callable[[ConversationEvent], None], event: Conve
 async def conversation(
     team: str | os.PathLike[str], *, session: str | None = None, trust: bool = False
 ) -> AsyncIterator[Talk]:
-    """A new conversation of the team in that file, or the stored one that is named `session`.
+    """Open a new conversation of the team in that file, or the stored one that is named `session`.
 
     It is in the store of the team file's folder, where the command line finds it. With `trust` the team file is trusted
     from now on, as by `teamchat trust`. Raises `TeamFileError`, `NotTrusted`, `UnknownName` and `StoreError`.

@@ -135,7 +135,7 @@ class TypedAhead(Struct):
         return None
 
     def _next(self) -> Outgoing | None:
-        """The first message that can be sent. The others stay, and are not tried again in this run."""
+        """Find the first message that can be sent. Others stay, and are not tried again in this run."""
         run = self.run
         for unsent in unsent_of(run.db, run.session):
             taken = run.takes_over if unsent.handed_over else run.hand is not None
@@ -183,13 +183,13 @@ class TypedAhead(Struct):
 
 
 def _goes_out(last: Action) -> bool:
-    """True if kept messages go out now. After a failure and a used-up budget the person decides."""
+    """Whether kept messages go out now. After a failure and a used-up budget the person decides."""
     if isinstance(last, Paused):
         return last.kind in RESET_BY_SPEAKING
     return isinstance(last, RunTurn | RunCheck | RunGroup | Idle | HumanAsked)
 
 
 def _held_since(before: State, now: State) -> tuple[int, ...]:
-    """The routes that are held now and only waited `before`, or did not exist."""
+    """List the routes that are held now and only waited `before`, or did not exist."""
     waited = {route.number for route in before.queue if route.status is RouteStatus.WAITING}
     return tuple(route.number for route in now.held if route.number in waited or route.number >= before.next_route)
