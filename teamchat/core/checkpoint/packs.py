@@ -48,7 +48,7 @@ class LacksBase(CheckpointFailed):
 def pack(
     repository: GitRepository, state_folder: Path, checkpoint: str, known: Sequence[str], beside: Path | None = None
 ) -> CheckpointPack:
-    """The checkpoint over the first of the commits or trees `known` that is here.
+    """Pack the checkpoint over the first of the commits or trees `known` that is here.
 
     `beside` is a folder of objects of another repository, where these may be. Raises `TooLarge` and
     `CheckpointFailed`.
@@ -105,7 +105,7 @@ def borrow(repository: GitRepository, state_folder: Path) -> None:
 
 
 def _tree(git: GitProgram, name: str) -> str | None:
-    """The tree of a commit, or a tree itself; None where it is not here."""
+    """Find the tree of a commit, or a tree itself; None where it is not here."""
     try:
         return git("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{tree}}").decode().strip() or None
     except GitFailed:
@@ -118,12 +118,12 @@ def _commit(git: GitProgram, tree: str, *parents: str) -> str:
 
 
 def _of_one(git: GitProgram, checkpoint: str) -> bytes:
-    """A pack of the commit alone: nothing of its files is new."""
+    """Pack the commit alone: nothing of its files is new."""
     return git("pack-objects", "--stdout", "-q", given=f"{checkpoint}\n".encode())
 
 
 def _sizes(git: GitProgram, revisions: str) -> list[tuple[int, bytes]]:
-    """The objects of a pack: their sizes and paths, the largest first."""
+    """List the objects of a pack: their sizes and paths, the largest first."""
     listed = git("rev-list", "--objects", "--stdin", given=revisions.encode())
     told = git("cat-file", "--batch-check=%(objectsize) %(rest)", given=listed).splitlines()
     pairs = (line.partition(b" ")[::2] for line in told)
