@@ -81,7 +81,7 @@ class Hooks:
                 self._add(str(name), line)
 
     def end(self, conclusion: Conclusion) -> None:
-        """The same for how the run has ended."""
+        """Have the hooks for the end of the run run once those before them have ended."""
         by_guard = conclusion.paused not in (None, PauseKind.INTERRUPTED)
         for name, happened in (("asked", conclusion.waiting_for is not None), ("paused", by_guard)):
             if happened and name in self._team.hooks:
@@ -137,7 +137,7 @@ class Hooks:
             await self._fewer.wait()
 
     async def _one(self, command: tuple[str, ...], name: str, line: bytes) -> str | None:
-        """Run one hook to its end. Why it failed; None if it has not."""
+        """Run one hook to its end. Returns why it failed; None if it has not."""
         program = find_program(command[0], os.environ)
         if isinstance(program, Unusable):
             return f"was not run: its program {printable(command[0])!r} {program.why}"

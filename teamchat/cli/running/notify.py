@@ -38,7 +38,7 @@ def tell(conclusion: Conclusion, session: str, seconds: float, command: str | No
 
 
 def alert(conclusion: Conclusion, env: Mapping[str, str]) -> str:
-    """The bell, and the notification in the sequence that the terminal of this environment knows."""
+    """Return the bell, and the notification in the sequence that the terminal of this environment knows."""
     said = printable(next(iter(closing_lines(conclusion)), "done"))[:LONGEST]
     if env.get("TMUX") or env.get("STY"):
         return BELL

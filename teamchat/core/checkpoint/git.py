@@ -58,7 +58,10 @@ class GitProgram(Struct, frozen=True):
     stopped: Callable[[], bool] | None = None
 
     def __call__(self, *arguments: str, given: bytes = b"") -> bytes:
-        """Run git and return what it prints. Raises `GitFailed`, and `CheckpointFailed` if git fails to run or to end."""
+        """Run git and return what it prints.
+
+        Raises `GitFailed`, and `CheckpointFailed` where git cannot run or takes too long.
+        """
         return self.run(*arguments, given=given).out
 
     def run(self, *arguments: str, given: bytes = b"") -> CommandEnd:

@@ -199,7 +199,7 @@ def _users_settings(repository: GitRepository, stopped: Callable[[], bool] | Non
 
 
 def _excluded(repository: GitRepository, state_folder: Path, excludes: Path) -> bytes:
-    """Collect the rules that are not in `.gitignore` files, then our own folder in the work tree: the last rule wins."""
+    """Collect the rules that are not in `.gitignore` files, and our own folder in the work tree; the last one rules."""
     parts = []
     for file in (excludes, repository.common_dir / "info" / "exclude"):
         with contextlib.suppress(OSError, ValueError):
