@@ -1,8 +1,6 @@
 """The keys of the prompt, besides those that every line editor has.
 
-The terminal without the prompt, for a command, an editor or a shell.
-
-What the keys of the prompt do, as the screen calls it.
+`without_prompt` gives the terminal to a command, an editor or a shell. `ChatKeys` is what the keys call.
 """
 
 from __future__ import annotations
@@ -294,11 +292,11 @@ class ChatKeys(Protocol):
     def began(self) -> None: ...
 
     def entered(self, text: str, pasted: tuple[Span, ...]) -> bool:
-        """Take the text that was entered, with its pasted parts. Returns False if it is refused."""
+        """Return whether the entered text, with its pasted parts, is taken."""
         ...
 
     def interrupted(self) -> bool:
-        """Stop what runs. Returns False if nothing runs."""
+        """Return whether something ran, and stop it."""
         ...
 
     def escaped(self, *, empty: bool) -> None:

@@ -1,6 +1,6 @@
 """The prompt at the bottom of the terminal, in a thread of its own, so that it answers while members work.
 
-What a person typed or pasted before the prompt was there.
+`typed_early` reads what a person typed or pasted before the prompt was there.
 """
 
 from __future__ import annotations

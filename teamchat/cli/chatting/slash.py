@@ -370,7 +370,7 @@ def _in_columns(rows: Iterable[tuple[str, str]]) -> Iterator[str]:
 
 
 def explained(words: Sequence[str]) -> bool:
-    """Print the help of chat, or of a command that only chat has. Returns False for one of the command line."""
+    """Return whether chat itself has the help that was asked for, and print it."""
     word = SAME.get(words[0], words[0]) if len(words) == 1 else ""
     if not words:
         print_help()

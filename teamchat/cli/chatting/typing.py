@@ -264,7 +264,10 @@ class Typing:
         return bool(lines)
 
     def _taken(self, text: str, pasted: tuple[Span, ...], asked: str | None) -> bool:
-        """Keep a message. One with an `@name` that calls nobody is asked about first: `asked` is what Enter sends."""
+        """Return whether the message is kept.
+
+        One with an `@name` that calls nobody is asked about first: `asked` is what Enter sends.
+        """
         to, rest, parts = split_calls(text, self.place.team.members, pasted)
         addressed = self._kept.check(rest, to, parts)
         called = (addressed.speaker.role_name, *addressed.names)
@@ -278,7 +281,7 @@ class Typing:
         return True
 
     def was_told(self, warning: str) -> bool:
-        """Return True once for what was told before a message was sent."""
+        """Return whether the warning was told before a message was sent; only once for each time."""
         with contextlib.suppress(ValueError):
             self._notes.remove(warning)
             return True

@@ -140,7 +140,7 @@ def plain_line(listed: Listed, state: SessionState) -> str:
 def table(
     rows: Sequence[tuple[Listed, SessionState]], current: Collection[int], width: int, now: float
 ) -> Iterator[str]:
-    """Lay the conversations out as a table of at most `width` columns, with a mark at those whose id is in `current`.
+    """Tabulate the conversations in at most `width` columns, with a mark at those whose id is in `current`.
 
     Where little room remains for titles, each conversation takes several lines.
     """

@@ -71,7 +71,10 @@ def receipt_fields(
 def receipt_lines(
     turn: Turn, events: Iterable[StoredEvent], place: Callable[[str], str], *, left: str | None
 ) -> Iterator[str]:
-    """`place` adds team and session to a command. `left` says what became of a turn that no process runs any more."""
+    """Write the receipt of a turn, for a person.
+
+    `place` adds team and session to a command. `left` says what became of a turn that no process runs any more.
+    """
     undone = ", undone" if turn.undone is not None else ""
     yield f"turn {turn.number} · {turn.who} ({turn.agent}) · {left or turn.status}{undone}"
     if left:

@@ -7,7 +7,7 @@ from teamchat.core.receipt import Outcome
 
 
 class Unreported:
-    """What the members' CLIs do not report, for the end of a run: once a conversation is enough.
+    """What the members' CLIs do not report, for the end of a run. A conversation is told once.
 
     `told`: a run before has said it.
     """

@@ -152,7 +152,7 @@ class Console:
         self._show(lambda: self.output(Warned(text)))
 
     def _show(self, show: Callable[[], None]) -> None:
-        """Show. A closed pipe or terminal ends the turn silently, a full disk with a note. The store keeps all of it."""
+        """Show. A closed pipe or terminal ends the turn silently, a full disk with a note. The store loses nothing."""
         if self.deaf:
             return
         self.showing_since = time.monotonic()

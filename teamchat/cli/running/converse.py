@@ -64,11 +64,11 @@ def converse(
 ) -> ExitCode:
     """Let `work` run the conversation under the session's lock, and record it if requested. Returns the exit code.
 
-    While another process runs the session, this one waits. With `wait` off it raises `SessionBusy`. `listen`
-    receives everything that happens, whether or not it can be shown; a recording replaces it. `bounds` are
-    as for `Run`. `at_end` may change what is shown of how it ended. The words of `verdict` are those that a run which
-    is done may give; which one it is decides the exit code. What tells a person that the run has ended comes after
-    the lock: the command of `--notify` may use the conversation.
+    While another process runs the session, this one waits. With `wait` off it raises `SessionBusy`. `listen` receives
+    everything that happens, whether or not it can be shown; a recording replaces it. `bounds` are as for `Run`.
+    `at_end` may change what is shown of how it ended. A finished run may give one of the words of `verdict`, which
+    decides the exit code. What tells a person that the run has ended comes after the lock: the command of `--notify`
+    may use the conversation.
     """
     began, machine = time.monotonic(), live(team)
     if record:

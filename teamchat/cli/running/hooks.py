@@ -1,7 +1,7 @@
 """The hooks of a team: commands that get a line of `--json` when something has happened.
 
-They run one after the other, each under a guardian, while turns go on, but those that name a file which a member at
-work may write. No turn waits for one, and nothing that a hook does or fails to do changes the run.
+They run one after the other, each under a guardian, while turns go on. A hook that names a file waits while a member at
+work may write it. No turn waits for a hook, and nothing that a hook does or fails to do changes the run.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class Hooks:
     async def close(self) -> None:
         """Wait for the hooks that are left, but not for ever, nor if a person asks for the end again.
 
-        What has not run to its end then is ended, and told.
+        A hook that is still running then is ended, and told.
         """
         self._at_work.clear()
         self._fewer.set()

@@ -86,8 +86,8 @@ def send_message(
 ) -> ExitCode:
     """Store the message and follow the conversation. The keywords are as for `run_input`; `notes` are told before.
 
-    While another process runs the session, that sends a message that needs no `own_run`. At a terminal the command
-    does not wait for the replies then, unless it is to `follow` them.
+    While another process runs the session, that process sends a message that needs no `own_run`. At a terminal the
+    command does not wait for the replies then, unless it is to `follow` them.
     """
     team, place, sent = request.team, request.place, request.sent
     with open_store(team.root) as db, saying_what_to_type(request.message):

@@ -84,7 +84,7 @@ def _readable(pipe: RawIOBase) -> bool:
 
 
 class _Asked:
-    """A request to the loop for an answer, sent `at` that time after so many seconds of work."""
+    """A request to the loop for an answer: `at` which time it was sent, and how many seconds of work before."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.at, self.worked = time.monotonic(), time.process_time()

@@ -79,7 +79,7 @@ def relink(repository: GitRepository, folder: Path, linked: Path, moved: Path) -
 def move_on(repository: GitRepository, state_folder: Path, folder: Path, branch: str, start: str | None) -> str | None:
     """Have a work tree whose branch is still at `start` begin at the HEAD of `repository`, with a copy of its index.
 
-    Returns where it begins now: `start` again, where its branch has got commits. Raises `CheckpointFailed`.
+    Returns where it begins now: `start` again if its branch has commits. Raises `CheckpointFailed`.
     """
     own = _own(repository, folder)
     with _opened(repository, state_folder, branch, folder) as git:

@@ -24,8 +24,8 @@ NOTHING: Stamp = (0, 0, 0, 0)
 class Permissions(Struct):
     """The permissions of files: `number` files have the bits `most`, those of `others` are by path.
 
-    What has none, as a link or a submodule, stands among the others with None. `most` has to stay among the usual ones,
-    or those that have it have to be found again.
+    A path without any, such as a link or a submodule, is among the others with None. `most` has to stay among the usual
+    ones, or those that have it have to be found again.
     """
 
     most: int = 0
@@ -40,14 +40,14 @@ class Permissions(Struct):
         return cls(most, counted[most], {path: bits for path, bits in found.items() if bits != most})
 
     def put(self, path: str, bits: int | None) -> None:
-        """Add a file, which has none yet."""
+        """Add a file that is not counted yet."""
         if bits == self.most:
             self.number += 1
         else:
             self.others[path] = bits
 
     def remove(self, path: str) -> None:
-        """Take out a file, which has some."""
+        """Remove a counted file."""
         if path in self.others:
             del self.others[path]
         else:

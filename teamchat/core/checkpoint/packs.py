@@ -73,9 +73,9 @@ def pack(
 
 
 def unpack(repository: GitRepository, state_folder: Path, packed: CheckpointPack, ref: str) -> None:
-    """Take over the objects of a checkpoint, which `ref` keeps then. No file of the work tree is written.
+    """Take over the objects of a checkpoint, and have `ref` keep it. No file of the work tree is written.
 
-    git checks all of them before one is here. Raises `LacksBase` and `CheckpointFailed`.
+    git checks all objects before it stores one. Raises `LacksBase` and `CheckpointFailed`.
     """
     check_ref(ref)
     with open_shadow(repository, state_folder, _LONGEST_S, files=False) as shadow:
@@ -97,7 +97,7 @@ def unpack(repository: GitRepository, state_folder: Path, packed: CheckpointPack
 
 
 def borrow(repository: GitRepository, state_folder: Path) -> None:
-    """Let the store use the objects of the repository itself, so that what both have need not come."""
+    """Let the store use the objects of the repository itself, so that common objects need not be sent."""
     with open_shadow(repository, state_folder, _LONGEST_S, files=False):
         place = repository.store / "objects" / "info" / "alternates"
         place.parent.mkdir(exist_ok=True)

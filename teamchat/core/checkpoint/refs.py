@@ -44,7 +44,7 @@ def noted_at(repository: GitRepository, ref: str) -> Path:
 
 
 def set_ref(shadow: Shadow, ref: str, tree: str) -> None:
-    """Have `ref` name the checkpoint, and note the time. Raises `GitFailed`, also where it is no longer there."""
+    """Have `ref` name the checkpoint, and note the time. Raises `GitFailed`, also if the checkpoint is gone."""
     _record(shadow.repository, ref)  # first: whoever is killed in between leaves no ref without a time
     _unlock(shadow.repository, ref)
     shadow.git("update-ref", "--no-deref", ref, tree)
@@ -146,7 +146,7 @@ def _remove(shadow: Shadow, refs: list[str]) -> int:
 def prune_daily(repository: GitRepository, state_folder: Path, keep_s: float) -> int:
     """Remove what is older than `keep_s`, and was so a day ago already. Returns how many. Raises `CheckpointFailed`.
 
-    So a clock that is wrong for a while makes nothing old: what only it has found to be old is no longer so then.
+    So a clock that is wrong for a day removes nothing: what seemed old then no longer does a day later.
     """
     with open_shadow(repository, state_folder, _LONGEST_S, files=False) as shadow:
         now, last = time.time(), _number(_read(repository, _PRUNED))

@@ -139,7 +139,7 @@ def _told(failed: Mapping[str, str]) -> str:
 
 
 def recover(state_folder: Path) -> tuple[KeptFile, ...]:
-    """Complete what killed processes left aside: what is no checkpoint's goes back to its place, or is kept.
+    """Complete what killed processes left aside: what no checkpoint has goes back to its place, or is kept.
 
     Raises `CheckpointFailed`.
     """
@@ -403,7 +403,7 @@ class _Work(Struct):
     # ending
 
     def end(self) -> list[KeptFile]:
-        """Remove what is aside and a checkpoint's, keep the rest, and forget the journal."""
+        """Remove what is aside and in a checkpoint, keep the rest, and forget the journal."""
         kept_files: list[KeptFile] = []
         for step in self.steps:
             for place in self._places(step):

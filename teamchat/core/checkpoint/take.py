@@ -140,7 +140,7 @@ def end_and_begin(
 def begin_with(repository: GitRepository, state_folder: Path, begun: Begun, ref: str) -> None:
     """Have a turn begin with a checkpoint that was taken for another one.
 
-    Nothing of the files is looked at. Raises `CheckpointFailed`.
+    No file is looked at. Raises `CheckpointFailed`.
     """
     check_ref(ref)
     with open_shadow(repository, state_folder, _LONGEST_S, files=False) as shadow:

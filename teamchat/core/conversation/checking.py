@@ -74,7 +74,7 @@ def check_of(run: Run, route: Route) -> Check:
 
 
 async def run_by_hand(run: Run, checks: Sequence[Check]) -> Conclusion:
-    """Run the checks that a person asks for, in this order. One whose needs among them are not green is skipped."""
+    """Run the checks that a person asks for, in this order. A check is skipped if one that it needs is not green."""
     wanted, records = {check.name for check in checks}, dict[str, CheckRecord]()
     green, stopped = set[str](), False
     for check in checks:
@@ -97,9 +97,9 @@ async def perform(
     judged: Judge | None = None,
     attempt: int = 1,
 ) -> T:
-    """Run a check and store what came of it. `ended` is called in the transaction that stores it.
+    """Run a check and store its result. `ended` is called in the transaction that stores it.
 
-    `judged` judges once more the result of a run that is no replay. Raises `StoreError`; the next command finds the
+    `judged` judges the result once more, except in a replay. Raises `StoreError`; the next command finds the
     check as one that was interrupted. Raises `NotTrusted` in the turn of an agent that may not run any command.
     """
     if run.machine.live:

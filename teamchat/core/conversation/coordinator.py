@@ -109,7 +109,7 @@ class ConversationCoordinator:
         return self.run.state
 
     async def rejoin(self) -> None:
-        """Follow to their ends the turns on hosts that went on without this program. `recover` comes after it.
+        """Follow turns on hosts that went on without this program to their ends. Call `recover` after it.
 
         Raises `HostUnavailable` where they cannot be asked, unless the run lets go of them.
         """
@@ -216,8 +216,8 @@ class ConversationCoordinator:
     async def send_unsent(self, own: int | None = None) -> Conclusion:
         """Send what people typed and no run has sent yet, in order, and follow the routing as `send` does.
 
-        `own` is the number of a message that was handed over, and that this process itself is to send. Raises why it
-        cannot be sent, as `send` does.
+        `own` is the number of a message that was handed over, and that this process itself is to send. Raises the
+        reason why it cannot be sent, as `send` does.
         """
         self.typed_ahead.own = own
         ended = await self._follow((Idle(),))
@@ -466,7 +466,7 @@ class ConversationCoordinator:
         return self.run.guard() is None and not self.run.enough and not self.run.stopped(route.target)
 
     async def _member_of_group(self, route: Route) -> bool:
-        """Run the turn of one member. Return whether it has a reply, which is kept with the turn."""
+        """Return whether the member has replied: run its turn, and keep the reply with the turn."""
         answer = await self.attempts.answer(route)
         if isinstance(answer, NoAnswer):
             self.run.tally.fail(route, answer.error)

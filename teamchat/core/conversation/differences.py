@@ -18,7 +18,7 @@ from teamchat.runners.untrusted.file_changes import FileChange, FileChanges, NoC
 
 
 class TreeDifference(Struct, frozen=True):
-    """How one work tree differs from before the turn `first` to after the turn `last`, whoever changed it."""
+    """The changes of one work tree from before turn `first` to after turn `last`, whoever made them."""
 
     repository: GitRepository
     old: str

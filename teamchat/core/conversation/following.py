@@ -82,7 +82,7 @@ class Follower:
             self.tally.fail_turn(last, last.outcome)
 
     def follow_only(self, request: str) -> None:
-        """Follow nothing but the message `request` and what it leads to. No `look` may have been before."""
+        """Follow nothing but the message `request` and what it leads to. Call it before the first `look`."""
         self._request, self._past, self.tally, self.active = request, [], Tally(), True
         self._first, self._last = (self._last or 0) + 1, None
         self._messages.add(request)
@@ -157,7 +157,7 @@ class Follower:
         self._note(line)
 
     def _note(self, line: JsonLine) -> None:
-        """Note what the end of the run will be told of."""
+        """Note what the end of the run tells."""
         match line:
             case lines.RunLine(number=number):
                 self.tally, self._number, self.active, self.code = Tally(), number, True, None

@@ -26,8 +26,8 @@ async def run_together(
 ) -> tuple[int, ...]:
     """Let all routes of the `lines` speak, at most `jobs` at the same time. Returns the numbers of those that failed.
 
-    A failed turn does not stop the others. A route that waits for another one speaks only if `may_begin` is true by
-    then; else it has neither spoken nor failed. An error of `speak` cancels all others and is raised.
+    A failed turn does not stop the others. A route that had to wait for another speaks only if `may_begin` is
+    true; else it has neither spoken nor failed. An error of `speak` cancels all others and is raised.
     """
     for line in lines:
         if len(names := [*dict.fromkeys(route.target for route in line)]) > 1:
@@ -39,7 +39,7 @@ async def run_together(
         return [route.number for route in line if not await spoken(route, waits=route is not line[0])]
 
     async def spoken(route: Route, *, waits: bool) -> bool:
-        """Return False if the turn of the route has failed."""
+        """Return whether the turn of the route succeeded."""
         waits = waits or places.locked()
         async with places:
             return (waits and not may_begin(route)) or await speak(route)

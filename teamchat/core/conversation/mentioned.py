@@ -31,7 +31,7 @@ _HEAD = 16  # bytes that identify an image
 class Illustrated(Struct, frozen=True):
     """A text whose `@paths` of images are labels, the spans that move with it, and the images.
 
-    `missing` are those that look like images and are not there.
+    `missing` names paths that look like images and do not exist.
     """
 
     text: str
@@ -102,7 +102,7 @@ def mentioned_images(text: str, pasted: Sequence[Span], root: Path) -> tuple[str
 def what_becomes(message: ConversationMessage, team: Team) -> str | None:
     """Say what the addressees' CLIs make of the repository's files that a person's message mentions.
 
-    A CLI reads those in what was pasted, too.
+    CLIs also read files that pasted text mentions.
 
     As `@src/app.py: max's claude reads the file; text to sarah's codex, which can open it`.
     """

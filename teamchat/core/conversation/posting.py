@@ -97,7 +97,7 @@ class Posting(Struct, frozen=True):
     ) -> Posted[HumanSpoke]:
         """Store a message with its images and task. A person typed the first `typed` characters.
 
-        With `answers` off it leaves the question open that the person is asked, as an agent's does. It may begin a
+        Without `answers` it leaves open a question that the person is asked, as an agent's message does. It may begin a
         `process`.
         """
         run, who = self.run, addressed.speaker
@@ -135,7 +135,7 @@ class Posting(Struct, frozen=True):
     def parse(self, *replies: tuple[Member, str, Part | None, Prompts]) -> list[Parsed]:
         """Parse replies that are to be stored one after the other, and warn of what is wrong in them.
 
-        Each comes with the part of a process that it does, and what gives its prompts.
+        Each comes with its part of a process, and with a function that gives its prompts.
 
         A large reply takes seconds, and longer when nobody reads the warnings, so this runs outside of a transaction.
         """
@@ -170,7 +170,7 @@ class Posting(Struct, frozen=True):
     def worked(self, parsed: Parsed, route: Route, turn: Turn, outcome: Outcome | None) -> Parsed:
         """Add to a reply the files that its member changed, if a process has it work apart from all others.
 
-        One whose turn left files as they never were in this run says something new, whatever its words. `outcome` is
+        A reply whose turn left files in a new state says something new, whatever its words. `outcome` is
         that of the `turn`, which may not be stored yet.
         """
         if self._left_new_tree(outcome):
@@ -316,7 +316,7 @@ class Teller(Struct):
     apart: set[str] = field(default_factory=set)
 
     def stored(self, addressed: Addressed, posted: Posted[HumanSpoke], *, by_others: bool = False) -> None:
-        """Tell that a person's message is stored. Another process has handed over one that is `by_others`."""
+        """Tell that a person's message is stored; `by_others`: another process has handed it over."""
         run = self.run
         task = run.manager.get_team_task() if addressed.task is not None else None
         if task != addressed.task:
@@ -409,7 +409,7 @@ class Teller(Struct):
                 run.emit(Warned(warning, turn.route, of_disk=True))
 
     async def to_merge(self) -> None:
-        """Tell at the end of a process what its members have changed that is to be merged; a judge's pick says it."""
+        """Tell at the end of a process which changes are to be merged; the pick of a judge says it itself."""
         run = self.run
         process = run.state.process if run.tally.process else None
         if process is None or process.kind is Kind.BEST or not (run.machine.live and any_made(run.trees.folder)):

@@ -34,7 +34,7 @@ from teamchat.runners.untrusted.json import listed
 def check_process(state: State, process: Process) -> None:
     """Raise `UsageError` for a process that cannot begin: by its own rules, or because another one is not over.
 
-    One that has to end by itself may not take more turns than run without a pause. Raises `NotTrusted` for one with
+    One that has to end by itself may not need more turns than the limit allows. Raises `NotTrusted` for one with
     checks in the turn of an agent that may not run any command.
     """
     if process.checks:
@@ -64,8 +64,8 @@ def check_process(state: State, process: Process) -> None:
 def need_worktrees(team: Team, state: Path, session: int | None, process: Process) -> None:
     """Raise `UsageError` if members that are to work apart cannot, or have changes that are not merged.
 
-    Those would be compared and merged together with what the process makes. `state` is the state folder. Blocks while
-    git reads the worktrees.
+    Such changes would be compared and merged together with those of the process. `state` is the state folder. Blocks
+    while git reads the worktrees.
     """
     step = strategy_of(process.kind).step(process)
     calls = [call for call in step.calls if call.part.apart] if step else []

@@ -1,7 +1,7 @@
 """Which protected files changed while members of a process or its checks were at work, and what a person accepted.
 
 Checkpoints tell: those around a turn or a check say which paths changed meanwhile, and the newest one says which of
-them are not as they were before. What is changed in between is a person's.
+them are not as they were before. Changes in between are a person's.
 """
 
 from __future__ import annotations

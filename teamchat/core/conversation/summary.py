@@ -1,6 +1,6 @@
 """Summaries: when one is due, how a member is asked for it, and what is kept of the messages that it covers.
 
-What members did in the turns of their messages, for the one who summarises: a reply alone often does not say it.
+The summariser also reads what members did in their turns: a reply alone often does not say it.
 """
 
 from __future__ import annotations

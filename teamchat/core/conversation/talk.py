@@ -50,20 +50,21 @@ ANSWERED = (ExitCode.DONE, ExitCode.HUMAN_ASKED, ExitCode.NO_VERDICT)
 
 
 class Reply(Struct, frozen=True):
-    """What a message has led to, once nobody is left to speak. `str(reply)` is its text.
-
-    `text` is the last reply, markers included, and `member` who said it; "" and None if nobody replied. `asked` is the
-    person whose answer a member waits for. `turns` and `usage` are of this message alone: the tokens and US dollars
-    that the CLIs report, where None is unknown. `session` is the name that `--session` takes.
-    """
+    """What a message has led to, once nobody is left to speak. `str(reply)` is its text."""
 
     text: str
+    """The last reply, markers included; "" if nobody replied."""
     member: str | None
+    """The member who said it; None if nobody replied."""
     session: str
+    """The name that `--session` takes."""
     code: ExitCode
     asked: str | None
+    """The person whose answer a member waits for."""
     turns: int
+    """The number of turns for this message alone."""
     usage: Usage
+    """The tokens and US dollars that the CLIs report for this message alone; None is unknown."""
 
     @property
     def outcome(self) -> str:
@@ -72,7 +73,7 @@ class Reply(Struct, frozen=True):
 
     @property
     def tokens(self) -> int | None:
-        """Those read, the cached ones included, and those written."""
+        """The tokens read, cached ones included, and written."""
         read, written = self.usage.input_tokens, self.usage.output_tokens
         return None if read is None or written is None else read + written
 
@@ -145,7 +146,7 @@ class Talk:
             await self._stop(next(iter(self._running)))
 
     async def _stop(self, task: asyncio.Task[Conclusion]) -> None:
-        """End the task's agents and wait until their turns are stored; whoever is cancelled meanwhile kills them."""
+        """End the task's agents and wait until their turns are stored; a cancellation meanwhile kills them."""
         cancelled = None
         while not task.done():
             if stopper := self._running.get(task):

@@ -42,7 +42,7 @@ RESET_BY_SPEAKING = (PauseKind.TURNS, PauseKind.TIME, PauseKind.LOOP)
 class Outgoing(Struct, frozen=True):
     """A kept message that is to be stored now, with the `images` that it mentions.
 
-    It does not `answer` a question that was asked after it was typed.
+    `answers` is off if a question was asked after it was typed: the message does not answer that.
     """
 
     unsent: Unsent
@@ -79,7 +79,7 @@ class TypedAhead(Struct):
                 end_taking(run.db, run.session)
 
     def may_end(self, last: Action) -> bool:
-        """Take no more messages, as the run ends with `last`; False if one was handed over that goes out first."""
+        """Return whether the run ends with `last`, and then take no more messages; one handed over may go out first."""
         run = self.run
         if not run.takes_over or run.stopper.asked or not _goes_out(last):
             return True

@@ -40,11 +40,11 @@ class Waiting(Struct, frozen=True):
 
     @property
     def commands(self) -> str:
-        """What takes it back, and what drops it."""
+        """The commands that run it and that drop it, in words."""
         return f"to run it: teamchat resume {self.message}; to drop it: teamchat resume --drop {self.message}"
 
     def __str__(self) -> str:
-        """`max, sarah for msg-1 'Write it'`."""
+        """Write `max, sarah for msg-1 'Write it'`."""
         return " ".join(filter(None, (", ".join(self.members), "for", self.message, self.words)))
 
 

@@ -1,7 +1,7 @@
-"""A turn on a host, for those who follow it here: the same as a process, of which the engine brings the output.
+"""A turn on a host, which looks here like a process whose output the engine brings.
 
-What has come stands in the turn's folder as that of a process of this machine does, so that who watches or recovers the
-turn needs to know of no host.
+The output stands in the turn's folder as that of a process of this machine does, so that watching or recovering a turn
+needs to know of no host.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ class MarkdownBlock(Struct, frozen=True):
 
 
 class Blocks:
-    """Takes text in pieces and gives blocks. `rest` is what is no complete block yet.
+    """Takes text in pieces and gives blocks. `rest` is the unfinished block.
 
     With `by_lines` all text is given as `lines`, as soon as they are whole. `count` is how many characters were read as
     Markdown.

@@ -20,7 +20,7 @@ GREEN = 64  # as in `look.COLOURS`, readable on black and on white
 
 
 class Excerpts(Struct, frozen=True):
-    """`patch` gives that of a turn, of at most so many files, and `command` shows all of it, by the turn's number."""
+    """`patch` gives a turn's patch of at most that many files, and `command` the command that shows it whole."""
 
     patch: Callable[[FileChanges, int], Iterator[bytes]]
     command: Callable[[int], str]

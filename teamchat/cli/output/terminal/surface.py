@@ -77,7 +77,7 @@ class TerminalSurface:
         return "\r\x1b[J" if self._shown else ""
 
     def _in_foreground(self) -> bool:
-        """Return False while a shell has the terminal, and True also for a terminal that is not the program's own."""
+        """Return whether no shell has the terminal; True also for a terminal that is not the program's own."""
         try:
             return os.tcgetpgrp(self._to.fileno()) == os.getpgrp()
         except OSError:

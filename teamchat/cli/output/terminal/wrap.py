@@ -32,7 +32,7 @@ def _cell(character: str) -> int:
 
 
 def styled_cells(text: str) -> int:
-    """`cells` of a text with styles."""
+    """Return the `cells` of a text with styles."""
     return cells(_STYLE.sub("", text))
 
 

@@ -1,6 +1,6 @@
 """What two sessions answered to the same message, and how the files differ afterwards.
 
-The message is one that both share, or where they share none one of the same text.
+Both share the message; if they share none, it is one with the same text.
 """
 
 from __future__ import annotations

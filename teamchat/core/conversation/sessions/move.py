@@ -35,7 +35,7 @@ _ASIDE = "before-move"
 
 
 class Move(Struct, frozen=True):
-    """From the workspace `old`, which is gone, to `new`. `state` is the old one's state folder, `target` the new one's.
+    """The move from the workspace `old`, which is gone, to `new`. `state` is the old one's state folder, `target` the new one's.
 
     `sessions` are those that are taken over.
     """
@@ -173,7 +173,7 @@ def _before(plan: Move, now: Path) -> Path:
 
 
 def _move_worktree(plan: Move, tree: Worktree) -> None:
-    """Join a member's worktree with its repository again, for the places at which both are in the end."""
+    """Join a member's worktree with its repository again, at the places where both end up."""
     top, folder = Path(plan.path(str(tree.top))), Path(plan.path(str(tree.folder)))
     home = find_repository(top, plan.state)
     if isinstance(home, GitRepository) and folder.is_relative_to(plan.target):

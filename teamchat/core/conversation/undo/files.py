@@ -94,7 +94,7 @@ class FilesPlan(Struct, frozen=True):
         return tuple(tree.now for tree in self.trees)
 
     def apply(self, trees: WorkTrees, *, force: bool) -> tuple[KeptFile, ...]:
-        """Put the files back. Whoever was killed does it again. Returns what was kept, as no checkpoint has it.
+        """Put the files back. After a kill, call it again. Returns what was kept because no checkpoint has it.
 
         Raises `FilesChanged` where somebody changes one meanwhile, and `CheckpointFailed`, also for some of them.
         """
@@ -214,7 +214,7 @@ class _Span(Struct, frozen=True):
 def _spans(trees: WorkTrees, repository: GitRepository, works: Sequence[_Work]) -> list[_Span]:
     """Cut the time of the turns and checks at every checkpoint; return nothing if a checkpoint is gone.
 
-    Turns that overlap saw each other's changes, so a span belongs to all of them. Which checkpoints they are is told by
+    Turns that overlap saw each other's changes, so a span belongs to all of them. The checkpoints are named by
     the receipts: whoever can write the refs could name others.
     """
     taken = _taken(trees, repository)
@@ -301,7 +301,7 @@ def _ways(
 
 
 def _without_unseen(plan: RestorePlan, unseen: Collection[str]) -> RestorePlan:
-    """Make conflicts of the paths at which something is that checkpoints leave out: nothing else has it."""
+    """Turn paths into conflicts where something is that checkpoints leave out: nothing else has it."""
     conflicts = tuple(Conflict(path, None, None, plan.restore[path]) for path in sorted(unseen))
     entries = {path: entry for path, entry in plan.restore.items() if path not in unseen}
     return replace(plan, restore=entries, conflicts=(*plan.conflicts, *conflicts))

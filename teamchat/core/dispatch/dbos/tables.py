@@ -63,7 +63,7 @@ class About(msgspec.Struct, frozen=True):
 
 
 class HostRow(msgspec.Struct, frozen=True):
-    """A row of `hosts`, `seen_s` seconds old by the database's clock. `about` is None of one that cannot be read.
+    """A row of `hosts`, `seen_s` seconds old by the database's clock. `about` is None if it cannot be read.
 
     The host's own clock was `ahead_s` ahead of that of the database then.
     """
