@@ -28,8 +28,8 @@ _Compared = tuple[Opened, merging.Difference]
 def apart_in(run: Run, routes: Sequence[Route]) -> Apart:
     """Find members of the group of `routes` that get worktrees, because of the others or because of the process.
 
-    Those that have spoken already count, too: a member that is asked again works where it worked before. So do all members of a process
-    that may take over what another one fails at. Blocks while git looks for them.
+    Those that have spoken already count, too: a member that is asked again works where it worked before. So do all
+    members of a process that may take over what another one fails at. Blocks while git looks for them.
     """
     placed = Apart(places=with_places(run.team, routes, run.machine.in_work_tree))
     mates = [mate for route in routes if not placed.gives_place(route) for mate in (*run.state.mates(route), route)]

@@ -35,16 +35,16 @@ _ASIDE = "before-move"
 
 
 class Move(Struct, frozen=True):
-    """The move from the workspace `old`, which is gone, to `new`. `state` is the old one's state folder, `target` the new one's.
-
-    `sessions` are those that are taken over.
-    """
+    """The move from the workspace `old`, which is gone, to `new`."""
 
     old: Path
     new: Path
     state: Path
+    """The state folder of the old workspace."""
     target: Path
+    """The state folder of the new workspace."""
     sessions: tuple[Session, ...]
+    """The sessions that are taken over."""
 
     def path(self, path: str) -> str:
         """Return where a path of the old workspace, of its work tree or of its state folder is now; others stay."""
